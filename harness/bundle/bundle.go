@@ -1,0 +1,191 @@
+// Package bundle is a trial's evidence on disk: one writer that everything enters through (it redacts), one View that checks read
+// from, live and afterwards, a timeline and a manifest.
+//
+// # Layout
+//
+//	trials/001/
+//	  manifest.json     every file below with its kind, cell, node, component, phase, time, size and SHA-256; itself left out
+//	  timeline.jsonl    one event a line, wall and monotonic time
+//	  plan.json         the trial's part of the plan
+//	  world.json        what was resolved at run time: digests, constants, versions, computed fault parameters
+//	  artifacts/        snapshots and streams; found by what they are, never by their path
+//
+// What is derived from bundles (verdict.json, junit.xml, report.md) lies above trials/ and is no part of a bundle.
+package bundle
+
+import (
+	"io"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+// Kind names what an artifact holds. Collectors say which kinds they make, checks which they read.
+type Kind string
+
+// The kinds that the harness itself and its collectors make.
+const (
+	Goroutines1   Kind = "goroutines.debug1"   // text, pprof debug=1
+	Goroutines2   Kind = "goroutines.debug2"   // text, pprof debug=2
+	Metrics       Kind = "metrics"             // text, Prometheus exposition, whole
+	MetricSamples Kind = "metrics.samples"     // stream of MetricSample
+	Journal       Kind = "journal"             // stream of `journalctl -o json` lines
+	Configz       Kind = "configz"             // JSON
+	Nodes         Kind = "nodes.conditions"    // stream of NodeStatus
+	Events        Kind = "events"              // stream of core/v1 Event as JSON
+	Identity      Kind = "identity"            // stream of IdentitySample
+	Interposer    Kind = "interposer.counts"   // stream of control.Counts, each wrapped in Stamped
+	Probe         Kind = "interposer.probe"    // stream of control.Probe, each wrapped in Stamped
+	RealTouched   Kind = "interposer.touched"  // reserved for the interposer's own audit
+	Restart       Kind = "restart"             // JSON, the restart that ends the incident: RestartProof
+	Containers    Kind = "containers.reported" // JSON, which containers ran and which were only reported
+)
+
+// Meta is what an artifact is found by. Time is when the capture began, in UTC.
+type Meta struct {
+	Kind      Kind      `json:"kind"`
+	Cell      string    `json:"cell,omitempty"` // "" or Shared for what belongs to no arm
+	Node      string    `json:"node,omitempty"`
+	Component string    `json:"component,omitempty"`
+	Phase     string    `json:"phase,omitempty"`
+	Mark      string    `json:"mark,omitempty"` // why it was taken: "schedule", "phase", "onset"
+	Time      time.Time `json:"time"`
+}
+
+// Shared is the cell of evidence that belongs to no arm: it is context or exposure, never one arm's signature.
+const Shared = "shared"
+
+// Artifact is one recorded piece of evidence. A capture that failed has Error set and no Path. A stream has Coverage.
+type Artifact struct {
+	Meta
+	Path     string    `json:"path,omitempty"` // relative to the bundle, slash-separated
+	Size     int64     `json:"size"`
+	SHA256   string    `json:"sha256,omitempty"`
+	Error    string    `json:"error,omitempty"`
+	Coverage *Coverage `json:"coverage,omitempty"`
+	Missing  bool      `json:"-"` // listed in the manifest and not on disk: whatever needs it is unknown
+}
+
+// Coverage says for which time a stream speaks. Outside First..Last and inside a Gap it knows nothing.
+type Coverage struct {
+	First      time.Time `json:"first"`
+	Last       time.Time `json:"last"`
+	Gaps       []Gap     `json:"gaps,omitempty"`
+	Suppressed int       `json:"suppressed,omitempty"` // lines the source itself dropped
+}
+
+// Gap is a time for which a stream has nothing, and why.
+type Gap struct {
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Reason string    `json:"reason"`
+}
+
+// Covers reports whether the stream speaks for all of from..to, give or take slack at both ends.
+func (c *Coverage) Covers(from, to time.Time, slack time.Duration) bool {
+	if c == nil || c.First.IsZero() || c.First.After(from.Add(slack)) || c.Last.Before(to.Add(-slack)) {
+		return false
+	}
+	for _, g := range c.Gaps {
+		if g.From.Before(to) && g.To.After(from) {
+			return false
+		}
+	}
+	return true
+}
+
+// Query selects artifacts; a zero field matches all. From and To bound Meta.Time, both inclusive.
+type Query struct {
+	Kind      Kind
+	Cell      string
+	Node      string
+	Component string
+	Phase     string
+	From, To  time.Time
+}
+
+// Window is a stretch of time in wall clock. End is zero while it lasts.
+type Window struct{ Start, End time.Time }
+
+// View is read access to a bundle, live or sealed. Results are in order of Meta.Time.
+type View interface {
+	// Artifacts lists what matches, failed captures (Error) and missing files (Missing) included.
+	Artifacts(Query) []Artifact
+	// Open reads an artifact. A failed or missing one is an error.
+	Open(Artifact) (io.ReadCloser, error)
+	// Phase says when a cell's phase was seen to begin and end; false if it never began. Events without a cell count for all.
+	Phase(cell, phase string) (Window, bool)
+	// Timeline lists the events so far.
+	Timeline() []event.Event
+	// Constant is a number of the cell's subject, read from its source: an integer, or a duration's nanoseconds.
+	Constant(cell, name string) (int64, bool)
+	// World is what was resolved at run time.
+	World() World
+}
+
+// World is what was resolved at run time and can't be known from the plan: what the verdict names as versions and digests.
+type World struct {
+	StartedAt time.Time         `json:"startedAt"`
+	Run       string            `json:"run"`
+	Versions  map[string]string `json:"versions"` // relapse, go, kind, kubernetes, engine, nodeImage, kernel
+	Cells     []CellWorld       `json:"cells"`
+	Modelled  []string          `json:"modelled"`  // what was only imitated, one sentence each
+	Computed  map[string]string `json:"computed"`  // fault parameter -> value and how it follows from the constants
+	Deviates  []string          `json:"deviates"`  // options that weaken the trial: --no-faults, swapped arms, …
+	Durations map[string]string `json:"durations"` // reserved: stage -> time
+}
+
+// CellWorld is what was resolved for one cell.
+type CellWorld struct {
+	Cell      string           `json:"cell"`
+	Arm       string           `json:"arm"`
+	Node      string           `json:"node,omitempty"`
+	Digest    string           `json:"digest"` // SHA-256 of the binary that was built for the arm, hex
+	Graph     string           `json:"graph"`  // hash of the module graph it was built from
+	Flags     []string         `json:"flags"`
+	GoVersion string           `json:"goVersion"`
+	Changes   []string         `json:"changes"` // everything that was changed to build it: mutations, replaced modules
+	Constants map[string]int64 `json:"constants"`
+}
+
+// Stamped wraps a JSON value of a stream with the time it was taken at.
+type Stamped[T any] struct {
+	Time  time.Time `json:"time"`
+	Value T         `json:"value"`
+}
+
+// MetricSample is one sample of one metric at one time. Time is when the answer had arrived; Value has the metric's own unit.
+type MetricSample struct {
+	Time   time.Time         `json:"time"`
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Value  float64           `json:"value"`
+}
+
+// NodeStatus is a node's Ready condition as the API server showed it at Time.
+type NodeStatus struct {
+	Time    time.Time `json:"time"`
+	Node    string    `json:"node"`
+	Status  string    `json:"status"` // True, False, Unknown
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Beat    time.Time `json:"lastHeartbeatTime"`
+	Changed time.Time `json:"lastTransitionTime"`
+}
+
+// IdentitySample says which process a component was at Time. SHA256 is set at phase marks only.
+type IdentitySample struct {
+	Time       time.Time `json:"time"`
+	PID        int       `json:"pid"`
+	StartTicks int64     `json:"startTicks"`
+	Restarts   int       `json:"restarts"`
+	SHA256     string    `json:"sha256,omitempty"`
+	Expected   bool      `json:"expected,omitempty"` // a restart that the harness itself made
+}
+
+// RestartProof records the restart of a deadlocked subject after judging: the incident's own proof of the diagnosis.
+type RestartProof struct {
+	Time         time.Time `json:"time"`
+	ReadySeconds float64   `json:"readySeconds"` // from the restart to Ready=True; -1 if it never came
+	LimitSeconds float64   `json:"limitSeconds"`
+}

@@ -1,0 +1,55 @@
+// Package capture holds the collectors: what takes diagnostics from the components at the moment it happens. Each kind lives in a
+// file of its own. A failure leaves a record in the bundle, never a hole.
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// Target is what a collector looks at: one component of one cell, or with Component nil the cluster as a whole.
+type Target struct {
+	Cell      string
+	Cluster   cluster.Cluster
+	Node      cluster.Node
+	Component cluster.Component
+	Phase     func() string // the phase of the cell right now
+	Mark      string        // why a snapshot is taken: "schedule", "phase", "onset"
+}
+
+// Collector is a Snapshotter, a Streamer, or both. Makes says which artifacts it leaves.
+type Collector interface{ Makes() []bundle.Kind }
+
+// Snapshotter takes one picture at a time; the harness schedules it.
+type Snapshotter interface {
+	Collector
+	Snapshot(ctx context.Context, t Target, w *bundle.Writer) error
+}
+
+// Streamer follows something until ctx ends. It retries by itself and records its gaps.
+type Streamer interface {
+	Collector
+	Stream(ctx context.Context, t Target, w *bundle.Writer) error
+}
+
+// ClusterWide is a Collector that looks at the cluster once instead of at each cell's component.
+type ClusterWide interface{ ClusterWide() bool }
+
+// New makes the collector of a kind from a spec already validated.
+func New(kind string, spec json.RawMessage) (Collector, error) {
+	c, err := kinds.Make[Collector](kinds.Collector, kind)
+	if err != nil {
+		return nil, err
+	}
+	if len(spec) > 0 {
+		if err := json.Unmarshal(spec, c); err != nil {
+			return nil, fmt.Errorf("decoding the spec of collector kind %q: %w", kind, err)
+		}
+	}
+	return c, nil
+}

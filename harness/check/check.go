@@ -1,0 +1,157 @@
+// Package check holds the questions that scenarios ask of the evidence. A check is three-valued: met, not met, or unknown because
+// the data that it needs is not there. Each kind lives in a file of its own and reads nothing but a bundle.View, so that it
+// gives the same answer live and afterwards.
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// Tri is a three-valued truth. Its zero value is Unknown, and JSON shows it as true, false or null.
+type Tri int
+
+// The three values.
+const (
+	Unknown Tri = iota
+	NotMet
+	Met
+)
+
+// Of turns a bool into Met or NotMet.
+func Of(b bool) Tri {
+	if b {
+		return Met
+	}
+	return NotMet
+}
+
+// String is "met", "not met" or "unknown".
+func (t Tri) String() string { return [...]string{"unknown", "not met", "met"}[t] }
+
+// MarshalJSON writes true, false or null.
+func (t Tri) MarshalJSON() ([]byte, error) {
+	return []byte([...]string{"null", "false", "true"}[t]), nil
+}
+
+// UnmarshalJSON reads true, false or null.
+func (t *Tri) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case "null":
+		*t = Unknown
+	case "false":
+		*t = NotMet
+	case "true":
+		*t = Met
+	default:
+		return fmt.Errorf("reading a three-valued truth: %q is none of true, false, null", b)
+	}
+	return nil
+}
+
+// All is met when every part is met, not met when any part is not met, else unknown. Nothing at all is unknown: an empty list
+// proves nothing.
+func All(parts ...Tri) Tri {
+	if len(parts) == 0 {
+		return Unknown
+	}
+	out := Met
+	for _, p := range parts {
+		if p == NotMet {
+			return NotMet
+		}
+		if p == Unknown {
+			out = Unknown
+		}
+	}
+	return out
+}
+
+// Any is met when a part is met, not met when every part is not met, else unknown.
+func Any(parts ...Tri) Tri {
+	if len(parts) == 0 {
+		return Unknown
+	}
+	out := NotMet
+	for _, p := range parts {
+		if p == Met {
+			return Met
+		}
+		if p == Unknown {
+			out = Unknown
+		}
+	}
+	return out
+}
+
+// Finding is a check's answer. Seen and Wanted are sentences' ends for people, Evidence the paths of the artifacts that decided,
+// Differs says how it nearly matched.
+type Finding struct {
+	Name     string    `json:"name"`
+	Met      Tri       `json:"met"`
+	Seen     string    `json:"seen"`
+	Wanted   string    `json:"wanted"`
+	Differs  []string  `json:"differs"`
+	Evidence []string  `json:"evidence"`
+	Detail   string    `json:"detail,omitempty"` // the decisive stack or line, verbatim
+	AnyOf    []Finding `json:"anyOf,omitempty"`
+}
+
+// The phases of a trial, in order.
+const (
+	Steady   = "steady"
+	Baseline = "baseline"
+	Fault    = "fault"
+	Recovery = "recovery"
+)
+
+// Scope says what a check is about: an arm's cell, the phase that it is judged in, the offset from where that phase was seen to
+// begin, and the time of asking (now when live, the end of the phase when sealed).
+type Scope struct {
+	Cell  string
+	Phase string
+	After time.Duration
+}
+
+// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to the last event known while
+// it lasts. False when the phase never began.
+func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
+	w, ok := v.Phase(s.Cell, s.Phase)
+	if !ok {
+		return w, false
+	}
+	w.Start = w.Start.Add(s.After)
+	if w.End.IsZero() {
+		w.End = time.Now()
+	}
+	return w, true
+}
+
+// Check is a question over the evidence.
+type Check interface {
+	// Reads says which artifacts it needs. A plan in which no collector makes them is refused.
+	Reads() []bundle.Kind
+	// Eval answers. It never panics on missing or damaged data: that is Unknown, with Seen saying what was missing.
+	Eval(v bundle.View, s Scope) Finding
+}
+
+// ConstantUser is a Check that names constants of the subject; a plan in which the scenario doesn't declare them is refused.
+type ConstantUser interface{ NeedsConstants() []string }
+
+// New makes the check of a kind from a spec already validated.
+func New(kind string, spec json.RawMessage) (Check, error) {
+	c, err := kinds.Make[Check](kinds.Check, kind)
+	if err != nil {
+		return nil, err
+	}
+	if len(spec) > 0 {
+		if err := json.Unmarshal(spec, c); err != nil {
+			return nil, fmt.Errorf("decoding the spec of check kind %q: %w", kind, err)
+		}
+	}
+	return c, nil
+}

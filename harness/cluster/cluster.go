@@ -1,0 +1,120 @@
+// Package cluster says what a cluster is to the rest of the harness: a topology before it exists, then nodes and components that
+// can be asked, executed on and signalled. Providers implement it; clustertest has an in-memory one.
+package cluster
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"k8s.io/client-go/rest"
+)
+
+// Topology describes a cluster before it exists.
+type Topology struct {
+	Version string     `json:"version"`        // Kubernetes version, "v1.34.4"
+	Nodes   []NodeSpec `json:"nodes"`          // in creation order
+	Base    []byte     `json:"base,omitempty"` // the provider's own config (kind-config.yaml), which the rest is laid over
+	Network string     `json:"network"`        // the engine network's name, made for this cluster and removed with it
+}
+
+// The roles of nodes.
+const (
+	ControlPlane = "control-plane"
+	Worker       = "worker"
+)
+
+// NodeSpec describes a node. Name is relative to the cluster ("worker", "worker2"): the provider prefixes the cluster's name.
+type NodeSpec struct {
+	Name   string                       `json:"name"`
+	Role   string                       `json:"role"`
+	Image  string                       `json:"image"`
+	Cell   string                       `json:"cell,omitempty"`
+	Labels map[string]string            `json:"labels,omitempty"`
+	Files  []File                       `json:"files,omitempty"` // laid down before any unit starts
+	Units  []Unit                       `json:"units,omitempty"` // enabled before any unit starts
+	Args   map[string]map[string]string `json:"args,omitempty"`  // component -> flag -> value
+}
+
+// File is put at Path in the node: either a copy of Source (a file on the host) or Content.
+type File struct {
+	Path    string `json:"path"`
+	Source  string `json:"source,omitempty"`
+	Content []byte `json:"content,omitempty"`
+	Mode    uint32 `json:"mode"`
+}
+
+// Unit is a systemd unit, or with DropIn set ("10-relapse.conf") a drop-in of the unit Name.
+type Unit struct {
+	Name    string `json:"name"`
+	DropIn  string `json:"dropIn,omitempty"`
+	Content string `json:"content"`
+}
+
+// Capabilities says what a provider's clusters can do, before any exists.
+type Capabilities struct {
+	Exec      bool `json:"exec"`      // nodes are Execers
+	Power     bool `json:"power"`     // nodes are PowerSwitches
+	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files, Units and Args are honoured
+	Bounded   bool `json:"bounded"`   // nodes run without CAP_SYS_RESOURCE
+}
+
+// Cluster is a running cluster. It is safe for concurrent use.
+type Cluster interface {
+	Name() string
+	RESTConfig() *rest.Config
+	Nodes() []Node
+	// Components returns the instances of a component ("kubelet", "kube-apiserver", …), one a node that runs it.
+	Components(name string) []Component
+}
+
+// Node is a machine of the cluster. Name is the name of its Node object.
+type Node interface {
+	Name() string
+	Role() string
+	Cell() string
+}
+
+// Component is one running instance of a component on a node.
+type Component interface {
+	Name() string
+	Node() Node
+	// Get asks the component's own HTTP endpoint ("/metrics", "/debug/pprof/goroutine?debug=2", "/configz"). The caller closes it.
+	Get(ctx context.Context, path string) (io.ReadCloser, error)
+	// Logs streams the component's log from its start and follows it until ctx ends.
+	// The form depends on the component: the kubelet's is `journalctl -o json` lines, static pods' are CRI log lines.
+	Logs(ctx context.Context) (io.ReadCloser, error)
+	// Signal sends a signal to the component's process.
+	Signal(ctx context.Context, sig os.Signal) error
+}
+
+// Execer is a Node that can run a command in itself. A command that exits with a code other than 0 is an error that carries its
+// output. Stdin may be nil.
+type Execer interface {
+	Exec(ctx context.Context, stdin io.Reader, argv ...string) (stdout []byte, err error)
+}
+
+// PowerSwitch is a Node whose power can be cut and given back, with its disk kept.
+type PowerSwitch interface {
+	PowerOff(ctx context.Context) error
+	PowerOn(ctx context.Context) error
+}
+
+// Restarter is a Component that can be restarted on purpose.
+type Restarter interface {
+	Restart(ctx context.Context) error
+}
+
+// Identifier is a Component that knows which process it is.
+type Identifier interface {
+	Identity(ctx context.Context, digest bool) (Identity, error)
+}
+
+// Identity says which process a component is, so that a restart can't go unnoticed. SHA256 is that of the running executable
+// (/proc/PID/exe) in hex, or "" when it was not asked for.
+type Identity struct {
+	PID        int    `json:"pid"`
+	StartTicks int64  `json:"startTicks"` // field 22 of /proc/PID/stat: clock ticks since boot
+	Restarts   int    `json:"restarts"`   // the supervisor's count
+	SHA256     string `json:"sha256,omitempty"`
+}

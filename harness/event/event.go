@@ -1,0 +1,94 @@
+// Package event is the one stream of what happens during a run. The timeline on disk, the terminal's progress display and the
+// plain lines of CI are sinks of it.
+package event
+
+import (
+	"sync"
+	"time"
+)
+
+// Types of events. Everything that a verdict relies on (phases, faults seen injected and lifted) is a type of its own.
+const (
+	Note      = "note"      // something a person wants to know
+	Stage     = "stage"     // a stage of the run began (Fields: expect=duration)
+	StageDone = "stageDone" // a stage ended (Fields: seconds)
+	Progress  = "progress"  // where a stage stands
+	Phase     = "phase"     // a phase was seen to begin, for Cell or, when empty, for all
+	FaultSeen = "faultSeen" // a fault's effect was observed
+	FaultGone = "faultGone" // a fault's lift was observed
+	Capture   = "capture"   // a snapshot was taken or failed
+	Warning   = "warning"   // something is off but the run goes on
+	Failure   = "failure"   // something of ours failed
+)
+
+// Event is one thing that happened. Mono is the monotonic time since the stream began, which orders events even when the wall clock
+// is set in between.
+type Event struct {
+	Time    time.Time      `json:"time"`
+	Mono    time.Duration  `json:"monoNanos"`
+	Type    string         `json:"type"`
+	Stage   string         `json:"stage,omitempty"`
+	Cell    string         `json:"cell,omitempty"`
+	Message string         `json:"message"`
+	Fields  map[string]any `json:"fields,omitempty"`
+}
+
+// Sink receives events, one at a time, in order. It must not block for long.
+type Sink interface{ Emit(Event) }
+
+// SinkFunc adapts a function to a Sink.
+type SinkFunc func(Event)
+
+// Emit calls f.
+func (f SinkFunc) Emit(e Event) { f(e) }
+
+// Stream stamps events and hands them to its sinks. The zero value is not usable; a nil *Stream drops everything.
+type Stream struct {
+	mu    sync.Mutex
+	start time.Time
+	sinks []Sink
+}
+
+// NewStream returns a stream whose monotonic clock starts now.
+func NewStream(sinks ...Sink) *Stream { return &Stream{start: time.Now(), sinks: sinks} }
+
+// Attach adds a sink for the events to come and returns a function that takes it off again.
+func (s *Stream) Attach(k Sink) (detach func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	box := &boxed{k}
+	s.sinks = append(s.sinks, box)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i, have := range s.sinks {
+			if have == Sink(box) {
+				s.sinks = append(s.sinks[:i:i], s.sinks[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// boxed gives every attached sink an identity of its own, also sinks that can't be compared (functions).
+type boxed struct{ Sink }
+
+// Emit stamps e with the wall and monotonic time and passes it on; the stamped event is returned.
+func (s *Stream) Emit(e Event) Event {
+	now := time.Now()
+	if s == nil {
+		e.Time = now
+		return e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.Mono = now.Sub(s.start)
+	e.Time = now.Round(0).UTC()
+	for _, k := range s.sinks {
+		k.Emit(e)
+	}
+	return e
+}
+
+// Say emits an event that has a type and a message only.
+func (s *Stream) Say(typ, message string) Event { return s.Emit(Event{Type: typ, Message: message}) }

@@ -1,0 +1,68 @@
+// Package fault holds what can be injected and later recovered. Each kind lives in a file of its own.
+//
+// A fault never attests itself: that it hit is shown by a collector. Whatever a fault leaves running inside a node carries its own
+// time limit, so that it recovers even when the harness is dead.
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// Target is where a fault or a load acts: one cell's share of a running cluster.
+type Target struct {
+	Run       string // the run's id, which owns what is injected
+	Name      string // the item's name in the scenario, unique within it
+	Cell      string
+	Cluster   cluster.Cluster
+	Nodes     []cluster.Node   // the selected nodes, at least one
+	Constants map[string]int64 // of the cell's subject
+	Expires   time.Duration    // after this the fault lifts itself inside the node
+	Events    *event.Stream
+}
+
+// Needs says what a fault cannot do without; a plan that can't give it is refused.
+type Needs struct {
+	Seams     []string // "cri", "etcd"
+	Exec      bool
+	Power     bool
+	Constants []string // names that the scenario must declare
+}
+
+// Fault is data plus one behaviour.
+type Fault interface {
+	Needs() Needs
+	// Inject returns once the effect was observed, not merely asked for.
+	Inject(ctx context.Context, t Target) error
+	// Recover is idempotent, works from any process, and returns once the lift was observed.
+	Recover(ctx context.Context, t Target) error
+}
+
+// Computer is a Fault whose parameters follow from the subject's constants and from the other faults of the trial. It fills what was
+// left open, for all cells alike, and says in sentences how. It is called once a trial, before anything is injected.
+type Computer interface {
+	Compute(constants []map[string]int64, others []Fault) (explained map[string]string, err error)
+}
+
+// Modeller is a Fault that imitates something; its sentences are named in the verdict.
+type Modeller interface{ Modelled() []string }
+
+// New makes the fault of a kind from a spec already validated.
+func New(kind string, spec json.RawMessage) (Fault, error) {
+	f, err := kinds.Make[Fault](kinds.Fault, kind)
+	if err != nil {
+		return nil, err
+	}
+	if len(spec) > 0 {
+		if err := json.Unmarshal(spec, f); err != nil {
+			return nil, fmt.Errorf("decoding the spec of fault kind %q: %w", kind, err)
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,108 @@
+// Package kinds is the registry of everything a scenario can name: faults, loads, collectors, checks, seams and mutations.
+//
+// A kind registers itself from an init function in its own file, so that adding one touches one place: `relapse list`,
+// `relapse explain`, the JSON Schema, the documentation and the conformance tests all read what is registered here.
+package kinds
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// The categories a kind can belong to.
+const (
+	Fault     = "fault"
+	Load      = "load"
+	Collector = "collector"
+	Check     = "check"
+	Seam      = "seam"
+	Mutation  = "mutation"
+)
+
+// Categories lists all categories in the order in which documentation shows them.
+var Categories = []string{Fault, Load, Collector, Check, Seam, Mutation}
+
+// Kind describes one kind of category T (for example fault.Fault).
+//
+// New returns a pointer to the kind's spec struct filled with its defaults: what a scenario's `spec` node is decoded over.
+type Kind[T any] struct {
+	Name      string // lowerCamel, unique within its category
+	Doc       string // one sentence, then a blank line and details; shown by explain
+	ChaosMesh string // the Chaos Mesh kind it corresponds to, or ""
+	Example   string // YAML of a whole item ({name, kind, target, spec}); schema, docs and conformance run it
+	New       func() T
+}
+
+// Entry is a registered kind without its type parameter.
+type Entry struct {
+	Category, Name, Doc, ChaosMesh, Example string
+	New                                     func() any
+}
+
+var (
+	mu       sync.RWMutex
+	registry = map[string]map[string]Entry{}
+)
+
+// Register adds k to category. It panics on an empty or duplicate name, an unknown category or a missing constructor: those are
+// programming errors that every binary would show at start.
+func Register[T any](category string, k Kind[T]) {
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Contains(Categories, category) {
+		panic(fmt.Sprintf("kinds: unknown category %q", category))
+	}
+	if k.Name == "" || k.New == nil || k.Doc == "" {
+		panic(fmt.Sprintf("kinds: %s %q needs a name, a doc and a constructor", category, k.Name))
+	}
+	if registry[category] == nil {
+		registry[category] = map[string]Entry{}
+	}
+	if _, dup := registry[category][k.Name]; dup {
+		panic(fmt.Sprintf("kinds: %s %q registered twice", category, k.Name))
+	}
+	registry[category][k.Name] = Entry{
+		Category: category, Name: k.Name, Doc: k.Doc, ChaosMesh: k.ChaosMesh, Example: k.Example,
+		New: func() any { return k.New() },
+	}
+}
+
+// Lookup finds a kind by category and name.
+func Lookup(category, name string) (Entry, bool) {
+	mu.RLock()
+	defer mu.RUnlock()
+	e, ok := registry[category][name]
+	return e, ok
+}
+
+// Of lists the kinds of a category, sorted by name.
+func Of(category string) []Entry {
+	mu.RLock()
+	defer mu.RUnlock()
+	var out []Entry
+	for _, e := range registry[category] {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Make returns a new value of a kind with its defaults. The error names the category and what is registered.
+func Make[T any](category, name string) (T, error) {
+	var zero T
+	e, ok := Lookup(category, name)
+	if !ok {
+		var known []string
+		for _, e := range Of(category) {
+			known = append(known, e.Name)
+		}
+		return zero, fmt.Errorf("unknown %s kind %q: want one of %q", category, name, known)
+	}
+	v, ok := e.New().(T)
+	if !ok {
+		return zero, fmt.Errorf("%s kind %q is a %T, not a %T", category, name, e.New(), zero)
+	}
+	return v, nil
+}

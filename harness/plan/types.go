@@ -1,0 +1,113 @@
+// Package plan resolves a scenario, its arms and a seed into a Plan: decoded, validated and serialisable. Everything a run does stands
+// in it; what can only be known at run time (digests, constants, computed parameters) goes to the bundle's world.json.
+package plan
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Schema is the value of Plan.Schema that this package reads and writes.
+const Schema = "relapse.dev/plan/v1alpha1"
+
+// Plan is a run: one or more trials of one scenario.
+type Plan struct {
+	Schema    string            `json:"schema"`
+	Scenario  string            `json:"scenario"`
+	Title     string            `json:"title"`
+	Version   string            `json:"version"`   // the clusters' Kubernetes version
+	NodeImage string            `json:"nodeImage"` // auto, official, assembled or a reference
+	Seed      int64             `json:"seed"`
+	Source    string            `json:"source,omitempty"` // the scenario file, relative
+	Digest    string            `json:"digest"`           // SHA-256 of the scenario file's bytes
+	Params    map[string]string `json:"params,omitempty"`
+	Trials    []Trial           `json:"trials"`
+}
+
+// Trial is one execution of one pair, with a cluster of its own.
+type Trial struct {
+	ID         string              `json:"id"` // "001"
+	Pair       string              `json:"pair"`
+	Subject    string              `json:"subject"`
+	Placement  string              `json:"placement"`
+	Seams      []string            `json:"seams"`
+	Topology   cluster.Topology    `json:"topology"`
+	Cells      []Cell              `json:"cells"`
+	Sequential bool                `json:"sequential"` // fault one cell after the other
+	NoFaults   bool                `json:"noFaults"`   // the null control
+	Constants  []scenario.Constant `json:"constants"`
+	Collectors []Collector         `json:"collectors"`
+	Loads      []Item              `json:"loads"`
+	Faults     []Item              `json:"faults"`
+	Phases     scenario.Phases     `json:"phases"`
+	Steady     []Check             `json:"steady"`
+	Exposure   []Check             `json:"exposure"`
+	Signature  []Check             `json:"signature"`
+	Healed     []Check             `json:"healed"`
+	Restart    *scenario.Restart   `json:"restart,omitempty"`
+	Modelled   []string            `json:"modelled,omitempty"`
+	Deviates   []string            `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
+}
+
+// Cell is one arm's share of the world. Expected is the outcome that its role calls for: Reproduced for vulnerable, NotReproduced for
+// fixed and candidate.
+type Cell struct {
+	Name     string       `json:"name"` // equals the arm's name
+	Arm      scenario.Arm `json:"arm"`
+	Node     string       `json:"node"` // name relative to the cluster
+	Expected string       `json:"expected"`
+}
+
+// Item is a load or fault, its spec decoded once, defaulted and encoded again: nothing in it is implicit.
+type Item struct {
+	Name   string          `json:"name"`
+	Kind   string          `json:"kind"`
+	Target scenario.Target `json:"target"`
+	At     Duration        `json:"at"`
+	After  *After          `json:"after,omitempty"`
+	Spec   json.RawMessage `json:"spec"`
+}
+
+// After places an item behind another one.
+type After struct {
+	Name string   `json:"name"`
+	Plus Duration `json:"plus"`
+}
+
+// Collector is a collector with its schedule; Every 0 means phase marks and onset only.
+type Collector struct {
+	Name  string          `json:"name"`
+	Kind  string          `json:"kind"`
+	Every Duration        `json:"every"`
+	Spec  json.RawMessage `json:"spec"`
+}
+
+// Check is a check with its phase resolved, or a group of alternatives.
+type Check struct {
+	Name  string          `json:"name"`
+	Kind  string          `json:"kind,omitempty"`
+	Phase string          `json:"phase,omitempty"`
+	After Duration        `json:"after"`
+	Spec  json.RawMessage `json:"spec,omitempty"`
+	AnyOf []Check         `json:"anyOf,omitempty"`
+}
+
+// Duration is a time.Duration that JSON shows as "1m30s".
+type Duration time.Duration
+
+// MarshalJSON writes the duration in Go's notation.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads Go's notation.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	v, err := time.ParseDuration(s)
+	*d = Duration(v)
+	return err
+}

@@ -1,0 +1,172 @@
+// Package scenario is the v1alpha1 envelope of a scenario file. It reads strictly, keeps where everything stood in the file, and
+// leaves the spec of each kind a raw node: the plan decodes those with the kinds' own types.
+package scenario
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The only group, version and kind there is.
+const (
+	APIVersion = "relapse.dev/v1alpha1"
+	KindName   = "Scenario"
+)
+
+// Scenario is one incident, declared.
+type Scenario struct {
+	APIVersion string   `json:"apiVersion"` // relapse.dev/v1alpha1
+	Kind       string   `json:"kind"`       // Scenario
+	Metadata   Metadata `json:"metadata"`
+	Spec       Spec     `json:"spec"`
+}
+
+// Metadata names the scenario. Name equals the folder's name.
+type Metadata struct {
+	Name string `json:"name"`
+}
+
+// Spec is the incident: subject, arms, what is done to them and what is asked of the evidence.
+type Spec struct {
+	Title       string   `json:"title"`                // one line
+	Description string   `json:"description"`          // what happens, for people
+	References  []string `json:"references,omitempty"` // pull requests, issues, post-mortems
+	Subject     string   `json:"subject"`              // the component under test: kubelet
+	Placement   string   `json:"placement"`            // what an arm gets to itself: node, cluster or workload
+	Version     string   `json:"version"`              // the cluster's Kubernetes version, vX.Y.Z
+	Seams       []string `json:"seams,omitempty"`      // proxies that sit in every arm from the start: cri
+
+	Constants  []Constant  `json:"constants,omitempty"`
+	Pairs      []Pair      `json:"pairs"`
+	Collectors []Collector `json:"collectors"`
+	Loads      []Item      `json:"loads,omitempty"`
+	Faults     []Item      `json:"faults"`
+	Phases     Phases      `json:"phases"`
+
+	Steady    []Check  `json:"steady"`
+	Exposure  []Check  `json:"exposure"`
+	Signature []Check  `json:"signature"`
+	Healed    []Check  `json:"healed"`
+	Restart   *Restart `json:"restart,omitempty"`
+}
+
+// Constant is a number of the subject, read from each arm's own source when it is built.
+type Constant struct {
+	Name    string `json:"name"`
+	Package string `json:"package"` // import path
+	Ident   string `json:"ident"`   // the Go constant's name
+}
+
+// Pair is a named couple of vulnerable and fixed arms. Default marks the one that runs when none is asked for.
+type Pair struct {
+	Name     string   `json:"name"`
+	Doc      string   `json:"doc,omitempty"`
+	Default  bool     `json:"default,omitempty"`
+	Modelled []string `json:"modelled,omitempty"` // what this pair imitates, one sentence each; named in the verdict
+	Arms     []Arm    `json:"arms"`
+}
+
+// The roles of arms.
+const (
+	Vulnerable = "vulnerable"
+	Fixed      = "fixed"
+	Candidate  = "candidate"
+)
+
+// Arm is one build of the subject.
+type Arm struct {
+	Name   string `json:"name"`
+	Role   string `json:"role"` // vulnerable or fixed; candidate is the user's
+	Source Source `json:"source"`
+}
+
+// Source says what an arm is built from. Binary is a user's own executable, used as it is.
+type Source struct {
+	Module    string     `json:"module,omitempty"`
+	Version   string     `json:"version,omitempty"`
+	Package   string     `json:"package,omitempty"`
+	Mutations []Mutation `json:"mutations,omitempty"`
+	Dir       string     `json:"dir,omitempty"`    // the module's source on this machine instead of Module@Version
+	Binary    string     `json:"binary,omitempty"` // an executable on this machine
+}
+
+// Mutation is a semantic rewrite of the source. Any other number of sites than Sites fails the build.
+type Mutation struct {
+	Kind     string          `json:"kind"`
+	Sites    int             `json:"sites"`
+	Versions string          `json:"versions,omitempty"` // semver range in which it applies
+	Spec     json.RawMessage `json:"spec"`
+}
+
+// Target selects where an item acts, in Chaos Mesh's words plus cell. An empty selector is refused.
+type Target struct {
+	Mode     string   `json:"mode"`            // one, all, fixed
+	Value    string   `json:"value,omitempty"` // how many, with mode fixed
+	Cell     string   `json:"cell,omitempty"`  // one arm's name; "" is every cell alike
+	Selector Selector `json:"selector"`
+}
+
+// Selector names what is meant. Nodes "cell" are the nodes of the arm's own cell.
+type Selector struct {
+	Nodes          []string          `json:"nodes,omitempty"` // node names relative to the cluster
+	NodeSelectors  map[string]string `json:"nodeSelectors,omitempty"`
+	Namespaces     []string          `json:"namespaces,omitempty"`
+	LabelSelectors map[string]string `json:"labelSelectors,omitempty"`
+	Component      string            `json:"component,omitempty"` // a component of the cell: kubelet
+}
+
+// Item is the envelope of loads and faults.
+type Item struct {
+	Name   string           `json:"name"`
+	Kind   string           `json:"kind"`
+	Target Target           `json:"target"`
+	At     *metav1.Duration `json:"at,omitempty"`    // from the start of the fault phase
+	After  *After           `json:"after,omitempty"` // or from when another item took effect
+	Spec   json.RawMessage  `json:"spec,omitempty"`
+}
+
+// After places an item behind another one.
+type After struct {
+	Name string           `json:"name"`
+	Plus *metav1.Duration `json:"plus,omitempty"`
+}
+
+// Collector is the envelope of collectors. Snapshots are taken at phase marks and at onset, and every so often.
+type Collector struct {
+	Name  string           `json:"name"`
+	Kind  string           `json:"kind"`
+	Every *metav1.Duration `json:"every,omitempty"`
+	Spec  json.RawMessage  `json:"spec,omitempty"`
+}
+
+// Phases says how long each phase lasts.
+type Phases struct {
+	Steady   Wait `json:"steady"`
+	Baseline Wait `json:"baseline"`
+	Fault    Wait `json:"fault"`
+	Recovery Wait `json:"recovery"`
+}
+
+// Wait is at least AtLeast and at most Deadline. In between, steady waits for the steady checks; fault holds each cell until its
+// exposure is met; recovery ends when each cell's signature or healed checks are met.
+type Wait struct {
+	AtLeast  metav1.Duration `json:"atLeast,omitzero"`
+	Deadline metav1.Duration `json:"deadline,omitzero"`
+}
+
+// Check is the envelope of checks: either a kind with its spec or a group of alternatives.
+type Check struct {
+	Name  string           `json:"name"`
+	Kind  string           `json:"kind,omitempty"`
+	Phase string           `json:"phase,omitempty"` // steady, baseline, fault, recovery; the list it stands in has a default
+	After *metav1.Duration `json:"after,omitempty"` // from where the phase was seen to begin
+	Spec  json.RawMessage  `json:"spec,omitempty"`
+	AnyOf []Check          `json:"anyOf,omitempty"`
+}
+
+// Restart restarts a subject once the data for judging is safe: the incident's own proof of the diagnosis.
+type Restart struct {
+	Roles       []string        `json:"roles"` // which arms: vulnerable
+	ReadyWithin metav1.Duration `json:"readyWithin"`
+}

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+)
+
+// ErrNotRoot says that mending or undoing needs root; nothing was touched.
+var ErrNotRoot = errors.New("changing the daemon's settings needs root")
+
+// mender changes one dockerd's settings. Its fields are the host, so that the
+// tests can bring their own.
+type mender struct {
+	engine  *Engine
+	w       io.Writer
+	lib     string // folder of the installed wrapper and of the record for undoing
+	lock    string
+	proc    string
+	pidfile string
+	uid     int
+	signal  func(pid int, s syscall.Signal) error
+	patient time.Duration // how long dockerd may take to apply its settings
+}
+
+func newMender(e *Engine, w io.Writer) *mender {
+	return &mender{
+		engine: e, w: w, lib: "/usr/local/lib/relapse", lock: "/run/relapse-doctor.lock",
+		proc: "/proc", pidfile: "/var/run/docker.pid", uid: os.Geteuid(), signal: syscall.Kill, patient: 30 * time.Second,
+	}
+}
+
+func (m *mender) wrapper() string { return filepath.Join(m.lib, "bounded-runtime") }
+
+// Fix registers the bounded runtime with the daemon, if a probe shows that
+// privileged containers fail for want of capabilities or limits, and only
+// then. It installs the wrapper from wrapperPath, merges two keys into the
+// daemon's settings file, has dockerd read them, and probes again; where the
+// second probe fails it undoes all of it. What it does and how to undo it goes
+// to w. Without root it prints the command to run, touches nothing, and
+// returns ErrNotRoot. Probe errors that it can't mend are returned as they are.
+func Fix(ctx context.Context, e *Engine, w io.Writer, wrapperPath string) (changed bool, err error) {
+	return newMender(e, w).fix(ctx, wrapperPath)
+}
+
+func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err error) {
+	_, err = m.engine.ProbePrivileged(ctx, "")
+	if err == nil {
+		m.say("Privileged containers run: nothing to mend.")
+		return false, nil
+	}
+	if !errors.Is(err, ErrBounded) {
+		return false, err
+	}
+	if m.uid != 0 {
+		m.say("Run as root: relapse doctor --fix")
+		return false, ErrNotRoot
+	}
+	unlock, err := m.locked(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	info, err := m.engine.ServerInfo(ctx)
+	if err != nil {
+		return false, err
+	}
+	if slices.Contains(info.SecurityOptions, "name=rootless") {
+		return false, errors.New("the daemon is rootless: its runtime can't be mended from here; use a daemon that runs as root")
+	}
+	d, err := findDaemon(m.proc, m.pidfile)
+	if err != nil {
+		return false, err
+	}
+	rec, err := m.plan(d)
+	if err != nil {
+		return false, err
+	}
+	if err := m.apply(ctx, d, rec, wrapperPath); err != nil {
+		return false, errors.Join(err, m.rollBack(ctx, d, rec))
+	}
+	if rec.previous() != stockRuntime {
+		m.say("Until undone, containers that name no runtime run by runc, not by %s.", rec.previous())
+	}
+	m.say("Privileged containers run now. To undo: relapse doctor --undo")
+	return true, nil
+}
+
+// plan reads the settings and works out the new ones, writing nothing. A
+// record that is already there is kept, as only it knows the first state.
+func (m *mender) plan(d daemon) (*record, error) {
+	current, existed, err := readIfThere(d.configFile)
+	if err != nil {
+		return nil, err
+	}
+	s, err := parseSettings(d.configFile, current)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := m.readRecord()
+	if err != nil {
+		return nil, err
+	}
+	if rec == nil || rec.ConfigFile != d.configFile || !s.registered() {
+		rec = &record{ConfigFile: d.configFile, Existed: existed, Original: current}
+	}
+	s.register(m.wrapper())
+	rec.Written, err = s.encode()
+	return rec, err
+}
+
+func (m *mender) apply(ctx context.Context, d daemon, rec *record, wrapperPath string) error {
+	program, err := os.ReadFile(wrapperPath)
+	if err != nil {
+		return fmt.Errorf("reading the bounded runtime: %w", err)
+	}
+	if err := os.MkdirAll(m.lib, 0o755); err != nil {
+		return fmt.Errorf("installing the bounded runtime: %w", err)
+	}
+	m.say("Installing %s.", m.wrapper())
+	if err := renameio.WriteFile(m.wrapper(), program, 0o755, renameio.IgnoreUmask()); err != nil {
+		return fmt.Errorf("writing %s: %w", m.wrapper(), err)
+	}
+	if err := m.writeRecord(rec); err != nil {
+		return err
+	}
+	m.say("Merging runtime %q and the default runtime into %s.", RuntimeName, d.configFile)
+	if err := writeSettings(d.configFile, rec.Written); err != nil {
+		return err
+	}
+	if err := m.reload(ctx, d, RuntimeName); err != nil {
+		return err
+	}
+	if _, err := m.engine.ProbePrivileged(ctx, ""); err != nil {
+		return fmt.Errorf("probing with the bounded runtime: %w", err)
+	}
+	return nil
+}
+
+// rollBack returns to the settings of before, under a context that a Ctrl-C
+// can't cancel.
+func (m *mender) rollBack(ctx context.Context, d daemon, rec *record) error {
+	m.say("That didn't work: putting everything back.")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*m.patient)
+	defer cancel()
+	if err := m.restore(ctx, d, rec); err != nil {
+		return fmt.Errorf("putting everything back: %w", err)
+	}
+	return nil
+}
+
+// reload sends SIGHUP and waits until the daemon's default runtime is name.
+func (m *mender) reload(ctx context.Context, d daemon, name string) error {
+	m.say("Having dockerd (process %d) read its settings again.", d.pid)
+	if err := m.signal(d.pid, syscall.SIGHUP); err != nil {
+		return fmt.Errorf("sending SIGHUP to dockerd (process %d): %w", d.pid, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.patient)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	seen := "nothing"
+	for {
+		info, err := m.engine.ServerInfo(ctx)
+		if err == nil && info.DefaultRuntime == name {
+			return nil
+		}
+		if err == nil {
+			seen = info.DefaultRuntime
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for dockerd's default runtime to be %s: it is %s: %w; dockerd's log has the reason", name, seen, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+// locked keeps two menders from each other.
+func (m *mender) locked(ctx context.Context) (unlock func(), err error) {
+	l := flock.New(m.lock)
+	if _, err := l.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("locking %s: %w", m.lock, err)
+	}
+	return func() { _ = l.Unlock() }, nil // closing the file frees it in any case
+}
+
+func (m *mender) say(format string, args ...any) { fmt.Fprintf(m.w, format+"\n", args...) }

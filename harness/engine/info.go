@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// Info is what the engine's daemon says of itself and its host.
+type Info struct {
+	Version         string   // "20.10.24"
+	StorageDriver   string   // "overlay2"
+	CgroupDriver    string   // "cgroupfs" or "systemd"
+	CgroupVersion   int      // 1 or 2; 0 if the daemon doesn't say
+	RootDir         string   // where it keeps images and containers, on its host
+	SecurityOptions []string // "name=seccomp,profile=default", "name=rootless", …
+	Runtimes        []string // names, in no order
+	DefaultRuntime  string   // "runc"
+	Architecture    string   // as uname prints it: "x86_64", "aarch64"
+	OS              string   // "Debian GNU/Linux 12 (bookworm)"
+	Kernel          string   // "6.1.0-18-amd64"
+	CPUs            int
+	MemoryBytes     int64
+}
+
+// ServerInfo asks the daemon what it is. An answer without a version is an
+// error: the client prints one, with exit code 0, when no daemon answers.
+func (e *Engine) ServerInfo(ctx context.Context) (Info, error) {
+	out, err := e.Output(ctx, "info", "--format", "{{json .}}")
+	if err != nil {
+		return Info{}, err
+	}
+	return parseInfo(out)
+}
+
+func parseInfo(data []byte) (Info, error) {
+	var raw struct {
+		ServerVersion, Driver, CgroupDriver, CgroupVersion string
+		DockerRootDir, DefaultRuntime                      string
+		Architecture, OperatingSystem, KernelVersion       string
+		SecurityOptions, ServerErrors                      []string
+		Runtimes                                           map[string]any
+		NCPU                                               int
+		MemTotal                                           int64
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return Info{}, fmt.Errorf("parsing `docker info`: %w", err)
+	}
+	if raw.ServerVersion == "" {
+		return Info{}, fmt.Errorf("%w: %v", ErrNoDaemon, raw.ServerErrors)
+	}
+	info := Info{
+		Version: raw.ServerVersion, StorageDriver: raw.Driver, CgroupDriver: raw.CgroupDriver,
+		RootDir: raw.DockerRootDir, SecurityOptions: raw.SecurityOptions, DefaultRuntime: raw.DefaultRuntime,
+		Architecture: raw.Architecture, OS: raw.OperatingSystem, Kernel: raw.KernelVersion,
+		CPUs: raw.NCPU, MemoryBytes: raw.MemTotal,
+	}
+	switch raw.CgroupVersion {
+	case "1":
+		info.CgroupVersion = 1
+	case "2":
+		info.CgroupVersion = 2
+	}
+	for name := range raw.Runtimes {
+		info.Runtimes = append(info.Runtimes, name)
+	}
+	return info, nil
+}

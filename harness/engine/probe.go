@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RunLabel is the label that everything this program makes in the engine
+// carries; its value names the run.
+const RunLabel = "dev.relapse.run"
+
+// capSysResource is the bit of CAP_SYS_RESOURCE, from linux/capability.h.
+const capSysResource = 24
+
+// stepTime bounds each step of a probe that isn't given up half-way.
+const stepTime = time.Minute
+
+// Probe is what a privileged container saw of itself.
+type Probe struct {
+	Bounding uint64        // its capability bounding set, one bit each
+	Took     time.Duration // from making the image to the container's exit
+}
+
+// LacksSysResource says whether even a privileged container has no
+// CAP_SYS_RESOURCE.
+func (p Probe) LacksSysResource() bool { return p.Bounding&(1<<capSysResource) == 0 }
+
+// ErrBounded says that the runtime couldn't give a privileged container what
+// was asked for, because the host's own capabilities or limits are bounded.
+// Fix mends it.
+var ErrBounded = errors.New("the host's capabilities are bounded")
+
+// ProbePrivileged runs a privileged container of an image made on the spot,
+// with no registry, and removes both, also when ctx ends. run is the value of
+// their RunLabel; empty makes one up. An error wraps ErrBounded where the
+// runtime refused capabilities or limits.
+func (e *Engine) ProbePrivileged(ctx context.Context, run string) (_ Probe, err error) {
+	began := time.Now()
+	info, err := e.ServerInfo(ctx)
+	if err != nil {
+		return Probe{}, err
+	}
+	program, err := probeProgram(info.Architecture)
+	if err != nil {
+		return Probe{}, err
+	}
+	image, err := probeTar(program)
+	if err != nil {
+		return Probe{}, fmt.Errorf("making the probe's image: %w", err)
+	}
+	name, err := probeName()
+	if err != nil {
+		return Probe{}, err
+	}
+	if run == "" {
+		run = name
+	}
+	defer func() { err = errors.Join(err, e.removeProbe(ctx, name)) }()
+	status, err := e.runProbe(ctx, name, run, image)
+	if err != nil {
+		return Probe{}, classify(err)
+	}
+	bounding, err := parseBounding(status)
+	return Probe{Bounding: bounding, Took: time.Since(began)}, err
+}
+
+func probeName() (string, error) {
+	var id [6]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return "", fmt.Errorf("naming the probe: %w", err)
+	}
+	return "relapse-probe-" + hex.EncodeToString(id[:]), nil
+}
+
+// runProbe imports, creates and starts. The first two aren't cancelled: a
+// client killed in mid-request leaves the daemon to finish after our removal.
+func (e *Engine) runProbe(ctx context.Context, name, run string, image []byte) ([]byte, error) {
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTime)
+	defer cancel()
+	label := RunLabel + "=" + run
+	err := e.Stream(whole, bytes.NewReader(image), nil, "import", "--change", "LABEL "+label, "-", name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = e.Output(whole, "create", "--name", name, "--label", label,
+		"--privileged", "--network", "none", name, "/probe")
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	start, stop := context.WithTimeout(ctx, stepTime)
+	defer stop()
+	return e.Output(start, "start", "--attach", name)
+}
+
+// removeProbe removes container and image; it is no error that one isn't there.
+func (e *Engine) removeProbe(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTime)
+	defer cancel()
+	var errs []error
+	for _, args := range [][]string{{"rm", "--force", "--volumes", name}, {"rmi", "--force", name}} {
+		_, err := e.Output(ctx, args...)
+		if err != nil && !strings.Contains(err.Error(), "No such") {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// classify marks the errors that the bounded runtime mends. The words are those
+// of runc and crun for capset(2) and setrlimit(2).
+func classify(err error) error {
+	var failed *CommandError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	for _, words := range []string{"unable to apply caps", "unable to apply bounding set", "setting rlimits", "setrlimit", "capset"} {
+		if strings.Contains(failed.Stderr, words) {
+			return fmt.Errorf("%w: %w", ErrBounded, err)
+		}
+	}
+	return err
+}
+
+// parseBounding reads CapBnd, hexadecimal, from a /proc/PID/status.
+func parseBounding(status []byte) (uint64, error) {
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "CapBnd:"); ok {
+			set, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+			if err != nil {
+				return 0, fmt.Errorf("parsing CapBnd of the probe's container: %w", err)
+			}
+			return set, nil
+		}
+	}
+	return 0, fmt.Errorf("the probe's container ran and didn't print its CapBnd; it printed %q", status)
+}
+
+// Bounded says whether privileged containers, and so nodes, lack
+// CAP_SYS_RESOURCE: what runs in them must then do without raised limits and
+// negative OOM scores. It runs a probe, and so sees what holds by whichever
+// runtime is the default; an error says that there can be no nodes at all.
+func Bounded(ctx context.Context, e *Engine) (bool, error) {
+	p, err := e.ProbePrivileged(ctx, "")
+	if err != nil {
+		return false, err
+	}
+	return p.LacksSysResource(), nil
+}

@@ -154,9 +154,11 @@ type Stamped[T any] struct {
 	Value T         `json:"value"`
 }
 
-// MetricSample is one sample of one metric at one time. Time is when the answer had arrived; Value has the metric's own unit.
+// MetricSample is one sample of one metric: asked for at Time, answered by Done. Value has the metric's own unit. A check takes
+// whichever of the two is against it.
 type MetricSample struct {
 	Time   time.Time         `json:"time"`
+	Done   time.Time         `json:"done"`
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels,omitempty"`
 	Value  float64           `json:"value"`

@@ -1,0 +1,229 @@
+package check
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+)
+
+// slack is how much a stream's coverage may fall short of a window at its ends: collectors sample every second or two, and phases
+// are seen to begin between two samples.
+const slack = 6 * time.Second
+
+// stream is what the artifacts of one kind say about a window: its records in order, and why it can't be relied on, if so.
+type stream[T any] struct {
+	records []T
+	paths   []string
+	doubt   string // "" when the window is covered
+}
+
+// read decodes the line-oriented artifacts of a kind for a cell. Records outside w are kept: the caller decides. Whatever makes the
+// window less than covered ends up in doubt.
+func read[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
+	return readWith(v, kind, cell, w, func(line []byte) (T, error) {
+		var rec T
+		return rec, json.Unmarshal(line, &rec)
+	})
+}
+
+func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window, decode func([]byte) (T, error)) stream[T] {
+	var s stream[T]
+	arts := v.Artifacts(bundle.Query{Kind: kind, Cell: cell})
+	if len(arts) == 0 {
+		s.doubt = fmt.Sprintf("no %s was recorded for %s", kind, cell)
+		return s
+	}
+	covered := false
+	for _, a := range arts {
+		if a.Missing || a.Error != "" {
+			s.doubt = fmt.Sprintf("%s of %s: %s", kind, cell, broken(a))
+			continue
+		}
+		s.paths = append(s.paths, a.Path)
+		if a.Coverage.Covers(w.Start, w.End, slack) {
+			covered = true
+		}
+		if err := lines(v, a, func(line []byte) error {
+			rec, err := decode(line)
+			if err != nil {
+				return err
+			}
+			s.records = append(s.records, rec)
+			return nil
+		}); err != nil {
+			s.doubt = fmt.Sprintf("reading %s: %v", a.Path, err)
+		}
+	}
+	if s.doubt == "" && !covered {
+		s.doubt = fmt.Sprintf("%s of %s does not cover %s", kind, cell, span(w)) + gaps(arts, w)
+	}
+	return s
+}
+
+// lines calls f for each line of an artifact.
+func lines(v bundle.View, a bundle.Artifact, f func([]byte) error) error {
+	rc, err := v.Open(a)
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	sc := bufio.NewScanner(rc)
+	sc.Buffer(make([]byte, 64<<10), 16<<20)
+	for n := 1; sc.Scan(); n++ {
+		if len(sc.Bytes()) == 0 {
+			continue
+		}
+		if err := f(sc.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return sc.Err()
+}
+
+// broken says why an artifact can't be read.
+func broken(a bundle.Artifact) string {
+	if a.Missing {
+		return "the file " + a.Path + " is missing"
+	}
+	return "the capture failed: " + a.Error
+}
+
+func gaps(arts []bundle.Artifact, w bundle.Window) string {
+	var out []string
+	for _, a := range arts {
+		if a.Coverage == nil {
+			continue
+		}
+		out = append(out, fmt.Sprintf(" (covers %s)", span(bundle.Window{Start: a.Coverage.First, End: a.Coverage.Last})))
+		for _, g := range a.Coverage.Gaps {
+			if g.From.Before(w.End) && g.To.After(w.Start) {
+				out = append(out, fmt.Sprintf(" (gap %s: %s)", span(bundle.Window{Start: g.From, End: g.To}), g.Reason))
+			}
+		}
+	}
+	return strings.Join(out, "")
+}
+
+func span(w bundle.Window) string {
+	return w.Start.UTC().Format("15:04:05.0") + " to " + w.End.UTC().Format("15:04:05.0")
+}
+
+// samples are one metric's samples of a cell, in order of time, with all label sets of it added up: a check asks for the component's
+// total. doubt is as in stream.
+func samples(v bundle.View, cell, metric string, labels map[string]string, w bundle.Window) ([]bundle.MetricSample, []string, string) {
+	s := read[bundle.MetricSample](v, bundle.MetricSamples, cell, w)
+	var out []bundle.MetricSample
+	for _, r := range s.records {
+		if r.Name != metric || !matches(r.Labels, labels) {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Time.Equal(r.Time) {
+			out[n-1].Value += r.Value
+			continue
+		}
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b bundle.MetricSample) int { return a.Time.Compare(b.Time) })
+	if s.doubt == "" && len(out) == 0 {
+		s.doubt = fmt.Sprintf("the metrics of %s never showed %s", cell, metric)
+	}
+	return out, s.paths, s.doubt
+}
+
+func matches(have, want map[string]string) bool {
+	for k, v := range want {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// within keeps the samples that were asked for at or after the window's start and answered by its end.
+func within(all []bundle.MetricSample, w bundle.Window) []bundle.MetricSample {
+	var out []bundle.MetricSample
+	for _, s := range all {
+		if !s.Time.Before(w.Start) && !s.Done.After(w.End) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Quantity is a number or a duration in a check's spec: given as it is, or by the name of one of the subject's constants.
+type Quantity struct {
+	Constant string   `json:"constant,omitempty" jsonschema:"the name of a constant that the scenario declares"`
+	Times    *float64 `json:"times,omitempty" jsonschema:"multiplies the constant; 1 when left out"`
+	Number   *float64 `json:"number,omitempty" jsonschema:"a plain number, instead of a constant"`
+	Duration string   `json:"duration,omitempty" jsonschema:"a duration with its unit, instead of a constant"`
+}
+
+// value is the quantity as a float: a plain number, or nanoseconds for durations.
+func (q Quantity) value(v bundle.View, cell string) (float64, error) {
+	switch {
+	case q.Constant != "":
+		c, ok := v.Constant(cell, q.Constant)
+		if !ok {
+			return 0, fmt.Errorf("the constant %s of %s is not known", q.Constant, cell)
+		}
+		if q.Times != nil {
+			return float64(c) * *q.Times, nil
+		}
+		return float64(c), nil
+	case q.Number != nil:
+		return *q.Number, nil
+	case q.Duration != "":
+		d, err := time.ParseDuration(q.Duration)
+		return float64(d), err
+	}
+	return 0, fmt.Errorf("neither constant, number nor duration is given")
+}
+
+func (q Quantity) constants() []string {
+	if q.Constant == "" {
+		return nil
+	}
+	return []string{q.Constant}
+}
+
+// Mark is a moment that a metric names: the largest age of a timestamp metric in the window says when something began and did not
+// come back, and Plus is how long after that.
+type Mark struct {
+	Metric string   `json:"metric" jsonschema:"a metric whose value is a time in seconds since the epoch"`
+	Plus   Quantity `json:"plus" jsonschema:"how long after that time the mark is"`
+}
+
+// at finds the mark in a window. ok is false, with a sentence, when the data isn't there.
+func (m Mark) at(v bundle.View, cell string, w bundle.Window) (mark time.Time, doubt string) {
+	plus, err := m.Plus.value(v, cell)
+	if err != nil {
+		return mark, err.Error()
+	}
+	all, _, doubt := samples(v, cell, m.Metric, nil, w)
+	if doubt != "" {
+		return mark, doubt
+	}
+	oldest, age := time.Time{}, time.Duration(-1)
+	for _, s := range within(all, w) {
+		if began := seconds(s.Value); s.Value > 0 && s.Time.Sub(began) > age {
+			oldest, age = began, s.Time.Sub(began)
+		}
+	}
+	if age < 0 {
+		return mark, fmt.Sprintf("no sample of %s between %s", m.Metric, span(w))
+	}
+	return oldest.Add(time.Duration(plus)), ""
+}
+
+// seconds turns a metric's seconds since the epoch into a time.
+func seconds(v float64) time.Time { return time.Unix(0, int64(v*1e9)).UTC() }
+
+// unknown is the finding for data that isn't there.
+func unknown(wanted, why string, evidence []string) Finding {
+	return Finding{Met: Unknown, Seen: why, Wanted: wanted, Evidence: evidence}
+}

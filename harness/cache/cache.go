@@ -1,0 +1,243 @@
+// Package cache is a content-addressed store on disk, shared by every run of one user and safe when several run at once.
+//
+// An entry is a directory found by its kind ("build", "nodeimage", …) and key (a hash of all that went into it). It is made in a
+// scratch directory and renamed into place when complete, so an entry that can be seen is whole. A process that is killed in the
+// middle leaves a scratch directory only; the next maker of the same key, or Clean, removes it.
+//
+// Locks are flock(2) locks on one small file per key. A maker holds it exclusively; whoever was given an entry holds it shared
+// until Close or its death, and that is how Prune knows what a running process still needs. Lock files are never removed: a
+// removed lock file could be locked by two processes at once, each holding another inode of the same name.
+//
+// Layout below the store's directory:
+//
+//	entries/<kind>/<key>/   a complete entry
+//	scratch/<kind>/<key>/   one in the making, or what a killed maker left
+//	locks/<kind>/<key>      the lock; its modification time is when the entry was last asked for
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// EnvDir is the environment variable that names another store than the user's own.
+const EnvDir = "RELAPSE_CACHE"
+
+// NoteFile is a file that a maker may leave in its entry: one line for people, shown by List.
+const NoteFile = "note"
+
+// retry is how often a lock that is held elsewhere is tried again. flock(2) can't be waited for under a context.
+const retry = 50 * time.Millisecond
+
+// name is what a kind and a key are made of: one path element, never hidden.
+var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// Store is an opened cache directory. Its methods can be called from several goroutines.
+type Store struct {
+	dir string
+
+	mu   sync.Mutex
+	held map[string]*flock.Flock // shared locks on the entries this process was given, by lock path
+}
+
+// DefaultDir is $RELAPSE_CACHE, or `relapse` in the user's cache directory (os.UserCacheDir: XDG_CACHE_HOME on Linux).
+func DefaultDir() (string, error) {
+	if dir := os.Getenv(EnvDir); dir != "" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("resolving %s=%s: %w", EnvDir, dir, err)
+		}
+		return abs, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the user's cache directory: %w", err)
+	}
+	return filepath.Join(dir, "relapse"), nil
+}
+
+// Open opens the store in dir and makes the directory if there is none. An empty dir means DefaultDir.
+func Open(dir string) (*Store, error) {
+	if dir == "" {
+		var err error
+		if dir, err = DefaultDir(); err != nil {
+			return nil, err
+		}
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("resolving cache directory %s: %w", dir, err)
+	}
+	for _, sub := range []string{"entries", "scratch", "locks"} {
+		if err := os.MkdirAll(filepath.Join(abs, sub), 0o755); err != nil {
+			return nil, fmt.Errorf("opening cache %s: %w", abs, err)
+		}
+	}
+	return &Store{dir: abs, held: map[string]*flock.Flock{}}, nil
+}
+
+// Dir is the store's absolute directory.
+func (s *Store) Dir() string { return s.dir }
+
+// Close lets go of every entry the store gave out: from then on other processes may prune them.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for path, l := range s.held {
+		errs = append(errs, l.Unlock())
+		delete(s.held, path)
+	}
+	return errors.Join(errs...)
+}
+
+// Do returns the directory of the entry kind/key, calling build to make it if there is none; cached tells which it was.
+//
+// build fills dir, an empty directory on the entry's own filesystem, and must leave nothing in it that names dir itself: the
+// directory is renamed when build returns nil. Only one process at a time builds a key; others wait, or return ctx's error. If build
+// fails, what it left is removed and nothing is remembered. The entry is safe from Prune until Close.
+func (s *Store) Do(ctx context.Context, kind, key string, build func(ctx context.Context, dir string) error) (path string, cached bool, err error) {
+	if err := valid(kind, key); err != nil {
+		return "", false, err
+	}
+	entry := s.entryPath(kind, key)
+	cached = true
+	for {
+		ok, err := s.hold(ctx, kind, key)
+		if err != nil {
+			return "", false, err
+		}
+		if ok {
+			return entry, cached, nil
+		}
+		made, err := s.make(ctx, kind, key, build)
+		if err != nil {
+			return "", false, err
+		}
+		if made {
+			cached = false
+		}
+		// The exclusive lock had to be dropped to take a shared one, and an entry can be pruned in between: look again.
+	}
+}
+
+// hold takes a shared lock on an entry and keeps it if the entry exists.
+func (s *Store) hold(ctx context.Context, kind, key string) (bool, error) {
+	if s.holds(kind, key) {
+		return true, nil
+	}
+	lock, err := s.newLock(kind, key)
+	if err != nil {
+		return false, err
+	}
+	if ok, err := lock.TryRLockContext(ctx, retry); err != nil || !ok {
+		return false, fmt.Errorf("waiting for the cache lock of %s/%s: %w", kind, key, err)
+	}
+	if _, err := os.Stat(s.entryPath(kind, key)); err != nil {
+		_ = lock.Unlock()
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return false, fmt.Errorf("looking up cache entry %s/%s: %w", kind, key, err)
+	}
+	s.touch(kind, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[lock.Path()] != nil { // another goroutine was faster; one lock is enough
+		return true, lock.Unlock()
+	}
+	s.held[lock.Path()] = lock
+	return true, nil
+}
+
+// holds reports whether this process already has an entry. One that someone removed by hand is let go of, to be made again.
+func (s *Store) holds(kind, key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lock := s.held[s.lockPath(kind, key)]
+	if lock == nil {
+		return false
+	}
+	if _, err := os.Stat(s.entryPath(kind, key)); err != nil {
+		_ = lock.Unlock()
+		delete(s.held, lock.Path())
+		return false
+	}
+	s.touch(kind, key)
+	return true
+}
+
+// make builds an entry under the exclusive lock. It reports false if another process made it while this one waited.
+func (s *Store) make(ctx context.Context, kind, key string, build func(ctx context.Context, dir string) error) (_ bool, err error) {
+	lock, err := s.newLock(kind, key)
+	if err != nil {
+		return false, err
+	}
+	if ok, err := lock.TryLockContext(ctx, retry); err != nil || !ok {
+		return false, fmt.Errorf("waiting for the cache lock of %s/%s: %w", kind, key, err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	entry, scratch := s.entryPath(kind, key), s.scratchPath(kind, key)
+	if _, err := os.Stat(entry); err == nil {
+		return false, nil
+	}
+	if err := os.RemoveAll(scratch); err != nil {
+		return false, fmt.Errorf("removing what an earlier maker of %s/%s left: %w", kind, key, err)
+	}
+	if err := os.MkdirAll(scratch, 0o755); err != nil {
+		return false, fmt.Errorf("making room for cache entry %s/%s: %w", kind, key, err)
+	}
+	if err := build(ctx, scratch); err != nil {
+		return false, errors.Join(err, os.RemoveAll(scratch))
+	}
+	if err := ctx.Err(); err != nil {
+		return false, errors.Join(fmt.Errorf("making cache entry %s/%s: %w", kind, key, err), os.RemoveAll(scratch))
+	}
+	if err := os.MkdirAll(filepath.Dir(entry), 0o755); err != nil {
+		return false, fmt.Errorf("making room for cache entry %s/%s: %w", kind, key, err)
+	}
+	if err := os.Rename(scratch, entry); err != nil {
+		return false, fmt.Errorf("putting cache entry %s/%s into place: %w", kind, key, err)
+	}
+	return true, nil
+}
+
+// newLock prepares the lock of a key; nothing is locked yet.
+func (s *Store) newLock(kind, key string) (*flock.Flock, error) {
+	path := s.lockPath(kind, key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("making room for the cache lock of %s/%s: %w", kind, key, err)
+	}
+	return flock.New(path), nil
+}
+
+// touch records that an entry was asked for. A failure only makes the entry look older than it is.
+func (s *Store) touch(kind, key string) {
+	now := time.Now()
+	_ = os.Chtimes(s.lockPath(kind, key), now, now)
+}
+
+func (s *Store) entryPath(kind, key string) string { return filepath.Join(s.dir, "entries", kind, key) }
+func (s *Store) scratchPath(kind, key string) string {
+	return filepath.Join(s.dir, "scratch", kind, key)
+}
+func (s *Store) lockPath(kind, key string) string { return filepath.Join(s.dir, "locks", kind, key) }
+
+func valid(kind, key string) error {
+	if !name.MatchString(kind) {
+		return fmt.Errorf("cache kind %q is not one plain path element", kind)
+	}
+	if !name.MatchString(key) {
+		return fmt.Errorf("cache key %q is not one plain path element", key)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Entry describes one complete entry.
+type Entry struct {
+	Kind     string    `json:"kind"`
+	Key      string    `json:"key"`
+	Path     string    `json:"path"`
+	Bytes    int64     `json:"bytes"` // sum of its files' sizes
+	LastUsed time.Time `json:"lastUsed"`
+	Note     string    `json:"note,omitempty"` // first line of its NoteFile
+}
+
+// List returns all complete entries, most recently used first.
+func (s *Store) List() ([]Entry, error) {
+	dirs, err := s.keys("entries")
+	if err != nil {
+		return nil, err
+	}
+	var out []Entry
+	for _, k := range dirs {
+		e := Entry{Kind: k[0], Key: k[1], Path: s.entryPath(k[0], k[1])}
+		if e.Bytes, err = size(e.Path); errors.Is(err, fs.ErrNotExist) {
+			continue // pruned while we looked
+		} else if err != nil {
+			return nil, fmt.Errorf("measuring cache entry %s/%s: %w", e.Kind, e.Key, err)
+		}
+		if fi, err := os.Stat(s.lockPath(e.Kind, e.Key)); err == nil {
+			e.LastUsed = fi.ModTime()
+		}
+		if b, err := os.ReadFile(filepath.Join(e.Path, NoteFile)); err == nil {
+			e.Note, _, _ = strings.Cut(strings.TrimSpace(string(b)), "\n")
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b Entry) int {
+		return cmp.Or(b.LastUsed.Compare(a.LastUsed), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+	})
+	return out, nil
+}
+
+// PruneOptions chooses what Prune removes. The zero value removes every entry that nobody holds.
+type PruneOptions struct {
+	Kinds  []string      // only these kinds; empty means all
+	Unused time.Duration // only entries not asked for in this long
+	DryRun bool          // remove nothing, report what would be freed
+}
+
+// Prune removes entries and returns them with the bytes they freed. An entry that is being made, or that a running process was
+// given, is never removed and not reported.
+func (s *Store) Prune(o PruneOptions) (removed []Entry, freed int64, err error) {
+	all, err := s.List()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, e := range all {
+		if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, e.Kind) {
+			continue
+		}
+		if o.Unused > 0 && time.Since(e.LastUsed) < o.Unused {
+			continue
+		}
+		ok, err := s.exclusively(e.Kind, e.Key, func() error {
+			if o.DryRun {
+				return nil
+			}
+			return s.removeEntry(e.Kind, e.Key)
+		})
+		if err != nil {
+			return removed, freed, fmt.Errorf("pruning cache entry %s/%s: %w", e.Kind, e.Key, err)
+		}
+		if ok {
+			removed, freed = append(removed, e), freed+e.Bytes
+		}
+	}
+	return removed, freed, nil
+}
+
+// Remove removes one entry, letting go of it first if this store holds it. It fails if another process uses the entry, and
+// does nothing if there is none.
+func (s *Store) Remove(kind, key string) error {
+	if err := valid(kind, key); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	path := s.lockPath(kind, key)
+	if l := s.held[path]; l != nil {
+		_ = l.Unlock()
+		delete(s.held, path)
+	}
+	s.mu.Unlock()
+	ok, err := s.exclusively(kind, key, func() error { return s.removeEntry(kind, key) })
+	if err != nil {
+		return fmt.Errorf("removing cache entry %s/%s: %w", kind, key, err)
+	}
+	if !ok {
+		return fmt.Errorf("removing cache entry %s/%s: another process uses it", kind, key)
+	}
+	return nil
+}
+
+// Clean removes the scratch directories that killed makers left, and returns their paths. One whose maker still lives is kept.
+func (s *Store) Clean(ctx context.Context) ([]string, error) {
+	dirs, err := s.keys("scratch")
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	for _, k := range dirs {
+		if err := ctx.Err(); err != nil {
+			return removed, fmt.Errorf("cleaning cache %s: %w", s.dir, err)
+		}
+		path := s.scratchPath(k[0], k[1])
+		ok, err := s.exclusively(k[0], k[1], func() error { return os.RemoveAll(path) })
+		if err != nil {
+			return removed, fmt.Errorf("removing scratch directory %s: %w", path, err)
+		}
+		if ok {
+			removed = append(removed, path)
+		}
+	}
+	return removed, nil
+}
+
+// removeEntry takes an entry out of sight in one step before deleting it, so that a kill in between leaves no half entry.
+func (s *Store) removeEntry(kind, key string) error {
+	scratch := s.scratchPath(kind, key)
+	if err := os.RemoveAll(scratch); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(scratch), 0o755); err != nil {
+		return err
+	}
+	if err := os.Rename(s.entryPath(kind, key), scratch); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(scratch)
+}
+
+// exclusively calls f under the key's exclusive lock, or reports false at once if anyone else holds the lock.
+func (s *Store) exclusively(kind, key string, f func() error) (bool, error) {
+	lock, err := s.newLock(kind, key)
+	if err != nil {
+		return false, err
+	}
+	// Taking a lock opens its file for reading and leaves the time of last use alone.
+	ok, err := lock.TryLock()
+	if err != nil || !ok {
+		return false, err
+	}
+	return true, errors.Join(f(), lock.Unlock())
+}
+
+// keys lists the kind and key of every directory two levels below sub.
+func (s *Store) keys(sub string) ([][2]string, error) {
+	root := filepath.Join(s.dir, sub)
+	kinds, err := os.ReadDir(root)
+	if err != nil {
+		return nil, fmt.Errorf("listing cache %s: %w", root, err)
+	}
+	var out [][2]string
+	for _, k := range kinds {
+		keys, err := os.ReadDir(filepath.Join(root, k.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("listing cache %s: %w", filepath.Join(root, k.Name()), err)
+		}
+		for _, key := range keys {
+			if valid(k.Name(), key.Name()) == nil {
+				out = append(out, [2]string{k.Name(), key.Name()})
+			}
+		}
+	}
+	return out, nil
+}
+
+func size(dir string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		n += fi.Size()
+		return nil
+	})
+	return n, err
+}

@@ -1,0 +1,223 @@
+package mutate
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
+		Name: "unselect",
+		Doc: "Turns a send that gives up when the channel is full into one that blocks.\n\n" +
+			"In the named method it finds each select whose only other case is default and which sends on the named channel, and " +
+			"leaves the plain send with the statements of its case. What stood under default is gone.",
+		Example: `kind: unselect
+sites: 1
+versions: ">=1.14.0"
+spec:
+  package: k8s.io/kubernetes/pkg/kubelet/pleg
+  type: GenericPLEG
+  methods: [Relist, relist]
+  channel: eventChannel
+`,
+		New: func() Shape { return &Unselect{} },
+	})
+}
+
+// Unselect replaces `select { case ch <- v: body; default: … }` by `ch <- v; body`.
+type Unselect struct {
+	Where
+	Type    string   `json:"type"`    // the receiver's type, without star
+	Methods []string `json:"methods"` // the method's name, and those it had in other versions
+	Channel string   `json:"channel"` // variable or field that is sent on
+}
+
+// Validate implements Shape.
+func (u *Unselect) Validate() error {
+	switch {
+	case u.Type == "":
+		return errors.New("no receiver type")
+	case len(u.Methods) == 0 || slices.Contains(u.Methods, ""):
+		return errors.New("no method name")
+	case u.Channel == "":
+		return errors.New("no channel")
+	}
+	return nil
+}
+
+// Declaration implements Shape.
+func (u *Unselect) Declaration() string { return "method " + u.method() }
+
+// Want implements Shape.
+func (u *Unselect) Want() string {
+	return fmt.Sprintf("select sending on %s with default in %s", u.Channel, u.method())
+}
+
+// Label implements Shape.
+func (u *Unselect) Label() string {
+	return fmt.Sprintf("%s sends on %s without a default: it blocks when the channel is full", u.method(), u.Channel)
+}
+
+// Compresses implements Shape.
+func (u *Unselect) Compresses() bool { return false }
+
+func (u *Unselect) method() string {
+	return fmt.Sprintf("(*%s).%s", u.Type, strings.Join(u.Methods, "|"))
+}
+
+// Find implements Shape.
+func (u *Unselect) Find(f *File) Found {
+	var out Found
+	for _, d := range f.AST.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Body == nil || !slices.Contains(u.Methods, fn.Name.Name) || receiver(fn) != u.Type {
+			continue
+		}
+		out.Declared = true
+		u.search(f, fn.Body, &out)
+	}
+	return out
+}
+
+// search looks at every select and every send of a method's body, those in function literals too.
+func (u *Unselect) search(f *File, body *ast.BlockStmt, out *Found) {
+	inSelect := map[*ast.SendStmt]bool{}
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectStmt:
+			for _, c := range n.Body.List {
+				if send, ok := c.(*ast.CommClause).Comm.(*ast.SendStmt); ok {
+					inSelect[send] = true
+				}
+			}
+			u.look(f, n, out)
+		case *ast.SendStmt:
+			if u.sends(n) && !inSelect[n] {
+				out.Near = append(out.Near, fmt.Sprintf("plain send at line %d", f.Line(n.Pos())))
+			}
+		}
+		return true
+	})
+}
+
+// look judges one select: a site, near one, or neither.
+func (u *Unselect) look(f *File, sel *ast.SelectStmt, out *Found) {
+	var clause *ast.CommClause
+	var send *ast.SendStmt
+	var withDefault bool
+	for _, c := range sel.Body.List {
+		c := c.(*ast.CommClause)
+		if c.Comm == nil {
+			withDefault = true
+		} else if s, ok := c.Comm.(*ast.SendStmt); ok && u.sends(s) {
+			clause, send = c, s
+		}
+	}
+	line := f.Line(sel.Pos())
+	switch {
+	case send == nil:
+	case !withDefault:
+		out.Near = append(out.Near, fmt.Sprintf("select without default at line %d", line))
+	case len(sel.Body.List) != 2:
+		out.Near = append(out.Near, fmt.Sprintf("select with %d cases at line %d", len(sel.Body.List), line))
+	case breaks(clause.Body):
+		out.Near = append(out.Near, fmt.Sprintf("select that its case breaks out of at line %d", line))
+	default:
+		text, err := plainSend(f, send, clause.Body)
+		if err != nil {
+			out.Near = append(out.Near, fmt.Sprintf("select at line %d whose case can't be taken out: %v", line, err))
+			return
+		}
+		out.Edits = append(out.Edits, Edit{Pos: sel.Pos(), End: sel.End(), New: text})
+	}
+}
+
+func (u *Unselect) sends(s *ast.SendStmt) bool {
+	switch ch := ast.Unparen(s.Chan).(type) {
+	case *ast.Ident:
+		return ch.Name == u.Channel
+	case *ast.SelectorExpr:
+		return ch.Sel.Name == u.Channel
+	}
+	return false
+}
+
+// plainSend is the send followed by its case's statements, formatted for the place of the select.
+func plainSend(f *File, send *ast.SendStmt, body []ast.Stmt) (string, error) {
+	text := f.Text(send)
+	if len(body) > 0 {
+		stmts := f.text(body[0].Pos(), body[len(body)-1].End())
+		if slices.ContainsFunc(body, declares) {
+			stmts = "{\n" + stmts + "\n}" // the case was a scope of its own
+		}
+		text += "\n" + stmts
+	}
+	indent := indentation(f, send)
+	out, err := format.Source([]byte(indent + text))
+	return strings.TrimLeft(string(out), "\t "), err
+}
+
+// indentation is the white space before the select that holds the send: the case stands as deep as the select itself.
+func indentation(f *File, send *ast.SendStmt) string {
+	from, _ := wholeLines(f.Src, f.offset(send.Pos()), f.offset(send.Pos()))
+	line := string(f.Src[from:])
+	return line[:len(line)-len(strings.TrimLeft(line, "\t "))]
+}
+
+func declares(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.DeclStmt:
+		return true
+	case *ast.AssignStmt:
+		return s.Tok == token.DEFINE
+	}
+	return false
+}
+
+// breaks reports an unlabelled break that leaves the select: outside of it, it would leave a loop instead.
+func breaks(body []ast.Stmt) bool {
+	found := false
+	for _, s := range body {
+		ast.Inspect(s, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt, *ast.FuncLit:
+				return false // what breaks in there stays in there
+			case *ast.BranchStmt:
+				found = found || n.Tok == token.BREAK && n.Label == nil
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// receiver is the name of a method's receiver type, "" for a function.
+func receiver(fn *ast.FuncDecl) string {
+	if fn.Recv == nil || len(fn.Recv.List) != 1 {
+		return ""
+	}
+	t := fn.Recv.List[0].Type
+	for {
+		switch x := t.(type) {
+		case *ast.StarExpr:
+			t = x.X
+		case *ast.ParenExpr:
+			t = x.X
+		case *ast.IndexExpr:
+			t = x.X
+		case *ast.IndexListExpr:
+			t = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}

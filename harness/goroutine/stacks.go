@@ -1,0 +1,237 @@
+package goroutine
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+)
+
+// stacks parses debug=2 line by line. It is the hot path: no allocation but for a new group. Frames that a cgo symbolizer
+// named are passed over; those that it didn't are kept as `non-Go function`.
+//
+// Within a goroutine a function's line counts only once its file's line follows, so that log lines of other goroutines,
+// which a crashing program may print in between, are passed over.
+type stacks struct {
+	key    []byte // of the goroutine at hand: see groups
+	head   member
+	labels []byte // backs head.labels
+	open   bool   // inside a goroutine
+	called bool   // key ends with a function that has no file yet,
+	mark   int    // which begins here
+	frames int
+	past   bool // behind the creator: what ancestors did is not this goroutine's stack
+	cut    bool
+	total  int
+}
+
+var (
+	goroutineWord = []byte("goroutine ")
+	createdBy     = []byte("created by ")
+	inGoroutine   = []byte(" in goroutine ")
+	originating   = []byte("[originating from goroutine ")
+	elided        = []byte("elided...")
+	dots          = []byte("...")
+	unavailable   = []byte("goroutine running on other thread; stack unavailable")
+	nonGo         = []byte("non-Go function")
+	labelsWord    = []byte(" labels:{")
+	labelsEnd     = []byte("}")
+	stateEnd      = []byte("]:")
+)
+
+func (s *stacks) line(gs *groups, line []byte) {
+	if len(line) == 0 {
+		s.flush(gs)
+		return
+	}
+	switch c := line[0]; {
+	case c == '\t':
+		if s.open && !s.past {
+			s.file(line[1:])
+		}
+	case c == 'g' && bytes.HasPrefix(line, goroutineWord) && s.header(gs, line):
+	case !s.open || s.past:
+	case c == 'c' && bytes.HasPrefix(line, createdBy):
+		s.creator(line[len(createdBy):])
+	case line[len(line)-1] == ')':
+		if i := bytes.LastIndexByte(line, '('); i > 0 {
+			s.function(line[:i])
+		}
+	case c == '.' && bytes.HasPrefix(line, dots) && bytes.HasSuffix(line, elided):
+		s.placeless(line)
+	case c == 'n' && bytes.HasPrefix(line, nonGo):
+		s.placeless(nonGo)
+	case c == '[' && bytes.HasPrefix(line, originating):
+		s.past = true
+	}
+}
+
+// creator begins the frame of the go statement.
+func (s *stacks) creator(name []byte) {
+	for {
+		i := bytes.LastIndex(name, inGoroutine)
+		if i < 0 {
+			break
+		}
+		name = name[:i]
+	}
+	if name = bytes.TrimRight(name, "\r"); len(name) == 0 {
+		return
+	}
+	s.forget()
+	s.mark, s.called = len(s.key), true
+	s.key = append(append(append(s.key, '\n'), name...), '\n')
+}
+
+// placeless takes a frame of which no file is known.
+func (s *stacks) placeless(name []byte) {
+	s.forget()
+	s.key = append(append(s.key, name...), '\n', '\n')
+	s.frames++
+}
+
+// function begins a frame.
+func (s *stacks) function(name []byte) {
+	s.forget()
+	s.mark, s.called = len(s.key), true
+	s.key = append(append(s.key, name...), '\n')
+}
+
+// forget drops a function for which no file came: it was somebody else's line.
+func (s *stacks) forget() {
+	if s.called {
+		s.key, s.called = s.key[:s.mark], false
+	}
+}
+
+// file ends a frame with what follows its tab: `file:line`, then ` +0x1f fp=…` or nothing.
+func (s *stacks) file(at []byte) {
+	if !s.called {
+		if bytes.Equal(at, unavailable) {
+			s.frames++ // the runtime says so itself: nothing was lost on the way
+		}
+		return
+	}
+	end := placeEnd(at)
+	if end == 0 {
+		return
+	}
+	creator := s.key[s.mark] == '\n'
+	s.key = append(append(s.key, at[:end]...), '\n')
+	s.called = false
+	if creator {
+		s.past = true
+	} else {
+		s.frames++
+	}
+}
+
+// placeEnd returns the length of the `file:line` at the beginning of at, 0 if there is none. A path may contain spaces
+// and colons, so it is looked for from the end: the last colon with a number that is written as Go writes it, before the offsets.
+func placeEnd(at []byte) int {
+	for end := len(at); end > 0; {
+		i := end
+		for i > 0 && '0' <= at[i-1] && at[i-1] <= '9' {
+			i--
+		}
+		if n := end - i; i > 1 && at[i-1] == ':' && (n == 1 || 1 < n && n < 10 && at[i] != '0') {
+			return end
+		}
+		end = bytes.LastIndexByte(at[:end], ' ')
+	}
+	return 0
+}
+
+// header begins a goroutine if the line is a goroutine's header.
+func (s *stacks) header(gs *groups, line []byte) bool {
+	h, ok := parseHeader(line)
+	if !ok {
+		return false
+	}
+	s.flush(gs)
+	s.open, s.past, s.frames = true, false, 0
+	s.key = append(append(s.key[:0], h.state...), '\n')
+	s.labels = append(s.labels[:0], h.labels...)
+	s.head = member{count: 1, id: h.id, hasID: true, wait: h.wait, locked: h.locked, labels: s.labels}
+	return true
+}
+
+// flush ends the goroutine at hand, if any.
+func (s *stacks) flush(gs *groups) {
+	if !s.open {
+		return
+	}
+	if s.called || s.frames == 0 {
+		s.cut = true
+	}
+	s.forget()
+	s.open = false
+	s.total++
+	gs.add(s.key, s.head)
+}
+
+type header struct {
+	id     uint64
+	state  []byte
+	wait   time.Duration
+	locked bool
+	labels []byte
+}
+
+// parseHeader reads `goroutine N [state, M minutes, locked to thread labels:{…}]:`, with `gp=… m=… mp=…` before the
+// bracket or not (goroutineheader in runtime/traceback.go).
+func parseHeader(line []byte) (h header, ok bool) {
+	if !bytes.HasPrefix(line, goroutineWord) || !bytes.HasSuffix(line, stateEnd) {
+		return h, false
+	}
+	rest := line[len(goroutineWord):]
+	i := 0
+	for ; i < len(rest) && '0' <= rest[i] && rest[i] <= '9'; i++ {
+		if i >= 19 { // no uint64 overflows below
+			return h, false
+		}
+		h.id = h.id*10 + uint64(rest[i]-'0')
+	}
+	open := bytes.IndexByte(rest, '[')
+	if i == 0 || open < i+1 || rest[i] != ' ' || rest[open-1] != ' ' {
+		return h, false
+	}
+	if open > i+1 && !bytes.HasPrefix(rest[i:], []byte(" gp=")) {
+		return h, false
+	}
+	in := rest[open+1 : len(rest)-len(stateEnd)]
+	if l := bytes.Index(in, labelsWord); l >= 0 && bytes.HasSuffix(in, labelsEnd) {
+		h.labels = in[l+len(labelsWord) : len(in)-1]
+		in = in[:l]
+	}
+	h.state, in, _ = bytes.Cut(in, []byte(", "))
+	for len(in) > 0 {
+		var attr []byte
+		attr, in, _ = bytes.Cut(in, []byte(", "))
+		if string(attr) == "locked to thread" {
+			h.locked = true
+		} else if n, ok := bytes.CutSuffix(attr, []byte(" minutes")); ok {
+			if m, err := strconv.ParseInt(string(n), 10, 32); err == nil && m > 0 {
+				h.wait = time.Duration(m) * time.Minute
+			}
+		}
+	}
+	h.state = withoutRemarks(h.state)
+	return h, len(h.state) > 0 && !bytes.Contains(h.state, labelsWord)
+}
+
+// withoutRemarks takes the runtime's notes on a state off it: they come and go while the goroutine stays where it is.
+func withoutRemarks(state []byte) []byte {
+	for len(state) > 0 && state[len(state)-1] == ')' {
+		cut, ok := state, false
+		for _, r := range [...]string{" (scan)", " (leaked)", " (durable)"} {
+			if cut, ok = bytes.CutSuffix(state, []byte(r)); ok {
+				break
+			}
+		}
+		if !ok {
+			break
+		}
+		state = cut
+	}
+	return state
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -88,6 +89,7 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 	if err := m.apply(ctx, d, rec, wrapperPath); err != nil {
 		return false, errors.Join(err, m.rollBack(ctx, d, rec))
 	}
+	m.sayDropped(ctx, info.Runtimes)
 	if rec.previous() != stockRuntime {
 		m.say("Until undone, containers that name no runtime run by runc, not by %s.", rec.previous())
 	}
@@ -144,6 +146,19 @@ func (m *mender) apply(ctx context.Context, d daemon, rec *record, wrapperPath s
 		return fmt.Errorf("probing with the bounded runtime: %w", err)
 	}
 	return nil
+}
+
+// sayDropped names runtimes that reading the settings again took away: dockerd
+// 20.10 lists its shims' own names when it starts, and only then.
+func (m *mender) sayDropped(ctx context.Context, before []string) {
+	now, err := m.engine.ServerInfo(ctx)
+	if err != nil {
+		return // only a remark is lost
+	}
+	dropped := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return slices.Contains(now.Runtimes, name) })
+	if len(dropped) > 0 {
+		m.say("Until dockerd is restarted it no longer lists: %s.", strings.Join(dropped, ", "))
+	}
 }
 
 // rollBack returns to the settings of before, under a context that a Ctrl-C

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Info is what the engine's daemon says of itself and its host.
@@ -14,7 +16,7 @@ type Info struct {
 	CgroupVersion   int      // 1 or 2; 0 if the daemon doesn't say
 	RootDir         string   // where it keeps images and containers, on its host
 	SecurityOptions []string // "name=seccomp,profile=default", "name=rootless", …
-	Runtimes        []string // names, in no order
+	Runtimes        []string // names, sorted
 	DefaultRuntime  string   // "runc"
 	Architecture    string   // as uname prints it: "x86_64", "aarch64"
 	OS              string   // "Debian GNU/Linux 12 (bookworm)"
@@ -61,8 +63,6 @@ func parseInfo(data []byte) (Info, error) {
 	case "2":
 		info.CgroupVersion = 2
 	}
-	for name := range raw.Runtimes {
-		info.Runtimes = append(info.Runtimes, name)
-	}
+	info.Runtimes = slices.Sorted(maps.Keys(raw.Runtimes))
 	return info, nil
 }

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// host is the root folder that a host's /proc and /etc are read from.
+type host string
+
+func (h host) path(elem ...string) string {
+	return filepath.Join(append([]string{string(h)}, elem...)...)
+}
+
+const gib = 1 << 30
+
+// Three nodes and two arms' kubelets took 1.2 to 2 GiB; linking a kubelet
+// takes about 2 more. A node image with its build takes about 3 GiB of disk in
+// the engine, the modules and builds of one Kubernetes version about 4 in caches.
+const (
+	memoryLeast, memoryEnough = 3 * gib, 6 * gib
+	diskLeast, diskEnough     = 4 * gib, 10 * gib
+)
+
+func (h host) memory() Check {
+	c := Check{Name: "memory", Wanted: fmt.Sprintf("%s available", size(memoryEnough))}
+	data, err := os.ReadFile(h.path("proc/meminfo"))
+	if err != nil {
+		return c.unknown(err, "free -m")
+	}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != "MemAvailable:" {
+			continue
+		}
+		kib, err := strconv.ParseUint(f[1], 10, 64)
+		if err != nil {
+			return c.unknown(err, "free -m")
+		}
+		return c.graded(kib<<10, memoryLeast, memoryEnough, "available", "close other programs, or give this machine more memory; see: free -m")
+	}
+	return c.unknown(errors.New("no MemAvailable in /proc/meminfo"), "free -m")
+}
+
+// engineDisk looks at the daemon's root, which another machine may hold.
+func (h host) engineDisk(root string) Check {
+	c := Check{Name: "disk of the engine", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
+	free, err := freeBytes(h.path(root))
+	if err != nil {
+		return c.unknown(fmt.Errorf("%s isn't to be seen from here: %w", root, err), "docker system df")
+	}
+	return c.graded(free, diskLeast, diskEnough, "free in "+root, "docker image prune")
+}
+
+// cacheDisk looks at the nearest parent that exists: a first run has no cache.
+func (h host) cacheDisk(dir string) Check {
+	c := Check{Name: "disk of the cache", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
+	at := dir
+	for {
+		_, err := os.Stat(at)
+		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	free, err := freeBytes(at)
+	if err != nil {
+		return c.unknown(err, "df -h "+dir)
+	}
+	return c.graded(free, diskLeast, diskEnough, "free in "+dir, "relapse cache prune")
+}
+
+func freeBytes(path string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return 0, fmt.Errorf("reading free space of %s: %w", path, err)
+	}
+	return st.Bavail * uint64(st.Bsize), nil
+}
+
+// Linux's own defaults, 128 instances and at least 8192 watches, carry three
+// nodes on an otherwise idle host; kind advises 512 and 524288 for larger ones.
+const (
+	instancesLeast, instancesFree = 64, 64
+	watchesLeast, watchesEnough   = 8192, 65536
+)
+
+func (h host) inotify() Check {
+	c := Check{Name: "inotify limits", Status: OK,
+		Wanted: fmt.Sprintf("%d instances not in use, %d watches per user", instancesFree, watchesEnough)}
+	const remedy = "sysctl -w fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=524288"
+	instances, err := h.number("proc/sys/fs/inotify/max_user_instances")
+	watches, err2 := h.number("proc/sys/fs/inotify/max_user_watches")
+	if err := errors.Join(err, err2); err != nil {
+		return c.unknown(err, remedy)
+	}
+	used := h.inotifyInUse()
+	c.Seen = fmt.Sprintf("%d instances, %d of them in use; %d watches", instances, used, watches)
+	switch {
+	case instances < instancesLeast || watches < watchesLeast:
+		c.Status, c.Remedy = Fail, remedy
+	case instances-used < instancesFree || watches < watchesEnough:
+		c.Status, c.Remedy = Warn, remedy
+	}
+	return c
+}
+
+// inotifyInUse counts the instances of all processes that can be looked into.
+// The limit is per user and the nodes' processes are root's, as are most here.
+func (h host) inotifyInUse() (n int) {
+	fds, _ := filepath.Glob(h.path("proc/[0-9]*/fd/*")) // processes come and go
+	for _, fd := range fds {
+		if link, err := os.Readlink(fd); err == nil && link == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
+}
+
+func (h host) number(path string) (int, error) {
+	data, err := os.ReadFile(h.path(path))
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return n, nil
+}
+
+// lastCgroup1 is the last minor whose kubelet starts on cgroup v1 unasked.
+const lastCgroup1 = 34
+
+func cgroups(version, minor int) Check {
+	c := Check{Name: "cgroup version", Status: OK, Seen: fmt.Sprintf("v%d", version),
+		Wanted: fmt.Sprintf("v2, or v1 for Kubernetes up to 1.%d", lastCgroup1)}
+	switch {
+	case version == 0:
+		c.Status, c.Seen, c.Remedy = Warn, "the daemon doesn't say", "docker info --format '{{.CgroupVersion}}'"
+	case version == 1 && minor > lastCgroup1:
+		c.Status = Warn
+		c.Seen = fmt.Sprintf("v1, and Kubernetes 1.%d is asked for", minor)
+		c.Remedy = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+	case version == 1 && minor == 0:
+		c.Seen = fmt.Sprintf("v1: good up to Kubernetes 1.%d", lastCgroup1)
+	}
+	return c
+}
+
+// graded fills in c from an amount of bytes: Fail under least, Warn under enough.
+func (c Check) graded(amount, least, enough uint64, what, remedy string) Check {
+	c.Status, c.Seen = OK, size(amount)+" "+what
+	switch {
+	case amount < least:
+		c.Status, c.Remedy = Fail, remedy
+	case amount < enough:
+		c.Status, c.Remedy = Warn, remedy
+	}
+	return c
+}
+
+// unknown is a check whose question couldn't be answered; that is never OK.
+func (c Check) unknown(err error, remedy string) Check {
+	c.Status, c.Seen, c.Remedy = Warn, "unknown: "+err.Error(), remedy
+	return c
+}
+
+func size(bytes uint64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/gib) }

@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// aptInstall begins every remedy that InstallPlan collects.
+const aptInstall = "apt-get install -y "
+
+// ErrNotDebian says that there is no apt-get to install with; nothing was touched.
+var ErrNotDebian = errors.New("packages can be installed on Debian and its kin only")
+
+// debianKeyring is what debootstrap checks Debian's signatures with.
+const debianKeyring = "usr/share/keyrings/debian-archive-keyring.gpg"
+
+// assembly checks what a node image made on this host needs. Where an official
+// one might do instead, what is missing is a warning.
+func (h host) assembly(nodeImage string) []Check {
+	missing := Warn
+	switch nodeImage {
+	case "", "auto":
+	case "assembled":
+		missing = Fail
+	default:
+		return nil
+	}
+	const name = "assembled image: "
+	checks := []Check{
+		{Name: name + "host", Status: OK, Seen: fmt.Sprintf("%s, uid %d", runtime.GOOS, os.Geteuid()),
+			Wanted: "Linux, as root", Remedy: "run as root, or use --node-image=official"},
+		{Name: name + "debootstrap", Status: OK, Wanted: "debootstrap on PATH", Remedy: "install debootstrap"},
+		{Name: name + "keyring", Status: OK, Seen: "/" + debianKeyring, Wanted: "Debian's archive keyring",
+			Remedy: "install debian-archive-keyring"},
+		{Name: name + "apt sources", Status: OK, Wanted: "a Debian mirror in the host's apt configuration",
+			Remedy: "add a Debian mirror to /etc/apt/sources.list"},
+	}
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		checks[0].Status = missing
+	}
+	path, err := exec.LookPath("debootstrap")
+	checks[1].Seen = path
+	if err != nil {
+		checks[1].Status, checks[1].Seen = missing, "not on PATH"
+	}
+	if _, err := os.Stat(h.path(debianKeyring)); err != nil {
+		checks[2].Status, checks[2].Seen = missing, err.Error()
+	}
+	mirrors := h.aptMirrors()
+	checks[3].Seen = strings.Join(mirrors, " ")
+	if len(mirrors) == 0 {
+		checks[3].Status, checks[3].Seen = missing, "none"
+	}
+	if h.debian() {
+		checks[1].Remedy, checks[2].Remedy = aptInstall+"debootstrap", aptInstall+"debian-archive-keyring"
+	}
+	for i := range checks {
+		if checks[i].Status == OK {
+			checks[i].Remedy = ""
+		}
+	}
+	return checks
+}
+
+// debian says whether the host is Debian or derived from it.
+func (h host) debian() bool {
+	data, _ := os.ReadFile(h.path("etc/os-release"))
+	for line := range strings.Lines(string(data)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if (key == "ID" || key == "ID_LIKE") && slices.Contains(strings.Fields(strings.Trim(value, `"'`)), "debian") {
+			return true
+		}
+	}
+	return false
+}
+
+// aptMirrors returns the HTTP URIs of apt's sources, of both file formats, each
+// once, in the order found and with no credentials. One that serves another
+// distribution is among them: only asking it can tell.
+func (h host) aptMirrors() (mirrors []string) {
+	lists, _ := filepath.Glob(h.path("etc/apt/sources.list.d/*.list"))
+	sources, _ := filepath.Glob(h.path("etc/apt/sources.list.d/*.sources"))
+	add := func(words []string) {
+		for _, w := range words {
+			if w = redact(w); strings.HasPrefix(w, "http") && strings.Contains(w, "://") && !slices.Contains(mirrors, w) {
+				mirrors = append(mirrors, w)
+			}
+		}
+	}
+	for _, file := range append([]string{h.path("etc/apt/sources.list")}, lists...) {
+		for _, line := range linesOf(file) {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == "deb" {
+				add(f[1:])
+			}
+		}
+	}
+	for _, file := range sources {
+		for _, line := range linesOf(file) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(key, "URIs") {
+				add(strings.Fields(value))
+			}
+		}
+	}
+	return mirrors
+}
+
+// linesOf returns no lines for a file that can't be read: apt doesn't need all.
+func linesOf(file string) (lines []string) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		lines = append(lines, s.Text())
+	}
+	return lines
+}
+
+// InstallPlan returns the commands that install the packages which checks
+// found missing, in order; none if nothing is missing that apt could bring.
+func InstallPlan(checks []Check) []string {
+	var packages []string
+	for _, c := range checks {
+		if names, ok := strings.CutPrefix(c.Remedy, aptInstall); ok && c.Status != OK {
+			packages = append(packages, strings.Fields(names)...)
+		}
+	}
+	if len(packages) == 0 {
+		return nil
+	}
+	slices.Sort(packages)
+	return []string{"apt-get update", aptInstall + strings.Join(slices.Compact(packages), " ")}
+}
+
+// Install runs the commands of an InstallPlan one after the other, each shown
+// on w with its output. Before the first it returns ErrNotDebian or ErrNotRoot
+// where they can't be run.
+func Install(ctx context.Context, w io.Writer, cmds []string) error {
+	if len(cmds) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil || !host("/").debian() {
+		return ErrNotDebian
+	}
+	if os.Geteuid() != 0 {
+		return ErrNotRoot
+	}
+	for _, line := range cmds {
+		fmt.Fprintf(w, "+ %s\n", line)
+		args := strings.Fields(line)
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		cmd.Stdout, cmd.Stderr = w, w
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // dpkg must not be cut off
+		cmd.WaitDelay = time.Minute
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("running `%s`: %w", line, err)
+		}
+	}
+	return nil
+}

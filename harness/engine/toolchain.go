@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/version"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	// leastGo is the go line of this module's go.mod.
+	leastGo   = "go1.26.0"
+	installGo = "install Go 1.26 or later and put its bin folder on PATH"
+	// proxyTime is how long a module proxy may take to name one version.
+	proxyTime = 30 * time.Second
+)
+
+type goEnv struct{ GOVERSION, GOTOOLCHAIN, GOFLAGS, GOPROXY, GOSUMDB string }
+
+// toolchain checks the go command, its flags, and whether module can be had.
+func toolchain(ctx context.Context, module string) []Check {
+	c := Check{Name: "go toolchain", Wanted: leastGo + " or later, with no -mod flag in GOFLAGS"}
+	env, err := readGoEnv(ctx)
+	if err != nil {
+		c.Status, c.Seen = Fail, err.Error()
+		c.Remedy = installGo
+		return []Check{c}
+	}
+	c.judgeGo(env)
+	return []Check{c, proxy(ctx, env, module)}
+}
+
+func (c *Check) judgeGo(env goEnv) {
+	c.Status = OK
+	c.Seen = fmt.Sprintf("%s, GOTOOLCHAIN=%s, GOFLAGS=%s", env.GOVERSION, env.GOTOOLCHAIN, env.GOFLAGS)
+	// A toolchain of a distribution may say "go1.26.8 X:something".
+	have, _, _ := strings.Cut(env.GOVERSION, " ")
+	old := version.Compare(have, leastGo) < 0
+	switch {
+	case old && (env.GOTOOLCHAIN == "local" || env.GOTOOLCHAIN == "path"):
+		c.Status, c.Remedy = Fail, "go env -w GOTOOLCHAIN=auto"
+	case old:
+		c.Status, c.Remedy = Warn, installGo
+	case strings.Contains(env.GOFLAGS, "-mod="):
+		c.Status, c.Remedy = Warn, "go env -w GOFLAGS= ; unset GOFLAGS"
+	}
+}
+
+func readGoEnv(ctx context.Context) (goEnv, error) {
+	var env goEnv
+	out, err := goOutput(ctx, "env", "-json", "GOVERSION", "GOTOOLCHAIN", "GOFLAGS", "GOPROXY", "GOSUMDB")
+	if err != nil {
+		return env, err
+	}
+	if err := json.Unmarshal(out, &env); err != nil {
+		return env, fmt.Errorf("parsing `go env -json`: %w", err)
+	}
+	return env, nil
+}
+
+// goOutput runs go outside of any module, so that none's settings count.
+func goOutput(ctx context.Context, args ...string) ([]byte, error) {
+	var out, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = os.TempDir(), &out, &stderr
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		return nil, &CommandError{Args: append([]string{"go"}, args...), Stderr: redact(strings.TrimSpace(stderr.String())), Err: cmp.Or(ctx.Err(), err)}
+	}
+	return out.Bytes(), nil
+}
+
+// proxy shows the settings and, for a module, whether the go command gets it
+// with them. Not getting it is a warning: the cache may hold what is needed.
+func proxy(ctx context.Context, env goEnv, module string) Check {
+	c := Check{Name: "go modules", Status: OK, Wanted: "a GOPROXY to get modules from"}
+	c.Seen = redact(fmt.Sprintf("GOPROXY=%s, GOSUMDB=%s", env.GOPROXY, env.GOSUMDB))
+	if env.GOPROXY == "off" {
+		c.Status, c.Remedy = Warn, "go env -u GOPROXY ; unset GOPROXY"
+	}
+	if module == "" {
+		return c
+	}
+	c.Wanted = "a GOPROXY that has " + module
+	ask, cancel := context.WithTimeout(ctx, proxyTime)
+	defer cancel()
+	if _, err := goOutput(ask, "list", "-m", module); err != nil {
+		c.Status, c.Remedy = Warn, "go list -m "+module
+		c.Seen += "; " + redact(err.Error())
+		return c
+	}
+	c.Seen += "; " + module + " is there"
+	return c
+}
+
+// userInfo is the part of a URL that may hold a password or a token.
+var userInfo = regexp.MustCompile(`://[^/\s@]*@`)
+
+// redact takes credentials out of the URLs in s.
+func redact(s string) string { return userInfo.ReplaceAllString(s, "://***@") }

@@ -1,0 +1,267 @@
+// Package build turns an arm's source into binaries.
+//
+// A source is a Go module at a version, the main packages wanted from it, and the mutations that make the arm what it is. Every arm is
+// built in the same way: the module is copied, the copy is mutated (or left as it is), and a generated main module replaces the
+// module by the copy under the same relative path. With one toolchain, one set of flags and that one module graph, two arms of the
+// same version differ in their mutations only, and Go's own build cache serves the second arm with every package that the mutation
+// did not touch.
+//
+// Binaries are kept in a cache.Store under the hash of all that went into them. Once Go's module cache has the modules, a build
+// doesn't need the network. The user's own proxy, checksum database and GOFLAGS are never overridden.
+package build
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cache"
+	"github.com/kube-relapse/relapse/harness/mutate"
+)
+
+// recipe changes whenever this package builds the same source differently, so that no binary of an older recipe is taken for one.
+const recipe = "1"
+
+// Source says what to build.
+type Source struct {
+	Module    string            `json:"module"`        // k8s.io/kubernetes
+	Version   string            `json:"version"`       // v1.34.4
+	Dir       string            `json:"dir,omitempty"` // the module's root on this machine, instead of what Version resolves to
+	Packages  []string          `json:"packages"`      // import paths of main packages
+	Mutations []mutate.Mutation `json:"mutations"`     // applied in order
+	LDFlags   []string          `json:"ldflags"`       // beside those that every arm gets
+	Constants []ConstantRef     `json:"-"`             // numbers to read from the arm's own source
+}
+
+// Binary is one program that was built.
+type Binary struct {
+	Path    string `json:"path"`   // absolute
+	SHA256  string `json:"sha256"` // hex
+	Package string `json:"package"`
+}
+
+// Result is what a build gave.
+type Result struct {
+	Key       string              `json:"key"`      // hash of all that went into it
+	Binaries  map[string]Binary   `json:"binaries"` // by base name, as `go install` would name them
+	Constants map[string]Constant `json:"constants,omitempty"`
+	Sites     []mutate.Site       `json:"sites"`     // what the mutations changed
+	Changes   []string            `json:"changes"`   // everything that differs from the module as published, one sentence each
+	GoVersion string              `json:"goVersion"` // go1.26.8
+	Flags     []string            `json:"flags"`     // of go build, and the settings of its environment that matter
+	GraphSum  string              `json:"graphSum"`  // SHA-256 over the go.mod and go.sum it was built with
+	Cached    bool                `json:"cached"`    // nothing was built: the cache had it
+}
+
+// Builder builds sources. The zero value lacks a Cache.
+type Builder struct {
+	Cache    *cache.Store
+	Progress func(string) // told each stage, and every few seconds how far it is; may be nil
+	Go       string       // the go command; "" is the one in PATH
+}
+
+// resultFile holds a Result beside its binaries; its paths are relative.
+const resultFile = "result.json"
+
+// Build returns the source's binaries and constants, from the cache if it has them. The binaries stay where they are until the
+// cache is closed. Cached binaries are hashed again: if one is no longer what was built, the entry is made anew.
+func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
+	if err := src.validate(); err != nil {
+		return Result{}, err
+	}
+	tc, err := b.toolchain(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	key, err := src.key(tc)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := b.obtain(ctx, src, tc, key)
+	if errors.Is(err, errChanged) {
+		b.report("%v: building it again", err)
+		if err := b.Cache.Remove("build", key); err != nil {
+			return Result{}, err
+		}
+		r, err = b.obtain(ctx, src, tc, key)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("building %s: %w", src, err)
+	}
+	if r.Constants, err = b.Constants(ctx, src); err != nil {
+		return Result{}, err
+	}
+	return r, nil
+}
+
+// errChanged is a cached binary that is not what was built.
+var errChanged = errors.New("a cached binary was changed")
+
+func (b *Builder) obtain(ctx context.Context, src Source, tc toolchain, key string) (Result, error) {
+	dir, cached, err := b.Cache.Do(ctx, "build", key, func(ctx context.Context, dir string) error {
+		return b.compile(ctx, src, tc, key, dir)
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	var r Result
+	if err := readJSON(filepath.Join(dir, resultFile), &r); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", errChanged, err)
+	}
+	r.Cached = cached
+	for name, bin := range r.Binaries {
+		bin.Path = filepath.Join(dir, bin.Path)
+		sum, err := fileSum(bin.Path)
+		if err != nil || sum != bin.SHA256 {
+			return Result{}, fmt.Errorf("%w: %s has SHA-256 %q, built was %s", errChanged, bin.Path, sum, bin.SHA256)
+		}
+		r.Binaries[name] = bin
+	}
+	return r, nil
+}
+
+// compile fills a cache entry: bin/, the module files that the graph came from, and the result.
+func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, dir string) error {
+	start := time.Now()
+	work := filepath.Join(dir, "work")
+	gen, err := b.generate(ctx, src, work)
+	if err != nil {
+		return err
+	}
+	packages, err := b.resolve(ctx, src, work)
+	if err != nil {
+		return err
+	}
+	flags := buildFlags(src)
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return fmt.Errorf("making room for binaries: %w", err)
+	}
+	args := slices.Concat([]string{"build", "-mod=readonly", "-v"}, flags, []string{"-o", bin + string(filepath.Separator)}, src.Packages)
+	compiled := 0
+	_, err = b.run(ctx, command{
+		dir: work, args: args,
+		stage:  fmt.Sprintf("compiling %s", src),
+		line:   func(string) { compiled++ },
+		detail: func() string { return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, packages) },
+	})
+	if err != nil {
+		return err
+	}
+	r := Result{Key: key, Binaries: map[string]Binary{}, Sites: gen.sites, Changes: gen.changes, GoVersion: tc.GOVERSION,
+		Flags: append(flags, tc.settings()...)}
+	if r.GraphSum, err = graphSum(work); err != nil {
+		return err
+	}
+	for _, pkg := range src.Packages {
+		name := programName(pkg)
+		sum, err := fileSum(filepath.Join(bin, name))
+		if err != nil {
+			return fmt.Errorf("looking for the program of %s: %w", pkg, err)
+		}
+		r.Binaries[name] = Binary{Path: filepath.Join("bin", name), SHA256: sum, Package: pkg}
+	}
+	if err := keep(dir, work, src, r); err != nil {
+		return err
+	}
+	b.report("built %s in %s", src, time.Since(start).Round(time.Second))
+	return nil
+}
+
+// keep writes a result into its entry and removes what only the building needed.
+func keep(dir, work string, src Source, r Result) error {
+	for _, f := range []string{"go.mod", "go.sum"} {
+		if err := os.Rename(filepath.Join(work, f), filepath.Join(dir, f)); err != nil {
+			return fmt.Errorf("keeping %s: %w", f, err)
+		}
+	}
+	if err := os.RemoveAll(work); err != nil {
+		return fmt.Errorf("removing the copied source: %w", err)
+	}
+	if err := writeJSON(filepath.Join(dir, resultFile), r); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(src.String()+"\n"), 0o644); err != nil {
+		return fmt.Errorf("writing the note: %w", err)
+	}
+	return nil
+}
+
+// String names a source for people: its module, version, programs and mutations.
+func (s Source) String() string {
+	names := make([]string, 0, len(s.Packages))
+	for _, p := range s.Packages {
+		names = append(names, programName(p))
+	}
+	out := fmt.Sprintf("%s@%s (%s)", s.Module, s.Version, strings.Join(names, ", "))
+	if s.Dir != "" {
+		out += " from " + s.Dir
+	}
+	for i, m := range s.Mutations {
+		out += []string{" with ", " and "}[min(i, 1)] + m.Kind
+	}
+	return out
+}
+
+func (s Source) validate() error {
+	if s.Module == "" || s.Version == "" {
+		return fmt.Errorf("source %q@%q: needs a module and a version", s.Module, s.Version)
+	}
+	if len(s.Packages) == 0 {
+		return fmt.Errorf("source %s@%s: no packages to build", s.Module, s.Version)
+	}
+	seen := map[string]string{}
+	for _, p := range s.Packages {
+		if p != s.Module && !strings.HasPrefix(p, s.Module+"/") {
+			return fmt.Errorf("source %s@%s: package %s is not in the module", s.Module, s.Version, p)
+		}
+		name := programName(p)
+		if other, dup := seen[name]; dup {
+			return fmt.Errorf("source %s@%s: %s and %s are both named %s", s.Module, s.Version, other, p, name)
+		}
+		seen[name] = p
+	}
+	for _, m := range s.Mutations {
+		if _, err := m.Shape(); err != nil {
+			return fmt.Errorf("source %s@%s: %w", s.Module, s.Version, err)
+		}
+	}
+	return nil
+}
+
+// key is the hash of all that goes into a build.
+func (s Source) key(tc toolchain, more ...any) (string, error) {
+	in := struct {
+		Recipe    string
+		Toolchain toolchain
+		Source    Source
+		Tree      string
+		More      []any
+	}{Recipe: recipe, Toolchain: tc, Source: s, More: more}
+	if s.Dir != "" {
+		var err error
+		if in.Tree, err = treeSum(s.Dir); err != nil {
+			return "", err
+		}
+	}
+	b, err := json.Marshal(in)
+	if err != nil {
+		return "", fmt.Errorf("hashing source %s: %w", s, err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+func (b *Builder) report(format string, args ...any) {
+	if b.Progress != nil {
+		b.Progress(fmt.Sprintf(format, args...))
+	}
+}

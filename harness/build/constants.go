@@ -1,0 +1,241 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/mutate"
+)
+
+// ConstantRef names a number of the subject.
+type ConstantRef struct {
+	Name    string `json:"name"`    // what the scenario calls it
+	Package string `json:"package"` // import path inside the source's module
+	Ident   string `json:"ident"`   // the Go constant
+}
+
+// Constant is a number as the arm's own, mutated source has it.
+type Constant struct {
+	Name     string        `json:"name"`
+	Package  string        `json:"package"`
+	Ident    string        `json:"ident"`
+	Expr     string        `json:"expr"`     // as written: "time.Minute * 3"
+	Int      int64         `json:"int"`      // nanoseconds if it is a duration
+	Duration time.Duration `json:"duration"` // 0 if it isn't one
+	File     string        `json:"file"`     // relative to the module's root
+	Line     int           `json:"line"`
+}
+
+// Constants reads the source's constants without building anything. It fetches the module if Go's module cache lacks it and the
+// answer isn't in the cache.
+func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constant, error) {
+	if len(src.Constants) == 0 {
+		return map[string]Constant{}, nil
+	}
+	key, err := src.key(toolchain{GOARCH: runtime.GOARCH}, src.Constants)
+	if err != nil {
+		return nil, err
+	}
+	dir, _, err := b.Cache.Do(ctx, "constants", key, func(ctx context.Context, dir string) error {
+		root, err := b.locate(ctx, src)
+		if err != nil {
+			return err
+		}
+		mod := mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}
+		out, err := ReadConstants(mod, src.Mutations, src.Constants)
+		if err != nil {
+			return err
+		}
+		return writeJSON(filepath.Join(dir, "constants.json"), out)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the constants of %s@%s: %w", src.Module, src.Version, err)
+	}
+	var out map[string]Constant
+	return out, readJSON(filepath.Join(dir, "constants.json"), &out)
+}
+
+// ReadConstants evaluates constants in a module's source as mutations leave it. It knows integer and float arithmetic, the units of
+// package time, conversions, and constants of the same package; anything else is an error that shows the expression.
+func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []ConstantRef) (map[string]Constant, error) {
+	changed, err := mutate.Rewrite(mod, mutations)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Constant{}
+	packages := map[string]*constants{}
+	for _, ref := range refs {
+		p := packages[ref.Package]
+		if p == nil {
+			if p, err = parsePackage(mod, changed.Files, ref.Package); err != nil {
+				return nil, err
+			}
+			packages[ref.Package] = p
+		}
+		c, err := p.read(ref)
+		if err != nil {
+			return nil, fmt.Errorf("constant %s of %s@%s, package %s: %w", ref.Ident, mod.Path, mod.Version, ref.Package, err)
+		}
+		out[ref.Name] = c
+	}
+	return out, nil
+}
+
+// constants are the package-level constants of one package.
+type constants struct {
+	fset  *token.FileSet
+	decls map[string]declaration
+	other map[string]string // what else is declared under a name: "a variable"
+}
+
+type declaration struct {
+	typ, expr ast.Expr
+	iota      int
+	at        token.Position
+	imports   map[string]string // of its file, name to path
+}
+
+// value is an evaluated constant.
+type value struct {
+	constant.Value
+	duration bool
+}
+
+func parsePackage(mod mutate.Module, changed map[string][]byte, pkg string) (*constants, error) {
+	dir, ok := strings.CutPrefix(pkg, mod.Path+"/")
+	if pkg == mod.Path {
+		dir, ok = ".", true
+	}
+	if !ok {
+		return nil, fmt.Errorf("package %s is not in module %s", pkg, mod.Path)
+	}
+	list, err := fs.ReadDir(mod.FS, dir)
+	if err != nil {
+		return nil, fmt.Errorf("looking for package %s in module %s: %w", pkg, mod.Path, err)
+	}
+	read := func(name string) ([]byte, error) {
+		if src, ok := changed[name]; ok {
+			return src, nil
+		}
+		return fs.ReadFile(mod.FS, name)
+	}
+	target := build.Default
+	target.GOOS, target.GOARCH, target.CgoEnabled = "linux", runtime.GOARCH, false
+	target.JoinPath = path.Join
+	target.OpenFile = func(name string) (io.ReadCloser, error) {
+		src, err := read(name)
+		return io.NopCloser(bytes.NewReader(src)), err
+	}
+	p := &constants{fset: token.NewFileSet(), decls: map[string]declaration{}, other: map[string]string{}}
+	for _, e := range list {
+		if e.IsDir() || !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		if built, err := target.MatchFile(dir, e.Name()); err != nil {
+			return nil, fmt.Errorf("reading the build constraints of %s: %w", path.Join(dir, e.Name()), err)
+		} else if !built {
+			continue
+		}
+		name := path.Join(dir, e.Name())
+		src, err := read(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		tree, err := parser.ParseFile(p.fset, name, src, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("parsing %s: %w", name, err)
+		}
+		p.add(tree)
+	}
+	return p, nil
+}
+
+// add remembers a file's constants, each with the expression that it repeats if it has none of its own.
+func (p *constants) add(tree *ast.File) {
+	imports := map[string]string{}
+	for _, i := range tree.Imports {
+		file := strings.Trim(i.Path.Value, `"`)
+		name := path.Base(file)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		imports[name] = file
+	}
+	for _, d := range tree.Decls {
+		decl, ok := d.(*ast.GenDecl)
+		if !ok || decl.Tok != token.CONST && decl.Tok != token.VAR {
+			continue
+		}
+		var last *ast.ValueSpec
+		for i, s := range decl.Specs {
+			spec := s.(*ast.ValueSpec)
+			if len(spec.Values) > 0 || last == nil {
+				last = spec
+			}
+			for j, id := range spec.Names {
+				if decl.Tok == token.VAR {
+					p.other[id.Name] = fmt.Sprintf("a variable at %s", p.fset.PositionFor(id.Pos(), false))
+				} else if j < len(last.Values) {
+					p.decls[id.Name] = declaration{typ: last.Type, expr: last.Values[j], iota: i,
+						at: p.fset.PositionFor(id.Pos(), false), imports: imports}
+				}
+			}
+		}
+	}
+}
+
+func (p *constants) read(ref ConstantRef) (Constant, error) {
+	v, err := p.named(ref.Ident, nil)
+	if err != nil {
+		return Constant{}, err
+	}
+	d := p.decls[ref.Ident]
+	n, exact := constant.Int64Val(constant.ToInt(v.Value))
+	if constant.ToInt(v.Value).Kind() != constant.Int || !exact {
+		return Constant{}, fmt.Errorf("%s is %s, not an integer of 64 bits", printed(d.expr), v.Value)
+	}
+	c := Constant{Name: ref.Name, Package: ref.Package, Ident: ref.Ident, Expr: printed(d.expr), Int: n, File: d.at.Filename, Line: d.at.Line}
+	if v.duration {
+		c.Duration = time.Duration(n)
+	}
+	return c, nil
+}
+
+// named evaluates a constant of the package; stack is what led to it.
+func (p *constants) named(name string, stack []string) (value, error) {
+	d, ok := p.decls[name]
+	switch {
+	case !ok && p.other[name] != "":
+		return value{}, fmt.Errorf("%s is %s", name, p.other[name])
+	case !ok:
+		return value{}, fmt.Errorf("no constant %s", name)
+	case slices.Contains(stack, name):
+		return value{}, fmt.Errorf("%s refers to itself", name)
+	}
+	v, err := p.eval(d, d.expr, append(slices.Clone(stack), name))
+	if err != nil {
+		return value{}, fmt.Errorf("%s = %s: %w", name, printed(d.expr), err)
+	}
+	if d.typ != nil {
+		return p.convert(d, d.typ, v)
+	}
+	return v, nil
+}
+
+var errUnsupported = errors.New("not an expression that can be evaluated here")

@@ -1,0 +1,202 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// every is how often a running stage is reported, and tail how many of its last lines an error shows.
+const (
+	every = 5 * time.Second
+	tail  = 30
+)
+
+// toolchain is everything of the go command and its environment that decides what comes out of it.
+type toolchain struct {
+	GOVERSION, GOOS, GOARCH, GOAMD64, GOARM64, GOEXPERIMENT, GOFLAGS, GOFIPS140 string
+}
+
+// settings lists the environment for the report; what is not set is left out.
+func (t toolchain) settings() []string {
+	out := []string{"CGO_ENABLED=0", "GOOS=" + t.GOOS, "GOARCH=" + t.GOARCH}
+	for _, s := range []struct{ name, value string }{
+		{"GOAMD64", t.GOAMD64}, {"GOARM64", t.GOARM64}, {"GOEXPERIMENT", t.GOEXPERIMENT}, {"GOFLAGS", t.GOFLAGS},
+	} {
+		if s.value != "" {
+			out = append(out, s.name+"="+s.value)
+		}
+	}
+	return out
+}
+
+func (b *Builder) toolchain(ctx context.Context) (toolchain, error) {
+	var t toolchain
+	out, err := b.run(ctx, command{args: []string{"env", "-json",
+		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}})
+	if err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(out, &t); err != nil {
+		return t, fmt.Errorf("reading go env: %w", err)
+	}
+	return t, nil
+}
+
+// buildFlags are the flags of go build that decide what comes out. They don't depend on mutations. DWARF is left out for speed and
+// size; stacks don't need it.
+func buildFlags(src Source) []string {
+	ld := append([]string{"-w"}, stamps(src)...)
+	return []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(append(ld, src.LDFlags...), " ")}
+}
+
+var major = regexp.MustCompile(`^v[0-9]+$`)
+
+// programName is the name that go build gives to a main package's program: the last element that isn't a major version. A module
+// whose program is known by another name is listed.
+func programName(pkg string) string {
+	if name := renamed[pkg]; name != "" {
+		return name
+	}
+	return defaultName(pkg)
+}
+
+// renamed holds programs that go build would name otherwise.
+var renamed = map[string]string{"go.etcd.io/etcd/server/v3": "etcd"}
+
+func defaultName(pkg string) string {
+	if base := path.Base(pkg); !major.MatchString(base) {
+		return base
+	}
+	return path.Base(path.Dir(pkg))
+}
+
+// command is one call of the go command. Its standard error is read line by line; with a stage it is reported as it goes.
+type command struct {
+	dir    string
+	args   []string
+	stage  string        // "" reports nothing
+	line   func(string)  // sees each line of standard error; may be nil
+	detail func() string // says how far it is; called under the same lock as line
+}
+
+// run runs the go command and returns its standard output. The command leads a process group that is killed as one when ctx ends.
+// The error carries the command and the last of its output.
+func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
+	goTool := b.Go
+	if goTool == "" {
+		goTool = "go"
+	}
+	cmd := exec.CommandContext(ctx, goTool, c.args...)
+	cmd.Dir = c.dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH, "GOWORK=off")
+	if c.dir != "" {
+		cmd.Env = append(cmd.Env, "PWD="+c.dir)
+	}
+	var stdout bytes.Buffer
+	lines := &lineWriter{line: c.line}
+	cmd.Stdout, cmd.Stderr = &stdout, lines
+	group(cmd)
+	cmd.WaitDelay = 5 * time.Second
+
+	stop := b.follow(c, lines)
+	err := runLocked(cmd)
+	stop()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s: %w", c.name(goTool), context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", c.name(goTool), err, strings.Join(lines.last(), "\n"))
+	}
+	return stdout.Bytes(), nil
+}
+
+func (c command) name(goTool string) string {
+	return "running " + goTool + " " + strings.Join(c.args, " ")
+}
+
+// runLocked keeps the thread that started the process alive until it ends, because the kernel ends the process with that thread.
+func runLocked(cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return cmd.Run()
+}
+
+// follow reports a stage now and every few seconds until the function that it returns is called.
+func (b *Builder) follow(c command, w *lineWriter) (stop func()) {
+	if c.stage == "" {
+		return func() {}
+	}
+	start := time.Now()
+	b.report("%s", c.stage)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				b.report("%s: %s, %s so far", c.stage, w.detail(c.detail), time.Since(start).Round(time.Second))
+			}
+		}
+	})
+	return func() { close(done); wg.Wait() }
+}
+
+// lineWriter cuts what is written to it into lines and remembers the last of them.
+type lineWriter struct {
+	line func(string)
+
+	mu      sync.Mutex
+	partial []byte
+	lines   []string
+}
+
+// Write implements io.Writer; it never fails.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.partial = append(w.partial, p...)
+	for {
+		line, rest, ok := bytes.Cut(w.partial, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		w.lines = append(w.lines, string(line))
+		if len(w.lines) > tail {
+			w.lines = slices.Clone(w.lines[1:])
+		}
+		if w.line != nil {
+			w.line(string(line))
+		}
+		w.partial = rest
+	}
+}
+
+func (w *lineWriter) detail(f func() string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f == nil {
+		return "working"
+	}
+	return f()
+}
+
+func (w *lineWriter) last() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append(slices.Clone(w.lines), string(w.partial))
+}

@@ -1,0 +1,264 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/blang/semver/v4"
+	"golang.org/x/mod/modfile"
+
+	"github.com/kube-relapse/relapse/harness/mutate"
+)
+
+// armModule is the path of the generated main module. It is the same for every arm, as are all paths in its go.mod.
+const armModule = "relapse.invalid/arm"
+
+// kubernetes is the module whose staging modules are published at v0.Y.Z, and whose programs are stamped with their version.
+const kubernetes = "k8s.io/kubernetes"
+
+// generated tells what was done to the source on the way into the generated module.
+type generated struct {
+	sites   []mutate.Site
+	changes []string
+}
+
+// locate returns the directory of the source's module, downloading the module into Go's module cache if it isn't there.
+func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
+	if src.Dir != "" {
+		return filepath.Abs(src.Dir)
+	}
+	at := src.Module + "@" + src.Version
+	// The directory must not be inside another module, whose go.mod would have its say; a scratch root is as good as any.
+	out, err := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at}, stage: "fetching " + at})
+	if err != nil {
+		// With -json the reason stands in the output that run leaves out; the plain form prints it.
+		if _, plain := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", at}}); plain != nil {
+			err = plain
+		}
+		return "", err
+	}
+	var m struct{ Dir string }
+	if err := json.Unmarshal(out, &m); err != nil || m.Dir == "" {
+		return "", fmt.Errorf("reading where go put %s from %q: %w", at, out, err)
+	}
+	return m.Dir, nil
+}
+
+// generate lays the arm's module down in work: go.mod, go.sum and the copied, mutated source under src/.
+func (b *Builder) generate(ctx context.Context, src Source, work string) (generated, error) {
+	root, err := b.locate(ctx, src)
+	if err != nil {
+		return generated{}, err
+	}
+	rewritten, err := mutate.Rewrite(mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}, src.Mutations)
+	if err != nil {
+		return generated{}, err
+	}
+	to := filepath.Join(work, "src")
+	if err := copyTree(ctx, root, to, src.Dir == ""); err != nil {
+		return generated{}, fmt.Errorf("copying the source of %s@%s: %w", src.Module, src.Version, err)
+	}
+	if err := rewritten.WriteTo(to); err != nil {
+		return generated{}, err
+	}
+	mod, changes, err := armMod(src, root)
+	if err != nil {
+		return generated{}, err
+	}
+	if err := os.WriteFile(filepath.Join(work, "go.mod"), mod, 0o644); err != nil {
+		return generated{}, fmt.Errorf("writing the generated go.mod: %w", err)
+	}
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		return generated{}, fmt.Errorf("reading go.sum of %s@%s: %w", src.Module, src.Version, err)
+	}
+	if err := os.WriteFile(filepath.Join(work, "go.sum"), sum, 0o644); err != nil {
+		return generated{}, fmt.Errorf("writing the generated go.sum: %w", err)
+	}
+	for _, s := range rewritten.Sites {
+		changes = append(changes, fmt.Sprintf("%s at %s:%d", s.Kind, s.File, s.Line))
+	}
+	return generated{sites: rewritten.Sites, changes: changes}, nil
+}
+
+// armMod writes the generated main module's go.mod: the subject's own requirements, its Go version and GODEBUG settings, its
+// replacements with those of local directories turned into published versions, and the subject itself replaced by its copy.
+func armMod(src Source, root string) ([]byte, []string, error) {
+	file := filepath.Join(root, "go.mod")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading go.mod of %s@%s: %w", src.Module, src.Version, err)
+	}
+	from, err := modfile.Parse(file, b, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("parsing go.mod of %s@%s: %w", src.Module, src.Version, err)
+	}
+	if from.Module == nil || from.Module.Mod.Path != src.Module {
+		return nil, nil, fmt.Errorf("%s is not the go.mod of %s", file, src.Module)
+	}
+	published, err := publishedVersions(src, root, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "module %s\n\n", armModule)
+	if from.Go != nil {
+		fmt.Fprintf(&out, "go %s\n\n", from.Go.Version)
+	}
+	for _, g := range from.Godebug {
+		fmt.Fprintf(&out, "godebug %s=%s\n", g.Key, g.Value)
+	}
+	fmt.Fprintf(&out, "require %s %s\n", src.Module, src.Version)
+	for _, r := range from.Require {
+		fmt.Fprintf(&out, "require %s %s\n", r.Mod.Path, r.Mod.Version)
+	}
+	fmt.Fprintf(&out, "replace %s => ./src\n", src.Module)
+	for _, r := range from.Replace {
+		target := r.New.Path + " " + r.New.Version
+		if p, local := published[r.Old.Path]; local {
+			target = p
+		}
+		fmt.Fprintf(&out, "replace %s %s => %s\n", r.Old.Path, r.Old.Version, target)
+	}
+	mod, err := modfile.Parse("go.mod", []byte(out.String()), nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
+	}
+	mod.Cleanup()
+	text, err := mod.Format()
+	if err != nil {
+		return nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
+	}
+	return text, changes(src, len(published)), nil
+}
+
+// publishedVersions says what stands in for each module that the subject replaces by a directory of its own repository.
+func publishedVersions(src Source, root string, mod *modfile.File) (map[string]string, error) {
+	required := map[string]string{}
+	for _, r := range mod.Require {
+		required[r.Mod.Path] = r.Mod.Version
+	}
+	out := map[string]string{}
+	for _, r := range mod.Replace {
+		if r.New.Version != "" {
+			continue
+		}
+		dir := filepath.Join(root, r.New.Path)
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && src.Dir != "" {
+			out[r.Old.Path] = dir // a whole checkout has the directory itself
+			continue
+		}
+		version := required[r.Old.Path]
+		if version == "" || strings.HasPrefix(version, "v0.0.0") {
+			if src.Module != kubernetes {
+				return nil, fmt.Errorf("%s@%s replaces %s by the directory %s: its published version is not known",
+					src.Module, src.Version, r.Old.Path, r.New.Path)
+			}
+			v, err := semver.ParseTolerant(src.Version)
+			if err != nil {
+				return nil, fmt.Errorf("parsing version %q of %s: %w", src.Version, src.Module, err)
+			}
+			v.Major, v.Build = 0, nil
+			version = "v" + v.String()
+		}
+		out[r.Old.Path] = r.Old.Path + " " + version
+	}
+	return out, nil
+}
+
+// changes says in sentences what any build of the source differs in from its publisher's.
+func changes(src Source, replaced int) []string {
+	out := []string{"built from a copy of the module, with -trimpath, without cgo, symbols kept and DWARF left out"}
+	if replaced > 0 {
+		out = append(out, fmt.Sprintf("%d modules of its own repository come from their published versions or its checkout", replaced))
+	}
+	if s := stamps(src); len(s) > 0 {
+		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
+	}
+	return out
+}
+
+// stamps are the linker flags that tell Kubernetes programs their version; kubeadm refuses to work without. They are the same for
+// all arms of a version: the binary's digest is what tells arms apart.
+func stamps(src Source) []string {
+	v, err := semver.ParseTolerant(src.Version)
+	if src.Module != kubernetes || err != nil {
+		return nil
+	}
+	var out []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, s := range []struct{ name, value string }{
+			{"gitVersion", "v" + v.String()}, {"gitMajor", fmt.Sprint(v.Major)}, {"gitMinor", fmt.Sprint(v.Minor)},
+			{"gitTreeState", "archive"},
+		} {
+			out = append(out, fmt.Sprintf("-X %s.%s=%s", pkg, s.name, s.value))
+		}
+	}
+	return out
+}
+
+// resolve loads every package that the programs need, which downloads missing modules and completes go.sum, and counts them.
+func (b *Builder) resolve(ctx context.Context, src Source, work string) (int, error) {
+	fetched := 0
+	args := append([]string{"list", "-mod=mod", "-deps", "-f", "{{.ImportPath}}"}, src.Packages...)
+	out, err := b.run(ctx, command{
+		dir: work, args: args,
+		stage: fmt.Sprintf("resolving the modules of %s@%s", src.Module, src.Version),
+		line: func(l string) {
+			if strings.HasPrefix(l, "go: downloading ") {
+				fetched++
+			}
+		},
+		detail: func() string { return fmt.Sprintf("%d modules fetched", fetched) },
+	})
+	if err != nil {
+		return 0, err
+	}
+	return strings.Count(string(out), "\n"), nil
+}
+
+// copyTree copies a module. A published one is copied without what its build never reads: vendored packages and the remains of
+// staging modules.
+func copyTree(ctx context.Context, from, to string, published bool) error {
+	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, p)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case d.IsDir() && skipped(rel, published):
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !d.Type().IsRegular():
+			return nil // a module's build reads regular files only
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, b, 0o644)
+	})
+}
+
+func skipped(rel string, published bool) bool {
+	switch rel {
+	case ".git", "_output", "vendor":
+		return true
+	case "staging":
+		return published
+	}
+	return false
+}

@@ -1,0 +1,169 @@
+package nodeimage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+const (
+	// recipeVersion is part of every key: raise it when the code that makes
+	// images changes what they hold.
+	recipeVersion = "1"
+
+	suite = "trixie" // the Debian release that kind v0.33's own base image uses
+
+	kindModule = "sigs.k8s.io/kind"
+	// kindFallback is used by programs that don't link kind.
+	kindFallback = "v0.33.0"
+
+	hostArch = runtime.GOARCH
+)
+
+// packages are what a node needs beside Debian's minbase. The first group is
+// that of kind's own base image without fuse, NFS and iSCSI; the second is what
+// kind takes from elsewhere; the third is for kube-proxies and kubelets that
+// still call these programs.
+var packages = []string{
+	"systemd", "systemd-sysv", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount", "kmod",
+	"libseccomp2", "pigz", "e2fsprogs", "ca-certificates", "curl", "jq", "procps",
+	"containerd", "runc", "containernetworking-plugins",
+	"ebtables", "ipset", "socat",
+}
+
+// digest collects the inputs of a key. Every input carries its name and its
+// length, so that two different lists can't give one hash.
+type digest struct{ h hash.Hash }
+
+func newDigest(kind string) digest {
+	d := digest{sha256.New()}
+	d.add("recipe", kind+recipeVersion)
+	return d
+}
+
+func (d digest) add(name, value string) {
+	fmt.Fprintf(d.h, "%d:%s=%d:%s\n", len(name), name, len(value), value)
+}
+
+func (d digest) sum() string { return hex.EncodeToString(d.h.Sum(nil)) }
+
+// short is what a key looks like in a tag.
+func short(key string) string { return key[:12] }
+
+// baseKey addresses a base image by what goes into it: Debian's suite and
+// packages (by name: a rebuild may bring newer patches), kind's files by content,
+// and the architecture. The mirror isn't part of it.
+func baseKey(kindFiles, arch string) (string, error) {
+	d := newDigest("base")
+	d.add("arch", arch)
+	d.add("suite", suite)
+	d.add("packages", strings.Join(slices.Sorted(slices.Values(packages)), " "))
+	d.add("iptables wrapper", iptablesWrapper)
+	err := filepath.WalkDir(kindFiles, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		sum, err := fileSHA256(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(kindFiles, path)
+		d.add("kind/"+rel, sum)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("hashing kind's base files: %w", err)
+	}
+	return d.sum(), nil
+}
+
+// nodeKey addresses a node image by its base and by its binaries' content.
+func nodeKey(base, version string, binaries map[string]string) (string, error) {
+	d := newDigest("node")
+	d.add("base", base)
+	d.add("version", version)
+	d.add("import script", importScript)
+	for _, c := range Components {
+		sum, err := fileSHA256(binaries[c])
+		if err != nil {
+			return "", fmt.Errorf("hashing %s: %w", c, err)
+		}
+		d.add(c, sum)
+	}
+	return d.sum(), nil
+}
+
+func fileSHA256(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// kindFiles gives the folder of kind's base image files in the module cache,
+// for the version of kind that this program links, and that version. The module
+// is downloaded where it isn't there.
+func kindFiles(ctx context.Context) (dir, version string, err error) {
+	version = kindFallback
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == kindModule && dep.Replace == nil {
+				version = dep.Version
+			}
+		}
+	}
+	// Outside any module: the answer must not hang on where relapse is run.
+	cmd := exec.CommandContext(ctx, "go", "env", "GOMODCACHE")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", "", fmt.Errorf("asking for the module cache: %w", withStderr(err))
+	}
+	const files = "images/base/files"
+	dir = filepath.Join(strings.TrimSpace(string(out)), kindModule+"@"+version, files)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, version, nil
+	}
+	cmd = exec.CommandContext(ctx, "go", "mod", "download", "-json", kindModule+"@"+version)
+	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	out, err = cmd.Output()
+	var module struct{ Dir, Error string }
+	if jsonErr := json.Unmarshal(out, &module); err == nil && jsonErr != nil {
+		err = jsonErr
+	}
+	if module.Error != "" {
+		err = errors.New(module.Error)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("downloading %s@%s: %w", kindModule, version, withStderr(err))
+	}
+	return filepath.Join(module.Dir, files), version, nil
+}
+
+// withStderr adds what a failed command wrote to standard error.
+func withStderr(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}

@@ -78,6 +78,10 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 	if slices.Contains(info.SecurityOptions, "name=rootless") {
 		return false, errors.New("the daemon is rootless: its runtime can't be mended from here; use a daemon that runs as root")
 	}
+	program, err := os.ReadFile(wrapperPath)
+	if err != nil {
+		return false, fmt.Errorf("reading the bounded runtime: %w", err)
+	}
 	d, err := findDaemon(m.proc, m.pidfile)
 	if err != nil {
 		return false, err
@@ -86,7 +90,7 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 	if err != nil {
 		return false, err
 	}
-	if err := m.apply(ctx, d, rec, wrapperPath); err != nil {
+	if err := m.apply(ctx, d, rec, program); err != nil {
 		return false, errors.Join(err, m.rollBack(ctx, d, rec))
 	}
 	m.sayDropped(ctx, info.Runtimes)
@@ -120,11 +124,7 @@ func (m *mender) plan(d daemon) (*record, error) {
 	return rec, err
 }
 
-func (m *mender) apply(ctx context.Context, d daemon, rec *record, wrapperPath string) error {
-	program, err := os.ReadFile(wrapperPath)
-	if err != nil {
-		return fmt.Errorf("reading the bounded runtime: %w", err)
-	}
+func (m *mender) apply(ctx context.Context, d daemon, rec *record, program []byte) error {
 	if err := os.MkdirAll(m.lib, 0o755); err != nil {
 		return fmt.Errorf("installing the bounded runtime: %w", err)
 	}

@@ -31,7 +31,6 @@ func parseSettings(file string, data []byte) (settings, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
 	err := dec.Decode(&s)
-	at := dec.InputOffset()
 	if err == nil {
 		if _, err = dec.Token(); errors.Is(err, io.EOF) {
 			err = nil
@@ -39,6 +38,7 @@ func parseSettings(file string, data []byte) (settings, error) {
 			err = errors.New("more after the closing brace")
 		}
 	}
+	at := dec.InputOffset()
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {

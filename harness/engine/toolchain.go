@@ -88,7 +88,7 @@ func proxy(ctx context.Context, env goEnv, module string) Check {
 	if module == "" {
 		return c
 	}
-	c.Wanted = "a GOPROXY that has " + module
+	c.Wanted = module + ", from GOPROXY or the module cache"
 	ask, cancel := context.WithTimeout(ctx, proxyTime)
 	defer cancel()
 	if _, err := goOutput(ask, "list", "-m", module); err != nil {

@@ -150,13 +150,13 @@ func (m *mender) restore(ctx context.Context, d daemon, rec *record) error {
 	if err != nil {
 		return err
 	}
-	if err := m.reload(ctx, d, s.defaultRuntime()); err != nil {
-		return err
-	}
+	// The file gets its final content even if dockerd didn't follow; then the
+	// record stays, so that another undo can have dockerd follow.
+	err = m.reload(ctx, d, s.defaultRuntime())
 	if keep {
-		err = writeSettings(rec.ConfigFile, final)
+		err = errors.Join(err, writeSettings(rec.ConfigFile, final))
 	} else {
-		err = os.Remove(rec.ConfigFile)
+		err = errors.Join(err, os.Remove(rec.ConfigFile))
 	}
 	if err != nil {
 		return err

@@ -16,10 +16,12 @@ const (
 
 // Scenario is one incident, declared.
 type Scenario struct {
-	APIVersion string   `json:"apiVersion"` // relapse.dev/v1alpha1
-	Kind       string   `json:"kind"`       // Scenario
+	APIVersion string   `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
+	Kind       string   `json:"kind" jsonschema:"Scenario"`
 	Metadata   Metadata `json:"metadata"`
 	Spec       Spec     `json:"spec"`
+
+	Origin *Origin `json:"-"` // where it was read from; nil for one made in memory
 }
 
 // Metadata names the scenario. Name equals the folder's name.
@@ -29,13 +31,13 @@ type Metadata struct {
 
 // Spec is the incident: subject, arms, what is done to them and what is asked of the evidence.
 type Spec struct {
-	Title       string   `json:"title"`                // one line
-	Description string   `json:"description"`          // what happens, for people
-	References  []string `json:"references,omitempty"` // pull requests, issues, post-mortems
-	Subject     string   `json:"subject"`              // the component under test: kubelet
-	Placement   string   `json:"placement"`            // what an arm gets to itself: node, cluster or workload
-	Version     string   `json:"version"`              // the cluster's Kubernetes version, vX.Y.Z
-	Seams       []string `json:"seams,omitempty"`      // proxies that sit in every arm from the start: cri
+	Title       string   `json:"title" jsonschema:"one line"`
+	Description string   `json:"description" jsonschema:"what happens, for people"`
+	References  []string `json:"references,omitempty" jsonschema:"pull requests, issues, post-mortems"`
+	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
+	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: node, cluster or workload"`
+	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z"`
+	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri"`
 
 	Constants  []Constant  `json:"constants,omitempty"`
 	Pairs      []Pair      `json:"pairs"`
@@ -54,8 +56,8 @@ type Spec struct {
 // Constant is a number of the subject, read from each arm's own source when it is built.
 type Constant struct {
 	Name    string `json:"name"`
-	Package string `json:"package"` // import path
-	Ident   string `json:"ident"`   // the Go constant's name
+	Package string `json:"package" jsonschema:"import path"`
+	Ident   string `json:"ident" jsonschema:"the Go constant's name"`
 }
 
 // Pair is a named couple of vulnerable and fixed arms. Default marks the one that runs when none is asked for.
@@ -63,7 +65,7 @@ type Pair struct {
 	Name     string   `json:"name"`
 	Doc      string   `json:"doc,omitempty"`
 	Default  bool     `json:"default,omitempty"`
-	Modelled []string `json:"modelled,omitempty"` // what this pair imitates, one sentence each; named in the verdict
+	Modelled []string `json:"modelled,omitempty" jsonschema:"what this pair imitates, one sentence each; named in the verdict"`
 	Arms     []Arm    `json:"arms"`
 }
 
@@ -77,7 +79,7 @@ const (
 // Arm is one build of the subject.
 type Arm struct {
 	Name   string `json:"name"`
-	Role   string `json:"role"` // vulnerable or fixed; candidate is the user's
+	Role   string `json:"role" jsonschema:"vulnerable or fixed; candidate is the user's"`
 	Source Source `json:"source"`
 }
 
@@ -87,33 +89,33 @@ type Source struct {
 	Version   string     `json:"version,omitempty"`
 	Package   string     `json:"package,omitempty"`
 	Mutations []Mutation `json:"mutations,omitempty"`
-	Dir       string     `json:"dir,omitempty"`    // the module's source on this machine instead of Module@Version
-	Binary    string     `json:"binary,omitempty"` // an executable on this machine
+	Dir       string     `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
+	Binary    string     `json:"binary,omitempty" jsonschema:"an executable on this machine"`
 }
 
 // Mutation is a semantic rewrite of the source. Any other number of sites than Sites fails the build.
 type Mutation struct {
 	Kind     string          `json:"kind"`
 	Sites    int             `json:"sites"`
-	Versions string          `json:"versions,omitempty"` // semver range in which it applies
+	Versions string          `json:"versions,omitempty" jsonschema:"semver range in which it applies"`
 	Spec     json.RawMessage `json:"spec"`
 }
 
 // Target selects where an item acts, in Chaos Mesh's words plus cell. An empty selector is refused.
 type Target struct {
-	Mode     string   `json:"mode"`            // one, all, fixed
-	Value    string   `json:"value,omitempty"` // how many, with mode fixed
-	Cell     string   `json:"cell,omitempty"`  // one arm's name; "" is every cell alike
+	Mode     string   `json:"mode" jsonschema:"one, all, fixed"`
+	Value    string   `json:"value,omitempty" jsonschema:"how many, with mode fixed"`
+	Cell     string   `json:"cell,omitempty" jsonschema:"one arm's name; '' is every cell alike"`
 	Selector Selector `json:"selector"`
 }
 
 // Selector names what is meant. Nodes "cell" are the nodes of the arm's own cell.
 type Selector struct {
-	Nodes          []string          `json:"nodes,omitempty"` // node names relative to the cluster
+	Nodes          []string          `json:"nodes,omitempty" jsonschema:"node names relative to the cluster"`
 	NodeSelectors  map[string]string `json:"nodeSelectors,omitempty"`
 	Namespaces     []string          `json:"namespaces,omitempty"`
 	LabelSelectors map[string]string `json:"labelSelectors,omitempty"`
-	Component      string            `json:"component,omitempty"` // a component of the cell: kubelet
+	Component      string            `json:"component,omitempty" jsonschema:"a component of the cell: kubelet"`
 }
 
 // Item is the envelope of loads and faults.
@@ -121,8 +123,8 @@ type Item struct {
 	Name   string           `json:"name"`
 	Kind   string           `json:"kind"`
 	Target Target           `json:"target"`
-	At     *metav1.Duration `json:"at,omitempty"`    // from the start of the fault phase
-	After  *After           `json:"after,omitempty"` // or from when another item took effect
+	At     *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of the fault phase"`
+	After  *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
 	Spec   json.RawMessage  `json:"spec,omitempty"`
 }
 
@@ -159,14 +161,14 @@ type Wait struct {
 type Check struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind,omitempty"`
-	Phase string           `json:"phase,omitempty"` // steady, baseline, fault, recovery; the list it stands in has a default
-	After *metav1.Duration `json:"after,omitempty"` // from where the phase was seen to begin
+	Phase string           `json:"phase,omitempty" jsonschema:"steady, baseline, fault, recovery; the list it stands in has a default"`
+	After *metav1.Duration `json:"after,omitempty" jsonschema:"from where the phase was seen to begin"`
 	Spec  json.RawMessage  `json:"spec,omitempty"`
 	AnyOf []Check          `json:"anyOf,omitempty"`
 }
 
 // Restart restarts a subject once the data for judging is safe: the incident's own proof of the diagnosis.
 type Restart struct {
-	Roles       []string        `json:"roles"` // which arms: vulnerable
+	Roles       []string        `json:"roles" jsonschema:"which arms: vulnerable"`
 	ReadyWithin metav1.Duration `json:"readyWithin"`
 }

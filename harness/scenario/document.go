@@ -1,0 +1,251 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// The parser needs time quadratic in the nesting, so that a few hundred kilobytes of brackets would keep it busy for minutes. A scenario
+// of a thousand lines is 50 KiB and five levels deep.
+const (
+	maxBytes     = 256 << 10
+	maxNesting   = 64
+	maxStructure = 256 // colons, dashes and question marks on one line
+)
+
+// position is where a node stands; both count from 1.
+type position struct{ line, column int }
+
+// document is a YAML file as plain JSON values (map[string]any, []any, string, bool, int64, uint64, float64, nil), with where each
+// stood. The keys of both maps are paths as key makes them.
+type document struct {
+	file   string
+	value  any
+	values map[string]position // of each value
+	keys   map[string]position // of the key that introduces it, for members of mappings
+	found  Violations
+}
+
+// key makes a map key of a path; members and indexes are its steps.
+func key(path []string) string { return strings.Join(path, "\x00") }
+
+// read parses text. It is nil only together with violations, which are complete as far as the text can be understood.
+func read(file string, text []byte) (d *document) {
+	d = &document{file: file, values: map[string]position{}, keys: map[string]position{}}
+	defer func() {
+		// The parser indexes into what it was given; a text that trips it is a bad text, not a reason to die.
+		if r := recover(); r != nil {
+			d.value = nil
+			d.add(position{1, 1}, nil, "is not YAML that can be parsed")
+		}
+	}()
+	if len(text) > maxBytes {
+		d.add(position{1, 1}, nil, "is %d bytes long (want at most %d)", len(text), maxBytes)
+		return d
+	}
+	tokens := lexer.Tokenize(string(text))
+	if at, ok := tooDeep(tokens); ok {
+		d.add(at, nil, "is nested too deeply (want at most %d levels)", maxNesting)
+		return d
+	}
+	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		at, message := position{1, 1}, err.Error()
+		var syntax *yaml.SyntaxError
+		if errors.As(err, &syntax) {
+			message = syntax.Message
+			if syntax.Token != nil && syntax.Token.Position != nil {
+				at = place(syntax.Token)
+			}
+		}
+		d.add(at, nil, "is not YAML: %s", message)
+		return d
+	}
+	bodies := slices.DeleteFunc(slices.Clone(f.Docs), func(n *ast.DocumentNode) bool { return n.Body == nil })
+	if len(bodies) == 0 {
+		d.add(position{1, 1}, nil, "is empty (want a scenario)")
+		return d
+	}
+	for _, extra := range bodies[1:] {
+		d.add(place(extra.Body.GetToken()), nil, "is a second document (want one scenario a file)")
+	}
+	d.value = d.convert(bodies[0].Body, nil)
+	return d
+}
+
+func tooDeep(tokens token.Tokens) (position, bool) {
+	depth, line, structure := 0, 0, 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType, token.MappingKeyType, token.MappingValueType, token.AnchorType, token.TagType:
+			if t.Position.Line != line {
+				line, structure = t.Position.Line, 0
+			}
+			structure++
+		}
+		if depth > maxNesting || structure > maxStructure {
+			return place(t), true
+		}
+	}
+	return position{}, false
+}
+
+func place(t *token.Token) position { return position{t.Position.Line, t.Position.Column} }
+
+func (d *document) add(at position, path []string, format string, args ...any) {
+	d.found = append(d.found, Violation{
+		File: d.file, Line: at.line, Column: at.column, Path: dotted(path), Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// convert turns a node into plain values and notes where they stood.
+func (d *document) convert(n ast.Node, path []string) any {
+	if len(path) > maxNesting {
+		d.add(place(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
+		return nil
+	}
+	d.values[key(path)] = start(n)
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return d.mapping(n.Values, path)
+	case *ast.MappingValueNode:
+		return d.mapping([]*ast.MappingValueNode{n}, path)
+	case *ast.SequenceNode:
+		out := make([]any, 0, len(n.Values))
+		for i, v := range n.Values {
+			out = append(out, d.convert(v, append(slices.Clip(path), strconv.Itoa(i))))
+		}
+		return out
+	case *ast.LiteralNode:
+		return n.Value.Value
+	case *ast.StringNode:
+		return n.Value
+	case *ast.FloatNode:
+		if math.IsInf(n.Value, 0) || math.IsNaN(n.Value) {
+			d.add(start(n), path, "is not a number that can be written down")
+			return nil
+		}
+		return n.Value
+	case *ast.IntegerNode, *ast.BoolNode, *ast.NullNode:
+		return n.(ast.ScalarNode).GetValue()
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		d.add(start(n), path, "uses an anchor, an alias or a merge key (want the value itself)")
+	case *ast.TagNode:
+		d.add(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
+	default:
+		d.add(start(n), path, "is a %s (want a mapping, a list or a scalar)", n.Type())
+	}
+	return nil
+}
+
+// start is where a node begins to the eye: a block mapping's own token is its first colon.
+func start(n ast.Node) position {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return place(n.Values[0].Key.GetToken())
+		}
+	case *ast.MappingValueNode:
+		return place(n.Key.GetToken())
+	}
+	return place(n.GetToken())
+}
+
+func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
+	out := map[string]any{}
+	for _, mv := range values {
+		at := place(mv.Key.GetToken())
+		name, ok := mv.Key.(*ast.StringNode)
+		if !ok {
+			if mv.Key.IsMergeKey() {
+				d.add(at, path, "uses an anchor, an alias or a merge key (want the value itself)")
+			} else {
+				d.add(at, path, "has the key %s, which is no plain string (want quotes around it)", mv.Key.String())
+			}
+			continue
+		}
+		member := append(slices.Clip(path), name.Value)
+		if first, dup := d.keys[key(member)]; dup {
+			d.add(at, member, "stands here a second time (first at line %d)", first.line)
+			continue
+		}
+		d.keys[key(member)] = at
+		out[name.Value] = d.convert(mv.Value, member)
+	}
+	return out
+}
+
+// at is the best place for a complaint about path: a scalar itself, the key that introduces a collection, or whatever encloses path
+// and has a place.
+func (d *document) at(path []string) position {
+	for {
+		k, keyed := d.keys[key(path)]
+		v, valued := d.values[key(path)]
+		switch {
+		case valued && (!keyed || scalar(lookup(d.value, path))):
+			return v
+		case keyed:
+			return k
+		case len(path) == 0:
+			return position{1, 1}
+		}
+		path = path[:len(path)-1]
+	}
+}
+
+func scalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+// lookup walks path from v; nil when it leads nowhere.
+func lookup(v any, path []string) any {
+	for _, step := range path {
+		switch t := v.(type) {
+		case map[string]any:
+			v = t[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(t) {
+				return nil
+			}
+			v = t[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// dotted writes a path for people: spec.faults[0].spec.
+func dotted(path []string) string {
+	var b strings.Builder
+	for _, step := range path {
+		if _, err := strconv.Atoi(step); err == nil {
+			b.WriteString("[" + step + "]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(step)
+	}
+	return b.String()
+}

@@ -1,0 +1,53 @@
+package scenario_test
+
+import (
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// The kinds of the fixtures: one of each shape that a spec can have.
+type testLatency struct {
+	Latency metav1.Duration `json:"latency" jsonschema:"how much later each call answers"`
+	Calls   []string        `json:"calls,omitempty" jsonschema:"the calls that are delayed"`
+}
+
+type testFlood struct {
+	Pods  int `json:"pods" jsonschema:"how many pods are reported"`
+	Inner struct {
+		Rate float64 `json:"rate,omitempty"`
+	} `json:"inner,omitzero"`
+}
+
+func (f *testFlood) Validate() error {
+	if f.Pods > 1000 {
+		return errors.New("pods is more than a node can list (want at most 1000)")
+	}
+	return nil
+}
+
+type testAbove struct {
+	Metric string  `json:"metric" jsonschema:"the metric's name"`
+	Limit  float64 `json:"limit,omitempty" jsonschema:"the value to exceed"`
+}
+
+type testCounters struct{}
+
+type testCut struct {
+	Ident string `json:"ident"`
+}
+
+func init() {
+	register := func(category, name string, spec func() any) {
+		kinds.Register(category, kinds.Kind[any]{Name: name, Doc: "A test's " + name + ".\n\nDetails.", New: spec})
+	}
+	register(kinds.Fault, "testLatency", func() any { return &testLatency{Calls: []string{"List"}} })
+	register(kinds.Fault, "testFlood", func() any { return &testFlood{Pods: 400} })
+	register(kinds.Load, "testLoad", func() any { return &struct{}{} })
+	register(kinds.Check, "testAbove", func() any { return &testAbove{} })
+	register(kinds.Collector, "testCounters", func() any { return &testCounters{} })
+	register(kinds.Mutation, "testCut", func() any { return &testCut{} })
+	register(kinds.Seam, "testWire", func() any { return &struct{}{} })
+}

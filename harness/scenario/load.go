@@ -1,0 +1,157 @@
+package scenario
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// FileName is what a scenario's file is called; its folder has the scenario's name.
+const FileName = "scenario.yaml"
+
+// Origin says where a scenario was read from.
+type Origin struct {
+	File   string // as it was given to Load or Parse
+	Digest string // SHA-256 of the bytes, hex
+}
+
+// Load reads and validates the scenario file at path. The error is Violations when the file can be read and its content is wrong.
+func Load(path string) (*Scenario, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading scenario %s: %w", path, err)
+	}
+	folder := ""
+	if filepath.Base(path) == FileName {
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, fmt.Errorf("finding the folder of scenario %s: %w", path, err)
+		}
+		folder = filepath.Base(filepath.Dir(abs))
+	}
+	return parse(path, folder, text)
+}
+
+// Parse validates the text of a scenario; file is what violations call it. Everything that is wrong is reported at once.
+func Parse(file string, text []byte) (*Scenario, error) { return parse(file, "", text) }
+
+func parse(file, folder string, text []byte) (*Scenario, error) {
+	d := read(file, text)
+	if d.value == nil {
+		if len(d.found) == 0 {
+			d.add(position{1, 1}, nil, "is empty (want a scenario)")
+		}
+		return nil, d.found.sorted()
+	}
+	s, err := d.decode(folder)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.found) > 0 {
+		return nil, d.found.sorted()
+	}
+	sum := sha256.Sum256(text)
+	s.Origin = &Origin{File: file, Digest: hex.EncodeToString(sum[:])}
+	return s, nil
+}
+
+// decode runs the schema and then the rules between fields, and adds to d.found what they object to. The error is for what is wrong
+// with the program: a kind that has no schema.
+func (d *document) decode(folder string) (*Scenario, error) {
+	v, err := newValidator()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := numbered(d.value)
+	if err != nil {
+		return nil, fmt.Errorf("converting %s to JSON: %w", d.file, err)
+	}
+	complaints := v.check(tree)
+	// What has the wrong form is taken out, so that the rules between fields still see all the rest.
+	for _, c := range complaints {
+		tree = without(tree, c.path)
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("converting %s to JSON: %w", d.file, err)
+	}
+	s := &Scenario{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		complaints = append(complaints, complaint{message: err.Error()})
+	} else {
+		complaints = append(complaints, related(s, folder, complaints)...)
+	}
+	for _, c := range complaints {
+		about := c.about
+		if about == nil {
+			about = c.path
+		}
+		d.add(d.place(about, c), c.path, "%s", c.message)
+	}
+	return s, nil
+}
+
+// place is where a complaint is shown: at the key for a field that has no business there, else at the value.
+func (d *document) place(about []string, c complaint) position {
+	if len(d.values) == 0 {
+		return position{}
+	}
+	if k, ok := d.keys[key(about)]; ok && c.about != nil {
+		return k
+	}
+	return d.at(about)
+}
+
+// numbered converts plain values to what the schema validator reads: numbers as json.Number.
+func numbered(v any) (any, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+}
+
+// without takes the value at path out of its mapping. Members of lists become empty mappings, so that indexes stay what they are.
+func without(v any, path []string) any {
+	if len(path) == 0 {
+		return map[string]any{}
+	}
+	switch t := v.(type) {
+	case map[string]any:
+		if child, ok := t[path[0]]; ok {
+			if len(path) == 1 {
+				delete(t, path[0])
+			} else {
+				t[path[0]] = without(child, path[1:])
+			}
+		}
+	case []any:
+		i, err := strconv.Atoi(path[0])
+		if err != nil || i < 0 || i >= len(t) {
+			return v
+		}
+		if len(path) > 1 {
+			t[i] = without(t[i], path[1:])
+		} else if _, text := t[i].(string); text {
+			t[i] = ""
+		} else {
+			t[i] = nil
+		}
+	}
+	return v
+}
+
+// under reports whether one of the complaints is about path or something below it.
+func under(complaints []complaint, path ...string) bool {
+	return slices.ContainsFunc(complaints, func(c complaint) bool {
+		return len(c.path) >= len(path) && slices.Equal(c.path[:len(path)], path)
+	})
+}

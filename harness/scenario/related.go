@@ -1,0 +1,320 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/blang/semver/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// rules collects what the fields of a scenario have against each other. Known is what the schema already objected to: a rule says
+// nothing about a field that is in there.
+type rules struct {
+	s     *Scenario
+	known []complaint
+	out   []complaint
+}
+
+// related applies every rule that a schema can't express. Folder is the name of the folder the file lies in, "" if unknown.
+func related(s *Scenario, folder string, known []complaint) []complaint {
+	r := &rules{s: s, known: known}
+	if folder != "" && s.Metadata.Name != "" && s.Metadata.Name != folder {
+		r.add("metadata.name", "%q is not the folder's name (want %s)", s.Metadata.Name, folder)
+	}
+	r.version("spec.version", s.Spec.Version)
+	r.unique("spec.seams", "seam", s.Spec.Seams)
+	r.unique("spec.constants", "constant", each(s.Spec.Constants, func(c Constant) string { return c.Name }))
+	r.unique("spec.collectors", "collector", each(s.Spec.Collectors, func(c Collector) string { return c.Name }))
+	for i, c := range s.Spec.Collectors {
+		r.spec(kinds.Collector, c.Kind, c.Spec, "spec.collectors."+strconv.Itoa(i))
+	}
+	r.pairs()
+	r.items()
+	r.phases()
+	r.checks("spec.steady", "steady", s.Spec.Steady)
+	r.checks("spec.exposure", "fault", s.Spec.Exposure)
+	r.checks("spec.signature", "recovery", s.Spec.Signature)
+	r.checks("spec.healed", "recovery", s.Spec.Healed)
+	return r.out
+}
+
+// add notes a complaint about the field at path, whose steps are joined by dots.
+func (r *rules) add(path, format string, args ...any) {
+	p := strings.Split(path, ".")
+	if !under(r.known, p...) {
+		r.out = append(r.out, complaint{path: p, message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func each[T any](in []T, name func(T) string) []string {
+	out := make([]string, len(in))
+	for i, v := range in {
+		out[i] = name(v)
+	}
+	return out
+}
+
+// unique complains of each name that stands in the list a second time.
+func (r *rules) unique(list, what string, names []string) {
+	for i, name := range names {
+		if first := slices.Index(names, name); name != "" && first < i {
+			path := fmt.Sprintf("%s.%d", list, i)
+			if what != "seam" {
+				path += ".name"
+			}
+			r.add(path, "%s %q is named twice (first in %s[%d])", what, name, list, first)
+		}
+	}
+}
+
+func (r *rules) version(path, v string) {
+	if v == "" {
+		return
+	}
+	if _, err := semver.Parse(strings.TrimPrefix(v, "v")); err != nil {
+		r.add(path, "%q is not a semantic version: %s (want a version such as v1.34.4)", v, lower(err))
+	}
+}
+
+func lower(err error) string {
+	s := err.Error()
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+func (r *rules) pairs() {
+	pairs := r.s.Spec.Pairs
+	r.unique("spec.pairs", "pair", each(pairs, func(p Pair) string { return p.Name }))
+	var defaults []string
+	for i, p := range pairs {
+		if p.Default {
+			defaults = append(defaults, p.Name)
+			if len(defaults) > 1 {
+				r.add(fmt.Sprintf("spec.pairs.%d.default", i), "is a second default beside %q (want exactly one)", defaults[0])
+			}
+		}
+		r.arms(fmt.Sprintf("spec.pairs.%d", i), p)
+	}
+	if len(pairs) > 1 && len(defaults) == 0 {
+		r.add("spec.pairs", "no pair is the default (want default: true on one of %s)",
+			strings.Join(each(pairs, func(p Pair) string { return p.Name }), ", "))
+	}
+}
+
+func (r *rules) arms(path string, p Pair) {
+	r.unique(path+".arms", "arm", each(p.Arms, func(a Arm) string { return a.Name }))
+	for _, role := range []string{Vulnerable, Fixed} {
+		n := 0
+		for _, a := range p.Arms {
+			if a.Role == role {
+				n++
+			}
+		}
+		if n != 1 && len(p.Arms) > 0 {
+			r.add(path+".arms", "pair %q has %d arms of role %s (want exactly one)", p.Name, n, role)
+		}
+	}
+	for i, a := range p.Arms {
+		at := fmt.Sprintf("%s.arms.%d.source", path, i)
+		r.source(at, a.Source)
+		for j, b := range p.Arms[:i] {
+			if reflect.DeepEqual(a.Source, b.Source) && a.Source.Module != "" {
+				r.add(at, "is the same source as that of arms[%d]: two arms that don't differ prove nothing", j)
+			}
+		}
+		if strings.EqualFold(a.Name, "shared") {
+			r.add(fmt.Sprintf("%s.arms.%d.name", path, i), "shared is the name of what belongs to no arm (want another name)")
+		}
+	}
+}
+
+func (r *rules) source(path string, s Source) {
+	r.version(path+".version", s.Version)
+	switch {
+	case s.Binary != "" && (s.Module != "" || s.Dir != "" || len(s.Mutations) > 0):
+		r.add(path, "has a binary and something to build (want one of them)")
+	case s.Binary != "":
+	case s.Module == "" || s.Package == "" || (s.Version == "" && s.Dir == ""):
+		r.add(path, "is incomplete (want module, version and package; or module, dir and package; or binary)")
+	}
+	for i, m := range s.Mutations {
+		at := fmt.Sprintf("%s.mutations.%d", path, i)
+		r.spec(kinds.Mutation, m.Kind, m.Spec, at)
+		if m.Versions == "" {
+			continue
+		}
+		in, err := semver.ParseRange(m.Versions)
+		if err != nil {
+			r.add(at+".versions", "%q is not a range of versions: %s (want for example >=1.14.0 <1.36.0)", m.Versions, lower(err))
+		} else if v, err := semver.Parse(strings.TrimPrefix(s.Version, "v")); err == nil && !in(v) {
+			r.add(at+".versions", "%q leaves out the arm's own version %s", m.Versions, s.Version)
+		}
+	}
+}
+
+// spec decodes a kind's spec over its defaults and lets the kind object.
+func (r *rules) spec(category, kind string, spec json.RawMessage, path string) {
+	e, ok := kinds.Lookup(category, kind)
+	if !ok || under(r.known, append(strings.Split(path, "."), "spec")...) {
+		return
+	}
+	v := e.New()
+	if len(spec) > 0 {
+		dec := json.NewDecoder(bytes.NewReader(spec))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(v); err != nil {
+			r.add(path+".spec", "%s", err)
+			return
+		}
+	}
+	if c, ok := v.(interface{ Validate() error }); ok {
+		if err := c.Validate(); err != nil {
+			r.add(path+".spec", "%s", err)
+		}
+	}
+}
+
+func (r *rules) phases() {
+	p := r.s.Spec.Phases
+	for _, w := range []struct {
+		name     string
+		wait     Wait
+		deadline bool
+	}{{"steady", p.Steady, true}, {"baseline", p.Baseline, false}, {"fault", p.Fault, true}, {"recovery", p.Recovery, true}} {
+		path, least, most := "spec.phases."+w.name, w.wait.AtLeast.Duration, w.wait.Deadline.Duration
+		switch {
+		case w.deadline && most == 0:
+			r.add(path, "has no deadline (want deadline: how long it may last, for example 5m)")
+		case !w.deadline && least == 0:
+			r.add(path, "has no length (want atLeast: how long it lasts, for example 10s)")
+		case most > 0 && most < least:
+			r.add(path+".deadline", "%s is shorter than atLeast %s", most, least)
+		}
+	}
+	if re := r.s.Spec.Restart; re != nil && re.ReadyWithin.Duration <= 0 {
+		r.add("spec.restart.readyWithin", "is 0 (want the time in which the subject must be ready)")
+	}
+}
+
+func (r *rules) deadline(phase string) time.Duration {
+	p := r.s.Spec.Phases
+	w := map[string]Wait{"steady": p.Steady, "baseline": p.Baseline, "fault": p.Fault, "recovery": p.Recovery}[phase]
+	return max(w.Deadline.Duration, w.AtLeast.Duration)
+}
+
+func (r *rules) checks(list, phase string, checks []Check) {
+	r.unique(list, "check", each(checks, func(c Check) string { return c.Name }))
+	for i, c := range checks {
+		path := fmt.Sprintf("%s.%d", list, i)
+		switch {
+		case c.Kind == "" && len(c.AnyOf) == 0:
+			r.add(path, "has neither kind nor anyOf (want one of them)")
+		case c.Kind != "" && len(c.AnyOf) > 0:
+			r.add(path, "has both kind and anyOf (want one of them)")
+		case len(c.AnyOf) > 0 && (c.Spec != nil || c.After != nil):
+			r.add(path, "is a group (want after and spec on its alternatives)")
+		}
+		in := phase
+		if c.Phase != "" {
+			in = c.Phase
+		}
+		if limit := r.deadline(in); c.After != nil && limit > 0 && c.After.Duration >= limit {
+			r.add(path+".after", "%s is not before the end of phase %s, which lasts %s at most", c.After.Duration, in, limit)
+		}
+		r.spec(kinds.Check, c.Kind, c.Spec, path)
+		r.checks(path+".anyOf", in, c.AnyOf)
+	}
+}
+
+// items checks loads and faults, whose names share one space because each may come after any other.
+func (r *rules) items() {
+	type placed struct {
+		Item
+		path, category string
+	}
+	var all []placed
+	for i, it := range r.s.Spec.Loads {
+		all = append(all, placed{it, fmt.Sprintf("spec.loads.%d", i), kinds.Load})
+	}
+	for i, it := range r.s.Spec.Faults {
+		all = append(all, placed{it, fmt.Sprintf("spec.faults.%d", i), kinds.Fault})
+	}
+	byName := map[string]placed{}
+	for _, it := range all {
+		if first, dup := byName[it.Name]; dup && it.Name != "" {
+			r.add(it.path+".name", "%q is named twice (first in %s)", it.Name, dotted(strings.Split(first.path, ".")))
+			continue
+		}
+		byName[it.Name] = it
+	}
+	delete(byName, "")
+	known := slices.Sorted(maps.Keys(byName))
+	for _, it := range all {
+		r.target(it.path+".target", it.Target)
+		r.spec(it.category, it.Kind, it.Spec, it.path)
+		if it.At != nil && it.After != nil {
+			r.add(it.path+".after", "stands beside at (want one of them)")
+		}
+		if it.After == nil || it.After.Name == "" {
+			continue
+		}
+		if _, ok := byName[it.After.Name]; !ok {
+			r.add(it.path+".after.name", "%q names no load or fault %s", it.After.Name, oneOf(it.After.Name, known))
+			continue
+		}
+		trail := []string{it.Name}
+		for next := it.After; next != nil; next = byName[next.Name].After {
+			trail = append(trail, next.Name)
+			if next.Name == it.Name {
+				r.add(it.path+".after", "waits for itself: %s", strings.Join(trail, " -> "))
+				break
+			}
+			if len(trail) > len(all)+1 {
+				break // a circle that this item only leads into; its members say so
+			}
+		}
+	}
+}
+
+func (r *rules) target(path string, t Target) {
+	s := t.Selector
+	if len(s.Nodes)+len(s.NodeSelectors)+len(s.Namespaces)+len(s.LabelSelectors) == 0 && s.Component == "" {
+		r.add(path+".selector", "is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)")
+	}
+	n, err := strconv.Atoi(t.Value)
+	switch {
+	case t.Mode == "fixed" && (err != nil || n < 1):
+		r.add(path+".value", "%q is no number of targets (want at least 1 with mode fixed)", t.Value)
+	case t.Mode != "fixed" && t.Value != "":
+		r.add(path+".value", "stands beside mode %s (want it with mode fixed only)", t.Mode)
+	}
+	if t.Cell == "" {
+		return
+	}
+	var arms []string
+	for _, p := range r.s.Spec.Pairs {
+		for _, a := range p.Arms {
+			arms = append(arms, a.Name)
+		}
+	}
+	if !slices.Contains(arms, t.Cell) {
+		r.add(path+".cell", "%q names no arm %s", t.Cell, oneOf(t.Cell, slices.Compact(slices.Sorted(slices.Values(arms)))))
+	}
+}
+
+// Length is d's value, 0 for nil.
+func Length(d *metav1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Duration
+}

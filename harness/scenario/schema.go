@@ -1,0 +1,278 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// schemaID names the schema; nothing is fetched from there.
+const schemaID = "https://relapse.dev/schema/v1alpha1/scenario.json"
+
+// durationPattern is what time.ParseDuration takes, without a sign and without a bare 0.
+const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+
+// Patterns of names and versions. A name ends up in labels, file names and node names.
+const (
+	namePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
+	versionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
+)
+
+// Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of every registered kind.
+// It is the validator that Parse runs, and what editors get. The error names a kind whose spec type can't be expressed.
+func Schema() (*jsonschema.Schema, error) {
+	root, err := jsonschema.For[Scenario](options())
+	if err != nil {
+		return nil, fmt.Errorf("making the schema of a scenario: %w", err)
+	}
+	root.Schema = "https://json-schema.org/draft/2020-12/schema"
+	root.ID = schemaID
+	root.Title = "relapse scenario"
+	root.Defs = map[string]*jsonschema.Schema{}
+	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check, kinds.Mutation} {
+		if err := addKinds(root.Defs, category); err != nil {
+			return nil, err
+		}
+	}
+	constrain(root)
+	withoutNull(root)
+	return root, nil
+}
+
+// SpecSchema is the JSON Schema of one kind's spec: its fields in the order of the struct, with descriptions and defaults. A field is
+// required when its JSON tag has neither omitempty nor omitzero and New leaves it zero.
+func SpecSchema(e kinds.Entry) (*jsonschema.Schema, error) {
+	v := e.New()
+	t := reflect.TypeOf(v)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%s kind %q: its spec is a %s, not a struct", e.Category, e.Name, t)
+	}
+	if hasBareDuration(t, map[reflect.Type]bool{}) {
+		return nil, fmt.Errorf("%s kind %q: %s has a time.Duration, which JSON takes for nanoseconds: want metav1.Duration", e.Category, e.Name, t)
+	}
+	s, err := jsonschema.ForType(t, options())
+	if err != nil {
+		return nil, fmt.Errorf("making the schema of %s kind %q: %w", e.Category, e.Name, err)
+	}
+	s.Title = e.Name
+	s.Description = e.Doc
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the defaults of %s kind %q: %w", e.Category, e.Name, err)
+	}
+	setDefaults(s, raw)
+	withoutNull(s)
+	return s, nil
+}
+
+// hasBareDuration reports whether an exported field of t, at any depth, is a time.Duration.
+func hasBareDuration(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] || t == reflect.TypeFor[metav1.Duration]() {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return hasBareDuration(t.Elem(), seen)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if f.IsExported() && f.Tag.Get("json") != "-" && hasBareDuration(f.Type, seen) {
+				return true
+			}
+		}
+	}
+	return t == reflect.TypeFor[time.Duration]()
+}
+
+// options maps the types that don't look in JSON as they look in Go. Lists of items point at definitions, which also cuts the
+// cycle of checks within checks.
+func options() *jsonschema.ForOptions {
+	duration := &jsonschema.Schema{
+		Type: "string", Pattern: durationPattern, Description: "a duration with its unit: 250ms, 40s, 1m30s",
+	}
+	list := func(def string) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Ref: "#/$defs/" + def}}
+	}
+	return &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[metav1.Duration](): duration,
+		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[[]Check]():         list(kinds.Check),
+		reflect.TypeFor[[]Collector]():     list(kinds.Collector),
+		reflect.TypeFor[[]Mutation]():      list(kinds.Mutation),
+		reflect.TypeFor[[]Item]():          list("item"), // constrain tells faults and loads apart
+	}}
+}
+
+// addKinds defines a category's envelope, and for each of its kinds the spec, which the envelope asks for by kind.
+func addKinds(defs map[string]*jsonschema.Schema, category string) error {
+	var envelope *jsonschema.Schema
+	var err error
+	switch category {
+	case kinds.Fault, kinds.Load:
+		envelope, err = jsonschema.For[Item](options())
+	case kinds.Collector:
+		envelope, err = jsonschema.For[Collector](options())
+	case kinds.Check:
+		envelope, err = jsonschema.For[Check](options())
+	case kinds.Mutation:
+		envelope, err = jsonschema.For[Mutation](options())
+	}
+	if err != nil {
+		return fmt.Errorf("making the schema of a %s: %w", category, err)
+	}
+	envelope.Properties["kind"].Enum = []any{}
+	for _, e := range kinds.Of(category) {
+		spec, err := SpecSchema(e)
+		if err != nil {
+			return err
+		}
+		name := category + "." + e.Name
+		defs[name] = spec
+		envelope.Properties["kind"].Enum = append(envelope.Properties["kind"].Enum, e.Name)
+		var isKind any = e.Name
+		then := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"spec": {Ref: "#/$defs/" + name}}}
+		if len(spec.Required) > 0 {
+			then.Required = []string{"spec"}
+		}
+		envelope.AllOf = append(envelope.AllOf, &jsonschema.Schema{
+			If: &jsonschema.Schema{
+				Properties: map[string]*jsonschema.Schema{"kind": {Const: &isKind}}, Required: []string{"kind"},
+			},
+			Then: then,
+		})
+	}
+	defs[category] = envelope
+	return nil
+}
+
+// constrain adds what Go's types can't say.
+func constrain(root *jsonschema.Schema) {
+	constant := func(s *jsonschema.Schema, v any) { s.Const = &v }
+	constant(root.Properties["apiVersion"], APIVersion)
+	constant(root.Properties["kind"], KindName)
+	root.Properties["metadata"].Properties["name"].Pattern = namePattern
+
+	spec := root.Properties["spec"].Properties
+	spec["placement"].Enum = []any{"node", "cluster", "workload"}
+	spec["version"].Pattern = versionPattern
+	for _, name := range []string{"title", "description", "subject"} {
+		spec[name].MinLength = new(1)
+	}
+	for _, name := range []string{"pairs", "collectors", "faults", "steady", "exposure", "signature", "healed"} {
+		spec[name].MinItems = new(1)
+	}
+	spec["faults"].Items = &jsonschema.Schema{Ref: "#/$defs/fault"}
+	spec["loads"].Items = &jsonschema.Schema{Ref: "#/$defs/load"}
+	spec["seams"].Items.Enum = names(kinds.Seam)
+	spec["restart"].Properties["roles"].Items.Enum = []any{Vulnerable, Fixed, Candidate}
+	spec["restart"].Properties["roles"].MinItems = new(1)
+
+	pair := spec["pairs"].Items.Properties
+	pair["name"].Pattern = namePattern
+	pair["arms"].MinItems = new(1)
+	arm := pair["arms"].Items.Properties
+	arm["name"].Pattern = namePattern
+	arm["role"].Enum = []any{Vulnerable, Fixed}
+	arm["source"].Properties["version"].Pattern = versionPattern
+
+	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
+	root.Defs[kinds.Check].Properties["phase"].Enum = []any{"steady", "baseline", "fault", "recovery"}
+	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check} {
+		root.Defs[category].Properties["name"].Pattern = namePattern
+	}
+	for _, category := range []string{kinds.Fault, kinds.Load} {
+		root.Defs[category].Properties["target"].Properties["mode"].Enum = []any{"one", "all", "fixed"}
+	}
+}
+
+func names(category string) []any {
+	out := []any{}
+	for _, e := range kinds.Of(category) {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// setDefaults notes in s, and in the objects under it, the values that New gave; what has one isn't required.
+func setDefaults(s *jsonschema.Schema, raw json.RawMessage) {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(raw, &given) != nil {
+		return
+	}
+	for name, v := range given {
+		p := s.Properties[name]
+		if p == nil || zero(v) {
+			continue
+		}
+		if p.Properties != nil {
+			setDefaults(p, v)
+		}
+		p.Default = v
+		s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
+	}
+}
+
+// zero reports whether a JSON value says nothing: null, false, 0, an empty string or duration, an empty list, or an object of such.
+func zero(raw json.RawMessage) bool {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return true
+	}
+	var empty func(any) bool
+	empty = func(v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(v any) bool { return !empty(v) })
+		case []any:
+			return len(v) == 0
+		}
+		return v == nil || v == false || v == 0.0 || v == "" || v == "0s"
+	}
+	return empty(v)
+}
+
+// withoutNull takes null out of every type: a key without a value is a slip of the pen, not a value.
+func withoutNull(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	s.Types = slices.DeleteFunc(s.Types, func(t string) bool { return t == "null" })
+	if len(s.Types) == 1 {
+		s.Type, s.Types = s.Types[0], nil
+	}
+	if len(s.Types) == 0 {
+		s.Types = nil
+	}
+	for _, p := range s.Properties {
+		withoutNull(p)
+	}
+	for _, p := range s.Defs {
+		withoutNull(p)
+	}
+	withoutNull(s.Items)
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
+		withoutNull(s.AdditionalProperties)
+	}
+}
+
+// pointer reads the part of a JSON Schema that a fragment such as "/properties/spec" names.
+func pointer(schema any, fragment string) map[string]any {
+	var path []string
+	for _, step := range strings.Split(strings.TrimPrefix(fragment, "/"), "/") {
+		path = append(path, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+	}
+	m, _ := lookup(schema, path).(map[string]any)
+	return m
+}

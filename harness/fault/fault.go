@@ -7,7 +7,9 @@ package fault
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -65,4 +67,15 @@ func New(kind string, spec json.RawMessage) (Fault, error) {
 		}
 	}
 	return f, nil
+}
+
+// each acts on all nodes at once and joins the errors.
+func each(nodes []cluster.Node, act func(cluster.Node) error) error {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = act(n) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

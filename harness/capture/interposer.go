@@ -1,0 +1,67 @@
+package capture
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/seam"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "interposer",
+		Doc: "What the CRI interposer did: its counts with the times of delivery, and CRI calls of our own through its socket.\n\n" +
+			"The calls are made as kubelet makes them, so they show what kubelet sees: how slow the runtime is and how many pods it reports.",
+		Example: "name: interposer\nkind: interposer\nspec:\n  interval: 5s\n",
+		New: func() Collector {
+			return &Interposer{Interval: metav1.Duration{Duration: 5 * time.Second}}
+		},
+	})
+}
+
+// Interposer collects the counts and the probe of the CRI interposer on the cell's node.
+type Interposer struct {
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two readings"`
+}
+
+// Makes names counts and probes.
+func (*Interposer) Makes() []bundle.Kind { return []bundle.Kind{bundle.Interposer, bundle.Probe} }
+
+// Stream reads until ctx ends.
+func (c *Interposer) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	client, err := seam.Interposer(t.Node)
+	if err != nil {
+		w.Fail(t.meta(bundle.Interposer), err)
+		return err
+	}
+	probes := make(chan error, 1)
+	go func() {
+		probes <- stamp(ctx, c.Interval.Duration, t, w, bundle.Probe, client.Probe)
+	}()
+	err = stamp(ctx, c.Interval.Duration, t, w, bundle.Interposer, client.Counts)
+	if e := <-probes; err == nil {
+		err = e
+	}
+	return err
+}
+
+// stamp records what ask answers, with the time of the answer.
+func stamp[T any](ctx context.Context, every time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, ask func(context.Context) (T, error)) error {
+	st, err := w.Stream(t.meta(kind), "jsonl")
+	if err != nil {
+		return err
+	}
+	follow(ctx, every, st, func(ctx context.Context) error {
+		v, err := ask(ctx)
+		if err != nil {
+			return err
+		}
+		return st.JSON(bundle.Stamped[T]{Time: time.Now().UTC(), Value: v})
+	})
+	return st.Close()
+}

@@ -1,0 +1,130 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/klog"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "logLine",
+		Doc: "A line in the subject's own log, in the window.\n\n" +
+			"With equals, a named group of the pattern is read as a duration or a number and compared with a constant of the subject: the line must be " +
+			"about this build's own numbers. Finding none needs a log without gaps and without suppressed lines.",
+		Example: "name: says-so\nkind: logLine\nphase: recovery\nspec:\n  pattern: 'pleg was last seen active .* threshold is (?P<limit>[0-9hms.]+)'\n  equals:\n    limit: {duration: 3m}\n",
+		New:     func() Check { return &LogLine{AtLeast: 1} },
+	})
+}
+
+// LogLine asks for lines in the subject's log.
+type LogLine struct {
+	Pattern string              `json:"pattern" jsonschema:"a regular expression over the message; case does not matter"`
+	Equals  map[string]Quantity `json:"equals,omitempty" jsonschema:"named groups of the pattern and what they must equal"`
+	AtLeast int                 `json:"atLeast,omitzero" jsonschema:"how many lines"`
+}
+
+// Reads names the journal.
+func (c *LogLine) Reads() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
+
+// NeedsConstants names the constants of equals.
+func (c *LogLine) NeedsConstants() []string {
+	var out []string
+	for _, q := range c.Equals {
+		out = append(out, q.constants()...)
+	}
+	return out
+}
+
+// Eval reads the log of the window.
+func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
+	wanted := fmt.Sprintf("at least %d line like %q", c.AtLeast, c.Pattern)
+	re, err := regexp.Compile("(?i)" + c.Pattern)
+	if err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	want := map[string]float64{}
+	for group, q := range c.Equals {
+		x, err := q.value(v, s.Cell)
+		if err != nil {
+			return unknown(wanted, err.Error(), nil)
+		}
+		if re.SubexpIndex(group) < 0 {
+			return unknown(wanted, fmt.Sprintf("the pattern has no group %q", group), nil)
+		}
+		want[group] = x
+	}
+	w, ok := s.Window(v)
+	if !ok {
+		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
+	}
+	f := Finding{Wanted: wanted}
+	found, suppressed, total := 0, 0, 0
+	doubt := c.scan(v, s.Cell, w, &f, func(e klog.Entry) {
+		if e.Suppressed > 0 {
+			suppressed += e.Suppressed
+			return
+		}
+		total++
+		m := re.FindStringSubmatch(e.Message)
+		if m == nil {
+			return
+		}
+		if why := differs(re, m, want); why != "" {
+			f.Differs = append(f.Differs, e.Time.UTC().Format("15:04:05")+": "+why)
+			return
+		}
+		found++
+		f.Detail = strings.TrimSpace(e.Message)
+	})
+	f.Differs = few(f.Differs)
+	f.Seen = fmt.Sprintf("%d such lines among %d", found, total)
+	switch {
+	case found >= c.AtLeast:
+		f.Met = Met
+	case doubt != "":
+		return unknown(wanted, doubt, f.Evidence)
+	case suppressed > 0:
+		return unknown(wanted, fmt.Sprintf("%d such lines, and the journal suppressed %d", found, suppressed), f.Evidence)
+	default:
+		f.Met = NotMet
+	}
+	return f
+}
+
+// scan hands the entries of the window to yield and returns why the log can't be relied on for it, if so.
+func (c *LogLine) scan(v bundle.View, cell string, w bundle.Window, f *Finding, yield func(klog.Entry)) (doubt string) {
+	st := readWith(v, bundle.Journal, cell, w, func(line []byte) (klog.Entry, error) {
+		return klog.ParseJournal(line)
+	})
+	f.Evidence = st.paths
+	for _, e := range st.records {
+		if !e.Time.Before(w.Start) && !e.Time.After(w.End) {
+			yield(e)
+		}
+	}
+	return st.doubt
+}
+
+// differs says how the groups of a match differ from what is wanted, "" if they don't.
+func differs(re *regexp.Regexp, m []string, want map[string]float64) string {
+	for group, x := range want {
+		text := m[re.SubexpIndex(group)]
+		if d, err := time.ParseDuration(text); err == nil {
+			if float64(d) != x {
+				return fmt.Sprintf("%s is %s, not %s", group, text, time.Duration(x))
+			}
+			continue
+		}
+		var n float64
+		if _, err := fmt.Sscanf(text, "%g", &n); err != nil || n != x {
+			return fmt.Sprintf("%s is %s, not %g", group, text, x)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,131 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// ManifestSchema is the value of a manifest's schema field.
+const ManifestSchema = "relapse.dev/bundle/v1alpha1"
+
+// manifest lists everything in a bundle but itself. Sum is the SHA-256 of the manifest's own JSON with an empty Sum, so that a change to
+// the manifest is seen as well.
+type manifest struct {
+	Schema    string     `json:"schema"`
+	Sum       string     `json:"sum"`
+	Files     []file     `json:"files"` // timeline, plan, world
+	Artifacts []Artifact `json:"artifacts"`
+}
+
+type file struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// DamageError says that a directory is no whole, unchanged, sealed bundle. There is no verdict over one.
+type DamageError struct {
+	Dir      string
+	Problems []string
+}
+
+// Error lists all problems.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(e.Problems, "; "))
+}
+
+// encodeManifest writes m in its one canonical form.
+func encodeManifest(m manifest) ([]byte, error) {
+	m.Sum = ""
+	b, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	m.Sum = hex.EncodeToString(sum[:])
+	b, err = json.MarshalIndent(m, "", " ")
+	return append(b, '\n'), err
+}
+
+// writeManifest is the last step of Seal.
+func (w *Writer) writeManifest() error {
+	m := manifest{Schema: ManifestSchema, Files: []file{}, Artifacts: []Artifact{}}
+	for _, name := range []string{TimelineFile, PlanFile, WorldFile} {
+		size, sum, err := hashFile(filepath.Join(w.dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a trial that failed early may have neither plan nor world
+		}
+		if err != nil {
+			return fmt.Errorf("sealing bundle %s: %w", w.dir, err)
+		}
+		m.Files = append(m.Files, file{name, size, sum})
+	}
+	for _, e := range w.entries {
+		m.Artifacts = append(m.Artifacts, e.artifact)
+	}
+	slices.SortStableFunc(m.Artifacts, func(a, b Artifact) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Path, b.Path))
+	})
+	b, err := encodeManifest(m)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", ManifestFile, err)
+	}
+	if err := renameio.WriteFile(filepath.Join(w.dir, ManifestFile), b, 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", ManifestFile, err)
+	}
+	return nil
+}
+
+func hashFile(path string) (int64, string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return 0, "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return n, hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// readManifest reads a manifest that is exactly as it was written, or says what is wrong with it.
+func readManifest(dir string) (manifest, string) {
+	var m manifest
+	path := filepath.Join(dir, ManifestFile)
+	if info, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return m, "it has no " + ManifestFile + ", so it was never sealed"
+	} else if err != nil || !info.Mode().IsRegular() {
+		return m, ManifestFile + " is no regular file"
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return m, fmt.Sprintf("reading %s: %v", ManifestFile, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		return m, fmt.Sprintf("%s is broken: %v", ManifestFile, err)
+	}
+	if m.Schema != ManifestSchema {
+		return m, fmt.Sprintf("%s has schema %q, want %q", ManifestFile, m.Schema, ManifestSchema)
+	}
+	if again, err := encodeManifest(m); err != nil || !bytes.Equal(again, b) {
+		return m, ManifestFile + " is broken: it is not as it was written"
+	}
+	return m, ""
+}

@@ -1,0 +1,166 @@
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+// Sealed is the View of a bundle whose manifest was verified.
+type Sealed struct {
+	dir       string
+	artifacts []Artifact
+	events    []event.Event
+	world     World
+	plan      []byte
+}
+
+// Open verifies a sealed bundle and returns its view. A changed byte, a file that the manifest doesn't list, a link, a path that leaves
+// the directory and a broken or absent manifest are a *DamageError with all problems; a listed artifact that is gone is marked
+// Missing, and a timeline or world that is gone is empty. The bundle may have been copied from elsewhere.
+func Open(dir string) (*Sealed, error) {
+	real, err := filepath.EvalSymlinks(dir) // runs/latest is a link; links within the bundle are refused
+	if err != nil {
+		return nil, fmt.Errorf("opening bundle: %w", err)
+	}
+	dir = real
+	m, problem := readManifest(dir)
+	if problem != "" {
+		return nil, &DamageError{dir, []string{problem}}
+	}
+	s := &Sealed{dir: dir, artifacts: m.Artifacts}
+	here, problems := walk(dir)
+	listed := map[string]bool{ManifestFile: true}
+	verify := func(path string, size int64, sum string) (there bool) {
+		if !filepath.IsLocal(filepath.FromSlash(path)) || filepath.ToSlash(filepath.Clean(path)) != path || listed[path] {
+			problems = append(problems, fmt.Sprintf("%s lists the path %q, which is outside, unclean or listed twice", ManifestFile, path))
+			return true
+		}
+		listed[path] = true
+		if !here[path] {
+			return false
+		}
+		haveSize, haveSum, err := hashFile(filepath.Join(dir, filepath.FromSlash(path)))
+		switch {
+		case err != nil:
+			problems = append(problems, err.Error())
+		case haveSize != size || haveSum != sum:
+			problems = append(problems, fmt.Sprintf("%s was changed: SHA-256 %.12s… and %d bytes, want %.12s… and %d", path, haveSum, haveSize, sum, size))
+		}
+		return true
+	}
+	for _, f := range m.Files {
+		verify(f.Path, f.Size, f.SHA256)
+	}
+	for i, a := range s.artifacts {
+		if a.Path != "" {
+			s.artifacts[i].Missing = !verify(a.Path, a.Size, a.SHA256)
+		}
+	}
+	for path := range here {
+		if !listed[path] {
+			problems = append(problems, path+" is not listed in "+ManifestFile)
+		}
+	}
+	if len(problems) > 0 {
+		slices.Sort(problems)
+		return nil, &DamageError{dir, problems}
+	}
+	return s, s.load()
+}
+
+// walk lists the regular files below dir; anything else but a directory is a problem.
+func walk(dir string) (map[string]bool, []string) {
+	here := map[string]bool{}
+	var problems []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		switch {
+		case d.IsDir():
+		case d.Type().IsRegular():
+			here[rel] = true
+		case rel != ".":
+			problems = append(problems, rel+" is a link or a special file")
+		}
+		return nil
+	})
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	return here, problems
+}
+
+// load reads the verified timeline, world and plan.
+func (s *Sealed) load() error {
+	b, err := readOptional(s.dir, TimelineFile)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	lines.Buffer(nil, len(b)+1)
+	for n := 1; lines.Scan(); n++ {
+		var e event.Event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return &DamageError{s.dir, []string{fmt.Sprintf("%s line %d: %v", TimelineFile, n, err)}}
+		}
+		s.events = append(s.events, e)
+	}
+	if b, err = readOptional(s.dir, WorldFile); err != nil {
+		return err
+	}
+	if b != nil {
+		if err := json.Unmarshal(b, &s.world); err != nil {
+			return &DamageError{s.dir, []string{fmt.Sprintf("%s: %v", WorldFile, err)}}
+		}
+	}
+	s.plan, err = readOptional(s.dir, PlanFile)
+	return err
+}
+
+func readOptional(dir, name string) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return b, nil
+}
+
+// PlanJSON is the plan that the trial followed, as it was put; nil if it is gone.
+func (s *Sealed) PlanJSON() []byte { return bytes.Clone(s.plan) }
+
+// Artifacts lists what matches, in order of time.
+func (s *Sealed) Artifacts(q Query) []Artifact { return choose(s.artifacts, q) }
+
+// Open reads an artifact.
+func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a) }
+
+// Phase says when a cell's phase was seen to begin and end.
+func (s *Sealed) Phase(cell, phase string) (Window, bool) { return phaseOf(s.events, cell, phase) }
+
+// Timeline lists the events.
+func (s *Sealed) Timeline() []event.Event { return slices.Clone(s.events) }
+
+// Constant is a number of the cell's subject.
+func (s *Sealed) Constant(cell, name string) (int64, bool) { return constantOf(s.world, cell, name) }
+
+// World is what was resolved at run time.
+func (s *Sealed) World() World { return s.world }

@@ -1,0 +1,158 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Stream is an artifact that grows by whole lines. It is safe for concurrent use, and what is written can be read live through
+// View.Open at once.
+//
+// Its coverage grows with every line: by the line's own time if it is a JSON object with a "time" (RFC 3339) or a journal's
+// "__REALTIME_TIMESTAMP" (microseconds), else by the time of its arrival. Between First and Last it counts as covered unless a Gap says
+// otherwise: who follows a source must report when it lost it.
+type Stream struct {
+	mu       sync.Mutex
+	file     *os.File
+	sum      hash.Hash
+	redact   redactor
+	artifact Artifact
+	closed   bool
+	failed   error
+}
+
+// Line appends one line. A newline at its end is optional; any within become spaces (as good, between JSON's tokens), so that a line
+// stays a line.
+func (s *Stream) Line(b []byte) error {
+	b = bytes.TrimRight(b, "\r\n")
+	b = bytes.ReplaceAll(b, []byte("\n"), []byte(" "))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("writing to stream %s: %w", s.artifact.Path, ErrSealed)
+	}
+	if s.failed != nil {
+		return s.failed
+	}
+	line := append(slices.Clip(s.redact.line(b)), '\n')
+	if _, err := s.file.Write(line); err != nil {
+		// Part of the line may be on disk; the size that was recorded ends before it, so the bundle can't be sealed as whole.
+		s.failed = fmt.Errorf("writing to stream %s: %w", s.artifact.Path, err)
+		return s.failed
+	}
+	s.sum.Write(line)
+	s.artifact.Size += int64(len(line))
+	s.alive(lineTime(b))
+	return nil
+}
+
+// JSON appends v as one line of JSON.
+func (s *Stream) JSON(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a line for stream %s: %w", s.snapshot().Path, err)
+	}
+	return s.Line(b)
+}
+
+// lineTime is the time that a line speaks of.
+func lineTime(b []byte) time.Time {
+	var at struct {
+		Time    *time.Time `json:"time"`
+		Journal string     `json:"__REALTIME_TIMESTAMP"`
+	}
+	if len(b) > 0 && b[0] == '{' && json.Unmarshal(b, &at) == nil {
+		if at.Time != nil && !at.Time.IsZero() {
+			return *at.Time
+		}
+		if us, err := strconv.ParseInt(at.Journal, 10, 64); err == nil {
+			return time.UnixMicro(us)
+		}
+	}
+	return time.Now()
+}
+
+// Alive records that the source was there at t though it had nothing to say.
+func (s *Stream) Alive(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.alive(t)
+	}
+}
+
+func (s *Stream) alive(t time.Time) {
+	t = t.Round(0).UTC()
+	c := s.coverage()
+	if c.First.IsZero() || t.Before(c.First) {
+		c.First = t
+	}
+	if t.After(c.Last) {
+		c.Last = t
+	}
+}
+
+// Gap records that the stream has nothing for from..to, and why.
+func (s *Stream) Gap(from, to time.Time, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	c := s.coverage()
+	c.Gaps = append(c.Gaps, Gap{From: from.Round(0).UTC(), To: to.Round(0).UTC(), Reason: redactString(reason)})
+}
+
+// Suppressed adds n lines that the source itself dropped.
+func (s *Stream) Suppressed(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.coverage().Suppressed += n
+	}
+}
+
+func (s *Stream) coverage() *Coverage {
+	if s.artifact.Coverage == nil {
+		s.artifact.Coverage = &Coverage{}
+	}
+	return s.artifact.Coverage
+}
+
+// Close ends the stream; closing twice is fine. It returns the write error that lost data, if there was one.
+func (s *Stream) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.failed
+	}
+	s.closed = true
+	s.coverage()
+	s.artifact.SHA256 = hex.EncodeToString(s.sum.Sum(nil))
+	if err := s.file.Close(); err != nil && s.failed == nil {
+		s.failed = fmt.Errorf("closing stream %s: %w", s.artifact.Path, err)
+	}
+	return s.failed
+}
+
+// snapshot copies the artifact as it is now.
+func (s *Stream) snapshot() Artifact {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.artifact
+	c := Coverage{}
+	if a.Coverage != nil {
+		c = *a.Coverage
+		c.Gaps = slices.Clone(c.Gaps)
+	}
+	a.Coverage = &c
+	return a
+}

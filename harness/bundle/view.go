@@ -1,0 +1,167 @@
+package bundle
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+// matches reports whether an artifact is what q asks for.
+func (q Query) matches(a Artifact) bool {
+	same := func(want, have string) bool { return want == "" || want == have }
+	return (q.Kind == "" || q.Kind == a.Kind) && same(q.Cell, a.Cell) && same(q.Node, a.Node) &&
+		same(q.Component, a.Component) && same(q.Phase, a.Phase) &&
+		(q.From.IsZero() || !a.Time.Before(q.From)) && (q.To.IsZero() || !a.Time.After(q.To))
+}
+
+func choose(all []Artifact, q Query) []Artifact {
+	var out []Artifact
+	for _, a := range all {
+		if q.matches(a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// openArtifact opens an artifact's file below dir, never outside it, up to its recorded size.
+func openArtifact(dir string, a Artifact) (io.ReadCloser, error) {
+	switch {
+	case a.Error != "":
+		return nil, fmt.Errorf("opening %s of cell %q: its capture failed: %s", a.Kind, a.Cell, a.Error)
+	case a.Missing:
+		return nil, fmt.Errorf("opening %s: it is listed in the manifest and not on disk: %w", a.Path, os.ErrNotExist)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", a.Path, err)
+	}
+	defer root.Close()
+	f, err := root.Open(a.Path)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", a.Path, err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(f, a.Size), f}, nil
+}
+
+// live is the View of a bundle that is still being written.
+type live struct{ w *Writer }
+
+// View reads the bundle while it grows: every call answers for the moment at which it is made.
+func (w *Writer) View() View { return live{w} }
+
+func (l live) Artifacts(q Query) []Artifact { return choose(l.w.artifacts(), q) }
+
+// Open reads what an artifact is by now: a stream's complete lines so far, also those after a was listed.
+func (l live) Open(a Artifact) (io.ReadCloser, error) {
+	for _, now := range l.w.artifacts() {
+		if now.Path == a.Path && a.Path != "" {
+			a = now
+		}
+	}
+	return openArtifact(l.w.dir, a)
+}
+
+func (l live) Phase(cell, phase string) (Window, bool) { return phaseOf(l.Timeline(), cell, phase) }
+
+func (l live) Timeline() []event.Event {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	return slices.Clone(l.w.events)
+}
+
+func (l live) Constant(cell, name string) (int64, bool) { return constantOf(l.World(), cell, name) }
+
+func (l live) World() World {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	return l.w.world
+}
+
+func constantOf(w World, cell, name string) (int64, bool) {
+	for _, c := range w.Cells {
+		if c.Cell == cell {
+			v, ok := c.Constants[name]
+			return v, ok
+		}
+	}
+	return 0, false
+}
+
+// EndPhase is the message of the phase event that ends the last phase.
+const EndPhase = "end"
+
+// phaseOf finds when a cell's phase began and ended: it ends where the cell's next phase begins. Without a cell it spans those of all
+// cells, from the first one's beginning to the last one's end.
+func phaseOf(events []event.Event, cell, phase string) (Window, bool) {
+	if cell != "" && cell != Shared {
+		return phaseOfCell(events, cell, phase)
+	}
+	cells := []string{""}
+	for _, e := range events {
+		if e.Type == event.Phase && !slices.Contains(cells, e.Cell) {
+			cells = append(cells, e.Cell)
+		}
+	}
+	if len(cells) > 1 {
+		cells = cells[1:] // events without a cell count for each of them already
+	}
+	var all []Window
+	for _, c := range cells {
+		if w, ok := phaseOfCell(events, c, phase); ok {
+			all = append(all, w)
+		}
+	}
+	if len(all) == 0 {
+		return Window{}, false
+	}
+	byEnd := func(a, b Window) int {
+		return cmp.Or(cmp.Compare(lasts(a), lasts(b)), a.End.Compare(b.End))
+	}
+	return Window{
+		Start: slices.MinFunc(all, func(a, b Window) int { return a.Start.Compare(b.Start) }).Start,
+		End:   slices.MaxFunc(all, byEnd).End,
+	}, true
+}
+
+// lasts is 1 for a window without an end, which outlasts all that have one, else 0.
+func lasts(w Window) int {
+	if w.End.IsZero() {
+		return 1
+	}
+	return 0
+}
+
+func phaseOfCell(events []event.Event, cell, phase string) (Window, bool) {
+	var w Window
+	begun := false
+	for _, e := range events {
+		if e.Type != event.Phase || (e.Cell != "" && e.Cell != cell) {
+			continue
+		}
+		switch {
+		case !begun && e.Message == phase:
+			w.Start, begun = e.Time, true
+		case begun && e.Message != phase:
+			w.End = e.Time
+			return w, true
+		}
+	}
+	return w, begun
+}
+
+// Until is the end of the window, or the time of the last event while it lasts; zero when there is neither.
+func (w Window) Until(events []event.Event) time.Time {
+	if !w.End.IsZero() || len(events) == 0 {
+		return w.End
+	}
+	return events[len(events)-1].Time
+}

@@ -1,0 +1,344 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+// The files of a bundle that are no artifacts.
+const (
+	ManifestFile = "manifest.json"
+	TimelineFile = "timeline.jsonl"
+	PlanFile     = "plan.json"
+	WorldFile    = "world.json"
+	artifactsDir = "artifacts"
+)
+
+// ErrSealed is what writing to a sealed bundle, or to a closed stream, returns.
+var ErrSealed = errors.New("it is sealed or closed")
+
+// Writer is the only way into a bundle. Everything that goes through it is redacted. It is safe for concurrent use.
+type Writer struct {
+	dir string
+
+	busy sync.WaitGroup // snapshots on their way, which Seal waits for
+
+	mu       sync.Mutex
+	seq      int
+	entries  []*entry
+	events   []event.Event
+	timeline *os.File
+	plan     []byte
+	world    World
+	sealed   bool
+	err      error // the first loss that no caller was told of; Seal returns it
+}
+
+// entry is an artifact, and the stream behind it while one is open.
+type entry struct {
+	artifact Artifact
+	stream   *Stream
+}
+
+// Create makes the directory of a new bundle; dir must be absent or empty.
+func Create(dir string) (*Writer, error) {
+	if err := os.MkdirAll(filepath.Join(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
+	}
+	have, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
+	}
+	if len(have) > 0 {
+		return nil, fmt.Errorf("creating bundle %s: the directory is not empty (it holds %s)", dir, have[0].Name())
+	}
+	if err := os.Mkdir(filepath.Join(dir, artifactsDir), 0o755); err != nil {
+		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, TimelineFile), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
+	}
+	return &Writer{dir: dir, timeline: f}, nil
+}
+
+// Dir is the bundle's directory.
+func (w *Writer) Dir() string { return w.dir }
+
+// Write records one snapshot, read from r to its end. It is placed whole or not at all. A failure, of r too, is returned and leaves no
+// file; the caller may record it with Fail. A zero m.Time becomes now. ext is the file's extension without the dot.
+func (w *Writer) Write(m Meta, ext string, r io.Reader) (Artifact, error) {
+	m = w.meta(m)
+	path, err := w.begin(m, ext)
+	if err != nil {
+		return Artifact{}, err
+	}
+	defer w.busy.Done()
+	a, err := w.place(m, path, r)
+	if err != nil {
+		return Artifact{}, fmt.Errorf("writing %s: %w", path, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entries = append(w.entries, &entry{artifact: a})
+	return a, nil
+}
+
+// WriteJSON records v as an indented JSON snapshot.
+func (w *Writer) WriteJSON(m Meta, v any) (Artifact, error) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return Artifact{}, fmt.Errorf("encoding %s for the bundle: %w", m.Kind, err)
+	}
+	return w.Write(m, "json", bytes.NewReader(append(b, '\n')))
+}
+
+// Fail records a capture that failed: an artifact without a file, with the error's text.
+func (w *Writer) Fail(m Meta, err error) Artifact {
+	text := "unknown error"
+	if err != nil {
+		text = redactString(err.Error())
+	}
+	a := Artifact{Meta: w.meta(m), Error: text}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sealed {
+		return a // after the manifest is written the bundle speaks no more
+	}
+	w.entries = append(w.entries, &entry{artifact: a})
+	return a
+}
+
+// Stream opens an artifact that grows line by line. A zero m.Time becomes now.
+func (w *Writer) Stream(m Meta, ext string) (*Stream, error) {
+	m = w.meta(m)
+	path, err := w.begin(m, ext)
+	if err != nil {
+		return nil, err
+	}
+	defer w.busy.Done()
+	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(path)), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening stream %s: %w", path, err)
+	}
+	s := &Stream{file: f, sum: sha256.New(), artifact: Artifact{Meta: m, Path: path}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entries = append(w.entries, &entry{stream: s})
+	return s, nil
+}
+
+// Emit appends e to the timeline, on disk at once. It implements event.Sink. An event that couldn't be recorded makes Seal fail.
+func (w *Writer) Emit(e event.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Time = e.Time.Round(0).UTC()
+	line, kept, err := encodeEvent(e)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.sealed:
+		return
+	case err == nil:
+		_, err = w.timeline.Write(line)
+	}
+	if err != nil {
+		w.lose(fmt.Errorf("recording event %q: %w", e.Message, err))
+		return
+	}
+	w.events = append(w.events, kept)
+}
+
+// encodeEvent redacts e and returns it as a line and as it will be read back, so that live and sealed views agree.
+func encodeEvent(e event.Event) ([]byte, event.Event, error) {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return nil, e, err
+	}
+	b = redactJSON(b)
+	var kept event.Event
+	if err := json.Unmarshal(b, &kept); err != nil {
+		return nil, e, err
+	}
+	return append(b, '\n'), kept, nil
+}
+
+// SetWorld records what was resolved so far; it may be called again as more is known.
+func (w *Writer) SetWorld(world World) error {
+	b, err := json.MarshalIndent(world, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", WorldFile, err)
+	}
+	b = append(redactJSON(b), '\n')
+	var kept World
+	if err := json.Unmarshal(b, &kept); err != nil {
+		return fmt.Errorf("encoding %s: %w", WorldFile, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.putLocked(WorldFile, b); err != nil {
+		return err
+	}
+	w.world = kept
+	return nil
+}
+
+// PutPlan records the plan that the trial follows: a plan.Plan as JSON with this one trial in it.
+func (w *Writer) PutPlan(plan []byte) error {
+	if !json.Valid(plan) {
+		return fmt.Errorf("writing %s: it is not JSON", PlanFile)
+	}
+	b := redactJSON(plan)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.putLocked(PlanFile, b); err != nil {
+		return err
+	}
+	w.plan = b
+	return nil
+}
+
+// putLocked replaces one of the bundle's own files atomically.
+func (w *Writer) putLocked(name string, b []byte) error {
+	if w.sealed {
+		return fmt.Errorf("writing %s: %w", name, ErrSealed)
+	}
+	if err := renameio.WriteFile(filepath.Join(w.dir, name), b, 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+// meta fills in the time and redacts the words, which may come from a server.
+func (w *Writer) meta(m Meta) Meta {
+	if m.Time.IsZero() {
+		m.Time = time.Now()
+	}
+	m.Time = m.Time.Round(0).UTC()
+	m.Cell, m.Node, m.Component = redactString(m.Cell), redactString(m.Node), redactString(m.Component)
+	m.Mark = redactString(m.Mark)
+	return m
+}
+
+var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// begin reserves a path for a new artifact and counts it as busy. The number in front makes names unique, the rest is for people.
+func (w *Writer) begin(m Meta, ext string) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sealed {
+		return "", fmt.Errorf("recording %s: %w", m.Kind, ErrSealed)
+	}
+	w.seq++
+	w.busy.Add(1)
+	name := fmt.Sprintf("%05d", w.seq)
+	for _, part := range []string{string(m.Kind), m.Cell, m.Node, m.Component, m.Phase} {
+		if part = unsafeName.ReplaceAllString(part, "_"); part != "" && len(name)+len(part) < 180 {
+			name += "-" + part
+		}
+	}
+	if ext = unsafeName.ReplaceAllString(ext, "_"); ext != "" {
+		name += "." + ext
+	}
+	return artifactsDir + "/" + name, nil
+}
+
+// place copies r, redacted, to path by way of a temporary file that is renamed when it is whole.
+func (w *Writer) place(m Meta, path string, r io.Reader) (Artifact, error) {
+	f, err := renameio.NewPendingFile(filepath.Join(w.dir, filepath.FromSlash(path)), renameio.WithPermissions(0o644),
+		renameio.WithTempDir(filepath.Join(w.dir, artifactsDir)))
+	if err != nil {
+		return Artifact{}, err
+	}
+	defer f.Cleanup()
+	sum := sha256.New()
+	out := &counter{w: io.MultiWriter(f, sum)}
+	if err := redactAll(out, r); err != nil {
+		return Artifact{}, err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return Artifact{}, err
+	}
+	return Artifact{Meta: m, Path: path, Size: out.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+}
+
+// counter counts the bytes that pass.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (w *Writer) lose(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// Seal waits for snapshots under way, closes the streams and the timeline, and writes the manifest last. Writing afterwards is an
+// error. If anything could not be recorded there is no manifest, and the bundle stays unsealed.
+func (w *Writer) Seal() error {
+	w.mu.Lock()
+	if w.sealed {
+		w.mu.Unlock()
+		return fmt.Errorf("sealing bundle %s: %w", w.dir, ErrSealed)
+	}
+	w.sealed = true
+	w.mu.Unlock()
+	w.busy.Wait()
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.entries {
+		if e.stream != nil {
+			if err := e.stream.Close(); err != nil {
+				w.lose(err)
+			}
+			e.artifact = e.stream.snapshot()
+			e.stream = nil
+		}
+	}
+	if err := w.timeline.Close(); err != nil {
+		w.lose(fmt.Errorf("closing %s: %w", TimelineFile, err))
+	}
+	if w.err != nil {
+		return fmt.Errorf("sealing bundle %s: %w", w.dir, w.err)
+	}
+	return w.writeManifest()
+}
+
+// artifacts returns a copy of what is there, in order of time.
+func (w *Writer) artifacts() []Artifact {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]Artifact, 0, len(w.entries))
+	for _, e := range w.entries {
+		if e.stream != nil {
+			out = append(out, e.stream.snapshot())
+		} else {
+			out = append(out, e.artifact)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Artifact) int { return a.Time.Compare(b.Time) })
+	return out
+}

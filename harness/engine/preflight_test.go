@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPreflightAsksTheEngine(t *testing.T) {
+	for name, test := range map[string]struct {
+		state daemonState
+		minor int
+		check string
+		want  Check
+	}{
+		"engine": {check: CheckEngine,
+			want: Check{Status: OK, Seen: "docker 20.10.24 on , storage overlay2, runtime runc"}},
+		"daemon down": {state: daemonState{Down: true}, check: CheckEngine,
+			want: Check{Status: Fail, Seen: "the docker daemon doesn't answer: start it", Remedy: "systemctl start docker"}},
+		"privileged": {check: CheckPrivileged, want: Check{Status: OK, Seen: "one ran in "}},
+		"bounded": {state: daemonState{Bounded: noCaps}, check: CheckPrivileged,
+			want: Check{Status: Fail, Seen: "the host's capabilities are bounded: running `docker start", Remedy: "relapse doctor --fix"}},
+		"broken otherwise": {state: daemonState{Bounded: "no space left on device"}, check: CheckPrivileged,
+			want: Check{Status: Fail, Seen: "running `docker start", Remedy: "docker info"}},
+		"cgroup v1":          {check: "cgroup version", want: Check{Status: OK, Seen: "v1: good up to Kubernetes 1.34"}},
+		"cgroup v1 for 1.34": {check: "cgroup version", minor: 34, want: Check{Status: OK, Seen: "v1"}},
+		"cgroup v1 for 1.35": {check: "cgroup version", minor: 35,
+			want: Check{Status: Warn, Seen: "v1, and Kubernetes 1.35 is asked for",
+				Remedy: "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := fake(t, test.state)
+			checks := Preflight(t.Context(), Options{KubernetesMinor: test.minor, NodeImage: "official", CacheDir: t.TempDir() + "/not/yet"})
+			i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == test.check })
+			if i < 0 {
+				t.Fatalf("no check %q in %+v", test.check, checks)
+			}
+			got := checks[i]
+			if got.Status != test.want.Status || !strings.HasPrefix(got.Seen, test.want.Seen) || got.Remedy != test.want.Remedy {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+			if s := readState(dir); len(s.Objects) > 0 {
+				t.Errorf("left behind: %v", s.Objects)
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package klog
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+)
+
+// MaxLine is the longest line in bytes; what a line has beyond it is dropped, and the line is marked.
+const MaxLine = 1 << 20
+
+// Read yields the messages of a component's log, text or JSON, in their order; ref is Parse's. A value that spans lines is put
+// together. Text without a header, such as the further lines of a Trace or of a panic, comes line by line with the zero
+// Severity. An error of r comes last, with the zero Line.
+func Read(r io.Reader, ref time.Time) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		in := lines{src: bufio.NewReaderSize(r, 64<<10)}
+		var held block
+		for {
+			text, cut, err := in.next()
+			if err != nil {
+				if held.open() && !yield(held.parse(ref), nil) {
+					return
+				}
+				if err != io.EOF {
+					yield(Line{}, fmt.Errorf("reading log after line %d: %w", in.n, err))
+				}
+				return
+			}
+			l, header := Parse(text, ref)
+			if held.open() {
+				if !header {
+					if !held.add(text, cut, ref) {
+						continue
+					}
+					l := held.parse(ref)
+					held = block{}
+					if !yield(l, nil) {
+						return
+					}
+					continue
+				}
+				if !yield(held.parse(ref), nil) {
+					return
+				}
+				held = block{}
+			}
+			if header && l.Unfinished {
+				held = block{text: bytes.Clone(text), cut: cut}
+				continue
+			}
+			if !header {
+				l.Message = string(text)
+			}
+			l.Cut = cut
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}
+}
+
+// block puts a message together whose value spans lines.
+type block struct {
+	text []byte
+	cut  bool
+}
+
+func (b *block) open() bool { return len(b.text) > 0 }
+
+// parse reads the message as far as it has come.
+func (b *block) parse(ref time.Time) Line {
+	l, _ := Parse(b.text, ref)
+	l.Cut = b.cut
+	return l
+}
+
+// add takes the next line and reports whether the message is whole now, or as long as it may be.
+func (b *block) add(text []byte, cut bool, ref time.Time) bool {
+	b.cut = b.cut || cut
+	if len(b.text)+1+len(text) > MaxLine {
+		b.cut = true
+	} else {
+		b.text = append(append(b.text, '\n'), text...)
+	}
+	// Only such a line can end a value, so that a long block is not parsed anew with each of its lines.
+	if !b.cut && !bytes.HasPrefix(text, []byte(" >")) {
+		return false
+	}
+	return b.cut || !b.parse(ref).Unfinished
+}
+
+// lines cuts the input into lines without their ends. A returned line is valid until the next call.
+type lines struct {
+	src  *bufio.Reader
+	long []byte
+	n    int
+}
+
+func (l *lines) next() (line []byte, cut bool, err error) {
+	line, err = l.src.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		l.long = append(l.long[:0], line...)
+		for err == bufio.ErrBufferFull {
+			line, err = l.src.ReadSlice('\n')
+			room := MaxLine - len(l.long)
+			cut = cut || len(bytes.TrimRight(line, "\r\n")) > room
+			l.long = append(l.long, line[:min(len(line), room)]...)
+		}
+		line = l.long
+	}
+	if err != nil && (err != io.EOF || len(line) == 0) {
+		return nil, false, err
+	}
+	l.n++
+	return bytes.TrimRight(line, "\r\n"), cut, nil
+}

@@ -29,7 +29,7 @@ until timeout 5 ctr version >/dev/null 2>&1; do
 	fi
 	sleep 0.1
 done
-ctr --namespace k8s.io images import --no-unpack --digests /relapse/images.tar >/dev/null
+ctr --namespace k8s.io images import --no-unpack /relapse/images.tar >/dev/null
 ctr --namespace k8s.io images ls -q >/relapse/names
 while read -r name; do
 	ctr --namespace k8s.io images label "$name" io.cri-containerd.pinned=pinned >/dev/null
@@ -40,6 +40,9 @@ grep -qF "sandbox_image = \"$sandbox\"" /etc/containerd/config.toml || { echo "t
 kill "$server"
 wait "$server" || true
 cat /relapse/names
+# Or every node's first boot rebuilds the linker's cache, the journal's catalog
+# and more, because /usr is newer than these.
+touch /etc/.updated /var/.updated
 rm -rf /relapse /run/containerd /var/lib/containerd/tmpmounts
 `
 

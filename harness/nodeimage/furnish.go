@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 )
 
@@ -34,6 +33,7 @@ func furnish(ctx context.Context, root, kindFiles string) error {
 		do   func() error
 	}{
 		{"copying kind's files", func() error { return copyKindFiles(root, kindFiles) }},
+		{"making kind wait for the boot", func() error { return waitForBoot(root) }},
 		{"choosing units", func() error { return chooseUnits(root) }},
 		{"adapting containerd", func() error { return adaptContainerd(root) }},
 		{"linking programs", func() error { return linkPrograms(root) }},
@@ -74,6 +74,26 @@ func copyKindFiles(root, files string) error {
 		}
 		return os.Chmod(to, mode) // whatever the umask is
 	})
+}
+
+// waitForBoot rewords the line by which kind, on cgroup v1, takes a node for
+// booted before systemd has even started: kubeadm then now and then finds no
+// containerd. With it gone kind waits for the multi-user target, as on v2.
+func waitForBoot(root string) error {
+	return replaceOnce(root, "usr/local/bin/entrypoint", "log_info 'detected cgroup v1'", "log_info 'cgroup v1 detected'")
+}
+
+// replaceOnce rewrites the one place in a file where old is.
+func replaceOnce(root, name, old, new string) error {
+	path := filepath.Join(root, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if n := bytes.Count(data, []byte(old)); n != 1 {
+		return fmt.Errorf("%s has %q %d times, wanted once", name, old, n)
+	}
+	return os.WriteFile(path, bytes.Replace(data, []byte(old), []byte(new), 1), 0o644) // keeps the mode
 }
 
 func chooseUnits(root string) error {
@@ -121,18 +141,10 @@ var unitLimits = regexp.MustCompile(`(?m)^(Limit[A-Z]+|OOMScoreAdjust)=.*\n`)
 // Elsewhere it changes nothing that a node needs.
 func adaptContainerd(root string) error {
 	const config, unit = "etc/containerd/config.toml", "etc/systemd/system/containerd.service"
-	data, err := os.ReadFile(filepath.Join(root, config))
-	if err != nil {
+	if err := replaceOnce(root, config, "restrict_oom_score_adj = false", "restrict_oom_score_adj = true"); err != nil {
 		return err
 	}
-	const before, after = "restrict_oom_score_adj = false", "restrict_oom_score_adj = true"
-	if n := bytes.Count(data, []byte(before)); n != 1 {
-		return fmt.Errorf("%s has %q %d times, wanted once", config, before, n)
-	}
-	if err := write(root, config, strings.Replace(string(data), before, after, 1)); err != nil {
-		return err
-	}
-	data, err = os.ReadFile(filepath.Join(root, unit))
+	data, err := os.ReadFile(filepath.Join(root, unit))
 	if err != nil {
 		return err
 	}

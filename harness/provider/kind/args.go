@@ -1,0 +1,100 @@
+package kind
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// place is where kubeadm's configuration keeps a component's flags.
+type place struct {
+	kinds  []string // the documents
+	path   []string // to the flags within them
+	listed bool     // kind's v1beta4 document has a list there already
+}
+
+var places = map[string]place{
+	"kubelet":                 {[]string{"InitConfiguration", "JoinConfiguration"}, []string{"nodeRegistration", "kubeletExtraArgs"}, true},
+	"kube-apiserver":          {[]string{"ClusterConfiguration"}, []string{"apiServer", "extraArgs"}, true},
+	"kube-controller-manager": {[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true},
+	"kube-scheduler":          {[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false},
+	"etcd":                    {[]string{"ClusterConfiguration"}, []string{"etcd", "local", "extraArgs"}, false},
+}
+
+// layArgs gives the flags to kubeadm in every form it may read: a map up to v1beta3, a list of names and values in v1beta4. kind
+// chooses the version by the node image's, and applies the patches that fit.
+func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
+	for _, component := range slices.Sorted(maps.Keys(spec.Args)) {
+		p, ok := places[component]
+		if !ok {
+			return fmt.Errorf("flags for %q: want one of %q", component, slices.Sorted(maps.Keys(places)))
+		}
+		if component != "kubelet" && spec.Role != cluster.ControlPlane {
+			return fmt.Errorf("flags for %q on a %s: it runs on the control plane only", component, spec.Role)
+		}
+		flags := spec.Args[component]
+		for _, kind := range p.kinds {
+			for _, version := range []string{"v1beta2", "v1beta3"} {
+				doc, err := merge(version, kind, p.path, flags)
+				if err != nil {
+					return err
+				}
+				n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
+			}
+			if err := layList(n, kind, p, flags); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// layList is the form of v1beta4. A merge would replace the whole list, so what kind has put there is appended to.
+func layList(n *v1alpha4.Node, kind string, p place, flags map[string]string) error {
+	var list []map[string]string
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		list = append(list, map[string]string{"name": name, "value": flags[name]})
+	}
+	if !p.listed {
+		doc, err := merge("v1beta4", kind, p.path, list)
+		if err == nil {
+			n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
+		}
+		return err
+	}
+	for _, entry := range list {
+		value, err := json.Marshal(entry)
+		if err != nil {
+			return err
+		}
+		pointer := ""
+		for _, step := range p.path {
+			pointer += "/" + step
+		}
+		n.KubeadmConfigPatchesJSON6902 = append(n.KubeadmConfigPatchesJSON6902, patch("v1beta4", kind, pointer+"/-", string(value)))
+	}
+	return nil
+}
+
+// merge is a merge patch that sets the value at path in one document of one version.
+func merge(version, kind string, path []string, value any) (string, error) {
+	for _, step := range slices.Backward(path) {
+		value = map[string]any{step: value}
+	}
+	doc := value.(map[string]any)
+	doc["apiVersion"], doc["kind"] = "kubeadm.k8s.io/"+version, kind
+	b, err := yaml.Marshal(doc)
+	return string(b), err
+}
+
+// patch is a JSON patch that adds value, itself JSON, at a path of one document of one version.
+func patch(version, kind, path, value string) v1alpha4.PatchJSON6902 {
+	return v1alpha4.PatchJSON6902{Group: "kubeadm.k8s.io", Version: version, Kind: kind,
+		Patch: fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)}
+}

@@ -1,0 +1,190 @@
+package kind
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// conflist is a node's CNI configuration, for its own range of pod addresses: a link per pod to the node and nothing between nodes,
+// which reach each other's ranges by routes. portmap is there in official images and in Debian's plugins alike.
+const conflist = `{"cniVersion":"0.4.0","name":"relapse","plugins":[
+{"type":"ptp","ipMasq":true,"ipam":{"type":"host-local","dataDir":"/run/cni-ipam-state","routes":[{"dst":"0.0.0.0/0"}],"ranges":[[{"subnet":%q}]]}},
+{"type":"portmap","capabilities":{"portMappings":true}}]}`
+
+// link is what the others need to know of a node.
+type link struct{ node, ip, podCIDR string }
+
+// connectTime is how long the nodes may take from the control plane's start to the last one's pod range.
+const connectTime = 5 * time.Minute
+
+// connectAll gives each node its network as soon as it can have one, and returns when all have theirs.
+func (c *Cluster) connectAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("not all nodes had a pod range within %s", connectTime))
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	written := map[string]string{}
+	var last error
+	for {
+		last = c.connectSome(ctx, written)
+		if last == nil && len(written) == len(c.nodes) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), last)
+		case <-tick.C:
+		}
+	}
+}
+
+// connectSome writes what is known by now to the nodes that don't have it yet.
+func (c *Cluster) connectSome(ctx context.Context, written map[string]string) error {
+	if c.http == nil {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
+	links, err := c.links(ctx)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, links, written)
+}
+
+// reconnect writes everything anew: a node that was started again has lost its routes, and may have another address. What a node
+// that is switched off doesn't get, it gets when it is switched on.
+func (c *Cluster) reconnect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		links, err := c.links(ctx)
+		if err == nil && len(links) < len(c.nodes) {
+			err = fmt.Errorf("%d of %d nodes have a pod range", len(links), len(c.nodes))
+		}
+		if err == nil {
+			err = c.readdress(ctx, links)
+		}
+		if err == nil {
+			return c.write(ctx, links, map[string]string{})
+		}
+		select { // the API server itself may be what is just coming back
+		case <-ctx.Done():
+			return fmt.Errorf("connecting the nodes: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// links are the nodes that have both an address and a pod range.
+func (c *Cluster) links(ctx context.Context) ([]link, error) {
+	body, err := c.get(ctx, "/api/v1/nodes")
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	var list corev1.NodeList
+	if err := json.NewDecoder(body).Decode(&list); err != nil {
+		return nil, fmt.Errorf("decoding the list of nodes: %w", err)
+	}
+	var links []link
+	for _, n := range list.Items {
+		for _, a := range n.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP && n.Spec.PodCIDR != "" {
+				links = append(links, link{n.Name, a.Address, n.Spec.PodCIDR})
+			}
+		}
+	}
+	return links, nil
+}
+
+// readdress takes the addresses from the engine, which knows better than a Node object that has not been updated yet. Nodes without
+// one are off, and left out.
+func (c *Cluster) readdress(ctx context.Context, links []link) error {
+	for i := range links {
+		out, err := c.p.docker.Output(ctx, "inspect", "--type", "container",
+			"--format", "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", links[i].node)
+		if err != nil {
+			return err
+		}
+		links[i].ip = strings.TrimSpace(string(out))
+	}
+	return nil
+}
+
+// write runs, in parallel, the script of every node whose script is not the one in written.
+func (c *Cluster) write(ctx context.Context, links []link, written map[string]string) error {
+	c.netMu.Lock()
+	defer c.netMu.Unlock()
+	scripts := map[string]string{}
+	work, ctx := errgroup.WithContext(ctx)
+	for _, to := range links {
+		if to.ip == "" {
+			continue
+		}
+		s := script(to, links)
+		if written[to.node] == s {
+			continue
+		}
+		scripts[to.node] = s
+		work.Go(func() error {
+			n, err := c.node(to.node)
+			if err == nil {
+				_, err = n.Exec(ctx, nil, "sh", "-ec", s)
+			}
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	for node, s := range scripts {
+		written[node] = s
+	}
+	return nil
+}
+
+// script is idempotent. The file appears at once: containerd takes up whatever it finds in the folder, a half one too.
+func script(to link, links []link) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "mkdir -p /etc/cni/net.d\ncat >/etc/cni/net.d/.relapse <<'EOF'\n%s\nEOF\n", fmt.Sprintf(conflist, to.podCIDR))
+	b.WriteString("mv /etc/cni/net.d/.relapse /etc/cni/net.d/10-relapse.conflist\n")
+	for _, from := range links {
+		if from.node != to.node && from.ip != "" {
+			fmt.Fprintf(&b, "ip route replace %s via %s\n", from.podCIDR, from.ip)
+		}
+	}
+	return b.String()
+}
+
+func (c *Cluster) node(name string) (*Node, error) {
+	for _, n := range c.nodes {
+		if n.name == name {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("the cluster has a node %q that its topology doesn't", name)
+}
+
+// get asks the API server for a path.
+func (c *Cluster) get(ctx context.Context, path string) (_ *answer, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.rest.Host, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return newAnswer(resp, path)
+}

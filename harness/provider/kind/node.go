@@ -1,0 +1,149 @@
+package kind
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and provider.Layer.
+type Node struct {
+	c                *Cluster
+	name, role, cell string
+	dir              string // the host's folder of its files
+}
+
+// Name returns the name of the container, the host and the Node object alike.
+func (n *Node) Name() string { return n.name }
+
+// Role returns cluster.ControlPlane or cluster.Worker.
+func (n *Node) Role() string { return n.role }
+
+// Cell returns the cell that the topology gave the node to, or "".
+func (n *Node) Cell() string { return n.cell }
+
+// execMark is set in the environment of what Exec starts, to find it again with all its children.
+const execMark = "RELAPSE_EXEC"
+
+// Exec runs a command in the node as root. When ctx ends first, the command and what it started are killed: the engine would leave
+// them behind. The error carries the command line and its output.
+func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byte, error) {
+	mark := rand.Text()
+	args := []string{"exec", "--env", execMark + "=" + mark}
+	if stdin != nil {
+		args = append(args, "--interactive")
+	}
+	var out bytes.Buffer
+	err := n.c.p.docker.Stream(ctx, stdin, &out, append(append(args, n.name), argv...)...)
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if ctx.Err() != nil {
+		n.killMarked(ctx, mark)
+	}
+	err = fmt.Errorf("executing %q on node %s: %w", argv, n.name, err)
+	if said := strings.TrimSpace(out.String()); said != "" {
+		err = fmt.Errorf("%w; it printed: %s", err, said)
+	}
+	return out.Bytes(), err
+}
+
+// killMarked ends what an Exec left running. Its own failure says nothing new: the node is gone, and its processes with it.
+func (n *Node) killMarked(ctx context.Context, mark string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	const script = `for p in /proc/[0-9]*; do
+	if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "$1"; then kill -KILL "${p#/proc/}" 2>/dev/null; fi
+done; true`
+	_, _ = n.c.p.docker.Output(ctx, "exec", n.name, "sh", "-c", script, "sh", execMark+"="+mark)
+}
+
+// PowerOff kills the node at once, as a cut cable does; its disk stays.
+func (n *Node) PowerOff(ctx context.Context) error {
+	running, err := n.running(ctx)
+	if err == nil && running {
+		_, err = n.c.p.docker.Output(ctx, "kill", n.name)
+	}
+	if err != nil {
+		return fmt.Errorf("powering off node %s: %w", n.name, err)
+	}
+	return nil
+}
+
+// PowerOn starts the node and returns once its systemd answers and its routes, and the other nodes' to it, are back. Its kubelet
+// takes some seconds more.
+func (n *Node) PowerOn(ctx context.Context) error {
+	running, err := n.running(ctx)
+	if err == nil && !running {
+		_, err = n.c.p.docker.Output(ctx, "start", n.name)
+	}
+	if err == nil {
+		err = n.booted(ctx)
+	}
+	if err == nil && n.c.own {
+		err = n.c.reconnect(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("powering on node %s: %w", n.name, err)
+	}
+	return nil
+}
+
+func (n *Node) running(ctx context.Context) (bool, error) {
+	out, err := n.c.p.docker.Output(ctx, "inspect", "--type", "container", "--format", "{{.State.Running}}", n.name)
+	return strings.TrimSpace(string(out)) == "true", err
+}
+
+// booted waits until systemd has come as far as kubelet's start.
+func (n *Node) booted(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := n.Exec(ctx, nil, "systemctl", "is-active", "--quiet", "multi-user.target")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("it did not boot: %w", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Lay replaces a file that was laid at creation. On the host the file is replaced for good: the engine mounts
+// from there at each start of the node. In the running node it is mounted over the old one, which a process that runs from it keeps.
+func (n *Node) Lay(ctx context.Context, at, source string) error {
+	err := n.lay(ctx, at, source)
+	if err != nil {
+		return fmt.Errorf("laying %s at %s of node %s: %w", source, at, n.name, err)
+	}
+	return nil
+}
+
+func (n *Node) lay(ctx context.Context, at, source string) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(hostPath(n.dir, at)); err != nil {
+		return fmt.Errorf("only what the topology laid can be replaced: %w", err)
+	}
+	f := cluster.File{Path: at, Source: source, Mode: uint32(info.Mode().Perm())}
+	if err := writeFile(hostPath(n.dir, at), f); err != nil {
+		return err
+	}
+	_, err = n.Exec(ctx, nil, "mount", "--bind", path.Join(layDir, "root", filepath.ToSlash(at)), at)
+	return err
+}

@@ -163,6 +163,9 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	}
 	for _, pkg := range src.Packages {
 		name := programName(pkg)
+		if err := os.Rename(filepath.Join(bin, defaultName(pkg)), filepath.Join(bin, name)); err != nil {
+			return fmt.Errorf("naming the program of %s: %w", pkg, err)
+		}
 		sum, err := fileSum(filepath.Join(bin, name))
 		if err != nil {
 			return fmt.Errorf("looking for the program of %s: %w", pkg, err)

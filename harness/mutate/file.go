@@ -1,0 +1,52 @@
+package mutate
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+)
+
+// File is one parsed source file.
+type File struct {
+	Name string // relative to the module's root, with slashes
+	Src  []byte
+	AST  *ast.File
+	fset *token.FileSet
+}
+
+func parse(name string, src []byte) (*File, error) {
+	fset := token.NewFileSet()
+	// The deprecated object resolution is what tells a package's name from a variable's without type-checking the whole module.
+	tree, err := parser.ParseFile(fset, name, src, parser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("parsing %s: %w", name, err)
+	}
+	return &File{Name: name, Src: src, AST: tree, fset: fset}, nil
+}
+
+// Line is the line of a position, from 1. Line directives are not followed.
+func (f *File) Line(p token.Pos) int { return f.fset.PositionFor(p, false).Line }
+
+// Text is the source text of a node.
+func (f *File) Text(n ast.Node) string { return f.text(n.Pos(), n.End()) }
+
+func (f *File) text(from, to token.Pos) string { return string(f.Src[f.offset(from):f.offset(to)]) }
+
+func (f *File) offset(p token.Pos) int { return f.fset.PositionFor(p, false).Offset }
+
+// rewritten applies edits and drops the imports that lost their last use by them.
+func (f *File) rewritten(edits []Edit) ([]byte, error) {
+	edits = slices.Clone(edits)
+	slices.SortFunc(edits, func(a, b Edit) int { return int(b.Pos - a.Pos) })
+	src := slices.Clone(f.Src)
+	for _, e := range edits {
+		src = slices.Replace(src, f.offset(e.Pos), f.offset(e.End), []byte(e.New)...)
+	}
+	after, err := parse(f.Name, src)
+	if err != nil {
+		return nil, fmt.Errorf("the rewritten source does not parse: %w", err)
+	}
+	return after.withoutImports(f.lost(after))
+}

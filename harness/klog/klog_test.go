@@ -131,7 +131,7 @@ func FuzzParse(f *testing.F) {
 		}
 		n := 0
 		for l, err := range klog.Read(strings.NewReader(string(text)), ref) {
-			if err != nil || len(l.Message) > len(text) {
+			if err != nil || len(l.Message) > 3*len(text) { // a byte that is not UTF-8 becomes U+FFFD
 				t.Errorf("%+v, %v", l, err)
 			}
 			n++

@@ -139,19 +139,19 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 		return nil, err
 	}
 
-	work, ctx := errgroup.WithContext(ctx)
+	work, both := errgroup.WithContext(ctx)
 	work.Go(func() error {
 		defer log.reached() // when kind fails the network's turn never comes, and ctx ends
-		return p.runKind(ctx, name, t.Network, log, raw)
+		return p.runKind(both, name, t.Network, log, raw)
 	})
 	if c.own {
 		work.Go(func() error {
 			select {
-			case <-ctx.Done():
-				return ctx.Err()
+			case <-both.Done():
+				return both.Err()
 			case <-log.controlPlane:
 			}
-			return c.connectAll(ctx)
+			return c.connectAll(both)
 		})
 	}
 	if err := work.Wait(); err != nil {

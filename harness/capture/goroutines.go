@@ -29,7 +29,9 @@ func init() {
 type Goroutines struct{}
 
 // Makes names both forms.
-func (*Goroutines) Makes() []bundle.Kind { return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2} }
+func (*Goroutines) Makes() []bundle.Kind {
+	return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2}
+}
 
 // Snapshot takes both forms; one that fails is recorded and does not keep the other from being taken.
 func (*Goroutines) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -97,8 +98,10 @@ func (f *follower) copy(r io.Reader) {
 				}
 				continue
 			}
-			if e, err := klog.ParseJournal(line); err == nil && e.Suppressed > 0 {
-				f.st.Suppressed(e.Suppressed)
+			if bytes.Contains(line, []byte("Suppressed ")) {
+				for e := range klog.ReadJournal(bytes.NewReader(line)) {
+					f.st.Suppressed(e.Suppressed)
+				}
 			}
 			_ = f.st.Line(line[:len(line)-1]) // a full disk shows in Close
 		}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -99,8 +100,14 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 
 // scan hands the entries of the window to yield and returns why the log can't be relied on for it, if so.
 func (c *LogLine) scan(v bundle.View, cell string, w bundle.Window, f *Finding, yield func(klog.Entry)) (doubt string) {
-	st := readWith(v, bundle.Journal, cell, w, func(line []byte) (klog.Entry, error) {
-		return klog.ParseJournal(line)
+	st := readWith(v, bundle.Journal, cell, w, func(r io.Reader, yield func(klog.Entry)) error {
+		for e, err := range klog.ReadJournal(r) {
+			if err != nil {
+				return err
+			}
+			yield(e)
+		}
+		return nil
 	})
 	f.Evidence = st.paths
 	for _, e := range st.records {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -25,13 +26,21 @@ type stream[T any] struct {
 // read decodes the line-oriented artifacts of a kind for a cell. Records outside w are kept: the caller decides. Whatever makes the
 // window less than covered ends up in doubt.
 func read[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
-	return readWith(v, kind, cell, w, func(line []byte) (T, error) {
-		var rec T
-		return rec, json.Unmarshal(line, &rec)
+	return readWith(v, kind, cell, w, func(r io.Reader, yield func(T)) error {
+		sc := bufio.NewScanner(r)
+		sc.Buffer(make([]byte, 64<<10), 16<<20)
+		for n := 1; sc.Scan(); n++ {
+			var rec T
+			if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
+				return fmt.Errorf("line %d: %w", n, err)
+			}
+			yield(rec)
+		}
+		return sc.Err()
 	})
 }
 
-func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window, decode func([]byte) (T, error)) stream[T] {
+func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window, decode func(io.Reader, func(T)) error) stream[T] {
 	var s stream[T]
 	arts := v.Artifacts(bundle.Query{Kind: kind, Cell: cell})
 	if len(arts) == 0 {
@@ -45,17 +54,8 @@ func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Wind
 			continue
 		}
 		s.paths = append(s.paths, a.Path)
-		if a.Coverage.Covers(w.Start, w.End, slack) {
-			covered = true
-		}
-		if err := lines(v, a, func(line []byte) error {
-			rec, err := decode(line)
-			if err != nil {
-				return err
-			}
-			s.records = append(s.records, rec)
-			return nil
-		}); err != nil {
+		covered = covered || a.Coverage.Covers(w.Start, w.End, slack)
+		if err := decodeFrom(v, a, decode, func(rec T) { s.records = append(s.records, rec) }); err != nil {
 			s.doubt = fmt.Sprintf("reading %s: %v", a.Path, err)
 		}
 	}
@@ -65,24 +65,13 @@ func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Wind
 	return s
 }
 
-// lines calls f for each line of an artifact.
-func lines(v bundle.View, a bundle.Artifact, f func([]byte) error) error {
+func decodeFrom[T any](v bundle.View, a bundle.Artifact, decode func(io.Reader, func(T)) error, yield func(T)) error {
 	rc, err := v.Open(a)
 	if err != nil {
 		return err
 	}
 	defer rc.Close()
-	sc := bufio.NewScanner(rc)
-	sc.Buffer(make([]byte, 64<<10), 16<<20)
-	for n := 1; sc.Scan(); n++ {
-		if len(sc.Bytes()) == 0 {
-			continue
-		}
-		if err := f(sc.Bytes()); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	return sc.Err()
+	return decode(rc, yield)
 }
 
 // broken says why an artifact can't be read.

@@ -153,8 +153,15 @@ func (s *Sealed) Artifacts(q Query) []Artifact { return choose(s.artifacts, q) }
 // Open reads an artifact.
 func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a) }
 
-// Phase says when a cell's phase was seen to begin and end.
-func (s *Sealed) Phase(cell, phase string) (Window, bool) { return phaseOf(s.events, cell, phase) }
+// Phase says when a cell's phase was seen to begin and end. One that nothing ended, because the trial broke off, ends with the last
+// event: a sealed bundle gives the same answer at any time.
+func (s *Sealed) Phase(cell, phase string) (Window, bool) {
+	w, ok := phaseOf(s.events, cell, phase)
+	if ok {
+		w.End = w.Until(s.events)
+	}
+	return w, ok
+}
 
 // Timeline lists the events.
 func (s *Sealed) Timeline() []event.Event { return slices.Clone(s.events) }

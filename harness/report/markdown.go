@@ -1,0 +1,184 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// Markdown writes report.md: the verdict, why each arm is what it is, every check, what happened when, and what it was run with.
+func Markdown(w io.Writer, v Verdict) error {
+	p := printer{w: w}
+	p.say("# %s: %s\n\n", v.Scenario, v.Verdict)
+	if v.Title != "" {
+		p.say("%s\n\n", v.Title)
+	}
+	p.say("**%s** (exit %d): %s.\n\n", v.Verdict, v.ExitCode, v.Sentence)
+	p.say("Started %s, seed %d.\n\n", v.StartedAt.UTC().Format(time.RFC3339), v.Seed)
+	p.bullets("What weakens this run", v.Deviates)
+	for _, t := range v.Trials {
+		p.say("## Trial %s, pair %s: %s\n\n", t.ID, t.Pair, t.Verdict)
+		p.say("%s.\n\n", t.Sentence)
+		for _, a := range t.Arms {
+			p.arm(a)
+		}
+		p.built(t)
+		p.timeline(t)
+		p.coverage(t)
+	}
+	p.bullets("What was only modelled", v.Modelled)
+	p.pairs("Versions", v.Versions)
+	p.pairs("Digests (SHA-256 of each arm's binary)", v.Digests)
+	if len(v.Timings) > 0 {
+		p.say("## Timings\n\n| stage | seconds |\n|---|---|\n")
+		for _, k := range sortedKeys(v.Timings) {
+			p.say("| %s | %.1f |\n", cell(k), v.Timings[k])
+		}
+	}
+	if p.err != nil {
+		return fmt.Errorf("writing %s: %w", ReportFile, p.err)
+	}
+	return nil
+}
+
+func (p *printer) arm(a verdict.Arm) {
+	p.say("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected, strings.TrimRight(a.Reason, ". \n"))
+	if a.Decisive != "" {
+		fence := "```"
+		for strings.Contains(a.Decisive, fence) {
+			fence += "`"
+		}
+		p.say("%s\n%s\n%s\n\n", fence, strings.TrimRight(a.Decisive, "\n"), fence)
+	}
+	p.say("| list | check | met | seen | wanted | nearly | evidence |\n|---|---|---|---|---|---|---|\n")
+	for _, l := range lists(a) {
+		for _, f := range l.findings {
+			p.row(l.name, f)
+			for _, part := range f.AnyOf {
+				p.row(l.name+", any of", part)
+			}
+		}
+	}
+	p.say("\n")
+}
+
+func (p *printer) row(list string, f check.Finding) {
+	evidence := f.Evidence
+	if n := len(evidence); n > 4 {
+		evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
+	}
+	p.say("| %s | %s | %s | %s | %s | %s | %s |\n", cell(list), cell(f.Name), f.Met, cell(f.Seen), cell(f.Wanted),
+		cell(strings.Join(f.Differs, "; ")), cell(strings.Join(evidence, ", ")))
+}
+
+// built says what each arm was built from, what was changed for it, and which numbers the faults were computed from.
+func (p *printer) built(t Trial) {
+	for _, c := range t.World.Cells {
+		p.say("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", cell(c.Cell), cell(c.Node), cell(c.GoVersion), cell(strings.Join(c.Flags, " ")), cell(c.Graph))
+		for _, ch := range c.Changes {
+			p.say("  - changed to build it: %s\n", cell(ch))
+		}
+		for _, k := range sortedKeys(c.Constants) {
+			p.say("  - constant %s = %d\n", cell(k), c.Constants[k])
+		}
+	}
+	for _, k := range sortedKeys(t.World.Computed) {
+		p.say("- computed %s: %s\n", cell(k), cell(t.World.Computed[k]))
+	}
+	for _, r := range t.Restarts {
+		if r.Proof.ReadySeconds < 0 {
+			p.say("- the restart of %s did not heal its node within %.0f s\n", r.Cell, r.Proof.LimitSeconds)
+		} else {
+			p.say("- the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of the diagnosis\n", r.Cell, r.Proof.ReadySeconds, r.Proof.LimitSeconds)
+		}
+	}
+	p.say("\n")
+}
+
+// timeline shows phases, faults, stages and whatever went wrong, by the monotonic clock.
+func (p *printer) timeline(t Trial) {
+	p.say("#### Timeline\n\n| after | type | cell | what |\n|---|---|---|---|\n")
+	for _, e := range t.Events {
+		switch e.Type {
+		case event.Phase, event.FaultSeen, event.FaultGone, event.Warning, event.Failure, event.StageDone:
+			p.say("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, cell(e.Cell), cell(strings.TrimSpace(e.Stage+" "+e.Message)))
+		}
+	}
+	p.say("\n")
+}
+
+// coverage shows what the evidence does not speak for.
+func (p *printer) coverage(t Trial) {
+	p.say("#### Coverage\n\n")
+	whole := 0
+	for _, a := range t.Streams {
+		if len(a.Coverage.Gaps) == 0 && a.Coverage.Suppressed == 0 && !a.Coverage.First.IsZero() {
+			whole++
+			continue
+		}
+		p.say("- %s of %s: %s\n", a.Kind, cell(owner(a)), cell(coverageOf(a)))
+	}
+	p.say("- %d of %d streams have no gap and no suppressed line\n", whole, len(t.Streams))
+	for _, a := range t.Failed {
+		why := a.Error
+		if a.Missing {
+			why = "listed in the manifest and not on disk: " + a.Path
+		}
+		p.say("- %s of %s at %s is not there: %s\n", a.Kind, cell(owner(a)), a.Time.UTC().Format(time.RFC3339), cell(why))
+	}
+	p.say("\n")
+}
+
+func coverageOf(a bundle.Artifact) string {
+	if a.Coverage.First.IsZero() {
+		return "nothing was ever received"
+	}
+	var parts []string
+	for _, g := range a.Coverage.Gaps {
+		parts = append(parts, fmt.Sprintf("gap of %s from %s: %s", g.To.Sub(g.From).Round(100*time.Millisecond), g.From.UTC().Format("15:04:05"), g.Reason))
+	}
+	if a.Coverage.Suppressed > 0 {
+		parts = append(parts, fmt.Sprintf("%d lines suppressed by the source", a.Coverage.Suppressed))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func owner(a bundle.Artifact) string {
+	if a.Cell == "" {
+		return bundle.Shared
+	}
+	return a.Cell
+}
+
+func (p *printer) bullets(title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	p.say("## %s\n\n", title)
+	for _, s := range items {
+		p.say("- %s\n", cell(s))
+	}
+	p.say("\n")
+}
+
+func (p *printer) pairs(title string, m map[string]string) {
+	if len(m) == 0 {
+		return
+	}
+	p.say("## %s\n\n| what | value |\n|---|---|\n", title)
+	for _, k := range sortedKeys(m) {
+		p.say("| %s | %s |\n", cell(k), cell(m[k]))
+	}
+	p.say("\n")
+}
+
+// cell makes a text fit a table's cell.
+func cell(s string) string {
+	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(clip(s, 600))
+}

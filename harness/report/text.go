@@ -1,0 +1,104 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// Text writes the verdict for a terminal: a table of the arms, one sentence for each that says why, with the decisive stack and line,
+// and the verdict. The caller ends it with LastLine.
+func Text(w io.Writer, v Verdict, color bool) error {
+	var table strings.Builder
+	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "TRIAL\tARM\tROLE\tOUTCOME\tEXPECTED\tIDENTITY\tSTEADY\tBASELINE\tEXPOSURE\tSIGNATURE\tHEALED\n")
+	for _, a := range v.Arms {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s", a.Trial, a.Name, a.Role, a.Outcome, a.Expected)
+		for _, l := range lists(a) {
+			fmt.Fprintf(tw, "\t%s", sum(l.findings))
+		}
+		fmt.Fprintln(tw)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	p := printer{w: w}
+	p.say("%s\n", table.String())
+	for _, a := range v.Arms {
+		p.say("%s is %s: %s.\n", a.Name, paint(string(a.Outcome), a.Outcome == a.Expected, color), clip(a.Reason, 700))
+		for line := range strings.Lines(excerpt(a.Decisive)) {
+			p.say("    %s\n", strings.TrimRight(line, "\r\n"))
+		}
+	}
+	for _, m := range v.Modelled {
+		p.say("modelled: %s\n", m)
+	}
+	for _, d := range v.Deviates {
+		p.say("deviates: %s\n", d)
+	}
+	p.say("\n%s: %s.\n", paint(string(v.Verdict), v.ExitCode == verdict.ExitOK, color), v.Sentence)
+	return p.err
+}
+
+// printer keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) say(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+func sum(list []check.Finding) check.Tri {
+	var met []check.Tri
+	for _, f := range list {
+		met = append(met, f.Met)
+	}
+	return check.All(met...)
+}
+
+func paint(s string, good, color bool) string {
+	switch {
+	case !color:
+		return s
+	case good:
+		return "\x1b[32m" + s + "\x1b[0m"
+	}
+	return "\x1b[31m" + s + "\x1b[0m"
+}
+
+// clip shortens a text at a word; the whole of it is in verdict.json.
+func clip(s string, n int) string {
+	s = strings.TrimRight(s, ".\n ")
+	if len(s) <= n {
+		return s
+	}
+	cut := strings.ToValidUTF8(s[:n], "")
+	if i := strings.LastIndexByte(cut, ' '); i > 0 {
+		cut = cut[:i]
+	}
+	return cut + " …"
+}
+
+// The lines of a decisive stack that are shown; the rest is in the evidence.
+const maxDecisive = 12
+
+func excerpt(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	if len(lines) <= maxDecisive {
+		return s
+	}
+	return strings.Join(lines[:maxDecisive], "") + "…"
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

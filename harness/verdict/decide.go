@@ -1,0 +1,141 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Verdict is the answer over all arms of a trial, or over several trials.
+type Verdict string
+
+// The verdicts. With one arm only, the verdict is that arm's outcome.
+const (
+	Validated            Verdict = "Validated"
+	StillVulnerable      Verdict = "StillVulnerable"
+	VerdictBroken        Verdict = "Broken"
+	VerdictInconclusive  Verdict = "Inconclusive"
+	VerdictError         Verdict = "Error"
+	VerdictReproduced    Verdict = "Reproduced"
+	VerdictNotReproduced Verdict = "NotReproduced"
+)
+
+// The exit codes that go with verdicts.
+const (
+	ExitOK           = 0
+	ExitFailed       = 1
+	ExitInconclusive = 3
+	ExitError        = 4
+)
+
+// ArmOutcome is one arm's line in the verdict table.
+type ArmOutcome struct {
+	Name     string
+	Role     string // vulnerable, fixed or candidate
+	Outcome  Outcome
+	Expected Outcome
+}
+
+// Decide is the verdict table, row by row. The judged arm is the candidate if there is one, else the fixed one; the others are controls.
+// The sentence says in one line why.
+func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence string) {
+	if len(arms) == 0 {
+		return VerdictError, ExitError, "no arm was judged"
+	}
+	is := func(o Outcome) func(ArmOutcome) bool { return func(a ArmOutcome) bool { return a.Outcome == o } }
+	if i := slices.IndexFunc(arms, is(Error)); i >= 0 {
+		return VerdictError, ExitError, fmt.Sprintf("the harness failed on arm %s", arms[i].Name)
+	}
+	if len(arms) == 1 {
+		return decideOne(arms[0])
+	}
+	judged, controls := split(arms)
+	if len(judged) == 0 {
+		return VerdictInconclusive, ExitInconclusive, "no arm is fixed or a candidate, so there is none to judge"
+	}
+	if judged[0].Role != scenario.Candidate && !slices.ContainsFunc(arms, func(a ArmOutcome) bool { return a.Outcome != NotReproduced }) {
+		return VerdictNotReproduced, ExitFailed, "no arm reproduced the incident, so nothing shows that the cure works"
+	}
+	for _, c := range controls {
+		if c.Outcome != c.Expected {
+			return VerdictInconclusive, ExitInconclusive,
+				fmt.Sprintf("the control %s is %s and should be %s, so the trial proves nothing", c.Name, c.Outcome, c.Expected)
+		}
+	}
+	return decideJudged(judged, controls)
+}
+
+// decideOne answers for a lone arm: without a control its outcome is all there is.
+func decideOne(a ArmOutcome) (Verdict, int, string) {
+	sentence := fmt.Sprintf("the only arm %s is %s, expected %s", a.Name, a.Outcome, a.Expected)
+	switch a.Outcome {
+	case a.Expected:
+		return Verdict(a.Outcome), ExitOK, sentence
+	case Inconclusive:
+		return VerdictInconclusive, ExitInconclusive, sentence
+	}
+	return Verdict(a.Outcome), ExitFailed, sentence
+}
+
+// split parts the arms by what they are for.
+func split(arms []ArmOutcome) (judged, controls []ArmOutcome) {
+	role := scenario.Fixed
+	for _, a := range arms {
+		if a.Role == scenario.Candidate {
+			role = scenario.Candidate
+		}
+	}
+	for _, a := range arms {
+		if a.Role == role {
+			judged = append(judged, a)
+		} else {
+			controls = append(controls, a)
+		}
+	}
+	return judged, controls
+}
+
+// decideJudged is the last three rows. Several judged arms are as good as the worst of them.
+func decideJudged(judged, controls []ArmOutcome) (Verdict, int, string) {
+	var names []string
+	for _, c := range controls {
+		names = append(names, fmt.Sprintf("%s is %s", c.Name, c.Outcome))
+	}
+	beside := strings.Join(names, " and ")
+	for _, row := range []struct {
+		outcome Outcome
+		verdict Verdict
+		exit    int
+		says    string
+	}{
+		{Reproduced, StillVulnerable, ExitFailed, "shows the incident still"},
+		{Broken, VerdictBroken, ExitFailed, "doesn't show the incident and failed in another way"},
+		{Inconclusive, VerdictInconclusive, ExitInconclusive, "gave no answer"},
+		{NotReproduced, Validated, ExitOK, "survives what brings the incident back"},
+	} {
+		for _, a := range judged {
+			if a.Outcome == row.outcome {
+				return row.verdict, row.exit, fmt.Sprintf("%s %s, while %s", a.Name, row.says, beside)
+			}
+		}
+	}
+	return VerdictError, ExitError, fmt.Sprintf("arm %s has no outcome", judged[0].Name)
+}
+
+// Combine is the exit code over several trials, pairs or scenarios: 1 outranks 4, then 3, then 0. Of none at all it is 4: nothing
+// was shown. A code that is not a verdict's counts as 4.
+func Combine(exits []int) int {
+	for _, code := range []int{ExitFailed, ExitError, ExitInconclusive, ExitOK} {
+		for _, e := range exits {
+			if !slices.Contains([]int{ExitOK, ExitFailed, ExitInconclusive, ExitError}, e) {
+				e = ExitError
+			}
+			if e == code {
+				return code
+			}
+		}
+	}
+	return ExitError
+}

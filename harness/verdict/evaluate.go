@@ -1,0 +1,144 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// Evaluate asks a list of checks about one cell, live or afterwards, and sums up: met when all of it is met. phase is where checks that
+// name none are asked. An error says that a check couldn't be asked at all, which is ours and no answer.
+func Evaluate(v bundle.View, cell, phase string, list []plan.Check) ([]check.Finding, check.Tri, error) {
+	findings := make([]check.Finding, 0, len(list))
+	var met []check.Tri
+	for _, c := range list {
+		f, err := evaluate(v, cell, phase, c)
+		if err != nil {
+			return nil, check.Unknown, err
+		}
+		findings = append(findings, f)
+		met = append(met, f.Met)
+	}
+	return findings, check.All(met...), nil
+}
+
+// EvaluateSignature is Evaluate over the arm's own evidence alone: what belongs to no arm, or to another one, can be context and
+// exposure but is never one arm's signature.
+func EvaluateSignature(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
+	return Evaluate(own{v, cell}, cell, check.Recovery, list)
+}
+
+// EvaluateBaseline asks the signature in the baseline, all of it, from its beginning.
+func EvaluateBaseline(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
+	return Evaluate(own{v, cell}, cell, check.Baseline, inPhase(list, check.Baseline))
+}
+
+// inPhase moves checks to another phase; offsets belong to the phase they were written for and go.
+func inPhase(list []plan.Check, phase string) []plan.Check {
+	out := make([]plan.Check, 0, len(list))
+	for _, c := range list {
+		c.Phase, c.After = phase, 0
+		c.AnyOf = inPhase(c.AnyOf, phase)
+		out = append(out, c)
+	}
+	return out
+}
+
+func evaluate(v bundle.View, cell, phase string, c plan.Check) (check.Finding, error) {
+	phase = cmp.Or(c.Phase, phase)
+	if len(c.AnyOf) > 0 {
+		return anyOf(v, cell, phase, c)
+	}
+	k, err := check.New(c.Kind, c.Spec)
+	if err != nil {
+		return check.Finding{}, fmt.Errorf("evaluating check %q: %w", c.Name, err)
+	}
+	f, err := ask(k, v, check.Scope{Cell: cell, Phase: phase, After: time.Duration(c.After)})
+	if err != nil {
+		return f, fmt.Errorf("evaluating check %q: %w", c.Name, err)
+	}
+	f.Name = c.Name
+	return whole(f), nil
+}
+
+// ask turns a check's panic into an error: it is a mistake of ours, never an answer.
+func ask(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the check panicked: %v", p)
+		}
+	}()
+	return k.Eval(v, s), nil
+}
+
+// anyOf asks alternatives and says which of them held.
+func anyOf(v bundle.View, cell, phase string, c plan.Check) (check.Finding, error) {
+	parts, _, err := Evaluate(v, cell, phase, c.AnyOf)
+	if err != nil {
+		return check.Finding{}, fmt.Errorf("evaluating alternatives %q: %w", c.Name, err)
+	}
+	out := check.Finding{Name: c.Name, AnyOf: parts}
+	var met []check.Tri
+	var seen, wanted []string
+	for _, p := range parts {
+		met = append(met, p.Met)
+		seen = append(seen, fmt.Sprintf("%s %s: %s", p.Name, p.Met, p.Seen))
+		wanted = append(wanted, p.Wanted)
+		out.Evidence = append(out.Evidence, p.Evidence...)
+		if out.Detail == "" && p.Met == check.Met {
+			out.Detail = p.Detail
+		}
+	}
+	out.Met = check.Any(met...)
+	out.Seen, out.Wanted = strings.Join(seen, "; "), "any of: "+strings.Join(wanted, "; ")
+	return whole(out), nil
+}
+
+// whole makes a finding's lists never nil: JSON shows them as lists.
+func whole(f check.Finding) check.Finding {
+	if f.Differs == nil {
+		f.Differs = []string{}
+	}
+	if f.Evidence == nil {
+		f.Evidence = []string{}
+	}
+	for i := range f.AnyOf {
+		f.AnyOf[i] = whole(f.AnyOf[i])
+	}
+	return f
+}
+
+// own is a view in which one cell's own evidence is all there is. World, phases and timeline stay: they are no evidence of a subject.
+type own struct {
+	v    bundle.View
+	cell string
+}
+
+func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
+	if q.Cell == "" {
+		q.Cell = o.cell
+	}
+	if q.Cell != o.cell {
+		return nil
+	}
+	return o.v.Artifacts(q)
+}
+
+func (o own) Open(a bundle.Artifact) (io.ReadCloser, error) {
+	if a.Cell != o.cell {
+		return nil, fmt.Errorf("opening %s: it belongs to cell %q and is no evidence of %q's signature", a.Path, a.Cell, o.cell)
+	}
+	return o.v.Open(a)
+}
+
+func (o own) Phase(cell, phase string) (bundle.Window, bool) { return o.v.Phase(cell, phase) }
+func (o own) Timeline() []event.Event                        { return o.v.Timeline() }
+func (o own) Constant(cell, name string) (int64, bool)       { return o.v.Constant(cell, name) }
+func (o own) World() bundle.World                            { return o.v.World() }

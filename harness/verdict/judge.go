@@ -1,0 +1,216 @@
+package verdict
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Arm is one arm's outcome in one trial, with all that it rests on. Baseline is the signature asked in the baseline, Identity what is
+// asked of every arm of every scenario. No list is nil.
+type Arm struct {
+	Name      string          `json:"name"`
+	Role      string          `json:"role"`
+	Pair      string          `json:"pair"`
+	Trial     string          `json:"trial"`
+	Outcome   Outcome         `json:"outcome"`
+	Expected  Outcome         `json:"expected"`
+	Reason    string          `json:"reason"`
+	Identity  []check.Finding `json:"identity"`
+	Steady    []check.Finding `json:"steady"`
+	Baseline  []check.Finding `json:"baseline"`
+	Exposure  []check.Finding `json:"exposure"`
+	Signature []check.Finding `json:"signature"`
+	Healed    []check.Finding `json:"healed"`
+	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
+}
+
+// Trial is the verdict over one trial. Notes are what a reader must know beside the outcomes.
+type Trial struct {
+	ID       string
+	Pair     string
+	Arms     []Arm
+	Verdict  Verdict
+	Exit     int
+	Sentence string
+	Notes    []string
+}
+
+// Judge evaluates every arm of a trial over its bundle and decides. An error is a failure of ours, for which there is no verdict.
+func Judge(v bundle.View, t plan.Trial) (Trial, error) {
+	out := Trial{ID: t.ID, Pair: t.Pair}
+	if len(t.Cells) == 0 {
+		return out, fmt.Errorf("judging trial %s: its plan has no arm", t.ID)
+	}
+	var lines []ArmOutcome
+	for _, c := range t.Cells {
+		arm, err := judgeArm(v, t, c)
+		if err != nil {
+			return out, fmt.Errorf("judging arm %s of trial %s: %w", c.Name, t.ID, err)
+		}
+		out.Arms = append(out.Arms, arm)
+		lines = append(lines, ArmOutcome{Name: arm.Name, Role: arm.Role, Outcome: arm.Outcome, Expected: arm.Expected})
+	}
+	out.Verdict, out.Exit, out.Sentence = Decide(lines)
+	if note := sameBinary(v.World(), t); note != "" {
+		out.Notes = append(out.Notes, note)
+		out.Sentence += "; " + note
+	}
+	return out, nil
+}
+
+// judgeArm fills in one line of the outcome table.
+func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
+	a := Arm{Name: c.Arm.Name, Role: c.Arm.Role, Pair: t.Pair, Trial: t.ID, Expected: Outcome(c.Expected)}
+	in := Inputs{HarnessError: failure(v, c.Name), NeverReady: neverReady(v, t, c)}
+	var err error
+	if a.Steady, in.Steady, err = Evaluate(v, c.Name, check.Steady, t.Steady); err != nil {
+		return a, err
+	}
+	if a.Baseline, in.Baseline, err = EvaluateBaseline(v, c.Name, t.Signature); err != nil {
+		return a, err
+	}
+	if a.Exposure, in.Exposure, err = Evaluate(v, c.Name, check.Fault, t.Exposure); err != nil {
+		return a, err
+	}
+	if a.Signature, in.Signature, err = EvaluateSignature(v, c.Name, t.Signature); err != nil {
+		return a, err
+	}
+	if a.Healed, in.Healed, err = Evaluate(v, c.Name, check.Recovery, t.Healed); err != nil {
+		return a, err
+	}
+	a.Identity, in.Binary, in.Process = identity(v, t, c)
+	a.Outcome, a.Reason = OutcomeOf(in)
+	explain(&a, in)
+	return a, nil
+}
+
+// identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along.
+func identity(v bundle.View, t plan.Trial, c plan.Cell) (findings []check.Finding, binary, process check.Tri) {
+	s, begun := readIdentity(v, c.Name)
+	if !begun {
+		s.trouble = append(s.trouble, "the steady state never began")
+	}
+	digest := cellWorld(v.World(), c.Name).Digest
+	b, p := checkBinary(v, c.Name, digest, s), checkProcess(s)
+	findings = []check.Finding{b, p}
+	binary = b.Met
+	for _, other := range t.Cells {
+		if other.Name != c.Name && sameSource(c.Arm.Source, other.Arm.Source) {
+			f := checkAlike(v.World(), c.Name, other.Name)
+			findings = append(findings, f)
+			binary = check.All(binary, f.Met)
+		}
+	}
+	return findings, binary, p.Met
+}
+
+// sameSource reports whether two arms come from one source and may differ in their mutations only.
+func sameSource(a, b scenario.Source) bool {
+	return a.Binary == "" && b.Binary == "" && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package && a.Dir == b.Dir
+}
+
+// checkAlike compares what two arms of one source were built with.
+func checkAlike(w bundle.World, cell, other string) check.Finding {
+	a, b := cellWorld(w, cell), cellWorld(w, other)
+	f := check.Finding{Name: CheckAlike, Met: check.Met, Wanted: "the module graph, flags and Go version of " + other}
+	for _, part := range []struct{ what, a, b string }{
+		{"module graph", a.Graph, b.Graph},
+		{"flags", strings.Join(a.Flags, " "), strings.Join(b.Flags, " ")},
+		{"Go version", a.GoVersion, b.GoVersion},
+	} {
+		switch {
+		case part.a != part.b:
+			f.Met = check.NotMet
+			f.Differs = append(f.Differs, fmt.Sprintf("%s: %q, and %q in %s", part.what, part.a, part.b, other))
+		case part.a == "" && part.what != "flags":
+			f.Met = check.All(f.Met, check.Unknown)
+			f.Differs = append(f.Differs, part.what+" was not recorded")
+		}
+	}
+	f.Seen = strings.Join(f.Differs, "; ")
+	if f.Met == check.Met {
+		f.Seen = fmt.Sprintf("the same: %s, module graph %s", a.GoVersion, short(a.Graph))
+	}
+	return whole(f)
+}
+
+func cellWorld(w bundle.World, cell string) bundle.CellWorld {
+	for _, c := range w.Cells {
+		if c.Cell == cell {
+			return c
+		}
+	}
+	return bundle.CellWorld{}
+}
+
+// sameBinary notices arms that should differ and don't.
+func sameBinary(w bundle.World, t plan.Trial) string {
+	for i, a := range t.Cells {
+		for _, b := range t.Cells[i+1:] {
+			if d := cellWorld(w, a.Name).Digest; d != "" && a.Arm.Role != b.Arm.Role && d == cellWorld(w, b.Name).Digest {
+				return fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Arm.Name, b.Arm.Name, short(d))
+			}
+		}
+	}
+	return ""
+}
+
+// failure is what of ours failed for a cell, from the timeline.
+func failure(v bundle.View, cell string) string {
+	for _, e := range v.Timeline() {
+		if e.Type == event.Failure && (e.Cell == "" || e.Cell == cell) {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// neverReady reports that the cell's node was watched through its steady state and never seen Ready, while another arm's was.
+func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
+	ready, watched := nodeReady(v, c.Name)
+	if ready || !watched {
+		return false
+	}
+	return slices.ContainsFunc(t.Cells, func(o plan.Cell) bool {
+		there, _ := nodeReady(v, o.Name)
+		return o.Name != c.Name && there
+	})
+}
+
+// nodeReady says whether a cell's node was ever seen Ready, and whether its conditions were followed through the steady state.
+func nodeReady(v bundle.View, cell string) (ready, watched bool) {
+	steady, begun := v.Phase(cell, check.Steady)
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Nodes, Cell: cell}) {
+		r, err := v.Open(a)
+		if err != nil {
+			return false, false
+		}
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var s bundle.NodeStatus
+			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+				r.Close()
+				return false, false
+			}
+			ready = ready || s.Status == "True"
+		}
+		err = lines.Err()
+		r.Close()
+		if err != nil {
+			return false, false
+		}
+		watched = watched || begun && !steady.End.IsZero() && a.Coverage.Covers(steady.Start, steady.End, 15*time.Second)
+	}
+	return ready, watched
+}

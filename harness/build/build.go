@@ -72,7 +72,7 @@ type Builder struct {
 const resultFile = "result.json"
 
 // Build returns the source's binaries and constants, from the cache if it has them. The binaries stay where they are until the
-// cache is closed. Cached binaries are hashed again: if one is no longer what was built, the entry is made anew.
+// cache is closed. Build the arms of a pair one after the other: what both need is then compiled once. Cached binaries are hashed again: if one is no longer what was built, the entry is made anew.
 func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	if err := src.validate(); err != nil {
 		return Result{}, err

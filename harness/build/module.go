@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -135,7 +137,7 @@ func armMod(src Source, root string) ([]byte, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
 	}
-	return text, changes(src, len(published)), nil
+	return text, changes(src, published), nil
 }
 
 // publishedVersions says what stands in for each module that the subject replaces by a directory of its own repository.
@@ -151,7 +153,7 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		}
 		dir := filepath.Join(root, r.New.Path)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && src.Dir != "" {
-			out[r.Old.Path] = dir // a whole checkout has the directory itself
+			out[r.Old.Path] = modfile.AutoQuote(dir) // a whole checkout has the directory itself
 			continue
 		}
 		version := required[r.Old.Path]
@@ -177,11 +179,18 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 	return out, nil
 }
 
-// changes says in sentences what any build of the source differs in from its publisher's.
-func changes(src Source, replaced int) []string {
+// changes says in sentences what any build of the source differs in from its publisher's; published is what stands in for the
+// modules of its own repository.
+func changes(src Source, published map[string]string) []string {
 	out := []string{"built from a copy of the module, with -trimpath, without cgo, symbols kept and DWARF left out"}
-	if replaced > 0 {
-		out = append(out, fmt.Sprintf("%d modules of its own repository come from their published versions or its checkout", replaced))
+	byVersion := map[string]int{}
+	for _, target := range published {
+		if _, version, ok := strings.Cut(target, " "); ok {
+			byVersion[version]++
+		}
+	}
+	for _, v := range slices.Sorted(maps.Keys(byVersion)) {
+		out = append(out, fmt.Sprintf("%d modules of its own repository come from their published version %s", byVersion[v], v))
 	}
 	if s := stamps(src); len(s) > 0 {
 		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))

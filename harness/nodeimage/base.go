@@ -25,6 +25,7 @@ const (
 	labelKey     = "dev.relapse.key"
 	labelVersion = "dev.relapse.version"
 	labelBuild   = "dev.relapse.build"
+	labelStore   = "dev.relapse.store" // whose container in the making it is
 
 	cacheNodeImage = "node-image"
 	layerBase      = "base"
@@ -180,7 +181,7 @@ func lastLines(text string, n int) string {
 // stop signal (systemd wants its own), a build can; the tag that counts is
 // set last.
 func (s *Store) importRoot(ctx context.Context, root string, b base) error {
-	raw := rawRef(b.key)
+	raw := s.rawRef(b.key)
 	tar := exec.CommandContext(ctx, "tar", "--numeric-owner", "--one-file-system", "-C", root, "-c", ".")
 	var complaints bytes.Buffer
 	tar.Stderr = &complaints
@@ -210,4 +211,6 @@ func (s *Store) importRoot(ctx context.Context, root string, b base) error {
 }
 
 // rawRef names the import that a base image is built from; discard removes it.
-func rawRef(key string) string { return baseRepository + ":" + short(key) + "-raw" }
+func (s *Store) rawRef(key string) string {
+	return baseRepository + ":" + short(key) + "-" + s.id + "-raw"
+}

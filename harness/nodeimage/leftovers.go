@@ -68,7 +68,7 @@ func (s *Store) scratch(key string) (string, error) {
 // create creates, without starting it, a container that discard finds.
 func (s *Store) create(ctx context.Context, key string, args ...string) (string, error) {
 	name := fmt.Sprintf("%s%s-%d", containerPrefix, key[:min(12, len(key))], time.Now().UnixNano())
-	out, err := s.engine.Output(ctx, append([]string{"create", "--name", name, "--label", labelBuild + "=" + key}, args...)...)
+	out, err := s.engine.Output(ctx, append([]string{"create", "--name", name, "--label", labelBuild + "=" + key, "--label", labelStore + "=" + s.id}, args...)...)
 	if err != nil {
 		return "", err
 	}
@@ -116,11 +116,11 @@ func (s *Store) remove(ctx context.Context, l Leftover) error {
 	}
 }
 
-// Leftovers lists what assemblies have on the engine and on disk at this
-// moment, those that are still at work included.
+// Leftovers lists what this cache folder's assemblies have on the engine and on
+// disk at this moment, those that are still at work included.
 func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 	var left []Leftover
-	containers, err := s.table(ctx, "ps", "--all", "--filter", "label="+labelBuild,
+	containers, err := s.table(ctx, "ps", "--all", "--filter", "label="+labelBuild, "--filter", "label="+labelStore+"="+s.id,
 		"--format", `{"name":{{json .Names}},"key":{{json (.Label "`+labelBuild+`")}}}`)
 	if err != nil {
 		return nil, fmt.Errorf("listing containers in the making: %w", err)
@@ -130,7 +130,7 @@ func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 			left = append(left, Leftover{"container", c["name"], c["key"]})
 		}
 	}
-	images, err := s.table(ctx, "image", "ls", "--filter", "reference="+baseRepository+":*-raw",
+	images, err := s.table(ctx, "image", "ls", "--filter", "reference="+baseRepository+":*-"+s.id+"-raw",
 		"--format", `{"name":"{{.Repository}}:{{.Tag}}"}`)
 	if err != nil {
 		return nil, fmt.Errorf("listing images in the making: %w", err)
@@ -145,7 +145,7 @@ func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 	}
 	for _, i := range images {
 		// A tag has room for a part of its key only; its lock file has the rest.
-		key := strings.TrimSuffix(strings.TrimPrefix(i["name"], baseRepository+":"), "-raw")
+		key := strings.TrimSuffix(strings.TrimPrefix(i["name"], baseRepository+":"), "-"+s.id+"-raw")
 		for _, k := range keys {
 			if k = strings.TrimSuffix(filepath.Base(k), ".lock"); strings.HasPrefix(k, key) {
 				key = k
@@ -232,8 +232,8 @@ func mountsBelow(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
 	}
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {

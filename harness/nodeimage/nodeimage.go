@@ -78,6 +78,7 @@ type Image struct {
 // Store gets node images and keeps those it assembled.
 type Store struct {
 	dir    string
+	id     string // of this cache folder; what another one is making isn't ours to remove
 	engine Runner
 	say    func(string)
 
@@ -93,12 +94,15 @@ func New(cacheDir string, engine Runner, progress func(string)) (*Store, error) 
 	if progress == nil {
 		progress = func(string) {}
 	}
-	dir := filepath.Join(cacheDir, "node-image")
+	dir, err := filepath.Abs(filepath.Join(cacheDir, "node-image"))
+	if err != nil {
+		return nil, fmt.Errorf("finding the node image cache: %w", err)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the node image cache: %w", err)
 	}
 	return &Store{
-		dir: dir, engine: engine, say: progress,
+		dir: dir, id: storeID(dir), engine: engine, say: progress,
 		aptDirs: []string{"/etc/apt"}, official: officialImages, arch: hostArch,
 	}, nil
 }

@@ -60,6 +60,13 @@ func (d digest) add(name, value string) {
 
 func (d digest) sum() string { return hex.EncodeToString(d.h.Sum(nil)) }
 
+// storeID tells the stores of one engine apart.
+func storeID(dir string) string {
+	d := newDigest("store")
+	d.add("dir", dir)
+	return short(d.sum())
+}
+
 // short is what a key looks like in a tag.
 func short(key string) string { return key[:12] }
 

@@ -85,8 +85,11 @@ func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, 
 	if err != nil {
 		return Image{}, err
 	}
-	if baseID != "" && baseID != b.id {
-		return Image{}, fmt.Errorf("assembling a node image: base image is %s now, not %s", b.id, baseID)
+	if baseID != "" {
+		if err := s.isBase(ctx, baseID, b.key); err != nil {
+			return Image{}, err
+		}
+		b.id = baseID
 	}
 	key, err := nodeKey(b.key, r.Version, r.Binaries)
 	if err != nil {
@@ -118,6 +121,18 @@ func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, 
 	}
 	img.ID = id
 	return img, err
+}
+
+// isBase refuses an image that isn't a base of the recipe that key stands for.
+func (s *Store) isBase(ctx context.Context, id, key string) error {
+	out, err := s.engine.Output(ctx, "image", "inspect", "--format", `{{index .Config.Labels "`+labelKey+`"}}`, id)
+	if err != nil {
+		return fmt.Errorf("assembling a node image: %w", err)
+	}
+	if got := strings.TrimSpace(string(out)); got != key {
+		return fmt.Errorf("assembling a node image: base image %s is of recipe %q, wanted %s", id, got, key)
+	}
+	return nil
 }
 
 // makeNode fills a container of the base and commits it. The caller holds the lock.

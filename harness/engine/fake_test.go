@@ -124,6 +124,7 @@ func fake(t *testing.T, s daemonState) (dir string) {
 	}
 	s.write(dir)
 	t.Setenv(fakeState, dir)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // a race-detecting fake would sleep 1 s at each exit
 	t.Setenv("PATH", dir)
 	return dir
 }

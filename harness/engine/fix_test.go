@@ -217,7 +217,7 @@ func TestFixPutsBackWhatDidNotHelp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, daemonState{Bounded: noCaps, Stubborn: test.stubborn}, config)
 			if test.deaf {
-				b.patient, b.signal = 300*time.Millisecond, func(int, syscall.Signal) error { return nil }
+				b.patient, b.signal = 3*time.Second, func(int, syscall.Signal) error { return nil }
 			}
 			changed, err := b.fix(t.Context(), b.program)
 			if changed || err == nil || !strings.Contains(err.Error(), test.want) {

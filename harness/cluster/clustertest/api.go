@@ -1,0 +1,181 @@
+package clustertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// API is a small API server over HTTP: get, list and watch of nodes and events, and the node proxy to kubelets. Selectors but
+// metadata.name and writes are refused rather than ignored.
+type API struct {
+	server *httptest.Server
+	proxy  func(node, path string) ([]byte, error)
+
+	mu      sync.Mutex
+	version int
+	nodes   []*corev1.Node
+	events  []*corev1.Event
+	history []change
+	wake    chan struct{} // closed and replaced at each change
+	closed  bool
+}
+
+// change is one watch event; version is the object's resourceVersion.
+type change struct {
+	resource, typ string
+	version       int
+	object        metav1.Object
+}
+
+func newAPI() *API {
+	a := &API{wake: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api", answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}))
+	mux.HandleFunc("GET /apis", answer(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}))
+	mux.HandleFunc("GET /version", answer(map[string]string{"major": "1", "minor": "34", "gitVersion": "v1.34.4"}))
+	verbs := metav1.Verbs{"get", "list", "watch"}
+	mux.HandleFunc("GET /api/v1", answer(metav1.APIResourceList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1",
+		APIResources: []metav1.APIResource{
+			{Name: "nodes", SingularName: "node", Kind: "Node", Verbs: verbs},
+			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, Verbs: verbs},
+		},
+	}))
+	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", "") })
+	mux.HandleFunc("GET /api/v1/nodes/{name}", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", r.PathValue("name")) })
+	mux.HandleFunc("GET /api/v1/nodes/{name}/proxy/{path...}", a.serveProxy)
+	mux.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
+	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, r.Method+" "+r.URL.Path+" is nothing the fake has")
+	})
+	a.server = httptest.NewServer(mux)
+	return a
+}
+
+// config speaks JSON: the fake has no protobuf.
+func (a *API) config() *rest.Config {
+	return &rest.Config{Host: a.server.URL, QPS: 100, Burst: 200,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
+}
+
+func (a *API) close() {
+	a.mu.Lock()
+	if !a.closed {
+		a.closed = true
+		close(a.wake)
+	}
+	a.mu.Unlock()
+	a.server.CloseClientConnections()
+	a.server.Close()
+}
+
+// PutNode adds or replaces a node; watches see it.
+func (a *API) PutNode(n *corev1.Node) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n = n.DeepCopy()
+	n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
+	if n.UID == "" {
+		n.UID = types.UID("uid-" + n.Name)
+	}
+	i := slices.IndexFunc(a.nodes, func(have *corev1.Node) bool { return have.Name == n.Name })
+	typ := "MODIFIED"
+	if i < 0 {
+		typ, i = "ADDED", len(a.nodes)
+		a.nodes = append(a.nodes, nil)
+	}
+	a.nodes[i] = n
+	a.record("nodes", typ, n)
+}
+
+// SetCondition sets one condition of a node and leaves the others; an unknown node is a programming error.
+func (a *API) SetCondition(node string, c corev1.NodeCondition) {
+	a.mu.Lock()
+	i := slices.IndexFunc(a.nodes, func(have *corev1.Node) bool { return have.Name == node })
+	if i < 0 {
+		a.mu.Unlock()
+		panic(fmt.Sprintf("clustertest: no node %q", node))
+	}
+	n := a.nodes[i].DeepCopy()
+	a.mu.Unlock()
+	j := slices.IndexFunc(n.Status.Conditions, func(have corev1.NodeCondition) bool { return have.Type == c.Type })
+	if j < 0 {
+		n.Status.Conditions = append(n.Status.Conditions, c)
+	} else {
+		n.Status.Conditions[j] = c
+	}
+	a.PutNode(n)
+}
+
+// AddEvent adds an event; watches see it. Its namespace defaults to "default" and its name to one of its own.
+func (a *API) AddEvent(e *corev1.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e = e.DeepCopy()
+	e.TypeMeta = metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}
+	if e.Namespace == "" {
+		e.Namespace = "default"
+	}
+	if e.Name == "" {
+		e.Name = "event-" + strconv.Itoa(len(a.events)+1)
+	}
+	e.UID = types.UID("uid-" + e.Name)
+	a.events = append(a.events, e)
+	a.record("events", "ADDED", e)
+}
+
+// record stamps the object and wakes the watches. The caller holds mu.
+func (a *API) record(resource, typ string, o metav1.Object) {
+	a.version++
+	o.SetResourceVersion(strconv.Itoa(a.version))
+	a.history = append(a.history, change{resource, typ, a.version, o})
+	if !a.closed {
+		close(a.wake)
+		a.wake = make(chan struct{})
+	}
+}
+
+func (a *API) serveProxy(w http.ResponseWriter, r *http.Request) {
+	path := "/" + r.PathValue("path")
+	if r.URL.RawQuery != "" {
+		path += "?" + r.URL.RawQuery
+	}
+	b, err := a.proxy(r.PathValue("name"), path)
+	switch {
+	case err == nil:
+		_, _ = w.Write(b)
+	case strings.Contains(err.Error(), "404"):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	default:
+		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+	}
+}
+
+func answer(v any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { send(w, v) }
+}
+
+func send(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	_ = json.NewEncoder(w).Encode(v) // the client that went away is told nothing
+}
+
+func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message})
+}

@@ -1,0 +1,211 @@
+package clustertest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// AnswerFunc answers an HTTP path, its query included.
+type AnswerFunc func(path string) ([]byte, error)
+
+// Component is a process in memory. It implements cluster.Component, cluster.Restarter and cluster.Identifier.
+type Component struct {
+	node *Node
+	name string
+
+	mu      sync.Mutex
+	id      cluster.Identity // PID 0 while it doesn't run
+	binary  []byte
+	answers map[string]AnswerFunc
+	log     []string
+	wake    chan struct{} // closed and replaced when something was logged
+	signals []os.Signal
+}
+
+func newComponent(n *Node, name string, pid int) *Component {
+	k := &Component{node: n, name: name, binary: []byte(name), answers: map[string]AnswerFunc{}, wake: make(chan struct{}),
+		id: cluster.Identity{PID: pid, StartTicks: int64(pid)}}
+	k.Answer("/healthz", func(string) ([]byte, error) { return []byte("ok"), nil })
+	return k
+}
+
+// Name returns the component's name.
+func (k *Component) Name() string { return k.name }
+
+// Node returns where it runs.
+func (k *Component) Node() cluster.Node { return k.node }
+
+// Answer scripts a path: f is asked for path with any query. Without a script the answer is 404. /healthz is there from the start.
+func (k *Component) Answer(path string, f AnswerFunc) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.answers[path] = f
+}
+
+// Say answers a path with a text, for good.
+func (k *Component) Say(path, text string) {
+	k.Answer(path, func(string) ([]byte, error) { return []byte(text), nil })
+}
+
+func (k *Component) answer(path string) ([]byte, error) {
+	bare, _, _ := strings.Cut(path, "?")
+	k.mu.Lock()
+	f, pid := k.answers[bare], k.id.PID
+	k.mu.Unlock()
+	switch {
+	case pid == 0:
+		return nil, errors.New("connection refused")
+	case f == nil:
+		return nil, errors.New("404 Not Found")
+	}
+	return f(path)
+}
+
+// Get asks the script.
+func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error) {
+	err := ctx.Err()
+	var b []byte
+	if err == nil {
+		b, err = k.answer("/" + strings.TrimPrefix(path, "/"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the %s of %s: GET %s: %w", k.name, k.node.name, path, err)
+	}
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+// Log adds lines to the component's log; whoever follows it reads them at once.
+func (k *Component) Log(lines ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.log = append(k.log, lines...)
+	close(k.wake)
+	k.wake = make(chan struct{})
+}
+
+// Logs gives all lines so far and those to come, until ctx ends or the node is switched off.
+func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
+	if !k.node.powered() {
+		return nil, fmt.Errorf("following the log of %s on %s: the node is off", k.name, k.node.name)
+	}
+	r, w := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { w.Close() })
+	go func() {
+		defer stop()
+		for at := 0; ; {
+			k.mu.Lock()
+			lines, wake := k.log[at:], k.wake
+			k.mu.Unlock()
+			for _, line := range lines {
+				if _, err := io.WriteString(w, line+"\n"); err != nil {
+					return // the reader was closed, or ctx ended
+				}
+			}
+			at += len(lines)
+			if !k.node.powered() {
+				w.CloseWithError(fmt.Errorf("following the log of %s on %s: it ended by itself", k.name, k.node.name))
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-wake:
+			}
+		}
+	}()
+	return r, nil
+}
+
+// Signal records the signal. SIGKILL, SIGTERM and SIGQUIT end the process, which comes back as another one, with its count of restarts
+// one higher, as under a supervisor.
+func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	running := k.id.PID != 0
+	if running {
+		k.signals = append(k.signals, sig)
+	}
+	k.mu.Unlock()
+	if !running {
+		return fmt.Errorf("sending %v to the %s of %s: no process", sig, k.name, k.node.name)
+	}
+	if sig == syscall.SIGKILL || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
+		k.start(true)
+	}
+	return nil
+}
+
+// Signals are those that were sent, in order.
+func (k *Component) Signals() []os.Signal {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]os.Signal(nil), k.signals...)
+}
+
+// SetBinary changes what the digest is taken of, at once: as if another binary had been started unnoticed.
+func (k *Component) SetBinary(b []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.binary = b
+}
+
+// Restart makes it another process, on purpose: the count of restarts stays.
+func (k *Component) Restart(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !k.node.powered() {
+		return fmt.Errorf("restarting the %s of %s: the node is off", k.name, k.node.name)
+	}
+	k.start(false)
+	return nil
+}
+
+// Identity says which process it is now.
+func (k *Component) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
+	if err := ctx.Err(); err != nil {
+		return cluster.Identity{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.id.PID == 0 {
+		return cluster.Identity{}, fmt.Errorf("identifying the %s of %s: no process", k.name, k.node.name)
+	}
+	id := k.id
+	if digest {
+		sum := sha256.Sum256(k.binary)
+		id.SHA256 = hex.EncodeToString(sum[:])
+	}
+	return id, nil
+}
+
+func (k *Component) start(unasked bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.id.StartTicks++
+	k.id.PID = int(k.id.StartTicks)
+	if unasked {
+		k.id.Restarts++
+	}
+}
+
+func (k *Component) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.id.PID = 0
+	close(k.wake) // who follows the log looks at the power again
+	k.wake = make(chan struct{})
+}

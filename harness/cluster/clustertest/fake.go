@@ -1,0 +1,191 @@
+// Package clustertest has a cluster in memory, with the capabilities of a real one, and the conformance suite that both share.
+//
+// The fake's nodes have processes that can be identified, signalled and restarted, a power switch, and commands that are functions. Its
+// API server is a real HTTP server that client-go's clients and informers work against. What a component answers and logs is scripted
+// by the test.
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// Cluster is a cluster in memory. It implements cluster.Cluster; Close frees its API server.
+type Cluster struct {
+	name  string
+	nodes []*Node
+	api   *API
+}
+
+// New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on each control plane.
+func New(name string, t cluster.Topology) *Cluster {
+	c := &Cluster{name: name, api: newAPI()}
+	for i, spec := range t.Nodes {
+		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, files: map[string][]byte{}, handlers: map[string]ExecFunc{}}
+		for _, f := range spec.Files {
+			n.files[f.Path] = f.Content
+		}
+		n.components = append(n.components, newComponent(n, "kubelet", 100))
+		if spec.Role == cluster.ControlPlane {
+			n.components = append(n.components, newComponent(n, "kube-apiserver", 200), newComponent(n, "etcd", 300))
+		}
+		c.nodes = append(c.nodes, n)
+		c.api.PutNode(&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: spec.Labels},
+			Spec:       corev1.NodeSpec{PodCIDR: fmt.Sprintf("10.244.%d.0/24", i)},
+			Status: corev1.NodeStatus{
+				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i+1)}},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
+			},
+		})
+	}
+	c.api.proxy = c.proxy
+	return c
+}
+
+// Close stops the API server; watches end.
+func (c *Cluster) Close() { c.api.close() }
+
+// Name returns the name that was given.
+func (c *Cluster) Name() string { return c.name }
+
+// RESTConfig leads to the fake's API server.
+func (c *Cluster) RESTConfig() *rest.Config { return c.api.config() }
+
+// API is the fake's API server, to script its objects.
+func (c *Cluster) API() *API { return c.api }
+
+// Nodes returns the nodes in the topology's order; each is a *Node.
+func (c *Cluster) Nodes() []cluster.Node {
+	var out []cluster.Node
+	for _, n := range c.nodes {
+		out = append(out, n)
+	}
+	return out
+}
+
+// Components returns a component's instances; each is a *Component.
+func (c *Cluster) Components(name string) []cluster.Component {
+	var out []cluster.Component
+	for _, n := range c.nodes {
+		for _, k := range n.components {
+			if k.name == name {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// Node finds a node by its name in the topology or in full; nil if there is none.
+func (c *Cluster) Node(name string) *Node {
+	for _, n := range c.nodes {
+		if n.spec.Name == name || n.name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// Component finds a component on a node; nil if there is none.
+func (c *Cluster) Component(node, name string) *Component {
+	n := c.Node(node)
+	if n == nil {
+		return nil
+	}
+	i := slices.IndexFunc(n.components, func(k *Component) bool { return k.name == name })
+	if i < 0 {
+		return nil
+	}
+	return n.components[i]
+}
+
+func (c *Cluster) proxy(node, path string) ([]byte, error) {
+	k := c.Component(node, "kubelet")
+	if k == nil {
+		return nil, fmt.Errorf("no node %q", node)
+	}
+	return k.answer(path)
+}
+
+// Provider makes clusters in memory. It implements provider.Provider and provider.Opener. The zero value is ready to use.
+type Provider struct {
+	// Made, if set, is called with each new cluster before Create returns it: the place to script it. Its error fails the Create.
+	Made func(*Cluster) error
+
+	mu       sync.Mutex
+	clusters map[string]*Cluster
+}
+
+// Capabilities has everything; nodes are not bounded.
+func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
+	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true}, nil
+}
+
+// Create makes a cluster, if there is none of that name.
+func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("creating cluster %q: %w", name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.clusters[name] != nil {
+		return nil, fmt.Errorf("creating cluster %q: there is one of that name already", name)
+	}
+	c := New(name, t)
+	if p.Made != nil {
+		if err := p.Made(c); err != nil {
+			c.Close()
+			return nil, fmt.Errorf("creating cluster %q: %w", name, err)
+		}
+	}
+	if p.clusters == nil {
+		p.clusters = map[string]*Cluster{}
+	}
+	p.clusters[name] = c
+	return c, nil
+}
+
+// Open returns a cluster that exists.
+func (p *Provider) Open(_ context.Context, name string) (cluster.Cluster, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.clusters[name]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("opening cluster %q: %w", name, errNone)
+}
+
+var errNone = errors.New("there is none of that name")
+
+// Delete removes a cluster; nil if there is none.
+func (p *Provider) Delete(_ context.Context, name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.clusters[name]; c != nil {
+		c.Close()
+		delete(p.clusters, name)
+	}
+	return nil
+}
+
+// Clusters lists the names of what is there, for a test that nothing was left.
+func (p *Provider) Clusters() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for name := range p.clusters {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,218 @@
+package clustertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
+type ExecFunc func(ctx context.Context, stdin io.Reader, argv []string) (stdout []byte, err error)
+
+// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and provider.Layer.
+type Node struct {
+	name    string
+	spec    cluster.NodeSpec
+	cluster *Cluster
+
+	mu         sync.Mutex
+	on         bool
+	files      map[string][]byte
+	handlers   map[string]ExecFunc
+	running    []string // command lines
+	calls      [][]string
+	components []*Component
+}
+
+// Name returns the name of the Node object.
+func (n *Node) Name() string { return n.name }
+
+// Role returns the topology's role.
+func (n *Node) Role() string { return n.spec.Role }
+
+// Cell returns the topology's cell.
+func (n *Node) Cell() string { return n.spec.Cell }
+
+// Handle makes f the command argv0, instead of a built-in one if there is: echo, cat, sleep, pgrep.
+func (n *Node) Handle(argv0 string, f ExecFunc) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.handlers[argv0] = f
+}
+
+// Calls are all command lines that were executed, in order.
+func (n *Node) Calls() [][]string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.calls)
+}
+
+// Exec runs a command that was given to Handle, or a built-in one; any other is not found. It fails while the power is off.
+func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byte, error) {
+	if stdin == nil {
+		stdin = strings.NewReader("")
+	}
+	line := strings.Join(argv, " ")
+	f, err := n.begin(ctx, argv, line)
+	if err != nil {
+		return nil, fmt.Errorf("executing %q on node %s: %w", argv, n.name, err)
+	}
+	out, err := f(ctx, stdin, argv)
+	n.end(line)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		return out, nil
+	}
+	err = fmt.Errorf("executing %q on node %s: %w", argv, n.name, err)
+	if said := strings.TrimSpace(string(out)); said != "" {
+		err = fmt.Errorf("%w; it printed: %s", err, said)
+	}
+	return out, err
+}
+
+func (n *Node) begin(ctx context.Context, argv []string, line string) (ExecFunc, error) {
+	if len(argv) == 0 {
+		return nil, errors.New("no command")
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.on {
+		return nil, errors.New("the node is off")
+	}
+	f := n.handlers[argv[0]]
+	if f == nil {
+		f = map[string]ExecFunc{"echo": echo, "cat": n.cat, "sleep": sleep, "pgrep": n.pgrep}[argv[0]]
+	}
+	if f == nil {
+		return nil, fmt.Errorf("%s: command not found", argv[0])
+	}
+	n.calls = append(n.calls, slices.Clone(argv))
+	n.running = append(n.running, line)
+	return f, nil
+}
+
+func (n *Node) end(line string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if i := slices.Index(n.running, line); i >= 0 {
+		n.running = slices.Delete(n.running, i, i+1)
+	}
+}
+
+func echo(_ context.Context, _ io.Reader, argv []string) ([]byte, error) {
+	return []byte(strings.Join(argv[1:], " ") + "\n"), nil
+}
+
+// cat knows the files that were laid; with no argument it copies its input.
+func (n *Node) cat(_ context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+	if len(argv) == 1 {
+		return io.ReadAll(stdin)
+	}
+	var out bytes.Buffer
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, path := range argv[1:] {
+		b, ok := n.files[path]
+		if !ok {
+			return out.Bytes(), fmt.Errorf("exit status 1: cat: %s: No such file or directory", path)
+		}
+		out.Write(b)
+	}
+	return out.Bytes(), nil
+}
+
+func sleep(ctx context.Context, _ io.Reader, argv []string) ([]byte, error) {
+	d, err := time.ParseDuration(argv[1] + "s")
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(d):
+		return nil, nil
+	}
+}
+
+// pgrep knows -f and the commands that run by way of Exec, itself left out.
+func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out bytes.Buffer
+	for i, line := range n.running {
+		if !strings.HasPrefix(line, "pgrep") && strings.Contains(line, argv[len(argv)-1]) {
+			fmt.Fprintln(&out, 1000+i)
+		}
+	}
+	if out.Len() == 0 {
+		return nil, errors.New("exit status 1")
+	}
+	return out.Bytes(), nil
+}
+
+// PowerOff takes the components down and makes the node NotReady, which a real API server only notices later.
+func (n *Node) PowerOff(context.Context) error {
+	n.mu.Lock()
+	was := n.on
+	n.on = false
+	n.mu.Unlock()
+	if was {
+		for _, k := range n.components {
+			k.stop()
+		}
+		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"})
+	}
+	return nil
+}
+
+// PowerOn starts the components as new processes.
+func (n *Node) PowerOn(context.Context) error {
+	n.mu.Lock()
+	was := n.on
+	n.on = true
+	n.mu.Unlock()
+	if !was {
+		for _, k := range n.components {
+			k.start(false)
+		}
+		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"})
+	}
+	return nil
+}
+
+// Lay replaces a file that was laid at creation.
+func (n *Node) Lay(_ context.Context, path, source string) error {
+	b, err := os.ReadFile(source)
+	if err != nil {
+		return fmt.Errorf("laying %s at %s of node %s: %w", source, path, n.name, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.files[path]; !ok {
+		return fmt.Errorf("laying %s at %s of node %s: only what the topology laid can be replaced", source, path, n.name)
+	}
+	n.files[path] = b
+	return nil
+}
+
+func (n *Node) powered() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.on
+}

@@ -1,0 +1,154 @@
+package clustertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// serve gets one object, or lists or watches those that the query asks for.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, resource, name string) {
+	keep, err := filter(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	switch watch, _ := strconv.ParseBool(r.URL.Query().Get("watch")); {
+	case name != "":
+		for _, o := range a.now(resource) {
+			if o.GetName() == name {
+				send(w, o)
+				return
+			}
+		}
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("%s %q not found", resource, name))
+	case watch:
+		a.watch(w, r, resource, keep)
+	default:
+		a.list(w, resource, keep)
+	}
+}
+
+// filter is what the query and the path select. What it can't do it refuses.
+func filter(r *http.Request) (func(metav1.Object) bool, error) {
+	q := r.URL.Query()
+	if s := q.Get("labelSelector"); s != "" {
+		return nil, fmt.Errorf("the fake knows no label selectors: %q", s)
+	}
+	sel, err := fields.ParseSelector(q.Get("fieldSelector"))
+	if err != nil {
+		return nil, err
+	}
+	for _, req := range sel.Requirements() {
+		if req.Field != "metadata.name" && req.Field != "metadata.namespace" {
+			return nil, fmt.Errorf("the fake knows no field selector for %q", req.Field)
+		}
+	}
+	ns := r.PathValue("ns")
+	return func(o metav1.Object) bool {
+		return (ns == "" || o.GetNamespace() == ns) &&
+			sel.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()})
+	}, nil
+}
+
+// now are the objects of a resource; they are never changed in place.
+func (a *API) now(resource string) (out []metav1.Object) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.locked(resource)
+}
+
+func (a *API) locked(resource string) (out []metav1.Object) {
+	if resource == "nodes" {
+		for _, n := range a.nodes {
+			out = append(out, n)
+		}
+		return out
+	}
+	for _, e := range a.events {
+		out = append(out, e)
+	}
+	return out
+}
+
+func (a *API) list(w http.ResponseWriter, resource string, keep func(metav1.Object) bool) {
+	a.mu.Lock()
+	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)}
+	all := a.locked(resource)
+	a.mu.Unlock()
+	items := []metav1.Object{}
+	for _, o := range all {
+		if keep(o) {
+			items = append(items, o)
+		}
+	}
+	kind := map[string]string{"nodes": "NodeList", "events": "EventList"}[resource]
+	send(w, struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+		Items           []metav1.Object `json:"items"`
+	}{metav1.TypeMeta{Kind: kind, APIVersion: "v1"}, meta, items})
+}
+
+// watch sends what changes after the given version. Without one, or when the client asks for the initial events, it begins with all
+// that is there, and says where that ends.
+func (a *API) watch(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
+	q := r.URL.Query()
+	initial, _ := strconv.ParseBool(q.Get("sendInitialEvents"))
+	since, err := strconv.Atoi(q.Get("resourceVersion"))
+	if err != nil || since == 0 {
+		initial = true
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	out := json.NewEncoder(w)
+	say := func(typ string, o any) { _ = out.Encode(map[string]any{"type": typ, "object": o}) }
+	if initial {
+		a.mu.Lock()
+		all := a.locked(resource)
+		since = a.version
+		a.mu.Unlock()
+		for _, o := range all {
+			if keep(o) {
+				say("ADDED", o)
+			}
+		}
+		if q.Get("sendInitialEvents") != "" {
+			say("BOOKMARK", bookmark(resource, since))
+		}
+	}
+	flush := http.NewResponseController(w)
+	for at := 0; ; {
+		a.mu.Lock()
+		changes, wake, closed := a.history[at:], a.wake, a.closed
+		a.mu.Unlock()
+		at += len(changes)
+		for _, c := range changes {
+			if c.resource == resource && c.version > since && keep(c.object) {
+				say(c.typ, c.object)
+			}
+		}
+		if flush.Flush() != nil || closed {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-wake:
+		}
+	}
+}
+
+// bookmark tells a client that it has seen everything up to a version.
+func bookmark(resource string, version int) any {
+	meta := metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
+	if resource == "nodes" {
+		return &corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: meta}
+	}
+	return &corev1.Event{TypeMeta: metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}, ObjectMeta: meta}
+}

@@ -95,6 +95,12 @@ type Check struct {
 	AnyOf []Check         `json:"anyOf,omitempty"`
 }
 
+// The outcomes that a role calls for.
+const (
+	Reproduced    = "Reproduced"
+	NotReproduced = "NotReproduced"
+)
+
 // Duration is a time.Duration that JSON shows as "1m30s".
 type Duration time.Duration
 

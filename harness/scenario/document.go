@@ -21,6 +21,7 @@ const (
 	maxBytes     = 256 << 10
 	maxNesting   = 64
 	maxStructure = 256 // colons, dashes and question marks on one line
+	maxNodes     = 20_000
 )
 
 // position is where a node stands; both count from 1.
@@ -34,6 +35,9 @@ type document struct {
 	values map[string]position // of each value
 	keys   map[string]position // of the key that introduces it, for members of mappings
 	found  Violations
+
+	anchors map[string]ast.Node
+	nodes   int // converted so far, aliases followed
 }
 
 // key makes a map key of a path; members and indexes are its steps.
@@ -41,7 +45,7 @@ func key(path []string) string { return strings.Join(path, "\x00") }
 
 // read parses text. It is nil only together with violations, which are complete as far as the text can be understood.
 func read(file string, text []byte) (d *document) {
-	d = &document{file: file, values: map[string]position{}, keys: map[string]position{}}
+	d = &document{file: file, values: map[string]position{}, keys: map[string]position{}, anchors: map[string]ast.Node{}}
 	defer func() {
 		// The parser indexes into what it was given; a text that trips it is a bad text, not a reason to die.
 		if r := recover(); r != nil {
@@ -118,6 +122,12 @@ func (d *document) convert(n ast.Node, path []string) any {
 		d.add(place(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
 		return nil
 	}
+	if d.nodes++; d.nodes > maxNodes {
+		if d.nodes == maxNodes+1 {
+			d.add(place(n.GetToken()), nil, "has more than %d values once its aliases are followed", maxNodes)
+		}
+		return nil
+	}
 	d.values[key(path)] = start(n)
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -142,8 +152,21 @@ func (d *document) convert(n ast.Node, path []string) any {
 		return n.Value
 	case *ast.IntegerNode, *ast.BoolNode, *ast.NullNode:
 		return n.(ast.ScalarNode).GetValue()
-	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		d.add(start(n), path, "uses an anchor, an alias or a merge key (want the value itself)")
+	case *ast.AnchorNode:
+		v := d.convert(n.Value, path)
+		// Known from here on only, so that an anchor can't contain itself.
+		d.anchors[n.Name.GetToken().Value] = n.Value
+		return v
+	case *ast.AliasNode:
+		at, name := start(n), n.Value.GetToken().Value
+		target, ok := d.anchors[name]
+		if !ok {
+			d.add(at, path, "*%s names no anchor that stands before it", name)
+			return nil
+		}
+		v := d.convert(target, path)
+		d.values[key(path)] = at
+		return v
 	case *ast.TagNode:
 		d.add(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
 	default:
@@ -172,7 +195,7 @@ func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
 		name, ok := mv.Key.(*ast.StringNode)
 		if !ok {
 			if mv.Key.IsMergeKey() {
-				d.add(at, path, "uses an anchor, an alias or a merge key (want the value itself)")
+				d.add(at, path, "has a merge key (want the fields themselves)")
 			} else {
 				d.add(at, path, "has the key %s, which is no plain string (want quotes around it)", mv.Key.String())
 			}

@@ -276,3 +276,6 @@ func pointer(schema any, fragment string) map[string]any {
 	m, _ := lookup(schema, path).(map[string]any)
 	return m
 }
+
+// IsDuration reports whether s, a part of a schema made here, stands for a duration.
+func IsDuration(s *jsonschema.Schema) bool { return s.Pattern == durationPattern }

@@ -1,0 +1,58 @@
+package main
+
+import "errors"
+
+// Exit codes. 1, 3 and 4 are those of verdicts; whatever of ours fails is 4. 2 is never used: make and a Go panic exit with it.
+const (
+	exitOK          = 0
+	exitOwnFailure  = 4
+	exitUsage       = 64
+	exitInterrupted = 130
+)
+
+// exitError is an error that knows the exit code and the next command to try. A nil err prints nothing: a verdict was printed already.
+type exitError struct {
+	code int
+	err  error
+	hint string
+}
+
+// Error is the message without the hint.
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return "exit"
+	}
+	return e.err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks err as the user's to mend: exit 64. Hint may be empty.
+func usage(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: exitUsage, err: err, hint: hint}
+}
+
+// hinted adds the next command to try and keeps the exit code that err has.
+func hinted(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	code := exitOwnFailure
+	var e *exitError
+	if errors.As(err, &e) {
+		code = e.code
+	}
+	return &exitError{code: code, err: err, hint: hint}
+}
+
+// exitWith ends with the exit code of a verdict that was printed already; nil for 0.
+func exitWith(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}

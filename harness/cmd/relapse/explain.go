@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+func newExplainCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain KIND",
+		Short: "Explain a kind: what it does, its fields and defaults, an example",
+		Example: `  relapse explain fault.criLatency
+  relapse explain criLatency`,
+		Args: exactly(1, "kind"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := findKind(args[0])
+			if err != nil {
+				return err
+			}
+			return explain(cmd.OutOrStdout(), e)
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var out []string
+			for _, c := range kinds.Categories {
+				for _, e := range kinds.Of(c) {
+					out = append(out, c+"."+e.Name)
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// findKind takes "category.name", or a name that only one category has.
+func findKind(name string) (kinds.Entry, error) {
+	if category, bare, ok := strings.Cut(name, "."); ok {
+		if e, ok := kinds.Lookup(category, bare); ok {
+			return e, nil
+		}
+		return kinds.Entry{}, usage(fmt.Errorf("there is no kind %q", name), "relapse list "+category+"s")
+	}
+	var found []kinds.Entry
+	var full []string
+	for _, c := range kinds.Categories {
+		if e, ok := kinds.Lookup(c, name); ok {
+			found = append(found, e)
+			full = append(full, c+"."+name)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return kinds.Entry{}, usage(fmt.Errorf("there is no kind %q", name), "relapse list "+strings.Join(plurals(), "|"))
+	}
+	return kinds.Entry{}, usage(fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")), "relapse explain "+full[0])
+}
+
+func explain(out io.Writer, e kinds.Entry) error {
+	s, err := scenario.SpecSchema(e)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s.%s\n\n%s\n", e.Category, e.Name, strings.TrimSpace(e.Doc))
+	if e.ChaosMesh != "" {
+		fmt.Fprintf(&b, "\nCorresponds to Chaos Mesh's %s.\n", e.ChaosMesh)
+	}
+	b.WriteString("\nFields of spec:\n")
+	if len(s.Properties) == 0 {
+		b.WriteString("  (none)\n")
+	}
+	var fields strings.Builder
+	w := tabwriter.NewWriter(&fields, 0, 0, 2, ' ', 0)
+	writeFields(w, "", s)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for l := range strings.Lines(fields.String()) {
+		b.WriteString(strings.TrimRight(l, " \n") + "\n")
+	}
+	if example := strings.TrimSpace(e.Example); example != "" {
+		b.WriteString("\nExample:\n")
+		for l := range strings.Lines(example) {
+			b.WriteString("  " + l)
+		}
+		b.WriteString("\n")
+	}
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// writeFields writes a line for each property, those of nested objects under dotted names.
+func writeFields(w io.Writer, prefix string, s *jsonschema.Schema) {
+	for _, name := range s.PropertyOrder {
+		p := s.Properties[name]
+		state := ""
+		switch {
+		case p.Default != nil && p.Properties == nil:
+			state = "default " + string(p.Default)
+		case slices.Contains(s.Required, name):
+			state = "required"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", prefix+name, typeName(p), state, p.Description)
+		switch {
+		case p.Properties != nil:
+			writeFields(w, prefix+name+".", p)
+		case p.Items != nil && p.Items.Properties != nil:
+			writeFields(w, prefix+name+"[].", p.Items)
+		}
+	}
+}
+
+func typeName(s *jsonschema.Schema) string {
+	switch {
+	case scenario.IsDuration(s):
+		return "duration"
+	case s.Items != nil:
+		return "list of " + typeName(s.Items)
+	case s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil:
+		return "map of " + typeName(s.AdditionalProperties)
+	case s.Type == "" && len(s.Types) == 0:
+		return "any"
+	case s.Type == "":
+		return strings.Join(s.Types, " or ")
+	}
+	return s.Type
+}

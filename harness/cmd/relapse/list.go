@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+func newListCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:       "list [scenarios|faults|loads|collectors|checks|seams|mutations]",
+		Short:     "List the scenarios, or the kinds that a scenario can name",
+		ValidArgs: append([]string{"scenarios"}, plurals()...),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(fmt.Errorf("list takes one word, not %d", len(args)), "relapse list faults")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || args[0] == "scenarios" {
+				return listScenarios(cmd)
+			}
+			for i, plural := range plurals() {
+				if args[0] == plural || args[0] == kinds.Categories[i] {
+					return listKinds(cmd.OutOrStdout(), kinds.Categories[i])
+				}
+			}
+			return usage(fmt.Errorf("there are no %q to list (want one of scenarios, %s)", args[0], strings.Join(plurals(), ", ")), "")
+		},
+	}
+}
+
+func plurals() []string {
+	out := make([]string, len(kinds.Categories))
+	for i, c := range kinds.Categories {
+		out[i] = c + "s"
+	}
+	return out
+}
+
+// listScenarios shows the title of each. A scenario that isn't valid is listed as such, and the command fails.
+func listScenarios(cmd *cobra.Command) error {
+	files, err := scenarioFiles(cmd)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	var broken []string
+	for _, f := range files {
+		name, title := filepath.Base(filepath.Dir(f)), ""
+		if s, err := scenario.Load(f); err != nil {
+			title = "(not valid)"
+			broken = append(broken, f)
+		} else {
+			title = s.Spec.Title
+		}
+		fmt.Fprintf(w, "%s\t%s\n", name, title)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(broken) > 0 {
+		return usage(fmt.Errorf("not valid: %s", strings.Join(broken, ", ")), "relapse validate "+strings.Join(broken, " "))
+	}
+	return nil
+}
+
+func listKinds(out io.Writer, category string) error {
+	entries := kinds.Of(category)
+	if len(entries) == 0 {
+		return fmt.Errorf("this binary has no kinds of %s", category)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, e := range entries {
+		first, _, _ := strings.Cut(e.Doc, "\n")
+		if e.ChaosMesh != "" {
+			first += " (Chaos Mesh: " + e.ChaosMesh + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\n", e.Name, first)
+	}
+	return w.Flush()
+}

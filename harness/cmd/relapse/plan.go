@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// planFlags are the flags that shape a plan; run has them too.
+type planFlags struct {
+	options plan.Options
+	set     []string
+	swap    []string
+}
+
+// register adds the flags to cmd.
+func (f *planFlags) register(cmd *cobra.Command) {
+	o := &f.options
+	fl := cmd.Flags()
+	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default the scenario's default)")
+	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair")
+	fl.Int64Var(&o.Seed, "seed", 1, "seed of whatever draws lots; recorded")
+	fl.BoolVar(&o.Sequential, "sequential", false, "fault one arm after the other")
+	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: everything but the faults")
+	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
+	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
+	fl.StringVar(&o.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
+	fl.StringArrayVar(&f.set, "set", nil, "change a field of the scenario for this run: PATH=VALUE, for example faults.flood.spec.pods=500")
+	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another: ARM=OTHER (a test of relapse itself)")
+}
+
+// resolve makes the plan of the scenario called name.
+func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error) {
+	o := f.options
+	var err error
+	if o.Params, err = assignments("--set", f.set); err != nil {
+		return nil, err
+	}
+	if o.Swap, err = assignments("--swap", f.swap); err != nil {
+		return nil, err
+	}
+	if o.Repeat < 1 {
+		return nil, usage(fmt.Errorf("--repeat is %d (want at least 1)", o.Repeat), "")
+	}
+	s, err := loadScenario(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	if o.Base, err = kindConfig(cmd); err != nil {
+		return nil, err
+	}
+	p, err := plan.New(s, o)
+	if err != nil {
+		return nil, usage(err, "relapse validate "+s.Origin.File)
+	}
+	return p, nil
+}
+
+func assignments(flag string, in []string) (map[string]string, error) {
+	if len(in) == 0 {
+		return nil, nil
+	}
+	out := map[string]string{}
+	for _, a := range in {
+		name, value, ok := strings.Cut(a, "=")
+		if !ok || name == "" {
+			return nil, usage(fmt.Errorf("%s %q has no name and value (want NAME=VALUE)", flag, a), "")
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// kindConfig is the default topology at the module's root; nil where there is none or a scenario is used from elsewhere.
+func kindConfig(cmd *cobra.Command) ([]byte, error) {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return nil, nil
+	}
+	b, err := os.ReadFile(filepath.Join(root, "kind-config.yaml"))
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	return b, err
+}
+
+func newPlanCmd() *cobra.Command {
+	var flags planFlags
+	var output string
+	var defaults bool
+	cmd := &cobra.Command{
+		Use:   "plan NAME|FILE",
+		Short: "Show what a run would do, without a cluster",
+		Example: `  relapse plan pleg-deadlock
+  relapse plan pleg-deadlock --defaults
+  relapse plan pleg-deadlock -o json > plan.json && relapse run -f plan.json`,
+		Args:              exactly(1, "scenario"),
+		ValidArgsFunction: completeScenarios,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if defaults {
+				s, err := loadScenario(cmd, args[0])
+				if err != nil {
+					return err
+				}
+				return plan.Defaults(cmd.OutOrStdout(), s)
+			}
+			p, err := flags.resolve(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return writePlan(cmd.OutOrStdout(), p, output)
+		},
+	}
+	flags.register(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
+	cmd.Flags().BoolVar(&defaults, "defaults", false, "show the scenario with all defaults filled in and marked")
+	return cmd
+}
+
+func writePlan(w io.Writer, p *plan.Plan, output string) error {
+	switch output {
+	case "text":
+		return p.Text(w)
+	case "json", "yaml":
+		b, err := plan.Encode(p)
+		if err != nil {
+			return err
+		}
+		if output == "yaml" {
+			if b, err = yaml.JSONToYAML(b); err != nil {
+				return fmt.Errorf("converting the plan to YAML: %w", err)
+			}
+		}
+		_, err = w.Write(b)
+		return err
+	}
+	return usage(fmt.Errorf("unknown output %q (want one of text, json, yaml)", output), "")
+}
+
+func completeScenarios(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	files, err := scenarioFiles(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var out []string
+	for _, f := range files {
+		out = append(out, filepath.Base(filepath.Dir(f)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

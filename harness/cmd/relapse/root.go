@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	// Kinds register themselves; these packages are imported for that alone.
+	_ "github.com/kube-relapse/relapse/harness/mutate"
+	_ "github.com/kube-relapse/relapse/harness/seam"
+)
+
+// newRootCmd builds the whole command tree. A command is one file with a function newXxxCmd, listed here.
+func newRootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "relapse",
+		Short: "Bring back a known Kubernetes incident, to prove that its cure works",
+		Long: `relapse brings back a known Kubernetes illness on purpose, in the real component, to prove that a cure works.
+
+Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 something of relapse's own failed,
+64 wrong usage or input, 130 interrupted.`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          wantCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// Without it SuggestionsFor finds prefixes only.
+		SuggestionsMinimumDistance: 2,
+	}
+	root.SetVersionTemplate("relapse {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()))
+	})
+	root.PersistentFlags().String("root", "", "the module's folder, which has scenarios/ (default $RELAPSE_ROOT, else found upwards from here)")
+	root.AddCommand(
+		newExplainCmd(),
+		newListCmd(),
+		newPlanCmd(),
+		newSchemaCmd(),
+		newValidateCmd(),
+		newVersionCmd(),
+	)
+	for _, cmd := range root.Commands() {
+		cmd.Args = asUsage(cmd.Args)
+	}
+	return root
+}
+
+// asUsage gives a complaint about the number of arguments the exit code of usage errors, whichever way the command counts them.
+func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, got []string) error {
+		if args == nil {
+			return nil
+		}
+		err := args(cmd, got)
+		var e *exitError
+		if err == nil || errors.As(err, &e) {
+			return err
+		}
+		return usage(err, "usage: "+cmd.UseLine())
+	}
+}
+
+// wantCommand refuses a word that is no command, with those that look like it.
+func wantCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "relapse --help lists the commands"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean relapse " + strings.Join(near, " or relapse ") + "?"
+	}
+	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
+}
+
+// exactly wants n arguments of the given name; any other number is a usage error.
+func exactly(n int, name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return usage(fmt.Errorf("%s takes %d %s, not %d", cmd.CommandPath(), n, name, len(args)), "usage: "+cmd.UseLine())
+	}
+}
+
+func newVersionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of relapse and of the Go toolchain it was built with",
+		Args:  exactly(0, "arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "relapse", version())
+			return err
+		},
+	}
+}
+
+// version is the module's version, or for a build of a checkout its commit, with the toolchain.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" {
+		v = "(devel)"
+	}
+	return v + " " + info.GoVersion
+}

@@ -1,0 +1,245 @@
+package plan_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const fixture = "testdata/pleg/scenario.yaml"
+
+func load(t *testing.T) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Load(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: -want +got (go test -update writes it anew):\n%s", path, diff)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	s := load(t)
+	p, err := plan.New(s, plan.Options{Seed: 7, Repeat: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Digest = "DIGEST" // changes with every comment in the fixture
+	b, err := plan.Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plan.json", b)
+	var text, defaults bytes.Buffer
+	if err := p.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plan.txt", text.Bytes())
+	if err := plan.Defaults(&defaults, s); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "defaults.yaml", defaults.Bytes())
+	if _, err := scenario.Parse("defaults.yaml", defaults.Bytes()); err != nil {
+		t.Errorf("the scenario with its defaults is not valid:\n%v", err)
+	}
+}
+
+func TestEncodeDecode(t *testing.T) {
+	p, err := plan.New(load(t), plan.Options{Repeat: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := plan.Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := plan.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, back); diff != "" {
+		t.Errorf("decoding what was encoded: -want +got:\n%s", diff)
+	}
+	again, err := plan.Encode(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, again) {
+		t.Error("encoding a decoded plan gives other bytes")
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	p, err := plan.New(load(t), plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := plan.Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, old, new, want string }{
+		{"schema", plan.Schema, "relapse.dev/plan/v9", `plan has schema "relapse.dev/plan/v9": want "relapse.dev/plan/v1alpha1"`},
+		{"unknown field", `"seed":`, `"sead":`, `decoding a plan: json: unknown field "sead"`},
+		{"unknown field in a spec", `"pods":`, `"podz":`,
+			`planning pleg, pair modern, trial 001: fault "flood": decoding the spec of kind testFlood: json: unknown field "podz"`},
+		{"unknown kind", `"kind": "testFlood"`, `"kind": "testFloot"`,
+			`planning pleg, pair modern, trial 001: fault "flood": unknown fault kind "testFloot": want one of`},
+		{"cell without a node", `"node": "worker2"`, `"node": "worker7"`,
+			`planning pleg, pair modern, trial 001: cell "fixed" has no node "worker7" of its own in the topology`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := plan.Decode(bytes.Replace(b, []byte(c.old), []byte(c.new), 1))
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+	if _, err := plan.Decode(append(b, "{}"...)); err == nil || err.Error() != "decoding a plan: there is more behind its end" {
+		t.Errorf("a second value behind the plan: %v", err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	s := load(t)
+	for _, c := range []struct {
+		name  string
+		o     plan.Options
+		check func(t *testing.T, p *plan.Plan)
+	}{
+		{"repeat", plan.Options{Repeat: 3}, func(t *testing.T, p *plan.Plan) {
+			if len(p.Trials) != 3 || p.Trials[2].ID != "003" {
+				t.Errorf("%d trials, the last of id %s", len(p.Trials), p.Trials[len(p.Trials)-1].ID)
+			}
+		}},
+		{"no faults", plan.Options{NoFaults: true}, func(t *testing.T, p *plan.Plan) {
+			tr := p.Trials[0]
+			if !tr.NoFaults || len(tr.Modelled) != 0 {
+				t.Errorf("noFaults %t, modelled %q", tr.NoFaults, tr.Modelled)
+			}
+			want(t, tr.Deviates, "no fault is injected: this is the null control")
+		}},
+		{"without the first fault", plan.Options{Without: []string{"slow"}}, func(t *testing.T, p *plan.Plan) {
+			tr := p.Trials[0]
+			if len(tr.Faults) != 1 || tr.Faults[0].After != nil || tr.Faults[0].At != plan.Duration(5*time.Second) {
+				t.Errorf("faults are %+v: want flood alone, 5s into the phase", tr.Faults)
+			}
+			want(t, tr.Deviates, "fault slow is left out")
+		}},
+		{"one arm", plan.Options{Arms: []string{"fixed"}}, func(t *testing.T, p *plan.Plan) {
+			tr := p.Trials[0]
+			if len(tr.Cells) != 1 || tr.Cells[0].Node != "worker" || len(tr.Topology.Nodes) != 2 {
+				t.Errorf("cells %+v, nodes %+v", tr.Cells, tr.Topology.Nodes)
+			}
+		}},
+		{"candidate", plan.Options{Candidate: &scenario.Source{Version: "v1.34.8"}}, func(t *testing.T, p *plan.Plan) {
+			c := p.Trials[0].Cells[2]
+			if c.Name != "candidate" || c.Node != "worker3" || c.Expected != plan.NotReproduced ||
+				c.Arm.Source.Version != "v1.34.8" || c.Arm.Source.Package != "k8s.io/kubernetes/cmd/kubelet" {
+				t.Errorf("cell of the candidate is %+v", c)
+			}
+		}},
+		{"swap", plan.Options{Swap: map[string]string{"vulnerable": "fixed"}}, func(t *testing.T, p *plan.Plan) {
+			c := p.Trials[0].Cells[0]
+			if c.Expected != plan.Reproduced || len(c.Arm.Source.Mutations) != 0 {
+				t.Errorf("cell of the swapped arm is %+v", c)
+			}
+			want(t, p.Trials[0].Deviates, "arm vulnerable runs the build of arm fixed")
+		}},
+		{"settings", plan.Options{Params: map[string]string{"faults.flood.spec.pods": "12", "phases.fault.deadline": "9m"}}, func(t *testing.T, p *plan.Plan) {
+			tr := p.Trials[0]
+			if string(tr.Faults[1].Spec) != `{"pods":12}` || tr.Phases.Fault.Deadline.Duration != 9*time.Minute {
+				t.Errorf("flood %s, fault phase %v", tr.Faults[1].Spec, tr.Phases.Fault)
+			}
+			want(t, tr.Deviates, "faults.flood.spec.pods is set to 12", "phases.fault.deadline is set to 9m")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := plan.New(s, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.check(t, p)
+		})
+	}
+}
+
+func want(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("deviates: -want +got:\n%s", diff)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(s *scenario.Spec)
+		o      plan.Options
+		want   []string
+	}{
+		{"evidence that nobody collects", func(s *scenario.Spec) { s.Collectors[0].Kind = "testSilent" }, plan.Options{},
+			[]string{`check "ready" reads metrics.samples, which no collector makes`, `check "discards" reads metrics.samples, which no collector makes`}},
+		{"seam", func(s *scenario.Spec) { s.Seams = nil }, plan.Options{},
+			[]string{`fault "slow" needs the seam testWire, which the scenario doesn't have (seams: [])`}},
+		{"constants", func(s *scenario.Spec) { s.Constants = nil }, plan.Options{}, []string{
+			`fault "flood" needs the constant capacity, which the scenario doesn't declare`,
+			`check "stale" needs the constant capacity, which the scenario doesn't declare`,
+		}},
+		{"capabilities", nil, plan.Options{Capabilities: &cluster.Capabilities{}}, []string{
+			`fault "slow" must run commands in nodes, which this provider can't`,
+			`fault "flood" must cut the power of nodes, which this provider can't`,
+		}},
+		{"placement", func(s *scenario.Spec) { s.Placement = "workload" }, plan.Options{},
+			[]string{`planning pleg, pair modern: placement "workload" can't be planned: only arms that get a node each can run today`}},
+		{"pair", nil, plan.Options{Pair: "old"}, []string{`scenario pleg has no pair "old": want one of modern, or all`}},
+		{"arm", nil, plan.Options{Arms: []string{"fxed"}}, []string{`selecting arms: there is no arm "fxed": want one of fixed, vulnerable`}},
+		{"fault left out", nil, plan.Options{Without: []string{"fast"}}, []string{`leaving out faults: there is no fault "fast": want one of slow, flood`}},
+		{"swap", nil, plan.Options{Swap: map[string]string{"fixed": "old"}}, []string{`swapping builds: there is no arm "old": want one of fixed, vulnerable`}},
+		{"setting nothing", nil, plan.Options{Params: map[string]string{"faults.fload.spec.pods": "1"}},
+			[]string{`setting faults.fload.spec.pods: nothing there is called "fload" (want one of slow, flood; did you mean flood?)`}},
+		{"setting nonsense", nil, plan.Options{Params: map[string]string{"faults.slow.spec.latency": "5"}},
+			[]string{`pleg with settings: spec.faults[0].spec.latency: 5 is no duration`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := load(t)
+			if c.change != nil {
+				c.change(&s.Spec)
+			}
+			_, err := plan.New(s, c.o)
+			for _, w := range c.want {
+				if err == nil || !strings.Contains(err.Error(), w) {
+					t.Errorf("got  %v\nwant %s", err, w)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Describer is a check, fault, load or collector that says in words what its fields ask for. Others are shown by their fields.
+type Describer interface{ Describe() string }
+
+// Text writes for people what the plan will do: arms, mutations, faults, and phase by phase the checks.
+func (p *Plan) Text(w io.Writer) error {
+	b := &bytes.Buffer{}
+	fmt.Fprintf(b, "%s: %s\n", p.Scenario, p.Title)
+	if p.Source != "" {
+		fmt.Fprintf(b, "read from %s\n", p.Source)
+	}
+	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", p.Version, p.NodeImage, p.Seed, count(len(p.Trials), "trial"))
+	for i := range p.Trials {
+		p.Trials[i].text(b)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (t *Trial) text(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\ntrial %s: pair %s of %s, a %s for each arm", t.ID, t.Pair, t.Subject, t.Placement)
+	if len(t.Seams) > 0 {
+		fmt.Fprintf(b, ", seams %s in every arm", strings.Join(t.Seams, ", "))
+	}
+	b.WriteString("\n")
+	for _, d := range t.Deviates {
+		fmt.Fprintf(b, "  DEVIATES: %s\n", d)
+	}
+	for _, m := range t.Modelled {
+		fmt.Fprintf(b, "  modelled: %s\n", m)
+	}
+	b.WriteString("\n  arms\n")
+	table(b, func(row func(...string)) {
+		for _, c := range t.Cells {
+			row(c.Name, "on "+c.Node, "expected "+c.Expected, source(c.Arm.Source))
+			for _, m := range c.Arm.Source.Mutations {
+				row("", "", "", fmt.Sprintf("mutation %s at %s: %s", m.Kind, count(m.Sites, "site"), m.Spec))
+			}
+		}
+	})
+	if len(t.Constants) > 0 {
+		b.WriteString("\n  constants, read from each arm's own source\n")
+		table(b, func(row func(...string)) {
+			for _, c := range t.Constants {
+				row(c.Name, c.Package+"."+c.Ident)
+			}
+		})
+	}
+	b.WriteString("\n  collectors, from before the steady state to the end\n")
+	table(b, func(row func(...string)) {
+		for _, c := range t.Collectors {
+			every := "streams, or at phase marks and onset"
+			if c.Every > 0 {
+				every = "every " + short(c.Every) + ", at phase marks and onset"
+			}
+			row(c.Name, every, words(kinds.Collector, c.Kind, c.Spec))
+		}
+	})
+	t.phases(b)
+}
+
+func (t *Trial) phases(b *bytes.Buffer) {
+	b.WriteString("\n  phases\n")
+	p := t.Phases
+	for _, ph := range []struct {
+		name string
+		wait scenario.Wait
+		hold string
+	}{
+		{check.Steady, p.Steady, "waits for the steady state"}, {check.Baseline, p.Baseline, "watches, nothing is injected"},
+		{check.Fault, p.Fault, "holds each cell until its exposure is met"},
+		{check.Recovery, p.Recovery, "ends when each cell's signature or healed checks are met"},
+	} {
+		fmt.Fprintf(b, "  %s: %s%s\n", ph.name, ph.hold, times(ph.wait))
+		if ph.name == check.Fault {
+			t.injections(b)
+		}
+		for _, l := range []struct {
+			name   string
+			checks []Check
+		}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed", t.Healed}} {
+			in := slices.DeleteFunc(slices.Clone(l.checks), func(c Check) bool { return c.Phase != ph.name })
+			if len(in) > 0 {
+				fmt.Fprintf(b, "    %s, all of\n", l.name)
+				writeChecks(b, "      ", in)
+			}
+		}
+	}
+	if r := t.Restart; r != nil {
+		fmt.Fprintf(b, "  afterwards: restarts the subject of %s; it must be ready within %s\n", strings.Join(r.Roles, ", "), short(Duration(r.ReadyWithin.Duration)))
+	}
+}
+
+func (t *Trial) injections(b *bytes.Buffer) {
+	if t.Sequential {
+		b.WriteString("    one cell after the other\n")
+	}
+	table(b, func(row func(...string)) {
+		for _, l := range t.Loads {
+			row("load "+l.Name, when(l), where(l.Target), words(kinds.Load, l.Kind, l.Spec))
+		}
+		for _, f := range t.Faults {
+			if t.NoFaults {
+				row("fault "+f.Name, "not injected", "", f.Kind)
+				continue
+			}
+			row("fault "+f.Name, when(f), where(f.Target), words(kinds.Fault, f.Kind, f.Spec))
+		}
+	})
+}
+
+func writeChecks(b *bytes.Buffer, indent string, list []Check) {
+	for _, c := range list {
+		from := ""
+		if c.After > 0 {
+			from = " (from " + short(c.After) + " into the phase)"
+		}
+		if len(c.AnyOf) > 0 {
+			fmt.Fprintf(b, "%s%s: any of\n", indent, c.Name)
+			writeChecks(b, indent+"  ", c.AnyOf)
+			continue
+		}
+		fmt.Fprintf(b, "%s%s: %s%s\n", indent, c.Name, words(kinds.Check, c.Kind, c.Spec), from)
+	}
+}
+
+// words is what a kind says about its fields, or the kind with its fields as JSON.
+func words(category, kind string, spec []byte) string {
+	if v, err := decodeOver(category, kind, spec); err == nil {
+		if d, ok := v.(Describer); ok {
+			return d.Describe()
+		}
+	}
+	if string(spec) == "{}" {
+		return kind
+	}
+	return kind + " " + string(spec)
+}
+
+func source(s scenario.Source) string {
+	switch {
+	case s.Binary != "":
+		return "the executable " + s.Binary
+	case s.Dir != "":
+		return s.Package + " from " + s.Dir
+	}
+	return s.Package + " of " + s.Module + "@" + s.Version
+}
+
+func when(it Item) string {
+	switch {
+	case it.After != nil && it.After.Plus > 0:
+		return short(it.After.Plus) + " after " + it.After.Name
+	case it.After != nil:
+		return "after " + it.After.Name
+	case it.At > 0:
+		return "at " + short(it.At)
+	}
+	return "at once"
+}
+
+func where(t scenario.Target) string {
+	cell := "every cell"
+	if t.Cell != "" {
+		cell = "cell " + t.Cell
+	}
+	of := []string{}
+	s := t.Selector
+	if s.Component != "" {
+		of = append(of, s.Component)
+	}
+	if len(s.Nodes) > 0 {
+		of = append(of, "nodes "+strings.Join(s.Nodes, ", "))
+	}
+	if len(s.Namespaces) > 0 {
+		of = append(of, "namespaces "+strings.Join(s.Namespaces, ", "))
+	}
+	for _, labels := range []map[string]string{s.NodeSelectors, s.LabelSelectors} {
+		if len(labels) > 0 {
+			of = append(of, fmt.Sprint(labels)) // fmt sorts a map's keys
+		}
+	}
+	mode := t.Mode
+	if t.Value != "" {
+		mode += " " + t.Value
+	}
+	return mode + " " + strings.Join(of, " and ") + " of " + cell
+}
+
+func times(w scenario.Wait) string {
+	out := ""
+	if w.AtLeast.Duration > 0 {
+		out += ", at least " + short(Duration(w.AtLeast.Duration))
+	}
+	if w.Deadline.Duration > 0 {
+		out += ", at most " + short(Duration(w.Deadline.Duration))
+	}
+	return out
+}
+
+// short is a duration without the zeros at its end: 2m, not 2m0s.
+func short(d Duration) string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func table(b *bytes.Buffer, fill func(row func(...string))) {
+	var lines bytes.Buffer
+	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
+	fill(func(columns ...string) { fmt.Fprintln(w, "    "+strings.Join(columns, "\t")) })
+	_ = w.Flush() // into memory
+	for l := range strings.Lines(lines.String()) {
+		b.WriteString(strings.TrimRight(l, " \n") + "\n")
+	}
+}

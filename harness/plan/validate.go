@@ -1,0 +1,181 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/capture"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// ownArtifacts are made by the harness itself, in every trial.
+var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Restart}
+
+// Validate reports everything that stands against running p: kinds that don't exist, checks that read what no collector makes, faults
+// whose seams or constants are missing, cells without a node.
+func (p *Plan) Validate() error { return p.validate(nil) }
+
+func (p *Plan) validate(have *cluster.Capabilities) error {
+	if p.Schema != Schema {
+		return fmt.Errorf("plan has schema %q: want %q", p.Schema, Schema)
+	}
+	var errs []error
+	if p.Scenario == "" || p.Version == "" {
+		errs = append(errs, errors.New("plan names no scenario or no Kubernetes version"))
+	}
+	if len(p.Trials) == 0 {
+		errs = append(errs, errors.New("plan has no trials"))
+	}
+	seen := map[string]bool{}
+	for i := range p.Trials {
+		t := &p.Trials[i]
+		if t.ID == "" || seen[t.ID] {
+			errs = append(errs, fmt.Errorf("trial id %q is empty or used twice", t.ID))
+		}
+		seen[t.ID] = true
+		if err := t.validate(have); err != nil {
+			errs = append(errs, fmt.Errorf("planning %s, pair %s, trial %s: %w", p.Scenario, t.Pair, t.ID, err))
+			if t.Pair != "" {
+				break // further trials of the pair would only say it again
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Trial) validate(have *cluster.Capabilities) error {
+	errs := []error{t.validateCells()}
+	made := slices.Clone(ownArtifacts)
+	for _, c := range t.Collectors {
+		if _, err := whole(kinds.Collector, c.Kind, c.Name, c.Spec); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		v, err := capture.New(c.Kind, c.Spec)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		made = append(made, v.Makes()...)
+	}
+	for _, f := range t.Faults {
+		errs = append(errs, t.validateFault(f, have))
+	}
+	for _, l := range t.Loads {
+		_, err := whole(kinds.Load, l.Kind, l.Name, l.Spec)
+		errs = append(errs, err)
+	}
+	for _, s := range t.Seams {
+		if _, err := kinds.Make[any](kinds.Seam, s); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, l := range []struct {
+		name   string
+		checks []Check
+	}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed", t.Healed}} {
+		if len(l.checks) == 0 {
+			errs = append(errs, fmt.Errorf("%s has no checks: nothing would be asked", l.name))
+		}
+		errs = append(errs, t.validateChecks(l.checks, made))
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Trial) validateCells() error {
+	if len(t.Cells) == 0 {
+		return errors.New("no arm is left to run")
+	}
+	var errs []error
+	names := map[string]bool{}
+	for _, c := range t.Cells {
+		if names[c.Name] || c.Name == "" || c.Name == bundle.Shared {
+			errs = append(errs, fmt.Errorf("cell name %q is empty, reserved or used twice", c.Name))
+		}
+		names[c.Name] = true
+		if !slices.ContainsFunc(t.Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
+			errs = append(errs, fmt.Errorf("cell %q has no node %q of its own in the topology", c.Name, c.Node))
+		}
+	}
+	for _, it := range slices.Concat(t.Loads, t.Faults) {
+		if it.Target.Cell != "" && !names[it.Target.Cell] {
+			errs = append(errs, fmt.Errorf("%q is aimed at cell %q, which this trial doesn't have", it.Name, it.Target.Cell))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Trial) declares(constant string) bool {
+	return slices.ContainsFunc(t.Constants, func(c scenario.Constant) bool { return c.Name == constant })
+}
+
+func (t *Trial) validateFault(f Item, have *cluster.Capabilities) error {
+	if _, err := whole(kinds.Fault, f.Kind, f.Name, f.Spec); err != nil {
+		return err
+	}
+	v, err := fault.New(f.Kind, f.Spec)
+	if err != nil {
+		return err
+	}
+	needs := v.Needs()
+	var errs []error
+	for _, s := range needs.Seams {
+		if !slices.Contains(t.Seams, s) {
+			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])", f.Name, s, strings.Join(t.Seams, ", ")))
+		}
+	}
+	for _, c := range needs.Constants {
+		if !t.declares(c) {
+			errs = append(errs, fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name, c))
+		}
+	}
+	if have != nil && needs.Exec && !have.Exec {
+		errs = append(errs, fmt.Errorf("fault %q must run commands in nodes, which this provider can't", f.Name))
+	}
+	if have != nil && needs.Power && !have.Power {
+		errs = append(errs, fmt.Errorf("fault %q must cut the power of nodes, which this provider can't", f.Name))
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
+	var errs []error
+	for _, c := range list {
+		if len(c.AnyOf) > 0 {
+			errs = append(errs, t.validateChecks(c.AnyOf, made))
+			continue
+		}
+		if !slices.Contains([]string{check.Steady, check.Baseline, check.Fault, check.Recovery}, c.Phase) {
+			errs = append(errs, fmt.Errorf("check %q names no phase: %q", c.Name, c.Phase))
+		}
+		if _, err := whole(kinds.Check, c.Kind, c.Name, c.Spec); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		v, err := check.New(c.Kind, c.Spec)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, k := range v.Reads() {
+			if !slices.Contains(made, k) {
+				errs = append(errs, fmt.Errorf("check %q reads %s, which no collector makes", c.Name, k))
+			}
+		}
+		if u, ok := v.(check.ConstantUser); ok {
+			for _, name := range u.NeedsConstants() {
+				if !t.declares(name) {
+					errs = append(errs, fmt.Errorf("check %q needs the constant %s, which the scenario doesn't declare", c.Name, name))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

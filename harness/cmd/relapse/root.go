@@ -39,6 +39,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newExplainCmd(),
 		newListCmd(),
 		newPlanCmd(),
+		newRunCmd(),
 		newSchemaCmd(),
 		newValidateCmd(),
 		newVersionCmd(),

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/cache"
+	"github.com/kube-relapse/relapse/harness/engine"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+type runFlags struct {
+	planFlags
+	file      string
+	candidate string
+	out       string
+	retain    bool
+	timeout   time.Duration
+	progress  string
+}
+
+func newRunCmd() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run NAME|FILE",
+		Short: "Reproduce a scenario and judge every arm",
+		Long: `Run checks the host, builds each arm, creates a kind cluster with one node an arm, brings the scenario's faults upon all arms at
+once, collects evidence and judges it. It ends with a table, one sentence an arm and a last line
+
+  relapse: <verdict> (exit N)
+
+and leaves the evidence in runs/<id>-<scenario>/, which runs/latest points at. Everything else it made is removed, also on failure and
+on Ctrl-C; what a killed run left is removed by relapse clean.
+
+Your own build takes part as the arm candidate:
+  --candidate ./kubelet                       an executable
+  --candidate ../kubernetes                   a checkout, built like the other arms
+  --candidate v1.34.7                         another published version, built like the other arms
+
+Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced, 3 inconclusive, 4 something of
+relapse's own failed, 64 wrong usage, 130 interrupted.`,
+		Example: `  relapse run pleg-deadlock
+  relapse run pleg-deadlock --candidate ../kubernetes
+  relapse run pleg-deadlock --no-faults           # the null control
+  relapse run pleg-deadlock --arms fixed --repeat 5
+  relapse run -f plan.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.file != "" {
+				return exactly(0, "scenarios beside -f")(cmd, args)
+			}
+			return exactly(1, "scenario")(cmd, args)
+		},
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runRun(cmd, f, args) },
+	}
+	f.register(cmd)
+	fl := cmd.Flags()
+	fl.StringVarP(&f.file, "file", "f", "", "run this plan, as `relapse plan -o json` printed it")
+	fl.StringVar(&f.candidate, "candidate", "", "your build as a further arm: an executable, a checkout or a version")
+	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
+	fl.BoolVar(&f.retain, "retain", false, "keep the cluster and say how to reach and remove it")
+	fl.DurationVar(&f.timeout, "timeout", 0, "end the run, cleaning up, after this time (default: no limit)")
+	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
+	return cmd
+}
+
+func runRun(cmd *cobra.Command, f runFlags, args []string) error {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(cmd, args)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the run was not done within --timeout %s", f.timeout))
+		defer cancel()
+	}
+	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer done()
+	events := event.NewStream(sink)
+	if err := preflight(ctx, p, events, cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	announce(p, events)
+	dir, v, err := harness.Run(ctx, harness.Options{Plan: p, Root: root, Out: f.out, Retain: f.retain, Events: events})
+	done()
+	if err != nil {
+		if ctx.Err() == nil || f.timeout > 0 && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			fmt.Fprintln(cmd.OutOrStdout(), reports.LastLine(verdict.VerdictError, verdict.ExitError))
+		}
+		return hinted(err, "relapse doctor checks the host; relapse clean removes what a killed run left")
+	}
+	if err := printVerdict(cmd.OutOrStdout(), v, false); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "\nevidence: %s\nreport:   %s\n%s\n", short(dir), filepath.Join(short(dir), reports.ReportFile), v.LastLine())
+	return exitWith(v.ExitCode)
+}
+
+// short is a path relative to the working directory where it lies below it.
+func short(dir string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, dir); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return dir
+}
+
+// plan reads -f or resolves the scenario with the candidate in it.
+func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
+	if f.file != "" {
+		raw, err := os.ReadFile(f.file)
+		if err != nil {
+			return nil, usage(err, "relapse plan NAME -o json > "+f.file)
+		}
+		p, err := plan.Decode(raw)
+		return p, usage(err, "relapse plan NAME -o json prints a plan")
+	}
+	if f.candidate != "" {
+		src, err := candidateSource(f.candidate)
+		if err != nil {
+			return nil, err
+		}
+		f.options.Candidate = src
+	}
+	return f.resolve(cmd, args[0])
+}
+
+var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+
+// candidateSource is what the user gave as --candidate.
+func candidateSource(given string) (*scenario.Source, error) {
+	if version3.MatchString(given) {
+		return &scenario.Source{Version: given}, nil
+	}
+	path, err := filepath.Abs(given)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, usage(fmt.Errorf("--candidate %s: %w", given, err), "give an executable, a checkout's folder or a version such as v1.34.7")
+	case info.IsDir():
+		return &scenario.Source{Dir: path}, nil
+	case info.Mode()&0o111 == 0:
+		return nil, usage(fmt.Errorf("--candidate %s is not executable", given), "chmod +x "+given)
+	}
+	return &scenario.Source{Binary: path}, nil
+}
+
+// progress is the sink for a writer, and how to end it; ending twice is fine.
+func progress(mode string, w io.Writer) (event.Sink, func(), error) {
+	f, isFile := w.(*os.File)
+	tty := isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("CI") == ""
+	switch {
+	case mode == "terminal", mode == "auto" && tty:
+		t := event.NewTerminal(w)
+		ended := false
+		return t, func() {
+			if !ended {
+				ended = true
+				_ = t.Close() // it has nothing to lose
+			}
+		}, nil
+	case mode == "plain", mode == "auto":
+		return event.Lines{W: w}, func() {}, nil
+	}
+	return nil, nil, usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", mode), "")
+}
+
+// preflight checks the host, says what must be installed, and installs it where that may be done unasked: as root on Debian.
+func preflight(ctx context.Context, p *plan.Plan, events *event.Stream, w io.Writer) error {
+	o := engine.Options{NodeImage: p.NodeImage, KubernetesMinor: minor(p.Version)}
+	if dir, err := cache.DefaultDir(); err == nil {
+		o.CacheDir = dir
+	}
+	began := time.Now()
+	events.Emit(event.Event{Type: event.Stage, Stage: "preflight", Message: "checking the host and the container engine", Fields: map[string]any{"expectSeconds": 3.0}})
+	checks := engine.Preflight(ctx, o)
+	if cmds := engine.InstallPlan(checks); len(cmds) > 0 {
+		fmt.Fprintf(w, "These packages are missing:\n  %s\n", strings.Join(cmds, "\n  "))
+		switch err := engine.Install(ctx, w, cmds); {
+		case errors.Is(err, engine.ErrNotRoot), errors.Is(err, engine.ErrNotDebian):
+			fmt.Fprintln(w, "Nothing was installed: run the commands above as root.")
+		case err != nil:
+			return err
+		}
+		checks = engine.Preflight(ctx, o)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, c := range checks {
+		if c.Status == engine.Warn {
+			events.Say(event.Warning, fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, oneLine(c.Seen), c.Wanted, c.Remedy))
+		}
+	}
+	failed := engine.Failed(checks)
+	events.Emit(event.Event{Type: event.StageDone, Stage: "preflight", Message: fmt.Sprintf("%d checks, %d failed", len(checks), len(failed)),
+		Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
+	if len(failed) == 0 {
+		return nil
+	}
+	var said []string
+	for _, c := range failed {
+		said = append(said, fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, oneLine(c.Seen), c.Wanted, c.Remedy))
+	}
+	hint := "relapse doctor shows all checks"
+	if slices.ContainsFunc(failed, func(c engine.Check) bool { return c.Name == engine.CheckPrivileged }) {
+		hint = "relapse doctor --fix mends what can be mended, and says how to undo it"
+	}
+	return hinted(fmt.Errorf("this host can't run it yet:\n  %s", strings.Join(said, "\n  ")), hint)
+}
+
+// minor is 34 for v1.34.4, or 0.
+func minor(version string) int {
+	parts := strings.Split(version, ".")
+	if len(parts) < 2 {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// announce says what will be done and about how long it takes.
+func announce(p *plan.Plan, events *event.Stream) {
+	for _, t := range p.Trials {
+		var arms []string
+		for _, c := range t.Cells {
+			arms = append(arms, fmt.Sprintf("%s (expected %s)", c.Name, c.Expected))
+		}
+		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair, strings.Join(arms, ", ")))
+	}
+	events.Say(event.Note, "about 7 minutes with warm caches; the first run builds Kubernetes and takes about 8 minutes more")
+}

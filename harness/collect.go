@@ -1,0 +1,173 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/capture"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// scheduler runs the collectors of a trial: streams from start to stop, snapshots every so often and when it is told to.
+type scheduler struct {
+	r      *trial
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	snaps  []snapshotter
+
+	mu     sync.Mutex
+	phases map[string]string
+	errs   []error
+}
+
+type snapshotter struct {
+	name   string
+	kind   capture.Snapshotter
+	target capture.Target
+	mu     *sync.Mutex // one snapshot of a collector at a time
+}
+
+// startCollectors starts every collector on every cell's component. It returns before the streams have their first record: the steady
+// state waits for those.
+func startCollectors(ctx context.Context, r *trial) (*scheduler, error) {
+	// Collectors outlive a Ctrl-C long enough to be stopped in order; what they ask for has time limits of its own.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &scheduler{r: r, cancel: cancel, phases: map[string]string{}}
+	items := r.plan.Collectors
+	if !hasKind(items, "identity") {
+		items = append([]plan.Collector{{Name: "identity", Kind: "identity"}}, items...)
+	}
+	for _, item := range items {
+		c, err := capture.New(item.Kind, item.Spec)
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("collector %s: %w", item.Name, err)
+		}
+		for _, t := range s.targets(c) {
+			s.start(ctx, item, c, t)
+		}
+	}
+	return s, nil
+}
+
+func hasKind(items []plan.Collector, kind string) bool {
+	for _, i := range items {
+		if i.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// targets are the components that a collector looks at: the subject in each cell, or the cluster once.
+func (s *scheduler) targets(c capture.Collector) []capture.Target {
+	if wide, ok := c.(capture.ClusterWide); ok && wide.ClusterWide() {
+		return []capture.Target{{Cell: bundle.Shared, Cluster: s.r.world.cluster, Phase: func() string { return "" }}}
+	}
+	var out []capture.Target
+	for _, comp := range s.r.world.cluster.Components(s.r.plan.Subject) {
+		cell := comp.Node().Cell()
+		if _, ours := s.r.world.cells[cell]; !ours {
+			continue
+		}
+		out = append(out, capture.Target{
+			Cell: cell, Cluster: s.r.world.cluster, Node: comp.Node(), Component: comp,
+			Phase: func() string { return s.phaseOf(cell) },
+		})
+	}
+	return out
+}
+
+func (s *scheduler) start(ctx context.Context, item plan.Collector, c capture.Collector, t capture.Target) {
+	if st, ok := c.(capture.Streamer); ok {
+		s.wg.Go(func() {
+			if err := st.Stream(ctx, t, s.r.writer); err != nil && ctx.Err() == nil {
+				s.fail(item.Name, t, err)
+			}
+		})
+	}
+	sn, ok := c.(capture.Snapshotter)
+	if !ok {
+		return
+	}
+	one := snapshotter{item.Name, sn, t, &sync.Mutex{}}
+	s.snaps = append(s.snaps, one)
+	if every := time.Duration(item.Every); every > 0 {
+		s.wg.Go(func() {
+			tick := time.NewTicker(every)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					s.take(ctx, one, "schedule")
+				}
+			}
+		})
+	}
+}
+
+// snapshot has every snapshotter of the cells take one now and returns when they have.
+func (s *scheduler) snapshot(ctx context.Context, cells []string, mark string) {
+	var wg sync.WaitGroup
+	for _, one := range s.snaps {
+		for _, c := range cells {
+			if one.target.Cell == c {
+				wg.Go(func() { s.take(ctx, one, mark) })
+			}
+		}
+	}
+	wg.Wait()
+}
+
+func (s *scheduler) take(ctx context.Context, one snapshotter, mark string) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	one.target.Mark = mark
+	err := one.kind.Snapshot(ctx, one.target, s.r.writer)
+	msg := one.name + " taken (" + mark + ")"
+	if err != nil {
+		msg = one.name + " not taken (" + mark + "): " + err.Error()
+	}
+	s.r.events.Emit(event.Event{Type: event.Capture, Cell: one.target.Cell, Message: msg})
+}
+
+// fail records that a collector gave up. The evidence that it owes is unknown to whatever needs it, which is for the checks to say.
+func (s *scheduler) fail(name string, t capture.Target, err error) {
+	s.r.events.Emit(event.Event{Type: event.Warning, Cell: t.Cell, Message: fmt.Sprintf("collector %s gave up: %v", name, err)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errs = append(s.errs, fmt.Errorf("collector %s: %w", name, err))
+}
+
+func (s *scheduler) phase(cells []string, phase string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range cells {
+		s.phases[c] = phase
+	}
+}
+
+func (s *scheduler) phaseOf(cell string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phases[cell]
+}
+
+// stop ends the streams and waits for them.
+func (s *scheduler) stop() error {
+	s.cancel()
+	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.errs...)
+}

@@ -1,0 +1,145 @@
+// Package harness runs scenarios: it builds the arms, makes a cluster, brings faults upon it, collects evidence and has it judged.
+// Run reads from top to bottom; everything else in this package is a step of it.
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/provider"
+	"github.com/kube-relapse/relapse/harness/provider/kind"
+	"github.com/kube-relapse/relapse/harness/report"
+)
+
+// Options say how a plan is run.
+type Options struct {
+	Plan     *plan.Plan
+	Root     string // the module's root, where fixtures are built from
+	Out      string // the directory of run directories
+	CacheDir string // "" is the user's
+	Retain   bool   // keep the clusters
+	Events   *event.Stream
+}
+
+// Run runs every trial of a plan, each in a cluster of its own, and judges the bundles. It returns the run directory and the verdict. When
+// ctx ends it removes what it made, faults and half-written bundles included, and returns ctx's cause.
+func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
+	lab, err := OpenLab(ctx, o.Root, o.CacheDir, o.Events)
+	if err != nil {
+		return "", v, err
+	}
+	defer func() { err = errors.Join(err, lab.Close()) }()
+	id := newID()
+	dir, err = filepath.Abs(filepath.Join(o.Out, id+"-"+o.Plan.Scenario))
+	if err != nil {
+		return "", v, err
+	}
+	ledger, err := openLedger("relapse-"+id, dir)
+	if err != nil {
+		return dir, v, err
+	}
+	defer func() {
+		if ctx.Err() != nil || err != nil {
+			err = errors.Join(err, removeUnsealed(dir), removeIfEmpty(dir))
+		}
+		if !ledger.Retained {
+			err = errors.Join(err, ledger.forget())
+		}
+	}()
+	if err := writePlan(dir, o.Plan); err != nil {
+		return dir, v, err
+	}
+	before, done := recordStages(o.Events)
+	defer done()
+	if err := lab.Prepare(ctx, o.Plan); err != nil {
+		return dir, v, err
+	}
+	for _, t := range o.Plan.Trials {
+		retained, err := lab.trial(ctx, o, t, ledger, dir, before)
+		ledger.Retained = ledger.Retained || retained
+		if err != nil {
+			return dir, v, err
+		}
+	}
+	stage := lab.stage("judge", "judging the evidence", time.Second)
+	if v, err = report.JudgeRun(dir); err == nil {
+		err = report.Write(dir, v)
+	}
+	stage(err)
+	if err != nil {
+		return dir, v, err
+	}
+	return dir, v, report.Latest(dir)
+}
+
+// trial makes a cluster, runs one trial in it and removes it again.
+func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger, dir string, before func() []event.Event) (retained bool, err error) {
+	prov, err := newProvider(ledger.Files, o.Events, o.Retain)
+	if err != nil {
+		return false, err
+	}
+	// kind's containers carry no labels of ours: the cluster's name is the run's identity, and its trials follow one another.
+	world, err := l.Up(ctx, o.Plan, t, prov, ledger.Run)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if o.Retain {
+			retained = true
+			ledger.Retained = true
+			err = errors.Join(err, ledger.save())
+			l.Events.Say(event.Note, fmt.Sprintf("kept the cluster %s: KUBECONFIG=%s kubectl get nodes; `relapse clean %s` removes it",
+				ledger.Run, prov.KubeconfigPath(ledger.Run), ledger.Run))
+			return
+		}
+		err = errors.Join(err, world.Down(ctx))
+	}()
+	world.earlier = before()
+	return false, world.Trial(ctx, t, filepath.Join(dir, "trials", t.ID))
+}
+
+// newProvider is the kind provider with its files in dir.
+func newProvider(dir string, events *event.Stream, retain bool) (*kind.Provider, error) {
+	return kind.New(kind.Options{Dir: dir, Events: events, Retain: retain})
+}
+
+var _ provider.Provider = (*kind.Provider)(nil)
+
+// recordStages keeps the stages that end before a trial's bundle exists, so that its timeline can begin with them.
+func recordStages(events *event.Stream) (got func() []event.Event, done func()) {
+	var kept []event.Event
+	done = events.Attach(event.SinkFunc(func(e event.Event) {
+		if e.Type == event.Stage || e.Type == event.StageDone {
+			kept = append(kept, e)
+		}
+	}))
+	return func() []event.Event { return append([]event.Event(nil), kept...) }, done
+}
+
+func writePlan(dir string, p *plan.Plan) error {
+	raw, err := plan.Encode(p)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, "plan.json"), raw, 0o644)
+}
+
+// newID is a run's id: eight hex digits, drawn at random so that runs side by side never meet.
+func newID() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails: see crypto/rand
+	return hex.EncodeToString(b)
+}

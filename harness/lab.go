@@ -1,0 +1,298 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/cache"
+	"github.com/kube-relapse/relapse/harness/engine"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/nodeimage"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// etcdVersion is the etcd of assembled node images.
+const etcdVersion = "v3.6.5"
+
+// interposer is the fixture behind the cri seam.
+const interposer = "cri-interposer"
+
+// Lab holds what all trials of a plan share and that outlives each of them: the builds, the fixtures and the node image.
+type Lab struct {
+	Events *event.Stream
+
+	root     string // the module's root
+	engine   *engine.Engine
+	cache    *cache.Store
+	builder  *build.Builder
+	images   *nodeimage.Store
+	arms     map[string]built // by armKey
+	fixtures map[string]build.Binary
+	image    nodeimage.Image
+}
+
+// built is one arm's executable and what is known of it.
+type built struct {
+	path, digest, graph, goVersion string
+	flags, changes                 []string
+	constants                      map[string]int64
+	modelled                       []string
+}
+
+// OpenLab finds the engine and opens the cache. root is the root of this module, whose fixtures are built.
+func OpenLab(ctx context.Context, root, cacheDir string, events *event.Stream) (*Lab, error) {
+	eng, err := engine.Detect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cacheDir == "" {
+		if cacheDir, err = cache.DefaultDir(); err != nil {
+			return nil, err
+		}
+	}
+	store, err := cache.Open(cacheDir)
+	if err != nil {
+		return nil, err
+	}
+	say := func(s string) { events.Emit(event.Event{Type: event.Progress, Message: s}) }
+	images, err := nodeimage.New(cacheDir, eng, say)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &Lab{
+		Events: events, root: root, engine: eng, cache: store, images: images,
+		builder: &build.Builder{Cache: store, Progress: say},
+		arms:    map[string]built{}, fixtures: map[string]build.Binary{},
+	}, nil
+}
+
+// Close lets go of the cache.
+func (l *Lab) Close() error { return l.cache.Close() }
+
+// Prepare builds every arm of the plan, the fixtures that its seams need, and gets the node image. Debian packages are fetched while
+// Go builds.
+func (l *Lab) Prepare(ctx context.Context, p *plan.Plan) (err error) {
+	stage := l.stage("build", "building the arms, the fixtures and the node image", 15*time.Second)
+	defer func() { stage(err) }()
+	g, ctx := errgroup.WithContext(ctx)
+	found := make(chan bool, 1) // whether an image is there or was pulled; else one is assembled
+	g.Go(func() error {
+		defer close(found)
+		ok, err := l.findImage(ctx, p)
+		found <- ok
+		if err != nil || ok {
+			return err
+		}
+		return l.base(ctx)
+	})
+	g.Go(func() error { // one go command at a time: each uses all cores by itself
+		var components map[string]string
+		if !<-found && ctx.Err() == nil {
+			if components, err = l.components(ctx, p.Version); err != nil {
+				return err
+			}
+		}
+		if err := l.buildArms(ctx, p); err != nil {
+			return err
+		}
+		if err := l.buildFixtures(ctx, p, components != nil); err != nil {
+			return err
+		}
+		if components == nil {
+			return nil
+		}
+		components["pause"] = l.fixtures["pause"].Path
+		l.image, err = l.images.Get(ctx, nodeimage.Request{Version: p.Version, Mode: nodeimage.Assembled, Binaries: components})
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	l.Events.Say(event.Note, fmt.Sprintf("node image %s (%s)", l.image.Ref, l.image.Origin))
+	return nil
+}
+
+// findImage looks for an image that need not be assembled.
+func (l *Lab) findImage(ctx context.Context, p *plan.Plan) (bool, error) {
+	var err error
+	switch mode := cmp.Or(p.NodeImage, nodeimage.Auto); mode {
+	case nodeimage.Assembled:
+		return false, nil
+	case nodeimage.Auto:
+		minor, _, _ := cutLast(p.Version, ".")
+		img, ok, err := l.images.Official(ctx, minor)
+		if ok {
+			l.image = img
+			return true, nil
+		}
+		var gone *nodeimage.UnavailableError
+		if errors.As(err, &gone) {
+			l.Events.Say(event.Note, fmt.Sprintf("%v; assembling a node image from Debian packages and Go modules instead", err))
+			return false, nil
+		}
+		return false, err
+	default:
+		l.image, err = l.images.Get(ctx, nodeimage.Request{Version: p.Version, Mode: mode})
+		return err == nil, err
+	}
+}
+
+// base has the Debian part of an assembled image made, which needs no binary of ours.
+func (l *Lab) base(ctx context.Context) error {
+	_, err := l.images.Base(ctx)
+	return err
+}
+
+// components builds what a node of a version runs.
+func (l *Lab) components(ctx context.Context, version string) (map[string]string, error) {
+	const kubernetes = "k8s.io/kubernetes"
+	src := build.Source{Module: kubernetes, Version: version}
+	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
+		src.Packages = append(src.Packages, kubernetes+"/cmd/"+name)
+	}
+	out := map[string]string{}
+	for _, s := range []build.Source{src, {Module: "go.etcd.io/etcd/server/v3", Version: etcdVersion, Packages: []string{"go.etcd.io/etcd/server/v3"}}} {
+		r, err := l.builder.Build(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for name, b := range r.Binaries {
+			out[name] = b.Path
+		}
+	}
+	if p, ok := out["server"]; ok && out["etcd"] == "" {
+		out["etcd"] = p
+	}
+	return out, nil
+}
+
+// buildArms builds each distinct arm of the plan once.
+func (l *Lab) buildArms(ctx context.Context, p *plan.Plan) error {
+	for _, t := range p.Trials {
+		for _, c := range t.Cells {
+			if err := l.Arm(ctx, c.Arm, t.Constants); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Arm builds one arm, or takes up the user's own executable.
+func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, constants []scenario.Constant) error {
+	key := armKey(arm)
+	if _, done := l.arms[key]; done {
+		return nil
+	}
+	if arm.Source.Binary != "" {
+		digest, err := sha256File(arm.Source.Binary)
+		if err != nil {
+			return fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+		l.arms[key] = built{path: arm.Source.Binary, digest: digest, constants: map[string]int64{},
+			changes: []string{"an executable that was given: " + filepath.Base(arm.Source.Binary) + "; how it was built is not known"}}
+		return nil
+	}
+	src := build.Source{Module: arm.Source.Module, Version: arm.Source.Version, Dir: arm.Source.Dir, Packages: []string{arm.Source.Package}}
+	var modelled []string
+	for _, m := range arm.Source.Mutations {
+		mu := mutate.Mutation(m)
+		src.Mutations = append(src.Mutations, mu)
+		if mu.Compresses() {
+			modelled = append(modelled, mu.Label())
+		}
+	}
+	for _, c := range constants {
+		src.Constants = append(src.Constants, build.ConstantRef{Name: c.Name, Package: c.Package, Ident: c.Ident})
+	}
+	began := time.Now()
+	r, err := l.builder.Build(ctx, src)
+	if err != nil {
+		return fmt.Errorf("arm %s: %w", arm.Name, err)
+	}
+	if len(r.Binaries) != 1 {
+		return fmt.Errorf("arm %s: building %s gave %d programs, want 1", arm.Name, arm.Source.Package, len(r.Binaries))
+	}
+	b := built{graph: r.GraphSum, goVersion: r.GoVersion, flags: r.Flags, changes: r.Changes, constants: map[string]int64{}, modelled: modelled}
+	for _, bin := range r.Binaries {
+		b.path, b.digest = bin.Path, bin.SHA256
+	}
+	for name, c := range r.Constants {
+		b.constants[name] = c.Int
+	}
+	for _, s := range r.Sites {
+		b.changes = append(b.changes, fmt.Sprintf("%s at %s:%d", s.Kind, s.File, s.Line))
+	}
+	l.arms[key] = b
+	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s %s, sha256 %.12s, %s", arm.Name, filepath.Base(arm.Source.Package), arm.Source.Module,
+		arm.Source.Version, b.digest, howLong(r.Cached, began)))
+	return nil
+}
+
+func howLong(cached bool, began time.Time) string {
+	if cached {
+		return "from the cache"
+	}
+	return "built in " + time.Since(began).Round(time.Second).String()
+}
+
+func (l *Lab) buildFixtures(ctx context.Context, p *plan.Plan, assembling bool) error {
+	want := map[string]bool{}
+	for _, t := range p.Trials {
+		if slices.Contains(t.Seams, "cri") {
+			want[interposer] = true
+		}
+	}
+	if assembling {
+		want["pause"] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		b, err := l.builder.Fixture(ctx, l.root, name)
+		if err != nil {
+			return err
+		}
+		l.fixtures[name] = b
+	}
+	return nil
+}
+
+// stage announces a stage and returns how to end it.
+func (l *Lab) stage(name, what string, expect time.Duration) func(error) {
+	began := time.Now()
+	l.Events.Emit(event.Event{Type: event.Stage, Stage: name, Message: what, Fields: map[string]any{"expectSeconds": expect.Seconds()}})
+	return func(err error) {
+		msg := "done"
+		if err != nil {
+			msg = "not done: " + err.Error()
+		}
+		l.Events.Emit(event.Event{Type: event.StageDone, Stage: name, Message: msg, Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
+	}
+}
+
+// versions are what the verdict names as the versions of a run.
+func (l *Lab) versions(ctx context.Context, p *plan.Plan) map[string]string {
+	v := map[string]string{
+		"relapse": Version(), "go": runtime.Version(), "kubernetes": p.Version, "nodeImage": l.image.Ref, "nodeImageID": l.image.ID,
+		"nodeImageOrigin": l.image.Origin, "platform": runtime.GOOS + "/" + runtime.GOARCH,
+	}
+	if info, err := l.engine.ServerInfo(ctx); err == nil {
+		v["engine"] = l.engine.Name + " " + info.Version
+	}
+	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		v["kernel"] = string(kernel[:max(0, len(kernel)-1)])
+	}
+	return v
+}

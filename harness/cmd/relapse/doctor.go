@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/engine"
+)
+
+type doctorFlags struct {
+	fix, undo, json bool
+	wrapper         string
+	root            string // where to look for the checkout; from the root command's --root
+	nodeImage       string
+	minor           int
+	module          string
+}
+
+// newDoctorCmd is `relapse doctor`. Any error it returns is one of ours, exit 4.
+func newDoctorCmd() *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check this host and its container engine, and mend what can be mended",
+		Long: `Doctor asks everything that a run needs of this host: the container engine,
+whether it can run privileged nodes (it runs a real one), disk, memory, inotify
+limits, cgroups, the Go toolchain and its proxy, and what a node image assembled
+on this host takes. For each it prints what it saw, what it wanted and how to
+mend it. It changes nothing unless asked to.
+
+With --fix it mends, as root, what it found broken and nothing else:
+  - packages that are missing are installed (on Debian), after the command is shown;
+  - where privileged containers fail because the host's capabilities are
+    bounded, a small runtime is installed in /usr/local/lib/relapse and merged
+    into the daemon's settings as its default. The rest of the settings stays.
+With --undo the daemon's settings become what they were before --fix. Packages stay.
+
+It exits with 0 if nothing failed (warnings don't count), else with 4.`,
+		Example: `  relapse doctor
+  relapse doctor --json | jq '.[] | select(.status != "ok")'
+  relapse doctor --fix
+  relapse doctor --undo`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.undo && (f.fix || f.json) {
+				return usage(errors.New("--undo goes with neither --fix nor --json"), "relapse doctor --help lists the flags")
+			}
+			dir, err := cmd.Flags().GetString("root")
+			if err != nil {
+				return err
+			}
+			f.root = cmp.Or(dir, os.Getenv("RELAPSE_ROOT"), ".")
+			return runDoctor(cmd.Context(), f, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.fix, "fix", false, "mend what is broken")
+	flags.BoolVar(&f.undo, "undo", false, "take back what --fix changed in the engine's settings")
+	flags.BoolVar(&f.json, "json", false, "print the checks as JSON")
+	flags.StringVar(&f.wrapper, "wrapper", "", "a bounded-runtime built before, instead of building it")
+	flags.StringVar(&f.nodeImage, "node-image", "auto", "the node image to be used: auto, official, assembled or a reference")
+	flags.IntVar(&f.minor, "kubernetes-minor", 0, "the minor version to be run, 34 for v1.34 (default: any)")
+	flags.StringVar(&f.module, "module", "k8s.io/kubernetes@v1.34.4", "a module that must be to be had; empty: don't ask")
+	return cmd
+}
+
+func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) error {
+	if f.undo {
+		e, err := engine.Detect(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = engine.Undo(ctx, e, out)
+		return err
+	}
+	opts := engine.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module}
+	if dir, err := os.UserCacheDir(); err == nil {
+		opts.CacheDir = filepath.Join(dir, "relapse")
+	}
+	checks := engine.Preflight(ctx, opts)
+	if f.fix {
+		if err := mend(ctx, f, opts, checks, progress); err != nil {
+			return err
+		}
+		checks = engine.Preflight(ctx, opts)
+	}
+	if err := ctx.Err(); err != nil {
+		return err // what was cut off isn't a finding
+	}
+	if err := printChecks(out, checks, f.json); err != nil {
+		return err
+	}
+	if failed := engine.Failed(checks); len(failed) > 0 {
+		var names []string
+		for _, c := range failed {
+			names = append(names, c.Name)
+		}
+		err := fmt.Errorf("%d of %d checks failed: %s", len(failed), len(checks), strings.Join(names, ", "))
+		if f.fix {
+			return hinted(err, "the remedies above are left to you")
+		}
+		return hinted(err, "relapse doctor --fix mends what it can, and says what it changes")
+	}
+	return nil
+}
+
+// mend installs what is missing, and registers the bounded runtime if the
+// probe of privileged containers failed.
+func mend(ctx context.Context, f doctorFlags, opts engine.Options, checks []engine.Check, w io.Writer) error {
+	if plan := engine.InstallPlan(checks); len(plan) > 0 {
+		fmt.Fprintf(w, "To install what is missing, as root:\n  %s\n", strings.Join(plan, "\n  "))
+		err := engine.Install(ctx, w, plan)
+		if err != nil && !errors.Is(err, engine.ErrNotRoot) && !errors.Is(err, engine.ErrNotDebian) {
+			return err
+		}
+		checks = engine.Preflight(ctx, opts) // an engine may be there only now
+	}
+	broken := slices.ContainsFunc(engine.Failed(checks), func(c engine.Check) bool { return c.Name == engine.CheckPrivileged })
+	if !broken {
+		return nil
+	}
+	e, err := engine.Detect(ctx)
+	if err != nil {
+		return err
+	}
+	wrapper := f.wrapper
+	if wrapper == "" {
+		root, err := engine.ModuleRoot(f.root)
+		if err != nil {
+			return hinted(err, "name the checkout with --root, or a built runtime with --wrapper")
+		}
+		dir, err := os.MkdirTemp("", "relapse-doctor-")
+		if err != nil {
+			return fmt.Errorf("building the bounded runtime: %w", err)
+		}
+		defer os.RemoveAll(dir)
+		if wrapper, err = engine.BuildWrapper(ctx, root, dir); err != nil {
+			return err
+		}
+	}
+	_, err = engine.Fix(ctx, e, w, wrapper)
+	return err
+}
+
+func printChecks(w io.Writer, checks []engine.Check, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(checks)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CHECK\tSTATUS\tSEEN\tWANTED\tREMEDY")
+	for _, c := range checks {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Status, oneLine(c.Seen), c.Wanted, c.Remedy)
+	}
+	return t.Flush()
+}
+
+// oneLine keeps an error of several lines from breaking the table.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -75,7 +75,7 @@ func writeImages(to string, names, binaries map[string]string, userland, arch st
 	return nil
 }
 
-const passwd = "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
+const passwd = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
 
 // binDir is where components look for each other's images' binaries:
 // kubeadm's manifests call them by name, kube-proxy's by this path.

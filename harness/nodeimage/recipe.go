@@ -103,6 +103,8 @@ func nodeKey(base, version string, binaries map[string]string) (string, error) {
 	d.add("base", base)
 	d.add("version", version)
 	d.add("import script", importScript)
+	d.add("manifests", defaultCNI+defaultStorage)
+	d.add("passwd", passwd)
 	for _, c := range Components {
 		sum, err := fileSHA256(binaries[c])
 		if err != nil {

@@ -1,0 +1,257 @@
+package report_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+func TestJudgement(t *testing.T) {
+	ready := func(status string, upTo int) func(*bundle.Stream) {
+		return func(s *bundle.Stream) {
+			s.JSON(bundle.NodeStatus{Time: at(0), Node: "n", Status: status})
+			s.Alive(at(upTo))
+		}
+	}
+	for _, c := range []struct {
+		name              string
+		change            func(*trial)
+		want              verdict.Verdict
+		exit              int
+		vulnerable, fixed verdict.Outcome
+		says              string // in the reasons, the sentence or what deviates
+	}{
+		{"the cure works", func(*trial) {}, "Validated", 0, "Reproduced", "NotReproduced", "is blocked: goroutine 9 [chan send]"},
+		{"the cure does not work", func(tr *trial) { tr.fixed.after = "goroutine 9 [chan send]" }, "StillVulnerable", 1, "Reproduced", "Reproduced", "fixed shows the incident still"},
+		{"fixed fails in another way", func(tr *trial) { tr.fixed.health = "ill" }, "Broken", 1, "Reproduced", "Broken", "is well: ill"},
+		{"nothing known of its health", func(tr *trial) { tr.fixed.health = "" }, "Inconclusive", 3, "Reproduced", "Inconclusive", "whether it is healed is unknown"},
+		{"not exposed", func(tr *trial) { tr.vulnerable.exposed, tr.fixed.exposed = "fast", "fast" }, "Inconclusive", 3, "Inconclusive", "Inconclusive", "the exposure is not met, and must be met: was hit: slow not met: fast; stuck not met: fast"},
+		{"exposed in the other way", func(tr *trial) { tr.vulnerable.exposed = "stuck" }, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"ill in the baseline", func(tr *trial) { tr.vulnerable.before = "goroutine 1 [chan send]" }, "Inconclusive", 3, "Inconclusive", "NotReproduced", "the signature in the baseline is met, and must be not met"},
+		{"no baseline", func(tr *trial) { tr.vulnerable.before = "" }, "Inconclusive", 3, "Inconclusive", "NotReproduced", "the signature in the baseline is unknown"},
+		{"never steady", func(tr *trial) { tr.fixed.steady = "no" }, "Inconclusive", 3, "Reproduced", "Inconclusive", "the steady state is not met"},
+		{"never ready", func(tr *trial) {
+			tr.fixed.steady = "no"
+			tr.fixed.nodes, tr.vulnerable.nodes = ready("False", 80), ready("True", 80)
+		}, "Broken", 1, "Reproduced", "Broken", "never got Ready where a control did"},
+		{"never ready, both", func(tr *trial) {
+			tr.fixed.steady, tr.vulnerable.steady = "no", "no"
+			tr.fixed.nodes, tr.vulnerable.nodes = ready("False", 80), ready("False", 80)
+		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "the steady state is not met"},
+		{"never ready as far as anyone looked", func(tr *trial) {
+			tr.fixed.steady = "no"
+			tr.fixed.nodes, tr.vulnerable.nodes = ready("False", 2), ready("True", 80)
+		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "the steady state is not met"},
+		{"another binary", func(tr *trial) { tr.fixed.identity = same(digestV) }, "Inconclusive", 3, "Reproduced", "Inconclusive", "it isn't the binary that was built"},
+		{"no digests", func(tr *trial) { tr.fixed.identity = same("") }, "Inconclusive", 3, "Reproduced", "Inconclusive", "no sample with a digest"},
+		{"digest before the fault only", func(tr *trial) {
+			tr.fixed.identity = func(s int) (bundle.IdentitySample, bool) {
+				one, _ := same(digestF)(s)
+				if s > 40 {
+					one.SHA256 = ""
+				}
+				return one, true
+			}
+		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "9 before the fault and 0 in the recovery"},
+		{"killed and back", func(tr *trial) {
+			tr.fixed.identity = func(s int) (bundle.IdentitySample, bool) {
+				one, _ := same(digestF)(s)
+				if s >= 50 {
+					one.PID, one.Restarts = 8, 1
+				}
+				return one, true
+			}
+		}, "Broken", 1, "Reproduced", "Broken", "process 7 started at tick 99 with 0 restarts, then process 8 started at tick 99 with 1 restarts at 05:06:57.000Z"},
+		{"restarted by the harness", func(tr *trial) {
+			tr.vulnerable.identity = func(s int) (bundle.IdentitySample, bool) {
+				one, _ := same(digestV)(s)
+				if s >= 75 {
+					one.PID, one.Expected = 8, true
+				}
+				return one, true
+			}
+		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"nobody looked for 20 s", func(tr *trial) {
+			tr.fixed.identity = func(s int) (bundle.IdentitySample, bool) {
+				one, _ := same(digestF)(s)
+				return one, s < 45 || s > 60
+			}
+		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "but none for 25s from 05:06:47.000Z on"},
+		{"no samples", func(tr *trial) {
+			tr.fixed.identity = func(int) (bundle.IdentitySample, bool) { return bundle.IdentitySample{}, false }
+		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "no sample"},
+		{"another toolchain", func(tr *trial) { tr.fixed.world.GoVersion = "go1.25.1" }, "Inconclusive", 3, "Inconclusive", "Inconclusive", `Go version: "go1.26.0", and "go1.25.1" in fixed`},
+		{"a genuine pair", func(tr *trial) {
+			tr.fixed.world.Graph, tr.fixed.cell.Arm.Source.Version = "graph2", "v1.34.5"
+		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"both fixed", func(tr *trial) {
+			tr.vulnerable.world.Digest, tr.vulnerable.identity = digestF, same(digestF)
+			tr.vulnerable.after, tr.vulnerable.health = "goroutine 9 [select]", "well"
+		}, "NotReproduced", 1, "NotReproduced", "NotReproduced", "the arms vulnerable and fixed are the same binary (SHA-256 ffffffffffff)"},
+		{"evidence that belongs to no arm", func(tr *trial) {
+			tr.vulnerable.sharedEvidence = true
+			tr.plan.Signature[0].Spec = []byte(`{"artifact":"goroutines.debug2","text":"chan send","shared":true}`)
+		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "unknown"},
+		{"the harness failed", func(tr *trial) {
+			tr.emit = []event.Event{{Time: at(50), Type: event.Failure, Cell: "fixed", Message: "proxy died"}}
+		}, "Error", 4, "Reproduced", "Error", "proxy died"},
+		{"one arm as expected", func(tr *trial) { tr.only = tr.vulnerable }, "Reproduced", 0, "Reproduced", "", "the only arm"},
+		{"no checks at all", func(tr *trial) { tr.plan.Signature = nil }, "Inconclusive", 3, "Inconclusive", "Inconclusive", "unknown"},
+		{"no faults", func(tr *trial) { tr.plan.NoFaults = true }, "Validated", 0, "Reproduced", "NotReproduced", "no faults were injected"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTrial()
+			c.change(tr)
+			v, err := report.JudgeRun(tr.write(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := v.Sentence + strings.Join(v.Deviates, "; ")
+			got := map[string]verdict.Outcome{}
+			for _, a := range v.Arms {
+				got[a.Name] = a.Outcome
+				text += "\n" + a.Name + ": " + a.Reason
+			}
+			if v.Verdict != c.want || v.ExitCode != c.exit || got["vulnerable"] != c.vulnerable || got["fixed"] != c.fixed || !strings.Contains(text, c.says) {
+				t.Errorf("%s (%d), %v, want %s (%d), %s and %s, saying %q:\n%s", v.Verdict, v.ExitCode, got, c.want, c.exit, c.vulnerable, c.fixed, c.says, text)
+			}
+		})
+	}
+}
+
+func TestMissingFileIsInconclusive(t *testing.T) {
+	for part, says := range map[string]string{
+		"goroutines.debug2": "a snapshot is missing",
+		"identity":          "listed in the manifest and not on disk",
+	} {
+		run := newTrial().write(t)
+		removeArtifact(t, run, part)
+		v, err := report.JudgeRun(run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := v.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Verdict != "Inconclusive" || v.ExitCode != 3 || !strings.Contains(string(text), says) {
+			t.Errorf("without %s: %s (%d), want Inconclusive (3) saying %q:\n%s", part, v.Verdict, v.ExitCode, says, text)
+		}
+	}
+}
+
+func TestNoVerdictOverDamage(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(bundleDir string) error
+		want string
+	}{
+		"changed byte":    {func(d string) error { return os.WriteFile(filepath.Join(d, "world.json"), []byte("{}"), 0o644) }, "world.json was changed"},
+		"unlisted file":   {func(d string) error { return os.WriteFile(filepath.Join(d, "x"), nil, 0o644) }, "x is not listed"},
+		"broken manifest": {func(d string) error { return os.WriteFile(filepath.Join(d, "manifest.json"), []byte("{"), 0o644) }, "broken"},
+		"never sealed":    {func(d string) error { return os.Remove(filepath.Join(d, "manifest.json")) }, "never sealed"},
+	} {
+		run := newTrial().write(t)
+		dir := filepath.Join(run, "trials", "001")
+		if err := c.harm(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []string{run, dir} {
+			_, err := report.JudgeRun(d)
+			var damage *bundle.DamageError
+			if !errors.As(err, &damage) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want a DamageError with %q", name, err, c.want)
+			}
+		}
+	}
+}
+
+func TestErrorsOfOurs(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  func(t *testing.T) string
+		want string
+	}{
+		{"unknown kind", func(t *testing.T) string {
+			tr := newTrial()
+			tr.plan.Healed = []plan.Check{{Name: "odd", Kind: "noSuchKind"}}
+			return tr.write(t)
+		}, `evaluating check "odd": unknown check kind "noSuchKind"`},
+		{"panic", func(t *testing.T) string {
+			tr := newTrial()
+			tr.plan.Healed = []plan.Check{{Name: "odd", Kind: "testPanics"}}
+			return tr.write(t)
+		}, `evaluating check "odd": the check panicked: nil map`},
+		{"no trial", func(t *testing.T) string {
+			run := t.TempDir()
+			if err := os.Mkdir(filepath.Join(run, "trials"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}, "it holds no trial"},
+		{"no plan", func(t *testing.T) string {
+			run := newTrial().write(t)
+			if err := os.Remove(filepath.Join(run, "trials", "001", "plan.json")); err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}, "plan.json is gone"},
+		{"a trial that was planned is gone", func(t *testing.T) string {
+			run := newTrial().write(t)
+			put(t, filepath.Join(run, "plan.json"), `{"trials":[{"id":"001"},{"id":"002"}]}`)
+			return run
+		}, "its plan has a trial 002 and there is no bundle of it"},
+	} {
+		if _, err := report.JudgeRun(c.run(t)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestSeveralTrials(t *testing.T) {
+	run := newTrial().write(t)
+	second := newTrial()
+	second.plan.ID, second.fixed.health = "002", "ill"
+	second.writeTo(t, run)
+	third := newTrial()
+	third.plan.ID, third.fixed.health = "003", ""
+	third.writeTo(t, run)
+	v, err := report.JudgeRun(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Verdict != "Broken" || v.ExitCode != 1 || len(v.Arms) != 6 || !strings.HasPrefix(v.Sentence, "1 of 3 trials are Broken; fixed") || v.Timings["fault"] != 61.5 {
+		t.Errorf("%s (%d), %d arms, %q, %v", v.Verdict, v.ExitCode, len(v.Arms), v.Sentence, v.Timings)
+	}
+}
+
+func TestChecksAreThreeValuedInJSON(t *testing.T) {
+	tr := newTrial()
+	tr.fixed.health = ""
+	v, err := report.JudgeRun(tr.write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := v.Arms[1].Healed[0].Met; got != check.Unknown {
+		t.Errorf("healed is %s", got)
+	}
+	b, err := v.JSON()
+	if err != nil || !strings.Contains(string(b), `"met": null`) || strings.Contains(string(b), `"differs": null`) || strings.Contains(string(b), `"evidence": null`) {
+		t.Errorf("%v\n%s", err, b)
+	}
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

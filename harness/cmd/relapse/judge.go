@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+
+	// What a scenario names is judged by the kinds registered here.
+	_ "github.com/kube-relapse/relapse/harness/check"
+)
+
+// newJudgeCmd is `relapse judge`.
+func newJudgeCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "judge DIR",
+		Short: "Judge a run again from its evidence, with no cluster and no engine",
+		Long: `Judge reads the bundles of a run's directory, decides again and writes verdict.json, junit.xml and report.md:
+the same bytes, wherever the directory was copied to. Given one trial's directory it prints its verdict and writes
+nothing, as a bundle is never changed.
+
+A bundle with a changed byte, a file that its manifest doesn't list or a broken manifest has no verdict: exit 4, and
+nothing is written. A listed file that is gone makes what needs it unknown.`,
+		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge runs/latest/trials/001",
+		Args:    exactly(1, "directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return judge(args[0], asJSON, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print verdict.json instead of the text; the last line goes to stderr")
+	return cmd
+}
+
+// judge prints the verdict over dir, writes it down if dir is a run, and ends with the verdict's exit code.
+func judge(dir string, asJSON bool, out, errs io.Writer) error {
+	last := out
+	if asJSON {
+		last = errs
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usage(fmt.Errorf("judging %s: it is no directory", dir), "runs are listed in runs/; runs/latest is the last one")
+	}
+	v, err := reports.JudgeRun(dir)
+	if err == nil && !reports.IsTrial(dir) {
+		err = reports.Write(dir, v)
+	}
+	if err != nil {
+		fmt.Fprintln(errs, "error:", err)
+		var damage *bundle.DamageError
+		if errors.As(err, &damage) {
+			fmt.Fprintln(errs, "hint: the evidence is not what was recorded, so there is no verdict; a verdict.json that lies there is of an earlier judgement")
+		}
+		fmt.Fprintln(last, reports.LastLine(verdict.VerdictError, verdict.ExitError))
+		return exitWith(verdict.ExitError)
+	}
+	if err := printVerdict(out, v, asJSON); err != nil {
+		return fmt.Errorf("printing the verdict: %w", err)
+	}
+	fmt.Fprintln(last, v.LastLine())
+	return exitWith(v.ExitCode)
+}
+
+func printVerdict(out io.Writer, v reports.Verdict, asJSON bool) error {
+	if asJSON {
+		b, err := v.JSON()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(b)
+		return err
+	}
+	f, ok := out.(*os.File)
+	return reports.Text(out, v, ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "")
+}

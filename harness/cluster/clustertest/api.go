@@ -86,6 +86,11 @@ func (a *API) close() {
 func (a *API) PutNode(n *corev1.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.putNode(n)
+}
+
+// putNode is PutNode for a caller that holds mu.
+func (a *API) putNode(n *corev1.Node) {
 	n = n.DeepCopy()
 	n.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
 	if n.UID == "" {
@@ -104,20 +109,19 @@ func (a *API) PutNode(n *corev1.Node) {
 // SetCondition sets one condition of a node and leaves the others; an unknown node is a programming error.
 func (a *API) SetCondition(node string, c corev1.NodeCondition) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	i := slices.IndexFunc(a.nodes, func(have *corev1.Node) bool { return have.Name == node })
 	if i < 0 {
-		a.mu.Unlock()
 		panic(fmt.Sprintf("clustertest: no node %q", node))
 	}
 	n := a.nodes[i].DeepCopy()
-	a.mu.Unlock()
 	j := slices.IndexFunc(n.Status.Conditions, func(have corev1.NodeCondition) bool { return have.Type == c.Type })
 	if j < 0 {
 		n.Status.Conditions = append(n.Status.Conditions, c)
 	} else {
 		n.Status.Conditions[j] = c
 	}
-	a.PutNode(n)
+	a.putNode(n)
 }
 
 // AddEvent adds an event; watches see it. Its namespace defaults to "default" and its name to one of its own.

@@ -1,0 +1,268 @@
+package clustertest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// LaidPath is the file that a cluster under Conformance has on its nodes, with LaidContent.
+const (
+	LaidPath    = "/opt/conformance/laid"
+	LaidContent = "laid before any unit started\n"
+)
+
+// patience is how long a component may take to come back.
+const patience = 90 * time.Second
+
+// Conformance holds a cluster to the contracts of package cluster: every capability that is claimed is used. The topology is the one
+// that it was made from, with at least one worker, and LaidPath on all nodes if NodeFiles is claimed. The nodes are Ready. It kills
+// kubelets and switches nodes off and on.
+func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, topo cluster.Topology) {
+	s := suite{c, caps, topo}
+	t.Run("Nodes", s.nodes)
+	t.Run("API", s.api)
+	for _, k := range c.Components("kubelet") {
+		t.Run("Kubelet/"+k.Node().Name(), func(t *testing.T) { s.component(t, k) })
+	}
+	t.Run("Logs", func(t *testing.T) { s.logs(t, s.kubelet(t)) })
+	t.Run("Identity", func(t *testing.T) { s.identity(t, s.kubelet(t)) })
+	if caps.Exec {
+		t.Run("Exec", s.exec)
+	}
+	if caps.NodeFiles {
+		t.Run("Files", s.files)
+	}
+	if caps.Power {
+		t.Run("Power", s.power)
+	}
+}
+
+type suite struct {
+	c    cluster.Cluster
+	caps cluster.Capabilities
+	topo cluster.Topology
+}
+
+// kubelet is the last worker's.
+func (s suite) kubelet(t *testing.T) cluster.Component {
+	t.Helper()
+	all := s.c.Components("kubelet")
+	for _, k := range slices.Backward(all) {
+		if k.Node().Role() == cluster.Worker {
+			return k
+		}
+	}
+	t.Fatal("there is no worker with a kubelet")
+	return nil
+}
+
+func (s suite) nodes(t *testing.T) {
+	nodes := s.c.Nodes()
+	if len(nodes) != len(s.topo.Nodes) {
+		t.Fatalf("the cluster has %d nodes, the topology %d", len(nodes), len(s.topo.Nodes))
+	}
+	for i, n := range nodes {
+		spec := s.topo.Nodes[i]
+		if want := s.c.Name() + "-" + spec.Name; n.Name() != want || n.Role() != spec.Role || n.Cell() != spec.Cell {
+			t.Errorf("node %d is %s, role %q, cell %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Cell(), want, spec.Role, spec.Cell)
+		}
+		if _, ok := n.(cluster.Execer); ok != s.caps.Exec {
+			t.Errorf("node %s: Execer is %v, claimed %v", n.Name(), ok, s.caps.Exec)
+		}
+		if _, ok := n.(cluster.PowerSwitch); ok != s.caps.Power {
+			t.Errorf("node %s: PowerSwitch is %v, claimed %v", n.Name(), ok, s.caps.Power)
+		}
+	}
+	if got := len(s.c.Components("kubelet")); got != len(nodes) {
+		t.Errorf("%d kubelets on %d nodes", got, len(nodes))
+	}
+	if got := s.c.Components("no-such-component"); len(got) != 0 {
+		t.Errorf("Components of an unknown name: %v", got)
+	}
+}
+
+func (s suite) api(t *testing.T) {
+	client, err := kubernetes.NewForConfig(s.c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, n := range list.Items {
+		got = append(got, n.Name)
+	}
+	for _, n := range s.c.Nodes() {
+		want = append(want, n.Name())
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("Node objects %q, Nodes %q", got, want)
+	}
+	s.c.RESTConfig().Host = "changed"
+	if s.c.RESTConfig().Host == "changed" {
+		t.Error("RESTConfig hands out its own, not a copy")
+	}
+}
+
+func (s suite) component(t *testing.T, k cluster.Component) {
+	if k.Name() != "kubelet" {
+		t.Errorf("its name is %q", k.Name())
+	}
+	if got := s.get(t, k, "/healthz"); got != "ok" {
+		t.Errorf("/healthz says %q, want ok", got)
+	}
+	if _, err := k.Get(t.Context(), "/no/such/path"); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "/no/such/path") {
+		t.Errorf("an unknown path: %v; want an error with 404 and the path", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := k.Get(ctx, "/healthz"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Get with a context that is over: %v", err)
+	}
+}
+
+func (s suite) get(t *testing.T, k cluster.Component, path string) string {
+	t.Helper()
+	r, err := k.Get(t.Context(), path)
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// logs wants a first line soon, and the end of the stream soon after the end of its context.
+func (s suite) logs(t *testing.T, k cluster.Component) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := k.Logs(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	first, rest := make(chan string, 1), make(chan error, 1)
+	go func() {
+		b := bufio.NewReader(r)
+		line, err := b.ReadString('\n')
+		first <- line
+		if err == nil {
+			_, err = io.Copy(io.Discard, b)
+		}
+		rest <- err
+	}()
+	select {
+	case line := <-first:
+		if strings.TrimSpace(line) == "" {
+			t.Errorf("the first line is %q", line)
+		}
+	case <-time.After(patience):
+		t.Fatal("there was no line")
+	}
+	cancel()
+	select {
+	case err := <-rest:
+		if err != nil {
+			t.Errorf("the stream ended with %v, want no error when ctx ends", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the stream goes on after its context")
+	}
+}
+
+func (s suite) identity(t *testing.T, k cluster.Component) {
+	ident, ok := k.(cluster.Identifier)
+	if !ok {
+		t.Fatalf("%T is no Identifier", k)
+	}
+	before, err := ident.Identity(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(before.SHA256) != 64 || before.PID <= 0 || before.StartTicks <= 0 {
+		t.Errorf("the identity is %+v", before)
+	}
+	again, err := ident.Identity(t.Context(), false)
+	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts}); err != nil || again != want {
+		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
+	}
+
+	if err := k.Signal(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	killed := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != before.StartTicks })
+	if killed.Restarts != before.Restarts+1 {
+		t.Errorf("after a kill it counts %d restarts, before %d", killed.Restarts, before.Restarts)
+	}
+	r, ok := k.(cluster.Restarter)
+	if !ok {
+		t.Fatalf("%T is no Restarter", k)
+	}
+	if err := r.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != killed.StartTicks })
+	if after.SHA256 != before.SHA256 {
+		t.Errorf("the digest went from %s to %s", before.SHA256, after.SHA256)
+	}
+	s.healthy(t, k)
+}
+
+// until polls for an identity that will do.
+func (s suite) until(t *testing.T, k cluster.Component, ok func(cluster.Identity) bool) cluster.Identity {
+	t.Helper()
+	var id cluster.Identity
+	var err error
+	poll(t, func() bool {
+		id, err = k.(cluster.Identifier).Identity(t.Context(), true)
+		return err == nil && ok(id)
+	}, func() any { return []any{id, err} })
+	return id
+}
+
+func (s suite) healthy(t *testing.T, k cluster.Component) {
+	t.Helper()
+	var err error
+	poll(t, func() bool {
+		var r io.ReadCloser
+		if r, err = k.Get(t.Context(), "/healthz"); err == nil {
+			r.Close()
+		}
+		return err == nil
+	}, func() any { return err })
+}
+
+// poll fails with the last observation when patience is over.
+func poll(t *testing.T, ok func() bool, seen func() any) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("not within %s; last seen: %v", patience, seen())
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+func (s suite) exec(t *testing.T) {
+	n := s.kubelet(t).Node()
+	x := n.(cluster.Execer)
+	if out, err := x.Exec(t.Context(), nil, "echo", "two  blanks", "$HOME"); err != nil || string(out) != "two  blanks $HOME\n" {
+		t.Errorf("echo printed %q, %v", out, err)
+	}
+	if out, err := x.Exec(t.Context(), strings.NewReader("a\nb\x00c"), "cat"); err != nil || string(out) != "a\nb\x00c" {
+		t.Errorf("cat printed %q, %v", out, err)
+	}
+	if out, err := x.Exec(t.Context(), nil, "cat"); err != nil || len(out) != 0 {
+		t.Errorf("cat without input printed %q, %v", out, err)
+	}
+	_, err := x.Exec(t.Context(), nil, "cat", "/no/such/file")
+	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") || !strings.Contains(err.Error(), n.Name()) {
+		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	if _, err = x.Exec(ctx, nil, "sleep", "314.15"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a command whose context ends: %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it returned %s after its context had ended", took-time.Second)
+	}
+	if out, err := x.Exec(t.Context(), nil, "pgrep", "-f", "sleep 314.15"); err == nil {
+		t.Errorf("the command is still running as %q", out)
+	}
+}
+
+func (s suite) files(t *testing.T) {
+	for _, n := range s.c.Nodes() {
+		out, err := n.(cluster.Execer).Exec(t.Context(), nil, "cat", LaidPath)
+		if err != nil || string(out) != LaidContent {
+			t.Errorf("%s on %s has %q, %v", LaidPath, n.Name(), out, err)
+		}
+	}
+}
+
+// power wants a node that is off to be off, a second PowerOff and PowerOn to do nothing, and the node to come back with its disk and
+// a new kubelet.
+func (s suite) power(t *testing.T) {
+	k := s.kubelet(t)
+	n, ctx := k.Node(), t.Context()
+	p, x := n.(cluster.PowerSwitch), n.(cluster.Execer)
+	before, err := k.(cluster.Identifier).Identity(ctx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := p.PowerOff(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := x.Exec(ctx, nil, "echo", "alive"); err == nil {
+		t.Errorf("a node that is off printed %q", out)
+	}
+	if id, err := k.(cluster.Identifier).Identity(ctx, false); err == nil {
+		t.Errorf("a node that is off has a kubelet: %+v", id)
+	}
+	if _, err := k.Get(ctx, "/healthz"); err == nil {
+		t.Error("the kubelet of a node that is off answers")
+	}
+	for range 2 {
+		if err := p.PowerOn(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := s.until(t, k, func(cluster.Identity) bool { return true })
+	if after.StartTicks == before.StartTicks || after.SHA256 != before.SHA256 {
+		t.Errorf("the kubelet was %+v and is %+v: want another process of the same binary", before, after)
+	}
+	s.healthy(t, k)
+	if s.caps.NodeFiles {
+		s.files(t)
+	}
+}

@@ -1,0 +1,64 @@
+package clustertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// Maker is what ProviderConformance needs of a provider.Provider.
+type Maker interface {
+	Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error)
+	Delete(ctx context.Context, name string) error
+}
+
+// Opener is a Maker that can take up what another process made.
+type Opener interface {
+	Open(ctx context.Context, name string) (cluster.Cluster, error)
+}
+
+// ProviderConformance holds a provider to its contract, and gives the cluster that it makes on the way to use. Nothing of that name
+// may exist, and nothing is left of it.
+func ProviderConformance(t *testing.T, p Maker, name string, topo cluster.Topology, use func(*testing.T, cluster.Cluster)) {
+	if err := p.Delete(t.Context(), name); err != nil {
+		t.Fatalf("deleting what isn't there: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		for range 2 {
+			if err := p.Delete(ctx, name); err != nil {
+				t.Error(err)
+			}
+		}
+		if o, ok := p.(Opener); ok {
+			if _, err := o.Open(ctx, name); err == nil {
+				t.Error("a cluster that was deleted can be opened")
+			}
+		}
+	})
+	c, err := p.Create(t.Context(), name, topo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name() != name {
+		t.Errorf("the cluster's name is %q, want %q", c.Name(), name)
+	}
+	if _, err := p.Create(t.Context(), name, topo); err == nil {
+		t.Error("a second cluster of the same name was made")
+	}
+	use(t, c)
+	if o, ok := p.(Opener); ok {
+		again, err := o.Open(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range again.Nodes() {
+			if want := c.Nodes()[i]; n.Name() != want.Name() || n.Role() != want.Role() || n.Cell() != want.Cell() {
+				t.Errorf("opened, node %d is %s (%s, %s)", i, n.Name(), n.Role(), n.Cell())
+			}
+		}
+	}
+}

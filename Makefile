@@ -1,0 +1,64 @@
+# relapse: see README.md. Under make any failure is exit 2; CI reads runs/latest/verdict.json, or calls bin/relapse itself.
+
+NAME   ?=
+ARGS   ?=
+REPEAT ?= 3
+
+export CGO_ENABLED := 0
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: need-go ## build bin/relapse
+	@mkdir -p bin
+	@go build -trimpath -o bin/relapse ./harness/cmd/relapse
+
+.PHONY: need-go
+need-go:
+	@command -v go >/dev/null || { \
+	  echo "error: there is no go command on PATH"; \
+	  echo "hint: install Go $$(sed -n 's/^go //p' go.mod) or later: https://go.dev/doc/install"; exit 1; }
+
+# doctor changes nothing unless the probe shows the need; then it says what it changes and how to undo it.
+.PHONY: host
+host: build
+	@bin/relapse doctor >/dev/null 2>&1 || { bin/relapse doctor || true; bin/relapse doctor --fix; }
+
+.PHONY: scenario
+scenario: ## reproduce a scenario: make scenario NAME=pleg-deadlock [ARGS=--retain]
+	@test -n "$(NAME)" || { echo "error: NAME is not set"; echo "hint: make scenario NAME=pleg-deadlock; bin/relapse list shows all"; exit 1; }
+	@$(MAKE) --no-print-directory host
+	@bin/relapse run "$(NAME)" $(ARGS)
+
+.PHONY: test
+test: unit smoke ## unit tests with the race detector, CLI scripts, conformance, and an e2e smoke on one real cluster
+
+.PHONY: unit
+unit: need-go
+	go vet ./...
+	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /e2e)
+
+.PHONY: smoke
+smoke: host
+	go test -tags cluster -count 1 -timeout 60m ./harness/engine ./harness/nodeimage
+	go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly'
+
+.PHONY: nightly
+nightly: host ## every scenario, every pair, the true constants, repeated
+	@bin/relapse nightly --repeat $(REPEAT) $(ARGS)
+
+.PHONY: bench
+bench: host ## ratios: the goroutine reader beside known libraries, our cluster beside a bare kind
+	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/goroutine
+	go test -tags cluster -run '^$$' -bench Create -benchtime 1x -timeout 30m ./harness/provider/kind
+
+.PHONY: fuzz
+fuzz: need-go ## fuzz the readers of evidence, a minute each
+	@for t in goroutine:FuzzRead klog:FuzzParse klog:FuzzReadJournal scenario:FuzzParse; do \
+	  go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s -fuzzminimizetime 5x ./harness/$${t%:*} || exit 1; done
+
+.PHONY: clean
+clean: build ## undo what killed runs left
+	@bin/relapse clean

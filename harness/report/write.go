@@ -1,0 +1,46 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// Write leaves verdict.json, junit.xml and report.md in dir, each placed whole or not at all, verdict.json last.
+func Write(dir string, v Verdict) error {
+	var x, m bytes.Buffer
+	if err := JUnit(&x, v); err != nil {
+		return err
+	}
+	if err := Markdown(&m, v); err != nil {
+		return err
+	}
+	j, err := v.JSON()
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{JUnitFile, x.Bytes()}, {ReportFile, m.Bytes()}, {VerdictFile, j}} {
+		if err := renameio.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+// Latest makes the link "latest" beside run point at it, atomically. It replaces a link, and nothing but a link.
+func Latest(run string) error {
+	link := filepath.Join(filepath.Dir(filepath.Clean(run)), "latest")
+	if info, err := os.Lstat(link); err == nil && info.Mode()&os.ModeSymlink == 0 {
+		return fmt.Errorf("linking %s: it exists and is no link", link)
+	}
+	if err := renameio.Symlink(filepath.Base(filepath.Clean(run)), link); err != nil {
+		return fmt.Errorf("linking %s: %w", link, err)
+	}
+	return nil
+}

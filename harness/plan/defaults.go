@@ -99,6 +99,11 @@ func ordered(v any) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a scenario: %w", err)
 	}
+	return orderedJSON(raw)
+}
+
+// orderedJSON reads JSON and keeps the order of members.
+func orderedJSON(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var next func() (any, error)

@@ -203,11 +203,14 @@ func whole(category, kind, name string, spec json.RawMessage) (json.RawMessage, 
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", category, name, err)
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
+	// Patterns are full of angle brackets, which Marshal would make unreadable.
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encoding the spec of %s %q: %w", category, name, err)
 	}
-	return out, nil
+	return bytes.TrimSpace(out.Bytes()), nil
 }
 
 func items(category string, in []scenario.Item) ([]Item, error) {

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/capture"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -56,7 +57,7 @@ func (t *Trial) text(b *bytes.Buffer) {
 		for _, c := range t.Cells {
 			row(c.Name, "on "+c.Node, "expected "+c.Expected, source(c.Arm.Source))
 			for _, m := range c.Arm.Source.Mutations {
-				row("", "", "", fmt.Sprintf("mutation %s at %s: %s", m.Kind, count(m.Sites, "site"), m.Spec))
+				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), strings.TrimPrefix(words(kinds.Mutation, m.Kind, m.Spec), m.Kind+" ")))
 			}
 		}
 	})
@@ -71,14 +72,29 @@ func (t *Trial) text(b *bytes.Buffer) {
 	b.WriteString("\n  collectors, from before the steady state to the end\n")
 	table(b, func(row func(...string)) {
 		for _, c := range t.Collectors {
-			every := "streams, or at phase marks and onset"
-			if c.Every > 0 {
-				every = "every " + short(c.Every) + ", at phase marks and onset"
-			}
-			row(c.Name, every, words(kinds.Collector, c.Kind, c.Spec))
+			row(c.Name, schedule(c), words(kinds.Collector, c.Kind, c.Spec))
 		}
 	})
 	t.phases(b)
+}
+
+// schedule says when a collector records.
+func schedule(c Collector) string {
+	v, err := capture.New(c.Kind, c.Spec)
+	if err != nil {
+		return ""
+	}
+	var out []string
+	if _, ok := v.(capture.Streamer); ok {
+		out = append(out, "all the time")
+	}
+	if _, ok := v.(capture.Snapshotter); ok {
+		if c.Every > 0 {
+			out = append(out, "every "+short(c.Every))
+		}
+		out = append(out, "at phase marks and onset")
+	}
+	return strings.Join(out, ", ")
 }
 
 func (t *Trial) phases(b *bytes.Buffer) {
@@ -153,10 +169,32 @@ func words(category, kind string, spec []byte) string {
 			return d.Describe()
 		}
 	}
-	if string(spec) == "{}" {
-		return kind
+	tree, err := orderedJSON(spec)
+	if members, ok := tree.([]field); err == nil && ok {
+		if len(members) == 0 {
+			return kind
+		}
+		return kind + " (" + strings.TrimSuffix(strings.TrimPrefix(flow(members), "{"), "}") + ")"
 	}
 	return kind + " " + string(spec)
+}
+
+// flow writes a tree on one line, as YAML's flow style does but with bare strings: it is to be read, not parsed.
+func flow(v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case []field:
+		for _, f := range v {
+			parts = append(parts, f.name+": "+flow(f.value))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		for _, e := range v {
+			parts = append(parts, flow(e))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return fmt.Sprint(v)
 }
 
 func source(s scenario.Source) string {

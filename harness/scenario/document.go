@@ -36,6 +36,7 @@ type document struct {
 	keys   map[string]position // of the key that introduces it, for members of mappings
 	found  Violations
 
+	lost    [][]string // paths whose value couldn't be read; what the schema says about nil there is an echo
 	anchors map[string]ast.Node
 	nodes   int // converted so far, aliases followed
 }
@@ -81,7 +82,7 @@ func read(file string, text []byte) (d *document) {
 		return d
 	}
 	for _, extra := range bodies[1:] {
-		d.add(place(extra.Body.GetToken()), nil, "is a second document (want one scenario a file)")
+		d.add(start(extra.Body), nil, "is a second document (want one scenario a file)")
 	}
 	d.value = d.convert(bodies[0].Body, nil)
 	return d
@@ -116,6 +117,17 @@ func (d *document) add(at position, path []string, format string, args ...any) {
 	})
 }
 
+// lose is add for a value that is unknown because of it.
+func (d *document) lose(at position, path []string, format string, args ...any) {
+	d.add(at, path, format, args...)
+	d.lost = append(d.lost, path)
+}
+
+// echoes reports whether a complaint about path only follows from a value that was lost.
+func (d *document) echoes(path []string) bool {
+	return slices.ContainsFunc(d.lost, func(l []string) bool { return len(l) <= len(path) && slices.Equal(l, path[:len(l)]) })
+}
+
 // convert turns a node into plain values and notes where they stood.
 func (d *document) convert(n ast.Node, path []string) any {
 	if len(path) > maxNesting {
@@ -146,7 +158,7 @@ func (d *document) convert(n ast.Node, path []string) any {
 		return n.Value
 	case *ast.FloatNode:
 		if math.IsInf(n.Value, 0) || math.IsNaN(n.Value) {
-			d.add(start(n), path, "is not a number that can be written down")
+			d.lose(start(n), path, "is not a number that can be written down")
 			return nil
 		}
 		return n.Value
@@ -161,16 +173,16 @@ func (d *document) convert(n ast.Node, path []string) any {
 		at, name := start(n), n.Value.GetToken().Value
 		target, ok := d.anchors[name]
 		if !ok {
-			d.add(at, path, "*%s names no anchor that stands before it", name)
+			d.lose(at, path, "*%s names no anchor that stands before it", name)
 			return nil
 		}
 		v := d.convert(target, path)
 		d.values[key(path)] = at
 		return v
 	case *ast.TagNode:
-		d.add(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
+		d.lose(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
 	default:
-		d.add(start(n), path, "is a %s (want a mapping, a list or a scalar)", n.Type())
+		d.lose(start(n), path, "is a %s (want a mapping, a list or a scalar)", n.Type())
 	}
 	return nil
 }
@@ -195,9 +207,9 @@ func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
 		name, ok := mv.Key.(*ast.StringNode)
 		if !ok {
 			if mv.Key.IsMergeKey() {
-				d.add(at, path, "has a merge key (want the fields themselves)")
+				d.lose(at, path, "has a merge key (want the fields themselves)")
 			} else {
-				d.add(at, path, "has the key %s, which is no plain string (want quotes around it)", mv.Key.String())
+				d.lose(at, path, "has the key %s, which is no plain string (want quotes around it)", mv.Key.String())
 			}
 			continue
 		}

@@ -90,6 +90,9 @@ func (d *document) decode(folder string) (*Scenario, error) {
 		complaints = append(complaints, related(s, folder, complaints)...)
 	}
 	for _, c := range complaints {
+		if d.echoes(c.path) {
+			continue
+		}
 		about := c.about
 		if about == nil {
 			about = c.path

@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,6 +72,68 @@ func TestViolations(t *testing.T) {
 			[]string{line + `35:23: spec.faults[0].spec.latency: "soon" is not valid (want how much later each call answers; a duration with its unit: 250ms, 40s, 1m30s)`}},
 		{"unknown kind", "kind: testFlood", "kind: testFlod",
 			[]string{line + `37:13: spec.faults[1].kind: unknown fault kind "testFlod" (want one of testFlood, testLatency; did you mean testFlood?)`}},
+		{"alias of nothing", "latency: 40ms", "latency: *late",
+			[]string{line + "35:23: spec.faults[0].spec.latency: *late names no anchor that stands before it"}},
+		{"merge key", "spec: {latency: 40ms}", "spec: {<<: {latency: 40ms}}",
+			[]string{line + "35:14: spec.faults[0].spec: has a merge key (want the fields themselves)"}},
+		{"duplicate key", "every: 15s", "every: 15s, every: 10s",
+			[]string{line + "30:56: spec.collectors[0].every: stands here a second time (first at line 30)"}},
+		{"tag", "every: 15s", "every: !!str 15s", []string{line + "30:51: spec.collectors[0].every: uses the tag !!str (want a plain value)"}},
+		{"second document", "readyWithin: 60s}", "readyWithin: 60s}\n---\na: 1", []string{line + "58:1: is a second document (want one scenario a file)"}},
+		{"no value", "title: A kubelet that can't send its pod events deadlocks", "title:",
+			[]string{line + "5:9: spec.title: an empty value is no string (want a text: one line)"}},
+		{"duplicate names", "- name: flood", "- name: slow",
+			[]string{line + `36:13: spec.faults[1].name: "slow" is named twice (first in spec.faults[0])`}},
+		{"after nothing", "after: {name: slow,", "after: {name: slw,",
+			[]string{line + `39:21: spec.faults[1].after.name: "slw" names no load or fault (want one of flood, slow; did you mean slow?)`}},
+		{"after itself", "after: {name: slow,", "after: {name: flood,",
+			[]string{line + "39:7: spec.faults[1].after: waits for itself: flood -> flood"}},
+		{"cycle", "spec: {latency: 40ms}", "spec: {latency: 40ms}\n      after: {name: flood}", []string{
+			line + "36:7: spec.faults[0].after: waits for itself: slow -> flood -> slow",
+			line + "40:7: spec.faults[1].after: waits for itself: flood -> slow -> flood",
+		}},
+		{"at and after", "after: {name: slow,", "at: 1s\n      after: {name: slow,",
+			[]string{line + "40:7: spec.faults[1].after: stands beside at (want one of them)"}},
+		{"empty selector", "selector: {component: kubelet}", "selector: {}",
+			[]string{line + "34:27: spec.faults[0].target.selector: is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)"}},
+		{"no such cell", "mode: all, selector", "mode: all, cell: fxed, selector",
+			[]string{line + `34:33: spec.faults[0].target.cell: "fxed" names no arm (want one of fixed, vulnerable; did you mean fixed?)`}},
+		{"fixed without a value", "mode: all", "mode: fixed",
+			[]string{line + `34:7: spec.faults[0].target.value: "" is no number of targets (want at least 1 with mode fixed)`}},
+		{"no signature", "signature:\n    - {name: stuck, kind: testAbove, after: 60s, spec: {metric: blocked}}", "",
+			[]string{line + "4:1: spec.signature: is missing (want a list: checks that are the incident's fingerprint)"}},
+		{"empty exposure", "exposure:", "exposure: []\n  references:", []string{
+			line + "47:3: spec.exposure: is an empty list (want at least 1)",
+			line + "49:7: spec.references[0]: a mapping is no string (want a text)",
+		}},
+		{"two defaults", "- name: modern\n", "- {name: old, default: true, arms: [{name: a, role: vulnerable, source: {binary: a}}, {name: b, role: fixed, source: {binary: b}}]}\n    - name: modern\n      default: true\n",
+			[]string{line + `18:16: spec.pairs[1].default: is a second default beside "old" (want exactly one)`}},
+		{"no default", "- name: modern\n", "- {name: old, arms: [{name: a, role: vulnerable, source: {binary: a}}, {name: b, role: fixed, source: {binary: b}}]}\n    - name: modern\n",
+			[]string{line + "15:3: spec.pairs: no pair is the default (want default: true on one of old, modern)"}},
+		{"roles", "role: fixed", "role: candidate",
+			[]string{
+				line + `27:17: spec.pairs[0].arms[1].role: unknown role "candidate" (want one of vulnerable, fixed)`,
+			}},
+		{"arms that don't differ", `            mutations:
+              - {kind: testCut, sites: 1, versions: ">=1.14.0", spec: {ident: Relist}}
+`, "", []string{line + "26:11: spec.pairs[0].arms[1].source: is the same source as that of arms[0]: two arms that don't differ prove nothing"}},
+		{"version", "version: v1.34.4\n  seams", "version: v1.034.4\n  seams",
+			[]string{line + `11:12: spec.version: "v1.034.4" is not a semantic version: minor number must not contain leading zeroes "034" (want a version such as v1.34.4)`}},
+		{"version range", "versions: \">=1.14.0\"", "versions: \">=1.35.0\"",
+			[]string{line + `25:53: spec.pairs[0].arms[0].source.mutations[0].versions: ">=1.35.0" leaves out the arm's own version v1.34.4`}},
+		{"sites", "sites: 1", "sites: 0", []string{line + "25:40: spec.pairs[0].arms[0].source.mutations[0].sites: 0 is too small (want at least 1)"}},
+		{"deadline", "fault: {deadline: 8m}", "fault: {atLeast: 9m}",
+			[]string{line + "43:5: spec.phases.fault: has no deadline (want deadline: how long it may last, for example 5m)"}},
+		{"check too late", "after: 60s, spec", "after: 3m, spec",
+			[]string{line + "53:45: spec.signature[0].after: 3m0s is not before the end of phase recovery, which lasts 3m0s at most"}},
+		{"check of no kind", "{name: ready, kind: testAbove, spec: {metric: up}}", "{name: ready}",
+			[]string{line + "46:7: spec.steady[0]: has neither kind nor anyOf (want one of them)"}},
+		{"check without its spec", "{name: ready, kind: testAbove, spec: {metric: up}}", "{name: ready, kind: testAbove}",
+			[]string{line + "46:7: spec.steady[0].spec: is missing (want a mapping: A test's testAbove.)"}},
+		{"the kind's own objection", "after: {name: slow, plus: 5s}", "spec: {pods: 4000}",
+			[]string{line + "39:7: spec.faults[1].spec: pods is more than a node can list (want at most 1000)"}},
+		{"unknown seam", "seams: [testWire]", "seams: [etcd]", []string{line + `12:11: spec.seams[0]: unknown seam "etcd" (want one of testWire)`}},
+		{"not YAML", "kind: Scenario", "kind: [Scenario", []string{line + "3:1: is not YAML: ',' or ']' must be specified"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := strings.Replace(text(t), c.old, c.new, 1)
@@ -91,4 +154,57 @@ func TestViolations(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An alias is followed; a text that grows without end that way is not.
+func TestAliases(t *testing.T) {
+	in := strings.Replace(text(t), "{component: kubelet}", "&kubelet {component: kubelet}", 1)
+	in = strings.Replace(in, "{mode: all, selector: {component: kubelet}}\n      after", "{mode: all, selector: *kubelet}\n      after", 1)
+	s, err := scenario.Parse("f.yaml", []byte(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Spec.Faults[1].Target.Selector.Component; got != "kubelet" {
+		t.Errorf("the alias gives component %q", got)
+	}
+	bomb := "a: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := range 9 {
+		bomb += fmt.Sprintf("b%d: &a%d [%s*a%d]\n", i, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+	}
+	if _, err = scenario.Parse("f.yaml", []byte(bomb)); err == nil || !strings.Contains(err.Error(), "has more than 20000 values once its aliases are followed") {
+		t.Errorf("a bomb of aliases: %.200v", err)
+	}
+}
+
+func TestTooBig(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"nothing", "", "f.yaml:1:1: is empty (want a scenario)"},
+		{"a comment", "# nothing", "f.yaml:1:1: is empty (want a scenario)"},
+		{"brackets", strings.Repeat("[", 100_000), "f.yaml:1:65: is nested too deeply (want at most 64 levels)"},
+		{"dashes", strings.Repeat("- ", 100_000), "f.yaml:1:513: is nested too deeply (want at most 64 levels)"},
+		{"bytes", strings.Repeat("#\n", 200_000), "f.yaml:1:1: is 400000 bytes long (want at most 262144)"},
+	} {
+		if _, err := scenario.Parse("f.yaml", []byte(c.in)); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got  %v\nwant %s", c.name, err, c.want)
+		}
+	}
+}
+
+// FuzzParse wants of any text that it is read without a panic, and that what is refused is refused with violations.
+func FuzzParse(f *testing.F) {
+	b, err := os.ReadFile(fixture)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	for _, s := range []string{"", "a: &a [*a]", "? [a]\n: b", "- - -\n", "{a: .inf, b: !!x y, <<: *c}", "spec: {faults: [[], null, 1]}", "a: |\n  b\n---\nc"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		s, err := scenario.Parse("f.yaml", in)
+		var vs scenario.Violations
+		if err == nil && s.Metadata.Name == "" || err != nil && (!errors.As(err, &vs) || len(vs) == 0) {
+			t.Errorf("scenario %v, error %v", s, err)
+		}
+	})
 }

@@ -39,18 +39,18 @@ type Spec struct {
 	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z"`
 	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri"`
 
-	Constants  []Constant  `json:"constants,omitempty"`
-	Pairs      []Pair      `json:"pairs"`
-	Collectors []Collector `json:"collectors"`
-	Loads      []Item      `json:"loads,omitempty"`
-	Faults     []Item      `json:"faults"`
-	Phases     Phases      `json:"phases"`
+	Constants  []Constant  `json:"constants,omitempty" jsonschema:"numbers of the subject, read from each arm's own source"`
+	Pairs      []Pair      `json:"pairs" jsonschema:"the couples of arms, one of them the default"`
+	Collectors []Collector `json:"collectors" jsonschema:"what records the evidence"`
+	Loads      []Item      `json:"loads,omitempty" jsonschema:"what is asked of the cluster through its API"`
+	Faults     []Item      `json:"faults" jsonschema:"what is injected and later recovered"`
+	Phases     Phases      `json:"phases" jsonschema:"how long steady, baseline, fault and recovery last"`
 
-	Steady    []Check  `json:"steady"`
-	Exposure  []Check  `json:"exposure"`
-	Signature []Check  `json:"signature"`
-	Healed    []Check  `json:"healed"`
-	Restart   *Restart `json:"restart,omitempty"`
+	Steady    []Check  `json:"steady" jsonschema:"checks that hold before any fault"`
+	Exposure  []Check  `json:"exposure" jsonschema:"checks that the fault took effect and that the subject reached the code in question"`
+	Signature []Check  `json:"signature" jsonschema:"checks that are the incident's fingerprint"`
+	Healed    []Check  `json:"healed" jsonschema:"checks that an arm is well, by positive proof"`
+	Restart   *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
 }
 
 // Constant is a number of the subject, read from each arm's own source when it is built.
@@ -96,7 +96,7 @@ type Source struct {
 // Mutation is a semantic rewrite of the source. Any other number of sites than Sites fails the build.
 type Mutation struct {
 	Kind     string          `json:"kind"`
-	Sites    int             `json:"sites"`
+	Sites    int             `json:"sites" jsonschema:"how many places it must change; any other number fails the build"`
 	Versions string          `json:"versions,omitempty" jsonschema:"semver range in which it applies"`
 	Spec     json.RawMessage `json:"spec"`
 }
@@ -138,7 +138,7 @@ type After struct {
 type Collector struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind"`
-	Every *metav1.Duration `json:"every,omitempty"`
+	Every *metav1.Duration `json:"every,omitempty" jsonschema:"how often a snapshot is taken beside phase marks and onset"`
 	Spec  json.RawMessage  `json:"spec,omitempty"`
 }
 
@@ -153,8 +153,8 @@ type Phases struct {
 // Wait is at least AtLeast and at most Deadline. In between, steady waits for the steady checks; fault holds each cell until its
 // exposure is met; recovery ends when each cell's signature or healed checks are met.
 type Wait struct {
-	AtLeast  metav1.Duration `json:"atLeast,omitzero"`
-	Deadline metav1.Duration `json:"deadline,omitzero"`
+	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest it lasts"`
+	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest it lasts"`
 }
 
 // Check is the envelope of checks: either a kind with its spec or a group of alternatives.
@@ -164,11 +164,11 @@ type Check struct {
 	Phase string           `json:"phase,omitempty" jsonschema:"steady, baseline, fault, recovery; the list it stands in has a default"`
 	After *metav1.Duration `json:"after,omitempty" jsonschema:"from where the phase was seen to begin"`
 	Spec  json.RawMessage  `json:"spec,omitempty"`
-	AnyOf []Check          `json:"anyOf,omitempty"`
+	AnyOf []Check          `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
 }
 
 // Restart restarts a subject once the data for judging is safe: the incident's own proof of the diagnosis.
 type Restart struct {
 	Roles       []string        `json:"roles" jsonschema:"which arms: vulnerable"`
-	ReadyWithin metav1.Duration `json:"readyWithin"`
+	ReadyWithin metav1.Duration `json:"readyWithin" jsonschema:"in which time the subject must be ready again"`
 }

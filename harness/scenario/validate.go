@@ -124,6 +124,9 @@ func noun(path []string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if _, err := strconv.Atoi(path[i]); err != nil {
 			if i < len(path)-1 {
+				if slices.Contains([]string{"steady", "exposure", "signature", "healed", "anyOf"}, path[i]) {
+					return "check"
+				}
 				return strings.TrimSuffix(path[i], "s")
 			}
 			if path[i] == "kind" && i >= 2 {
@@ -149,12 +152,16 @@ func (v *validator) subschema(location string) map[string]any {
 
 func (v *validator) property(sub map[string]any, name string) map[string]any {
 	m, _ := lookup(sub, []string{"properties", name}).(map[string]any)
+	if ref, ok := m["$ref"].(string); ok {
+		return v.subschema(ref)
+	}
 	return m
 }
 
 // want says what a part of the schema asks for.
 func (v *validator) want(sub map[string]any) string {
 	doc, _ := sub["description"].(string)
+	doc, _, _ = strings.Cut(doc, "\n")
 	if sub["pattern"] == durationPattern {
 		if doc != "" && !strings.HasPrefix(doc, "a duration") {
 			doc += "; "

@@ -1,0 +1,90 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// items checks loads and faults, whose names share one space because each may come after any other.
+func (r *rules) items() {
+	type placed struct {
+		Item
+		path, category string
+	}
+	var all []placed
+	for i, it := range r.s.Spec.Loads {
+		all = append(all, placed{it, fmt.Sprintf("spec.loads.%d", i), kinds.Load})
+	}
+	for i, it := range r.s.Spec.Faults {
+		all = append(all, placed{it, fmt.Sprintf("spec.faults.%d", i), kinds.Fault})
+	}
+	byName := map[string]placed{}
+	for _, it := range all {
+		if first, dup := byName[it.Name]; dup && it.Name != "" {
+			r.add(it.path+".name", "%q is named twice (first in %s)", it.Name, dotted(strings.Split(first.path, ".")))
+			continue
+		}
+		byName[it.Name] = it
+	}
+	delete(byName, "")
+	known := slices.Sorted(maps.Keys(byName))
+	for _, it := range all {
+		r.target(it.path+".target", it.Target)
+		r.spec(it.category, it.Kind, it.Spec, it.path)
+		if it.At != nil && it.After != nil {
+			r.add(it.path+".after", "stands beside at (want one of them)")
+		}
+		if it.After == nil || it.After.Name == "" {
+			continue
+		}
+		if _, ok := byName[it.After.Name]; !ok {
+			r.add(it.path+".after.name", "%q names no load or fault %s", it.After.Name, oneOf(it.After.Name, known))
+			continue
+		}
+		if byName[it.Name].path != it.path {
+			continue // a second item of that name: what it waits for can't be told apart
+		}
+		trail := []string{it.Name}
+		for next := it.After; next != nil; next = byName[next.Name].After {
+			trail = append(trail, next.Name)
+			if next.Name == it.Name {
+				r.add(it.path+".after", "waits for itself: %s", strings.Join(trail, " -> "))
+				break
+			}
+			if len(trail) > len(all)+1 {
+				break // a circle that this item only leads into; its members say so
+			}
+		}
+	}
+}
+
+func (r *rules) target(path string, t Target) {
+	s := t.Selector
+	if len(s.Nodes)+len(s.NodeSelectors)+len(s.Namespaces)+len(s.LabelSelectors) == 0 && s.Component == "" {
+		r.add(path+".selector", "is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)")
+	}
+	n, err := strconv.Atoi(t.Value)
+	switch {
+	case t.Mode == "fixed" && (err != nil || n < 1):
+		r.add(path+".value", "%q is no number of targets (want at least 1 with mode fixed)", t.Value)
+	case t.Mode != "fixed" && t.Value != "":
+		r.add(path+".value", "stands beside mode %s (want it with mode fixed only)", t.Mode)
+	}
+	if t.Cell == "" {
+		return
+	}
+	var arms []string
+	for _, p := range r.s.Spec.Pairs {
+		for _, a := range p.Arms {
+			arms = append(arms, a.Name)
+		}
+	}
+	if !slices.Contains(arms, t.Cell) {
+		r.add(path+".cell", "%q names no arm %s", t.Cell, oneOf(t.Cell, slices.Compact(slices.Sorted(slices.Values(arms)))))
+	}
+}

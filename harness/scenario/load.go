@@ -66,7 +66,7 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 // decode runs the schema and then the rules between fields, and adds to d.found what they object to. The error is for what is wrong
 // with the program: a kind that has no schema.
 func (d *document) decode(folder string) (*Scenario, error) {
-	v, err := newValidator()
+	v, err := compiled()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -26,6 +27,9 @@ type validator struct {
 	compiled *jsonschema.Schema
 	schema   any
 }
+
+// compiled makes the validator once: kinds register from init functions, so that the registry is complete before any file is read.
+var compiled = sync.OnceValues(newValidator)
 
 func newValidator() (*validator, error) {
 	s, err := Schema()

@@ -1,0 +1,92 @@
+package e2eframework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/e2e-framework/pkg/env"
+	"sigs.k8s.io/e2e-framework/pkg/envconf"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/fault"
+)
+
+// Injection is a fault and where it goes.
+type Injection struct {
+	Name      string                  // what it is told apart by; Inject and Recover must have the same
+	Fault     fault.Fault             // for example from fault.New
+	On        func(cluster.Node) bool // which nodes; it must choose at least one
+	Constants map[string]int64        // of the subject, if the fault computes from them
+	Expires   time.Duration           // after this it lifts itself inside the node; required
+	Events    *event.Stream           // nil drops what it reports
+}
+
+// Inject is an environment function that returns once the fault's effect was observed.
+func (p *Provider) Inject(i Injection) env.Func {
+	return func(ctx context.Context, _ *envconf.Config) (context.Context, error) {
+		t, err := p.target(i)
+		if err == nil {
+			err = i.Fault.Inject(ctx, t)
+		}
+		if err != nil {
+			return ctx, fmt.Errorf("injecting %s: %w", i.Name, err)
+		}
+		return ctx, nil
+	}
+}
+
+// Recover is an environment function that returns once the fault was observed to be lifted. It may run twice, and without Inject.
+func (p *Provider) Recover(i Injection) env.Func {
+	return func(ctx context.Context, _ *envconf.Config) (context.Context, error) {
+		t, err := p.target(i)
+		if err == nil {
+			err = i.Fault.Recover(ctx, t)
+		}
+		if err != nil {
+			return ctx, fmt.Errorf("recovering from %s: %w", i.Name, err)
+		}
+		return ctx, nil
+	}
+}
+
+// target refuses what the fault can't do without before it is injected.
+func (p *Provider) target(i Injection) (fault.Target, error) {
+	if p.cluster == nil {
+		return fault.Target{}, errors.New("there is no cluster")
+	}
+	if i.Name == "" || i.Fault == nil || i.On == nil || i.Expires <= 0 {
+		return fault.Target{}, errors.New("an injection needs a name, a fault, nodes and a time limit")
+	}
+	t := fault.Target{Run: p.name, Name: i.Name, Cluster: p.cluster, Constants: i.Constants, Expires: i.Expires, Events: i.Events}
+	needs := i.Fault.Needs()
+	for _, name := range needs.Constants {
+		if _, ok := i.Constants[name]; !ok {
+			return t, fmt.Errorf("it needs the constant %q", name)
+		}
+	}
+	for _, n := range p.cluster.Nodes() {
+		if !i.On(n) {
+			continue
+		}
+		if _, ok := n.(cluster.Execer); needs.Exec && !ok {
+			return t, fmt.Errorf("node %s runs no commands", n.Name())
+		}
+		if _, ok := n.(cluster.PowerSwitch); needs.Power && !ok {
+			return t, fmt.Errorf("node %s has no power switch", n.Name())
+		}
+		t.Nodes = append(t.Nodes, n)
+	}
+	if len(t.Nodes) == 0 {
+		return t, errors.New("no node was chosen")
+	}
+	t.Cell = t.Nodes[0].Cell()
+	for _, n := range t.Nodes {
+		if n.Cell() != t.Cell {
+			return t, fmt.Errorf("nodes of the cells %q and %q were chosen: a fault is for one", t.Cell, n.Cell())
+		}
+	}
+	return t, nil
+}

@@ -24,6 +24,34 @@ SystemMaxUse=2G
 RuntimeMaxUse=512M
 `
 
+// strayCgroups takes away, on cgroup v1, the hierarchies that a node's systemd
+// mounts by itself because the kernel has them and the engine didn't hand them
+// over. They aren't scoped to the container: all nodes would share them, and a
+// kubelet that sees hugetlb refuses to start without a kubelet.slice in it. What
+// the engine did hand over is known by the entrypoint's mount on kubelet.slice.
+const strayCgroups = `#!/bin/sh
+set -eu
+[ ! -f /sys/fs/cgroup/cgroup.controllers ] || exit 0
+mountpoint -q /sys/fs/cgroup/memory/kubelet.slice || exit 0
+findmnt -lun -o target -t cgroup | while read -r at; do
+	case $at in */kubelet | */kubelet.slice) continue ;; esac
+	mountpoint -q "$at/kubelet.slice" || umount "$at"
+done
+`
+
+const strayCgroupsUnit = `[Unit]
+Description=Take away cgroup hierarchies that the engine did not hand over
+After=slices.target
+Before=containerd.service kubelet.service
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /kind/bin/drop-stray-cgroups.sh
+
+[Install]
+WantedBy=multi-user.target
+`
+
 // furnish turns a bootstrapped root into a node's: kind's files, the units
 // that start and those that don't, and the places where kind looks for things.
 // It follows images/base/Dockerfile of kind v0.33, without its downloads.
@@ -117,7 +145,13 @@ func chooseUnits(root string) error {
 		}
 	}
 	const units = "etc/systemd/system"
-	for _, unit := range []string{"kubelet.service", "containerd.service", "undo-mount-hacks.service"} {
+	if err := write(root, "kind/bin/drop-stray-cgroups.sh", strayCgroups); err != nil {
+		return err
+	}
+	if err := write(root, units+"/drop-stray-cgroups.service", strayCgroupsUnit); err != nil {
+		return err
+	}
+	for _, unit := range []string{"drop-stray-cgroups.service", "kubelet.service", "containerd.service", "undo-mount-hacks.service"} {
 		if _, err := os.Stat(filepath.Join(root, units, unit)); err != nil {
 			return err
 		}

@@ -37,14 +37,23 @@ func writeFiles(dir string, files []cluster.File) error {
 	return nil
 }
 
-// writeFile replaces what is at the path at once: a file that is mounted or running keeps its content.
-func writeFile(at string, f cluster.File) (err error) {
-	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+// writeFile replaces what is at the path at once.
+func writeFile(at string, f cluster.File) error {
+	tmp, err := stageFile(at, f)
+	if err != nil {
 		return err
+	}
+	return os.Rename(tmp, at)
+}
+
+// stageFile writes the file under another name in the same folder, and returns that.
+func stageFile(at string, f cluster.File) (name string, err error) {
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return "", err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(at), ".new-*")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() {
 		if err != nil {
@@ -53,16 +62,13 @@ func writeFile(at string, f cluster.File) (err error) {
 	}()
 	err = fill(tmp, f)
 	if err := errors.Join(err, tmp.Close()); err != nil {
-		return fmt.Errorf("writing %s: %w", f.Path, err)
+		return "", fmt.Errorf("writing %s: %w", f.Path, err)
 	}
 	mode := os.FileMode(f.Mode)
 	if mode == 0 {
 		mode = 0o644
 	}
-	if err := os.Chmod(tmp.Name(), mode); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), at)
+	return tmp.Name(), os.Chmod(tmp.Name(), mode)
 }
 
 // fill copies rather than links: a link would share its mode, and its content, with a file that isn't ours.

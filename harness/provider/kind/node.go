@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -141,9 +142,15 @@ func (n *Node) lay(ctx context.Context, at, source string) error {
 		return fmt.Errorf("only what the topology laid can be replaced: %w", err)
 	}
 	f := cluster.File{Path: at, Source: source, Mode: uint32(info.Mode().Perm())}
-	if err := writeFile(hostPath(n.dir, at), f); err != nil {
+	old := hostPath(n.dir, at)
+	staged, err := stageFile(old, f)
+	if err != nil {
 		return err
 	}
-	_, err = n.Exec(ctx, nil, "mount", "--bind", path.Join(layDir, "root", filepath.ToSlash(at)), at)
-	return err
+	// First the mount, then the rename: nothing can be mounted over a file that is no longer in its folder.
+	seen := path.Join(layDir, "root", path.Dir(at), filepath.Base(staged))
+	if _, err := n.Exec(ctx, nil, "mount", "--bind", seen, at); err != nil {
+		return errors.Join(err, os.Remove(staged))
+	}
+	return os.Rename(staged, old)
 }

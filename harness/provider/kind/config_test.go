@@ -1,0 +1,200 @@
+package kind
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+const base = `kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+networking: {disableDefaultCNI: true}
+nodes:
+- role: control-plane
+- role: worker
+  labels: {base: "yes"}
+- role: worker
+`
+
+func three(change func(*cluster.Topology)) cluster.Topology {
+	t := cluster.Topology{Base: []byte(base), Nodes: []cluster.NodeSpec{
+		{Name: "control-plane", Role: cluster.ControlPlane, Image: "relapse/node:1"},
+		{Name: "worker", Role: cluster.Worker, Image: "relapse/node:1"},
+		{Name: "worker2", Role: cluster.Worker, Image: "relapse/node:2"},
+	}}
+	if change != nil {
+		change(&t)
+	}
+	return t
+}
+
+func TestConfigureRefuses(t *testing.T) {
+	for _, c := range []struct {
+		want   string
+		change func(*cluster.Topology)
+	}{
+		{`unknown field "nodez"`, func(t *cluster.Topology) { t.Base = []byte("nodez: []") }},
+		{`node 1 is named "other": kind will call it "worker"`, func(t *cluster.Topology) { t.Nodes[1].Name = "other" }},
+		{`node "worker" has the role "boss": want control-plane or worker`, func(t *cluster.Topology) { t.Nodes[1].Role = "boss" }},
+		{`the topology has 0 control planes: want one`, func(t *cluster.Topology) { t.Nodes = t.Nodes[1:] }},
+		{`the kind config wants ipFamily ipv6: nodes are connected over ipv4 only`, func(t *cluster.Topology) { t.Base = []byte("networking: {ipFamily: ipv6}") }},
+		{`laying out node "worker": the file "relative": want a clean absolute path`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "relative"}} }},
+		{`laying out node "worker": the file "/a" is given twice`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "/a"}, {Path: "/a"}} }},
+		{`flags for "kube-apiserver" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
+			t.Nodes[1].Args = map[string]map[string]string{"kube-apiserver": {"v": "1"}}
+		}},
+		{`flags for "kubelt": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-scheduler" "kubelet"]`, func(t *cluster.Topology) {
+			t.Nodes[1].Args = map[string]map[string]string{"kubelt": {"v": "1"}}
+		}},
+	} {
+		_, err := configure(three(c.change), t.TempDir(), false)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}
+
+func TestConfigureLays(t *testing.T) {
+	dir := t.TempDir()
+	cfg, err := configure(three(func(t *cluster.Topology) {
+		t.Nodes[1].Labels = map[string]string{"cell": "one"}
+		t.Nodes[1].Files = []cluster.File{{Path: "/usr/bin/kubelet", Content: []byte("elf"), Mode: 0o755}}
+		t.Nodes[1].Units = []cluster.Unit{{Name: "proxy.service", Content: "[Service]\n"}, {Name: "kubelet.service", DropIn: "20-x.conf", Content: "[Unit]\n"}}
+		t.Nodes[1].Args = map[string]map[string]string{"kubelet": {"v": "3"}}
+	}), dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := cfg.Nodes[1]
+	if w.Labels["cell"] != "one" || w.Labels["base"] != "yes" || w.Image != "relapse/node:1" || cfg.Nodes[2].Image != "relapse/node:2" {
+		t.Errorf("the worker is %+v", w)
+	}
+	for _, at := range []string{"/usr/bin/kubelet", "/etc/systemd/system/proxy.service", "/etc/systemd/system/kubelet.service.d/20-x.conf",
+		"/etc/systemd/system/multi-user.target.d/10-relapse-units.conf"} {
+		i := slices.IndexFunc(w.ExtraMounts, func(m v1alpha4.Mount) bool { return m.ContainerPath == at })
+		if i < 0 || !w.ExtraMounts[i].Readonly {
+			t.Errorf("%s is not mounted, or not read-only", at)
+			continue
+		}
+		if _, err := os.Stat(w.ExtraMounts[i].HostPath); err != nil {
+			t.Error(err)
+		}
+	}
+	wants, err := os.ReadFile(filepath.Join(dir, "worker", "root", "etc/systemd/system/multi-user.target.d/10-relapse-units.conf"))
+	if err != nil || string(wants) != "[Unit]\nWants=proxy.service\n" {
+		t.Errorf("what is wanted: %q, %v; a drop-in is no unit", wants, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "worker", "root", "usr/bin/kubelet")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the kubelet is %v, %v", info, err)
+	}
+	if len(cfg.ContainerdConfigPatches) != 0 {
+		t.Error("containerd is patched where nodes are not bounded")
+	}
+}
+
+// The flags are there in each form that kind's documents have, and in no other.
+func TestArgsInEveryVersion(t *testing.T) {
+	n := v1alpha4.Node{}
+	if err := layArgs(&n, cluster.NodeSpec{Role: cluster.Worker, Args: map[string]map[string]string{"kubelet": {"b": "2", "a": "1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, kind := range []string{"InitConfiguration", "JoinConfiguration"} {
+		for _, v := range []string{"v1beta2", "v1beta3"} {
+			want = append(want, "apiVersion: kubeadm.k8s.io/"+v+"\nkind: "+kind+"\nnodeRegistration:\n  kubeletExtraArgs:\n    a: \"1\"\n    b: \"2\"\n")
+		}
+	}
+	if !slices.Equal(n.KubeadmConfigPatches, want) {
+		t.Errorf("got %q\nwant %q", n.KubeadmConfigPatches, want)
+	}
+	var patches []string
+	for _, p := range n.KubeadmConfigPatchesJSON6902 {
+		if p.Group != "kubeadm.k8s.io" || p.Version != "v1beta4" || !json.Valid([]byte(p.Patch)) {
+			t.Errorf("the patch %+v", p)
+		}
+		patches = append(patches, p.Kind+p.Patch)
+	}
+	if len(patches) != 4 || patches[0] != `InitConfiguration[{"op":"add","path":"/nodeRegistration/kubeletExtraArgs/-","value":{"name":"a","value":"1"}}]` {
+		t.Errorf("the patches are %q", patches)
+	}
+}
+
+func TestBoundedOfficialImage(t *testing.T) {
+	cfg, err := configure(three(func(t *cluster.Topology) { t.Nodes[2].Image = "docker.io/kindest/node:v1.34.4@sha256:00" }), t.TempDir(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := func(n v1alpha4.Node) bool {
+		return slices.ContainsFunc(n.ExtraMounts, func(m v1alpha4.Mount) bool { return m.ContainerPath == "/etc/systemd/system/containerd.service" })
+	}
+	if len(cfg.ContainerdConfigPatches) != 2 || !own(cfg.Nodes[2]) || own(cfg.Nodes[1]) {
+		t.Error("want both containerd patches, and the unit on the official node only")
+	}
+}
+
+func TestOfficial(t *testing.T) {
+	for image, want := range map[string]bool{
+		"kindest/node:v1.34.4": true, "kindest/node@sha256:00": true, "127.0.0.1:5000/kindest/node:v1": true,
+		"relapse/node:v1.34.4": false, "relapse/kindest-node:v1": false, "kindest/node-extra:v1": false,
+	} {
+		if got := official(image); got != want {
+			t.Errorf("%s: %v, want %v", image, got, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, ok := range map[string]bool{"relapse-1a": true, "relapse-a-b": true, "kind": false, "relapse-": false, "relapse-A": false,
+		"relapse-a-": false, "other-relapse-a": false, "relapse-" + strings.Repeat("a", 43): false} {
+		if err := checkName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestParseIdentity(t *testing.T) {
+	stat := "12 (a b) c) S" + strings.Repeat(" 0", 18) + " 777 0 0"
+	sum := strings.Repeat("ab", 32)
+	id, err := parseIdentity("12\n3\n"+stat+"\n"+sum+"  -\n", true)
+	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum}); err != nil || id != want {
+		t.Errorf("got %+v, %v; want %+v", id, err, want)
+	}
+	for in, want := range map[string]string{
+		"12\n3\n":                "got 2 lines, want 4",
+		"x\n3\n" + stat + "\ns":  "the process's id",
+		"12\nx\n" + stat + "\ns": "the count of restarts",
+		"12\n3\n12 (a) S\ns":     "/proc/PID/stat is",
+		"12\n3\n" + stat + "\ns": "sha256sum printed",
+	} {
+		if _, err := parseIdentity(in, true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", in, err, want)
+		}
+	}
+}
+
+func TestScript(t *testing.T) {
+	links := []link{{"c", "172.18.0.2", "10.244.0.0/24"}, {"w", "172.18.0.3", "10.244.1.0/24"}, {"off", "", "10.244.2.0/24"}}
+	got := script(links[0], links)
+	if !strings.Contains(got, `"subnet":"10.244.0.0/24"`) || !strings.HasSuffix(got, "ip route replace 10.244.1.0/24 via 172.18.0.3\n") || strings.Contains(got, "10.244.2") {
+		t.Errorf("the script is %s", got)
+	}
+	body := strings.Split(strings.Split(got, "<<'EOF'\n")[1], "\nEOF")[0]
+	if !json.Valid([]byte(body)) {
+		t.Errorf("the conflist is no JSON: %s", body)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{" • Starting control-plane 🕹️  ...\n": "Starting control-plane", " • Preparing nodes 📦 📦 📦   ...\n": "Preparing nodes", "": ""} {
+		if got := plain(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

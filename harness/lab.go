@@ -233,9 +233,6 @@ func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, constants []scenario.Co
 	for name, c := range r.Constants {
 		b.constants[name] = c.Int
 	}
-	for _, s := range r.Sites {
-		b.changes = append(b.changes, fmt.Sprintf("%s at %s:%d", s.Kind, s.File, s.Line))
-	}
 	l.arms[key] = b
 	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s %s, sha256 %.12s, %s", arm.Name, filepath.Base(arm.Source.Package), arm.Source.Module,
 		arm.Source.Version, b.digest, howLong(r.Cached, began)))

@@ -131,6 +131,19 @@ func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 	return w, true
 }
 
+// open is the scope's window, or why there is none. An offset that the phase never reached leaves nothing to look at: that must not
+// pass for having looked and found nothing.
+func (s Scope) open(v bundle.View) (w bundle.Window, never string) {
+	w, ok := s.Window(v)
+	switch {
+	case !ok:
+		return w, "the phase " + s.Phase + " never began"
+	case !w.End.After(w.Start):
+		return w, fmt.Sprintf("the phase %s did not last longer than %s", s.Phase, s.After)
+	}
+	return w, ""
+}
+
 // Check is a question over the evidence.
 type Check interface {
 	// Reads says which artifacts it needs. A plan in which no collector makes them is refused.

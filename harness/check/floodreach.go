@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
@@ -36,32 +37,40 @@ func (c *FloodDelivered) NeedsConstants() []string {
 	return append(c.MoreThan.constants(), c.Since.Plus.constants()...)
 }
 
+// Validate refuses a limit and a moment in the wrong unit.
+func (c *FloodDelivered) Validate() error {
+	switch {
+	case c.Fault == "":
+		return errors.New("fault is empty")
+	case c.MoreThan.Number != nil && *c.MoreThan.Number < 0:
+		return fmt.Errorf("moreThan.number is %g (want 0 or more)", *c.MoreThan.Number)
+	}
+	return errors.Join(c.MoreThan.validate("moreThan", false), c.Since.validate("since"))
+}
+
 // Eval takes the last reading of the window in which the flood was armed: deliveries only grow.
 func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	limit, err := c.MoreThan.value(v, s.Cell)
 	wanted := fmt.Sprintf("more than %g state changes delivered", limit)
+	if bad := c.Validate(); bad != nil {
+		err = bad
+	}
 	if err != nil {
 		return unknown(wanted, err.Error(), nil)
 	}
-	w, ok := s.Window(v)
-	if !ok {
-		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
 	}
-	mark, doubt := c.Since.at(v, s.Cell, w)
+	mark, short, doubt := c.Since.at(v, s.Cell, w)
 	if doubt != "" {
 		return unknown(wanted, doubt, nil)
 	}
 	wanted += " after " + mark.UTC().Format("15:04:05")
 	st := read[bundle.Stamped[control.Counts]](v, bundle.Interposer, s.Cell, w)
-	var rec control.ArmRecord
-	found := false
-	for _, r := range st.records {
-		if r.Time.After(w.End) {
-			break
-		}
-		if a, ok := r.Value.Find(control.FaultFlood, c.Fault); ok && !r.Time.Before(w.Start) {
-			rec, found = a, true
-		}
+	rec, found := c.newest(&st, w)
+	if short != "" {
+		return Finding{Met: NotMet, Seen: short, Wanted: wanted, Evidence: st.paths}
 	}
 	if !found {
 		if st.doubt != "" {
@@ -77,4 +86,23 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 		return unknown(wanted, st.doubt, st.paths)
 	}
 	return f
+}
+
+// newest is the flood's record in the last reading of the window. An interposer that was restarted counts from zero with nothing armed,
+// which leaves the stream in doubt: what it says is too little at best.
+func (c *FloodDelivered) newest(st *stream[bundle.Stamped[control.Counts]], w bundle.Window) (rec control.ArmRecord, found bool) {
+	var process control.Counts
+	for _, r := range st.records {
+		if r.Time.After(w.End) || r.Time.Before(w.Start) {
+			continue
+		}
+		if process.PID != 0 && (r.Value.PID != process.PID || !r.Value.StartedAt.Equal(process.StartedAt)) && st.doubt == "" {
+			st.doubt = fmt.Sprintf("the interposer was restarted by %s", r.Time.UTC().Format("15:04:05"))
+		}
+		process = r.Value
+		if a, ok := r.Value.Find(control.FaultFlood, c.Fault); ok {
+			rec, found = a, true
+		}
+	}
+	return rec, found
 }

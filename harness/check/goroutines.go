@@ -35,12 +35,30 @@ type Goroutines struct {
 // Reads names debug=2 dumps.
 func (c *Goroutines) Reads() []bundle.Kind { return []bundle.Kind{bundle.Goroutines2} }
 
+// Validate refuses what any dump would meet, or no dump at all.
+func (c *Goroutines) Validate() error {
+	switch {
+	case c.Func == "":
+		return fmt.Errorf("func is empty, which every goroutine would match")
+	case c.Count < 1:
+		return fmt.Errorf("count is %d (want at least 1)", c.Count)
+	case c.Dumps < 1:
+		return fmt.Errorf("dumps is %d (want at least 1)", c.Dumps)
+	case c.LastAfter != "":
+		return positive("lastAfter", c.LastAfter)
+	}
+	return nil
+}
+
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 	wanted := fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.Func, c.howMany())
-	w, ok := s.Window(v)
-	if !ok {
-		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
 	}
 	r := c.survey(v, s, w)
 	f := Finding{Wanted: wanted, Evidence: r.evidence, Differs: r.notes, Detail: r.stack}

@@ -42,27 +42,43 @@ func (c *LogLine) NeedsConstants() []string {
 	return out
 }
 
+// Validate refuses a pattern that isn't one, and what any log would meet.
+func (c *LogLine) Validate() error {
+	re, err := regexp.Compile("(?i)" + c.Pattern)
+	switch {
+	case err != nil:
+		return fmt.Errorf("pattern: %w", err)
+	case c.Pattern == "":
+		return fmt.Errorf("pattern is empty, which every line would match")
+	case c.AtLeast < 1:
+		return fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast)
+	}
+	for group := range c.Equals {
+		if re.SubexpIndex(group) < 0 {
+			return fmt.Errorf("equals.%s: the pattern has no group of that name", group)
+		}
+	}
+	return nil
+}
+
 // Eval reads the log of the window.
 func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	wanted := fmt.Sprintf("at least %d line like %q", c.AtLeast, c.Pattern)
-	re, err := regexp.Compile("(?i)" + c.Pattern)
-	if err != nil {
+	if err := c.Validate(); err != nil {
 		return unknown(wanted, err.Error(), nil)
 	}
+	re := regexp.MustCompile("(?i)" + c.Pattern)
 	want := map[string]float64{}
 	for group, q := range c.Equals {
 		x, err := q.value(v, s.Cell)
 		if err != nil {
 			return unknown(wanted, err.Error(), nil)
 		}
-		if re.SubexpIndex(group) < 0 {
-			return unknown(wanted, fmt.Sprintf("the pattern has no group %q", group), nil)
-		}
 		want[group] = x
 	}
-	w, ok := s.Window(v)
-	if !ok {
-		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
 	}
 	f := Finding{Wanted: wanted}
 	found, suppressed, total := 0, 0, 0

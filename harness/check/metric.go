@@ -1,7 +1,9 @@
 package check
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
@@ -44,16 +46,27 @@ func (c *MetricAge) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSa
 // NeedsConstants names the constant of the limit.
 func (c *MetricAge) NeedsConstants() []string { return c.Above.constants() }
 
+// Validate refuses a limit that is none, or in no unit.
+func (c *MetricAge) Validate() error {
+	if c.Metric == "" {
+		return errors.New("metric is empty")
+	}
+	return c.Above.validate("above", true)
+}
+
 // Eval compares each sample with the time at which it was asked for, which is the younger reading.
 func (c *MetricAge) Eval(v bundle.View, s Scope) Finding {
 	limit, err := c.Above.value(v, s.Cell)
 	wanted := fmt.Sprintf("%s older than %s", c.Metric, time.Duration(limit))
+	if bad := c.Validate(); bad != nil {
+		err = bad
+	}
 	if err != nil {
 		return unknown(wanted, err.Error(), nil)
 	}
-	w, ok := s.Window(v)
-	if !ok {
-		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
 	}
 	all, paths, doubt := samples(v, s.Cell, c.Metric, nil, w)
 	age, at := time.Duration(-1), time.Time{}
@@ -100,23 +113,47 @@ func (c *MetricIncrease) NeedsConstants() []string {
 	return out
 }
 
+// Validate refuses an amount that nothing has to grow for.
+func (c *MetricIncrease) Validate() error {
+	if c.Metric == "" {
+		return errors.New("metric is empty")
+	}
+	if c.By.Constant == "" && c.By.Number != nil && *c.By.Number <= 0 {
+		return fmt.Errorf("by.number is %g (want above 0)", *c.By.Number)
+	}
+	errs := []error{c.By.validate("by", false)}
+	if c.Since != nil {
+		errs = append(errs, c.Since.validate("since"))
+	}
+	if c.Tail != "" {
+		errs = append(errs, positive("tail", c.Tail))
+	}
+	return errors.Join(errs...)
+}
+
 // Eval takes the first and the last sample that lie wholly inside the window, so that a change at its edges does not count.
 func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	by, err := c.By.value(v, s.Cell)
 	wanted := fmt.Sprintf("%s grows by at least %g", c.Metric, by)
+	if bad := c.Validate(); bad != nil {
+		err = bad
+	}
 	if err != nil {
 		return unknown(wanted, err.Error(), nil)
 	}
-	w, ok := s.Window(v)
-	if !ok {
-		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
 	}
 	if c.Since != nil {
-		mark, doubt := c.Since.at(v, s.Cell, w)
+		mark, short, doubt := c.Since.at(v, s.Cell, w)
 		if doubt != "" {
 			return unknown(wanted, doubt, nil)
 		}
 		wanted += " after " + mark.UTC().Format("15:04:05")
+		if short != "" {
+			return Finding{Met: NotMet, Wanted: wanted, Seen: short}
+		}
 		if !mark.Before(w.End) {
 			return Finding{Met: NotMet, Wanted: wanted, Seen: fmt.Sprintf("that moment was not reached by %s", w.End.UTC().Format("15:04:05"))}
 		}
@@ -146,7 +183,7 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	first, last := in[0], in[len(in)-1]
 	grown := last.Value - first.Value
 	f := Finding{Met: Of(grown >= by), Wanted: wanted, Evidence: paths,
-		Seen: fmt.Sprintf("grew by %g, from %g to %g between %s", grown, first.Value, last.Value, span(bundle.Window{Start: first.Time, End: last.Done}))}
+		Seen: fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", grown, first.Value, last.Value, span(bundle.Window{Start: first.Time, End: last.Done}))}
 	if f.Met == NotMet && doubt != "" {
 		return unknown(wanted, doubt, paths)
 	}
@@ -162,19 +199,27 @@ type MetricStill struct {
 // Reads names metric samples.
 func (c *MetricStill) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
+// Validate refuses a list without metrics, and a span that is none.
+func (c *MetricStill) Validate() error {
+	if len(c.Metrics) == 0 || slices.Contains(c.Metrics, "") {
+		return fmt.Errorf("metrics is %q (want at least one name)", c.Metrics)
+	}
+	return positive("span", c.Span)
+}
+
 // Eval compares all samples in the window. A change is decisive; standing still needs coverage of the whole window.
 func (c *MetricStill) Eval(v bundle.View, s Scope) Finding {
 	wanted := fmt.Sprintf("%v unchanged for at least %s", c.Metrics, c.Span)
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
 	need, err := time.ParseDuration(c.Span)
 	if err != nil {
 		return unknown(wanted, err.Error(), nil)
 	}
-	w, ok := s.Window(v)
-	if !ok {
-		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
-	}
-	if len(c.Metrics) == 0 {
-		return unknown(wanted, "no metric was named", nil)
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
 	}
 	var f Finding
 	verdicts := make([]Tri, 0, len(c.Metrics))

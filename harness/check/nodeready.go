@@ -1,8 +1,11 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
@@ -31,62 +34,89 @@ type NodeReady struct {
 // Reads names node conditions.
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
-// Eval looks at all states that held in the last stretch of the window, the one it began with included.
+// Validate refuses a status that doesn't exist, a message that is no pattern, and a stretch that is none.
+func (c *NodeReady) Validate() error {
+	if !slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {
+		return fmt.Errorf("status is %q (want True, False or Unknown)", c.Status)
+	}
+	if _, err := regexp.Compile(c.Message); err != nil {
+		return fmt.Errorf("message: %w", err)
+	}
+	return positive("hold", c.Hold)
+}
+
+// Eval looks at all states that each of the cell's nodes had in the last stretch of the window, the one it began with included. The stretch
+// ends where the node was last looked at, so that all of it was watched. One other state is decisive; holding needs the whole stretch.
 func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("Ready=%s", c.Status)
+	wanted := c.wanted()
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	hold, _ := time.ParseDuration(c.Hold) // Validate has read it
+	re := regexp.MustCompile(c.Message)   // and compiled it
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	last := bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
+	st := read[bundle.NodeStatus](v, bundle.Nodes, s.Cell, last)
+	if st.doubt != "" {
+		return unknown(wanted, st.doubt, st.paths)
+	}
+	if st.last.Before(last.End) {
+		last.End = st.last
+		last.Start = later(w.Start, last.End.Add(-hold))
+	}
+	held := holding(st.records, last)
+	if len(held) == 0 {
+		return unknown(wanted, "no condition of the node was recorded by "+last.End.UTC().Format("15:04:05"), st.paths)
+	}
+	newest := held[len(held)-1]
+	f := Finding{Met: Met, Wanted: wanted, Evidence: st.paths, Detail: newest.Message, Seen: state(newest)}
+	for _, r := range held {
+		if r.Status == c.Status && (c.Reason == "" || r.Reason == c.Reason) && re.MatchString(r.Message) {
+			continue
+		}
+		f.Met = NotMet
+		f.Differs = append(f.Differs, r.Time.UTC().Format("15:04:05")+": "+state(r))
+	}
+	f.Differs = few(f.Differs)
+	if so := last.End.Sub(last.Start); f.Met == Met && so < hold {
+		return unknown(wanted, fmt.Sprintf("%s, but for %s only", f.Seen, max(so, 0).Round(100*time.Millisecond)), st.paths)
+	}
+	return f
+}
+
+func (c *NodeReady) wanted() string {
+	wanted := "Ready=" + c.Status
 	if c.Reason != "" {
 		wanted += ", reason " + c.Reason
 	}
 	if c.Message != "" {
 		wanted += ", message like " + c.Message
 	}
-	wanted += " for the last " + c.Hold
-	re, err := regexp.Compile(c.Message)
-	if err != nil {
-		return unknown(wanted, err.Error(), nil)
-	}
-	hold, err := time.ParseDuration(c.Hold)
-	if err != nil {
-		return unknown(wanted, err.Error(), nil)
-	}
-	w, ok := s.Window(v)
-	if !ok {
-		return unknown(wanted, "the phase "+s.Phase+" never began", nil)
-	}
-	w.Start = later(w.Start, w.End.Add(-hold))
-	st := read[bundle.NodeStatus](v, bundle.Nodes, s.Cell, w)
-	if st.doubt != "" {
-		return unknown(wanted, st.doubt, st.paths)
-	}
-	held := holding(st.records, w)
-	if len(held) == 0 {
-		return unknown(wanted, "no condition of the node was recorded by "+w.End.UTC().Format("15:04:05"), st.paths)
-	}
-	last := held[len(held)-1]
-	f := Finding{Met: Met, Wanted: wanted, Evidence: st.paths, Detail: last.Message,
-		Seen: fmt.Sprintf("Ready=%s, reason %s, message %q", last.Status, last.Reason, last.Message)}
-	for _, r := range held {
-		if r.Status == c.Status && (c.Reason == "" || r.Reason == c.Reason) && re.MatchString(r.Message) {
-			continue
-		}
-		f.Met = NotMet
-		f.Differs = append(f.Differs, fmt.Sprintf("%s: Ready=%s, reason %s, message %q", r.Time.UTC().Format("15:04:05"), r.Status, r.Reason, r.Message))
-	}
-	f.Differs = few(f.Differs)
-	return f
+	return wanted + " for the last " + c.Hold
 }
 
-// holding is the state that the window began with and all that came up within it.
+func state(r bundle.NodeStatus) string {
+	return fmt.Sprintf("Ready=%s, reason %s, message %q", r.Status, r.Reason, r.Message)
+}
+
+// holding is, in order of time, the state that each node had when the window began and all that came up within it.
 func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
-	var out []bundle.NodeStatus
+	byNode := map[string][]bundle.NodeStatus{}
 	for _, r := range all {
-		if r.Time.After(w.End) {
-			break
+		switch {
+		case r.Time.After(w.End):
+		case !r.Time.After(w.Start):
+			byNode[r.Node] = []bundle.NodeStatus{r}
+		default:
+			byNode[r.Node] = append(byNode[r.Node], r)
 		}
-		if !r.Time.After(w.Start) {
-			out = out[:0]
-		}
-		out = append(out, r)
 	}
+	out := slices.Concat(slices.Collect(maps.Values(byNode))...)
+	slices.SortFunc(out, func(a, b bundle.NodeStatus) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Node, b.Node))
+	})
 	return out
 }

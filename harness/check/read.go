@@ -13,14 +13,21 @@ import (
 )
 
 // slack is how much a stream's coverage may fall short of a window at its ends: collectors sample every second or two, and phases
-// are seen to begin between two samples.
-const slack = 6 * time.Second
+// are seen to begin between two samples. Of a short window it is a quarter, so that most of it was watched.
+func slack(w bundle.Window) time.Duration {
+	return min(6*time.Second, max(2500*time.Millisecond, w.End.Sub(w.Start)/4))
+}
+
+// hole is the longest stretch between two samples of one metric that still counts as watching it: an endpoint that answers, and leaves the
+// metric out, says nothing about it.
+const hole = 20 * time.Second
 
 // stream is what the artifacts of one kind say about a window: its records in order, and why it can't be relied on, if so.
 type stream[T any] struct {
 	records []T
 	paths   []string
-	doubt   string // "" when the window is covered
+	doubt   string    // "" when the window is covered
+	last    time.Time // up to when the source was watched
 }
 
 // read decodes the line-oriented artifacts of a kind for a cell. Records outside w are kept: the caller decides. Whatever makes the
@@ -54,7 +61,10 @@ func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Wind
 			continue
 		}
 		s.paths = append(s.paths, a.Path)
-		covered = covered || a.Coverage.Covers(w.Start, w.End, slack)
+		covered = covered || a.Coverage.Covers(w.Start, w.End, slack(w))
+		if a.Coverage != nil {
+			s.last = later(s.last, a.Coverage.Last)
+		}
 		if err := decodeFrom(v, a, decode, func(rec T) { s.records = append(s.records, rec) }); err != nil {
 			s.doubt = fmt.Sprintf("reading %s: %v", a.Path, err)
 		}
@@ -118,10 +128,34 @@ func samples(v bundle.View, cell, metric string, labels map[string]string, w bun
 		out = append(out, r)
 	}
 	slices.SortStableFunc(out, func(a, b bundle.MetricSample) int { return a.Time.Compare(b.Time) })
-	if s.doubt == "" && len(out) == 0 {
+	switch {
+	case s.doubt != "":
+	case len(out) == 0:
 		s.doubt = fmt.Sprintf("the metrics of %s never showed %s", cell, metric)
+	default:
+		s.doubt = holes(out, metric, w)
 	}
 	return out, s.paths, s.doubt
+}
+
+// holes says where in w a metric was left out for too long, "" if nowhere.
+func holes(all []bundle.MetricSample, metric string, w bundle.Window) string {
+	last := w.Start
+	for _, t := range append(timesWithin(all, w), w.End) {
+		if t.Sub(last) > hole {
+			return fmt.Sprintf("there is no sample of %s in %s", metric, span(bundle.Window{Start: last, End: t}))
+		}
+		last = t
+	}
+	return ""
+}
+
+func timesWithin(all []bundle.MetricSample, w bundle.Window) []time.Time {
+	var out []time.Time
+	for _, s := range within(all, w) {
+		out = append(out, s.Time)
+	}
+	return out
 }
 
 func matches(have, want map[string]string) bool {
@@ -143,74 +177,6 @@ func within(all []bundle.MetricSample, w bundle.Window) []bundle.MetricSample {
 	}
 	return out
 }
-
-// Quantity is a number or a duration in a check's spec: given as it is, or by the name of one of the subject's constants.
-type Quantity struct {
-	Constant string   `json:"constant,omitempty" jsonschema:"the name of a constant that the scenario declares"`
-	Times    *float64 `json:"times,omitempty" jsonschema:"multiplies the constant; 1 when left out"`
-	Number   *float64 `json:"number,omitempty" jsonschema:"a plain number, instead of a constant"`
-	Duration string   `json:"duration,omitempty" jsonschema:"a duration with its unit, instead of a constant"`
-}
-
-// value is the quantity as a float: a plain number, or nanoseconds for durations.
-func (q Quantity) value(v bundle.View, cell string) (float64, error) {
-	switch {
-	case q.Constant != "":
-		c, ok := v.Constant(cell, q.Constant)
-		if !ok {
-			return 0, fmt.Errorf("the constant %s of %s is not known", q.Constant, cell)
-		}
-		if q.Times != nil {
-			return float64(c) * *q.Times, nil
-		}
-		return float64(c), nil
-	case q.Number != nil:
-		return *q.Number, nil
-	case q.Duration != "":
-		d, err := time.ParseDuration(q.Duration)
-		return float64(d), err
-	}
-	return 0, fmt.Errorf("neither constant, number nor duration is given")
-}
-
-func (q Quantity) constants() []string {
-	if q.Constant == "" {
-		return nil
-	}
-	return []string{q.Constant}
-}
-
-// Mark is a moment that a metric names: the largest age of a timestamp metric in the window says when something began and did not
-// come back, and Plus is how long after that.
-type Mark struct {
-	Metric string   `json:"metric" jsonschema:"a metric whose value is a time in seconds since the epoch"`
-	Plus   Quantity `json:"plus" jsonschema:"how long after that time the mark is"`
-}
-
-// at finds the mark in a window. ok is false, with a sentence, when the data isn't there.
-func (m Mark) at(v bundle.View, cell string, w bundle.Window) (mark time.Time, doubt string) {
-	plus, err := m.Plus.value(v, cell)
-	if err != nil {
-		return mark, err.Error()
-	}
-	all, _, doubt := samples(v, cell, m.Metric, nil, w)
-	if doubt != "" {
-		return mark, doubt
-	}
-	oldest, age := time.Time{}, time.Duration(-1)
-	for _, s := range within(all, w) {
-		if began := seconds(s.Value); s.Value > 0 && s.Time.Sub(began) > age {
-			oldest, age = began, s.Time.Sub(began)
-		}
-	}
-	if age < 0 {
-		return mark, fmt.Sprintf("no sample of %s between %s", m.Metric, span(w))
-	}
-	return oldest.Add(time.Duration(plus)), ""
-}
-
-// seconds turns a metric's seconds since the epoch into a time.
-func seconds(v float64) time.Time { return time.Unix(0, int64(v*1e9)).UTC() }
 
 // unknown is the finding for data that isn't there.
 func unknown(wanted, why string, evidence []string) Finding {

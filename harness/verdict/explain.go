@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -26,11 +27,11 @@ func explain(a *Arm, in Inputs) {
 	case in.Exposure != check.Met:
 		because = except(a.Exposure, check.Met)
 	case in.Signature == check.Met:
-		because = a.Signature
+		because = slices.Concat(a.Signature, shown(a.Exposure))
 	case in.Signature != check.NotMet:
 		because = only(a.Signature, check.Unknown)
 	case in.Healed == check.Met:
-		because = a.Healed
+		because = slices.Concat(shown(a.Exposure), a.Healed)
 	default:
 		because = except(a.Healed, check.Met)
 	}
@@ -42,6 +43,20 @@ func explain(a *Arm, in Inputs) {
 			a.Decisive = f.Detail
 		}
 	}
+}
+
+// shown are findings with each group of alternatives replaced by those that held: how an arm was exposed is part of why it is judged, and
+// an arm is only shown to survive what it was exposed to.
+func shown(list []check.Finding) []check.Finding {
+	var out []check.Finding
+	for _, f := range list {
+		if len(f.AnyOf) > 0 {
+			out = append(out, only(f.AnyOf, check.Met)...)
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 func only(list []check.Finding, t check.Tri) []check.Finding {

@@ -37,23 +37,14 @@ func writeFiles(dir string, files []cluster.File) error {
 	return nil
 }
 
-// writeFile replaces what is at the path at once.
-func writeFile(at string, f cluster.File) error {
-	tmp, err := stageFile(at, f)
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp, at)
-}
-
-// stageFile writes the file under another name in the same folder, and returns that.
-func stageFile(at string, f cluster.File) (name string, err error) {
+// writeFile replaces what is at the path at once: a file that is mounted or running keeps its content.
+func writeFile(at string, f cluster.File) (err error) {
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-		return "", err
+		return err
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(at), ".new-*")
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -62,13 +53,16 @@ func stageFile(at string, f cluster.File) (name string, err error) {
 	}()
 	err = fill(tmp, f)
 	if err := errors.Join(err, tmp.Close()); err != nil {
-		return "", fmt.Errorf("writing %s: %w", f.Path, err)
+		return fmt.Errorf("writing %s: %w", f.Path, err)
 	}
 	mode := os.FileMode(f.Mode)
 	if mode == 0 {
 		mode = 0o644
 	}
-	return tmp.Name(), os.Chmod(tmp.Name(), mode)
+	if err := os.Chmod(tmp.Name(), mode); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), at)
 }
 
 // fill copies rather than links: a link would share its mode, and its content, with a file that isn't ours.

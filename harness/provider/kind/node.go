@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -142,15 +140,11 @@ func (n *Node) lay(ctx context.Context, at, source string) error {
 		return fmt.Errorf("only what the topology laid can be replaced: %w", err)
 	}
 	f := cluster.File{Path: at, Source: source, Mode: uint32(info.Mode().Perm())}
-	old := hostPath(n.dir, at)
-	staged, err := stageFile(old, f)
-	if err != nil {
+	if err := writeFile(hostPath(n.dir, at), f); err != nil {
 		return err
 	}
-	// First the mount, then the rename: nothing can be mounted over a file that is no longer in its folder.
-	seen := path.Join(layDir, "root", path.Dir(at), filepath.Base(staged))
-	if _, err := n.Exec(ctx, nil, "mount", "--bind", seen, at); err != nil {
-		return errors.Join(err, os.Remove(staged))
-	}
-	return os.Rename(staged, old)
+	// The rename has left the node's mount on a file without a name, over which nothing can be mounted, so it goes first. For that
+	// moment the image's own file shows; who starts a process from it would have another digest.
+	_, err = n.Exec(ctx, nil, "sh", "-ec", `umount --lazy "$2"; mount --bind "$1" "$2"`, "sh", path.Join(layDir, "root", at), at)
+	return err
 }

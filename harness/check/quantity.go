@@ -1,0 +1,125 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+)
+
+// Quantity is a number or a duration in a check's spec: given as it is, or by the name of one of the subject's constants.
+type Quantity struct {
+	Constant string   `json:"constant,omitempty" jsonschema:"the name of a constant that the scenario declares"`
+	Times    *float64 `json:"times,omitempty" jsonschema:"multiplies the constant; 1 when left out"`
+	Number   *float64 `json:"number,omitempty" jsonschema:"a plain number, instead of a constant"`
+	Duration string   `json:"duration,omitempty" jsonschema:"a duration with its unit, instead of a constant"`
+}
+
+// value is the quantity as a float: a plain number, or nanoseconds for durations.
+func (q Quantity) value(v bundle.View, cell string) (float64, error) {
+	switch {
+	case q.Constant != "":
+		c, ok := v.Constant(cell, q.Constant)
+		if !ok {
+			return 0, fmt.Errorf("the constant %s of %s is not known", q.Constant, cell)
+		}
+		if q.Times != nil {
+			return float64(c) * *q.Times, nil
+		}
+		return float64(c), nil
+	case q.Number != nil:
+		return *q.Number, nil
+	case q.Duration != "":
+		d, err := time.ParseDuration(q.Duration)
+		return float64(d), err
+	}
+	return 0, fmt.Errorf("neither constant, number nor duration is given")
+}
+
+func (q Quantity) constants() []string {
+	if q.Constant == "" {
+		return nil
+	}
+	return []string{q.Constant}
+}
+
+// Mark is a moment that a metric names: the largest age of a timestamp metric in the window says when something began and did not
+// come back, and Plus is how long after that.
+type Mark struct {
+	Metric string   `json:"metric" jsonschema:"a metric whose value is a time in seconds since the epoch"`
+	Plus   Quantity `json:"plus" jsonschema:"how long after that time the mark is"`
+}
+
+// at finds the mark in a window. doubt says which data isn't there. short says that the metric never grew as old as Plus: then there is
+// no such moment, whatever the time.
+func (m Mark) at(v bundle.View, cell string, w bundle.Window) (mark time.Time, short, doubt string) {
+	plus, err := m.Plus.value(v, cell)
+	if err != nil {
+		return mark, "", err.Error()
+	}
+	all, _, doubt := samples(v, cell, m.Metric, nil, w)
+	if doubt != "" {
+		return mark, "", doubt
+	}
+	oldest, age := time.Time{}, time.Duration(-1)
+	for _, s := range within(all, w) {
+		if began := seconds(s.Value); s.Value > 0 && s.Time.Sub(began) > age {
+			oldest, age = began, s.Time.Sub(began)
+		}
+	}
+	if age < 0 {
+		return mark, "", fmt.Sprintf("no sample of %s in %s", m.Metric, span(w))
+	}
+	if age < time.Duration(plus) {
+		short = fmt.Sprintf("that moment was never reached: %s was at most %s old, and it lies %s after it",
+			m.Metric, age.Round(100*time.Millisecond), time.Duration(plus))
+	}
+	return oldest.Add(time.Duration(plus)), short, ""
+}
+
+// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds.
+func (q Quantity) validate(field string, asDuration bool) error {
+	switch {
+	case q.Constant != "" && q.Duration != "":
+		return fmt.Errorf("%s has a constant and a duration (want one of them)", field)
+	case q.Constant != "":
+		if q.Times != nil && *q.Times <= 0 {
+			return fmt.Errorf("%s.times is %g (want above 0)", field, *q.Times)
+		}
+		return nil
+	case q.Times != nil:
+		return fmt.Errorf("%s.times multiplies no constant", field)
+	case asDuration && q.Number != nil:
+		return fmt.Errorf("%s is a plain number (want a duration with its unit, or a constant)", field)
+	case !asDuration && q.Duration != "":
+		return fmt.Errorf("%s is a duration (want a number in the metric's own unit, or a constant)", field)
+	case asDuration:
+		return positive(field, q.Duration)
+	case q.Number == nil:
+		return fmt.Errorf("%s has neither a constant nor a number", field)
+	}
+	return nil
+}
+
+// validate holds for a moment what validate of Quantity does.
+func (m Mark) validate(field string) error {
+	if m.Metric == "" {
+		return fmt.Errorf("%s.metric is empty", field)
+	}
+	return m.Plus.validate(field+".plus", true)
+}
+
+// positive refuses what is no duration above 0.
+func positive(field, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%s is %q (want a duration with its unit: 3m)", field, text)
+	}
+	if d <= 0 {
+		return fmt.Errorf("%s is %s (want above 0)", field, text)
+	}
+	return nil
+}
+
+// seconds turns a metric's seconds since the epoch into a time.
+func seconds(v float64) time.Time { return time.Unix(0, int64(v*1e9)).UTC() }

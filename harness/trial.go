@@ -60,6 +60,7 @@ func (w *World) Trial(ctx context.Context, t plan.Trial, dir string) (err error)
 	if err := r.prepare(); err != nil {
 		return err
 	}
+	r.enter(check.Steady, r.cellNames()) // before the collectors' first record, so that it counts
 	if r.sched, err = startCollectors(ctx, r); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (r *trial) prepare() error {
 // phases runs steady state, baseline, fault and recovery. A steady state that never comes ends the trial: there is nothing to judge.
 func (r *trial) phases(ctx context.Context) error {
 	everyone := r.cellNames()
-	r.enter(check.Steady, everyone)
+	r.sched.phase(everyone, check.Steady)
 	stage := r.lab.stage("steady state", "waiting until every arm is well", r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
 	steady := r.until(ctx, everyone, r.plan.Phases.Steady.AtLeast.Duration, r.plan.Phases.Steady.Deadline.Duration, func(cell string) bool {
 		return r.met(cell, check.Steady, r.plan.Steady)

@@ -45,7 +45,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	var hashed time.Time
 	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
 		now, err := id.Identity(ctx, time.Since(hashed) > digestEvery)
-		if err == nil && now.SHA256 == "" && (now.PID != last.PID || now.StartTicks != last.StartTicks) {
+		if err == nil && now.SHA256 == "" && now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks) {
 			now, err = id.Identity(ctx, true)
 		}
 		if err != nil {

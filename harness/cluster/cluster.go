@@ -111,7 +111,7 @@ type Identifier interface {
 }
 
 // Identity says which process a component is, so that a restart can't go unnoticed. SHA256 is that of the running executable
-// (/proc/PID/exe) in hex, or "" when it was not asked for.
+// (/proc/PID/exe) in hex, or "" when it was not asked for. PID 0 says that there is no process.
 type Identity struct {
 	PID        int    `json:"pid"`
 	StartTicks int64  `json:"startTicks"` // field 22 of /proc/PID/stat: clock ticks since boot

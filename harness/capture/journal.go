@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -49,10 +50,10 @@ func (*Journal) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 
 // follower copies one connection's lines and remembers where it was.
 type follower struct {
-	st     *bundle.Stream
-	open   atomic.Bool
-	done   chan struct{}
-	cursor string
+	st    *bundle.Stream
+	open  atomic.Bool
+	done  chan struct{}
+	place place // of the last line recorded
 }
 
 // connect opens the log and copies it in the background. The first lines are skipped up to the one seen last.
@@ -80,33 +81,52 @@ func (f *follower) wait() {
 	}
 }
 
+// copy records what r has beyond the place where the last connection ended. A journal that has lost that place goes on at its first later
+// line, and the time in between is a gap: waiting for the place would drop everything unnoticed.
 func (f *follower) copy(r io.Reader) {
-	skipTo := f.cursor
+	searching := f.place.cursor != ""
 	br := bufio.NewReaderSize(r, 256<<10)
 	for {
 		line, err := br.ReadBytes('\n')
-		if len(line) > 0 && err == nil {
-			var at struct {
-				Cursor string `json:"__CURSOR"`
-			}
-			if json.Unmarshal(line, &at) == nil && at.Cursor != "" {
-				f.cursor = at.Cursor
-			}
-			if skipTo != "" {
-				if at.Cursor == skipTo {
-					skipTo = ""
-				}
-				continue
-			}
-			if bytes.Contains(line, []byte("Suppressed ")) {
-				for e := range klog.ReadJournal(bytes.NewReader(line)) {
-					f.st.Suppressed(e.Suppressed)
-				}
-			}
-			_ = f.st.Line(line[:len(line)-1]) // a full disk shows in Close
-		}
 		if err != nil { // the end, however it came: follow connects again
 			return
 		}
+		here := placeOf(line)
+		if searching && !here.at.After(f.place.at) {
+			searching = here.cursor != f.place.cursor
+			continue
+		}
+		if searching {
+			f.st.Gap(f.place.at, here.at, "the journal no longer has the last line that was seen")
+			searching = false
+		}
+		if here.cursor != "" {
+			f.place = here
+		}
+		if bytes.Contains(line, []byte("Suppressed ")) {
+			for e := range klog.ReadJournal(bytes.NewReader(line)) {
+				f.st.Suppressed(e.Suppressed)
+			}
+		}
+		_ = f.st.Line(line[:len(line)-1]) // a full disk shows in Close
 	}
+}
+
+// place is a line of a journal.
+type place struct {
+	cursor string
+	at     time.Time
+}
+
+// placeOf reads a line's place; it is zero for what is no line of a journal.
+func placeOf(line []byte) place {
+	var l struct {
+		Cursor string `json:"__CURSOR"`
+		Micros string `json:"__REALTIME_TIMESTAMP"`
+	}
+	us := int64(0)
+	if json.Unmarshal(line, &l) == nil {
+		us, _ = strconv.ParseInt(l.Micros, 10, 64) // a line without a time is before all others
+	}
+	return place{l.Cursor, time.UnixMicro(us).UTC()}
 }

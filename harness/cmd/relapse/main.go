@@ -13,13 +13,34 @@ import (
 
 func main() { os.Exit(relapse()) }
 
-// relapse runs the command line and is its exit code. The context ends with the first interrupt; a second one changes nothing, so
-// that what is being undone stays undone.
+// relapse runs the command line and is its exit code.
 func relapse() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(os.Stderr)
 	defer stop()
 	err := newRootCmd().ExecuteContext(ctx)
 	return report(os.Stderr, ctx, err)
+}
+
+// interruptible is a context that ends with the first interrupt. A second one changes nothing but says so: what is being undone is
+// undone to its end, which has time limits of its own.
+func interruptible(w io.Writer) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for sig := range signals {
+			if ctx.Err() == nil {
+				fmt.Fprintf(w, "\n%s: stopping, and removing what was made\n", sig)
+				cancel()
+				continue
+			}
+			fmt.Fprintf(w, "\n%s: still removing what was made; if this is killed, relapse clean does the rest\n", sig)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+	}
 }
 
 // report prints what went wrong and returns the exit code.
@@ -31,8 +52,12 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	if !errors.As(err, &e) {
 		e = &exitError{code: exitOwnFailure, err: err}
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		e = &exitError{code: exitInterrupted, err: errors.New("interrupted"), hint: e.hint}
+	if ctx.Err() != nil {
+		said := errors.New("interrupted")
+		if !errors.Is(err, context.Canceled) { // something else went wrong on the way out, and must not go unsaid
+			said = fmt.Errorf("interrupted: %w", err)
+		}
+		e = &exitError{code: exitInterrupted, err: said, hint: e.hint}
 	}
 	if e.err != nil {
 		fmt.Fprintln(w, "error:", e.err)

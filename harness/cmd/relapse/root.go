@@ -42,6 +42,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newExplainCmd(),
 		newJudgeCmd(),
 		newListCmd(),
+		newNightlyCmd(),
 		newPlanCmd(),
 		newRunCmd(),
 		newSchemaCmd(),

@@ -35,6 +35,9 @@ func (e *NotReadyError) Unwrap() error { return e.Err }
 // readyInterval is how often the nodes are looked at: short, since a run waits for it, and cheap, since it is one list.
 const readyInterval = 200 * time.Millisecond
 
+// lookTime is how long one look may take, and so by how much WaitReady may outlast its timeout.
+const lookTime = 5 * time.Second
+
 // WaitReady returns once all the named nodes are Ready. When timeout passes first, the error is a *NotReadyError; when ctx ends
 // first, it is ctx's error.
 func WaitReady(ctx context.Context, client klient.Client, nodes []string, timeout time.Duration) error {
@@ -43,9 +46,12 @@ func WaitReady(ctx context.Context, client klient.Client, nodes []string, timeou
 	}
 	seen := map[string]*corev1.Node{}
 	var last error
-	err := wait.For(func(ctx context.Context) (bool, error) {
+	err := wait.For(func(context.Context) (bool, error) {
+		// A look has a time of its own: one that the waiting's end cuts off would pass for an API server that fails.
+		look, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
 		var list corev1.NodeList
-		if last = client.Resources().List(ctx, &list); last != nil {
+		if last = client.Resources().List(look, &list); last != nil {
 			return false, nil
 		}
 		clear(seen)

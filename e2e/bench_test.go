@@ -1,0 +1,144 @@
+//go:build cluster
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/provider/kind"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// bench is one cluster with the smoke pair's arms on its workers, for several trials in turn.
+type bench struct {
+	name  string
+	files string // the provider's private directory
+	world *harness.World
+}
+
+// newBench makes the cluster and has it removed when the container of specs is done.
+func newBench(ctx SpecContext) *bench {
+	GinkgoHelper()
+	b := &bench{name: "relapse-e2e-" + draw(), files: filepath.Join(scratch, "files-"+draw())}
+	Expect(os.MkdirAll(b.files, 0o700)).To(Succeed())
+	prov, err := kind.New(kind.Options{Dir: b.files, Events: events})
+	Expect(err).NotTo(HaveOccurred())
+	b.world, err = lab.Up(ctx, smoke, smoke.Trials[0], prov, b.name)
+	Expect(err).NotTo(HaveOccurred(), "creating the cluster")
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(b.world.Down(ctx)).To(Succeed())
+		Expect(os.ReadDir(b.files)).To(BeEmpty(), "the provider's files are gone with the cluster")
+	}, NodeTimeout(3*time.Minute))
+	Expect(b.world.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+	return b
+}
+
+// draw is eight random hex digits.
+func draw() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails: see crypto/rand
+	return hex.EncodeToString(b)
+}
+
+// settle gives every worker its own arm's kubelet again and waits until all nodes are Ready.
+func (b *bench) settle(ctx context.Context, t plan.Trial) {
+	GinkgoHelper()
+	Expect(b.world.Relay(ctx, t)).To(Succeed())
+	Expect(b.world.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+}
+
+// trial runs one trial of the smoke pair as the options change it, and judges it. The run's directory has the layout of `relapse run`.
+func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report.Verdict) {
+	GinkgoHelper()
+	t := newPlan(o).Trials[0]
+	b.settle(ctx, t)
+	dir = filepath.Join(scratch, "run-"+draw())
+	Expect(b.world.Trial(ctx, t, filepath.Join(dir, "trials", t.ID))).To(Succeed())
+	v, err := report.JudgeRun(dir)
+	Expect(err).NotTo(HaveOccurred())
+	show(v)
+	return dir, v
+}
+
+// show keeps a verdict's text for the report of a spec that fails.
+func show(v report.Verdict) {
+	GinkgoHelper()
+	var text bytes.Buffer
+	Expect(report.Text(&text, v, false)).To(Succeed())
+	AddReportEntry("verdict", ReportEntryVisibilityFailureOrVerbose, text.String()+v.LastLine())
+}
+
+// armOf is an arm of a verdict by name.
+func armOf(v report.Verdict, name string) verdict.Arm {
+	GinkgoHelper()
+	i := slices.IndexFunc(v.Arms, func(a verdict.Arm) bool { return a.Name == name })
+	Expect(i).To(BeNumerically(">=", 0), "the verdict has no arm %s", name)
+	return v.Arms[i]
+}
+
+// concluded asserts a verdict with its exit code.
+func concluded(v report.Verdict, want verdict.Verdict, exit int) {
+	GinkgoHelper()
+	Expect(fmt.Sprintf("%s (exit %d)", v.Verdict, v.ExitCode)).To(Equal(fmt.Sprintf("%s (exit %d)", want, exit)), "%s", v.Sentence)
+}
+
+// node is the node of a cell.
+func (b *bench) node(cell string) cluster.Node {
+	GinkgoHelper()
+	for _, n := range b.world.Cluster().Nodes() {
+		if n.Cell() == cell {
+			return n
+		}
+	}
+	Fail("the cluster has no node for the cell " + cell)
+	return nil
+}
+
+// exec runs a command in a node.
+func exec(ctx context.Context, n cluster.Node, argv ...string) string {
+	GinkgoHelper()
+	out, err := n.(cluster.Execer).Exec(ctx, nil, argv...)
+	Expect(err).NotTo(HaveOccurred())
+	return string(out)
+}
+
+// kubelet is the kubelet of a cell.
+func (b *bench) kubelet(cell string) cluster.Component {
+	GinkgoHelper()
+	for _, c := range b.world.Cluster().Components("kubelet") {
+		if c.Node().Cell() == cell {
+			return c
+		}
+	}
+	Fail("the cluster has no kubelet for the cell " + cell)
+	return nil
+}
+
+// running lists what really runs on a node, containers and sandboxes alike, with their processes: containerd's own view, past the seam.
+func running(ctx context.Context, n cluster.Node) []string {
+	GinkgoHelper()
+	var out []string
+	for line := range strings.Lines(exec(ctx, n, "ctr", "--namespace", "k8s.io", "tasks", "list")) {
+		if f := strings.Fields(line); len(f) == 3 && f[2] == "RUNNING" {
+			out = append(out, f[0]+" "+f[1])
+		}
+	}
+	slices.Sort(out)
+	return out
+}

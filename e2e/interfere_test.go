@@ -1,0 +1,105 @@
+//go:build cluster
+
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/provider"
+)
+
+// This file holds what specs do behind the harness's back.
+
+const kubeletPath = "/usr/bin/kubelet"
+
+// take copies the kubelet that a cell's node has to the host.
+func (b *bench) take(ctx context.Context, cell string) string {
+	GinkgoHelper()
+	out, err := b.node(cell).(cluster.Execer).Exec(ctx, nil, "cat", kubeletPath)
+	Expect(err).NotTo(HaveOccurred())
+	name := filepath.Join(scratch, "kubelet-"+cell)
+	Expect(os.WriteFile(name, out, 0o755)).To(Succeed())
+	return name
+}
+
+// put lays a kubelet into a cell's node and runs it.
+func (b *bench) put(ctx context.Context, cell, source string) {
+	GinkgoHelper()
+	k := b.kubelet(cell)
+	before, err := k.(cluster.Identifier).Identity(ctx, true)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(k.Node().(provider.Layer).Lay(ctx, kubeletPath, source)).To(Succeed())
+	Expect(k.(cluster.Restarter).Restart(ctx)).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		now, err := k.(cluster.Identifier).Identity(ctx, true)
+		return now.SHA256, err
+	}).WithTimeout(30 * time.Second).ShouldNot(Or(BeEmpty(), Equal(before.SHA256)))
+	Expect(b.world.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+}
+
+// kill is a SIGKILL that is under way.
+type kill struct {
+	done chan struct{}
+	once sync.Once
+	said error
+}
+
+// err waits until the kubelet was killed and another process had taken its place, and says what went wrong.
+func (k *kill) err() error {
+	select {
+	case <-k.done:
+		return k.said
+	default:
+		return errors.New("the flood was never seen, or the kubelet never came back, so nothing was shown")
+	}
+}
+
+// killDuringFlood kills a cell's kubelet, once, as soon as the flood is seen on its node.
+func killDuringFlood(ctx SpecContext, b *bench, cell string) *kill {
+	GinkgoHelper()
+	k := &kill{done: make(chan struct{})}
+	comp := b.kubelet(cell)
+	detach := events.Attach(event.SinkFunc(func(e event.Event) {
+		if e.Type == event.FaultSeen && e.Cell == cell && strings.HasPrefix(e.Message, "flood:") {
+			k.once.Do(func() { go k.run(ctx, comp) }) // a sink must not block
+		}
+	}))
+	DeferCleanup(detach)
+	return k
+}
+
+func (k *kill) run(ctx context.Context, comp cluster.Component) {
+	defer close(k.done)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	before, err := comp.(cluster.Identifier).Identity(ctx, false)
+	if err == nil {
+		err = comp.Signal(ctx, syscall.SIGKILL)
+	}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for err == nil {
+		now, look := comp.(cluster.Identifier).Identity(ctx, false)
+		if look == nil && now.PID != before.PID {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-tick.C:
+		}
+	}
+	k.said = err
+}

@@ -1,0 +1,229 @@
+//go:build cluster
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	. "github.com/onsi/gomega/gstruct"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// trialTime bounds one trial of the smoke pair, which takes about two minutes.
+const trialTime = 8 * time.Minute
+
+// One cluster, several trials in turn. A failed one doesn't stop the next: each begins with its arms laid and all nodes Ready.
+var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFailure, func() {
+	var b *bench
+	var first struct {
+		dir     string
+		verdict report.Verdict
+	}
+
+	BeforeAll(func(ctx SpecContext) { b = newBench(ctx) }, NodeTimeout(6*time.Minute))
+
+	It("validates the fix, and says what that rests on", func(ctx SpecContext) {
+		before := map[string][]string{}
+		for _, cell := range []string{"vulnerable", "fixed"} {
+			before[cell] = running(ctx, b.node(cell))
+			Expect(before[cell]).NotTo(BeEmpty(), "something real runs beside what is only reported")
+		}
+		first.dir, first.verdict = b.trial(ctx, plan.Options{})
+		v := first.verdict
+		concluded(v, verdict.Validated, verdict.ExitOK)
+		Expect(armOf(v, "vulnerable").Outcome).To(Equal(verdict.Reproduced))
+		Expect(armOf(v, "fixed").Outcome).To(Equal(verdict.NotReproduced))
+		Expect(armOf(v, "fixed").Reason).To(ContainSubstring("events in one relist"), "what the arm was shown to survive")
+
+		Expect(armOf(v, "vulnerable").Decisive).To(ContainSubstring("pleg.(*GenericPLEG).Relist"))
+		Expect(armOf(v, "vulnerable").Decisive).To(ContainSubstring("chan send"))
+		modelled := strings.Join(v.Modelled, "\n")
+		Expect(modelled).To(ContainSubstring("plegChannelCapacity"))
+		Expect(modelled).To(ContainSubstring("genericPlegRelistThreshold"))
+		Expect(modelled).To(ContainSubstring("only reported"))
+		Expect(v.Digests["vulnerable"]).NotTo(Equal(v.Digests["fixed"]))
+
+		Expect(v.Trials[0].Restarts).To(ConsistOf(MatchFields(IgnoreExtras, Fields{
+			"Cell":  Equal("vulnerable"),
+			"Proof": MatchFields(IgnoreExtras, Fields{"ReadySeconds": And(BeNumerically(">", 0), BeNumerically("<", 60))}),
+		})))
+		for cell, was := range before {
+			Expect(running(ctx, b.node(cell))).To(Equal(was), "the real containers of %s are the same processes as before", cell)
+			untouched(first.dir, cell, was)
+		}
+	}, SpecTimeout(trialTime))
+
+	It("judges the same from the same evidence, here and elsewhere", func(ctx SpecContext) {
+		want, err := first.verdict.JSON()
+		Expect(err).NotTo(HaveOccurred())
+		again, err := report.JudgeRun(first.dir)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.JSON()).To(Equal(want))
+
+		elsewhere := clone(first.dir)
+		for range 2 {
+			r := relapse(ctx, scratch, "judge", elsewhere)
+			Expect(r.code).To(Equal(verdict.ExitOK), r.said())
+			Expect(lastLine(r.out)).To(Equal("relapse: Validated (exit 0)"))
+			Expect(content(filepath.Join(elsewhere, report.VerdictFile))).To(MatchJSON(want))
+			Expect(content(filepath.Join(elsewhere, report.VerdictFile))).To(Equal(want))
+		}
+	}, SpecTimeout(2*time.Minute))
+
+	It("gives no verdict over goroutine captures that are gone", func(ctx SpecContext) {
+		dir := clone(first.dir)
+		Expect(remove(dir, bundle.Goroutines2)).To(BeNumerically(">=", 6), "three dumps an arm at least were taken")
+		r := relapse(ctx, scratch, "judge", dir)
+		Expect(r.code).To(Equal(verdict.ExitInconclusive), r.said())
+		Expect(lastLine(r.out)).To(Equal("relapse: Inconclusive (exit 3)"))
+		v, err := report.JudgeRun(dir)
+		Expect(err).NotTo(HaveOccurred())
+		show(v)
+		vulnerable := armOf(v, "vulnerable")
+		Expect(vulnerable.Outcome).To(Equal(verdict.Inconclusive))
+		Expect(vulnerable.Signature).To(ContainElement(MatchFields(IgnoreExtras, Fields{"Name": Equal("relist-blocked"), "Met": Equal(check.Unknown)})))
+		Expect(armOf(v, "fixed").Outcome).To(Equal(verdict.Inconclusive), "nor is the other arm shown not to have been blocked")
+	}, SpecTimeout(2*time.Minute))
+
+	DescribeTable("refuses evidence that isn't what was recorded", func(ctx SpecContext, damage func(dir string), says string) {
+		dir := clone(first.dir)
+		damage(dir)
+		_, err := report.JudgeRun(dir)
+		Expect(err).To(MatchError(ContainSubstring(says)))
+		r := relapse(ctx, scratch, "judge", dir)
+		Expect(r.code).To(Equal(verdict.ExitError), r.said())
+		Expect(r.errs).To(ContainSubstring(says))
+		Expect(lastLine(r.out)).To(Equal("relapse: Error (exit 4)"))
+		Expect(filepath.Join(dir, report.VerdictFile)).NotTo(BeAnExistingFile())
+	},
+		Entry("a byte changed in a goroutine dump", changeByte(bundle.Goroutines2), "was changed"),
+		Entry("a byte changed in the journal", changeByte(bundle.Journal), "was changed"),
+		Entry("a file that isn't listed", unlisted, "is not listed in"),
+		Entry("no manifest", noManifest, bundle.ManifestFile),
+		SpecTimeout(2*time.Minute),
+	)
+
+	It("shows nothing when nothing is injected", func(ctx SpecContext) {
+		_, v := b.trial(ctx, plan.Options{NoFaults: true})
+		concluded(v, verdict.VerdictInconclusive, verdict.ExitInconclusive)
+		Expect(v.Deviates).To(ContainElement(ContainSubstring("null control")))
+		for _, a := range v.Arms {
+			Expect(a.Outcome).To(Equal(verdict.Inconclusive), a.Reason)
+			Expect(a.Reason).To(ContainSubstring("the exposure"))
+			Expect(a.Signature).NotTo(BeEmpty())
+			for _, f := range a.Signature {
+				Expect(f.Met).To(Equal(check.NotMet), "%s of %s: the data is there and says no: %s", f.Name, a.Name, f.Seen)
+				Expect(f.Evidence).NotTo(BeEmpty(), "%s of %s", f.Name, a.Name)
+			}
+			for _, f := range a.Healed {
+				Expect(f.Met).To(Equal(check.Met), "%s of %s: %s", f.Name, a.Name, f.Seen)
+			}
+		}
+	}, SpecTimeout(trialTime))
+
+	It("doesn't take two fixed arms for a proof", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) { b.settle(ctx, smoke.Trials[0]) }, NodeTimeout(4*time.Minute))
+		_, v := b.trial(ctx, plan.Options{Swap: map[string]string{"vulnerable": "fixed"}})
+		concluded(v, verdict.VerdictNotReproduced, verdict.ExitFailed)
+		Expect(v.Digests["vulnerable"]).To(Equal(v.Digests["fixed"]))
+		Expect(v.Sentence).To(ContainSubstring("are the same binary"))
+		Expect(v.Deviates).To(ContainElement("arm vulnerable runs the build of arm fixed"))
+		for _, a := range v.Arms {
+			Expect(a.Outcome).To(Equal(verdict.NotReproduced), a.Reason)
+		}
+	}, SpecTimeout(trialTime))
+
+	DescribeTable("takes half of the fault for no fault", func(ctx SpecContext, without string) {
+		_, v := b.trial(ctx, plan.Options{Without: []string{without}, Params: map[string]string{
+			"phases.fault.deadline": "30s", // more than twice the compressed threshold
+		}})
+		concluded(v, verdict.VerdictInconclusive, verdict.ExitInconclusive)
+		Expect(v.Deviates).To(ContainElement(ContainSubstring(without)))
+		for _, a := range v.Arms {
+			Expect(a.Outcome).To(Equal(verdict.Inconclusive), a.Reason)
+			Expect(a.Reason).To(ContainSubstring("the exposure is not met"))
+		}
+	},
+		Entry("a flood at a fast runtime", "slow-runtime"),
+		Entry("a slow runtime with no flood", "flood"),
+		SpecTimeout(trialTime),
+	)
+
+	It("calls an arm Broken whose kubelet was killed and came back healthy", func(ctx SpecContext) {
+		killed := killDuringFlood(ctx, b, "fixed")
+		_, v := b.trial(ctx, plan.Options{Params: map[string]string{
+			"phases.fault.atLeast":  "40s", // time to come back while the flood lasts
+			"phases.fault.deadline": "60s",
+		}})
+		Expect(killed.err()).NotTo(HaveOccurred())
+		fixed := armOf(v, "fixed")
+		Expect(fixed.Outcome).To(Equal(verdict.Broken), fixed.Reason)
+		Expect(fixed.Reason).To(ContainSubstring("the subject exited or restarted unasked"))
+		for _, f := range fixed.Healed {
+			Expect(f.Met).To(Equal(check.Met), "it came back healthy, and is Broken all the same: %s: %s", f.Name, f.Seen)
+		}
+		Expect(v.Verdict).NotTo(Equal(verdict.Validated))
+		if armOf(v, "vulnerable").Outcome == verdict.Reproduced {
+			concluded(v, verdict.VerdictBroken, verdict.ExitFailed)
+		}
+	}, SpecTimeout(trialTime))
+
+	It("notices a binary that isn't the arm's", func(ctx SpecContext) {
+		own := b.take(ctx, "fixed")
+		b.put(ctx, "fixed", b.take(ctx, "vulnerable"))
+		DeferCleanup(func(ctx SpecContext) { b.put(ctx, "fixed", own) }, NodeTimeout(4*time.Minute))
+		_, v := b.trial(ctx, plan.Options{})
+		concluded(v, verdict.VerdictInconclusive, verdict.ExitInconclusive)
+		Expect(armOf(v, "vulnerable").Outcome).To(Equal(verdict.Reproduced))
+		fixed := armOf(v, "fixed")
+		Expect(fixed.Outcome).To(Equal(verdict.Inconclusive), "it runs what reproduces the incident, but that is not the arm's doing")
+		Expect(fixed.Reason).To(ContainSubstring("isn't the binary that belongs to this arm"))
+		Expect(fixed.Reason).To(ContainSubstring(v.Digests["vulnerable"][:12]))
+	}, SpecTimeout(trialTime))
+})
+
+// untouched asserts that no Stop or Remove call for what ran before the trial went on to the runtime from its start to its end: the
+// interposer's own list of such calls, over the trial's evidence.
+func untouched(dir, cell string, was []string) {
+	GinkgoHelper()
+	sealed, err := bundle.Open(filepath.Join(dir, "trials", "001"))
+	Expect(err).NotTo(HaveOccurred())
+	begun, ok := sealed.Phase(cell, check.Steady)
+	Expect(ok).To(BeTrue())
+	streams := sealed.Artifacts(bundle.Query{Kind: bundle.Interposer, Cell: cell})
+	Expect(streams).NotTo(BeEmpty())
+	last, withheld := control.Counts{}, int64(0)
+	for _, a := range streams {
+		r, err := sealed.Open(a)
+		Expect(err).NotTo(HaveOccurred())
+		for d := json.NewDecoder(r); d.More(); {
+			var s bundle.Stamped[control.Counts]
+			Expect(d.Decode(&s)).To(Succeed())
+			last = s.Value
+		}
+		Expect(r.Close()).To(Succeed())
+	}
+	for _, n := range last.Withheld {
+		withheld += n
+	}
+	Expect(withheld).To(BeNumerically(">", 0), "calls about what is only reported were answered by the interposer")
+	for _, touch := range last.Touches {
+		if touch.At.Before(begun.Start) {
+			continue
+		}
+		for _, task := range was {
+			Expect(task).NotTo(HavePrefix(touch.ID), "%s at %s", touch.Method, touch.At)
+		}
+	}
+}

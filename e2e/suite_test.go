@@ -1,0 +1,77 @@
+//go:build cluster
+
+package e2e_test
+
+import (
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// What all specs share.
+var (
+	root    string       // the module's root
+	scratch string       // a folder that is removed after the suite
+	program string       // the command line program, built from this checkout
+	lab     *harness.Lab // with the smoke pair and the node image ready, so that no spec waits for a build
+	smoke   *plan.Plan   // one trial of pleg-deadlock's smoke pair
+	events  = event.NewStream(event.Lines{W: GinkgoWriter})
+)
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "relapse on real clusters")
+}
+
+// A cold build of all that a node runs takes about ten minutes on two cores.
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	root, err = filepath.Abs("..")
+	Expect(err).NotTo(HaveOccurred())
+	scratch, err = os.MkdirTemp("", "relapse-e2e-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return os.RemoveAll(scratch) })
+
+	program = goBuild(ctx, "relapse", "./harness/cmd/relapse")
+	lab, err = harness.OpenLab(ctx, root, "", events)
+	Expect(err).NotTo(HaveOccurred(), "opening the engine and the cache")
+	DeferCleanup(func() error { return lab.Close() })
+	smoke = newPlan(plan.Options{})
+	Expect(lab.Prepare(ctx, smoke)).To(Succeed(), "building the arms and the node image")
+}, NodeTimeout(30*time.Minute))
+
+// goBuild builds a static program of this module and returns its path.
+func goBuild(ctx SpecContext, name, pkg string) string {
+	GinkgoHelper()
+	out := filepath.Join(scratch, name)
+	cmd := osexec.CommandContext(ctx, "go", "build", "-trimpath", "-o", out, pkg)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	said, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "building %s: %s", pkg, said)
+	return out
+}
+
+// newPlan plans one trial of the smoke pair as the options change it.
+func newPlan(o plan.Options) *plan.Plan {
+	GinkgoHelper()
+	s, err := scenario.Load(filepath.Join(root, "scenarios", "pleg-deadlock", scenario.FileName))
+	Expect(err).NotTo(HaveOccurred())
+	o.Pair, o.Seed = "smoke", 1
+	o.Base, err = os.ReadFile(filepath.Join(root, "kind-config.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	p, err := plan.New(s, o)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(p.Trials).To(HaveLen(1))
+	return p
+}

@@ -98,7 +98,7 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 		}
 		n.Labels[k] = v
 	}
-	files := slices.Concat(spec.Files, unitFiles(spec.Units), []cluster.File{strayControllersFile()})
+	files := slices.Concat(spec.Files, unitFiles(spec.Units), cgroupFiles(spec.Image))
 	if bounded && official(spec.Image) {
 		files = append(files, cluster.File{Path: "/etc/systemd/system/containerd.service", Content: []byte(boundedContainerd), Mode: 0o644})
 	}

@@ -35,8 +35,16 @@ scenario: ## reproduce a scenario: make scenario NAME=pleg-deadlock [ARGS=--reta
 .PHONY: test
 test: unit smoke ## unit tests with the race detector, CLI scripts, conformance, and an e2e smoke on one real cluster
 
+# The race detector needs a C compiler.
+.PHONY: need-cc
+need-cc:
+	@command -v gcc >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing a C compiler for the race detector: apt-get install -y gcc libc6-dev"; apt-get update && apt-get install -y gcc libc6-dev; \
+	  else echo "error: the race detector needs a C compiler"; echo "hint: as root: apt-get install -y gcc libc6-dev"; exit 1; fi; }
+
 .PHONY: unit
-unit: need-go
+unit: need-go need-cc
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /e2e)
 
@@ -52,7 +60,7 @@ nightly: host ## every scenario, every pair, the true constants, repeated
 .PHONY: bench
 bench: host ## ratios: the goroutine reader beside known libraries, our cluster beside a bare kind
 	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/goroutine
-	go test -tags cluster -run '^$$' -bench Create -benchtime 1x -timeout 30m ./harness/provider/kind
+	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/provider/kind
 
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each

@@ -125,6 +125,9 @@ func (l *Lab) Prepare(ctx context.Context, p *plan.Plan) (err error) {
 	return nil
 }
 
+// NodeImage is the reference of the image that Prepare got.
+func (l *Lab) NodeImage() string { return l.image.Ref }
+
 // findImage looks for an image that need not be assembled.
 func (l *Lab) findImage(ctx context.Context, p *plan.Plan) (bool, error) {
 	var err error

@@ -1,0 +1,138 @@
+package check_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// reading is what the interposer had counted at a second: n state changes delivered after the moment mark, of 200 before it.
+type reading struct {
+	second float64
+	mark   float64
+	n      int
+	pid    int
+	id     string
+}
+
+func (tr *trial) read(st *bundle.Stream, list ...reading) {
+	tr.t.Helper()
+	for _, r := range list {
+		c := control.Counts{PID: r.pid, StartedAt: tr.start.Add(time.Duration(r.pid) * time.Minute)}
+		if r.id != "" {
+			c.Arms = []control.ArmRecord{{
+				Arm: control.Arm{ID: r.id}, Fault: control.FaultFlood, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10},
+				DeliveredSandboxes: 0, DeliveredContainers: 200 + r.n,
+				Delivered: []control.Bucket{
+					{From: tr.at(r.mark - 20).UnixNano(), To: tr.at(r.mark - 20).UnixNano(), N: 200},
+					{From: tr.at(r.mark + 1).UnixNano(), To: tr.at(r.mark + 1).UnixNano(), N: 200 + r.n},
+				},
+			}}
+		}
+		tr.must(st.JSON(bundle.Stamped[control.Counts]{Time: tr.at(r.second), Value: c}))
+	}
+}
+
+// flooded is a trial in which the last relist began at 60 s, with readings over the whole of it.
+func flooded(cell string, list ...reading) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		tr.stale(tr.stream(bundle.MetricSamples, cell), 0, 394, 60)
+		st := tr.stream(bundle.Interposer, cell)
+		st.Alive(tr.at(0))
+		st.Alive(tr.at(400))
+		tr.read(st, list...)
+	}
+}
+
+func TestFloodDelivered(t *testing.T) {
+	const mark = 240
+	counts := []bundle.Kind{bundle.Interposer}
+	run(t, []question{
+		{
+			name: "more than the channel holds", fill: flooded(arm, reading{100, mark, 0, 1, "flood"}, reading{285, mark, 1001, 1, "flood"}),
+			met: check.Met, evidence: counts, wanted: "more than 1000 state changes delivered after 10:04:00",
+			seen: "1001 delivered after it, of 1201 in all; the flood's reach is up to 3300 events in one relist",
+		},
+		{
+			name: "just as many", fill: flooded(arm, reading{285, mark, 1000, 1, "flood"}),
+			met: check.NotMet, evidence: counts, seen: "1000 delivered after it, of 1200 in all",
+		},
+		{
+			name: "most of it before the mark", fill: flooded(arm, reading{285, mark - 30, 3000, 1, "flood"}),
+			met: check.NotMet, evidence: counts, seen: "0 delivered after it, of 3200 in all",
+		},
+		{
+			name: "what a reading of the lift or the recovery shows doesn't count",
+			fill: flooded(arm, reading{285, mark, 10, 1, "flood"}, reading{291, mark, 2000, 1, "flood"}, reading{300, mark, 3000, 1, "flood"}),
+			met:  check.NotMet, evidence: counts, seen: "10 delivered after it",
+		},
+		{
+			name: "a reading of the baseline doesn't count", fill: flooded(arm, reading{39, mark, 2000, 1, "flood"}, reading{285, mark, 0, 1, ""}),
+			met: check.NotMet, evidence: counts, seen: "no flood was armed", wanted: "after 10:04:00",
+		},
+		{
+			name: "another fault's flood", fill: flooded(arm, reading{285, mark, 2000, 1, "another"}),
+			met: check.NotMet, evidence: counts, seen: "no flood was armed",
+		},
+		{
+			name: "never armed", fill: flooded(arm, reading{285, mark, 0, 1, ""}), met: check.NotMet, evidence: counts, seen: "no flood was armed",
+		},
+		{
+			name: "an interposer that was restarted has lost its counts", fill: flooded(arm, reading{260, mark, 900, 1, "flood"}, reading{285, mark, 0, 2, ""}),
+			met: check.Unknown, evidence: counts, seen: "the interposer was restarted by 10:04:45",
+		},
+		{
+			name: "what was delivered before that was delivered", fill: flooded(arm, reading{260, mark, 1500, 1, "flood"}, reading{285, mark, 0, 2, ""}),
+			met: check.Met, evidence: counts, seen: "1500 delivered after it",
+		},
+		{
+			name: "a gap in the counts", fill: func(tr *trial) {
+				tr.phases()
+				tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 60)
+				st := tr.stream(bundle.Interposer, arm)
+				tr.read(st, reading{0, mark, 0, 1, ""}, reading{250, mark, 500, 1, "flood"}, reading{400, mark, 3000, 1, "flood"})
+				st.Gap(tr.at(250), tr.at(300), "exit status 137")
+			},
+			met: check.Unknown, evidence: counts, seen: "exit status 137",
+		},
+		{
+			name: "relists went on, so that there is no such moment", fill: func(tr *trial) {
+				tr.phases()
+				tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 400)
+				st := tr.stream(bundle.Interposer, arm)
+				tr.read(st, reading{0, mark, 0, 1, ""}, reading{285, mark, 3000, 1, "flood"}, reading{400, mark, 3000, 1, "flood"})
+			},
+			met: check.NotMet, evidence: counts, seen: "that moment was never reached: kubelet_pleg_last_seen_seconds was at most 0s old",
+		},
+		{
+			name: "no metrics", fill: func(tr *trial) {
+				tr.phases()
+				tr.read(tr.stream(bundle.Interposer, arm), reading{0, mark, 0, 1, ""}, reading{285, mark, 3000, 1, "flood"})
+			},
+			met: check.Unknown, seen: "no metrics.samples was recorded for vulnerable",
+		},
+		{
+			name: "no counts", fill: func(tr *trial) {
+				tr.phases()
+				tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 60)
+				tr.fail(bundle.Interposer, arm, 0, "relapse-cri: not found")
+			},
+			met: check.Unknown, seen: "the capture failed: relapse-cri: not found",
+		},
+		{name: "the other arm's flood", fill: flooded(other, reading{285, mark, 3000, 1, "flood"}), met: check.Unknown, seen: "was recorded for vulnerable"},
+		{name: "missing counts", fill: flooded(arm, reading{285, mark, 3000, 1, "flood"}), damage: remove(t, bundle.Interposer), met: check.Unknown, seen: "is missing"},
+		{name: "a limit below nothing", spec: `{"moreThan":{"number":-1}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "moreThan.number is -1"},
+		{name: "no limit", spec: `{"moreThan":{}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "moreThan has neither a constant nor a number"},
+		{name: "no fault", spec: `{"fault":""}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "fault is empty"},
+	}, func(q *question) {
+		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":{"metric":"`+lastSeen+`","plus":{"constant":"relistThreshold"}}}`, q.spec)
+		if q.wanted == "" {
+			q.wanted = "state changes delivered"
+		}
+	})
+}

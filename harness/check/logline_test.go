@@ -1,0 +1,143 @@
+package check_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// said is a line of the journal at a second.
+type said struct {
+	second  float64
+	message string
+	ident   string // kubelet when empty
+}
+
+// journal records lines of a journal that was followed through from..to.
+func journal(cell string, from, to float64, lines ...said) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		st := tr.stream(bundle.Journal, cell)
+		tr.write(st, lines...)
+		st.Alive(tr.at(from))
+		st.Alive(tr.at(to))
+	}
+}
+
+func (tr *trial) write(st *bundle.Stream, lines ...said) {
+	tr.t.Helper()
+	for i, l := range lines {
+		ident := l.ident
+		if ident == "" {
+			ident = "kubelet"
+		}
+		b, err := json.Marshal(map[string]string{
+			"__REALTIME_TIMESTAMP": strconv.FormatInt(tr.at(l.second).UnixMicro(), 10), "__CURSOR": fmt.Sprint(i),
+			"SYSLOG_IDENTIFIER": ident, "_SYSTEMD_UNIT": "kubelet.service", "MESSAGE": l.message,
+		})
+		tr.must(err)
+		tr.must(st.Line(b))
+	}
+}
+
+// skipping is kubelet's line with a threshold.
+func skipping(threshold string) string {
+	return `E0301 10:05:30.000000     312 kubelet.go:2506] "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 4m30.2s ago; threshold is ` + threshold + `"`
+}
+
+func TestLogLine(t *testing.T) {
+	lines := []bundle.Kind{bundle.Journal}
+	run(t, []question{
+		{
+			name: "it says so", fill: journal(arm, 0, 400, said{330, skipping("3m0s"), ""}, said{331, "I0301 another", ""}),
+			met: check.Met, seen: "1 such lines among 2", evidence: lines, detail: "threshold is 3m0s",
+		},
+		{
+			name: "case does not matter", spec: `{"pattern":"pleg IS NOT healthy: .* threshold is (?P<threshold>[0-9hms.]+)"}`, fill: journal(arm, 0, 400, said{330, skipping("180s"), ""}),
+			met: check.Met, seen: "1 such lines among 1", evidence: lines, detail: "180s",
+		},
+		{
+			name: "another threshold is another build's", fill: journal(arm, 0, 400, said{330, skipping("12s"), ""}),
+			met: check.NotMet, seen: "0 such lines among 1", evidence: lines, differs: []string{"10:05:30: threshold is 12s, not 3m0s"},
+		},
+		{
+			name: "the line of every start, without a threshold", fill: journal(arm, 0, 400, said{330, `"Skipping pod synchronization" err="PLEG is not healthy: pleg has yet to be successful"`, ""}),
+			met: check.NotMet, seen: "0 such lines among 1", evidence: lines,
+		},
+		{
+			name: "said while the fault lasted, during the lift, before the offset and after the end",
+			fill: journal(arm, 0, 400, said{280, skipping("3m0s"), ""}, said{292, skipping("3m0s"), ""}, said{324, skipping("3m0s"), ""}, said{396, skipping("3m0s"), ""}),
+			met:  check.NotMet, seen: "0 such lines among 0", evidence: lines,
+		},
+		{
+			name: "the edges of the window are in it", fill: journal(arm, 0, 400, said{325, skipping("3m0s"), ""}, said{395, skipping("3m0s"), ""}),
+			met: check.Met, seen: "2 such lines among 2", evidence: lines, detail: "3m0s",
+		},
+		{
+			name: "fewer than wanted", spec: `{"atLeast":3}`, wanted: "at least 3 line", fill: journal(arm, 0, 400, said{330, skipping("3m0s"), ""}, said{340, skipping("3m0s"), ""}),
+			met: check.NotMet, seen: "2 such lines among 2", evidence: lines, detail: "3m0s",
+		},
+		{
+			name: "nothing, and the journal was not followed to the end", fill: journal(arm, 0, 350),
+			met: check.Unknown, seen: "journal of vulnerable does not cover 10:05:25.0 to 10:06:35.0", evidence: lines,
+		},
+		{
+			name: "there it is, though the journal was not followed to the end", fill: journal(arm, 0, 350, said{330, skipping("3m0s"), ""}),
+			met: check.Met, seen: "1 such lines among 1", evidence: lines, detail: "3m0s",
+		},
+		{
+			name: "nothing, and a gap", fill: func(tr *trial) {
+				tr.phases()
+				st := tr.stream(bundle.Journal, arm)
+				st.Alive(tr.at(0))
+				st.Alive(tr.at(400))
+				st.Gap(tr.at(340), tr.at(360), "the node is off")
+			},
+			met: check.Unknown, seen: "the node is off", evidence: lines,
+		},
+		{
+			name: "nothing, and journald suppressed lines", fill: journal(arm, 0, 400, said{330, "Suppressed 37 messages from kubelet.service", "systemd-journald"}),
+			met: check.Unknown, seen: "0 such lines, and the journal suppressed 37", evidence: lines,
+		},
+		{
+			name: "lines suppressed before the window are no matter", fill: journal(arm, 0, 400, said{100, "Suppressed 37 messages from kubelet.service", "systemd-journald"}, said{330, "I0301 hello", ""}),
+			met: check.NotMet, seen: "0 such lines among 1", evidence: lines,
+		},
+		{
+			name: "a kubelet that speaks of suppressing is not journald", fill: journal(arm, 0, 400, said{330, "Suppressed 37 messages from kubelet.service", ""}),
+			met: check.NotMet, seen: "0 such lines among 1", evidence: lines,
+		},
+		{
+			name: "a line that is none", fill: func(tr *trial) {
+				tr.phases()
+				st := tr.stream(bundle.Journal, arm)
+				tr.write(st, said{0, "first", ""}, said{400, "last", ""})
+				tr.must(st.Line([]byte("-- Boot 7d2b --")))
+			},
+			met: check.Unknown, seen: "reading artifacts/00001-journal-vulnerable.jsonl: journal line 3: expected one JSON object", evidence: lines,
+		},
+		{name: "the other arm says so", fill: journal(other, 0, 400, said{330, skipping("3m0s"), ""}), met: check.Unknown, seen: "no journal was recorded for vulnerable"},
+		{name: "a missing file", fill: journal(arm, 0, 400, said{330, skipping("3m0s"), ""}), damage: remove(t, bundle.Journal), met: check.Unknown, seen: "is missing"},
+		{name: "a capture that failed", fill: func(tr *trial) { tr.phases(); tr.fail(bundle.Journal, arm, 0, "exit status 1") }, met: check.Unknown, seen: "the capture failed: exit status 1"},
+		{name: "no pattern", spec: `{"pattern":"(","equals":{}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "pattern: error parsing regexp"},
+		{name: "every line", spec: `{"pattern":"","equals":{}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "pattern is empty, which every line would match"},
+		{name: "no line is enough", spec: `{"atLeast":0}`, wanted: "at least 0", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "atLeast is 0 (want at least 1)"},
+		{name: "a group that the pattern lacks", spec: `{"equals":{"age":{"duration":"3m"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "equals.age: the pattern has no group of that name"},
+		{name: "a constant that nobody read", spec: `{"equals":{"threshold":{"constant":"no"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "the constant no of vulnerable is not known"},
+		{
+			name: "a number in a group", spec: `{"pattern":"capacity (?P<n>\\S+)","equals":{"n":{"constant":"channelCapacity"}}}`,
+			fill: journal(arm, 0, 400, said{330, "capacity 1000", ""}, said{331, "capacity 40", ""}, said{332, "capacity many", ""}),
+			met:  check.Met, seen: "1 such lines among 3", evidence: lines, detail: "capacity 1000", differs: []string{"n is 40, not 1000", "n is many, not 1000"},
+		},
+	}, func(q *question) {
+		q.kind, q.scope = "logLine", check.Scope{Cell: arm, Phase: check.Recovery, After: 30e9}
+		q.spec = over(t, `{"pattern":"PLEG is not healthy: pleg was last seen active \\S+ ago; threshold is (?P<threshold>[0-9hms.]+)","equals":{"threshold":{"constant":"relistThreshold"}}}`, q.spec)
+		if q.wanted == "" {
+			q.wanted = "at least 1 line like "
+		}
+	})
+}

@@ -23,6 +23,9 @@ import (
 // trialTime bounds one trial of the smoke pair, which takes about two minutes.
 const trialTime = 8 * time.Minute
 
+// judgeTime bounds a spec that only judges.
+const judgeTime = SpecTimeout(2 * time.Minute)
+
 // One cluster, several trials in turn. A failed one doesn't stop the next: each begins with its arms laid and all nodes Ready.
 var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFailure, func() {
 	var b *bench
@@ -79,7 +82,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 			Expect(content(filepath.Join(elsewhere, report.VerdictFile))).To(MatchJSON(want))
 			Expect(content(filepath.Join(elsewhere, report.VerdictFile))).To(Equal(want))
 		}
-	}, SpecTimeout(2*time.Minute))
+	}, judgeTime)
 
 	It("gives no verdict over goroutine captures that are gone", func(ctx SpecContext) {
 		dir := clone(first.dir)
@@ -94,7 +97,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		Expect(vulnerable.Outcome).To(Equal(verdict.Inconclusive))
 		Expect(vulnerable.Signature).To(ContainElement(MatchFields(IgnoreExtras, Fields{"Name": Equal("relist-blocked"), "Met": Equal(check.Unknown)})))
 		Expect(armOf(v, "fixed").Outcome).To(Equal(verdict.Inconclusive), "nor is the other arm shown not to have been blocked")
-	}, SpecTimeout(2*time.Minute))
+	}, judgeTime)
 
 	DescribeTable("refuses evidence that isn't what was recorded", func(ctx SpecContext, damage func(dir string), says string) {
 		dir := clone(first.dir)
@@ -107,11 +110,10 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		Expect(lastLine(r.out)).To(Equal("relapse: Error (exit 4)"))
 		Expect(filepath.Join(dir, report.VerdictFile)).NotTo(BeAnExistingFile())
 	},
-		Entry("a byte changed in a goroutine dump", changeByte(bundle.Goroutines2), "was changed"),
-		Entry("a byte changed in the journal", changeByte(bundle.Journal), "was changed"),
-		Entry("a file that isn't listed", unlisted, "is not listed in"),
-		Entry("no manifest", noManifest, bundle.ManifestFile),
-		SpecTimeout(2*time.Minute),
+		Entry("a byte changed in a goroutine dump", changeByte(bundle.Goroutines2), "was changed", judgeTime),
+		Entry("a byte changed in the journal", changeByte(bundle.Journal), "was changed", judgeTime),
+		Entry("a file that isn't listed", unlisted, "is not listed in", judgeTime),
+		Entry("no manifest", noManifest, bundle.ManifestFile, judgeTime),
 	)
 
 	It("shows nothing when nothing is injected", func(ctx SpecContext) {
@@ -155,9 +157,8 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 			Expect(a.Reason).To(ContainSubstring("the exposure is not met"))
 		}
 	},
-		Entry("a flood at a fast runtime", "slow-runtime"),
-		Entry("a slow runtime with no flood", "flood"),
-		SpecTimeout(trialTime),
+		Entry("a flood at a fast runtime", "slow-runtime", SpecTimeout(trialTime)),
+		Entry("a slow runtime with no flood", "flood", SpecTimeout(trialTime)),
 	)
 
 	It("calls an arm Broken whose kubelet was killed and came back healthy", func(ctx SpecContext) {

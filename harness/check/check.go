@@ -101,11 +101,13 @@ type Finding struct {
 	AnyOf    []Finding `json:"anyOf,omitempty"`
 }
 
-// The phases of a trial, in order.
+// The phases of a trial, in order. Between fault and recovery lies Lifting, from when the harness begins to lift until it has seen every
+// fault gone; no check is asked about it, because what happens there may be the lift's own doing.
 const (
 	Steady   = "steady"
 	Baseline = "baseline"
 	Fault    = "fault"
+	Lifting  = "lifting"
 	Recovery = "recovery"
 )
 

@@ -1,0 +1,141 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// lookEvery is how often live checks are asked.
+const lookEvery = 2 * time.Second
+
+// onset is a live check of exposure that has the cell's evidence taken at once when it first turns true.
+func (r *trial) onset(ctx context.Context) func(cell string) bool {
+	if r.plan.NoFaults { // nothing will ever be exposed
+		return func(string) bool { return true }
+	}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	return func(cell string) bool {
+		if !r.met(cell, check.Fault, r.plan.Exposure) {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !seen[cell] {
+			seen[cell] = true
+			r.events.Emit(event.Event{Type: event.Note, Cell: cell, Message: "exposure met"})
+			r.sched.snapshot(ctx, []string{cell}, "onset")
+		}
+		return true
+	}
+}
+
+// nullHold is how long the null control waits where a fault would have been held.
+const nullHold = 10 * time.Second
+
+// hold is how long the fault phase lasts at least.
+func (r *trial) hold() time.Duration {
+	if r.plan.NoFaults {
+		return max(nullHold, r.plan.Phases.Fault.AtLeast.Duration)
+	}
+	return r.plan.Phases.Fault.AtLeast.Duration
+}
+
+// holdEstimate is how long the fault is likely to be held: the subject's largest duration, and a third on top.
+func (r *trial) holdEstimate() time.Duration {
+	if r.plan.NoFaults {
+		return r.hold()
+	}
+	longest := int64(0)
+	for _, c := range r.world.facts(r.plan).Cells {
+		for _, v := range c.Constants {
+			if v > longest && v >= int64(time.Second) {
+				longest = v
+			}
+		}
+	}
+	return (time.Duration(longest) * 4 / 3).Round(time.Second)
+}
+
+// met reports whether all checks hold for a cell right now. It stops at the first that doesn't: live, that answer is all that is wanted.
+func (r *trial) met(cell, phase string, checks []plan.Check) bool {
+	for i := range checks {
+		_, all, err := verdict.Evaluate(r.writer.View(), cell, phase, checks[i:i+1])
+		if !r.asked(err) || all != check.Met {
+			return false
+		}
+	}
+	return len(checks) > 0
+}
+
+// signature reports whether the cell shows the whole signature right now.
+func (r *trial) signature(cell string) bool {
+	for i := range r.plan.Signature {
+		_, all, err := verdict.EvaluateSignature(r.writer.View(), cell, r.plan.Signature[i:i+1])
+		if !r.asked(err) || all != check.Met {
+			return false
+		}
+	}
+	return len(r.plan.Signature) > 0
+}
+
+// asked says once what kept a check from being asked: judging will fail on it too, and say so.
+func (r *trial) asked(err error) bool {
+	if err != nil {
+		r.complained.Do(func() { r.events.Say(event.Warning, err.Error()) })
+	}
+	return err == nil
+}
+
+// until asks ok for each cell again and again, until it was true for all of them at once and atLeast has passed. At the deadline the error
+// says what was still missing.
+func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline time.Duration, ok func(string) bool) error {
+	began := time.Now()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		var missing []string
+		for _, c := range cells {
+			if !ok(c) {
+				missing = append(missing, c)
+			}
+		}
+		so := time.Since(began)
+		if len(missing) == 0 && so >= atLeast {
+			return nil
+		}
+		if deadline > 0 && so >= deadline {
+			return fmt.Errorf("after %s, still waiting for %v", so.Round(time.Second), missing)
+		}
+		if len(missing) > 0 {
+			r.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("waiting for %v", missing)})
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// wait waits for d, or for ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

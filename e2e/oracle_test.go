@@ -192,6 +192,9 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		Expect(fixed.Reason).To(ContainSubstring("isn't the binary that belongs to this arm"))
 		Expect(fixed.Reason).To(ContainSubstring(v.Digests["vulnerable"][:12]))
 	}, SpecTimeout(trialTime))
+
+	faultSpecs(func() *bench { return b })
+	seamSpecs(func() *bench { return b })
 })
 
 // untouched asserts that no Stop or Remove call for what ran before the trial went on to the runtime from its start to its end: the

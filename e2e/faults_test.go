@@ -1,0 +1,141 @@
+//go:build cluster
+
+package e2e_test
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/provider/kind"
+	"github.com/kube-relapse/relapse/harness/seam"
+)
+
+// delay is far above what a listing of a real runtime takes.
+const delay = 300 * time.Millisecond
+
+// faultCase is one fault with how its effect shows in CRI calls of our own, past the fault's own judgement.
+type faultCase struct {
+	kind, spec, control string // control is the interposer's word for it
+	hit                 func(control.Probe) bool
+}
+
+var faultCases = []faultCase{
+	{"criLatency", `{"latency": "300ms"}`, control.FaultLatency, func(p control.Probe) bool {
+		return slices.Min(p.Seconds["ListContainers"]) >= delay.Seconds() && slices.Max(p.Seconds["Version"]) < delay.Seconds()
+	}},
+	{"containerFlood", `{"pods": 3, "containersPerPod": 2, "state": "exited"}`, control.FaultFlood, func(p control.Probe) bool {
+		return p.ReportedPods == 3 && p.ReportedContainers == 6 && p.RealPods > 0
+	}},
+}
+
+// faultSpecs hold every fault to what Fault promises, on a real cluster.
+func faultSpecs(bench func() *bench) {
+	var entries []any
+	for _, c := range faultCases {
+		entries = append(entries, Entry(c.kind, SpecTimeout(4*time.Minute), c))
+	}
+	const cell = "fixed"
+	DescribeTable("A fault is injected, seen, and recovered by anyone", append([]any{func(ctx SpecContext, c faultCase) {
+		b := bench()
+		b.settle(ctx, smoke.Trials[0])
+		n := b.node(cell)
+		real := running(ctx, n)
+		Expect(c.hit(probe(ctx, n))).To(BeFalse(), "before")
+
+		t := b.target(n, "conformance", 5*time.Minute)
+		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
+		Expect(c.hit(probe(ctx, n))).To(BeTrue(), "injected: its effect is there when Inject returns")
+		Expect(c.hit(probe(ctx, b.node("vulnerable")))).To(BeFalse(), "the other node is not the target")
+		for range 2 {
+			Expect(newFault(c).Recover(ctx, t)).To(Succeed())
+			Expect(c.hit(probe(ctx, n))).To(BeFalse(), "recovered: its effect is gone when Recover returns")
+		}
+
+		// Another provider, cluster and fault, that share no memory with the ones that injected, are what another process has.
+		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
+		Expect(c.hit(probe(ctx, n))).To(BeTrue(), "injected again")
+		prov, err := kind.New(kind.Options{Dir: b.files})
+		Expect(err).NotTo(HaveOccurred())
+		found, err := prov.Open(ctx, b.name)
+		Expect(err).NotTo(HaveOccurred())
+		i := slices.IndexFunc(found.Nodes(), func(o cluster.Node) bool { return o.Name() == n.Name() })
+		Expect(i).To(BeNumerically(">=", 0))
+		other := t
+		other.Cluster, other.Nodes, other.Events = found, []cluster.Node{found.Nodes()[i]}, nil
+		Expect(newFault(c).Recover(ctx, other)).To(Succeed())
+		Expect(c.hit(probe(ctx, n))).To(BeFalse(), "recovered by another")
+
+		nothingArmed(ctx, n)
+		Expect(running(ctx, n)).To(Equal(real), "what really runs was not touched")
+		Expect(b.world.WaitReady(ctx, time.Minute)).To(Succeed())
+	}}, entries...)...)
+
+	DescribeTable("A fault ends by its own time limit, with nobody there to recover it", append([]any{func(ctx SpecContext, c faultCase) {
+		b := bench()
+		b.settle(ctx, smoke.Trials[0])
+		n := b.node(cell)
+		const limit = 12 * time.Second
+		Expect(newFault(c).Inject(ctx, b.target(n, "expiring", limit))).To(Succeed())
+		Expect(c.hit(probe(ctx, n))).To(BeTrue())
+		Eventually(ctx, func(ctx context.Context) bool { return c.hit(probe(ctx, n)) }).WithTimeout(limit + 20*time.Second).WithPolling(time.Second).Should(BeFalse())
+		r, ok := counts(ctx, n).Find(c.control, "expiring")
+		Expect(ok).To(BeTrue())
+		Expect(r.Expired).To(BeTrue(), "it ended by its time limit: %+v", r)
+		Expect(*r.EndedAt).To(BeTemporally("~", r.ExpiresAt, 2*time.Second))
+		Expect(r.ExpiresAt.Sub(r.ArmedAt)).To(Equal(limit))
+		nothingArmed(ctx, n)
+	}}, entries...)...)
+}
+
+func newFault(c faultCase) fault.Fault {
+	GinkgoHelper()
+	f, err := fault.New(c.kind, []byte(c.spec))
+	Expect(err).NotTo(HaveOccurred())
+	return f
+}
+
+// target is one node, for a fault of a name.
+func (b *bench) target(n cluster.Node, name string, expires time.Duration) fault.Target {
+	return fault.Target{Run: b.name, Name: name, Cell: n.Cell(), Cluster: b.world.Cluster(), Nodes: []cluster.Node{n}, Expires: expires, Events: events}
+}
+
+// probe is one set of CRI calls as kubelet makes them, through kubelet's socket.
+func probe(ctx context.Context, n cluster.Node) control.Probe {
+	GinkgoHelper()
+	c, err := seam.Interposer(n)
+	Expect(err).NotTo(HaveOccurred())
+	p, err := c.Probe(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(p.Seconds["ListContainers"]).NotTo(BeEmpty())
+	Expect(p.Seconds["Version"]).NotTo(BeEmpty())
+	return p
+}
+
+// counts are what the interposer of a node did so far.
+func counts(ctx context.Context, n cluster.Node) control.Counts {
+	GinkgoHelper()
+	c, err := seam.Interposer(n)
+	Expect(err).NotTo(HaveOccurred())
+	t, err := c.Totals(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return t
+}
+
+// nothingArmed asserts that every arming has ended and that nothing unreal is listed.
+func nothingArmed(ctx context.Context, n cluster.Node) {
+	GinkgoHelper()
+	all := counts(ctx, n).Arms
+	Expect(all).NotTo(BeEmpty())
+	for _, r := range all {
+		Expect(r.Armed()).To(BeFalse(), "%s of %s is still armed", r.ID, r.Owner)
+	}
+	p := probe(ctx, n)
+	Expect([]int{p.ReportedPods, p.ReportedContainers}).To(Equal([]int{0, 0}))
+}

@@ -1,0 +1,258 @@
+package harness_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// module is the path that all packages of ours begin with.
+const module = "github.com/kube-relapse/relapse/"
+
+// leaves are the packages that can be read, tested and reused alone.
+var leaves = []string{
+	"harness/bundle", "harness/cache", "harness/churn", "harness/cluster", "harness/event", "harness/goroutine", "harness/kinds",
+	"harness/klog", "harness/metrics", "harness/mutate", "harness/scenario",
+}
+
+// planned are the leaves that no incident has asked for yet.
+var planned = []string{"harness/churn"}
+
+// clients are the libraries that talk to a cluster.
+var clients = []string{"k8s.io/client-go", "sigs.k8s.io/e2e-framework", "sigs.k8s.io/controller-runtime", "sigs.k8s.io/kind"}
+
+// importRule is one rule about what packages of ours import. Packages are named without the module's path.
+type importRule struct {
+	name, reason string
+	of           func(pkg string) bool           // the packages that it is about; a rule about none fails
+	refuses      func(pkg, imported string) bool // imported is without the module's path if it is ours
+	tests        bool                            // it holds for test files, too
+}
+
+var importRules = []importRule{
+	{
+		name:    "leaves import nothing of ours but leaves",
+		reason:  "what reads evidence or describes a cluster must be usable and testable without the rest",
+		of:      func(pkg string) bool { return slices.Contains(leaves, pkg) },
+		refuses: func(_, imported string) bool { return ours(imported) && !slices.Contains(leaves, imported) },
+	},
+	{
+		name:    "only provider/kind imports kind",
+		reason:  "another provider must fit in beside it, and kind's habits must not spread",
+		of:      func(pkg string) bool { return pkg != "harness/provider/kind" },
+		refuses: func(_, imported string) bool { return below(imported, "sigs.k8s.io/kind") }, tests: true,
+	},
+	{
+		name:    "only fault imports Chaos Mesh's API",
+		reason:  "its manifests are converted in one place; everything else knows our faults only",
+		of:      func(pkg string) bool { return pkg != "harness/fault" },
+		refuses: func(_, imported string) bool { return below(imported, "github.com/chaos-mesh/chaos-mesh") }, tests: true,
+	},
+	{
+		name:    "only e2e imports Ginkgo and Gomega",
+		reason:  "unit tests are plain Go, and no library of ours may depend on a test framework",
+		of:      func(pkg string) bool { return !below(pkg, "e2e") },
+		refuses: func(_, imported string) bool { return below(imported, "github.com/onsi") }, tests: true,
+	},
+	{
+		name:    "check and verdict import no cluster client",
+		reason:  "a verdict is a function of the bundle alone: judging must need no cluster",
+		of:      func(pkg string) bool { return pkg == "harness/check" || pkg == "harness/verdict" },
+		refuses: func(_, imported string) bool { return oneBelow(imported, clients) },
+	},
+	{
+		name:    "nothing imports k8s.io/kubernetes",
+		reason:  "subjects are built in modules made at run time, from their own source, and never linked into the harness",
+		of:      func(string) bool { return true },
+		refuses: func(_, imported string) bool { return below(imported, "k8s.io/kubernetes") }, tests: true,
+	},
+	{
+		name:    "only tests and clustertest import testing",
+		reason:  "a production program is not built on a test's machinery",
+		of:      func(pkg string) bool { return pkg != "harness/cluster/clustertest" },
+		refuses: func(_, imported string) bool { return below(imported, "testing") },
+	},
+	{
+		name:    "only tests import clustertest",
+		reason:  "a fake cluster has no place in a program that gives verdicts",
+		of:      func(string) bool { return true },
+		refuses: func(_, imported string) bool { return below(imported, "harness/cluster/clustertest") },
+	},
+	{
+		name:    "fixtures import nothing of the harness",
+		reason:  "they run inside nodes, small and static, and speak to the harness over a wire",
+		of:      func(pkg string) bool { return below(pkg, "fixtures") },
+		refuses: func(_, imported string) bool { return below(imported, "harness") || below(imported, "e2e") }, tests: true,
+	},
+	{
+		name:   "the harness imports of the fixtures their wire types only",
+		reason: "whatever else the two share would make one's bug the other's",
+		of:     func(pkg string) bool { return below(pkg, "harness") },
+		refuses: func(_, imported string) bool {
+			return below(imported, "fixtures") && imported != "fixtures/control"
+		}, tests: true,
+	},
+}
+
+func TestImportRules(t *testing.T) {
+	all := listPackages(t)
+	for _, r := range importRules {
+		t.Run(r.name, func(t *testing.T) {
+			about := 0
+			for name, p := range all {
+				if !p.ours || !r.of(name) {
+					continue
+				}
+				about++
+				imports := p.Imports
+				if r.tests {
+					imports = slices.Concat(imports, p.TestImports, p.XTestImports)
+				}
+				for _, imported := range imports {
+					if imported = short(imported); r.refuses(name, imported) {
+						t.Errorf("%s imports %s: %s, because %s", name, imported, r.name, r.reason)
+					}
+				}
+			}
+			if about == 0 {
+				t.Error("the rule is about no package, so that it says nothing")
+			}
+		})
+	}
+}
+
+// What a rule allows to one package must be there, or its prefix may be misspelt. Chaos Mesh's API isn't used yet: go.mod vouches for its path.
+func TestImportRulesNameWhatExists(t *testing.T) {
+	all := listPackages(t)
+	if !slices.ContainsFunc(all["harness/provider/kind"].Imports, func(i string) bool { return below(i, "sigs.k8s.io/kind") }) {
+		t.Error("harness/provider/kind doesn't import kind")
+	}
+	if !slices.Contains(all["harness/cluster/clustertest"].Imports, "testing") {
+		t.Error("harness/cluster/clustertest doesn't import testing")
+	}
+	for _, leaf := range leaves {
+		if !all[leaf].ours && !slices.Contains(planned, leaf) {
+			t.Errorf("the leaf %s doesn't exist", leaf)
+		}
+	}
+	mod, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append([]string{"github.com/chaos-mesh/chaos-mesh/api", "github.com/onsi/ginkgo/v2", "github.com/onsi/gomega"}, clients...) {
+		if !strings.Contains(string(mod), path+" v") {
+			t.Errorf("go.mod doesn't require %s", path)
+		}
+	}
+}
+
+// Through what it imports, check reaches no cluster client at all. verdict reaches one by way of plan's types only, which name the kinds of
+// collectors and faults.
+func TestJudgingReachesNoClient(t *testing.T) {
+	all := listPackages(t)
+	for _, tc := range []struct {
+		from string
+		past []string // packages that are not looked behind
+	}{
+		{"harness/check", nil},
+		{"harness/verdict", []string{"harness/plan"}},
+	} {
+		for _, client := range clients {
+			if way := wayTo(all, tc.from, client, tc.past); way != nil {
+				t.Errorf("%s reaches %s: a verdict is a function of the bundle alone", strings.Join(way, " -> "), client)
+			}
+		}
+	}
+	if wayTo(all, "harness/capture", "k8s.io/client-go", nil) == nil {
+		t.Error("harness/capture reaches no client-go: the search finds nothing")
+	}
+}
+
+// wayTo finds a chain of imports from a package to one below target.
+func wayTo(all map[string]listed, from, target string, past []string) []string {
+	seen := map[string]bool{}
+	var walk func(string) []string
+	walk = func(name string) []string {
+		if below(name, target) {
+			return []string{name}
+		}
+		if seen[name] || slices.Contains(past, name) {
+			return nil
+		}
+		seen[name] = true
+		for _, imported := range all[name].Imports {
+			if way := walk(short(imported)); way != nil {
+				return append([]string{name}, way...)
+			}
+		}
+		return nil
+	}
+	return walk(from)
+}
+
+// listed is a package as `go list` describes it.
+type listed struct {
+	ImportPath                         string
+	ForTest                            string
+	Imports, TestImports, XTestImports []string
+
+	ours bool
+}
+
+// packages are all packages of the module and all that they need, tests included, by their short names.
+var packages = sync.OnceValues(func() (map[string]listed, error) {
+	cmd := exec.Command("go", "list", "-e", "-deps", "-test", "-json=ImportPath,ForTest,Imports,TestImports,XTestImports", "./...")
+	cmd.Dir = ".."
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	all := map[string]listed{}
+	for d := json.NewDecoder(out); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if p.ForTest != "" || strings.HasSuffix(p.ImportPath, ".test") {
+			continue // a package once more, as its tests see it
+		}
+		p.ours = strings.HasPrefix(p.ImportPath, module)
+		all[short(p.ImportPath)] = p
+	}
+	return all, cmd.Wait()
+})
+
+func listPackages(t *testing.T) map[string]listed {
+	t.Helper()
+	all, err := packages()
+	if err != nil {
+		t.Fatal("listing packages: ", err)
+	}
+	return all
+}
+
+func short(path string) string { return strings.TrimPrefix(path, module) }
+
+// ours reports whether a short name is one of the module's.
+func ours(path string) bool {
+	return below(path, "harness") || below(path, "fixtures") || below(path, "e2e") || below(path, "scenarios")
+}
+
+// below reports whether a path is prefix or lies under it.
+func below(path, prefix string) bool { return path == prefix || strings.HasPrefix(path, prefix+"/") }
+
+func oneBelow(path string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return below(path, p) })
+}

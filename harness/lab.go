@@ -22,13 +22,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/nodeimage"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/seam"
 )
 
 // etcdVersion is the etcd of assembled node images.
 const etcdVersion = "v3.6.5"
-
-// interposer is the fixture behind the cri seam.
-const interposer = "cri-interposer"
 
 // Lab holds what all trials of a plan share and that outlives each of them: the builds, the fixtures and the node image.
 type Lab struct {
@@ -252,8 +250,12 @@ func howLong(cached bool, began time.Time) string {
 func (l *Lab) buildFixtures(ctx context.Context, p *plan.Plan, assembling bool) error {
 	want := map[string]bool{}
 	for _, t := range p.Trials {
-		if slices.Contains(t.Seams, "cri") {
-			want[interposer] = true
+		for _, name := range t.Seams {
+			s, err := seam.New(name, nil)
+			if err != nil {
+				return err
+			}
+			want[s.Fixture()] = true
 		}
 	}
 	if assembling {

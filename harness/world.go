@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -20,7 +19,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/provider"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -96,15 +94,18 @@ func (w *World) lay(t plan.Trial) (cluster.Topology, error) {
 			return top, err
 		}
 		w.cells[n.Cell] = arm
-		n.Files = append(slices.Clone(n.Files), cluster.File{Path: executable(t.Subject), Source: arm.path, Mode: 0o755})
+		n.Files = slices.Concat(n.Files, []cluster.File{{Path: executable(t.Subject), Source: arm.path, Mode: 0o755}})
 		for _, name := range t.Seams {
-			s, err := kinds.Make[seam.Seam](kinds.Seam, name)
+			k, err := seam.New(name, nil)
 			if err != nil {
 				return top, err
 			}
-			n.Files = append(n.Files, s.Files(w.lab.fixtures[interposer].Path)...)
-			n.Units = append(slices.Clone(n.Units), s.Units()...)
-			n.Args = mergeArgs(n.Args, s.Args())
+			if k.Role() != n.Role {
+				continue
+			}
+			if err := seam.Lay(n, k, w.lab.fixtures[k.Fixture()].Path); err != nil {
+				return top, err
+			}
 		}
 	}
 	return top, nil
@@ -112,19 +113,6 @@ func (w *World) lay(t plan.Trial) (cluster.Topology, error) {
 
 // executable is where a node has a component's executable.
 func executable(component string) string { return "/usr/bin/" + component }
-
-func mergeArgs(a, b map[string]map[string]string) map[string]map[string]string {
-	out := map[string]map[string]string{}
-	for _, m := range []map[string]map[string]string{a, b} {
-		for component, flags := range m {
-			if out[component] == nil {
-				out[component] = map[string]string{}
-			}
-			maps.Copy(out[component], flags)
-		}
-	}
-	return out
-}
 
 func (w *World) arm(t plan.Trial, cell string) (built, error) {
 	for _, c := range t.Cells {

@@ -5,7 +5,6 @@ package capture
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -42,14 +41,5 @@ type ClusterWide interface{ ClusterWide() bool }
 
 // New makes the collector of a kind from a spec already validated.
 func New(kind string, spec json.RawMessage) (Collector, error) {
-	c, err := kinds.Make[Collector](kinds.Collector, kind)
-	if err != nil {
-		return nil, err
-	}
-	if len(spec) > 0 {
-		if err := json.Unmarshal(spec, c); err != nil {
-			return nil, fmt.Errorf("decoding the spec of collector kind %q: %w", kind, err)
-		}
-	}
-	return c, nil
+	return kinds.Decode[Collector](kinds.Collector, kind, spec)
 }

@@ -159,14 +159,5 @@ type ConstantUser interface{ NeedsConstants() []string }
 
 // New makes the check of a kind from a spec already validated.
 func New(kind string, spec json.RawMessage) (Check, error) {
-	c, err := kinds.Make[Check](kinds.Check, kind)
-	if err != nil {
-		return nil, err
-	}
-	if len(spec) > 0 {
-		if err := json.Unmarshal(spec, c); err != nil {
-			return nil, fmt.Errorf("decoding the spec of check kind %q: %w", kind, err)
-		}
-	}
-	return c, nil
+	return kinds.Decode[Check](kinds.Check, kind, spec)
 }

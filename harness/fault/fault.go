@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -57,16 +56,7 @@ type Modeller interface{ Modelled() []string }
 
 // New makes the fault of a kind from a spec already validated.
 func New(kind string, spec json.RawMessage) (Fault, error) {
-	f, err := kinds.Make[Fault](kinds.Fault, kind)
-	if err != nil {
-		return nil, err
-	}
-	if len(spec) > 0 {
-		if err := json.Unmarshal(spec, f); err != nil {
-			return nil, fmt.Errorf("decoding the spec of fault kind %q: %w", kind, err)
-		}
-	}
-	return f, nil
+	return kinds.Decode[Fault](kinds.Fault, kind, spec)
 }
 
 // each acts on all nodes at once and joins the errors.

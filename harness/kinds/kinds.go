@@ -6,6 +6,7 @@ package kinds
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -103,6 +104,18 @@ func Make[T any](category, name string) (T, error) {
 	v, ok := e.New().(T)
 	if !ok {
 		return zero, fmt.Errorf("%s kind %q is a %T, not a %T", category, name, e.New(), zero)
+	}
+	return v, nil
+}
+
+// Decode makes a value of a kind and decodes spec, which a plan has validated, over its defaults. A nil spec leaves the defaults.
+func Decode[T any](category, name string, spec json.RawMessage) (T, error) {
+	v, err := Make[T](category, name)
+	if err != nil || len(spec) == 0 {
+		return v, err
+	}
+	if err := json.Unmarshal(spec, v); err != nil {
+		return v, fmt.Errorf("decoding the spec of %s kind %q: %w", category, name, err)
 	}
 	return v, nil
 }

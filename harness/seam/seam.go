@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -27,16 +28,7 @@ type Seam interface {
 
 // New makes the seam of a kind; spec may be empty.
 func New(kind string, spec json.RawMessage) (Seam, error) {
-	s, err := kinds.Make[Seam](kinds.Seam, kind)
-	if err != nil {
-		return nil, err
-	}
-	if len(spec) > 0 {
-		if err := json.Unmarshal(spec, s); err != nil {
-			return nil, fmt.Errorf("decoding the spec of seam kind %q: %w", kind, err)
-		}
-	}
-	return s, nil
+	return kinds.Decode[Seam](kinds.Seam, kind, spec)
 }
 
 // Lay adds a seam to a node that is still being planned. The node's own flags stay where the seam has none; where both have one they
@@ -58,7 +50,7 @@ func Lay(n *cluster.NodeSpec, s Seam, bin string) error {
 		}
 	}
 	n.Args = args
-	n.Files = append(n.Files, s.Files(bin)...)
-	n.Units = append(n.Units, s.Units()...)
+	n.Files = slices.Concat(n.Files, s.Files(bin))
+	n.Units = slices.Concat(n.Units, s.Units())
 	return nil
 }

@@ -16,6 +16,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -46,7 +49,26 @@ func newBench(ctx SpecContext) *bench {
 		Expect(os.ReadDir(b.files)).To(BeEmpty(), "the provider's files are gone with the cluster")
 	}, NodeTimeout(3*time.Minute))
 	Expect(b.world.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+	b.podsReady(ctx)
 	return b
+}
+
+// podsReady waits until every pod that a new cluster has is Ready, so that what runs on the workers no longer changes by itself.
+func (b *bench) podsReady(ctx context.Context) {
+	GinkgoHelper()
+	client, err := kubernetes.NewForConfig(b.world.Cluster().RESTConfig())
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, cell := range []string{"vulnerable", "fixed"} {
+			g.Expect(pods.Items).To(ContainElement(HaveField("Spec.NodeName", b.node(cell).Name())))
+		}
+		for _, p := range pods.Items {
+			g.Expect(p.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionTrue))),
+				"%s is not Ready: %+v", p.Name, p.Status)
+		}
+	}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Succeed())
 }
 
 // draw is eight random hex digits.

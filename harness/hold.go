@@ -15,6 +15,9 @@ import (
 // lookEvery is how often live checks are asked.
 const lookEvery = 2 * time.Second
 
+// sayEvery is how often a wait in which nothing changes says that it goes on.
+const sayEvery = 30 * time.Second
+
 // onset is a live check of exposure that has the cell's evidence taken at once when it first turns true.
 func (r *trial) onset(ctx context.Context) func(cell string) bool {
 	if r.plan.NoFaults { // nothing will ever be exposed
@@ -98,6 +101,8 @@ func (r *trial) asked(err error) bool {
 // says what was still missing.
 func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline time.Duration, ok func(string) bool) error {
 	began := time.Now()
+	var said string
+	var saidAt time.Time
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -114,8 +119,9 @@ func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline tim
 		if deadline > 0 && so >= deadline {
 			return fmt.Errorf("after %s, still waiting for %v", so.Round(time.Second), missing)
 		}
-		if len(missing) > 0 {
-			r.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("waiting for %v", missing)})
+		if now := fmt.Sprintf("waiting for %v", missing); len(missing) > 0 && (now != said || time.Since(saidAt) > sayEvery) {
+			said, saidAt = now, time.Now()
+			r.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("%s, %s so far", now, so.Round(time.Second))})
 		}
 		select {
 		case <-ctx.Done():

@@ -15,9 +15,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// lifting is the stretch between the fault, which ends when its lift is asked for, and the recovery, which begins when the lift was seen.
-const lifting = "lifting"
-
 // trial is one trial under way.
 type trial struct {
 	plan   plan.Trial
@@ -173,7 +170,7 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 	}
 	stage = r.lab.stage("recovery", "lifting, and watching what heals", p.Recovery.AtLeast.Duration+5*time.Second)
 	lifted = true
-	r.enter(lifting, cells) // what the lift itself brings about is evidence of neither phase
+	r.enter(check.Lifting, cells) // what the lift itself brings about is evidence of neither phase
 	if err := r.recover(ctx, cells); err != nil {
 		stage(err)
 		return err

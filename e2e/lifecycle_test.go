@@ -93,7 +93,8 @@ func (s *site) start(args ...string) *gexec.Session {
 // run starts a trial of the smoke pair and returns when its cluster is being created, with the cluster's name.
 func (s *site) run(ctx context.Context, args ...string) (session *gexec.Session, cluster string) {
 	GinkgoHelper()
-	session = s.start(append([]string{"run", "pleg-deadlock", "--pair", "smoke", "--out", s.runs, "--progress", "plain"}, args...)...)
+	session = s.start(append([]string{"run", "pleg-deadlock", "--pair", "smoke", "--out", s.runs, "--progress", "plain",
+		"--set", "phases.baseline.atLeast=1s"}, args...)...)
 	s.says(ctx, session, saysCreating)
 	found := clusterLine.FindSubmatch(session.Err.Contents())
 	Expect(found).To(HaveLen(2))

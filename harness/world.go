@@ -174,7 +174,7 @@ func (w *World) single(t plan.Trial) plan.Plan {
 // facts is what a trial's bundle records of the world.
 func (w *World) facts(t plan.Trial) bundle.World {
 	out := bundle.World{
-		StartedAt: w.started, Run: w.name, Versions: w.versions, Computed: map[string]string{}, Durations: map[string]string{},
+		StartedAt: w.started, Run: w.name, Versions: w.versions, Computed: map[string]string{},
 		Modelled: slices.Clone(t.Modelled), Deviates: slices.Clone(t.Deviates),
 	}
 	for _, c := range t.Cells {

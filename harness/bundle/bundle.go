@@ -25,20 +25,19 @@ type Kind string
 
 // The kinds that the harness itself and its collectors make.
 const (
-	Goroutines1   Kind = "goroutines.debug1"   // text, pprof debug=1
-	Goroutines2   Kind = "goroutines.debug2"   // text, pprof debug=2
-	Metrics       Kind = "metrics"             // text, Prometheus exposition, whole
-	MetricSamples Kind = "metrics.samples"     // stream of MetricSample
-	Journal       Kind = "journal"             // stream of `journalctl -o json` lines
-	Configz       Kind = "configz"             // JSON
-	Nodes         Kind = "nodes.conditions"    // stream of NodeStatus
-	Events        Kind = "events"              // stream of core/v1 Event as JSON
-	Identity      Kind = "identity"            // stream of IdentitySample
-	Interposer    Kind = "interposer.counts"   // stream of control.Counts, each wrapped in Stamped
-	Probe         Kind = "interposer.probe"    // stream of control.Probe, each wrapped in Stamped
-	RealTouched   Kind = "interposer.touched"  // reserved for the interposer's own audit
-	Restart       Kind = "restart"             // JSON, the restart that ends the incident: RestartProof
-	Containers    Kind = "containers.reported" // JSON, which containers ran and which were only reported
+	Goroutines1   Kind = "goroutines.debug1" // text, pprof debug=1
+	Goroutines2   Kind = "goroutines.debug2" // text, pprof debug=2
+	Metrics       Kind = "metrics"           // text, Prometheus exposition, whole
+	MetricSamples Kind = "metrics.samples"   // stream of MetricSample
+	Journal       Kind = "journal"           // stream of `journalctl -o json` lines
+	Configz       Kind = "configz"           // JSON
+	Nodes         Kind = "nodes.conditions"  // stream of NodeStatus
+	Events        Kind = "events"            // stream of core/v1 Event as JSON
+	Identity      Kind = "identity"          // stream of IdentitySample
+	Interposer    Kind = "interposer.counts" // stream of control.Counts, each wrapped in Stamped
+	Probe         Kind = "interposer.probe"  // stream of control.Probe, each wrapped in Stamped
+	Restart       Kind = "restart"           // JSON, the restart that ends the incident: RestartProof
+	Containers    Kind = "containers"        // JSON, which containers ran and which were only reported: ContainerCensus
 )
 
 // Meta is what an artifact is found by. Time is when the capture began, in UTC.
@@ -129,10 +128,9 @@ type World struct {
 	Run       string            `json:"run"`
 	Versions  map[string]string `json:"versions"` // relapse, go, kind, kubernetes, engine, nodeImage, kernel
 	Cells     []CellWorld       `json:"cells"`
-	Modelled  []string          `json:"modelled"`  // what was only imitated, one sentence each
-	Computed  map[string]string `json:"computed"`  // fault parameter -> value and how it follows from the constants
-	Deviates  []string          `json:"deviates"`  // options that weaken the trial: --no-faults, swapped arms, …
-	Durations map[string]string `json:"durations"` // reserved: stage -> time
+	Modelled  []string          `json:"modelled"` // what was only imitated, one sentence each
+	Computed  map[string]string `json:"computed"` // fault parameter -> value and how it follows from the constants
+	Deviates  []string          `json:"deviates"` // options that weaken the trial: --no-faults, swapped arms, …
 }
 
 // CellWorld is what was resolved for one cell.
@@ -190,4 +188,13 @@ type RestartProof struct {
 	Time         time.Time `json:"time"`
 	ReadySeconds float64   `json:"readySeconds"` // from the restart to Ready=True; -1 if it never came
 	LimitSeconds float64   `json:"limitSeconds"`
+}
+
+// ContainerCensus says which containers of a node ran and which were only reported, as of Time.
+type ContainerCensus struct {
+	Time               time.Time `json:"time"`
+	Ran                []string  `json:"ran"` // namespace/pod/container, as kubelet itself lists them
+	ReportedPods       int       `json:"reportedPods"`
+	ReportedContainers int       `json:"reportedContainers"`
+	ReportedAs         string    `json:"reportedAs"` // how reported ones can be told: their namespace and the prefix of their ids
 }

@@ -91,12 +91,14 @@ func (p *printer) built(t Trial) {
 	for _, k := range sortedKeys(t.World.Computed) {
 		p.say("- computed %s: %s\n", cell(k), cell(t.World.Computed[k]))
 	}
-	for _, r := range t.Restarts {
-		if r.Proof.ReadySeconds < 0 {
-			p.say("- the restart of %s did not heal its node within %.0f s\n", r.Cell, r.Proof.LimitSeconds)
-		} else {
-			p.say("- the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of the diagnosis\n", r.Cell, r.Proof.ReadySeconds, r.Proof.LimitSeconds)
+	for _, a := range t.Arms {
+		if line := restartLine(a); line != "" {
+			p.say("- %s\n", cell(line))
 		}
+	}
+	for _, c := range t.Censuses {
+		p.say("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n", cell(c.Cell), c.Time.UTC().Format("15:04:05"),
+			cell(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, cell(c.ReportedAs))
 	}
 	p.say("\n")
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -58,13 +59,13 @@ type Trial struct {
 	Events   []event.Event
 	Streams  []bundle.Artifact // with their coverage
 	Failed   []bundle.Artifact // captures that failed and files that are missing
-	Restarts []Restart
+	Censuses []Census
 }
 
-// Restart is the proof that a restart ended the incident, for one cell.
-type Restart struct {
-	Cell  string
-	Proof bundle.RestartProof
+// Census says which containers of a cell's node ran, and which were only reported.
+type Census struct {
+	Cell, Phase string
+	bundle.ContainerCensus
 }
 
 // JSON is the content of verdict.json.
@@ -211,11 +212,11 @@ func gather(t *Trial, b *bundle.Sealed) {
 			t.Failed = append(t.Failed, a)
 		case a.Coverage != nil:
 			t.Streams = append(t.Streams, a)
-		case a.Kind == bundle.Restart:
+		case a.Kind == bundle.Containers && a.Phase == check.Fault:
 			if r, err := b.Open(a); err == nil {
-				var p bundle.RestartProof
+				var p bundle.ContainerCensus
 				if json.NewDecoder(r).Decode(&p) == nil {
-					t.Restarts = append(t.Restarts, Restart{a.Cell, p})
+					t.Censuses = append(t.Censuses, Census{a.Cell, a.Phase, p})
 				}
 				r.Close()
 			}

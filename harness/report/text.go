@@ -37,6 +37,11 @@ func Text(w io.Writer, v Verdict, color bool) error {
 			p.say("    %s\n", strings.TrimRight(line, "\r\n"))
 		}
 	}
+	for _, a := range v.Arms {
+		if line := restartLine(a); line != "" {
+			p.say("%s\n", line)
+		}
+	}
 	for _, m := range v.Modelled {
 		p.say("modelled: %s\n", m)
 	}
@@ -45,6 +50,18 @@ func Text(w io.Writer, v Verdict, color bool) error {
 	}
 	p.say("\n%s: %s.\n", paint(string(v.Verdict), v.ExitCode == verdict.ExitOK, color), v.Sentence)
 	return p.err
+}
+
+// restartLine says what the restart of an arm's subject showed, "" if there was none.
+func restartLine(a verdict.Arm) string {
+	switch r := a.Restart; {
+	case r == nil:
+		return ""
+	case r.ReadySeconds < 0:
+		return fmt.Sprintf("the restart of %s did not heal its node within %.0f s", a.Name, r.LimitSeconds)
+	default:
+		return fmt.Sprintf("the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of the diagnosis", a.Name, r.ReadySeconds, r.LimitSeconds)
+	}
 }
 
 // printer keeps the first error.

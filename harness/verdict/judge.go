@@ -31,7 +31,15 @@ type Arm struct {
 	Exposure  []check.Finding `json:"exposure"`
 	Signature []check.Finding `json:"signature"`
 	Healed    []check.Finding `json:"healed"`
+	Restart   *Restart        `json:"restart,omitempty"`
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
+}
+
+// Restart is the proof of the diagnosis that the incident itself had: after all data for judging was safe the deadlocked subject was
+// restarted. It decides nothing. ReadySeconds is -1 if the subject was not ready within LimitSeconds.
+type Restart struct {
+	ReadySeconds float64 `json:"readySeconds"`
+	LimitSeconds float64 `json:"limitSeconds"`
 }
 
 // Trial is the verdict over one trial. Notes are what a reader must know beside the outcomes.
@@ -88,10 +96,28 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 	if a.Healed, in.Healed, err = Evaluate(v, c.Name, check.Recovery, t.Healed); err != nil {
 		return a, err
 	}
+	a.Restart = restartProof(v, c.Name)
 	a.Identity, in.Binary, in.Process = identity(v, t, c)
 	a.Outcome, a.Reason = OutcomeOf(in)
 	explain(&a, in)
 	return a, nil
+}
+
+// restartProof is nil where no restart was made, or its record can't be read.
+func restartProof(v bundle.View, cell string) *Restart {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Restart, Cell: cell}) {
+		r, err := v.Open(a)
+		if err != nil {
+			continue
+		}
+		var p bundle.RestartProof
+		err = json.NewDecoder(r).Decode(&p)
+		r.Close()
+		if err == nil {
+			return &Restart{ReadySeconds: p.ReadySeconds, LimitSeconds: p.LimitSeconds}
+		}
+	}
+	return nil
 }
 
 // identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along.

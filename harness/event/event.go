@@ -75,13 +75,13 @@ type boxed struct{ Sink }
 
 // Emit stamps e with the wall and monotonic time and passes it on; the stamped event is returned.
 func (s *Stream) Emit(e Event) Event {
-	now := time.Now()
 	if s == nil {
-		e.Time = now
+		e.Time = time.Now()
 		return e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now() // under the lock, so that the order of the times is the order of the sinks
 	e.Mono = now.Sub(s.start)
 	e.Time = now.Round(0).UTC()
 	for _, k := range s.sinks {

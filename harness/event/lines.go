@@ -150,11 +150,14 @@ func (t *Terminal) draw() {
 	if t.note != "" {
 		line += "  " + t.note
 	}
-	if len(line) > 110 {
-		line = line[:110]
-	}
-	fmt.Fprintf(t.w, "\r\x1b[2K%s", line)
+	fmt.Fprintf(t.w, "\r\x1b[2K%s", oneLine(line))
 	t.drawn = true
+}
+
+// oneLine makes text fit a line of a terminal: what is wrapped can't be erased again.
+func oneLine(text string) string {
+	runes := []rune(strings.ReplaceAll(text, "\n", " "))
+	return string(runes[:min(len(runes), 110)])
 }
 
 func (t *Terminal) erase() {

@@ -62,7 +62,10 @@ func newWorld(t *testing.T) *world {
 		{Name: "control-plane", Role: cluster.ControlPlane}, {Name: "worker", Role: cluster.Worker, Cell: arm}, {Name: "worker2", Role: cluster.Worker, Cell: other},
 	}})}
 	t.Cleanup(w.Close)
-	bin := buildInterposer(t)
+	bin, err := interposer()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"worker", "worker2"} {
 		w.nodes = append(w.nodes, newCRINode(t, w.Node(name), bin))
 	}
@@ -173,16 +176,30 @@ func (c *criNode) client() *control.Client {
 	})
 }
 
-// buildInterposer builds the fixture into a directory of the test's.
-func buildInterposer(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "relapse-cri")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../fixtures/cri-interposer")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the interposer: %v\n%s", err, out)
+// built is where interposer puts the program; TestMain removes it.
+var built string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built != "" {
+		os.RemoveAll(built)
 	}
-	return bin
+	os.Exit(code)
 }
+
+// interposer builds the fixture, once.
+var interposer = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "interposer")
+	if err != nil {
+		return "", err
+	}
+	built = dir
+	bin := filepath.Join(dir, "relapse-cri")
+	if out, err := exec.Command("go", "build", "-o", bin, "../fixtures/cri-interposer").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the interposer: %w\n%s", err, out)
+	}
+	return bin, nil
+})
 
 // memoryRuntime is a container runtime with two pods of one container each. It notes every call that would change something.
 type memoryRuntime struct {

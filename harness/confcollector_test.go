@@ -1,0 +1,401 @@
+package harness_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/capture"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// subject is the first worker's kubelet, with everything that it answers scripted.
+type subject struct {
+	*world
+	relists atomic.Int64
+	broken  atomic.Bool // its endpoints fail
+}
+
+// dump is a goroutine profile with one goroutine that waits.
+const dump = `goroutine 412 [chan send, 3 minutes]:
+k8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).Relist(0xc000b9c1e0)
+	/src/k8s.io/kubernetes/pkg/kubelet/pleg/generic.go:331 +0xb4c
+created by k8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).Start in goroutine 1
+	/src/k8s.io/kubernetes/pkg/kubelet/pleg/generic.go:171 +0x10b
+
+`
+
+// pods has one pod with a container that runs.
+const pods = `{"items":[{"metadata":{"namespace":"default","name":"a"},"status":{"containerStatuses":[{"name":"main","state":{"running":{}}}]}}]}`
+
+// skipped is kubelet's line.
+const skipped = `"Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 4m0s ago; threshold is 3m0s"`
+
+func newSubject(t *testing.T) *subject {
+	t.Helper()
+	s := &subject{world: newWorld(t)}
+	k := s.Component("worker", "kubelet")
+	for path, answer := range map[string]func() string{
+		"/debug/pprof/goroutine": func() string { return dump },
+		"/configz":               func() string { return `{"kubeletconfig":{}}` },
+		"/metrics":               s.metrics,
+		"/pods":                  func() string { return pods },
+	} {
+		k.Answer(path, func(string) ([]byte, error) {
+			if s.broken.Load() {
+				return nil, errBroken
+			}
+			return []byte(answer()), nil
+		})
+	}
+	k.Log(s.line(1, "starting"), s.line(2, skipped))
+	s.API().AddEvent(&corev1.Event{Reason: "Rebooted", Message: "an event"})
+	return s
+}
+
+// metrics has a relist that began ten seconds ago, a counter that grows by one each time that it is asked for, and one that stands.
+func (s *subject) metrics() string {
+	return fmt.Sprintf("# TYPE seen_seconds gauge\nseen_seconds %d\n# TYPE grows_total counter\ngrows_total %d\n# TYPE stands_total counter\nstands_total 4\n",
+		time.Now().Add(-10*time.Second).Unix(), s.relists.Add(1))
+}
+
+func (s *subject) line(n int, message string) string {
+	return fmt.Sprintf(`{"__CURSOR":"c%d","__REALTIME_TIMESTAMP":"%s","MESSAGE":%s}`, n, strconv.FormatInt(time.Now().UnixMicro(), 10), strconv.Quote(message))
+}
+
+func (s *subject) target(c capture.Collector) capture.Target {
+	if wide, ok := c.(capture.ClusterWide); ok && wide.ClusterWide() {
+		return capture.Target{Cell: bundle.Shared, Cluster: s.Cluster}
+	}
+	return capture.Target{
+		Cell: arm, Cluster: s.Cluster, Node: s.nodes[0].Node, Component: s.Component("worker", "kubelet"),
+		Phase: func() string { return check.Fault }, Mark: "schedule",
+	}
+}
+
+// collectorEnv is what the suite has to know of a collector: a spec, and what breaks its source.
+type collectorEnv struct {
+	spec  string
+	fails func(*testing.T, *subject)
+}
+
+// collectorEnvs has an entry for every registered collector: without one the suite fails.
+var collectorEnvs = map[string]collectorEnv{
+	"goroutines":     {fails: breaks},
+	"configz":        {fails: breaks},
+	"metrics":        {spec: `{"families":["seen_seconds","grows_total","stands_total"],"interval":"200ms"}`, fails: breaks},
+	"interposer":     {spec: `{"interval":"200ms"}`, fails: func(_ *testing.T, s *subject) { s.nodes[0].kill() }},
+	"identity":       {fails: powerOff},
+	"journal":        {fails: powerOff},
+	"nodeConditions": {fails: closeAPI},
+	"events":         {fails: closeAPI},
+}
+
+func breaks(_ *testing.T, s *subject) { s.broken.Store(true) }
+
+func powerOff(t *testing.T, s *subject) {
+	if err := s.nodes[0].PowerOff(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func closeAPI(_ *testing.T, s *subject) { s.Close() }
+
+// TestCollectors is the conformance suite of collectors, on a cluster in memory.
+func TestCollectors(t *testing.T) {
+	for _, e := range kinds.Of(kinds.Collector) {
+		t.Run(e.Name, func(t *testing.T) {
+			env, ok := collectorEnvs[e.Name]
+			if !ok {
+				t.Fatalf("collector %s has no entry in collectorEnvs: it is not tested", e.Name)
+			}
+			c, err := capture.New(e.Name, json.RawMessage(env.spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Makes()) == 0 {
+				t.Fatal("it makes nothing")
+			}
+			t.Run("Makes", func(t *testing.T) { makes(t, c) })
+			t.Run("Broken", func(t *testing.T) { leavesARecord(t, c, env) })
+		})
+	}
+	for name := range collectorEnvs {
+		if _, ok := kinds.Lookup(kinds.Collector, name); !ok {
+			t.Errorf("collectorEnvs has %s, which is no collector", name)
+		}
+	}
+}
+
+// following runs a stream until stop, which waits for its end.
+func following(t *testing.T, c capture.Streamer, target capture.Target, w *bundle.Writer) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Stream(ctx, target, w) }()
+	return func() error {
+		cancel()
+		began := time.Now()
+		err := soon(t, "the end of the stream", done)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it ended %s after its context", took)
+		}
+		return err
+	}
+}
+
+// makes wants an artifact with something in it for each kind that the collector says it makes, and no other.
+func makes(t *testing.T, c capture.Collector) {
+	s, w := newSubject(t), newBundle(t)
+	target := s.target(c)
+	began := time.Now()
+	if sn, ok := c.(capture.Snapshotter); ok {
+		if err := sn.Snapshot(t.Context(), target, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st, ok := c.(capture.Streamer); ok {
+		stop := following(t, st, target, w)
+		eventually(t, "an artifact of each kind", func() string {
+			for _, k := range c.Makes() {
+				found := w.View().Artifacts(bundle.Query{Kind: k})
+				if len(found) == 0 || found[0].Size == 0 {
+					return "nothing of " + string(k)
+				}
+			}
+			return ""
+		})
+		if err := stop(); err != nil {
+			t.Errorf("the stream ended with %v", err)
+		}
+	}
+	kindsMade := map[bundle.Kind]bool{}
+	for _, a := range w.View().Artifacts(bundle.Query{}) {
+		kindsMade[a.Kind] = true
+		r, err := w.View().Open(a)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		b, err := io.ReadAll(r)
+		if r.Close(); err != nil || len(b) == 0 {
+			t.Errorf("%s has %d bytes, %v", a.Path, len(b), err)
+		}
+		if a.Cell != target.Cell || target.Node != nil && (a.Node != target.Node.Name() || a.Component != "kubelet" || a.Phase != check.Fault || a.Mark != "schedule") {
+			t.Errorf("it is found by %+v", a.Meta)
+		}
+		if a.Time.Before(began.Add(-time.Second)) || a.Time.After(time.Now()) || a.Time.Location() != time.UTC {
+			t.Errorf("%s is of %s", a.Path, a.Time)
+		}
+		if strings.HasSuffix(a.Path, ".jsonl") && (a.Coverage == nil || a.Coverage.First.IsZero() || a.Coverage.Last.Before(began) || len(a.Coverage.Gaps) > 0) {
+			t.Errorf("%s covers %+v", a.Path, a.Coverage)
+		}
+	}
+	got, want := slices.Sorted(maps.Keys(kindsMade)), slices.Sorted(slices.Values(c.Makes()))
+	if !slices.Equal(got, want) {
+		t.Errorf("it made %q, and says %q", got, want)
+	}
+	if err := w.Seal(); err != nil {
+		t.Error(err)
+	}
+}
+
+// leavesARecord breaks the source and wants that to be seen in the bundle: a snapshot is an artifact with its error; a stream doesn't speak for
+// the time in which its source was broken.
+func leavesARecord(t *testing.T, c capture.Collector, env collectorEnv) {
+	s, w := newSubject(t), newBundle(t)
+	target := s.target(c)
+	env.fails(t, s)
+	broke := time.Now()
+	snapshots := 0
+	if sn, ok := c.(capture.Snapshotter); ok {
+		failed := sn.Snapshot(t.Context(), target, w)
+		if failed == nil {
+			t.Fatal("a snapshot of a broken source is no error")
+		}
+		for _, a := range w.View().Artifacts(bundle.Query{}) {
+			snapshots++
+			if !slices.Contains(c.Makes(), a.Kind) || a.Path != "" || a.Error == "" || !strings.Contains(failed.Error(), a.Error) || a.Cell != target.Cell {
+				t.Errorf("the record is %+v, of the error %v", a, failed)
+			}
+		}
+		if snapshots == 0 {
+			t.Error("a snapshot that failed left no record")
+		}
+	}
+	st, ok := c.(capture.Streamer)
+	if !ok {
+		return
+	}
+	stop := following(t, st, target, w)
+	eventually(t, "a stream's artifact", func() string {
+		if len(w.View().Artifacts(bundle.Query{})) == snapshots || time.Since(broke) < 2500*time.Millisecond {
+			return "there is none, or it had no time to go wrong"
+		}
+		return ""
+	})
+	_ = stop() // giving up is as good as going on, as long as the bundle says so
+	for _, a := range w.View().Artifacts(bundle.Query{})[snapshots:] {
+		if a.Error == "" && a.Coverage.Covers(broke, time.Now(), time.Second) && !absent(t, w.View(), a) {
+			t.Errorf("%s covers %+v, and its source was broken since %s", a.Path, a.Coverage, broke)
+		}
+	}
+}
+
+// absent reports whether all that an identity stream says is that there is no process: that is an answer, and no failure to ask.
+func absent(t *testing.T, v bundle.View, a bundle.Artifact) bool {
+	t.Helper()
+	if a.Kind != bundle.Identity || a.Size == 0 {
+		return false
+	}
+	r, err := v.Open(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for d := json.NewDecoder(r); ; {
+		var one bundle.IdentitySample
+		if err := d.Decode(&one); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		if one.PID != 0 {
+			return false
+		}
+	}
+}
+
+// checkEnvs has for every registered check a spec that the scripted subject meets, and one that it doesn't.
+var checkEnvs = map[string]struct{ meets, differs string }{
+	"goroutines":     {`{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`, `{"func":"pleg.(*GenericPLEG).Relist","state":"select","dumps":2}`},
+	"logLine":        {`{"pattern":"threshold is (?P<limit>\\S+)\"","equals":{"limit":{"duration":"3m"}}}`, `{"pattern":"no such line"}`},
+	"metricAge":      {`{"metric":"seen_seconds","above":{"duration":"5s"}}`, `{"metric":"seen_seconds","above":{"duration":"1h"}}`},
+	"metricIncrease": {`{"metric":"grows_total","by":{"number":3}}`, `{"metric":"stands_total"}`},
+	"metricStill":    {`{"metrics":["stands_total"],"span":"1s"}`, `{"metrics":["stands_total","grows_total"],"span":"1s"}`},
+	"nodeReady":      {`{"status":"True","reason":"KubeletReady","hold":"1s"}`, `{"status":"False","hold":"1s"}`},
+	"floodDelivered": {
+		`{"fault":"flood","moreThan":{"number":7},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
+		`{"fault":"flood","moreThan":{"number":8},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
+	},
+}
+
+// TestChecksOnWhatCollectorsMake runs every collector on the scripted subject, and asks every check live and afterwards.
+func TestChecksOnWhatCollectorsMake(t *testing.T) {
+	s, w := newSubject(t), newBundle(t)
+	flood(t, s)
+	stream := event.NewStream(w)
+	stream.Say(event.Phase, check.Fault)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, e := range kinds.Of(kinds.Collector) {
+		c, err := capture.New(e.Name, json.RawMessage(collectorEnvs[e.Name].spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, ok := c.(capture.Streamer); ok {
+			wg.Go(func() { _ = st.Stream(ctx, s.target(c), w) }) // what it lost shows in the checks
+		}
+		if sn, ok := c.(capture.Snapshotter); ok {
+			for range 2 {
+				if err := sn.Snapshot(ctx, s.target(c), w); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	s.Component("worker", "kubelet").Log(s.line(3, skipped))
+	scope := check.Scope{Cell: arm, Phase: check.Fault}
+	want := map[string]check.Tri{}
+	asked := map[string]check.Check{}
+	for _, e := range kinds.Of(kinds.Check) {
+		env, ok := checkEnvs[e.Name]
+		if !ok {
+			t.Fatalf("check %s has no entry in checkEnvs: it is not tested", e.Name)
+		}
+		for spec, tri := range map[string]check.Tri{env.meets: check.Met, env.differs: check.NotMet} {
+			c, err := check.New(e.Name, json.RawMessage(spec))
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked[e.Name+" "+spec], want[e.Name+" "+spec] = c, tri
+		}
+	}
+	for name, c := range asked {
+		eventually(t, name, func() string {
+			if f := c.Eval(w.View(), scope); f.Met != want[name] {
+				return fmt.Sprintf("%+v, want %s", f, want[name])
+			}
+			return ""
+		})
+	}
+	stream.Say(event.Phase, bundle.EndPhase)
+	cancel()
+	wg.Wait()
+	if err := w.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := bundle.Open(w.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range asked {
+		if f := c.Eval(sealed, scope); f.Met != want[name] || len(f.Evidence) == 0 {
+			t.Errorf("%s, sealed: %+v, want %s with its evidence", name, f, want[name])
+		}
+		if f := c.Eval(sealed, check.Scope{Cell: other, Phase: check.Fault}); f.Met != check.Unknown {
+			t.Errorf("%s, asked of the arm that nobody looked at: %+v, want unknown", name, f)
+		}
+	}
+}
+
+// flood arms two pods of three containers and inspects them as PLEG does: 8 state changes.
+func flood(t *testing.T, s *subject) {
+	t.Helper()
+	ctx, n := t.Context(), s.nodes[0]
+	armed := control.Arm{ID: "flood", Owner: "run", Expires: control.Duration(time.Minute)}
+	if _, err := n.client().ArmFlood(ctx, armed, control.Flood{Pods: 2, ContainersPerPod: 3, State: control.StateExited, Seed: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	pods, err := n.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pods.Items {
+		if !reported(p.Id) {
+			continue
+		}
+		if _, err := n.cri.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: p.Id}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := n.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{
+			Filter: &runtimeapi.ContainerFilter{LabelSelector: map[string]string{"io.kubernetes.pod.uid": p.Metadata.Uid}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list.Containers {
+			if !reported(c.Id) {
+				continue // this runtime ignores filters
+			}
+			if _, err := n.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 // Labels by which a cluster's parts are found: kind's own on containers, ours on the network.
@@ -37,11 +38,18 @@ func (p *Provider) containers(ctx context.Context, name string) ([]string, error
 	return strings.Fields(string(out)), nil
 }
 
+// removeTime is how long containers may take to go. The engine can answer that one is removed and list it still, when the client that
+// was making it died in the middle.
+const removeTime = 30 * time.Second
+
 // removeContainers returns once none is left.
 func (p *Provider) removeContainers(ctx context.Context, name string) error {
-	// Twice is enough: what the second round finds was made during the first, or was being removed by somebody else.
+	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
 	var removal error
-	for range 3 {
+	for {
 		names, err := p.containers(ctx, name)
 		if err != nil {
 			return errors.Join(removal, err)
@@ -50,15 +58,12 @@ func (p *Provider) removeContainers(ctx context.Context, name string) error {
 			return nil
 		}
 		_, removal = p.docker.Output(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
+		select {
+		case <-ctx.Done():
+			return errors.Join(removal, fmt.Errorf("containers %s are still there: %w", strings.Join(names, ", "), ctx.Err()))
+		case <-tick.C:
+		}
 	}
-	names, err := p.containers(ctx, name)
-	if err == nil && len(names) > 0 {
-		err = fmt.Errorf("containers %s are still there", strings.Join(names, ", "))
-	}
-	if err == nil {
-		return nil
-	}
-	return errors.Join(removal, err)
 }
 
 // makeNetwork makes the cluster's network before kind does, so that it carries our label. A bridge like kind's, without its IPv6.

@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 			err = errors.Join(err, removeUnsealed(dir), removeIfEmpty(dir))
 		}
 		if !ledger.Retained {
-			err = errors.Join(err, ledger.forget())
+			err = errors.Join(err, ledger.close(ctx))
 		}
 	}()
 	if err := writePlan(dir, o.Plan); err != nil {

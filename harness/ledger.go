@@ -84,6 +84,21 @@ func (l Ledger) forget() error {
 	return errors.Join(os.RemoveAll(l.Files), os.Remove(p))
 }
 
+// close forgets the run once nothing of it is left in the engine. Where something can't be removed the note stays, for `relapse clean`. It
+// works after ctx has ended, too.
+func (l Ledger) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+	defer cancel()
+	prov, err := newProvider(l.Files, nil, false)
+	if err != nil {
+		return err
+	}
+	if err := prov.Delete(ctx, l.Run); err != nil {
+		return err
+	}
+	return l.forget()
+}
+
 // alive reports whether the process that owns the run still exists: the same process, not another one with its number.
 func (l Ledger) alive() bool {
 	ticks, err := startTicks(l.PID)

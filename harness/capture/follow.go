@@ -38,17 +38,13 @@ func follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask fun
 	defer tick.Stop()
 	answered := time.Now()
 	var reason error
-	for {
+	for ctx.Err() == nil {
 		asked := time.Now()
 		one, cancel := context.WithTimeout(ctx, askTimeout)
 		err := ask(one)
 		cancel()
 		switch {
-		case ctx.Err() != nil:
-			if reason != nil && time.Since(answered) > tolerated {
-				st.Gap(answered, time.Now(), reason.Error())
-			}
-			return
+		case ctx.Err() != nil: // what came of it is the end's doing
 		case err != nil:
 			reason = err
 		default:
@@ -62,6 +58,9 @@ func follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask fun
 		case <-ctx.Done():
 		case <-tick.C:
 		}
+	}
+	if reason != nil && time.Since(answered) > tolerated {
+		st.Gap(answered, time.Now(), reason.Error())
 	}
 }
 

@@ -50,7 +50,8 @@ unit: need-go need-cc
 
 .PHONY: smoke
 smoke: host
-	go test -tags cluster -count 1 -timeout 60m ./harness/engine ./harness/nodeimage
+	go test -tags cluster -count 1 -timeout 20m ./harness/engine ./harness/nodeimage
+	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 20m -run 'TestCluster' ./harness/provider/kind
 	go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly'
 
 .PHONY: nightly

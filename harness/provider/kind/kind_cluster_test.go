@@ -1,7 +1,7 @@
 //go:build cluster
 
-// These tests make clusters on the engine of this host. RELAPSE_NODE_IMAGE names the node image, RELAPSE_KUBELET a kubelet of the same
-// minor that is not the image's own.
+// These tests make clusters on the engine of this host. RELAPSE_NODE_IMAGE names the node image; relapse image prints
+// one.
 package kind_test
 
 import (
@@ -33,6 +33,35 @@ func env(t *testing.T, name string) string {
 	return v
 }
 
+// ownKubelet is a kubelet of the image's version that is not the image's own file: a copy with a byte behind the program, which no
+// loader reads and every digest sees.
+func ownKubelet(t *testing.T) string {
+	t.Helper()
+	image := env(t, "RELAPSE_NODE_IMAGE")
+	docker := func(args ...string) string {
+		out, err := exec.Command("docker", args...).Output()
+		if err != nil {
+			t.Fatalf("docker %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	path := filepath.Join(t.TempDir(), "kubelet")
+	box := docker("create", image)
+	docker("cp", box+":/usr/bin/kubelet", path)
+	docker("rm", "--volumes", box)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func topology(t *testing.T, name string) cluster.Topology {
 	t.Helper()
 	image := env(t, "RELAPSE_NODE_IMAGE")
@@ -45,7 +74,7 @@ func topology(t *testing.T, name string) cluster.Topology {
 		{Name: "control-plane", Role: cluster.ControlPlane, Image: image, Files: []cluster.File{laid},
 			Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}, "etcd": {"log-level": "warn"}}},
 		{Name: "worker", Role: cluster.Worker, Image: image, Cell: "one", Labels: map[string]string{"relapse.dev/cell": "one"},
-			Files: []cluster.File{laid, {Path: "/usr/bin/kubelet", Source: env(t, "RELAPSE_KUBELET"), Mode: 0o755}},
+			Files: []cluster.File{laid, {Path: "/usr/bin/kubelet", Source: ownKubelet(t), Mode: 0o755}},
 			Units: []cluster.Unit{
 				{Name: "conformance.service", Content: "[Unit]\nBefore=kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"},
 				{Name: "kubelet.service", DropIn: "20-conformance.conf", Content: "[Service]\nEnvironment=CONFORMANCE=yes\n"},
@@ -192,7 +221,7 @@ func laid(t *testing.T, c cluster.Cluster) {
 		t.Errorf("etcd runs as %s", got)
 	}
 	id, err := c.Components("kubelet")[1].(cluster.Identifier).Identity(t.Context(), true)
-	if want := digest(t, env(t, "RELAPSE_KUBELET")); err != nil || id.SHA256 != want {
+	if want := digest(t, ownKubelet(t)); err != nil || id.SHA256 != want {
 		t.Errorf("the worker's kubelet has the digest %s, %v; want %s", id.SHA256, err, want)
 	}
 }
@@ -201,7 +230,7 @@ func laid(t *testing.T, c cluster.Cluster) {
 func lay(t *testing.T, c cluster.Cluster) {
 	k := c.Components("kubelet")[1]
 	ctx, n := t.Context(), k.Node()
-	first := env(t, "RELAPSE_KUBELET")
+	first := ownKubelet(t)
 	b, err := os.ReadFile(first)
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestWindowThatNeverOpened(t *testing.T) {
 	}
 }
 
-// example makes a check of its kind's own example, whose spec is the last thing in it.
+// example makes a check of a kind with a spec that says the least.
 func example(t *testing.T, e kinds.Entry) check.Check {
 	t.Helper()
 	spec := map[string]string{

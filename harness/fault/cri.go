@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -46,6 +47,14 @@ type CRILatency struct {
 	Latency metav1.Duration `json:"latency" jsonschema:"added to each call; below 10s"`
 }
 
+// Validate refuses a latency that the interposer would refuse, before anything is built for it.
+func (f *CRILatency) Validate() error {
+	if d := f.Latency.Duration; d <= 0 || d > control.MaxDelay {
+		return fmt.Errorf("latency is %s (want above 0, at most %s)", d, control.MaxDelay)
+	}
+	return nil
+}
+
 // Needs says that the calls pass through the cri seam.
 func (f *CRILatency) Needs() Needs { return Needs{Seams: []string{"cri"}, Exec: true} }
 
@@ -87,6 +96,25 @@ type ContainerFlood struct {
 	Outlast          string  `json:"outlast,omitempty" jsonschema:"the constant that one relist must outlast"`
 	Overflow         string  `json:"overflow,omitempty" jsonschema:"the constant that says how many events the channel holds"`
 	OverflowFactor   float64 `json:"overflowFactor,omitzero" jsonschema:"how many times that many events must be left when the relist has outlasted it"`
+}
+
+// Validate refuses a flood without a size, and one whose size follows from too little.
+func (f *ContainerFlood) Validate() error {
+	switch {
+	case f.Pods < 0:
+		return fmt.Errorf("pods is %d (want 0 or more)", f.Pods)
+	case f.ContainersPerPod < 1:
+		return fmt.Errorf("containersPerPod is %d (want at least 1)", f.ContainersPerPod)
+	case f.State != control.StateRunning && f.State != control.StateExited:
+		return fmt.Errorf("state is %q (want %s or %s)", f.State, control.StateRunning, control.StateExited)
+	case f.Pods > 0:
+		return nil
+	case f.Outlast == "" || f.Overflow == "":
+		return errors.New("neither pods nor both of outlast and overflow are given, so that the flood has no size")
+	case f.OverflowFactor < 1:
+		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)", f.OverflowFactor)
+	}
+	return nil
 }
 
 // Needs says that listings pass through the cri seam, and which constants the size follows from.

@@ -80,13 +80,16 @@ type Gap struct {
 	Reason string    `json:"reason"`
 }
 
-// Covers reports whether the stream speaks for all of from..to, give or take slack at both ends.
+// Covers reports whether the stream speaks for all of from..to, give or take slack at both ends: what begins or ends that much too late or too
+// early still covers it, and so does a stream with a gap that reaches in from outside by no more. A gap inside is never overlooked.
 func (c *Coverage) Covers(from, to time.Time, slack time.Duration) bool {
 	if c == nil || c.First.IsZero() || c.First.After(from.Add(slack)) || c.Last.Before(to.Add(-slack)) {
 		return false
 	}
 	for _, g := range c.Gaps {
-		if g.From.Before(to) && g.To.After(from) {
+		before := !g.From.After(from) && !g.To.After(from.Add(slack))
+		after := !g.To.Before(to) && !g.From.Before(to.Add(-slack))
+		if g.From.Before(to) && g.To.After(from) && !before && !after {
 			return false
 		}
 	}

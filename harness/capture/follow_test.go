@@ -179,7 +179,7 @@ func TestIdentityHashes(t *testing.T) {
 				id.SHA256 = fmt.Sprintf("sum-%d", id.PID)
 			}
 			return id, nil
-		}}, time.Minute)
+		}}, 59*time.Second)
 		var got []string
 		for _, l := range lines {
 			var s bundle.IdentitySample

@@ -62,7 +62,10 @@ func TestDecodeRefuses(t *testing.T) {
 		want   string
 	}{
 		{func() error { _, err := kinds.Decode[shaker](kinds.Load, "flood", nil); return err }, `unknown load kind "flood": want one of ["aftershock" "quake"]`},
-		{func() error { _, err := kinds.Decode[shaker](kinds.Load, "quake", json.RawMessage(`{"strength":"x"}`)); return err }, `decoding the spec of load kind "quake": json: cannot unmarshal string`},
+		{func() error {
+			_, err := kinds.Decode[shaker](kinds.Load, "quake", json.RawMessage(`{"strength":"x"}`))
+			return err
+		}, `decoding the spec of load kind "quake": json: cannot unmarshal string`},
 		{func() error { _, err := kinds.Make[fmt.Stringer](kinds.Load, "quake"); return err }, `load kind "quake" is a *kinds_test.quake, not a`},
 	} {
 		if err := tc.decode(); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -9,19 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/capture"
 	"github.com/kube-relapse/relapse/harness/check"
-	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -254,126 +250,6 @@ func leavesARecord(t *testing.T, c capture.Collector, env collectorEnv) {
 	for _, a := range w.View().Artifacts(bundle.Query{})[snapshots:] {
 		if a.Error == "" && a.Coverage.Covers(broke, time.Now(), time.Second) {
 			t.Errorf("%s covers %+v, and its source was broken since %s", a.Path, a.Coverage, broke)
-		}
-	}
-}
-
-// checkEnvs has for every registered check a spec that the scripted subject meets, and one that it doesn't.
-var checkEnvs = map[string]struct{ meets, differs string }{
-	"goroutines":     {`{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`, `{"func":"pleg.(*GenericPLEG).Relist","state":"select","dumps":2}`},
-	"logLine":        {`{"pattern":"threshold is (?P<limit>\\S+)\"","equals":{"limit":{"duration":"3m"}}}`, `{"pattern":"no such line"}`},
-	"metricAge":      {`{"metric":"seen_seconds","above":{"duration":"5s"}}`, `{"metric":"seen_seconds","above":{"duration":"1h"}}`},
-	"metricIncrease": {`{"metric":"grows_total","by":{"number":3}}`, `{"metric":"stands_total"}`},
-	"metricStill":    {`{"metrics":["stands_total"],"span":"1s"}`, `{"metrics":["stands_total","grows_total"],"span":"1s"}`},
-	"nodeReady":      {`{"status":"True","reason":"KubeletReady","hold":"1s"}`, `{"status":"False","hold":"1s"}`},
-	"floodDelivered": {
-		`{"fault":"flood","moreThan":{"number":7},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
-		`{"fault":"flood","moreThan":{"number":8},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
-	},
-}
-
-// TestChecksOnWhatCollectorsMake runs every collector on the scripted subject, and asks every check live and afterwards.
-func TestChecksOnWhatCollectorsMake(t *testing.T) {
-	s, w := newSubject(t), newBundle(t)
-	flood(t, s)
-	stream := event.NewStream(w)
-	stream.Say(event.Phase, check.Fault)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, e := range kinds.Of(kinds.Collector) {
-		c, err := capture.New(e.Name, json.RawMessage(collectorEnvs[e.Name].spec))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if st, ok := c.(capture.Streamer); ok {
-			wg.Go(func() { _ = st.Stream(ctx, s.target(c), w) }) // what it lost shows in the checks
-		}
-		if sn, ok := c.(capture.Snapshotter); ok {
-			for range 2 {
-				if err := sn.Snapshot(ctx, s.target(c), w); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	s.Component("worker", "kubelet").Log(s.line(3, skipped))
-	scope := check.Scope{Cell: arm, Phase: check.Fault}
-	want := map[string]check.Tri{}
-	asked := map[string]check.Check{}
-	for _, e := range kinds.Of(kinds.Check) {
-		env, ok := checkEnvs[e.Name]
-		if !ok {
-			t.Fatalf("check %s has no entry in checkEnvs: it is not tested", e.Name)
-		}
-		for spec, tri := range map[string]check.Tri{env.meets: check.Met, env.differs: check.NotMet} {
-			c, err := check.New(e.Name, json.RawMessage(spec))
-			if err != nil {
-				t.Fatal(err)
-			}
-			asked[e.Name+" "+spec], want[e.Name+" "+spec] = c, tri
-		}
-	}
-	for name, c := range asked {
-		eventually(t, name, func() string {
-			if f := c.Eval(w.View(), scope); f.Met != want[name] {
-				return fmt.Sprintf("%+v, want %s", f, want[name])
-			}
-			return ""
-		})
-	}
-	stream.Say(event.Phase, bundle.EndPhase)
-	cancel()
-	wg.Wait()
-	if err := w.Seal(); err != nil {
-		t.Fatal(err)
-	}
-	sealed, err := bundle.Open(w.Dir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range asked {
-		if f := c.Eval(sealed, scope); f.Met != want[name] || len(f.Evidence) == 0 {
-			t.Errorf("%s, sealed: %+v, want %s with its evidence", name, f, want[name])
-		}
-		if f := c.Eval(sealed, check.Scope{Cell: other, Phase: check.Fault}); f.Met != check.Unknown {
-			t.Errorf("%s, asked of the arm that nobody looked at: %+v, want unknown", name, f)
-		}
-	}
-}
-
-// flood arms two pods of three containers and inspects them as PLEG does: 8 state changes.
-func flood(t *testing.T, s *subject) {
-	t.Helper()
-	ctx, n := t.Context(), s.nodes[0]
-	armed := control.Arm{ID: "flood", Owner: "run", Expires: control.Duration(time.Minute)}
-	if _, err := n.client().ArmFlood(ctx, armed, control.Flood{Pods: 2, ContainersPerPod: 3, State: control.StateExited, Seed: "s"}); err != nil {
-		t.Fatal(err)
-	}
-	pods, err := n.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range pods.Items {
-		if !reported(p.Id) {
-			continue
-		}
-		if _, err := n.cri.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: p.Id}); err != nil {
-			t.Fatal(err)
-		}
-		list, err := n.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{
-			Filter: &runtimeapi.ContainerFilter{LabelSelector: map[string]string{"io.kubernetes.pod.uid": p.Metadata.Uid}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range list.Containers {
-			if !reported(c.Id) {
-				continue // this runtime ignores filters
-			}
-			if _, err := n.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Id}); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 }

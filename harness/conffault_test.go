@@ -10,79 +10,12 @@ import (
 	"testing"
 	"time"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
-
-// faultEnv is what the suite has to know of a fault: a spec, and how its effect shows to someone who doesn't know the fault.
-type faultEnv struct {
-	spec    string
-	inForce func(*testing.T, *criNode) bool
-}
-
-// faultEnvs has an entry for every registered fault: without one the suite fails.
-var faultEnvs = map[string]faultEnv{
-	"criLatency": {
-		spec: `{"latency":"250ms"}`,
-		inForce: func(t *testing.T, n *criNode) bool {
-			for range 3 { // any call of a loaded machine may be slow; with the delay in force all are
-				began := time.Now()
-				if _, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}); err != nil {
-					t.Fatal(err)
-				}
-				if time.Since(began) < 250*time.Millisecond {
-					return false
-				}
-			}
-			return true
-		},
-	},
-	"containerFlood": {
-		spec: `{"pods":7,"containersPerPod":3}`,
-		inForce: func(t *testing.T, n *criNode) bool {
-			pods, containers := countReported(t, n)
-			if pods != 7 || containers != 21 { // it may have been lifted between the two listings: only once
-				pods, containers = countReported(t, n)
-			}
-			if (pods != 7 || containers != 21) && (pods != 0 || containers != 0) {
-				t.Errorf("%d pods and %d containers are reported, want 7 and 21, or none", pods, containers)
-			}
-			return pods > 0
-		},
-	},
-}
-
-// countReported lists pods and containers, and counts those that are only reported. The real ones must be there, too.
-func countReported(t *testing.T, n *criNode) (pods, containers int) {
-	t.Helper()
-	p, err := n.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range p.Items {
-		if reported(one.Id) {
-			pods++
-		}
-	}
-	for _, one := range c.Containers {
-		if reported(one.Id) {
-			containers++
-		}
-	}
-	if len(p.Items)-pods != 2 || len(c.Containers)-containers != 2 {
-		t.Errorf("%d real pods and %d real containers are listed, want 2 each", len(p.Items)-pods, len(c.Containers)-containers)
-	}
-	return pods, containers
-}
 
 // faultSuite holds one fault to its contract.
 type faultSuite struct {

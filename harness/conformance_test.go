@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/capture"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/fault"
@@ -186,48 +184,5 @@ func inScenario(t *testing.T, e kinds.Entry) {
 	}
 	if _, err := scenario.Parse("scenario.yaml", out); err == nil || !strings.Contains(err.Error(), "no-such-kind") {
 		t.Errorf("with another kind in its place the scenario is still accepted: %v", err)
-	}
-}
-
-// made are the artifacts that some registered collector leaves.
-func made() []bundle.Kind {
-	var out []bundle.Kind
-	for _, e := range kinds.Of(kinds.Collector) {
-		out = append(out, e.New().(capture.Collector).Makes()...)
-	}
-	return out
-}
-
-// A check answers Unknown where there is nothing, and reads what some collector makes.
-func TestEveryCheckOnNothing(t *testing.T) {
-	for _, e := range kinds.Of(kinds.Check) {
-		t.Run(e.Name, func(t *testing.T) {
-			c, err := check.New(e.Name, specOf(t, e))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(c.Reads()) == 0 {
-				t.Error("it reads nothing")
-			}
-			for _, k := range c.Reads() {
-				if !slices.Contains(made(), k) {
-					t.Errorf("it reads %s, which no collector makes", k)
-				}
-			}
-			w := newBundle(t)
-			for _, phase := range []string{"", check.Steady, check.Baseline, check.Fault, check.Recovery} {
-				if phase != "" {
-					w.Emit(phaseEvent(phase))
-				}
-				for _, cell := range []string{arm, bundle.Shared, "nobody"} {
-					for _, scope := range []check.Scope{{Cell: cell, Phase: check.Fault}, {Cell: cell, Phase: phase}, {Cell: cell, Phase: phase, After: 1 << 40}} {
-						f := c.Eval(w.View(), scope)
-						if f.Met != check.Unknown || f.Seen == "" || f.Wanted == "" || len(f.Evidence) > 0 {
-							t.Errorf("over an empty bundle in phase %q, asked %+v, it says %+v; want unknown, and what is missing", phase, scope, f)
-						}
-					}
-				}
-			}
-		})
 	}
 }

@@ -84,11 +84,11 @@ func freeBytes(path string) (uint64, error) {
 	return st.Bavail * uint64(st.Bsize), nil
 }
 
-// Three idle nodes were seen to hold 15 instances, with 128 allowed; the
-// thresholds leave several times that. Watches weren't measured.
+// A cluster of three nodes was seen to hold 45 instances. With none left a kubelet can't start its cAdvisor and exits, so a cluster that
+// doesn't fit is refused before it is made. Watches weren't measured.
 const (
-	instancesLeast, instancesFree = 64, 64
-	watchesLeast, watchesEnough   = 8192, 65536
+	instancesNeeded, instancesFree = 56, 64
+	watchesLeast, watchesEnough    = 8192, 65536
 )
 
 func (h host) inotify() Check {
@@ -103,7 +103,7 @@ func (h host) inotify() Check {
 	used := h.inotifyInUse()
 	c.Seen = fmt.Sprintf("%d instances, %d of them in use; %d watches", instances, used, watches)
 	switch {
-	case instances < instancesLeast || watches < watchesLeast:
+	case instances-used < instancesNeeded || watches < watchesLeast:
 		c.Status, c.Remedy = Fail, remedy
 	case instances-used < instancesFree || watches < watchesEnough:
 		c.Status, c.Remedy = Warn, remedy

@@ -73,6 +73,13 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 		out.Notes = append(out.Notes, note)
 		out.Sentence += "; " + note
 	}
+	for _, a := range out.Arms {
+		if a.Restart != nil && a.Restart.ReadySeconds < 0 {
+			note := fmt.Sprintf("the restart of %s did not heal its node within %.0f s, so the diagnosis lacks its last proof", a.Name, a.Restart.LimitSeconds)
+			out.Notes = append(out.Notes, note)
+			out.Sentence += "; " + note
+		}
+	}
 	return out, nil
 }
 

@@ -219,6 +219,7 @@ func onNodes(ctx context.Context, t Target, act func(context.Context, cluster.No
 
 // observe probes until want is satisfied; the error shows the last probe.
 func observe(ctx context.Context, c *control.Client, want func(control.Probe) bool) (control.Probe, error) {
+	all := ctx
 	ctx, cancel := context.WithTimeout(ctx, seenWithin)
 	defer cancel()
 	tick := time.NewTicker(250 * time.Millisecond)
@@ -237,6 +238,9 @@ func observe(ctx context.Context, c *control.Client, want func(control.Probe) bo
 		}
 		select {
 		case <-ctx.Done():
+			if all.Err() != nil {
+				return last, context.Cause(all)
+			}
 			if lastErr != nil {
 				return last, lastErr
 			}

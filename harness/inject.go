@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/fault"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -33,34 +31,32 @@ func (r *trial) inject(ctx context.Context, cells []string) error {
 		}
 		return took[key]
 	}
+	aimed, err := r.aim(cells)
+	if err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
-	for _, cell := range cells {
-		for _, f := range r.faults {
-			t, ok := r.target(cell, f.item)
-			if !ok {
-				continue
+	for _, f := range aimed {
+		g.Go(func() error {
+			if err := wait(ctx, time.Duration(f.item.At)); err != nil {
+				return err
 			}
-			g.Go(func() error {
-				if err := wait(ctx, time.Duration(f.item.At)); err != nil {
+			if a := f.item.After; a != nil {
+				select {
+				case <-gate(f.target.Cell, a.Name):
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				if err := wait(ctx, time.Duration(a.Plus)); err != nil {
 					return err
 				}
-				if a := f.item.After; a != nil {
-					select {
-					case <-gate(cell, a.Name):
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					}
-					if err := wait(ctx, time.Duration(a.Plus)); err != nil {
-						return err
-					}
-				}
-				if err := f.fault.Inject(ctx, t); err != nil {
-					return fmt.Errorf("injecting %s into %s: %w", f.item.Name, cell, err)
-				}
-				close(gate(cell, f.item.Name))
-				return nil
-			})
-		}
+			}
+			if err := f.fault.Inject(ctx, f.target); err != nil {
+				return fmt.Errorf("injecting %s into %s: %w", f.item.Name, f.target.Cell, err)
+			}
+			close(gate(f.target.Cell, f.item.Name))
+			return nil
+		})
 	}
 	return g.Wait()
 }
@@ -72,40 +68,57 @@ func (r *trial) recover(ctx context.Context, cells []string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	var mu sync.Mutex
-	var errs []error
+	aimed, err := r.aim(cells)
+	errs := make([]error, len(aimed), len(aimed)+1)
 	var wg sync.WaitGroup
-	for _, cell := range cells {
-		for _, f := range r.faults {
-			t, ok := r.target(cell, f.item)
-			if !ok {
-				continue
+	for i, f := range aimed {
+		wg.Go(func() {
+			if err := f.fault.Recover(ctx, f.target); err != nil {
+				errs[i] = fmt.Errorf("recovering %s in %s: %w", f.item.Name, f.target.Cell, err)
 			}
-			wg.Go(func() {
-				if err := f.fault.Recover(ctx, t); err != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					errs = append(errs, fmt.Errorf("recovering %s in %s: %w", f.item.Name, cell, err))
-				}
-			})
-		}
+		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
+}
+
+// aimedFault is a fault with what it acts on in one cell.
+type aimedFault struct {
+	namedFault
+	target fault.Target
+}
+
+// aim chooses the targets of all faults in cells. What could be chosen is returned beside an error, so that it can still be recovered.
+func (r *trial) aim(cells []string) (aimed []aimedFault, err error) {
+	for _, cell := range cells {
+		for _, f := range r.faults {
+			t, acts, e := r.target(cell, f.item)
+			if e != nil {
+				err = errors.Join(err, e)
+			} else if acts {
+				aimed = append(aimed, aimedFault{f, t})
+			}
+		}
+	}
+	return aimed, err
 }
 
 // target is where an item acts in a cell; false if it doesn't act there.
-func (r *trial) target(cell string, item plan.Item) (fault.Target, bool) {
+func (r *trial) target(cell string, item plan.Item) (t fault.Target, acts bool, err error) {
 	if item.Target.Cell != "" && item.Target.Cell != cell {
-		return fault.Target{}, false
+		return t, false, nil
 	}
-	nodes := slices.DeleteFunc(slices.Clone(r.world.cluster.Nodes()), func(n cluster.Node) bool { return n.Cell() != cell })
-	if len(nodes) == 0 {
-		return fault.Target{}, false
+	labels := map[string]map[string]string{}
+	for _, n := range r.plan.Topology.Nodes {
+		labels[r.world.cluster.Name()+"-"+n.Name] = n.Labels
+	}
+	nodes, err := fault.Select(item.Target, r.world.cluster, cell, labels, r.world.plan.Seed)
+	if err != nil {
+		return t, false, fmt.Errorf("choosing the target of %s: %w", item.Name, err)
 	}
 	return fault.Target{
 		Run: r.world.name, Name: item.Name, Cell: cell, Cluster: r.world.cluster, Nodes: nodes,
 		Constants: r.world.cells[cell].constants,
 		Expires:   r.plan.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: r.events,
-	}, true
+	}, true, nil
 }

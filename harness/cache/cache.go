@@ -182,11 +182,15 @@ func (s *Store) make(ctx context.Context, kind, key string, build func(ctx conte
 	if err != nil {
 		return false, err
 	}
-	if ok, err := lock.TryLockContext(ctx, retry); err != nil || !ok {
+	entry, scratch := s.entryPath(kind, key), s.scratchPath(kind, key)
+	locked, err := lockUnlessMade(ctx, lock, entry)
+	if err != nil {
 		return false, fmt.Errorf("waiting for the cache lock of %s/%s: %w", kind, key, err)
 	}
+	if !locked {
+		return false, nil
+	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	entry, scratch := s.entryPath(kind, key), s.scratchPath(kind, key)
 	if _, err := os.Stat(entry); err == nil {
 		return false, nil
 	}
@@ -209,6 +213,26 @@ func (s *Store) make(ctx context.Context, kind, key string, build func(ctx conte
 		return false, fmt.Errorf("putting cache entry %s/%s into place: %w", kind, key, err)
 	}
 	return true, nil
+}
+
+// lockUnlessMade waits for the exclusive lock, or reports false once the entry is there: whoever made it keeps a shared lock for as long as
+// it uses it, which may be hours, and nothing is left to be made.
+func lockUnlessMade(ctx context.Context, lock *flock.Flock, entry string) (bool, error) {
+	tick := time.NewTicker(retry)
+	defer tick.Stop()
+	for {
+		if ok, err := lock.TryLock(); err != nil || ok {
+			return ok, err
+		}
+		if _, err := os.Stat(entry); err == nil {
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // newLock prepares the lock of a key; nothing is locked yet.

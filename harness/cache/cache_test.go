@@ -150,6 +150,35 @@ func TestDoWithSeveralMakersBuildsOnce(t *testing.T) {
 	}
 }
 
+// TestDoWhileTheMakerStillUsesIt has a second store ask for an entry that a first one is making and then goes on using: it must not wait for
+// the first one's Close.
+func TestDoWhileTheMakerStillUsesIt(t *testing.T) {
+	dir := t.TempDir()
+	first, second := open(t, dir), open(t, dir)
+	making, go1 := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, _, err := first.Do(t.Context(), "build", "k1", func(ctx context.Context, dir string) error {
+			close(making)
+			<-go1
+			return write("one")(ctx, dir)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-making
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, cached, err := second.Do(ctx, "build", "k1", never); err != nil || !cached {
+			t.Errorf("the second store: cached %v, %v; want what the first one made", cached, err)
+		}
+	})
+	close(go1)
+	wg.Wait()
+}
+
 func TestFailedMakeLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)

@@ -126,6 +126,9 @@ func (t *Trial) validateFault(f Item, have *cluster.Capabilities) error {
 	}
 	needs := v.Needs()
 	var errs []error
+	if err := fault.ActsOnNodes(f.Target); err != nil {
+		errs = append(errs, fmt.Errorf("fault %q: %w", f.Name, err))
+	}
 	for _, s := range needs.Seams {
 		if !slices.Contains(t.Seams, s) {
 			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])", f.Name, s, strings.Join(t.Seams, ", ")))

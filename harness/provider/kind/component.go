@@ -33,10 +33,10 @@ func (k *Kubelet) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return a, nil
 }
 
-// Logs gives `journalctl -o json` lines of the kubelet's unit, whole however long they are, and of journald's own unit, which says
+// Logs gives `journalctl -o json` lines of the kubelet's unit with the fields that say something, whole however long they are, and of journald's own unit, which says
 // what it suppressed.
 func (k *Kubelet) Logs(ctx context.Context) (io.ReadCloser, error) {
-	return k.n.stream(ctx, "journalctl", "--output=json", "--all", "--follow", "--lines=all", "--no-pager",
+	return k.n.stream(ctx, "journalctl", "--output=json", "--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all", "--no-pager",
 		"--unit=kubelet.service", "--unit=systemd-journald.service")
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -59,13 +60,17 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err := writePlan(dir, o.Plan); err != nil {
 		return dir, v, err
 	}
-	before, done := recordStages(o.Events)
+	stages, done := recordStages(o.Events)
 	defer done()
 	if err := lab.Prepare(ctx, o.Plan); err != nil {
 		return dir, v, err
 	}
-	for _, t := range o.Plan.Trials {
-		retained, err := lab.trial(ctx, o, t, ledger, dir, before)
+	for i, t := range o.Plan.Trials {
+		if i > 0 {
+			stages() // those of the trial before belong to its own bundle
+		}
+		last := i == len(o.Plan.Trials)-1
+		retained, err := lab.trial(ctx, o, t, ledger, dir, stages, last)
 		ledger.Retained = ledger.Retained || retained
 		if err != nil {
 			return dir, v, err
@@ -82,8 +87,9 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	return dir, v, report.Latest(dir)
 }
 
-// trial makes a cluster, runs one trial in it and removes it again.
-func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger, dir string, before func() []event.Event) (retained bool, err error) {
+// trial makes a cluster, runs one trial in it and removes it again. Trials follow one another under one name, so --retain keeps the cluster of
+// the last one, or of the one that failed.
+func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger, dir string, stages func() []event.Event, last bool) (retained bool, err error) {
 	prov, err := newProvider(ledger.Files, o.Events, o.Retain)
 	if err != nil {
 		return false, err
@@ -94,7 +100,7 @@ func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger,
 		return false, err
 	}
 	defer func() {
-		if o.Retain {
+		if o.Retain && (last || err != nil) {
 			retained = true
 			ledger.Retained = true
 			err = errors.Join(err, ledger.save())
@@ -104,7 +110,7 @@ func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger,
 		}
 		err = errors.Join(err, world.Down(ctx))
 	}()
-	world.earlier = before()
+	world.earlier = stages()
 	return false, world.Trial(ctx, t, filepath.Join(dir, "trials", t.ID))
 }
 
@@ -115,15 +121,25 @@ func newProvider(dir string, events *event.Stream, retain bool) (*kind.Provider,
 
 var _ provider.Provider = (*kind.Provider)(nil)
 
-// recordStages keeps the stages that end before a trial's bundle exists, so that its timeline can begin with them.
-func recordStages(events *event.Stream) (got func() []event.Event, done func()) {
+// recordStages keeps the stages that end before a trial's bundle exists, so that its timeline can begin with them. take returns those since it
+// was last called.
+func recordStages(events *event.Stream) (take func() []event.Event, done func()) {
+	var mu sync.Mutex
 	var kept []event.Event
 	done = events.Attach(event.SinkFunc(func(e event.Event) {
 		if e.Type == event.Stage || e.Type == event.StageDone {
+			mu.Lock()
+			defer mu.Unlock()
 			kept = append(kept, e)
 		}
 	}))
-	return func() []event.Event { return append([]event.Event(nil), kept...) }, done
+	return func() []event.Event {
+		mu.Lock()
+		defer mu.Unlock()
+		out := kept
+		kept = nil
+		return out
+	}, done
 }
 
 func writePlan(dir string, p *plan.Plan) error {

@@ -92,7 +92,7 @@ func (k *kill) run(ctx context.Context, comp cluster.Component) {
 	defer tick.Stop()
 	for err == nil {
 		now, look := comp.(cluster.Identifier).Identity(ctx, false)
-		if look == nil && now.PID != before.PID {
+		if look == nil && now.PID > 0 && now.PID != before.PID {
 			return
 		}
 		select {

@@ -241,7 +241,11 @@ func lay(t *testing.T, c cluster.Cluster) {
 	}
 	is := func(when, file string) {
 		t.Helper()
-		id, err := k.(cluster.Identifier).Identity(ctx, true)
+		var id cluster.Identity
+		var err error
+		for deadline := time.Now().Add(30 * time.Second); id.PID == 0 && err == nil && time.Now().Before(deadline); { // it may be on its way up
+			id, err = k.(cluster.Identifier).Identity(ctx, true)
+		}
 		if want := digest(t, file); err != nil || id.SHA256 != want {
 			t.Errorf("%s: the digest is %s, %v; want %s", when, id.SHA256, err, want)
 		}

@@ -89,7 +89,9 @@ func (r *trial) prepare() error {
 	}
 	var constants []map[string]int64
 	for _, c := range facts.Cells {
-		constants = append(constants, c.Constants)
+		if len(c.Constants) > 0 { // an executable that was given has none: what computes from them is unknown for it
+			constants = append(constants, c.Constants)
+		}
 	}
 	for _, f := range r.faults {
 		if c, ok := f.fault.(fault.Computer); ok {

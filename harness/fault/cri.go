@@ -276,6 +276,9 @@ func say(t Target, typ string, n cluster.Node, format string, args ...any) {
 }
 
 func largest(constants []map[string]int64, name string) (int64, error) {
+	if len(constants) == 0 {
+		return 0, fmt.Errorf("no arm's constants are known, and the fault's size follows from %q", name)
+	}
 	out := int64(0)
 	for _, c := range constants {
 		v, ok := c[name]

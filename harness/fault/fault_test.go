@@ -112,7 +112,7 @@ func TestFloodSizeRefused(t *testing.T) {
 		{[]map[string]int64{{"capacity": 1000}}, `the constant "threshold", which the fault's size follows from, is not known for every arm`},
 		{append(arms(1000, 5), map[string]int64{"threshold": 5}), `the constant "capacity", which the fault's size follows from, is not known for every arm`},
 		{arms(1000, 0), `the constant "threshold" is 0`},
-		{nil, `the constant "threshold" is 0`},
+		{nil, `no arm's constants are known, and the fault's size follows from "threshold"`},
 	} {
 		f := newFault(t, "containerFlood", floodSpec).(*fault.ContainerFlood)
 		if _, err := f.Compute(tc.constants, nil); err == nil || err.Error() != tc.want {

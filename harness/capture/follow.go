@@ -25,10 +25,16 @@ func (t Target) meta(kind bundle.Kind) bundle.Meta {
 	if t.Component != nil {
 		m.Component = t.Component.Name()
 	}
-	if t.Phase != nil {
-		m.Phase = t.Phase()
-	}
+	m.Phase = t.phase()
 	return m
+}
+
+// phase is the cell's phase right now, "" where nobody says.
+func (t Target) phase() string {
+	if t.Phase == nil {
+		return ""
+	}
+	return t.Phase()
 }
 
 // follow asks again and again until ctx ends. What fails for longer than is tolerated becomes a gap with the last error as its reason; it

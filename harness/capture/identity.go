@@ -43,8 +43,10 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	}
 	var last cluster.Identity
 	var hashed time.Time
+	var hashedIn string // the phase of the last digest: each phase gets one, however short it is
 	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
-		now, err := id.Identity(ctx, time.Since(hashed) > digestEvery)
+		phase := t.phase()
+		now, err := id.Identity(ctx, time.Since(hashed) > digestEvery || phase != hashedIn)
 		if err == nil && now.SHA256 == "" && now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks) {
 			now, err = id.Identity(ctx, true)
 		}
@@ -52,7 +54,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 			return err
 		}
 		if now.SHA256 != "" {
-			hashed = time.Now()
+			hashed, hashedIn = time.Now(), phase
 		}
 		last = now
 		return st.JSON(bundle.IdentitySample{

@@ -182,9 +182,6 @@ func (l *Lab) components(ctx context.Context, version string) (map[string]string
 			out[name] = b.Path
 		}
 	}
-	if p, ok := out["server"]; ok && out["etcd"] == "" {
-		out["etcd"] = p
-	}
 	return out, nil
 }
 

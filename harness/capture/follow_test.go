@@ -254,11 +254,11 @@ func TestJournalGoesOn(t *testing.T) {
 		l.say("a", "kubelet")
 		l.say("b", "kubelet")
 		go func() {
-			time.Sleep(5 * time.Second) // of the bubble's clock
+			time.Sleep(5 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 			l.say("Suppressed 12 messages from kubelet.service", "systemd-journald")
 			l.say("c", "kubelet")
 			l.cut(0)
-			time.Sleep(5 * time.Second)
+			time.Sleep(5 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 			l.cut(0)
 		}()
 		a, lines := stream(t, "journal", "", &component{logs: l.open}, 30*time.Second)
@@ -279,9 +279,9 @@ func TestJournalThatLostItsPlace(t *testing.T) {
 		var l log
 		l.say("a", "kubelet")
 		go func() {
-			time.Sleep(5 * time.Second)
+			time.Sleep(5 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 			l.say("lost", "kubelet")
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 			l.say("c", "kubelet")
 			l.cut(2)
 		}()

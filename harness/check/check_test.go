@@ -134,16 +134,16 @@ func TestLiveWindow(t *testing.T) {
 			t.Errorf("at once it is %s, want unknown", got)
 		}
 		tr.series(st, "m", 0, 8, func(s float64) float64 { return s })
-		time.Sleep(8050 * time.Millisecond) // the clock of the test's own bubble
+		time.Sleep(8050 * time.Millisecond) // fake time: moves the synctest bubble's clock, waits for nothing
 		if got := ask(); got != check.NotMet {
 			t.Errorf("with 6 seen and a sample on its way, it is %s, want not met", got)
 		}
 		tr.series(st, "m", 10, 12, func(s float64) float64 { return s })
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 		if got := ask(); got != check.Met {
 			t.Errorf("with 12 seen it is %s, want met", got)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // fake time: moves the synctest bubble's clock, waits for nothing
 		if got := ask(); got != check.Met {
 			t.Errorf("what was seen stays: %s, want met", got)
 		}
@@ -159,11 +159,11 @@ func TestLiveSilence(t *testing.T) {
 		c, err := check.New("metricStill", json.RawMessage(`{"metrics":["m"],"span":"1m"}`))
 		tr.must(err)
 		scope := check.Scope{Cell: arm, Phase: check.Recovery}
-		time.Sleep(72 * time.Second)
+		time.Sleep(72 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 		if f := c.Eval(tr.w.View(), scope); f.Met != check.Met {
 			t.Errorf("watched to its end: %+v, want met", f)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // fake time: moves the synctest bubble's clock, waits for nothing
 		if f := c.Eval(tr.w.View(), scope); f.Met != check.Unknown || !strings.Contains(f.Seen, "does not cover") {
 			t.Errorf("a minute later: %+v, want unknown", f)
 		}

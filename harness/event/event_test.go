@@ -86,7 +86,7 @@ func TestStreamStamps(t *testing.T) {
 		var seen []event.Event
 		s := event.NewStream(event.SinkFunc(func(e event.Event) { seen = append(seen, e) }))
 		began := time.Now()
-		time.Sleep(1500 * time.Millisecond) // of the bubble's clock
+		time.Sleep(1500 * time.Millisecond) // fake time: moves the synctest bubble's clock, waits for nothing
 		back := s.Emit(event.Event{Type: event.Note, Cell: "fixed", Message: "x", Time: began.Add(time.Hour), Mono: 7})
 		if len(seen) != 1 || cmp.Diff(back, seen[0]) != "" {
 			t.Fatalf("returned %+v, passed on %+v", back, seen)
@@ -167,7 +167,7 @@ func TestTerminal(t *testing.T) {
 		want("without a stage", clock()+" hello\n")
 		s.Emit(event.Event{Type: event.Stage, Stage: "build", Message: "two kubelets", Fields: map[string]any{"expectSeconds": 3.0}})
 		want("at a stage's begin", clock()+" ==> build: two kubelets (about 3s)\n<  build  0s, about 3s to go")
-		time.Sleep(1100 * time.Millisecond)
+		time.Sleep(1100 * time.Millisecond) // fake time: moves the synctest bubble's clock, waits for nothing
 		want("a second later", "<  build  1s, about 2s to go")
 		s.Say(event.Progress, "linking")
 		want("with progress", "<  build  1s, about 2s to go  linking")
@@ -175,13 +175,13 @@ func TestTerminal(t *testing.T) {
 		want("of a capture", "")
 		s.Say(event.Warning, "slow")
 		want("a line above the live one", "<"+clock()+" warning: slow\n<  build  1s, about 2s to go  linking")
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 		want("longer than expected", "<  build  2s, about 1s to go  linking<  build  3s, 0s longer than usual  linking<  build  4s, 1s longer than usual  linking")
 		s.Emit(event.Event{Type: event.StageDone, Stage: "another", Message: "done"})
 		want("another stage's end", "<"+clock()+" <== another: done (0s)\n<  build  4s, 1s longer than usual  linking")
 		s.Emit(event.Event{Type: event.StageDone, Stage: "build", Message: "done", Fields: map[string]any{"seconds": 4.1}})
 		want("at the stage's end", "<"+clock()+" <== build: done (4.1s)\n")
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 		want("with nothing under way", "")
 		s.Emit(event.Event{Type: event.Stage, Stage: "fault", Message: "…"})
 		out.take()

@@ -119,6 +119,7 @@ func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 			}
 			select {
 			case <-ctx.Done():
+				w.Close() // here too: stop may come before what it stops has run
 				return
 			case <-wake:
 			}

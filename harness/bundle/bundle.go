@@ -38,6 +38,14 @@ const (
 	Probe         Kind = "interposer.probe"  // stream of control.Probe, each wrapped in Stamped
 	Restart       Kind = "restart"           // JSON, the restart that ends the incident: RestartProof
 	Containers    Kind = "containers"        // JSON, which containers ran and which were only reported: ContainerCensus
+	Heap          Kind = "heap"              // pprof protocol buffer, gzipped, after a garbage collection
+	CPU           Kind = "cpu"               // pprof protocol buffer, gzipped
+	Logs          Kind = "logs"              // stream of LogLine, of the component in Meta
+	Statuses      Kind = "containers.status" // stream of ContainerStatus
+	Health        Kind = "health"            // stream of HealthSample
+	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.EtcdProbe, each wrapped in Stamped
+	Calls         Kind = "load.calls"        // stream of Call
+	LoadSummary   Kind = "load.summary"      // JSON: Load
 )
 
 // Meta is what an artifact is found by. Time is when the capture began, in UTC.
@@ -200,4 +208,71 @@ type ContainerCensus struct {
 	ReportedPods       int       `json:"reportedPods"`
 	ReportedContainers int       `json:"reportedContainers"`
 	ReportedAs         string    `json:"reportedAs"` // how reported ones can be told: their namespace and the prefix of their ids
+}
+
+// LogLine is a line of a component's log file on its node. Time is when the container runtime wrote it.
+type LogLine struct {
+	Time time.Time `json:"time"`
+	File string    `json:"file"` // below /var/log/pods: it names the pod, the container and its restart
+	Text string    `json:"text"` // without the runtime's prefix
+}
+
+// ContainerStatus is what the kubelet reports of a container, whenever it changed. The time is when it was seen.
+type ContainerStatus struct {
+	Time         time.Time `json:"time"`
+	Pod          string    `json:"pod"`
+	Container    string    `json:"container"`
+	ID           string    `json:"id"`    // of the container that runs or ran last
+	State        string    `json:"state"` // running, waiting or terminated
+	Reason       string    `json:"reason,omitempty"`
+	ExitCode     int32     `json:"exitCode,omitempty"`
+	Ready        bool      `json:"ready"`
+	RestartCount int32     `json:"restartCount"`
+	LastID       string    `json:"lastID,omitempty"` // lastState.terminated
+	LastReason   string    `json:"lastReason,omitempty"`
+	LastExitCode int32     `json:"lastExitCode,omitempty"`
+	LastFinished time.Time `json:"lastFinished,omitzero"`
+}
+
+// HealthSample is one answer of a health endpoint, asked for at Time and answered by Done. Code 0 is no answer, and Text says why.
+type HealthSample struct {
+	Time time.Time `json:"time"`
+	Done time.Time `json:"done"`
+	Path string    `json:"path"` // "/readyz"
+	Code int       `json:"code"`
+	Text string    `json:"text,omitempty"` // unless it was 200
+}
+
+// Call is one request of a load. Code 0 is no answer, and Error says why.
+type Call struct {
+	Load  string    `json:"load"`  // the item's name
+	Round int       `json:"round"` // from 1
+	Time  time.Time `json:"time"`
+	Done  time.Time `json:"done"`
+	Verb  string    `json:"verb"`
+	Path  string    `json:"path"`
+	Code  int       `json:"code"`
+	Error string    `json:"error,omitempty"`
+}
+
+// Load sums up what a load did. Objects are what it made beforehand; their names end in their number in the order of a list, from 0.
+type Load struct {
+	Name    string         `json:"name"`
+	Way     string         `json:"way"`     // how the deletions were brought about
+	Objects int            `json:"objects"` // in each namespace
+	Bytes   int64          `json:"bytes"`   // of each object's data
+	Rounds  []LoadRound    `json:"rounds"`
+	Codes   map[string]int `json:"codes"` // response code -> calls, "none" for no answer
+}
+
+// LoadRound is one round of a load: from its first request to its last answer.
+type LoadRound struct {
+	Round  int       `json:"round"` // from 1
+	Start  time.Time `json:"start"`
+	Sent   time.Time `json:"sent"`  // when the last request was on its way
+	Began  time.Time `json:"began"` // when the load was seen to take effect; zero if never
+	End    time.Time `json:"end"`
+	Calls  int       `json:"calls"`
+	Rate   float64   `json:"rate"`   // requests a second while they were sent
+	Wanted float64   `json:"wanted"` // requests a second asked for; 0 is all at once
 }

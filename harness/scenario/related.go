@@ -44,6 +44,7 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	r.checks("spec.exposure", "fault", s.Spec.Exposure)
 	r.checks("spec.signature", "recovery", s.Spec.Signature)
 	r.checks("spec.healed", "recovery", s.Spec.Healed)
+	r.checks("spec.information", "recovery", s.Spec.Information)
 	return r.out
 }
 

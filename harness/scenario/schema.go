@@ -25,6 +25,8 @@ const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 const (
 	namePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 	versionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
+	// parameterPattern leaves out what a shell or a path would take apart.
+	parameterPattern = `^[a-zA-Z][-a-zA-Z0-9]*(\.[a-zA-Z][-a-zA-Z0-9]*)*$`
 )
 
 // Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of every registered kind.
@@ -108,6 +110,7 @@ func options() *jsonschema.ForOptions {
 	return &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[metav1.Duration](): duration,
 		reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[Scalar]():          {Types: []string{"string", "number", "boolean"}},
 		reflect.TypeFor[[]Check]():         list(kinds.Check),
 		reflect.TypeFor[[]Collector]():     list(kinds.Collector),
 		reflect.TypeFor[[]Mutation]():      list(kinds.Mutation),
@@ -176,6 +179,10 @@ func constrain(root *jsonschema.Schema) {
 	spec["faults"].Items = &jsonschema.Schema{Ref: "#/$defs/fault"}
 	spec["loads"].Items = &jsonschema.Schema{Ref: "#/$defs/load"}
 	spec["seams"].Items.Enum = names(kinds.Seam)
+	parameter := spec["parameters"].Items.Properties
+	parameter["name"].Pattern = parameterPattern
+	parameter["type"].Enum = []any{TypeInteger, TypeNumber, TypeDuration, TypeQuantity, TypeBoolean, TypeString}
+	parameter["doc"].MinLength = new(1)
 	spec["restart"].Properties["roles"].Items.Enum = []any{Vulnerable, Fixed, Candidate}
 	spec["restart"].Properties["roles"].MinItems = new(1)
 

@@ -3,7 +3,9 @@
 package scenario
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -21,7 +23,8 @@ type Scenario struct {
 	Metadata   Metadata `json:"metadata"`
 	Spec       Spec     `json:"spec"`
 
-	Origin *Origin `json:"-"` // where it was read from; nil for one made in memory
+	Origin *Origin           `json:"-"` // where it was read from; nil for one made in memory
+	Values map[string]string `json:"-"` // of every parameter, set, implied or default, as text; "" is one that isn't set
 }
 
 // Metadata names the scenario. Name equals the folder's name.
@@ -35,9 +38,13 @@ type Spec struct {
 	Description string   `json:"description" jsonschema:"what happens, for people"`
 	References  []string `json:"references,omitempty" jsonschema:"pull requests, issues, post-mortems"`
 	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
-	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: node, cluster or workload"`
-	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z"`
-	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri"`
+	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: a node of one cluster, a cluster of its own arm's version, or a workload"`
+	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z; with placement cluster each arm's source.version goes before it"`
+	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri (kubelet and containerd), etcd (apiserver and etcd)"`
+
+	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"what --set changes by name; $(name) in spec stands for the value"`
+	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value"`
+	Memory     map[string]string            `json:"memory,omitempty" jsonschema:"memory limits of components' static pods: component -> quantity"`
 
 	Constants  []Constant  `json:"constants,omitempty" jsonschema:"numbers of the subject, read from each arm's own source"`
 	Pairs      []Pair      `json:"pairs" jsonschema:"the couples of arms, one of them the default"`
@@ -46,11 +53,58 @@ type Spec struct {
 	Faults     []Item      `json:"faults" jsonschema:"what is injected and later recovered"`
 	Phases     Phases      `json:"phases" jsonschema:"how long steady, baseline, fault and recovery last"`
 
-	Steady    []Check  `json:"steady" jsonschema:"checks that hold before any fault"`
-	Exposure  []Check  `json:"exposure" jsonschema:"checks that the fault took effect and that the subject reached the code in question"`
-	Signature []Check  `json:"signature" jsonschema:"checks that are the incident's fingerprint"`
-	Healed    []Check  `json:"healed" jsonschema:"checks that an arm is well, by positive proof"`
-	Restart   *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
+	Steady    []Check `json:"steady" jsonschema:"checks that hold before any fault"`
+	Exposure  []Check `json:"exposure" jsonschema:"checks that the fault took effect and that the subject reached the code in question"`
+	Signature []Check `json:"signature" jsonschema:"checks that are the incident's fingerprint"`
+	Healed    []Check `json:"healed" jsonschema:"checks that an arm is well, by positive proof"`
+
+	Information []Check  `json:"information,omitempty" jsonschema:"checks that are asked and shown and decide nothing"`
+	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
+}
+
+// Parameter is a value of the scenario that a run may choose. $(name), as a scalar of spec or within one, stands for its value; $$(name)
+// is that text itself. A member of a mapping or list that is $(name) of a parameter without a value is left out.
+type Parameter struct {
+	Name    string            `json:"name" jsonschema:"what --set calls it; may contain dots: apiserver.memory"`
+	Type    string            `json:"type" jsonschema:"of its values"`
+	Default Scalar            `json:"default,omitempty" jsonschema:"its value unless it is set; a string, quantity or duration may go without"`
+	Doc     string            `json:"doc" jsonschema:"what it changes, in one sentence"`
+	OneOf   []Scalar          `json:"oneOf,omitempty" jsonschema:"the only values it may have"`
+	Min     *Scalar           `json:"min,omitempty" jsonschema:"the least value it may have"`
+	Max     *Scalar           `json:"max,omitempty" jsonschema:"the greatest value it may have"`
+	Implies map[string]Scalar `json:"implies,omitempty" jsonschema:"values of other parameters while this one is set, unless they are set themselves"`
+}
+
+// The types of parameters. A number may have a fraction, a duration is Go's (1m30s), a quantity Kubernetes' (512Mi).
+const (
+	TypeInteger  = "integer"
+	TypeNumber   = "number"
+	TypeDuration = "duration"
+	TypeQuantity = "quantity"
+	TypeBoolean  = "boolean"
+	TypeString   = "string"
+)
+
+// Scalar is the text of a YAML scalar: 400, "400", true and 20s are all fine.
+type Scalar string
+
+// UnmarshalJSON takes a string as it is, a number or boolean as it is written.
+func (s *Scalar) UnmarshalJSON(b []byte) error {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case string:
+		*s = Scalar(v)
+	case json.Number, bool:
+		*s = Scalar(fmt.Sprint(v))
+	default:
+		return fmt.Errorf("%s is no scalar", b)
+	}
+	return nil
 }
 
 // Constant is a number of the subject, read from each arm's own source when it is built.
@@ -125,7 +179,9 @@ type Item struct {
 	Target Target           `json:"target"`
 	At     *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of the fault phase"`
 	After  *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
-	Spec   json.RawMessage  `json:"spec,omitempty"`
+	// Duration is for faults: a load ends by itself.
+	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"lifts itself that long after it took effect, and comes again with each further round of the load it comes after"`
+	Spec     json.RawMessage  `json:"spec,omitempty"`
 }
 
 // After places an item behind another one.
@@ -164,6 +220,7 @@ type Check struct {
 	Phase string           `json:"phase,omitempty" jsonschema:"steady, baseline, fault, recovery; the list it stands in has a default"`
 	After *metav1.Duration `json:"after,omitempty" jsonschema:"from where the phase was seen to begin"`
 	Spec  json.RawMessage  `json:"spec,omitempty"`
+	Pairs []string         `json:"pairs,omitempty" jsonschema:"only in these pairs; none is all"`
 	AnyOf []Check          `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
 }
 

@@ -41,7 +41,10 @@ func (f *File) rewritten(edits []Edit) ([]byte, error) {
 	edits = slices.Clone(edits)
 	slices.SortFunc(edits, func(a, b Edit) int { return int(b.Pos - a.Pos) })
 	src := slices.Clone(f.Src)
-	for _, e := range edits {
+	for i, e := range edits {
+		if i > 0 && e.End > edits[i-1].Pos {
+			return nil, fmt.Errorf("%s: the sites at lines %d and %d lie within each other", f.Name, f.Line(e.Pos), f.Line(edits[i-1].Pos))
+		}
 		src = slices.Replace(src, f.offset(e.Pos), f.offset(e.End), []byte(e.New)...)
 	}
 	after, err := parse(f.Name, src)

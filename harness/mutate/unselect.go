@@ -68,20 +68,14 @@ func (u *Unselect) Label() string {
 // Compresses implements Shape.
 func (u *Unselect) Compresses() bool { return false }
 
-func (u *Unselect) method() string {
-	return fmt.Sprintf("(*%s).%s", u.Type, strings.Join(u.Methods, "|"))
-}
+func (u *Unselect) method() string { return methodName(u.Type, u.Methods) }
 
 // Find implements Shape.
 func (u *Unselect) Find(f *File) Found {
 	var out Found
-	for _, d := range f.AST.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Body == nil || !slices.Contains(u.Methods, fn.Name.Name) || receiver(fn) != u.Type {
-			continue
-		}
+	for _, body := range methods(f, u.Type, u.Methods) {
 		out.Declared = true
-		u.search(f, fn.Body, &out)
+		u.search(f, body, &out)
 	}
 	return out
 }
@@ -139,15 +133,7 @@ func (u *Unselect) look(f *File, sel *ast.SelectStmt, out *Found) {
 	}
 }
 
-func (u *Unselect) sends(s *ast.SendStmt) bool {
-	switch ch := ast.Unparen(s.Chan).(type) {
-	case *ast.Ident:
-		return ch.Name == u.Channel
-	case *ast.SelectorExpr:
-		return ch.Sel.Name == u.Channel
-	}
-	return false
-}
+func (u *Unselect) sends(s *ast.SendStmt) bool { return named(s.Chan, u.Channel) }
 
 // plainSend is the send followed by its case's statements, formatted for the place of the select.
 func plainSend(f *File, send *ast.SendStmt, body []ast.Stmt) (string, error) {
@@ -164,9 +150,9 @@ func plainSend(f *File, send *ast.SendStmt, body []ast.Stmt) (string, error) {
 	return strings.TrimLeft(string(out), "\t "), err
 }
 
-// indentation is the white space before the select that holds the send: the case stands as deep as the select itself.
-func indentation(f *File, send *ast.SendStmt) string {
-	from, _ := wholeLines(f.Src, f.offset(send.Pos()), f.offset(send.Pos()))
+// indentation is the white space before the line that a node begins on. A case stands as deep as its select.
+func indentation(f *File, n ast.Node) string {
+	from, _ := wholeLines(f.Src, f.offset(n.Pos()), f.offset(n.Pos()))
 	line := string(f.Src[from:])
 	return line[:len(line)-len(strings.TrimLeft(line, "\t "))]
 }
@@ -196,28 +182,4 @@ func breaks(body []ast.Stmt) bool {
 		})
 	}
 	return found
-}
-
-// receiver is the name of a method's receiver type, "" for a function.
-func receiver(fn *ast.FuncDecl) string {
-	if fn.Recv == nil || len(fn.Recv.List) != 1 {
-		return ""
-	}
-	t := fn.Recv.List[0].Type
-	for {
-		switch x := t.(type) {
-		case *ast.StarExpr:
-			t = x.X
-		case *ast.ParenExpr:
-			t = x.X
-		case *ast.IndexExpr:
-			t = x.X
-		case *ast.IndexListExpr:
-			t = x.X
-		case *ast.Ident:
-			return x.Name
-		default:
-			return ""
-		}
-	}
 }

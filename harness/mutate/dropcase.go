@@ -1,0 +1,171 @@
+package mutate
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/token"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
+		Name: "dropCase",
+		Doc: "Takes one case out of a select: what waited for this channel, too, waits for the others alone.\n\n" +
+			"In the named method, its function literals included, it finds each select with one case that receives from the named channel " +
+			"and takes that case out with its statements. Where nothing but a send is left, the plain send stays. The channel itself, and " +
+			"who closes it or waits for it elsewhere, stay as they are.",
+		Example: `kind: dropCase
+sites: 1
+versions: ">=1.29.0"
+spec:
+  package: k8s.io/apiserver/pkg/registry/generic/registry
+  type: Store
+  methods: [DeleteCollection]
+  channel: workersExited
+`,
+		New: func() Shape { return &DropCase{} },
+	})
+}
+
+// DropCase replaces `select { case a: …; case <-ch: … }` by a select without the second case, and by the send alone if a is a send.
+type DropCase struct {
+	Where
+	Type    string   `json:"type"`    // the receiver's type, without star
+	Methods []string `json:"methods"` // the method's name, and those it had in other versions
+	Channel string   `json:"channel"` // variable or field that the case receives from
+}
+
+// Validate implements Shape.
+func (d *DropCase) Validate() error {
+	switch {
+	case d.Type == "":
+		return errors.New("no receiver type")
+	case len(d.Methods) == 0 || slices.Contains(d.Methods, ""):
+		return errors.New("no method name")
+	case d.Channel == "":
+		return errors.New("no channel")
+	}
+	return nil
+}
+
+// Declaration implements Shape.
+func (d *DropCase) Declaration() string { return "method " + methodName(d.Type, d.Methods) }
+
+// Want implements Shape.
+func (d *DropCase) Want() string {
+	return fmt.Sprintf("select with a case that receives from %s in %s", d.Channel, methodName(d.Type, d.Methods))
+}
+
+// Label implements Shape.
+func (d *DropCase) Label() string {
+	return fmt.Sprintf("a select of %s has no case for %s: it waits for its other cases alone", methodName(d.Type, d.Methods), d.Channel)
+}
+
+// Compresses implements Shape.
+func (d *DropCase) Compresses() bool { return false }
+
+// Find implements Shape.
+func (d *DropCase) Find(f *File) Found {
+	var out Found
+	for _, body := range methods(f, d.Type, d.Methods) {
+		out.Declared = true
+		d.search(f, body, &out)
+	}
+	return out
+}
+
+// search looks at every select and every receive of a method's body, those in function literals too.
+func (d *DropCase) search(f *File, body *ast.BlockStmt, out *Found) {
+	inSelect := map[*ast.UnaryExpr]bool{}
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectStmt:
+			for _, c := range n.Body.List {
+				if r := received(c.(*ast.CommClause).Comm); r != nil {
+					inSelect[r] = true
+				}
+			}
+			d.look(f, n, out)
+		case *ast.UnaryExpr:
+			if d.receives(n) && !inSelect[n] {
+				out.Near = append(out.Near, fmt.Sprintf("plain receive at line %d", f.Line(n.Pos())))
+			}
+		}
+		return true
+	})
+}
+
+// look judges one select: a site, near one, or neither.
+func (d *DropCase) look(f *File, sel *ast.SelectStmt, out *Found) {
+	var dropped, kept []*ast.CommClause
+	for _, c := range sel.Body.List {
+		c := c.(*ast.CommClause)
+		if d.receives(received(c.Comm)) {
+			dropped = append(dropped, c)
+		} else {
+			kept = append(kept, c)
+		}
+	}
+	line := f.Line(sel.Pos())
+	switch {
+	case len(dropped) == 0:
+	case len(dropped) > 1:
+		out.Near = append(out.Near, fmt.Sprintf("select with %d cases that receive from it at line %d", len(dropped), line))
+	case len(kept) == 0:
+		out.Near = append(out.Near, fmt.Sprintf("select without another case at line %d", line))
+	default:
+		text, err := selectWithout(f, sel, dropped[0], kept)
+		if err != nil {
+			out.Near = append(out.Near, fmt.Sprintf("select at line %d whose case can't be taken out: %v", line, err))
+			return
+		}
+		out.Edits = append(out.Edits, Edit{Pos: sel.Pos(), End: sel.End(), New: text})
+	}
+}
+
+// receives reports whether x, which may be nil, is a receive from the channel.
+func (d *DropCase) receives(x *ast.UnaryExpr) bool {
+	return x != nil && x.Op == token.ARROW && named(x.X, d.Channel)
+}
+
+// received is the receive expression of a case (`<-ch`, `v := <-ch`, `v, ok = <-ch`), nil for a send or default.
+func received(comm ast.Stmt) *ast.UnaryExpr {
+	var x ast.Expr
+	switch s := comm.(type) {
+	case *ast.ExprStmt:
+		x = s.X
+	case *ast.AssignStmt:
+		x = s.Rhs[0] // the parser sees to it that there is one
+	default:
+		return nil
+	}
+	r, _ := ast.Unparen(x).(*ast.UnaryExpr)
+	return r
+}
+
+// selectWithout is what stands for a select that lost a case, formatted for its place: the plain send if that is all that is left and
+// nothing breaks out of its case, else a select with the others.
+func selectWithout(f *File, sel *ast.SelectStmt, dropped *ast.CommClause, kept []*ast.CommClause) (string, error) {
+	if send, ok := kept[0].Comm.(*ast.SendStmt); ok && len(kept) == 1 && !breaks(kept[0].Body) {
+		return plainSend(f, send, kept[0].Body)
+	}
+	before, after := sel.Body.Lbrace+1, sel.Body.Rbrace
+	for _, c := range kept {
+		if c.Pos() < dropped.Pos() {
+			before = c.End()
+		} else {
+			after = min(after, c.Pos())
+		}
+	}
+	// A remark behind the case's last statement goes with it; lines of its neighbours stay.
+	from, to := wholeLines(f.Src, f.offset(dropped.Pos()), f.offset(dropped.End()))
+	from, to = max(from, f.offset(before)), min(to, f.offset(after))
+	text := string(f.Src[f.offset(sel.Pos()):from]) + string(f.Src[to:f.offset(sel.End())])
+	out, err := format.Source([]byte(indentation(f, sel) + text))
+	return strings.TrimLeft(string(out), "\t "), err
+}

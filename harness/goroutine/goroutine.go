@@ -12,6 +12,7 @@
 package goroutine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -109,6 +110,9 @@ type Match struct {
 	FoldCase bool
 	// State is a wait state, compared whole; "" matches any. It never matches in a Profile: see Format.HasStates.
 	State string
+	// Closures takes the functions in for which Go makes a name out of Func's: func literals inside it (`.func1`, `.func2.1`), the
+	// wrappers of its go and defer statements (`.gowrap1`, `.deferwrap1`) and the bodies of its range loops (`-range1`).
+	Closures bool
 	// Depth, if above 0, looks for Func in the first Depth frames only: 1 is the call that is blocked.
 	Depth int
 }
@@ -150,6 +154,9 @@ func (m Match) matches(g *Group) bool {
 }
 
 func (m Match) matchesFunc(name string) bool {
+	if m.Closures {
+		name = withoutClosures(name)
+	}
 	cut := len(name) - len(m.Func)
 	if cut < 0 || cut > 0 && name[cut-1] != '/' {
 		return false
@@ -158,4 +165,16 @@ func (m Match) matchesFunc(name string) bool {
 		return strings.EqualFold(name[cut:], m.Func)
 	}
 	return name[cut:] == m.Func
+}
+
+// closure finds where a name goes on below the function that was written down: what cmd/compile appends (closureName in ir/func.go).
+var closure = regexp.MustCompile(`\.(func|gowrap|deferwrap)[0-9]|-range[0-9]|-fm$`)
+
+// withoutClosures is the declared function that a name belongs to.
+func withoutClosures(name string) string {
+	dir := strings.LastIndexByte(name, '/') + 1 // an import path may hold anything
+	if at := closure.FindStringIndex(name[dir:]); at != nil {
+		return name[:dir+at[0]]
+	}
+	return name
 }

@@ -234,3 +234,25 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+func TestMatchClosures(t *testing.T) {
+	const store = "k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"
+	for name, want := range map[string]bool{
+		store: true, store + ".func1": true, store + ".func2.1": true, store + ".func3.gowrap1": true, store + ".gowrap2": true, store + ".deferwrap1": true,
+		store + "-range1": true, store + ".func1-range1": true, store + "-fm": true,
+		store + "Now": false, store + "Now.func1": false, store + ".function": false,
+		"k8s.io/apiserver/pkg/registry.func1/registry.(*Store).DeleteCollection.func1":      true, // an import path is no closure
+		"k8s.io/apiserver/pkg/registry/generic/registry.(*Store).Delete.func1":              false,
+		"k8s.io/apiserver/pkg/endpoints/handlers.DeleteCollection.func1.1":                  false,
+		"k8s.io/apiserver/pkg/registry/generic/registry.(*DryRunnableStorage).Delete.func1": false,
+	} {
+		d := read(t, "goroutine 7 [chan send]:\n"+name+"(0x1)\n\t/store.go:1132 +0x1f\n")
+		m := goroutine.Match{Func: "registry.(*Store).DeleteCollection", State: "chan send", Depth: 1, Closures: true}
+		if got := d.Count(m) == 1; got != want {
+			t.Errorf("%s is found: %t; want %t", name, got, want)
+		}
+		if m.Closures = false; d.Count(m) == 1 != (name == store) {
+			t.Errorf("%s, without its closures, is found: %d", name, d.Count(m))
+		}
+	}
+}

@@ -140,6 +140,13 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	if err != nil {
 		return err
 	}
+	graph, err := graphSum(work)
+	if err != nil {
+		return err
+	}
+	if err := standIn(work, gen.copied); err != nil {
+		return err
+	}
 	flags := buildFlags(src)
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
@@ -157,10 +164,7 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 		return err
 	}
 	r := Result{Key: key, Binaries: map[string]Binary{}, Sites: gen.sites, Changes: gen.changes, GoVersion: tc.GOVERSION,
-		Flags: append(flags, tc.settings()...)}
-	if r.GraphSum, err = graphSum(work); err != nil {
-		return err
-	}
+		Flags: append(flags, tc.settings()...), GraphSum: graph}
 	for _, pkg := range src.Packages {
 		name := programName(pkg)
 		if err := os.Rename(filepath.Join(bin, defaultName(pkg)), filepath.Join(bin, name)); err != nil {

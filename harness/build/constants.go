@@ -58,7 +58,11 @@ func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constan
 			return err
 		}
 		mod := mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}
-		out, err := ReadConstants(mod, src.Mutations, src.Constants)
+		mutations, _, err := partMutations(src, root)
+		if err != nil {
+			return err
+		}
+		out, err := ReadConstants(mod, mutations, src.Constants)
 		if err != nil {
 			return err
 		}

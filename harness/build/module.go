@@ -28,6 +28,7 @@ const kubernetes = "k8s.io/kubernetes"
 type generated struct {
 	sites   []mutate.Site
 	changes []string
+	copied  []string // the required modules that mutated copies are to stand in for
 }
 
 // locate returns the directory of the source's module, downloading the module into Go's module cache if it isn't there.
@@ -58,7 +59,11 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	if err != nil {
 		return generated{}, err
 	}
-	rewritten, err := mutate.Rewrite(mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}, src.Mutations)
+	mutations, required, err := partMutations(src, root)
+	if err != nil {
+		return generated{}, err
+	}
+	rewritten, err := mutate.Rewrite(mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}, mutations)
 	if err != nil {
 		return generated{}, err
 	}
@@ -83,10 +88,15 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	if err := os.WriteFile(filepath.Join(work, "go.sum"), sum, 0o644); err != nil {
 		return generated{}, fmt.Errorf("writing the generated go.sum: %w", err)
 	}
-	for _, s := range rewritten.Sites {
+	sites, said, err := b.mutateRequired(ctx, src, work, required)
+	if err != nil {
+		return generated{}, err
+	}
+	sites, changes = append(rewritten.Sites, sites...), append(changes, said...)
+	for _, s := range sites {
 		changes = append(changes, fmt.Sprintf("%s at %s:%d", s.Kind, s.File, s.Line))
 	}
-	return generated{sites: rewritten.Sites, changes: changes}, nil
+	return generated{sites: sites, changes: changes, copied: slices.Sorted(maps.Keys(required))}, nil
 }
 
 // armMod writes the generated main module's go.mod: the subject's own requirements, its Go version and GODEBUG settings, its

@@ -1,0 +1,161 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/kube-relapse/relapse/harness/mutate"
+)
+
+// This file has the mutations of packages that aren't in the source's own module but in one that it requires, as Kubernetes' staging
+// modules are. A mutated copy of that module stands in for it.
+
+// standInDir is where the copies lie below the generated module, each under its module's path.
+const standInDir = "standin"
+
+// partMutations tells the mutations of packages in the source's own module from those of modules that its go.mod, in root, requires; the
+// latter by module path, each in order. A package that none of them has is left to the own module, whose search says that it isn't there.
+func partMutations(src Source, root string) (own []mutate.Mutation, required map[string][]mutate.Mutation, err error) {
+	mod, err := readMod(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return nil, nil, err
+	}
+	required = map[string][]mutate.Mutation{}
+	for _, m := range src.Mutations {
+		s, err := m.Shape()
+		if err != nil {
+			return nil, nil, err
+		}
+		if owner := ownerOf(s.Scope().Package, src.Module, mod); owner != src.Module {
+			required[owner] = append(required[owner], m)
+		} else {
+			own = append(own, m)
+		}
+	}
+	return own, required, nil
+}
+
+// ownerOf is the module that has a package: of those whose path begins the package's, the longest. It is own if there is none.
+func ownerOf(pkg, own string, mod *modfile.File) string {
+	has := func(module string) bool { return strings.HasPrefix(pkg+"/", module+"/") }
+	owner := own
+	for _, r := range mod.Require {
+		if has(r.Mod.Path) && (!has(owner) || len(r.Mod.Path) > len(owner)) {
+			owner = r.Mod.Path
+		}
+	}
+	return owner
+}
+
+// mutateRequired copies each of the required modules from where the generated go.mod, in work, has it and rewrites the copy. The version
+// that a mutation's range is about is the source's own: that is what its author knows.
+func (b *Builder) mutateRequired(ctx context.Context, src Source, work string, required map[string][]mutate.Mutation) ([]mutate.Site, []string, error) {
+	if len(required) == 0 {
+		return nil, nil, nil
+	}
+	mod, err := readMod(filepath.Join(work, "go.mod"))
+	if err != nil {
+		return nil, nil, err
+	}
+	var sites []mutate.Site
+	var changes []string
+	for _, module := range slices.Sorted(maps.Keys(required)) {
+		from := origin(mod, module)
+		root, err := b.locate(ctx, from)
+		if err != nil {
+			return nil, nil, err
+		}
+		rewritten, err := mutate.Rewrite(mutate.Module{Path: module, Version: src.Version, FS: os.DirFS(root)}, required[module])
+		if err != nil {
+			return nil, nil, err
+		}
+		to := filepath.Join(work, standInDir, filepath.FromSlash(module))
+		if err := copyTree(ctx, root, to, from.Dir == ""); err != nil {
+			return nil, nil, fmt.Errorf("copying the source of module %s: %w", module, err)
+		}
+		if err := rewritten.WriteTo(to); err != nil {
+			return nil, nil, err
+		}
+		changes = append(changes, strings.TrimSpace(fmt.Sprintf("a mutated copy stands in for %s %s", module, from.Version)))
+		for _, s := range rewritten.Sites {
+			s.File = path.Join(module, s.File)
+			sites = append(sites, s)
+		}
+	}
+	return sites, changes, nil
+}
+
+// origin says where a generated go.mod has a module from: a directory or a version.
+func origin(mod *modfile.File, module string) Source {
+	from := Source{Module: module}
+	for _, r := range mod.Require {
+		if r.Mod.Path == module {
+			from.Version = r.Mod.Version
+		}
+	}
+	for _, r := range mod.Replace {
+		switch {
+		case r.Old.Path != module || r.Old.Version != "" && r.Old.Version != from.Version:
+		case r.New.Version == "":
+			return Source{Module: module, Dir: r.New.Path}
+		default:
+			return Source{Module: r.New.Path, Version: r.New.Version}
+		}
+	}
+	return from
+}
+
+// standIn makes the copies take the place of their modules in the generated go.mod. That is done once the graph is resolved and summed
+// up, so that arms that differ in their mutations only have one graph, byte for byte.
+func standIn(work string, modules []string) error {
+	if len(modules) == 0 {
+		return nil
+	}
+	file := filepath.Join(work, "go.mod")
+	mod, err := readMod(file)
+	if err != nil {
+		return err
+	}
+	for _, m := range modules {
+		for _, r := range mod.Replace {
+			if r.Old.Path == m {
+				err = mod.DropReplace(m, r.Old.Version)
+			}
+		}
+		if err == nil {
+			err = mod.AddReplace(m, "", "./"+path.Join(standInDir, m), "")
+		}
+		if err != nil {
+			return fmt.Errorf("putting the copy of %s in its place: %w", m, err)
+		}
+	}
+	mod.Cleanup()
+	text, err := mod.Format()
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the generated go.mod with its copies: %w", err)
+	}
+	return nil
+}
+
+func readMod(file string) (*modfile.File, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading go.mod: %w", err)
+	}
+	mod, err := modfile.Parse(file, b, nil)
+	if err != nil {
+		return nil, fmt.Errorf("parsing %s: %w", file, err)
+	}
+	return mod, nil
+}

@@ -100,7 +100,8 @@ func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, 
 		What: []string{
 			fmt.Sprintf("Debian %s with %s", suite, strings.Join(packages, ", ")),
 			"base files of kind " + b.kindVersion + ", in " + b.ref,
-			"component binaries and images built here: " + strings.Join(Components, ", "),
+			"component binaries and images built here: " + strings.Join(Components, ", ") +
+				"; the images have the names that this version's kubeadm asks for, whatever the version of etcd and pause in them",
 			"no CoreDNS, no default CNI, no crictl",
 		},
 	}
@@ -211,7 +212,7 @@ func writeFill(to io.Writer, r Request, images string) error {
 		{"kind/version", r.Version},
 		{"kind/manifests/default-cni.yaml", defaultCNI},
 		{"kind/manifests/default-storage.yaml", defaultStorage},
-		{"relapse/import.sh", importScript},
+		{"relapse/import.sh", importScriptFor(r.Version)},
 	} {
 		if err := writeEntry(out, f.name, 0o644, []byte(f.content)); err != nil {
 			return err

@@ -5,11 +5,12 @@ import "context"
 // AptSources and the keys are tested by themselves: what they feed needs root
 // and an engine.
 var (
-	AptSources  = aptSources
-	BaseKey     = baseKey
-	NodeKey     = nodeKey
-	ImageNames  = imageNames
-	WriteImages = writeImages
+	AptSources      = aptSources
+	BaseKey         = baseKey
+	NodeKey         = nodeKey
+	ImportScriptFor = importScriptFor
+	ImageNames      = imageNames
+	WriteImages     = writeImages
 )
 
 // Pin makes ref the official image of minor.

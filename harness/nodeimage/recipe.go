@@ -102,7 +102,7 @@ func nodeKey(base, version string, binaries map[string]string) (string, error) {
 	d := newDigest("node")
 	d.add("base", base)
 	d.add("version", version)
-	d.add("import script", importScript)
+	d.add("import script", importScriptFor(version))
 	d.add("manifests", defaultCNI+defaultStorage)
 	d.add("passwd", passwd)
 	for _, c := range Components {

@@ -36,9 +36,11 @@ type document struct {
 	keys   map[string]position // of the key that introduces it, for members of mappings
 	found  Violations
 
-	lost    [][]string // paths whose value couldn't be read; what the schema says about nil there is an echo
-	anchors map[string]ast.Node
-	nodes   int // converted so far, aliases followed
+	moved    map[string][]string // where members of lists stand in the text whose index changed, because others were left out
+	settings bool                // it was changed by settings
+	lost     [][]string          // paths whose value couldn't be read; what the schema says about nil there is an echo
+	anchors  map[string]ast.Node
+	nodes    int // converted so far, aliases followed
 }
 
 // key makes a map key of a path; members and indexes are its steps.
@@ -240,6 +242,16 @@ func (d *document) at(path []string) position {
 		}
 		path = path[:len(path)-1]
 	}
+}
+
+// written is path as it is in the text.
+func (d *document) written(path []string) []string {
+	for i := len(path); i > 0; i-- {
+		if old, ok := d.moved[key(path[:i])]; ok {
+			return slices.Concat(old, path[i:])
+		}
+	}
+	return path
 }
 
 func scalar(v any) bool {

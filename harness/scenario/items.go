@@ -36,6 +36,12 @@ func (r *rules) items() {
 	for _, it := range all {
 		r.target(it.path+".target", it.Target)
 		r.spec(it.category, it.Kind, it.Spec, it.path)
+		switch {
+		case it.Duration != nil && it.category == kinds.Load:
+			r.add(it.path+".duration", "stands on a load, which ends by itself (want it on a fault)")
+		case it.Duration != nil && it.Duration.Duration <= 0:
+			r.add(it.path+".duration", "is 0 (want how long the fault lasts)")
+		}
 		if it.At != nil && it.After != nil {
 			r.add(it.path+".after", "stands beside at (want one of them)")
 		}

@@ -21,6 +21,11 @@ const FileName = "scenario.yaml"
 type Origin struct {
 	File   string // as it was given to Load or Parse
 	Digest string // SHA-256 of the bytes, hex
+
+	// What Override starts from: the text's values with its references, the parameters set so far, and what all of it came to.
+	tree    any
+	given   map[string]string
+	encoded []byte
 }
 
 // Load reads and validates the scenario file at path. The error is Violations when the file can be read and its content is wrong.
@@ -51,6 +56,27 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 		}
 		return nil, d.found.sorted()
 	}
+	s, err := d.scenario(folder, nil)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	s.Origin.File, s.Origin.Digest = file, hex.EncodeToString(sum[:])
+	return s, nil
+}
+
+// scenario makes a scenario of a document, with the parameters that were set. The error is Violations if what the document says is wrong.
+func (d *document) scenario(folder string, given map[string]string) (*Scenario, error) {
+	raw, params := d.value, d.declared()
+	values, err := choose(params, given)
+	if err != nil {
+		return nil, err
+	}
+	used := d.substitute(params, values)
+	if err := d.unused(params, used, values, given); err != nil {
+		return nil, err
+	}
+	d.manifests()
 	s, err := d.decode(folder)
 	if err != nil {
 		return nil, err
@@ -58,8 +84,12 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 	if len(d.found) > 0 {
 		return nil, d.found.sorted()
 	}
-	sum := sha256.Sum256(text)
-	s.Origin = &Origin{File: file, Digest: hex.EncodeToString(sum[:])}
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encoding scenario %s: %w", s.Metadata.Name, err)
+	}
+	s.Values = values
+	s.Origin = &Origin{tree: raw, given: given, encoded: encoded}
 	return s, nil
 }
 
@@ -74,6 +104,7 @@ func (d *document) decode(folder string) (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("converting %s to JSON: %w", d.file, err)
 	}
+	textArgs(tree)
 	complaints := v.check(tree)
 	// What has the wrong form is taken out, so that the rules between fields still see all the rest.
 	for _, c := range complaints {
@@ -97,7 +128,7 @@ func (d *document) decode(folder string) (*Scenario, error) {
 		if about == nil {
 			about = c.path
 		}
-		d.add(d.place(about, c), c.path, "%s", c.message)
+		d.add(d.place(about, c), d.written(c.path), "%s", c.message)
 	}
 	return s, nil
 }

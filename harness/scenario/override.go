@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,37 +11,91 @@ import (
 	"strings"
 )
 
-// Override returns a copy of s with settings applied. A setting's name is a path below spec in which the members of lists go by
-// their names (faults.slow-runtime.spec.latency, phases.recovery.deadline), its value is a YAML scalar or flow value. The result is
-// validated like a file; the error is Violations without lines where it isn't valid.
+// Override returns a copy of s with settings applied. A setting called like a parameter of s sets it. Any other name is a path below spec in which
+// the members of lists go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline), and its value a YAML scalar or flow
+// value. The result is validated like a file; the error is Violations without lines where it isn't valid.
 func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encoding scenario %s: %w", s.Metadata.Name, err)
-	}
-	var tree map[string]any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return nil, fmt.Errorf("decoding scenario %s: %w", s.Metadata.Name, err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		v, err := flowValue(settings[name])
-		if err != nil {
-			return nil, fmt.Errorf("setting %s: %w", name, err)
-		}
-		if err := set(tree["spec"], strings.Split(name, "."), v); err != nil {
-			return nil, fmt.Errorf("setting %s: %w", name, err)
-		}
-	}
-	d := &document{file: s.Metadata.Name + " with settings", value: tree}
-	out, err := d.decode("")
+	tree, given, err := s.source()
 	if err != nil {
 		return nil, err
 	}
-	if len(d.found) > 0 {
-		return nil, d.found.sorted()
+	d := &document{file: s.Metadata.Name + " with settings", value: tree, settings: true}
+	params := d.declared()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if err := apply(tree, params, given, name, settings[name]); err != nil {
+			errs = append(errs, fmt.Errorf("setting %s: %w", name, err))
+		}
 	}
-	out.Origin = s.Origin
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	out, err := d.scenario("", given)
+	if err != nil {
+		return nil, err
+	}
+	if s.Origin != nil {
+		out.Origin.File, out.Origin.Digest = s.Origin.File, s.Origin.Digest
+	} else {
+		out.Origin = nil
+	}
 	return out, nil
+}
+
+// source is what s was made from, for changing, and the parameters that are set already. A scenario made in memory is its own source.
+func (s *Scenario) source() (any, map[string]string, error) {
+	encoded, err := json.Marshal(s)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding scenario %s: %w", s.Metadata.Name, err)
+	}
+	from, given := any(s), map[string]string{}
+	if s.Origin != nil && s.Origin.tree != nil {
+		// Starting from the text would undo the change, starting from the result would leave the parameters without effect.
+		if !bytes.Equal(encoded, s.Origin.encoded) {
+			return nil, nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no settings", s.Metadata.Name, s.Origin.File)
+		}
+		from = s.Origin.tree
+		maps.Copy(given, s.Origin.given)
+	}
+	tree, err := numbered(from)
+	if err != nil {
+		return nil, nil, fmt.Errorf("copying scenario %s: %w", s.Metadata.Name, err)
+	}
+	return tree, given, nil
+}
+
+// apply gives one setting its effect, on given if it is a parameter, else on the tree.
+func apply(tree any, params []Parameter, given map[string]string, name, text string) error {
+	if i := slices.IndexFunc(params, func(p Parameter) bool { return p.Name == name }); i >= 0 {
+		if _, err := params[i].value(text); err != nil {
+			return err
+		}
+		given[name] = text
+		return nil
+	}
+	path := strings.Split(name, ".")
+	spec := lookup(tree, []string{"spec"})
+	known, err := specFields()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(known, path[0]) {
+		return unknownParameter(name, params, known)
+	}
+	v, err := flowValue(text)
+	if err != nil {
+		return err
+	}
+	return set(spec, path, v)
+}
+
+// specFields are the fields that a spec may have, sorted.
+func specFields() ([]string, error) {
+	v, err := compiled()
+	if err != nil {
+		return nil, err
+	}
+	return fields(pointer(v.schema, "/properties/spec")), nil
 }
 
 func flowValue(text string) (v any, err error) {
@@ -89,8 +145,10 @@ func set(tree any, path []string, v any) error {
 func member(list []any, step string) (int, []string) {
 	var names []string
 	for i, e := range list {
-		m, _ := e.(map[string]any)
-		name, _ := m["name"].(string)
+		name, ok := lookup(e, []string{"name"}).(string)
+		if !ok { // a pasted manifest
+			name, _ = lookup(e, []string{"metadata", "name"}).(string)
+		}
 		if name == step || strconv.Itoa(i) == step {
 			return i, nil
 		}

@@ -31,6 +31,8 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 		r.add("metadata.name", "%q is not the folder's name (want %s)", s.Metadata.Name, folder)
 	}
 	r.version("spec.version", s.Spec.Version)
+	r.parameters()
+	r.components()
 	r.unique("spec.seams", "seam", s.Spec.Seams)
 	r.unique("spec.constants", "constant", each(s.Spec.Constants, func(c Constant) string { return c.Name }))
 	r.unique("spec.collectors", "collector", each(s.Spec.Collectors, func(c Collector) string { return c.Name }))
@@ -50,9 +52,20 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 
 // add notes a complaint about the field at path, whose steps are joined by dots.
 func (r *rules) add(path, format string, args ...any) {
-	p := strings.Split(path, ".")
-	if !under(r.known, p...) {
-		r.out = append(r.out, complaint{path: p, message: fmt.Sprintf(format, args...)})
+	r.at(strings.Split(path, "."), format, args...)
+}
+
+func (r *rules) at(path []string, format string, args ...any) {
+	if !under(r.known, path...) {
+		r.out = append(r.out, complaint{path: path, message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// about is at for a key that has no business there.
+func (r *rules) about(path []string, format string, args ...any) {
+	n := len(r.out)
+	if r.at(path, format, args...); len(r.out) > n {
+		r.out[n].about = path
 	}
 }
 
@@ -209,30 +222,6 @@ func (r *rules) deadline(phase string) time.Duration {
 	p := r.s.Spec.Phases
 	w := map[string]Wait{"steady": p.Steady, "baseline": p.Baseline, "fault": p.Fault, "recovery": p.Recovery}[phase]
 	return max(w.Deadline.Duration, w.AtLeast.Duration)
-}
-
-func (r *rules) checks(list, phase string, checks []Check) {
-	r.unique(list, "check", each(checks, func(c Check) string { return c.Name }))
-	for i, c := range checks {
-		path := fmt.Sprintf("%s.%d", list, i)
-		switch {
-		case c.Kind == "" && len(c.AnyOf) == 0:
-			r.add(path, "has neither kind nor anyOf (want one of them)")
-		case c.Kind != "" && len(c.AnyOf) > 0:
-			r.add(path, "has both kind and anyOf (want one of them)")
-		case len(c.AnyOf) > 0 && (c.Spec != nil || c.After != nil):
-			r.add(path, "is a group (want after and spec on its alternatives)")
-		}
-		in := phase
-		if c.Phase != "" {
-			in = c.Phase
-		}
-		if limit := r.deadline(in); c.After != nil && limit > 0 && c.After.Duration >= limit {
-			r.add(path+".after", "%s is not before the end of phase %s, which lasts %s at most", c.After.Duration, in, limit)
-		}
-		r.spec(kinds.Check, c.Kind, c.Spec, path)
-		r.checks(path+".anyOf", in, c.AnyOf)
-	}
 }
 
 // Length is d's value, 0 for nil.

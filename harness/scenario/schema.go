@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -181,8 +180,20 @@ func constrain(root *jsonschema.Schema) {
 	spec["seams"].Items.Enum = names(kinds.Seam)
 	parameter := spec["parameters"].Items.Properties
 	parameter["name"].Pattern = parameterPattern
-	parameter["type"].Enum = []any{TypeInteger, TypeNumber, TypeDuration, TypeQuantity, TypeBoolean, TypeString}
+	for _, t := range types {
+		parameter["type"].Enum = append(parameter["type"].Enum, t)
+	}
 	parameter["doc"].MinLength = new(1)
+	// Of a text that looks like a number only the number would be left: 1.10 is 1.1.
+	var isString any = TypeString
+	spec["parameters"].Items.If = &jsonschema.Schema{
+		Properties: map[string]*jsonschema.Schema{"type": {Const: &isString}}, Required: []string{"type"},
+	}
+	spec["parameters"].Items.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
+		"default": {Type: "string", Description: parameter["default"].Description},
+	}}
+	spec["args"].AdditionalProperties.AdditionalProperties.Types = []string{"string", "number", "boolean"}
+	spec["args"].AdditionalProperties.AdditionalProperties.Type = ""
 	spec["restart"].Properties["roles"].Items.Enum = []any{Vulnerable, Fixed, Candidate}
 	spec["restart"].Properties["roles"].MinItems = new(1)
 
@@ -272,16 +283,6 @@ func withoutNull(s *jsonschema.Schema) {
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
 		withoutNull(s.AdditionalProperties)
 	}
-}
-
-// pointer reads the part of a JSON Schema that a fragment such as "/properties/spec" names.
-func pointer(schema any, fragment string) map[string]any {
-	var path []string
-	for _, step := range strings.Split(strings.TrimPrefix(fragment, "/"), "/") {
-		path = append(path, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
-	}
-	m, _ := lookup(schema, path).(map[string]any)
-	return m
 }
 
 // IsDuration reports whether s, a part of a schema made here, stands for a duration.

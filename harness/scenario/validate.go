@@ -128,7 +128,7 @@ func noun(path []string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if _, err := strconv.Atoi(path[i]); err != nil {
 			if i < len(path)-1 {
-				if slices.Contains([]string{"steady", "exposure", "signature", "healed", "anyOf"}, path[i]) {
+				if slices.Contains([]string{"steady", "exposure", "signature", "healed", "information", "anyOf"}, path[i]) {
 					return "check"
 				}
 				return strings.TrimSuffix(path[i], "s")
@@ -152,6 +152,16 @@ func (v *validator) subschema(location string) map[string]any {
 		return m
 	}
 	return pointer(v.schema, fragment)
+}
+
+// pointer reads the part of a JSON Schema that a fragment such as "/properties/spec" names.
+func pointer(schema any, fragment string) map[string]any {
+	var path []string
+	for _, step := range strings.Split(strings.TrimPrefix(fragment, "/"), "/") {
+		path = append(path, strings.NewReplacer("~1", "/", "~0", "~").Replace(step))
+	}
+	m, _ := lookup(schema, path).(map[string]any)
+	return m
 }
 
 func (v *validator) property(sub map[string]any, name string) map[string]any {

@@ -1,0 +1,55 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Converter turns a fault's manifest of another tool into an item of a scenario.
+//
+// Convert gets the whole manifest as JSON values. What it objects to is returned all at once, and then the item is nil.
+type Converter struct {
+	APIVersion string // of the manifests: chaos-mesh.org/v1alpha1
+	Convert    func(manifest map[string]any) (*Converted, []Objection)
+}
+
+// Converted is an item ({name, kind, target, spec}) as JSON values. From says for fields of the item from which field of the manifest they come
+// (spec.latency: spec.delay.latency), so that what is wrong with one is shown where its author wrote it.
+type Converted struct {
+	Item map[string]any
+	From map[string]string
+}
+
+// Objection is a reason why a manifest can't be converted. Field is the manifest's: spec.action, or "" for all of it.
+type Objection struct{ Field, Message string }
+
+var converters = map[string]Converter{}
+
+// RegisterConverter adds c. It panics on a second one for the same version: a programming error that every binary would show at start.
+func RegisterConverter(c Converter) {
+	mu.Lock()
+	defer mu.Unlock()
+	if c.APIVersion == "" || c.Convert == nil {
+		panic(fmt.Sprintf("kinds: the converter of %q needs an API version and a function", c.APIVersion))
+	}
+	if _, dup := converters[c.APIVersion]; dup {
+		panic(fmt.Sprintf("kinds: converter of %q registered twice", c.APIVersion))
+	}
+	converters[c.APIVersion] = c
+}
+
+// ConverterOf finds the converter of manifests of an API version.
+func ConverterOf(apiVersion string) (Converter, bool) {
+	mu.RLock()
+	defer mu.RUnlock()
+	c, ok := converters[apiVersion]
+	return c, ok
+}
+
+// Convertible lists the API versions that manifests may have, sorted.
+func Convertible() []string {
+	mu.RLock()
+	defer mu.RUnlock()
+	return slices.Sorted(maps.Keys(converters))
+}

@@ -1,0 +1,89 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// checks are the rules of one list of checks, and of the groups within it.
+func (r *rules) checks(list, phase string, checks []Check) {
+	r.unique(list, "check", each(checks, func(c Check) string { return c.Name }))
+	for i, c := range checks {
+		path := fmt.Sprintf("%s.%d", list, i)
+		switch {
+		case c.Kind == "" && len(c.AnyOf) == 0:
+			r.add(path, "has neither kind nor anyOf (want one of them)")
+		case c.Kind != "" && len(c.AnyOf) > 0:
+			r.add(path, "has both kind and anyOf (want one of them)")
+		case len(c.AnyOf) > 0 && (c.Spec != nil || c.After != nil):
+			r.add(path, "is a group (want after and spec on its alternatives)")
+		}
+		r.inPairs(path+".pairs", c.Pairs, strings.HasSuffix(list, ".anyOf"))
+		in := phase
+		if c.Phase != "" {
+			in = c.Phase
+		}
+		if limit := r.deadline(in); c.After != nil && limit > 0 && c.After.Duration >= limit {
+			r.add(path+".after", "%s is not before the end of phase %s, which lasts %s at most", c.After.Duration, in, limit)
+		}
+		r.spec(kinds.Check, c.Kind, c.Spec, path)
+		r.checks(path+".anyOf", in, c.AnyOf)
+	}
+}
+
+// inPairs wants names of pairs, each once, and on a group rather than on its alternatives: a group without any would ask nothing.
+func (r *rules) inPairs(path string, pairs []string, alternative bool) {
+	if alternative && len(pairs) > 0 {
+		r.add(path, "stands on an alternative (want it on the group)")
+		return
+	}
+	known := each(r.s.Spec.Pairs, func(p Pair) string { return p.Name })
+	for i, name := range pairs {
+		switch at := fmt.Sprintf("%s.%d", path, i); {
+		case !slices.Contains(known, name):
+			r.add(at, "%q names no pair %s", name, oneOf(name, known))
+		case slices.Index(pairs, name) < i:
+			r.add(at, "%q stands here a second time", name)
+		}
+	}
+}
+
+// What flags and memory limits can be given to; the latter are static pods.
+var (
+	flagged = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"}
+	limited = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
+	flagName = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
+)
+
+// components are the rules of what is given to components of every arm.
+func (r *rules) components() {
+	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Args)) {
+		if !slices.Contains(flagged, c) {
+			r.about([]string{"spec", "args", c}, "%q takes no flags %s", c, oneOf(c, flagged))
+		}
+		for _, flag := range slices.Sorted(maps.Keys(r.s.Spec.Args[c])) {
+			if !flagName.MatchString(flag) {
+				r.about([]string{"spec", "args", c, flag}, "%q is no flag's name (want it without dashes in front and without a value: v)", flag)
+			}
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Memory)) {
+		at := []string{"spec", "memory", c}
+		if !slices.Contains(limited, c) {
+			r.about(at, "%q is no static pod %s", c, oneOf(c, limited))
+			continue
+		}
+		q, err := resource.ParseQuantity(r.s.Spec.Memory[c])
+		if err != nil || q.Sign() <= 0 {
+			r.at(at, "%q is no amount of memory (want a quantity above 0: 512Mi)", r.s.Spec.Memory[c])
+		}
+	}
+}

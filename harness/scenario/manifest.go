@@ -1,0 +1,93 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// manifests replaces pasted manifests of other tools among the faults by items. What is wrong with one is shown where it was written.
+func (d *document) manifests() {
+	list, _ := lookup(d.value, []string{"spec", "faults"}).([]any)
+	for i, v := range list {
+		m, ok := v.(map[string]any)
+		if _, foreign := m["apiVersion"]; !ok || !foreign {
+			continue
+		}
+		base := []string{"spec", "faults", strconv.Itoa(i)}
+		version, _ := m["apiVersion"].(string)
+		c, ok := kinds.ConverterOf(version)
+		if !ok {
+			at := append(slices.Clip(base), "apiVersion")
+			d.add(d.place(at, complaint{}), at, "%s is of no manifest that can be converted %s", show(m["apiVersion"]), oneOf(version, kinds.Convertible()))
+			d.unconverted(list, i, m, base)
+			continue
+		}
+		out, objections := c.Convert(m)
+		for _, o := range objections {
+			at := slices.Concat(base, fieldPath(o.Field))
+			d.add(d.place(at, complaint{}), at, "%s", o.Message)
+		}
+		if len(objections) > 0 || out == nil {
+			d.unconverted(list, i, m, base)
+			continue
+		}
+		d.move(base, out.From)
+		list[i] = out.Item
+	}
+}
+
+// unconverted leaves of a manifest its name, so that items which come after it still find it, and has nothing more said about it.
+func (d *document) unconverted(list []any, i int, m map[string]any, base []string) {
+	item := map[string]any{}
+	if name, ok := lookup(m, []string{"metadata", "name"}).(string); ok {
+		item["name"] = name
+	}
+	list[i] = item
+	d.lost = append(d.lost, base)
+}
+
+// move gives the fields of a converted item the places of what they were converted from; all others have the item's own.
+func (d *document) move(base []string, from map[string]string) {
+	if len(d.values) == 0 {
+		return
+	}
+	moved := map[string]position{}
+	for _, to := range slices.Sorted(maps.Keys(from)) {
+		moved[key(slices.Concat(base, fieldPath(to)))] = d.place(slices.Concat(base, fieldPath(from[to])), complaint{})
+	}
+	below := func(k string, _ position) bool { return strings.HasPrefix(k, key(base)+"\x00") }
+	maps.DeleteFunc(d.values, below)
+	maps.DeleteFunc(d.keys, below)
+	maps.Copy(d.values, moved)
+}
+
+var index = regexp.MustCompile(`\[(\d+)\]`)
+
+// fieldPath takes spec.list[0].field apart. A key with dots comes apart, too, which d.at makes up for: it looks further out.
+func fieldPath(field string) []string {
+	if field == "" {
+		return nil
+	}
+	return strings.Split(index.ReplaceAllString(field, ".$1"), ".")
+}
+
+// textArgs makes text of the numbers and booleans among the flags: v: 4 is what people write.
+func textArgs(tree any) {
+	components, _ := lookup(tree, []string{"spec", "args"}).(map[string]any)
+	for _, flags := range components {
+		flags, _ := flags.(map[string]any)
+		for name, v := range flags {
+			switch v.(type) {
+			case nil, string, map[string]any, []any:
+			default:
+				flags[name] = fmt.Sprint(v)
+			}
+		}
+	}
+}

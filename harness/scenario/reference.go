@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// reference is $(name), or $$(name) for that text itself.
+var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
+
+// substitution replaces references by values and keeps where everything stood, while members that are left out move later ones.
+type substitution struct {
+	from   *document
+	params map[string]Parameter
+	values map[string]string
+	used   map[string]bool
+
+	placed, keyed map[string]position
+	lost          [][]string
+	moved         map[string][]string
+}
+
+// substitute gives the references of spec their values and returns the names that were referred to. What refers to no parameter is a violation;
+// a reference to one whose declaration or value is wrong is lost: that is said elsewhere.
+func (d *document) substitute(ps []Parameter, values map[string]string) map[string]bool {
+	s := &substitution{
+		from: d, params: map[string]Parameter{}, values: values, used: map[string]bool{},
+		placed: map[string]position{}, keyed: map[string]position{}, moved: map[string][]string{},
+	}
+	for _, p := range ps {
+		s.params[p.Name] = p
+	}
+	d.value, _ = s.walk(d.value, nil, nil)
+	d.values, d.keys, d.lost, d.moved = s.placed, s.keyed, s.lost, s.moved
+	return s.used
+}
+
+// walk copies v, which stood at old, to path. False leaves it out.
+func (s *substitution) walk(v any, old, path []string) (any, bool) {
+	if text, ok := v.(string); ok && len(path) > 1 && path[0] == "spec" && path[1] != "parameters" {
+		replaced, keep := s.text(text, old, path)
+		if !keep {
+			return nil, false
+		}
+		v = replaced
+	}
+	if at, ok := s.from.values[key(old)]; ok {
+		s.placed[key(path)] = at
+	}
+	if at, ok := s.from.keys[key(old)]; ok {
+		s.keyed[key(path)] = at
+	}
+	if !slices.Equal(old, path) {
+		s.moved[key(path)] = old
+	}
+	if slices.ContainsFunc(s.from.lost, func(l []string) bool { return slices.Equal(l, old) }) {
+		s.lost = append(s.lost, path)
+	}
+	switch t := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name, member := range t {
+			if w, keep := s.walk(member, append(slices.Clip(old), name), append(slices.Clip(path), name)); keep {
+				out[name] = w
+			}
+		}
+		return out, true
+	case []any:
+		out := []any{}
+		for i, member := range t {
+			if w, keep := s.walk(member, append(slices.Clip(old), strconv.Itoa(i)), append(slices.Clip(path), strconv.Itoa(len(out)))); keep {
+				out = append(out, w)
+			}
+		}
+		return out, true
+	}
+	return v, true
+}
+
+// text is a string with its references replaced: the typed value where it is nothing but one reference. False is one to a parameter without
+// a value.
+func (s *substitution) text(in string, old, path []string) (any, bool) {
+	if m := reference.FindStringSubmatch(in); m != nil && m[0] == in && !strings.HasPrefix(in, "$$") {
+		v, err := s.value(m[1], old)
+		if err != nil {
+			s.lost = append(s.lost, path)
+			return nil, true
+		}
+		return v, v != nil
+	}
+	failed := false
+	out := reference.ReplaceAllStringFunc(in, func(match string) string {
+		if strings.HasPrefix(match, "$$") {
+			return match[1:]
+		}
+		name := match[2 : len(match)-1]
+		if _, err := s.value(name, old); err != nil {
+			failed = true
+		}
+		return s.values[name]
+	})
+	if failed {
+		s.lost = append(s.lost, path)
+		return nil, true
+	}
+	return out, true
+}
+
+// value is that of a parameter, typed. An error was noted as a violation, or is one of the parameter's own.
+func (s *substitution) value(name string, at []string) (any, error) {
+	p, ok := s.params[name]
+	if !ok {
+		known := make([]string, 0, len(s.params))
+		for n := range s.params {
+			known = append(known, n)
+		}
+		slices.Sort(known)
+		err := fmt.Errorf("$(%s) names no parameter %s", name, oneOf(name, known))
+		s.from.add(s.from.place(at, complaint{}), at, "%s; $$(%s) is the text itself", err, name)
+		return nil, err
+	}
+	s.used[name] = true
+	if p.Type == "" {
+		return nil, fmt.Errorf("%s is not declared well", name)
+	}
+	return p.value(s.values[name])
+}

@@ -28,7 +28,7 @@ import (
 )
 
 // recipe changes whenever this package builds the same source differently, so that no binary of an older recipe is taken for one.
-const recipe = "1"
+const recipe = "2"
 
 // Source says what to build.
 type Source struct {
@@ -136,7 +136,14 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	if err != nil {
 		return err
 	}
-	packages, err := b.resolve(ctx, src, work)
+	said, err := b.openapi(ctx, src, work, gen)
+	if err != nil {
+		return err
+	}
+	if said != "" {
+		gen.changes = append(gen.changes, said)
+	}
+	packages, err := b.resolve(ctx, src, work, src.Packages)
 	if err != nil {
 		return err
 	}
@@ -173,6 +180,9 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 		sum, err := fileSum(filepath.Join(bin, name))
 		if err != nil {
 			return fmt.Errorf("looking for the program of %s: %w", pkg, err)
+		}
+		if err := checkStamp(src, filepath.Join(bin, name)); err != nil {
+			return err
 		}
 		r.Binaries[name] = Binary{Path: filepath.Join("bin", name), SHA256: sum, Package: pkg}
 	}

@@ -29,6 +29,7 @@ type generated struct {
 	sites   []mutate.Site
 	changes []string
 	copied  []string // the required modules that mutated copies are to stand in for
+	own     []string // the other modules of its repository, sorted
 }
 
 // locate returns the directory of the source's module, downloading the module into Go's module cache if it isn't there.
@@ -74,7 +75,7 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	if err := rewritten.WriteTo(to); err != nil {
 		return generated{}, err
 	}
-	mod, changes, err := armMod(src, root)
+	mod, own, changes, err := armMod(src, root)
 	if err != nil {
 		return generated{}, err
 	}
@@ -96,27 +97,28 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	for _, s := range sites {
 		changes = append(changes, fmt.Sprintf("%s at %s:%d", s.Kind, s.File, s.Line))
 	}
-	return generated{sites: sites, changes: changes, copied: slices.Sorted(maps.Keys(required))}, nil
+	return generated{sites: sites, changes: changes, own: own, copied: slices.Sorted(maps.Keys(required))}, nil
 }
 
 // armMod writes the generated main module's go.mod: the subject's own requirements, its Go version and GODEBUG settings, its
-// replacements with those of local directories turned into published versions, and the subject itself replaced by its copy.
-func armMod(src Source, root string) ([]byte, []string, error) {
+// replacements with those of local directories turned into published versions, and the subject itself replaced by its copy. It also
+// returns the modules of those directories, and what was changed.
+func armMod(src Source, root string) (text []byte, own, changed []string, err error) {
 	file := filepath.Join(root, "go.mod")
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading go.mod of %s@%s: %w", src.Module, src.Version, err)
+		return nil, nil, nil, fmt.Errorf("reading go.mod of %s@%s: %w", src.Module, src.Version, err)
 	}
 	from, err := modfile.Parse(file, b, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("parsing go.mod of %s@%s: %w", src.Module, src.Version, err)
+		return nil, nil, nil, fmt.Errorf("parsing go.mod of %s@%s: %w", src.Module, src.Version, err)
 	}
 	if from.Module == nil || from.Module.Mod.Path != src.Module {
-		return nil, nil, fmt.Errorf("%s is not the go.mod of %s", file, src.Module)
+		return nil, nil, nil, fmt.Errorf("%s is not the go.mod of %s", file, src.Module)
 	}
 	published, err := publishedVersions(src, root, from)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "module %s\n\n", armModule)
@@ -127,6 +129,7 @@ func armMod(src Source, root string) ([]byte, []string, error) {
 		fmt.Fprintf(&out, "godebug %s=%s\n", g.Key, g.Value)
 	}
 	fmt.Fprintf(&out, "require %s %s\n", src.Module, src.Version)
+	raised := raise(from)
 	for _, r := range from.Require {
 		fmt.Fprintf(&out, "require %s %s\n", r.Mod.Path, r.Mod.Version)
 	}
@@ -140,14 +143,13 @@ func armMod(src Source, root string) ([]byte, []string, error) {
 	}
 	mod, err := modfile.Parse("go.mod", []byte(out.String()), nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
+		return nil, nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
 	}
 	mod.Cleanup()
-	text, err := mod.Format()
-	if err != nil {
-		return nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
+	if text, err = mod.Format(); err != nil {
+		return nil, nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
 	}
-	return text, changes(src, published), nil
+	return text, slices.Sorted(maps.Keys(published)), append(changes(src, published), raised...), nil
 }
 
 // publishedVersions says what stands in for each module that the subject replaces by a directory of its own repository.
@@ -208,29 +210,10 @@ func changes(src Source, published map[string]string) []string {
 	return out
 }
 
-// stamps are the linker flags that tell Kubernetes programs their version; kubeadm refuses to work without. They are the same for
-// all arms of a version: the binary's digest is what tells arms apart.
-func stamps(src Source) []string {
-	v, err := semver.ParseTolerant(src.Version)
-	if src.Module != kubernetes || err != nil {
-		return nil
-	}
-	var out []string
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		for _, s := range []struct{ name, value string }{
-			{"gitVersion", "v" + v.String()}, {"gitMajor", fmt.Sprint(v.Major)}, {"gitMinor", fmt.Sprint(v.Minor)},
-			{"gitTreeState", "archive"},
-		} {
-			out = append(out, fmt.Sprintf("-X %s.%s=%s", pkg, s.name, s.value))
-		}
-	}
-	return out
-}
-
-// resolve loads every package that the programs need, which downloads missing modules and completes go.sum, and counts them.
-func (b *Builder) resolve(ctx context.Context, src Source, work string) (int, error) {
+// resolve loads every package that the given ones need, which downloads missing modules and completes go.sum, and counts them.
+func (b *Builder) resolve(ctx context.Context, src Source, work string, packages []string) (int, error) {
 	fetched := 0
-	args := append([]string{"list", "-mod=mod", "-deps", "-f", "{{.ImportPath}}"}, src.Packages...)
+	args := append([]string{"list", "-mod=mod", "-deps", "-f", "{{.ImportPath}}"}, packages...)
 	out, err := b.run(ctx, command{
 		dir: work, args: args,
 		stage: fmt.Sprintf("resolving the modules of %s@%s", src.Module, src.Version),

@@ -1,0 +1,106 @@
+package build
+
+import (
+	"debug/elf"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// stamps are the linker flags that tell Kubernetes programs their version; kubeadm refuses to work without. They are the same for
+// all arms of a version: the binary's digest is what tells arms apart.
+func stamps(src Source) []string {
+	v, err := semver.ParseTolerant(src.Version)
+	if src.Module != kubernetes || err != nil {
+		return nil
+	}
+	var out []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, s := range []struct{ name, value string }{
+			{"gitVersion", "v" + v.String()}, {"gitMajor", fmt.Sprint(v.Major)}, {"gitMinor", fmt.Sprint(v.Minor)},
+			{"gitTreeState", "archive"},
+		} {
+			out = append(out, fmt.Sprintf("-X %s.%s=%s", pkg, s.name, s.value))
+		}
+	}
+	return out
+}
+
+// stamped is the variable that `--version` and kubeadm read; older versions have it in a package of another path.
+const stamped = "/version.gitVersion"
+
+// checkStamp refuses a Kubernetes program that doesn't hold the version it was to be stamped with. The linker doesn't complain of a flag
+// whose variable isn't there, so it is the program's own memory that is looked at. It need not run on this machine for that.
+func checkStamp(src Source, file string) error {
+	if len(stamps(src)) == 0 {
+		return nil
+	}
+	v, err := semver.ParseTolerant(src.Version)
+	if err != nil {
+		return fmt.Errorf("parsing version %q of %s: %w", src.Version, src.Module, err)
+	}
+	found, err := stringVariables(file, stamped)
+	if err != nil {
+		return fmt.Errorf("looking for the version in %s: %w", file, err)
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%s has no variable *%s to hold its version", file, stamped)
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if want := "v" + v.String(); found[name] != want {
+			return fmt.Errorf("%s says in %s that it is version %q, want %q", file, name, found[name], want)
+		}
+	}
+	return nil
+}
+
+// stringVariables reads from a program with symbols the initial values of its string variables whose names end in suffix.
+func stringVariables(file, suffix string) (map[string]string, error) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		return nil, err
+	}
+	const pointer = 8 // all of Go's targets that run nodes have 64 bits
+	out := map[string]string{}
+	for _, s := range symbols {
+		if !strings.HasSuffix(s.Name, suffix) || s.Size != 2*pointer {
+			continue
+		}
+		header := make([]byte, s.Size)
+		if err := readMemory(f, s.Value, header); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		value := make([]byte, min(f.ByteOrder.Uint64(header[pointer:]), 1<<10))
+		if err := readMemory(f, f.ByteOrder.Uint64(header), value); err != nil {
+			return nil, fmt.Errorf("the value of %s: %w", s.Name, err)
+		}
+		out[s.Name] = string(value)
+	}
+	return out, nil
+}
+
+// readMemory fills p with what the program has at an address when it starts.
+func readMemory(f *elf.File, address uint64, p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	for _, seg := range f.Progs {
+		if seg.Type == elf.PT_LOAD && address >= seg.Vaddr && address+uint64(len(p)) <= seg.Vaddr+seg.Memsz {
+			_, err := seg.ReadAt(p, int64(address-seg.Vaddr))
+			if err == io.EOF { // behind what the file holds there are zeros
+				err = nil
+			}
+			return err
+		}
+	}
+	return fmt.Errorf("no segment at address %#x", address)
+}

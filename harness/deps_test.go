@@ -17,8 +17,8 @@ const module = "github.com/kube-relapse/relapse/"
 
 // leaves are the packages that can be read, tested and reused alone.
 var leaves = []string{
-	"harness/bundle", "harness/cache", "harness/churn", "harness/cluster", "harness/event", "harness/goroutine", "harness/kinds",
-	"harness/klog", "harness/metrics", "harness/mutate", "harness/scenario",
+	"harness/bundle", "harness/cache", "harness/churn", "harness/cluster", "harness/event", "harness/goroutine", "harness/heap",
+	"harness/kinds", "harness/klog", "harness/metrics", "harness/mutate", "harness/scenario",
 }
 
 // planned are the leaves that no incident has asked for yet.

@@ -1,0 +1,123 @@
+// Package heap reads pprof heap profiles: how much memory is in use by whom. It is a pure function over io.Reader.
+package heap
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+// Profile is the memory in use when a heap profile was taken, with what was collected since left out: a profile is as of the last
+// garbage collection, which `?gc=1` makes it wait for. The runtime samples allocations (one in 512 KiB, unless told otherwise) and scales the
+// samples up, so small numbers are coarse.
+type Profile struct {
+	// Bytes and Objects are in use in all.
+	Bytes, Objects int64
+	// Stacks are the places that allocated them, the one with most bytes first. No two have the same frames.
+	Stacks []Stack
+}
+
+// Stack is a place that allocated, with what is in use of it.
+type Stack struct {
+	Bytes, Objects int64
+	// Frames are the functions in full ("k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"), the allocating one
+	// first, inlined ones too.
+	Frames []string
+}
+
+// top is how many stacks Retained shows.
+const top = 10
+
+// Read reads a heap profile, gzipped or not. A profile that has no inuse_space in bytes and no inuse_objects is an error that names what
+// it has: it is none of a heap.
+func Read(r io.Reader) (*Profile, error) {
+	raw, err := profile.Parse(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading heap profile: %w", err)
+	}
+	space, count := -1, -1
+	var has []string
+	for i, t := range raw.SampleType {
+		has = append(has, t.Type+"/"+t.Unit)
+		switch {
+		case t.Type == "inuse_space" && t.Unit == "bytes":
+			space = i
+		case t.Type == "inuse_objects":
+			count = i
+		}
+	}
+	if space < 0 || count < 0 {
+		return nil, fmt.Errorf("reading heap profile: its samples are %s; want inuse_space/bytes and inuse_objects/count", strings.Join(has, ", "))
+	}
+	p := &Profile{}
+	index := map[string]int{}
+	for _, s := range raw.Sample {
+		bytes, objects := s.Value[space], s.Value[count]
+		if bytes == 0 && objects == 0 { // allocated once, and free again
+			continue
+		}
+		p.Bytes += bytes
+		p.Objects += objects
+		frames := framesOf(s)
+		key := strings.Join(frames, "\n")
+		i, ok := index[key]
+		if !ok {
+			i = len(p.Stacks)
+			index[key] = i
+			p.Stacks = append(p.Stacks, Stack{Frames: frames})
+		}
+		p.Stacks[i].Bytes += bytes
+		p.Stacks[i].Objects += objects
+	}
+	slices.SortStableFunc(p.Stacks, func(a, b Stack) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return p, nil
+}
+
+// framesOf names a sample's functions. Code without a symbol is a "?".
+func framesOf(s *profile.Sample) []string {
+	var out []string
+	for _, l := range s.Location {
+		if len(l.Line) == 0 {
+			out = append(out, "?")
+		}
+		for _, line := range l.Line {
+			name := "?"
+			if line.Function != nil && line.Function.Name != "" {
+				name = line.Function.Name
+			}
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Retained adds up what is in use of the stacks that have a frame whose function contains match, and returns the largest ten of them. An
+// empty match is all of the heap.
+func (p *Profile) Retained(match string) (bytes, objects int64, largest []Stack) {
+	for _, s := range p.Stacks {
+		if match != "" && !slices.ContainsFunc(s.Frames, func(f string) bool { return strings.Contains(f, match) }) {
+			continue
+		}
+		bytes += s.Bytes
+		objects += s.Objects
+		if len(largest) < top {
+			largest = append(largest, s)
+		}
+	}
+	return bytes, objects, largest
+}
+
+// Retained reads a heap profile and says how many bytes and objects are in use that were allocated under a function whose name contains
+// match ("registry.(*Store).DeleteCollection"), and the ten places that have most of them.
+func Retained(r io.Reader, match string) (bytes, objects int64, largest []Stack, err error) {
+	p, err := Read(r)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	bytes, objects, largest = p.Retained(match)
+	return bytes, objects, largest, nil
+}

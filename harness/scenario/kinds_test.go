@@ -39,7 +39,31 @@ type testCut struct {
 	Ident string `json:"ident"`
 }
 
+// fromPulse converts manifests of a tool that only the tests have.
+func fromPulse(m map[string]any) (*kinds.Converted, []kinds.Objection) {
+	spec, _ := m["spec"].(map[string]any)
+	pulses, _ := spec["pulses"].([]any)
+	var found []kinds.Objection
+	if spec["echo"] != nil {
+		found = append(found, kinds.Objection{Field: "spec.echo", Message: "is nothing that we have"})
+	}
+	if len(pulses) != 1 {
+		return nil, append(found, kinds.Objection{Field: "spec.pulses", Message: "are too many"})
+	}
+	if found != nil {
+		return nil, found
+	}
+	return &kinds.Converted{
+		Item: map[string]any{
+			"name": m["metadata"].(map[string]any)["name"], "kind": "testLatency", "spec": map[string]any{"latency": pulses[0]},
+			"target": map[string]any{"mode": "all", "selector": map[string]any{"component": "etcd"}},
+		},
+		From: map[string]string{"name": "metadata.name", "spec.latency": "spec.pulses[0]"},
+	}, nil
+}
+
 func init() {
+	kinds.RegisterConverter(kinds.Converter{APIVersion: "pulse.example/v1", Convert: fromPulse})
 	register := func(category, name string, spec func() any) {
 		kinds.Register(category, kinds.Kind[any]{Name: name, Doc: "A test's " + name + ".\n\nDetails.", New: spec})
 	}

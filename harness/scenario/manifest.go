@@ -28,6 +28,10 @@ func (d *document) manifests() {
 			d.unconverted(list, i, m, base)
 			continue
 		}
+		if slices.ContainsFunc(d.lost, func(l []string) bool { return len(l) >= len(base) && slices.Equal(l[:len(base)], base) }) {
+			d.unconverted(list, i, m, base) // a value is unknown: what a converter says about its absence would be an echo
+			continue
+		}
 		out, objections := c.Convert(m)
 		for _, o := range objections {
 			at := slices.Concat(base, fieldPath(o.Field))

@@ -16,7 +16,7 @@ func (l *Lab) ListCache(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	images, err := l.images.List(ctx)
+	images, err := l.store.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (l *Lab) PruneCache(ctx context.Context, w io.Writer) error {
 	for _, e := range entries {
 		fmt.Fprintf(w, "removed %s %.12s %s\n", e.Kind, e.Key, e.Note)
 	}
-	images, err2 := l.images.Prune(ctx)
+	images, err2 := l.store.Prune(ctx)
 	for _, i := range images {
 		fmt.Fprintf(w, "removed image %s\n", i.Ref)
 		freed += i.Size

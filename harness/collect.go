@@ -32,9 +32,9 @@ type snapshotter struct {
 	mu     *sync.Mutex // one snapshot of a collector at a time
 }
 
-// startCollectors starts every collector on every cell's component. It returns before the streams have their first record: the steady
+// startCollectors starts every collector on the component of each of the cells. It returns before the streams have their first record: the steady
 // state waits for those.
-func startCollectors(ctx context.Context, r *trial) (*scheduler, error) {
+func startCollectors(ctx context.Context, r *trial, cells []string) (*scheduler, error) {
 	// Collectors outlive a Ctrl-C long enough to be stopped in order; what they ask for has time limits of its own.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &scheduler{r: r, cancel: cancel, phases: map[string]string{}}
@@ -48,7 +48,7 @@ func startCollectors(ctx context.Context, r *trial) (*scheduler, error) {
 			cancel()
 			return nil, fmt.Errorf("collector %s: %w", item.Name, err)
 		}
-		for _, t := range s.targets(c) {
+		for _, t := range s.targets(c, cells) {
 			s.start(ctx, item, c, t)
 		}
 	}
@@ -64,21 +64,28 @@ func hasKind(items []plan.Collector, kind string) bool {
 	return false
 }
 
-// targets are the components that a collector looks at: the subject in each cell, or the cluster once.
-func (s *scheduler) targets(c capture.Collector) []capture.Target {
-	if wide, ok := c.(capture.ClusterWide); ok && wide.ClusterWide() {
-		return []capture.Target{{Cell: bundle.Shared, Cluster: s.r.world.cluster, Phase: func() string { return "" }}}
-	}
+// targets are the components that a collector looks at: the subject in each cell, or each cluster once. A cluster that a cell has to itself is
+// that cell's evidence; of one that is shared it is no arm's.
+func (s *scheduler) targets(c capture.Collector, cells []string) []capture.Target {
+	wide, ok := c.(capture.ClusterWide)
+	whole := ok && wide.ClusterWide()
 	var out []capture.Target
-	for _, comp := range s.r.world.cluster.Components(s.r.plan.Subject) {
-		cell := comp.Node().Cell()
-		if _, ours := s.r.world.cells[cell]; !ours {
+	for _, cell := range cells {
+		of := s.r.world.clusterOf(cell)
+		switch {
+		case whole && s.r.plan.Placement == plan.PlacementCluster:
+			out = append(out, capture.Target{Cell: cell, Cluster: of, Phase: func() string { return s.phaseOf(cell) }})
 			continue
+		case whole:
+			return []capture.Target{{Cell: bundle.Shared, Cluster: of, Phase: func() string { return "" }}}
 		}
-		out = append(out, capture.Target{
-			Cell: cell, Cluster: s.r.world.cluster, Node: comp.Node(), Component: comp,
-			Phase: func() string { return s.phaseOf(cell) },
-		})
+		for _, comp := range of.Components(s.r.plan.Subject) {
+			if comp.Node().Cell() == cell {
+				out = append(out, capture.Target{
+					Cell: cell, Cluster: of, Node: comp.Node(), Component: comp, Phase: func() string { return s.phaseOf(cell) },
+				})
+			}
+		}
 	}
 	return out
 }

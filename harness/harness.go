@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +33,7 @@ type Options struct {
 	Events   *event.Stream
 }
 
-// Run runs every trial of a plan, each in a cluster of its own, and judges the bundles. It returns the run directory and the verdict. When
+// Run runs every trial of a plan, each in clusters of its own, and judges the bundles. It returns the run directory and the verdict. When
 // ctx ends it removes what it made, faults and half-written bundles included, and returns ctx's cause.
 func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
 	lab, err := OpenLab(ctx, o.Root, o.CacheDir, o.Events)
@@ -45,7 +46,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err != nil {
 		return "", v, err
 	}
-	ledger, err := openLedger("relapse-"+id, dir)
+	ledger, err := openLedger("relapse-"+id, dir, clusterNames("relapse-"+id, o.Plan))
 	if err != nil {
 		return dir, v, err
 	}
@@ -87,7 +88,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	return dir, v, report.Latest(dir)
 }
 
-// trial makes a cluster, runs one trial in it and removes it again. Trials follow one another under one name, so --retain keeps the cluster of
+// trial makes a trial's clusters, runs it in them and removes them again. Trials follow one another under one name, so --retain keeps the cluster of
 // the last one, or of the one that failed.
 func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger, dir string, stages func() []event.Event, last bool) (retained bool, err error) {
 	prov, err := newProvider(ledger.Files, o.Events, o.Retain)
@@ -104,14 +105,37 @@ func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger,
 			retained = true
 			ledger.Retained = true
 			err = errors.Join(err, ledger.save())
-			l.Events.Say(event.Note, fmt.Sprintf("kept the cluster %s: KUBECONFIG=%s kubectl get nodes; `relapse clean %s` removes it",
-				ledger.Run, prov.KubeconfigPath(ledger.Run), ledger.Run))
+			for _, name := range world.up() {
+				l.Events.Say(event.Note, fmt.Sprintf("kept the cluster %s: KUBECONFIG=%s kubectl get nodes; `relapse clean %s` removes it",
+					name, prov.KubeconfigPath(name), ledger.Run))
+			}
 			return
 		}
 		err = errors.Join(err, world.Down(ctx))
 	}()
 	world.earlier = stages()
 	return false, world.Trial(ctx, t, filepath.Join(dir, "trials", t.ID))
+}
+
+// clusterNames are the names of all clusters that a run may make.
+func clusterNames(run string, p *plan.Plan) []string {
+	var out []string
+	for _, t := range p.Trials {
+		for _, c := range t.Clusters {
+			if name := clusterName(run, c.Name); !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// clusterName is the full name of a plan's cluster in a run.
+func clusterName(run, name string) string {
+	if name == "" {
+		return run
+	}
+	return run + "-" + name
 }
 
 // newProvider is the kind provider with its files in dir.

@@ -64,6 +64,9 @@ func (r *trial) holdEstimate() time.Duration {
 			}
 		}
 	}
+	if longest == 0 {
+		return time.Minute
+	}
 	return (time.Duration(longest) * 4 / 3).Round(time.Second)
 }
 
@@ -103,15 +106,15 @@ func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline tim
 	began := time.Now()
 	var said string
 	var saidAt time.Time
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	for {
 		var missing []string
+		looked := time.Now()
 		for _, c := range cells {
 			if !ok(c) {
 				missing = append(missing, c)
 			}
 		}
+		cost := time.Since(looked)
 		so := time.Since(began)
 		if len(missing) == 0 && so >= atLeast {
 			return nil
@@ -123,10 +126,9 @@ func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline tim
 			said, saidAt = now, time.Now()
 			r.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("%s, %s so far", now, so.Round(time.Second))})
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
+		// Asking reads the evidence, which grows: it must not take the time of what is being watched.
+		if err := wait(ctx, max(lookEvery, 4*cost)); err != nil {
+			return err
 		}
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cache"
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/mutate"
@@ -36,10 +38,10 @@ type Lab struct {
 	engine   *engine.Engine
 	cache    *cache.Store
 	builder  *build.Builder
-	images   *nodeimage.Store
+	store    *nodeimage.Store
 	arms     map[string]built // by armKey
 	fixtures map[string]build.Binary
-	image    nodeimage.Image
+	images   map[string]nodeimage.Image // by Kubernetes version
 }
 
 // built is one arm's executable and what is known of it.
@@ -71,7 +73,7 @@ func OpenLab(ctx context.Context, root, cacheDir string, events *event.Stream) (
 		return nil, errors.Join(err, store.Close())
 	}
 	return &Lab{
-		Events: events, root: root, engine: eng, cache: store, images: images,
+		Events: events, root: root, engine: eng, cache: store, store: images, images: map[string]nodeimage.Image{},
 		builder: &build.Builder{Cache: store, Progress: say},
 		arms:    map[string]built{}, fixtures: map[string]build.Binary{},
 	}, nil
@@ -86,41 +88,47 @@ func (l *Lab) Prepare(ctx context.Context, p *plan.Plan) (err error) {
 	stage := l.stage("build", "building the arms, the fixtures and the node image", l.buildEstimate())
 	defer func() { stage(err) }()
 	g, ctx := errgroup.WithContext(ctx)
-	found := make(chan bool, 1) // whether an image is there or was pulled; else one is assembled
+	found := make(chan []string, 1) // the versions whose image has to be assembled: the others are there or were pulled
 	g.Go(func() error {
 		defer close(found)
-		ok, err := l.findImage(ctx, p)
-		found <- ok
-		if err != nil || ok {
+		missing, err := l.findImages(ctx, p)
+		found <- missing
+		if err != nil || len(missing) == 0 {
 			return err
 		}
 		return l.base(ctx)
 	})
 	g.Go(func() error { // one go command at a time: each uses all cores by itself
-		var components map[string]string
-		if !<-found && ctx.Err() == nil {
-			if components, err = l.components(ctx, p.Version); err != nil {
+		missing := <-found
+		if err := l.buildFixtures(ctx, p, len(missing) > 0); err != nil {
+			return err
+		}
+		for _, version := range missing {
+			if err := l.assemble(ctx, version); err != nil {
 				return err
 			}
 		}
-		if err := l.buildArms(ctx, p); err != nil {
-			return err
-		}
-		if err := l.buildFixtures(ctx, p, components != nil); err != nil {
-			return err
-		}
-		if components == nil {
-			return nil
-		}
-		components["pause"] = l.fixtures["pause"].Path
-		l.image, err = l.images.Get(ctx, nodeimage.Request{Version: p.Version, Mode: nodeimage.Assembled, Binaries: components})
-		return err
+		return l.buildArms(ctx, p)
 	})
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	l.Events.Say(event.Note, fmt.Sprintf("node image %s (%s)", l.image.Ref, l.image.Origin))
+	for _, version := range p.Versions() {
+		img := l.images[version]
+		l.Events.Say(event.Note, fmt.Sprintf("node image for %s: %s (%s)", version, img.Ref, img.Origin))
+	}
 	return nil
+}
+
+// assemble builds what a node of a version runs and makes its image.
+func (l *Lab) assemble(ctx context.Context, version string) error {
+	components, err := l.components(ctx, version)
+	if err != nil {
+		return err
+	}
+	components["pause"] = l.fixtures["pause"].Path
+	l.images[version], err = l.store.Get(ctx, nodeimage.Request{Version: version, Mode: nodeimage.Assembled, Binaries: components})
+	return err
 }
 
 // buildEstimate is how long Prepare took where it was measured, on 2 cores: with nothing built before, and with everything there.
@@ -131,20 +139,36 @@ func (l *Lab) buildEstimate() time.Duration {
 	return 5 * time.Second
 }
 
-// NodeImage is the reference of the image that Prepare got.
-func (l *Lab) NodeImage() string { return l.image.Ref }
+// NodeImage gets the node image for a Kubernetes version and returns its reference. mode is auto, official, assembled or a reference.
+func (l *Lab) NodeImage(ctx context.Context, version, mode string) (string, error) {
+	alone := plan.Trial{Clusters: []plan.Cluster{{Topology: cluster.Topology{Version: version}}}}
+	err := l.Prepare(ctx, &plan.Plan{Version: version, NodeImage: mode, Trials: []plan.Trial{alone}})
+	return l.images[version].Ref, err
+}
 
-// findImage looks for an image that need not be assembled.
-func (l *Lab) findImage(ctx context.Context, p *plan.Plan) (bool, error) {
-	var err error
-	switch mode := cmp.Or(p.NodeImage, nodeimage.Auto); mode {
+// findImages looks for images that need not be assembled. It returns the versions for which there is none.
+func (l *Lab) findImages(ctx context.Context, p *plan.Plan) (missing []string, err error) {
+	for _, version := range p.Versions() {
+		ok, err := l.findImage(ctx, version, cmp.Or(p.NodeImage, nodeimage.Auto))
+		if err != nil {
+			return missing, err
+		}
+		if !ok {
+			missing = append(missing, version)
+		}
+	}
+	return missing, nil
+}
+
+func (l *Lab) findImage(ctx context.Context, version, mode string) (bool, error) {
+	switch mode {
 	case nodeimage.Assembled:
 		return false, nil
 	case nodeimage.Auto:
-		minor, _, _ := cutLast(p.Version, ".")
-		img, ok, err := l.images.Official(ctx, minor)
+		minor, _, _ := cutLast(version, ".")
+		img, ok, err := l.store.Official(ctx, minor)
 		if ok {
-			l.image = img
+			l.images[version] = img
 			return true, nil
 		}
 		var gone *nodeimage.UnavailableError
@@ -153,15 +177,15 @@ func (l *Lab) findImage(ctx context.Context, p *plan.Plan) (bool, error) {
 			return false, nil
 		}
 		return false, err
-	default:
-		l.image, err = l.images.Get(ctx, nodeimage.Request{Version: p.Version, Mode: mode})
-		return err == nil, err
 	}
+	img, err := l.store.Get(ctx, nodeimage.Request{Version: version, Mode: mode})
+	l.images[version] = img
+	return err == nil, err
 }
 
 // base has the Debian part of an assembled image made, which needs no binary of ours.
 func (l *Lab) base(ctx context.Context) error {
-	_, err := l.images.Base(ctx)
+	_, err := l.store.Base(ctx)
 	return err
 }
 
@@ -292,9 +316,15 @@ func (l *Lab) stage(name, what string, expect time.Duration) func(error) {
 // versions are what the verdict names as the versions of a run.
 func (l *Lab) versions(ctx context.Context, p *plan.Plan) map[string]string {
 	v := map[string]string{
-		"relapse": Version(), "go": runtime.Version(), "kubernetes": p.Version, "nodeImage": l.image.Ref, "nodeImageID": l.image.ID,
-		"nodeImageOrigin": l.image.Origin, "platform": runtime.GOOS + "/" + runtime.GOARCH,
+		"relapse": Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 	}
+	var refs, ids, origins []string
+	for _, version := range p.Versions() {
+		img := l.images[version]
+		refs, ids, origins = append(refs, img.Ref), append(ids, img.ID), append(origins, img.Origin)
+	}
+	v["kubernetes"] = strings.Join(p.Versions(), ", ")
+	v["nodeImage"], v["nodeImageID"], v["nodeImageOrigin"] = strings.Join(refs, ", "), strings.Join(ids, ", "), strings.Join(origins, ", ")
 	if info, err := l.engine.ServerInfo(ctx); err == nil {
 		v["engine"] = l.engine.Name + " " + info.Version
 	}

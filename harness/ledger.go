@@ -19,7 +19,8 @@ import (
 // Ledger is what a run notes down before it makes something, so that a run that was killed can be undone by `relapse clean`. It lies in the
 // user's state directory, one file a run, and goes when the run has removed everything itself.
 type Ledger struct {
-	Run      string    `json:"run"` // also the cluster's and the network's name
+	Run      string    `json:"run"`      // what the clusters' and networks' names begin with
+	Clusters []string  `json:"clusters"` // their full names, whether they exist or not
 	PID      int       `json:"pid"`
 	Start    int64     `json:"startTicks"` // with PID it names one process: field 22 of /proc/PID/stat
 	Began    time.Time `json:"began"`
@@ -47,7 +48,7 @@ func (l Ledger) path() (string, error) {
 }
 
 // openLedger notes a run down and makes its private directory.
-func openLedger(run, dir string) (Ledger, error) {
+func openLedger(run, dir string, clusters []string) (Ledger, error) {
 	state, err := StateDir()
 	if err != nil {
 		return Ledger{}, err
@@ -56,7 +57,7 @@ func openLedger(run, dir string) (Ledger, error) {
 	if err != nil {
 		return Ledger{}, err
 	}
-	l := Ledger{Run: run, PID: os.Getpid(), Start: ticks, Began: time.Now().UTC(), Dir: dir, Files: filepath.Join(state, run)}
+	l := Ledger{Run: run, Clusters: clusters, PID: os.Getpid(), Start: ticks, Began: time.Now().UTC(), Dir: dir, Files: filepath.Join(state, run)}
 	if err := os.MkdirAll(l.Files, 0o700); err != nil {
 		return l, err
 	}
@@ -89,14 +90,23 @@ func (l Ledger) forget() error {
 func (l Ledger) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
+	if err := l.deleteClusters(ctx); err != nil {
+		return err
+	}
+	return l.forget()
+}
+
+// deleteClusters removes whatever is left of the run's clusters.
+func (l Ledger) deleteClusters(ctx context.Context) error {
 	prov, err := newProvider(l.Files, nil, false)
 	if err != nil {
 		return err
 	}
-	if err := prov.Delete(ctx, l.Run); err != nil {
-		return err
+	var errs []error
+	for _, name := range l.Clusters {
+		errs = append(errs, prov.Delete(ctx, name))
 	}
-	return l.forget()
+	return errors.Join(errs...)
 }
 
 // alive reports whether the process that owns the run still exists: the same process, not another one with its number.
@@ -199,9 +209,9 @@ func Clean(ctx context.Context, lab *Lab, o CleanOptions, say func(string)) erro
 			errs = append(errs, fmt.Errorf("undoing %s: %w", l.Run, err))
 			continue
 		}
-		say("removed what " + l.Run + " had left: cluster, network, private files")
+		say("removed what " + l.Run + " had left: clusters, networks, private files")
 	}
-	left, err := lab.images.Clean(ctx)
+	left, err := lab.store.Clean(ctx)
 	errs = append(errs, err)
 	for _, x := range left {
 		say("removed the " + x.Kind + " " + x.Name + " of an unfinished node image")
@@ -215,11 +225,7 @@ func Clean(ctx context.Context, lab *Lab, o CleanOptions, say func(string)) erro
 }
 
 func undo(ctx context.Context, l Ledger) error {
-	prov, err := newProvider(l.Files, nil, false)
-	if err != nil {
-		return err
-	}
-	if err := prov.Delete(ctx, l.Run); err != nil {
+	if err := l.deleteClusters(ctx); err != nil {
 		return err
 	}
 	if err := removeUnsealed(l.Dir); err != nil {

@@ -18,12 +18,12 @@ import (
 
 // prove restarts the subjects that show the signature, now that all data for judging is safe. That a restart heals the node, when a fast
 // runtime did not, was the incident's own proof of the diagnosis.
-func (r *trial) prove(ctx context.Context) error {
+func (r *trial) prove(ctx context.Context, cells []string) error {
 	if r.plan.Restart == nil {
 		return nil
 	}
 	for _, c := range r.plan.Cells {
-		if !slices.Contains(r.plan.Restart.Roles, c.Arm.Role) {
+		if !slices.Contains(r.plan.Restart.Roles, c.Arm.Role) || !slices.Contains(cells, c.Name) {
 			continue
 		}
 		if !r.signature(c.Name) {
@@ -39,7 +39,7 @@ func (r *trial) prove(ctx context.Context) error {
 func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 	limit := r.plan.Restart.ReadyWithin.Duration
 	stage := r.lab.stage("restart", "restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(), 15*time.Second)
-	for _, comp := range r.world.cluster.Components(r.plan.Subject) {
+	for _, comp := range r.world.clusterOf(c.Name).Components(r.plan.Subject) {
 		again, ok := comp.(cluster.Restarter)
 		if comp.Node().Cell() != c.Name || !ok {
 			continue
@@ -49,7 +49,7 @@ func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 			stage(err)
 			return err
 		}
-		took, err := r.readyAgain(ctx, comp.Node().Name(), began, limit)
+		took, err := r.readyAgain(ctx, c.Name, comp.Node().Name(), began, limit)
 		proof := bundle.RestartProof{Time: began, ReadySeconds: took.Seconds(), LimitSeconds: limit.Seconds()}
 		if err != nil {
 			proof.ReadySeconds = -1
@@ -66,8 +66,8 @@ func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 }
 
 // readyAgain waits for Ready=True that was reported after began: the condition from before the restart must not count.
-func (r *trial) readyAgain(ctx context.Context, node string, began time.Time, limit time.Duration) (time.Duration, error) {
-	client, err := kubernetes.NewForConfig(r.world.cluster.RESTConfig())
+func (r *trial) readyAgain(ctx context.Context, cell, node string, began time.Time, limit time.Duration) (time.Duration, error) {
+	client, err := kubernetes.NewForConfig(r.world.clusterOf(cell).RESTConfig())
 	if err != nil {
 		return 0, err
 	}

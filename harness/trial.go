@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/load"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
@@ -23,7 +24,8 @@ type trial struct {
 	writer *bundle.Writer
 	events *event.Stream
 	faults []namedFault
-	sched  *scheduler
+	loads  []namedLoad
+	sched  *scheduler // of the group that is in its phases
 
 	complained sync.Once
 }
@@ -31,6 +33,11 @@ type trial struct {
 type namedFault struct {
 	item  plan.Item
 	fault fault.Fault
+}
+
+type namedLoad struct {
+	item plan.Item
+	load load.Load
 }
 
 // Trial runs t's phases on the world and leaves a sealed bundle in dir. When ctx ends, faults are recovered and the unsealed bundle stays for
@@ -49,15 +56,17 @@ func (w *World) Trial(ctx context.Context, t plan.Trial, dir string) (err error)
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	r.enter(check.Steady, r.cellNames()) // before the collectors' first record, so that it counts
-	if r.sched, err = startCollectors(ctx, r); err != nil {
-		return err
+	for i, cells := range t.Groups() {
+		if i > 0 {
+			err = w.lowerOf(ctx, t.Groups()[i-1])
+		}
+		if err == nil {
+			err = r.group(ctx, cells)
+		}
+		if err != nil || ctx.Err() != nil {
+			break
+		}
 	}
-	err = r.phases(ctx)
-	if err == nil {
-		err = r.prove(ctx)
-	}
-	err = errors.Join(err, r.sched.stop())
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -68,7 +77,26 @@ func (w *World) Trial(ctx context.Context, t plan.Trial, dir string) (err error)
 	return errors.Join(err, writer.Seal())
 }
 
-// prepare makes the faults, computes their parameters and records what the trial rests on.
+// group creates the clusters of some cells unless they are up, and puts the cells through all phases with their collectors running.
+func (r *trial) group(ctx context.Context, cells []string) (err error) {
+	if err := r.world.raise(ctx, cells); err != nil {
+		return err
+	}
+	r.enter(check.Steady, cells) // before the collectors' first record, so that it counts
+	if r.sched, err = startCollectors(ctx, r, cells); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, r.sched.stop())
+		r.sched = nil
+	}()
+	if err := r.phases(ctx, cells); err != nil {
+		return err
+	}
+	return r.prove(ctx, cells)
+}
+
+// prepare makes the loads and faults, computes their parameters and records what the trial rests on.
 func (r *trial) prepare() error {
 	raw, err := json.MarshalIndent(r.world.single(r.plan), "", "  ")
 	if err != nil {
@@ -76,6 +104,13 @@ func (r *trial) prepare() error {
 	}
 	if err := r.writer.PutPlan(raw); err != nil {
 		return err
+	}
+	for _, item := range r.plan.Loads {
+		l, err := load.New(item.Kind, item.Spec)
+		if err != nil {
+			return fmt.Errorf("load %s: %w", item.Name, err)
+		}
+		r.loads = append(r.loads, namedLoad{item, l})
 	}
 	facts := r.world.facts(r.plan)
 	var all []fault.Fault
@@ -110,10 +145,12 @@ func (r *trial) prepare() error {
 	return r.writer.SetWorld(facts)
 }
 
-// phases runs steady state, baseline, fault and recovery. A steady state that never comes ends the trial: there is nothing to judge.
-func (r *trial) phases(ctx context.Context) error {
-	everyone := r.cellNames()
+// phases runs steady state, baseline, fault and recovery. A steady state that never comes ends it: there is nothing to judge.
+func (r *trial) phases(ctx context.Context, everyone []string) error {
 	r.sched.phase(everyone, check.Steady)
+	if err := r.prepareLoads(ctx, everyone); err != nil {
+		return err
+	}
 	stage := r.lab.stage("steady state", "waiting until every arm is well", r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
 	steady := r.until(ctx, everyone, r.plan.Phases.Steady.AtLeast.Duration, r.plan.Phases.Steady.Deadline.Duration, func(cell string) bool {
 		return r.met(cell, check.Steady, r.plan.Steady)
@@ -134,7 +171,7 @@ func (r *trial) phases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !r.plan.Sequential {
+	if !r.plan.Sequential || len(everyone) == 1 {
 		return r.treat(ctx, everyone)
 	}
 	for _, cell := range everyone {
@@ -157,11 +194,19 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 			err = errors.Join(err, r.recover(context.WithoutCancel(ctx), cells))
 		}
 	}()
-	if err := r.inject(ctx, cells); err != nil {
+	u, err := r.begin(ctx, cells)
+	if err != nil {
 		stage(err)
 		return err
 	}
-	held := r.until(ctx, cells, r.hold(), p.Fault.Deadline.Duration, r.onset(ctx))
+	held := u.effective()
+	if held == nil {
+		held = r.until(u.ctx, cells, r.hold(), p.Fault.Deadline.Duration, u.settled(r.onset(u.ctx)))
+	}
+	if err := u.end(); err != nil {
+		stage(err)
+		return err
+	}
 	if held != nil && ctx.Err() == nil {
 		r.events.Say(event.Warning, "lifting at the deadline: "+held.Error())
 	}
@@ -203,12 +248,4 @@ func (r *trial) enter(phase string, cells []string) {
 	if r.sched != nil {
 		r.sched.phase(cells, phase)
 	}
-}
-
-func (r *trial) cellNames() []string {
-	var out []string
-	for _, c := range r.plan.Cells {
-		out = append(out, c.Name)
-	}
-	return out
 }

@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/e2e-framework/klient"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
@@ -25,77 +28,187 @@ import (
 	"github.com/kube-relapse/relapse/harness/seam"
 )
 
-// World is a running cluster with every arm in its cell.
+// World is a trial's clusters with every arm in its cell.
 type World struct {
 	lab      *Lab
 	plan     *plan.Plan
+	trial    plan.Trial
 	provider provider.Provider
-	name     string // of the cluster, and so of the run
-	cluster  cluster.Cluster
+	name     string           // of the run, which every cluster's name begins with
 	cells    map[string]built // by cell
 	started  time.Time
 	versions map[string]string
 	earlier  []event.Event // stages that ended before the trial's bundle existed
+
+	mu       sync.Mutex
+	clusters map[string]cluster.Cluster // what is up, by plan.Cluster's name
 }
 
-// Up creates a trial's cluster, with each arm's executable and every seam in its node before anything starts there.
-func (l *Lab) Up(ctx context.Context, p *plan.Plan, t plan.Trial, prov provider.Provider, name string) (w *World, err error) {
-	stage := l.stage("cluster", "creating the cluster "+name, 35*time.Second)
-	defer func() { stage(err) }()
-	w = &World{lab: l, plan: p, provider: prov, name: name, cells: map[string]built{}, started: time.Now().UTC(), versions: l.versions(ctx, p)}
-	topology, err := w.lay(t)
-	if err != nil {
-		return nil, err
+// Up creates a trial's clusters, with each arm's executable and every seam in its node before anything starts there. Where cells go through the
+// phases one after the other in clusters of their own, only the first one's is created; Trial sees to the others.
+func (l *Lab) Up(ctx context.Context, p *plan.Plan, t plan.Trial, prov provider.Provider, name string) (*World, error) {
+	w := &World{
+		lab: l, plan: p, trial: t, provider: prov, name: name, cells: map[string]built{}, started: time.Now().UTC(), versions: l.versions(ctx, p),
+		clusters: map[string]cluster.Cluster{},
 	}
-	if w.cluster, err = prov.Create(ctx, name, topology); err != nil {
-		return nil, err
+	for _, c := range t.Cells {
+		arm, err := w.arm(t, c.Name)
+		if err != nil {
+			return nil, err
+		}
+		w.cells[c.Name] = arm
+	}
+	if err := w.raise(ctx, t.Groups()[0]); err != nil {
+		return nil, errors.Join(err, w.Down(ctx))
 	}
 	return w, nil
 }
 
-// Cluster is the running cluster.
-func (w *World) Cluster() cluster.Cluster { return w.cluster }
+// raise creates those clusters of some cells that aren't up yet, at once.
+func (w *World) raise(ctx context.Context, cells []string) (err error) {
+	var missing []plan.Cluster
+	for _, c := range w.trial.Clusters {
+		if _, up := w.clusters[c.Name]; !up && slices.ContainsFunc(cells, func(cell string) bool { return w.trial.ClusterOf(cell).Name == c.Name }) {
+			missing = append(missing, c)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range missing {
+		names = append(names, w.clusterName(c.Name))
+	}
+	stage := w.lab.stage("cluster", "creating "+strings.Join(names, " and "), 35*time.Second)
+	defer func() { stage(err) }()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, c := range missing {
+		g.Go(func() error { return w.create(ctx, c) })
+	}
+	return g.Wait()
+}
 
-// Down removes the cluster. It works after ctx has ended, too.
-func (w *World) Down(ctx context.Context) (err error) {
-	stage := w.lab.stage("remove", "removing the cluster "+w.name, 3*time.Second)
+// create creates one cluster and limits what is to be limited in it.
+func (w *World) create(ctx context.Context, c plan.Cluster) error {
+	topology, err := w.lay(c)
+	if err != nil {
+		return err
+	}
+	made, err := w.provider.Create(ctx, w.clusterName(c.Name), topology)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.clusters[c.Name] = made
+	w.mu.Unlock()
+	for _, component := range slices.Sorted(maps.Keys(c.Memory)) {
+		for _, one := range made.Components(component) {
+			l, ok := one.(cluster.Limiter)
+			if !ok {
+				return fmt.Errorf("the memory of %s can't be limited here", component)
+			}
+			if err := l.Limit(ctx, c.Memory[component]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// up names the clusters that are up, in the plan's order.
+func (w *World) up() []string {
+	var out []string
+	for _, c := range w.trial.Clusters {
+		if _, ok := w.clusters[c.Name]; ok {
+			out = append(out, w.clusterName(c.Name))
+		}
+	}
+	return out
+}
+
+func (w *World) clusterName(name string) string { return clusterName(w.name, name) }
+
+// Cluster is the first cluster that is up: the only one where cells share it.
+func (w *World) Cluster() cluster.Cluster {
+	for _, c := range w.trial.Clusters {
+		if up, ok := w.clusters[c.Name]; ok {
+			return up
+		}
+	}
+	return nil
+}
+
+// clusterOf is the running cluster of a cell; nil if it is not up.
+func (w *World) clusterOf(cell string) cluster.Cluster {
+	if c := w.trial.ClusterOf(cell); c != nil {
+		return w.clusters[c.Name]
+	}
+	return nil
+}
+
+// Down removes all clusters. It works after ctx has ended, too.
+func (w *World) Down(ctx context.Context) error { return w.lower(ctx, w.trial.Clusters) }
+
+// lower removes some clusters, at once.
+func (w *World) lower(ctx context.Context, list []plan.Cluster) (err error) {
+	stage := w.lab.stage("remove", "removing the clusters", 3*time.Second)
 	defer func() { stage(err) }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
-	return w.provider.Delete(ctx, w.name)
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, c := range list {
+		wg.Go(func() { errs[i] = w.provider.Delete(ctx, w.clusterName(c.Name)) })
+	}
+	wg.Wait()
+	for _, c := range list {
+		delete(w.clusters, c.Name)
+	}
+	return errors.Join(errs...)
+}
+
+// lowerOf removes the clusters that some cells have to themselves.
+func (w *World) lowerOf(ctx context.Context, cells []string) error {
+	var list []plan.Cluster
+	for _, c := range w.trial.Clusters {
+		if slices.Contains(cells, c.Name) {
+			list = append(list, c)
+		}
+	}
+	return w.lower(ctx, list)
 }
 
 // WaitReady waits until every node is Ready.
 func (w *World) WaitReady(ctx context.Context, timeout time.Duration) error {
-	client, err := klient.New(w.cluster.RESTConfig())
-	if err != nil {
-		return err
+	for _, c := range w.clusters {
+		client, err := klient.New(c.RESTConfig())
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, n := range c.Nodes() {
+			names = append(names, n.Name())
+		}
+		if err := provider.WaitReady(ctx, client, names, timeout); err != nil {
+			return err
+		}
 	}
-	var names []string
-	for _, n := range w.cluster.Nodes() {
-		names = append(names, n.Name())
-	}
-	return provider.WaitReady(ctx, client, names, timeout)
+	return nil
 }
 
-// lay puts the arms' executables and the seams into the plan's topology.
-func (w *World) lay(t plan.Trial) (cluster.Topology, error) {
-	top := t.Topology
-	top.Network = w.name
+// lay puts the arms' executables and the seams into a planned cluster's topology.
+func (w *World) lay(c plan.Cluster) (cluster.Topology, error) {
+	top := c.Topology
+	top.Network = w.clusterName(c.Name)
 	top.Nodes = slices.Clone(top.Nodes)
 	for i := range top.Nodes {
 		n := &top.Nodes[i]
-		n.Image = w.lab.image.Ref
+		n.Image = w.lab.images[top.Version].Ref
 		if n.Cell == "" {
 			continue
 		}
-		arm, err := w.arm(t, n.Cell)
-		if err != nil {
-			return top, err
-		}
-		w.cells[n.Cell] = arm
-		n.Files = slices.Concat(n.Files, []cluster.File{{Path: executable(t.Subject), Source: arm.path, Mode: 0o755}})
-		for _, name := range t.Seams {
+		laySubject(n, w.trial.Subject, w.cells[n.Cell].path)
+		for _, name := range w.trial.Seams {
 			k, err := seam.New(name, nil)
 			if err != nil {
 				return top, err
@@ -111,8 +224,27 @@ func (w *World) lay(t plan.Trial) (cluster.Topology, error) {
 	return top, nil
 }
 
+// laySubject puts an arm's executable where the node runs it from: a kubelet over the node's own, anything else into its static pod over the one
+// of the image.
+func laySubject(n *cluster.NodeSpec, subject, path string) {
+	n.Files = slices.Concat(n.Files, []cluster.File{{Path: executable(subject), Source: path, Mode: 0o755}})
+	if subject == "kubelet" {
+		return
+	}
+	n.Mounts = maps.Clone(n.Mounts)
+	if n.Mounts == nil {
+		n.Mounts = map[string]map[string]string{}
+	}
+	n.Mounts[subject] = map[string]string{"/usr/local/bin/" + subject: executable(subject)}
+}
+
 // executable is where a node has a component's executable.
-func executable(component string) string { return "/usr/bin/" + component }
+func executable(component string) string {
+	if component == "kubelet" {
+		return "/usr/bin/kubelet"
+	}
+	return "/opt/relapse/subject/" + component
+}
 
 func (w *World) arm(t plan.Trial, cell string) (built, error) {
 	for _, c := range t.Cells {
@@ -130,7 +262,8 @@ func (w *World) arm(t plan.Trial, cell string) (built, error) {
 // Relay replaces the executables of a running cluster by those of another trial's arms and restarts the subjects, so that several trials can
 // use one cluster. The cells must be the same.
 func (w *World) Relay(ctx context.Context, t plan.Trial) error {
-	for _, comp := range w.cluster.Components(t.Subject) {
+	w.trial = t
+	for _, comp := range w.components(t.Subject) {
 		cell := comp.Node().Cell()
 		have, ours := w.cells[cell]
 		if !ours {
@@ -149,6 +282,17 @@ func (w *World) Relay(ctx context.Context, t plan.Trial) error {
 		w.cells[cell] = want
 	}
 	return nil
+}
+
+// components are the instances of a component in all clusters that are up.
+func (w *World) components(name string) []cluster.Component {
+	var out []cluster.Component
+	for _, c := range w.trial.Clusters {
+		if up, ok := w.clusters[c.Name]; ok {
+			out = append(out, up.Components(name)...)
+		}
+	}
+	return out
 }
 
 // replace lays another executable and restarts the component from it.
@@ -192,10 +336,11 @@ func (w *World) facts(t plan.Trial) bundle.World {
 	return out
 }
 
+// nodeOf is the name of a cell's node, which is known before it exists.
 func (w *World) nodeOf(cell string) string {
-	for _, n := range w.cluster.Nodes() {
-		if n.Cell() == cell {
-			return n.Name()
+	for _, c := range w.trial.Cells {
+		if in := w.trial.ClusterOf(cell); c.Name == cell && in != nil {
+			return w.clusterName(in.Name) + "-" + c.Node
 		}
 	}
 	return ""

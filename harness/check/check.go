@@ -99,6 +99,8 @@ type Finding struct {
 	Evidence []string  `json:"evidence"`
 	Detail   string    `json:"detail,omitempty"` // the decisive stack or line, verbatim
 	AnyOf    []Finding `json:"anyOf,omitempty"`
+	// Ended is when, as a met check shows, the incident itself ended the subject's process: its identity is judged up to there.
+	Ended time.Time `json:"ended,omitzero"`
 }
 
 // The phases of a trial, in order. Between fault and recovery lies Lifting, from when the harness begins to lift until it has seen every

@@ -31,9 +31,10 @@ type NodeSpec struct {
 	Image  string                       `json:"image"`
 	Cell   string                       `json:"cell,omitempty"`
 	Labels map[string]string            `json:"labels,omitempty"`
-	Files  []File                       `json:"files,omitempty"` // laid down before any unit starts
-	Units  []Unit                       `json:"units,omitempty"` // enabled before any unit starts
-	Args   map[string]map[string]string `json:"args,omitempty"`  // component -> flag -> value
+	Files  []File                       `json:"files,omitempty"`  // laid down before any unit starts
+	Units  []Unit                       `json:"units,omitempty"`  // enabled before any unit starts
+	Args   map[string]map[string]string `json:"args,omitempty"`   // component -> flag -> value
+	Mounts map[string]map[string]string `json:"mounts,omitempty"` // component -> path in its container -> file on the node, read-only
 }
 
 // File is put at Path in the node: either a copy of Source (a file on the host) or Content.
@@ -103,6 +104,12 @@ type PowerSwitch interface {
 // Restarter is a Component that can be restarted on purpose.
 type Restarter interface {
 	Restart(ctx context.Context) error
+}
+
+// Limiter is a Component whose memory can be limited, as a container's limit does it. It restarts for that. Limit returns once it runs under
+// the limit and answers again.
+type Limiter interface {
+	Limit(ctx context.Context, memory string) error
 }
 
 // Identifier is a Component that knows which process it is.

@@ -30,22 +30,36 @@ const (
 
 func (h host) memory() Check {
 	c := Check{Name: "memory", Wanted: fmt.Sprintf("%s available", size(memoryEnough))}
-	data, err := os.ReadFile(h.path("proc/meminfo"))
+	free, err := h.freeMemory()
 	if err != nil {
 		return c.unknown(err, "free -m")
 	}
+	return c.graded(free, memoryLeast, memoryEnough, "available", "close other programs, or give this machine more memory; see: free -m")
+}
+
+// freeMemory is what the kernel says can be had without swapping, in bytes.
+func (h host) freeMemory() (uint64, error) {
+	data, err := os.ReadFile(h.path("proc/meminfo"))
+	if err != nil {
+		return 0, err
+	}
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
-		if len(f) < 2 || f[0] != "MemAvailable:" {
-			continue
+		if len(f) >= 2 && f[0] == "MemAvailable:" {
+			kib, err := strconv.ParseUint(f[1], 10, 64)
+			return kib << 10, err
 		}
-		kib, err := strconv.ParseUint(f[1], 10, 64)
-		if err != nil {
-			return c.unknown(err, "free -m")
-		}
-		return c.graded(kib<<10, memoryLeast, memoryEnough, "available", "close other programs, or give this machine more memory; see: free -m")
 	}
-	return c.unknown(errors.New("no MemAvailable in /proc/meminfo"), "free -m")
+	return 0, errors.New("no MemAvailable in /proc/meminfo")
+}
+
+// FreeMemory is how much memory clusters may use on this machine, in bytes; 0 is unknown. It speaks of an engine on the same machine.
+func FreeMemory() int64 {
+	free, err := host("/").freeMemory()
+	if err != nil {
+		return 0
+	}
+	return int64(free)
 }
 
 // engineDisk looks at the daemon's root, which another machine may hold.

@@ -19,6 +19,7 @@ type Target struct {
 	Cell    string
 	Cluster cluster.Cluster
 	Events  *event.Stream
+	Seed    int64 // of whatever draws lots
 	// Round is told when a round was seen to take effect (began) and when its last answer was there. Faults that come after a load wait
 	// for the first, and those with a duration of their own are lifted by the second at the latest.
 	Round func(n int, began bool)

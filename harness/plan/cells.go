@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// cells turns a pair's arms, as the options change them, into cells with a node each. Deviates names what weakens the trial.
+// cells turns a pair's arms, as the options change them, into cells, which have no node yet. Deviates names what weakens the trial.
 func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err error) {
 	arms := slices.Clone(pair.Arms)
 	if o.Candidate != nil {
@@ -50,7 +48,7 @@ func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err er
 		if a.Role == scenario.Vulnerable {
 			expected = Reproduced
 		}
-		out = append(out, Cell{Name: a.Name, Arm: a, Node: worker(len(out)), Expected: expected})
+		out = append(out, Cell{Name: a.Name, Arm: a, Expected: expected})
 	}
 	return out, deviates, nil
 }
@@ -74,28 +72,6 @@ func candidate(arms []scenario.Arm, s scenario.Source) (scenario.Arm, error) {
 		return scenario.Arm{}, fmt.Errorf("adding the candidate: the pair has an arm of that name already")
 	}
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, nil
-}
-
-// worker is kind's name for the n-th worker, counted from 0.
-func worker(n int) string {
-	if n == 0 {
-		return cluster.Worker
-	}
-	return cluster.Worker + strconv.Itoa(n+1)
-}
-
-// topology is a control plane and one worker for each cell. Images, seams and subjects are laid in when they exist.
-func topology(version string, cells []Cell, base []byte) cluster.Topology {
-	t := cluster.Topology{
-		Version: version, Base: base,
-		Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane}},
-	}
-	for _, c := range cells {
-		t.Nodes = append(t.Nodes, cluster.NodeSpec{
-			Name: c.Node, Role: cluster.Worker, Cell: c.Name, Labels: map[string]string{CellLabel: c.Name},
-		})
-	}
-	return t
 }
 
 // leaveOut removes faults. What came after one of them now comes after, or at, what that one waited for.

@@ -84,6 +84,7 @@ func fillAll(s *scenario.Scenario) (*scenario.Scenario, error) {
 	out.Spec.Exposure = group(s.Spec.Exposure, check.Fault)
 	out.Spec.Signature = group(s.Spec.Signature, check.Recovery)
 	out.Spec.Healed = group(s.Spec.Healed, check.Recovery)
+	out.Spec.Information = group(s.Spec.Information, check.Recovery)
 	return &out, err
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 	Pair       string            // "" is the default pair, AllPairs every one
 	Repeat     int               // trials of each pair; 0 is 1
 	Seed       int64             // recorded and handed to whatever draws lots
-	Sequential bool              // fault one cell after the other
+	Sequential bool              // one cell after the other
 	NoFaults   bool              // the null control: everything but the faults
 	Without    []string          // names of faults to leave out
 	Arms       []string          // only the cells of these arms; none is all
@@ -37,6 +37,7 @@ type Options struct {
 	NodeImage  string            // "" is auto
 	Base       []byte            // the provider's own config
 	Params     map[string]string // scenario.Override's settings
+	FreeMemory int64             // bytes that clusters may use; 0 is unknown
 	// Capabilities of the provider, if known already: what the faults need is compared with them.
 	Capabilities *cluster.Capabilities
 }
@@ -111,14 +112,13 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),
 	}
-	if t.Placement != "node" {
-		return t, fmt.Errorf("placement %q can't be planned: only arms that get a node each can run today", t.Placement)
-	}
 	var err error
 	if t.Cells, t.Deviates, err = cells(pair, o); err != nil {
 		return t, err
 	}
-	t.Topology = topology(s.Spec.Version, t.Cells, o.Base)
+	if err := t.place(s, o); err != nil {
+		return t, err
+	}
 	if err := t.fill(s, o); err != nil {
 		return t, err
 	}
@@ -152,8 +152,9 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	}{
 		{&t.Steady, s.Spec.Steady, check.Steady}, {&t.Exposure, s.Spec.Exposure, check.Fault},
 		{&t.Signature, s.Spec.Signature, check.Recovery}, {&t.Healed, s.Spec.Healed, check.Recovery},
+		{&t.Info, s.Spec.Information, check.Recovery},
 	} {
-		*l.to, err = checks(l.from, l.phase)
+		*l.to, err = checks(ofPair(l.from, t.Pair), l.phase)
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -172,6 +173,11 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		}
 	}
 	return nil
+}
+
+// ofPair leaves out the checks that are meant for other pairs.
+func ofPair(in []scenario.Check, pair string) []scenario.Check {
+	return slices.DeleteFunc(slices.Clone(in), func(c scenario.Check) bool { return len(c.Pairs) > 0 && !slices.Contains(c.Pairs, pair) })
 }
 
 func orEmpty[T any](in []T) []T { return append([]T{}, in...) }
@@ -219,7 +225,10 @@ func items(category string, in []scenario.Item) ([]Item, error) {
 	for _, it := range in {
 		spec, err := whole(category, it.Kind, it.Name, it.Spec)
 		errs = append(errs, err)
-		item := Item{Name: it.Name, Kind: it.Kind, Target: it.Target, At: Duration(scenario.Length(it.At)), Spec: spec}
+		item := Item{
+			Name: it.Name, Kind: it.Kind, Target: it.Target, At: Duration(scenario.Length(it.At)),
+			Duration: Duration(scenario.Length(it.Duration)), Spec: spec,
+		}
 		if it.After != nil {
 			item.After = &After{Name: it.After.Name, Plus: Duration(scenario.Length(it.After.Plus))}
 		}

@@ -114,7 +114,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"unknown kind", `"kind": "testFlood"`, `"kind": "testFloot"`,
 			`planning pleg, pair modern, trial 001: fault "flood": unknown fault kind "testFloot": want one of`},
 		{"cell without a node", `"node": "worker2"`, `"node": "worker7"`,
-			`planning pleg, pair modern, trial 001: cell "fixed" has no node "worker7" of its own in the topology`},
+			`planning pleg, pair modern, trial 001: cell "fixed" has no node "worker7" of its own in any cluster`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := plan.Decode(bytes.Replace(b, []byte(c.old), []byte(c.new), 1))
@@ -156,8 +156,8 @@ func TestOptions(t *testing.T) {
 		}},
 		{"one arm", plan.Options{Arms: []string{"fixed"}}, func(t *testing.T, p *plan.Plan) {
 			tr := p.Trials[0]
-			if len(tr.Cells) != 1 || tr.Cells[0].Node != "worker" || len(tr.Topology.Nodes) != 2 {
-				t.Errorf("cells %+v, nodes %+v", tr.Cells, tr.Topology.Nodes)
+			if len(tr.Cells) != 1 || tr.Cells[0].Node != "worker" || len(tr.Clusters[0].Topology.Nodes) != 2 {
+				t.Errorf("cells %+v, nodes %+v", tr.Cells, tr.Clusters[0].Topology.Nodes)
 			}
 		}},
 		{"candidate", plan.Options{Candidate: &scenario.Source{Version: "v1.34.8"}}, func(t *testing.T, p *plan.Plan) {
@@ -219,7 +219,7 @@ func TestRefuses(t *testing.T) {
 			`fault "flood" must cut the power of nodes, which this provider can't`,
 		}},
 		{"placement", func(s *scenario.Spec) { s.Placement = "workload" }, plan.Options{},
-			[]string{`planning pleg, pair modern: placement "workload" can't be planned: only arms that get a node each can run today`}},
+			[]string{`planning pleg, pair modern: placement "workload" can't be planned: only arms that get a node or a cluster each can run today`}},
 		{"pair", nil, plan.Options{Pair: "old"}, []string{`scenario pleg has no pair "old": want one of modern, or all`}},
 		{"arm", nil, plan.Options{Arms: []string{"fxed"}}, []string{`selecting arms: there is no arm "fxed": want one of fixed, vulnerable`}},
 		{"fault left out", nil, plan.Options{Without: []string{"fast"}}, []string{`leaving out faults: there is no fault "fast": want one of slow, flood`}},

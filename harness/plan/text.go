@@ -46,6 +46,9 @@ func (t *Trial) text(b *bytes.Buffer) {
 		fmt.Fprintf(b, ", seams %s in every arm", strings.Join(t.Seams, ", "))
 	}
 	b.WriteString("\n")
+	if t.Why != "" {
+		fmt.Fprintf(b, "  %s\n", t.Why)
+	}
 	for _, d := range t.Deviates {
 		fmt.Fprintf(b, "  DEVIATES: %s\n", d)
 	}
@@ -55,7 +58,7 @@ func (t *Trial) text(b *bytes.Buffer) {
 	b.WriteString("\n  arms\n")
 	table(b, func(row func(...string)) {
 		for _, c := range t.Cells {
-			row(c.Name, "on "+c.Node, "expected "+c.Expected, source(c.Arm.Source))
+			row(c.Name, t.home(c), "expected "+c.Expected, source(c.Arm.Source))
 			for _, m := range c.Arm.Source.Mutations {
 				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), strings.TrimPrefix(words(kinds.Mutation, m.Kind, m.Spec), m.Kind+" ")))
 			}
@@ -76,6 +79,14 @@ func (t *Trial) text(b *bytes.Buffer) {
 		}
 	})
 	t.phases(b)
+}
+
+// home says where a cell lives.
+func (t *Trial) home(c Cell) string {
+	if in := t.ClusterOf(c.Name); in != nil && in.Name != "" {
+		return "in a cluster of " + in.Topology.Version
+	}
+	return "on " + c.Node
 }
 
 // schedule says when a collector records.
@@ -116,7 +127,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		for _, l := range []struct {
 			name   string
 			checks []Check
-		}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed", t.Healed}} {
+		}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed", t.Healed}, {"information, which decides nothing", t.Info}} {
 			in := slices.DeleteFunc(slices.Clone(l.checks), func(c Check) bool { return c.Phase != ph.name })
 			if len(in) > 0 {
 				fmt.Fprintf(b, "    %s, all of\n", l.name)
@@ -142,7 +153,7 @@ func (t *Trial) injections(b *bytes.Buffer) {
 				row("fault "+f.Name, "not injected", "", f.Kind)
 				continue
 			}
-			row("fault "+f.Name, when(f), where(f.Target), words(kinds.Fault, f.Kind, f.Spec))
+			row("fault "+f.Name, when(f)+lasting(f), where(f.Target), words(kinds.Fault, f.Kind, f.Spec))
 		}
 	})
 }
@@ -245,6 +256,14 @@ func where(t scenario.Target) string {
 		mode += " " + t.Value
 	}
 	return mode + " " + strings.Join(of, " and ") + " of " + cell
+}
+
+// lasting says for how long an item holds by itself.
+func lasting(it Item) string {
+	if it.Duration > 0 {
+		return " for " + short(it.Duration)
+	}
+	return ""
 }
 
 func times(w scenario.Wait) string {

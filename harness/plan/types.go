@@ -27,17 +27,18 @@ type Plan struct {
 	Trials    []Trial           `json:"trials"`
 }
 
-// Trial is one execution of one pair, with a cluster of its own.
+// Trial is one execution of one pair, with clusters of its own.
 type Trial struct {
 	ID         string              `json:"id"` // "001"
 	Pair       string              `json:"pair"`
 	Subject    string              `json:"subject"`
 	Placement  string              `json:"placement"`
 	Seams      []string            `json:"seams"`
-	Topology   cluster.Topology    `json:"topology"`
+	Clusters   []Cluster           `json:"clusters"`
 	Cells      []Cell              `json:"cells"`
-	Sequential bool                `json:"sequential"` // fault one cell after the other
-	NoFaults   bool                `json:"noFaults"`   // the null control
+	Sequential bool                `json:"sequential"`    // one cell after the other
+	Why        string              `json:"why,omitempty"` // why so, or why all at once, where that was decided here
+	NoFaults   bool                `json:"noFaults"`      // the null control
 	Constants  []scenario.Constant `json:"constants"`
 	Collectors []Collector         `json:"collectors"`
 	Loads      []Item              `json:"loads"`
@@ -47,9 +48,18 @@ type Trial struct {
 	Exposure   []Check             `json:"exposure"`
 	Signature  []Check             `json:"signature"`
 	Healed     []Check             `json:"healed"`
+	Info       []Check             `json:"information,omitempty"` // asked and shown; decides nothing
 	Restart    *scenario.Restart   `json:"restart,omitempty"`
 	Modelled   []string            `json:"modelled,omitempty"`
 	Deviates   []string            `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
+}
+
+// Cluster is one cluster of a trial. With placement node all cells share one, whose Name is ""; with placement cluster each cell has its own, of
+// its arm's version, and Name is the cell's: it is added to the run's name.
+type Cluster struct {
+	Name     string            `json:"name"`
+	Topology cluster.Topology  `json:"topology"`
+	Memory   map[string]string `json:"memory,omitempty"` // component -> memory limit of its static pod
 }
 
 // Cell is one arm's share of the world. Expected is the outcome that its role calls for: Reproduced for vulnerable, NotReproduced for
@@ -57,7 +67,7 @@ type Trial struct {
 type Cell struct {
 	Name     string       `json:"name"` // equals the arm's name
 	Arm      scenario.Arm `json:"arm"`
-	Node     string       `json:"node"` // name relative to the cluster
+	Node     string       `json:"node"` // name relative to the cell's cluster
 	Expected string       `json:"expected"`
 }
 
@@ -68,7 +78,10 @@ type Item struct {
 	Target scenario.Target `json:"target"`
 	At     Duration        `json:"at"`
 	After  *After          `json:"after,omitempty"`
-	Spec   json.RawMessage `json:"spec"`
+	// Duration lifts a fault that long after it took effect; it comes again with each further round of the load it comes after. 0 is until the
+	// end of the fault phase.
+	Duration Duration        `json:"duration,omitempty"`
+	Spec     json.RawMessage `json:"spec"`
 }
 
 // After places an item behind another one.

@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/load"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -69,8 +70,19 @@ func (t *Trial) validate(have *cluster.Capabilities) error {
 		errs = append(errs, t.validateFault(f, have))
 	}
 	for _, l := range t.Loads {
-		_, err := whole(kinds.Load, l.Kind, l.Name, l.Spec)
-		errs = append(errs, err)
+		if _, err := whole(kinds.Load, l.Kind, l.Name, l.Spec); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		v, err := load.New(l.Kind, l.Spec)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		made = append(made, v.Makes()...)
+		if t.Placement != PlacementCluster {
+			errs = append(errs, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: cluster)", l.Name))
+		}
 	}
 	for _, s := range t.Seams {
 		if _, err := kinds.Make[any](kinds.Seam, s); err != nil {
@@ -86,6 +98,7 @@ func (t *Trial) validate(have *cluster.Capabilities) error {
 		}
 		errs = append(errs, t.validateChecks(l.checks, made))
 	}
+	errs = append(errs, t.validateChecks(t.Info, made))
 	return errors.Join(errs...)
 }
 
@@ -100,8 +113,9 @@ func (t *Trial) validateCells() error {
 			errs = append(errs, fmt.Errorf("cell name %q is empty, reserved or used twice", c.Name))
 		}
 		names[c.Name] = true
-		if !slices.ContainsFunc(t.Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
-			errs = append(errs, fmt.Errorf("cell %q has no node %q of its own in the topology", c.Name, c.Node))
+		in := t.ClusterOf(c.Name)
+		if in == nil || !slices.ContainsFunc(in.Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
+			errs = append(errs, fmt.Errorf("cell %q has no node %q of its own in any cluster", c.Name, c.Node))
 		}
 	}
 	for _, it := range slices.Concat(t.Loads, t.Faults) {

@@ -24,14 +24,15 @@ const MaxIdentityGap = 15 * time.Second
 
 // samples are the identities of a cell's subject in its judged window.
 type samples struct {
-	window   bundle.Window // steady state to the end of the last phase
+	window   bundle.Window // steady state to the end of the last phase, or to the end of the process where the incident ended it
+	ended    bool          // by the incident
 	list     []bundle.IdentitySample
 	evidence []string
 	trouble  []string // what couldn't be read
 }
 
 // readIdentity gathers the samples from the beginning of the steady state on, without those after a restart that the harness made.
-func readIdentity(v bundle.View, cell string) (samples, bool) {
+func readIdentity(v bundle.View, cell string, ended time.Time) (samples, bool) {
 	var s samples
 	steady, ok := v.Phase(cell, check.Steady)
 	if !ok {
@@ -42,6 +43,9 @@ func readIdentity(v bundle.View, cell string) (samples, bool) {
 		if w, ok := v.Phase(cell, phase); ok {
 			s.window.End = w.Until(v.Timeline())
 		}
+	}
+	if !ended.IsZero() && ended.Before(s.window.End) {
+		s.window.End, s.ended = ended, true
 	}
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell}) {
 		if a.Path != "" {
@@ -79,8 +83,12 @@ func (s *samples) read(v bundle.View, a bundle.Artifact) error {
 
 // checkBinary compares each digest that was taken with the one that was built. One is needed before the fault and one in the recovery.
 func checkBinary(v bundle.View, cell, digest string, s samples) check.Finding {
+	late := check.Recovery
+	if s.ended {
+		late = check.Fault
+	}
 	f := check.Finding{Name: CheckBinary, Evidence: s.evidence,
-		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault and one in the recovery", short(digest))}
+		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault and one in the %s", short(digest), late)}
 	before, after, taken := 0, 0, 0
 	for _, one := range s.list {
 		if one.SHA256 == "" {
@@ -95,11 +103,11 @@ func checkBinary(v bundle.View, cell, digest string, s samples) check.Finding {
 		switch {
 		case within(v, cell, one.Time, check.Steady, check.Baseline):
 			before++
-		case within(v, cell, one.Time, check.Recovery):
+		case within(v, cell, one.Time, late):
 			after++
 		}
 	}
-	f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, %d before the fault and %d in the recovery", short(digest), taken, before, after)
+	f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, %d before the fault and %d in the %s", short(digest), taken, before, after, late)
 	switch {
 	case digest == "":
 		f.Seen = "no digest was recorded when the arm was built"
@@ -150,6 +158,9 @@ func checkProcess(s samples) check.Finding {
 		gap, gapAt = d, last
 	}
 	f.Seen = fmt.Sprintf("%s in %d samples", process(first), len(s.list))
+	if s.ended {
+		f.Seen += ", up to when the incident ended it at " + stamp(s.window.End)
+	}
 	switch {
 	case first.PID <= 0:
 		f.Met, f.Seen = check.NotMet, "no process at "+stamp(first.Time)

@@ -31,6 +31,7 @@ type Arm struct {
 	Exposure  []check.Finding `json:"exposure"`
 	Signature []check.Finding `json:"signature"`
 	Healed    []check.Finding `json:"healed"`
+	Info      []check.Finding `json:"information,omitempty"` // asked and shown; decides nothing
 	Restart   *Restart        `json:"restart,omitempty"`
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
 }
@@ -103,8 +104,11 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 	if a.Healed, in.Healed, err = Evaluate(v, c.Name, check.Recovery, t.Healed); err != nil {
 		return a, err
 	}
+	if a.Info, _, err = Evaluate(v, c.Name, check.Recovery, t.Info); err != nil {
+		return a, err
+	}
 	a.Restart = restartProof(v, c.Name)
-	a.Identity, in.Binary, in.Process = identity(v, t, c)
+	a.Identity, in.Binary, in.Process = identity(v, t, c, ended(a.Signature))
 	a.Outcome, a.Reason = OutcomeOf(in)
 	explain(&a, in)
 	return a, nil
@@ -127,9 +131,26 @@ func restartProof(v bundle.View, cell string) *Restart {
 	return nil
 }
 
-// identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along.
-func identity(v bundle.View, t plan.Trial, c plan.Cell) (findings []check.Finding, binary, process check.Tri) {
-	s, begun := readIdentity(v, c.Name)
+// ended is when a met part of the signature says that the incident itself ended the subject's process; zero if none does.
+func ended(signature []check.Finding) time.Time {
+	for _, f := range signature {
+		if f.Met != check.Met {
+			continue
+		}
+		if !f.Ended.IsZero() {
+			return f.Ended
+		}
+		if t := ended(f.AnyOf); !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along; or up to
+// when the incident ended it.
+func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findings []check.Finding, binary, process check.Tri) {
+	s, begun := readIdentity(v, c.Name, ended)
 	if !begun {
 		s.trouble = append(s.trouble, "the steady state never began")
 	}

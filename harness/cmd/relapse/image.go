@@ -40,10 +40,11 @@ cache, or for kind itself (kind create cluster --image …).`,
 					err = e
 				}
 			}()
-			if err := lab.Prepare(cmd.Context(), &p); err != nil {
+			ref, err := lab.NodeImage(cmd.Context(), p.Version, p.NodeImage)
+			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), lab.NodeImage())
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), ref)
 			return err
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/engine"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
@@ -27,7 +28,7 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default the scenario's default)")
 	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair")
 	fl.Int64Var(&o.Seed, "seed", 1, "seed of whatever draws lots; recorded")
-	fl.BoolVar(&o.Sequential, "sequential", false, "fault one arm after the other")
+	fl.BoolVar(&o.Sequential, "sequential", false, "one arm after the other; arms with a cluster each get it in turn")
 	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: everything but the faults")
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
@@ -56,6 +57,7 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 	if o.Base, err = kindConfig(cmd); err != nil {
 		return nil, err
 	}
+	o.FreeMemory = engine.FreeMemory()
 	p, err := plan.New(s, o)
 	if err != nil {
 		return nil, usage(err, "relapse validate "+s.Origin.File)

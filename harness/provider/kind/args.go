@@ -98,3 +98,29 @@ func patch(version, kind, path, value string) v1alpha4.PatchJSON6902 {
 	return v1alpha4.PatchJSON6902{Group: "kubeadm.k8s.io", Version: version, Kind: kind,
 		Patch: fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)}
 }
+
+// layMounts has kubeadm mount files of the node into a static pod's container, over what its image has there.
+func layMounts(n *v1alpha4.Node, spec cluster.NodeSpec) error {
+	for _, component := range slices.Sorted(maps.Keys(spec.Mounts)) {
+		p, ok := places[component]
+		if !ok || component == "kubelet" || component == "etcd" {
+			return fmt.Errorf("mounts for %q: want one of the static pods of Kubernetes", component)
+		}
+		if spec.Role != cluster.ControlPlane {
+			return fmt.Errorf("mounts for %q on a %s: it runs on the control plane only", component, spec.Role)
+		}
+		var list []map[string]any
+		files := spec.Mounts[component]
+		for i, at := range slices.Sorted(maps.Keys(files)) {
+			list = append(list, map[string]any{"name": fmt.Sprintf("relapse-%d", i), "hostPath": files[at], "mountPath": at, "readOnly": true, "pathType": "File"})
+		}
+		for _, version := range []string{"v1beta2", "v1beta3", "v1beta4"} {
+			doc, err := merge(version, "ClusterConfiguration", []string{p.path[0], "extraVolumes"}, list)
+			if err != nil {
+				return err
+			}
+			n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
+		}
+	}
+	return nil
+}

@@ -109,6 +109,9 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 	for _, f := range files {
 		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hostPath(dir, f.Path), ContainerPath: f.Path, Readonly: true})
 	}
+	if err := layMounts(n, spec); err != nil {
+		return err
+	}
 	return layArgs(n, spec)
 }
 

@@ -157,7 +157,10 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	if err := work.Wait(); err != nil {
 		return nil, p.diagnose(name, err)
 	}
-	return c, c.connect(ctx)
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.leaveOutDNS(ctx)
 }
 
 // refuse finds what would fail late, before anything is made.
@@ -188,27 +191,39 @@ func (p *Provider) refuse(ctx context.Context, name string, t cluster.Topology) 
 	return nil
 }
 
-// networkMu guards the process's environment, the only way to tell kind its network's name. Creates in one process queue up for it.
+// networkMu guards the process's environment, the only way to tell kind its network's name. Creates in one process queue up for it, until kind
+// has read it: clusters are made at once all the same.
 var networkMu sync.Mutex
 
 // networkVar is read by kind's docker provider in Create.
 const networkVar = "KIND_EXPERIMENTAL_DOCKER_NETWORK"
 
-// runKind runs kind's Create, which knows no context: when ctx ends, its containers are removed under it until it gives up.
-func (p *Provider) runKind(ctx context.Context, name, network string, log *logger, config []byte) error {
+// setNetwork names the network in the environment. restore puts back what was there; it may be called more than once.
+func setNetwork(network string) (restore func(), err error) {
 	networkMu.Lock()
-	defer networkMu.Unlock()
 	before, had := os.LookupEnv(networkVar)
 	if err := os.Setenv(networkVar, network); err != nil {
-		return err
+		networkMu.Unlock()
+		return nil, err
 	}
-	defer func() {
+	return sync.OnceFunc(func() {
+		defer networkMu.Unlock()
 		if had {
-			_ = os.Setenv(networkVar, before)
+			_ = os.Setenv(networkVar, before) // it was valid before
 		} else {
 			_ = os.Unsetenv(networkVar)
 		}
-	}()
+	}), nil
+}
+
+// runKind runs kind's Create, which knows no context: when ctx ends, its containers are removed under it until it gives up.
+func (p *Provider) runKind(ctx context.Context, name, network string, log *logger, config []byte) error {
+	restore, err := setNetwork(network)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	log.network = restore
 
 	done := make(chan error, 1)
 	go func() {

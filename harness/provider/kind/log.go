@@ -16,6 +16,7 @@ type logger struct {
 	events       *event.Stream
 	controlPlane chan struct{} // closed when the API server answers, or when kind is over
 	once         sync.Once
+	network      func() // called when kind has read its network's name from the environment; may be called again
 }
 
 // expected are warnings of kind's about what we ask of it on purpose.
@@ -65,6 +66,9 @@ func (s status) Info(message string) {
 		return
 	}
 	words := plain(message)
+	if strings.HasPrefix(words, "Preparing") {
+		s.l.network()
+	}
 	if strings.HasPrefix(words, "Installing") || strings.HasPrefix(words, "Joining") {
 		s.l.reached()
 	}

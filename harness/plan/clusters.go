@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// What an arm gets to itself.
+const (
+	PlacementNode    = "node"
+	PlacementCluster = "cluster"
+)
+
+// clusterMemory is what one cluster of one node with an API server under load was seen to need at most, in bytes.
+const clusterMemory = 4 << 30
+
+// place gives each cell its node, and the trial its clusters. Images, seams and subjects are laid in when they exist.
+func (t *Trial) place(s *scenario.Scenario, o Options) error {
+	switch t.Placement {
+	case PlacementNode:
+		top := cluster.Topology{Version: s.Spec.Version, Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane("", s)}}
+		for i := range t.Cells {
+			t.Cells[i].Node = worker(i)
+			top.Nodes = append(top.Nodes, cluster.NodeSpec{
+				Name: worker(i), Role: cluster.Worker, Cell: t.Cells[i].Name, Labels: map[string]string{CellLabel: t.Cells[i].Name},
+				Args: argsOf(s, cluster.Worker),
+			})
+		}
+		t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
+	case PlacementCluster:
+		for i := range t.Cells {
+			c := &t.Cells[i]
+			c.Node = cluster.ControlPlane
+			t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
+				Version: cmp.Or(c.Arm.Source.Version, s.Spec.Version), Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
+			}})
+		}
+		t.concurrency(o.FreeMemory)
+	default:
+		return fmt.Errorf("placement %q can't be planned: only arms that get a node or a cluster each can run today", t.Placement)
+	}
+	return nil
+}
+
+// concurrency decides whether the clusters of a trial run at once.
+func (t *Trial) concurrency(free int64) {
+	need := int64(len(t.Clusters)) * clusterMemory
+	gib := func(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
+	switch {
+	case len(t.Clusters) < 2:
+	case t.Sequential:
+		t.Why = "one cluster after the other, as asked for"
+	case free > 0 && free < need:
+		t.Sequential = true
+		t.Why = fmt.Sprintf("one cluster after the other: %d at once need %s of memory, and %s are free", len(t.Clusters), gib(need), gib(free))
+	case free > 0:
+		t.Why = fmt.Sprintf("%d clusters at once: they need %s of memory, and %s are free", len(t.Clusters), gib(need), gib(free))
+	default:
+		t.Why = fmt.Sprintf("%d clusters at once; how much memory is free was not asked", len(t.Clusters))
+	}
+}
+
+func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
+	n := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell, Args: argsOf(s, cluster.ControlPlane)}
+	if cell != "" {
+		n.Labels = map[string]string{CellLabel: cell}
+	}
+	return n
+}
+
+// argsOf are the scenario's flags for what runs on nodes of a role.
+func argsOf(s *scenario.Scenario, role string) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for component, flags := range s.Spec.Args {
+		if role == cluster.ControlPlane || component == "kubelet" {
+			out[component] = maps.Clone(flags)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func memoryOf(s *scenario.Scenario) map[string]string {
+	out := map[string]string{}
+	for component, limit := range s.Spec.Memory {
+		if limit != "" {
+			out[component] = limit
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// worker is kind's name for the n-th worker, counted from 0.
+func worker(n int) string {
+	if n == 0 {
+		return cluster.Worker
+	}
+	return cluster.Worker + strconv.Itoa(n+1)
+}
+
+// ClusterOf is the cluster that a cell lives in; nil if there is none.
+func (t *Trial) ClusterOf(cell string) *Cluster {
+	for i := range t.Clusters {
+		if slices.ContainsFunc(t.Clusters[i].Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Cell == cell }) {
+			return &t.Clusters[i]
+		}
+	}
+	return nil
+}
+
+// Groups are the cells that go through the phases together, each group from the creation of its clusters on. Cells that share a cluster share a
+// steady state, too, also where they are faulted one after the other.
+func (t *Trial) Groups() [][]string {
+	var all []string
+	var each [][]string
+	for _, c := range t.Cells {
+		all = append(all, c.Name)
+		each = append(each, []string{c.Name})
+	}
+	if t.Sequential && t.Placement == PlacementCluster {
+		return each
+	}
+	return [][]string{all}
+}
+
+// Versions are the Kubernetes versions of all clusters of the plan, each once.
+func (p *Plan) Versions() []string {
+	var out []string
+	for _, t := range p.Trials {
+		for _, c := range t.Clusters {
+			if !slices.Contains(out, c.Topology.Version) {
+				out = append(out, c.Topology.Version)
+			}
+		}
+	}
+	return out
+}

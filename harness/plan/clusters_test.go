@@ -1,0 +1,84 @@
+package plan_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// apart plans the scenario with a cluster for each arm, the vulnerable one of an older version.
+func apart(t *testing.T, o plan.Options) *plan.Plan {
+	t.Helper()
+	s := load(t)
+	s.Spec.Placement = "cluster"
+	s.Spec.Args = map[string]map[string]string{"kube-apiserver": {"v": "4"}, "kubelet": {"v": "2"}}
+	s.Spec.Memory = map[string]string{"kube-apiserver": "512Mi", "etcd": ""}
+	for i, a := range s.Spec.Pairs[0].Arms {
+		if a.Role == scenario.Vulnerable {
+			s.Spec.Pairs[0].Arms[i].Source.Version = "v1.22.2"
+		}
+	}
+	p, err := plan.New(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestClusterForEachArm(t *testing.T) {
+	p := apart(t, plan.Options{})
+	tr := p.Trials[0]
+	if len(tr.Clusters) != 2 || !reflect.DeepEqual(p.Versions(), []string{"v1.22.2", "v1.34.4"}) {
+		t.Fatalf("%d clusters of the versions %v", len(tr.Clusters), p.Versions())
+	}
+	for i, cell := range []string{"vulnerable", "fixed"} {
+		c := tr.ClusterOf(cell)
+		if c == nil || c.Name != cell || c != &tr.Clusters[i] {
+			t.Fatalf("cell %s lives in %+v", cell, c)
+		}
+		n := c.Topology.Nodes[0]
+		if len(c.Topology.Nodes) != 1 || n.Name != "control-plane" || tr.Cells[i].Node != n.Name || n.Labels[plan.CellLabel] != cell {
+			t.Errorf("the nodes of %s: %+v, and the cell is on %s", cell, c.Topology.Nodes, tr.Cells[i].Node)
+		}
+		if n.Args["kube-apiserver"]["v"] != "4" || n.Args["kubelet"]["v"] != "2" {
+			t.Errorf("the flags in %s: %v", cell, n.Args)
+		}
+		if !reflect.DeepEqual(c.Memory, map[string]string{"kube-apiserver": "512Mi"}) {
+			t.Errorf("the limits in %s: %v", cell, c.Memory)
+		}
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	for name, tc := range map[string]struct {
+		o      plan.Options
+		why    string
+		groups [][]string
+	}{
+		"room":      {plan.Options{FreeMemory: 20 << 30}, "2 clusters at once: they need 8.0 GiB of memory, and 20.0 GiB are free", [][]string{{"vulnerable", "fixed"}}},
+		"no room":   {plan.Options{FreeMemory: 6 << 30}, "one cluster after the other: 2 at once need 8.0 GiB of memory, and 6.0 GiB are free", [][]string{{"vulnerable"}, {"fixed"}}},
+		"asked for": {plan.Options{FreeMemory: 20 << 30, Sequential: true}, "one cluster after the other, as asked for", [][]string{{"vulnerable"}, {"fixed"}}},
+		"unknown":   {plan.Options{}, "2 clusters at once; how much memory is free was not asked", [][]string{{"vulnerable", "fixed"}}},
+		"one arm":   {plan.Options{FreeMemory: 1 << 30, Arms: []string{"fixed"}}, "", [][]string{{"fixed"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := apart(t, tc.o).Trials[0]
+			if tr.Why != tc.why || !reflect.DeepEqual(tr.Groups(), tc.groups) {
+				t.Errorf("%q, groups %v", tr.Why, tr.Groups())
+			}
+		})
+	}
+}
+
+// Cells that share a cluster share its steady state, also where they are faulted in turn.
+func TestGroupsOnNodes(t *testing.T) {
+	p, err := plan.New(load(t), plan.Options{Sequential: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Trials[0].Groups(); !reflect.DeepEqual(got, [][]string{{"vulnerable", "fixed"}}) {
+		t.Errorf("groups %v", got)
+	}
+}

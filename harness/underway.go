@@ -1,0 +1,213 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/load"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// underway is the fault phase of some cells: the loads that run and the faults that are injected, each at its moment.
+type underway struct {
+	r      *trial
+	ctx    context.Context // ends when a load or a fault failed
+	cancel context.CancelFunc
+	group  *errgroup.Group
+	board  *board
+	first  sync.WaitGroup // every fault has taken effect for the first time, or never will
+
+	mu   sync.Mutex
+	over time.Time // when the last load was over; zero before
+	left int       // loads that aren't over
+}
+
+// begin starts every load and every fault of the cells.
+func (r *trial) begin(ctx context.Context, cells []string) (*underway, error) {
+	u := &underway{r: r, board: newBoard()}
+	ctx, u.cancel = context.WithCancel(ctx)
+	u.group, u.ctx = errgroup.WithContext(ctx)
+	var aimed []aimedFault
+	if r.plan.NoFaults {
+		r.events.Say(event.Note, "null control: no fault is injected")
+	} else {
+		var err error
+		if aimed, err = r.aim(cells); err != nil {
+			u.cancel()
+			return nil, err
+		}
+	}
+	u.left = len(r.loads) * len(cells)
+	for _, cell := range cells {
+		for _, l := range r.loads {
+			u.group.Go(func() error { return u.load(cell, l) })
+		}
+	}
+	for _, f := range aimed {
+		u.first.Add(1)
+		u.group.Go(func() error { return u.fault(f) })
+	}
+	return u, nil
+}
+
+// end stops what still runs and waits for it. The error is the first that a load or a fault had, if it wasn't stopped.
+func (u *underway) end() error {
+	failed := context.Cause(u.ctx) != nil // before it is stopped
+	u.cancel()
+	if err := u.group.Wait(); failed {
+		return err
+	}
+	return nil
+}
+
+// effective waits until every fault has taken effect.
+func (u *underway) effective() error {
+	done := make(chan struct{})
+	go func() { u.first.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-u.ctx.Done():
+		return context.Cause(u.ctx)
+	}
+}
+
+// evidenceLag is how long after the last load the evidence of it may take to be on disk.
+const evidenceLag = 15 * time.Second
+
+// settled is exposure that waits for the loads to be over. Once they are, exposure that has not come soon never will.
+func (u *underway) settled(exposed func(string) bool) func(string) bool {
+	return func(cell string) bool {
+		u.mu.Lock()
+		left, over := u.left, u.over
+		u.mu.Unlock()
+		if left > 0 {
+			return false
+		}
+		return exposed(cell) || !over.IsZero() && time.Since(over) > evidenceLag
+	}
+}
+
+// load runs one load in one cell.
+func (u *underway) load(cell string, l namedLoad) error {
+	defer func() {
+		u.board.finish(cell, l.item.Name)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.left--; u.left == 0 {
+			u.over = time.Now()
+		}
+	}()
+	if _, err := u.turn(cell, l.item, 1); err != nil {
+		return err
+	}
+	t := u.r.loadTarget(cell, l.item)
+	t.Round = func(n int, began bool) { u.board.note(cell, l.item.Name, n, began) }
+	if err := l.load.Run(u.ctx, t, u.r.writer); err != nil && u.ctx.Err() == nil {
+		return fmt.Errorf("running the load %s in %s: %w", l.item.Name, cell, err)
+	}
+	return nil
+}
+
+// fault injects one fault into one cell, and again with every round of the load that it comes after if it lifts itself.
+func (u *underway) fault(f aimedFault) error {
+	said := sync.OnceFunc(u.first.Done)
+	defer said()
+	cell, name := f.target.Cell, f.item.Name
+	defer u.board.finish(cell, name)
+	for round := 1; ; round++ {
+		comes, err := u.turn(cell, f.item, round)
+		if err != nil {
+			return err
+		}
+		if !comes {
+			if round == 1 {
+				u.r.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected", f.item.After.Name, name)})
+			}
+			return nil
+		}
+		if err := f.fault.Inject(u.ctx, f.target); err != nil {
+			return fmt.Errorf("injecting %s into %s: %w", name, cell, err)
+		}
+		u.board.note(cell, name, round, true)
+		said()
+		if f.item.Duration == 0 {
+			return nil
+		}
+		if err := u.pulse(f, round); err != nil || f.item.After == nil {
+			return err
+		}
+	}
+}
+
+// pulse lifts a fault after its duration, or when the round of the load it came after is over.
+func (u *underway) pulse(f aimedFault, round int) error {
+	ctx, cancel := context.WithTimeout(u.ctx, time.Duration(f.item.Duration))
+	defer cancel()
+	cell := f.target.Cell
+	if a := f.item.After; a != nil {
+		_, _ = u.board.await(ctx, cell, a.Name, func(p progress) bool { return p.ended >= round || p.over }) // or its time is up
+	} else {
+		<-ctx.Done()
+	}
+	if u.ctx.Err() != nil {
+		return context.Cause(u.ctx)
+	}
+	if err := f.fault.Recover(u.ctx, f.target); err != nil {
+		return fmt.Errorf("lifting %s in %s after its duration: %w", f.item.Name, cell, err)
+	}
+	u.board.note(cell, f.item.Name, round, false)
+	u.r.sched.snapshot(u.ctx, []string{cell}, "round")
+	return nil
+}
+
+// turn waits for an item's moment in a round; false if what it comes after is over and has no such round.
+func (u *underway) turn(cell string, item plan.Item, round int) (bool, error) {
+	if round == 1 {
+		if err := wait(u.ctx, time.Duration(item.At)); err != nil {
+			return false, err
+		}
+	}
+	if item.After == nil {
+		return true, nil
+	}
+	p, err := u.board.await(u.ctx, cell, item.After.Name, func(p progress) bool { return p.began >= round || p.over })
+	if err != nil || p.began < round {
+		return false, err
+	}
+	return true, wait(u.ctx, time.Duration(item.After.Plus))
+}
+
+// prepareLoads has the loads make what they need.
+func (r *trial) prepareLoads(ctx context.Context, cells []string) (err error) {
+	if len(r.loads) == 0 {
+		return nil
+	}
+	stage := r.lab.stage("load", "making the objects that the loads need", 20*time.Second)
+	defer func() { stage(err) }()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, cell := range cells {
+		for _, l := range r.loads {
+			g.Go(func() error {
+				if err := l.load.Prepare(ctx, r.loadTarget(cell, l.item)); err != nil {
+					return fmt.Errorf("preparing the load %s in %s: %w", l.item.Name, cell, err)
+				}
+				return nil
+			})
+		}
+	}
+	return g.Wait()
+}
+
+func (r *trial) loadTarget(cell string, item plan.Item) load.Target {
+	return load.Target{
+		Run: r.world.name, Name: item.Name, Cell: cell, Cluster: r.world.clusterOf(cell), Events: r.events, Seed: r.world.plan.Seed,
+		Round: func(int, bool) {},
+	}
+}

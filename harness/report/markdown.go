@@ -29,6 +29,8 @@ func Markdown(w io.Writer, v Verdict) error {
 			p.arm(a)
 		}
 		p.built(t)
+		p.chart(t, chartFile(v, t))
+		p.loads(t)
 		p.timeline(t)
 		p.coverage(t)
 	}

@@ -1,5 +1,5 @@
-// Package report judges the bundles of a run and writes the verdict down: verdict.json, junit.xml, report.md, and a text for the
-// terminal. Everything that it writes is a function of the bundles alone, byte for byte: judging again, elsewhere, later, with no
+// Package report judges the bundles of a run and writes the verdict down: verdict.json, junit.xml, report.md with a chart of each trial,
+// and a text for the terminal. Everything that it writes is a function of the bundles alone, byte for byte: judging again, elsewhere, later, with no
 // cluster, gives the same files.
 package report
 
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -58,14 +57,11 @@ type Trial struct {
 	World    bundle.World
 	Events   []event.Event
 	Streams  []bundle.Artifact // with their coverage
-	Failed   []bundle.Artifact // captures that failed and files that are missing
+	Failed   []bundle.Artifact // captures that failed and files that are missing or can't be read
 	Censuses []Census
-}
-
-// Census says which containers of a cell's node ran, and which were only reported.
-type Census struct {
-	Cell, Phase string
-	bundle.ContainerCensus
+	Loads    []Load
+	Figures  []Figure
+	Clocks   []Clock // of the arms in which the fault phase began
 }
 
 // JSON is the content of verdict.json.
@@ -173,6 +169,7 @@ func (v *Verdict) add(dir string) error {
 	}
 	t := Trial{Trial: judged, World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
+	t.Figures, t.Clocks = figures(b, p.Trials[0])
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
 	}
@@ -202,26 +199,6 @@ func readPlan(b *bundle.Sealed) (plan.Plan, error) {
 		return p, fmt.Errorf("reading %s: a bundle's plan has one trial, this has %d", bundle.PlanFile, len(p.Trials))
 	}
 	return p, nil
-}
-
-// gather collects from the bundle what only the reports show.
-func gather(t *Trial, b *bundle.Sealed) {
-	for _, a := range b.Artifacts(bundle.Query{}) {
-		switch {
-		case a.Error != "" || a.Missing:
-			t.Failed = append(t.Failed, a)
-		case a.Coverage != nil:
-			t.Streams = append(t.Streams, a)
-		case a.Kind == bundle.Containers && a.Phase == check.Fault:
-			if r, err := b.Open(a); err == nil {
-				var p bundle.ContainerCensus
-				if json.NewDecoder(r).Decode(&p) == nil {
-					t.Censuses = append(t.Censuses, Census{a.Cell, a.Phase, p})
-				}
-				r.Close()
-			}
-		}
-	}
 }
 
 // resolved merges what was resolved at run time. Where trials disagree, the later one's value stands under the trial's name too.

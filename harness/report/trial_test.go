@@ -86,6 +86,7 @@ type arm struct {
 	identity       func(second int) (bundle.IdentitySample, bool)
 	nodes          func(s *bundle.Stream) // nil records no node conditions
 	sharedEvidence bool                   // its goroutines are recorded as belonging to no arm
+	more           func(w *bundle.Writer) // records what else there is; may be nil
 }
 
 const (
@@ -220,6 +221,9 @@ func (a *arm) record(t *testing.T, w *bundle.Writer) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if a.more != nil {
+		a.more(w)
 	}
 	if a.nodes == nil {
 		return

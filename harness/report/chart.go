@@ -1,0 +1,243 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// The size of a chart. Each of its figures is as high as panelHeight.
+const (
+	chartWidth  = 24 * vg.Centimeter
+	panelHeight = 8 * vg.Centimeter
+)
+
+// hole is the time between two samples, in seconds, over which no line is drawn: nothing is known of it.
+const hole = 20
+
+// most is how many points of a line are drawn. Of more, the highest and the lowest of each stretch stay, so that no peak is lost.
+const most = 1500
+
+// chart draws figures one above the other over one time axis, as an SVG. The same figures give the same bytes.
+func chart(figures []Figure, clocks []Clock) ([]byte, error) {
+	panels := make([][]*plot.Plot, len(figures))
+	from, to := extent(figures, clocks)
+	for i, f := range figures {
+		p, err := panel(f, clocks)
+		if err != nil {
+			return nil, fmt.Errorf("drawing %s: %w", f.Title, err)
+		}
+		p.X.Min, p.X.Max = from, to
+		panels[i] = []*plot.Plot{p}
+	}
+	canvas := vgsvg.New(chartWidth, panelHeight*vg.Length(len(figures)))
+	tiles := draw.Tiles{Rows: len(figures), Cols: 1, PadY: 4 * vg.Millimeter, PadTop: 2 * vg.Millimeter, PadRight: 4 * vg.Millimeter}
+	for i, row := range plot.Align(panels, tiles, draw.New(canvas)) {
+		panels[i][0].Draw(row[0])
+	}
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return nil, fmt.Errorf("drawing a chart: %w", err)
+	}
+	// The font isn't embedded, as it is larger than the drawing; where it isn't installed, one of the same widths or a like one is.
+	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
+}
+
+// ticks are where the table of the values has its rows.
+func ticks(from, to float64) []plot.Tick {
+	var out []plot.Tick
+	for _, at := range steps(from, to) {
+		out = append(out, plot.Tick{Value: at, Label: fmt.Sprintf("%.0f", at)})
+	}
+	return out
+}
+
+// extent is the stretch of time that all figures show.
+func extent(figures []Figure, clocks []Clock) (from, to float64) {
+	for _, f := range figures {
+		for _, l := range f.Lines {
+			from, to = min(from, l.Points[0].Seconds), max(to, l.Points[len(l.Points)-1].Seconds)
+		}
+	}
+	for _, k := range clocks {
+		for _, s := range k.Faults {
+			from, to = min(from, s.From), max(to, s.To)
+		}
+	}
+	return from, to
+}
+
+// panel draws one figure: a band for each arm's fault, and over them a line for each arm.
+func panel(f Figure, clocks []Clock) (*plot.Plot, error) {
+	p := plot.New()
+	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
+	p.Title.Text = f.Title
+	p.Title.TextStyle.Font = font.From(sans, 11)
+	p.X.Label.Text = "seconds since the fault was seen"
+	for _, k := range clocks {
+		if !k.Seen {
+			p.X.Label.Text = "seconds since the fault was seen, or its phase began"
+		}
+	}
+	p.X.Tick.Marker = plot.TickerFunc(ticks)
+	p.Y.Label.Text = f.Unit
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font = font.From(sans, 10)
+		a.Tick.Label.Font = font.From(sans, 9)
+	}
+	p.Legend.TextStyle.Font = font.From(sans, 9)
+	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, 2*vg.Millimeter
+	p.Add(plotter.NewGrid())
+	for _, k := range clocks {
+		if len(k.Faults) > 0 {
+			b := band{spans: k.Faults, color: withAlpha(colorOf(k.Role), 0x28)}
+			p.Add(b)
+			p.Legend.Add("fault in "+k.Arm, b)
+		}
+	}
+	top := 0.0
+	for _, l := range f.Lines {
+		if err := addLine(p, f, l, roleOf(l.Arm, clocks)); err != nil {
+			return nil, err
+		}
+		for _, at := range l.Points {
+			top = max(top, at.Value)
+		}
+	}
+	p.Y.Min, p.Y.Max = 0, max(top, 1)*1.4 // room for the legend
+	return p, nil
+}
+
+// addLine draws an arm's values: stretches without a hole, or the marks of dumps with a line to lead the eye.
+func addLine(p *plot.Plot, f Figure, l Line, role string) error {
+	style := draw.LineStyle{Color: colorOf(role), Width: vg.Points(1.5)}
+	if role != scenario.Vulnerable {
+		style.Dashes = []vg.Length{vg.Points(6), vg.Points(2)} // tells the arms apart where colours don't
+	}
+	var first *plotter.Line
+	for _, part := range parts(l.Points, f.Dumps) {
+		line, err := plotter.NewLine(thinned(part))
+		if err != nil {
+			return err
+		}
+		line.LineStyle = style
+		p.Add(line)
+		if first == nil {
+			first = line
+		}
+	}
+	thumbs := []plot.Thumbnailer{first}
+	if f.Dumps {
+		marks, err := plotter.NewScatter(xys(l.Points))
+		if err != nil {
+			return err
+		}
+		marks.GlyphStyle = draw.GlyphStyle{Color: colorOf(role), Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		p.Add(marks)
+		thumbs = append(thumbs, marks)
+	}
+	p.Legend.Add(l.Arm, thumbs...)
+	return nil
+}
+
+// parts cuts a line where too long a time has no value. Dumps are far apart by nature, and have marks that say so.
+func parts(points []Point, dumps bool) [][]Point {
+	var out [][]Point
+	for i, p := range points {
+		if i == 0 || !dumps && p.Seconds-points[i-1].Seconds > hole {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], p)
+	}
+	return out
+}
+
+func thinned(points []Point) plotter.XYs {
+	if len(points) <= most {
+		return xys(points)
+	}
+	var out []Point
+	step := (2*len(points) + most - 1) / most
+	for i := 0; i < len(points); i += step {
+		low, high := i, i
+		for j := i; j < min(i+step, len(points)); j++ {
+			if points[j].Value < points[low].Value {
+				low = j
+			}
+			if points[j].Value > points[high].Value {
+				high = j
+			}
+		}
+		out = append(out, points[min(low, high)], points[max(low, high)])
+	}
+	return xys(out)
+}
+
+func xys(points []Point) plotter.XYs {
+	out := make(plotter.XYs, len(points))
+	for i, p := range points {
+		out[i].X, out[i].Y = p.Seconds, p.Value
+	}
+	return out
+}
+
+func colorOf(role string) color.NRGBA {
+	switch role {
+	case scenario.Vulnerable:
+		return color.NRGBA{0xc6, 0x28, 0x28, 0xff}
+	case scenario.Fixed:
+		return color.NRGBA{0x15, 0x65, 0xc0, 0xff}
+	}
+	return color.NRGBA{0xef, 0x6c, 0x00, 0xff}
+}
+
+func withAlpha(c color.NRGBA, alpha uint8) color.NRGBA {
+	c.A = alpha
+	return c
+}
+
+func roleOf(arm string, clocks []Clock) string {
+	for _, k := range clocks {
+		if k.Arm == arm {
+			return k.Role
+		}
+	}
+	return ""
+}
+
+// band shades stretches of time over the whole height of a plot.
+type band struct {
+	spans []Span
+	color color.Color
+}
+
+// Plot implements plot.Plotter.
+func (b band) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	for _, s := range b.spans {
+		c.FillPolygon(b.color, []vg.Point{{X: x(s.From), Y: c.Min.Y}, {X: x(s.To), Y: c.Min.Y}, {X: x(s.To), Y: c.Max.Y}, {X: x(s.From), Y: c.Max.Y}})
+	}
+}
+
+// Thumbnail implements plot.Thumbnailer.
+func (b band) Thumbnail(c *draw.Canvas) {
+	c.FillPolygon(b.color, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
+}
+
+// chartFile is the name of a trial's chart beside report.md.
+func chartFile(v Verdict, t Trial) string {
+	if len(v.Trials) == 1 {
+		return "goroutines.svg"
+	}
+	return "goroutines-" + strings.ReplaceAll(t.ID, "/", "_") + ".svg"
+}

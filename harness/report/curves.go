@@ -1,0 +1,116 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// rows is about how many rows the table of a chart has.
+const rows = 16
+
+// chart shows a trial's figures: the drawing, and the same in numbers for readers of plain text.
+func (p *printer) chart(t Trial, file string) {
+	if len(t.Figures) == 0 {
+		return
+	}
+	var titles []string
+	for _, f := range t.Figures {
+		titles = append(titles, f.Title)
+	}
+	p.say("#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n", cell(strings.Join(titles, "; ")), file)
+	for _, k := range t.Clocks {
+		p.say("- %s\n", cell(k.String()))
+	}
+	for _, f := range t.Figures {
+		for _, l := range f.Lacks {
+			p.say("- %s, not all of it is there: %s\n", cell(f.Title), cell(l))
+		}
+	}
+	p.say("\n")
+	for _, f := range t.Figures {
+		p.values(f, t)
+	}
+}
+
+// values is the table of one figure.
+func (p *printer) values(f Figure, t Trial) {
+	p.say("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", cell(f.Title))
+	for _, l := range f.Lines {
+		p.say(" %s |", cell(l.Arm))
+	}
+	p.say("\n|%s\n", strings.Repeat("---|", 2+len(f.Lines)))
+	from, to := extent(t.Figures, t.Clocks)
+	step := stepFor(to - from)
+	times := steps(from, to)
+	if last := times[len(times)-1]; last < to {
+		times = append(times, last+step)
+	}
+	for _, at := range times {
+		p.say("| %.0f | %s |", at, faulty(t.Clocks, at))
+		for _, l := range f.Lines {
+			p.say(" %s |", l.by(at, step))
+		}
+		p.say("\n")
+	}
+	p.say("\n")
+}
+
+// String says what 0 is for the arm, and when its fault was in force.
+func (k Clock) String() string {
+	zero := k.Zero.UTC().Format("15:04:05")
+	if !k.Seen {
+		return fmt.Sprintf("%s: no fault was seen; 0 is %s, when the fault phase began", k.Arm, zero)
+	}
+	var spans []string
+	for _, s := range k.Faults {
+		spans = append(spans, fmt.Sprintf("%.0f s to %.0f s", s.From, s.To))
+	}
+	return fmt.Sprintf("%s: 0 is %s, when the fault was first seen; it was in force from %s", k.Arm, zero, strings.Join(spans, ", "))
+}
+
+// steps are the multiples of a step that people count in, from one time to another; 0 is among them.
+func steps(from, to float64) []float64 {
+	step := stepFor(to - from)
+	var out []float64
+	for i := int(math.Ceil(from / step)); float64(i)*step <= to; i++ {
+		out = append(out, float64(i)*step)
+	}
+	return out
+}
+
+// stepFor is the distance of rows that people count in, for a stretch of so many seconds.
+func stepFor(seconds float64) float64 {
+	for _, s := range []float64{1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900} {
+		if seconds/s <= rows {
+			return s
+		}
+	}
+	return 3600
+}
+
+// faulty names the arms whose fault was in force.
+func faulty(clocks []Clock, at float64) string {
+	var on []string
+	for _, k := range clocks {
+		if slices.ContainsFunc(k.Faults, func(s Span) bool { return s.From <= at && at <= s.To }) {
+			on = append(on, k.Arm)
+		}
+	}
+	if len(on) == len(clocks) && len(on) > 0 {
+		return "on"
+	}
+	return cell(strings.Join(on, ", "))
+}
+
+// by is the last value up to a time and not older than one row, "–" if there is none.
+func (l Line) by(at, step float64) string {
+	out := "–"
+	for _, p := range l.Points {
+		if p.Seconds <= at && p.Seconds > at-step {
+			out = fmt.Sprintf("%g", p.Value)
+		}
+	}
+	return out
+}

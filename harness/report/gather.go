@@ -1,0 +1,61 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// Load is what a load did in a cell.
+type Load struct {
+	Cell string
+	bundle.Load
+}
+
+// Census says which containers of a cell's node ran, and which were only reported.
+type Census struct {
+	Cell, Phase string
+	bundle.ContainerCensus
+}
+
+// gather collects from the bundle what only the reports show.
+func gather(t *Trial, b *bundle.Sealed) {
+	for _, a := range b.Artifacts(bundle.Query{}) {
+		switch {
+		case a.Error != "" || a.Missing:
+			t.Failed = append(t.Failed, a)
+		case a.Coverage != nil:
+			t.Streams = append(t.Streams, a)
+		case a.Kind == bundle.LoadSummary:
+			l := Load{Cell: a.Cell}
+			if err := decode(b, a, &l.Load); err != nil {
+				a.Error = err.Error()
+				t.Failed = append(t.Failed, a)
+				continue
+			}
+			t.Loads = append(t.Loads, l)
+		case a.Kind == bundle.Containers && a.Phase == check.Fault:
+			if r, err := b.Open(a); err == nil {
+				var p bundle.ContainerCensus
+				if json.NewDecoder(r).Decode(&p) == nil {
+					t.Censuses = append(t.Censuses, Census{a.Cell, a.Phase, p})
+				}
+				r.Close()
+			}
+		}
+	}
+}
+
+func decode(b *bundle.Sealed, a bundle.Artifact, into any) error {
+	r, err := b.Open(a)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := json.NewDecoder(r).Decode(into); err != nil {
+		return fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	return nil
+}

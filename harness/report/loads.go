@@ -1,0 +1,50 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// loads shows what was asked of the cluster, how fast, and what it answered.
+func (p *printer) loads(t Trial) {
+	if len(t.Loads) == 0 {
+		return
+	}
+	p.say("#### Loads\n\n")
+	for _, l := range t.Loads {
+		p.say("- %s in %s, by %s: %d objects of %d bytes in each namespace; answers: %s\n", cell(l.Name), cell(l.Cell), cell(l.Way), l.Objects, l.Bytes, cell(codes(l.Codes)))
+	}
+	p.say("\n| load | cell | round | start | calls | sent in | rate achieved | rate wanted | took effect after | last answer after |\n|%s\n", strings.Repeat("---|", 10))
+	for _, l := range t.Loads {
+		for _, r := range l.Rounds {
+			wanted := fmt.Sprintf("%.1f/s", r.Wanted)
+			if r.Wanted == 0 {
+				wanted = "all at once"
+			}
+			p.say("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", cell(l.Name), cell(l.Cell), r.Round, r.Start.UTC().Format("15:04:05"),
+				r.Calls, since(r.Start, r.Sent), r.Rate, wanted, since(r.Start, r.Began), since(r.Start, r.End))
+		}
+	}
+	p.say("\n")
+}
+
+// since is the time between two moments of a round; the second may never have come.
+func since(start, t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return fmt.Sprintf("%.2f s", t.Sub(start).Seconds())
+}
+
+// codes lists response codes with how many calls got each.
+func codes(m map[string]int) string {
+	if len(m) == 0 {
+		return "none"
+	}
+	var out []string
+	for _, k := range sortedKeys(m) {
+		out = append(out, fmt.Sprintf("%d x %s", m[k], k))
+	}
+	return strings.Join(out, ", ")
+}

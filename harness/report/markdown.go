@@ -31,6 +31,7 @@ func Markdown(w io.Writer, v Verdict) error {
 		p.built(t)
 		p.chart(t, chartFile(v, t))
 		p.loads(t)
+		p.traces(t)
 		p.timeline(t)
 		p.coverage(t)
 	}
@@ -66,6 +67,9 @@ func (p *printer) arm(a verdict.Arm) {
 				p.row(l.name+", any of", part)
 			}
 		}
+	}
+	for _, f := range a.Info {
+		p.row(information, f)
 	}
 	p.say("\n")
 }

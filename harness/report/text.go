@@ -42,6 +42,11 @@ func Text(w io.Writer, v Verdict, color bool) error {
 			p.say("%s\n", line)
 		}
 	}
+	for _, a := range v.Arms {
+		for _, f := range a.Info {
+			p.say("%s: %s: %s is %s: %s\n", information, a.Name, f.Name, f.Met, clip(f.Seen, 300))
+		}
+	}
 	for _, m := range v.Modelled {
 		p.say("modelled: %s\n", m)
 	}
@@ -51,6 +56,9 @@ func Text(w io.Writer, v Verdict, color bool) error {
 	p.say("\n%s: %s.\n", paint(string(v.Verdict), v.ExitCode == verdict.ExitOK, color), v.Sentence)
 	return p.err
 }
+
+// information is what checks are called that are asked and shown only.
+const information = "information (decides nothing)"
 
 // restartLine says what the restart of an arm's subject showed, "" if there was none.
 func restartLine(a verdict.Arm) string {

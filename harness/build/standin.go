@@ -56,7 +56,7 @@ func ownerOf(pkg, own string, mod *modfile.File) string {
 }
 
 // mutateRequired copies each of the required modules from where the generated go.mod, in work, has it and rewrites the copy. The version
-// that a mutation's range is about is the source's own: that is what its author knows.
+// that a mutation's range is about is the source's own: that is what its author knows. A site's file begins with its module's path.
 func (b *Builder) mutateRequired(ctx context.Context, src Source, work string, required map[string][]mutate.Mutation) ([]mutate.Site, []string, error) {
 	if len(required) == 0 {
 		return nil, nil, nil

@@ -28,7 +28,7 @@ import (
 type Mutation struct {
 	Kind     string          `json:"kind"`
 	Sites    int             `json:"sites"`              // how many places it must change, at least 1
-	Versions string          `json:"versions,omitempty"` // semver range in which it applies (">=1.14.0 <1.36.0"); empty is any
+	Versions string          `json:"versions,omitempty"` // semver range of the arm's source in which it applies (">=1.14.0 <1.36.0"); empty is any
 	Spec     json.RawMessage `json:"spec"`               // the fields of the Shape registered as Kind
 }
 
@@ -84,7 +84,7 @@ type Site struct {
 // Module is the source to rewrite.
 type Module struct {
 	Path    string // module path
-	Version string // with its v
+	Version string // of the arm's source, with its v; a module that the source requires goes by the source's version, too
 	FS      fs.FS  // the module's root
 }
 

@@ -6,6 +6,8 @@
 // same version differ in their mutations only, and Go's own build cache serves the second arm with every package that the mutation
 // did not touch.
 //
+// A source that a current Go doesn't build as it was published gets what it lacks, and Result.Changes tells of each such thing.
+//
 // Binaries are kept in a cache.Store under the hash of all that went into them. Once Go's module cache has the modules, a build
 // doesn't need the network. The user's own proxy, checksum database and GOFLAGS are never overridden.
 package build

@@ -139,6 +139,9 @@ func (d *Dump) Find(m Match) []Group {
 	return found
 }
 
+// Chooses reports whether m chooses a group.
+func (m Match) Chooses(g Group) bool { return m.matches(&g) }
+
 func (m Match) matches(g *Group) bool {
 	if m.State != "" && m.State != g.State {
 		return false

@@ -248,7 +248,7 @@ func TestMatchClosures(t *testing.T) {
 	} {
 		d := read(t, "goroutine 7 [chan send]:\n"+name+"(0x1)\n\t/store.go:1132 +0x1f\n")
 		m := goroutine.Match{Func: "registry.(*Store).DeleteCollection", State: "chan send", Depth: 1, Closures: true}
-		if got := d.Count(m) == 1; got != want {
+		if got := d.Count(m) == 1; got != want || m.Chooses(d.Groups[0]) != want {
 			t.Errorf("%s is found: %t; want %t", name, got, want)
 		}
 		if m.Closures = false; d.Count(m) == 1 != (name == store) {

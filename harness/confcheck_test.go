@@ -25,6 +25,7 @@ var checkEnvs = map[string]struct{ meets, differs string }{
 	"logLine":        {`{"pattern":"threshold is (?P<limit>\\S+)\"","equals":{"limit":{"duration":"3m"}}}`, `{"pattern":"no such line"}`},
 	"metricAge":      {`{"metric":"seen_seconds","above":{"duration":"5s"}}`, `{"metric":"seen_seconds","above":{"duration":"1h"}}`},
 	"metricIncrease": {`{"metric":"grows_total","by":{"number":3}}`, `{"metric":"stands_total"}`},
+	"metricMean":     {`{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`, `{"metric":"took_seconds","above":{"duration":"2s"},"atLeast":3}`},
 	"metricStill":    {`{"metrics":["stands_total"],"span":"1s"}`, `{"metrics":["stands_total","grows_total"],"span":"1s"}`},
 	"nodeReady":      {`{"status":"True","reason":"KubeletReady","hold":"1s"}`, `{"status":"False","hold":"1s"}`},
 	"floodDelivered": {

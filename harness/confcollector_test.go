@@ -65,10 +65,12 @@ func newSubject(t *testing.T) *subject {
 	return s
 }
 
-// metrics has a relist that began ten seconds ago, a counter that grows by one each time that it is asked for, and one that stands.
+// metrics has a relist that began ten seconds ago, a counter that grows by one each time that it is asked for, one that stands, and a
+// summary of what took two seconds each time.
 func (s *subject) metrics() string {
-	return fmt.Sprintf("# TYPE seen_seconds gauge\nseen_seconds %d\n# TYPE grows_total counter\ngrows_total %d\n# TYPE stands_total counter\nstands_total 4\n",
-		time.Now().Add(-10*time.Second).Unix(), s.relists.Add(1))
+	n := s.relists.Add(1)
+	return fmt.Sprintf("# TYPE seen_seconds gauge\nseen_seconds %d\n# TYPE grows_total counter\ngrows_total %d\n# TYPE stands_total counter\nstands_total 4\n"+
+		"# TYPE took_seconds summary\ntook_seconds_sum %d\ntook_seconds_count %d\n", time.Now().Add(-10*time.Second).Unix(), n, 2*n, n)
 }
 
 func (s *subject) line(n int, message string) string {
@@ -95,7 +97,7 @@ type collectorEnv struct {
 var collectorEnvs = map[string]collectorEnv{
 	"goroutines":     {fails: breaks},
 	"configz":        {fails: breaks},
-	"metrics":        {spec: `{"families":["seen_seconds","grows_total","stands_total"],"interval":"200ms"}`, fails: breaks},
+	"metrics":        {spec: `{"families":["seen_seconds","grows_total","stands_total","took_seconds"],"interval":"200ms"}`, fails: breaks},
 	"interposer":     {spec: `{"interval":"200ms"}`, fails: func(_ *testing.T, s *subject) { s.nodes[0].kill() }},
 	"identity":       {fails: powerOff},
 	"journal":        {fails: powerOff},

@@ -101,13 +101,20 @@ func TestWindowThatNeverOpened(t *testing.T) {
 func example(t *testing.T, e kinds.Entry) check.Check {
 	t.Helper()
 	spec := map[string]string{
-		"floodDelivered": `{"fault":"flood","moreThan":{"number":1000},"since":{"metric":"m","plus":{"duration":"3m"}}}`,
-		"goroutines":     `{"func":"f"}`,
-		"logLine":        `{"pattern":"p"}`,
-		"metricAge":      `{"metric":"m","above":{"duration":"3m"}}`,
-		"metricIncrease": `{"metric":"m"}`,
-		"metricStill":    `{"metrics":["m"]}`,
-		"nodeReady":      `{"status":"True"}`,
+		"etcdHealthy":      `{}`,
+		"floodDelivered":   `{"fault":"flood","moreThan":{"number":1000},"since":{"metric":"m","plus":{"duration":"3m"}}}`,
+		"goroutines":       `{"func":"f"}`,
+		"healthy":          `{}`,
+		"killedForMemory":  `{"func":"f","container":"c","heapFunc":"f"}`,
+		"leakedGoroutines": `{"func":"f","none":true}`,
+		"logCount":         `{"component":"c","pattern":"p","atLeast":1}`,
+		"logLine":          `{"pattern":"p"}`,
+		"metricAge":        `{"metric":"m","above":{"duration":"3m"}}`,
+		"metricIncrease":   `{"metric":"m"}`,
+		"metricMean":       `{"metric":"m","above":{"number":1}}`,
+		"metricStill":      `{"metrics":["m"]}`,
+		"nodeReady":        `{"status":"True"}`,
+		"retainedHeap":     `{"func":"f","atLeast":"1Mi"}`,
 	}[e.Name]
 	if spec == "" {
 		t.Fatalf("the test has no spec for check kind %s", e.Name)

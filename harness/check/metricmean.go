@@ -1,0 +1,256 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "metricMean",
+		Doc: "The mean of what a histogram or summary observed in the window: the increase of its sum divided by the increase of its count.\n\n" +
+			"With span, the largest mean over any stretch of that length counts: above asks for one such stretch with at least so many " +
+			"observations, below for none. It is what the component measured itself. A value that falls is a reset: unknown.",
+		Example: "name: etcd-slow\nkind: metricMean\nphase: fault\nspec:\n  metric: etcd_request_duration_seconds\n  labels: {operation: delete}\n" +
+			"  above: {duration: 800ms}\n  atLeast: 20\n  span: 10s\n",
+		New: func() Check { return &MetricMean{AtLeast: 1} },
+	})
+}
+
+// MetricMean asks for the mean of a histogram's or summary's observations.
+type MetricMean struct {
+	Metric  string            `json:"metric" jsonschema:"the family's name, without _sum and _count"`
+	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
+	Above   *Quantity         `json:"above,omitempty" jsonschema:"the mean that has to be exceeded: a duration for a metric whose name ends in _seconds, else a number"`
+	Below   *Quantity         `json:"below,omitempty" jsonschema:"the mean that must not be reached, instead of above"`
+	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many observations the mean must rest on"`
+	Span    string            `json:"span,omitempty" jsonschema:"the length of the stretches that are compared, a duration with its unit; the whole window when left out"`
+}
+
+// Reads names metric samples.
+func (c *MetricMean) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
+
+// NeedsConstants names the constant of the limit.
+func (c *MetricMean) NeedsConstants() []string {
+	if q, _ := c.limit(); q != nil {
+		return q.constants()
+	}
+	return nil
+}
+
+// Validate refuses two limits or none, one in the wrong unit, and a mean of nothing.
+func (c *MetricMean) Validate() error {
+	q, field := c.limit()
+	switch {
+	case c.Metric == "":
+		return errors.New("metric is empty")
+	case q == nil:
+		return errors.New("want one of above and below")
+	case c.AtLeast < 1:
+		return fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast)
+	}
+	errs := []error{q.validate(field, c.inSeconds())}
+	if c.Span != "" {
+		errs = append(errs, positive("span", c.Span))
+	}
+	return errors.Join(errs...)
+}
+
+// limit is the one limit that is given and its field's name; nil unless there is exactly one.
+func (c *MetricMean) limit() (*Quantity, string) {
+	switch {
+	case c.Above != nil && c.Below == nil:
+		return c.Above, "above"
+	case c.Below != nil && c.Above == nil:
+		return c.Below, "below"
+	}
+	return nil, ""
+}
+
+// inSeconds says that the limit is a duration: Prometheus has base units in names.
+func (c *MetricMean) inSeconds() bool { return strings.HasSuffix(c.Metric, "_seconds") }
+
+// Eval compares the largest mean with the limit. A stretch above it is decisive either way; anything else needs the whole window.
+func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
+	if err := c.Validate(); err != nil {
+		return unknown("a mean of "+c.Metric, err.Error(), nil)
+	}
+	q, side := c.limit()
+	limit, err := q.value(v, s.Cell)
+	wanted := fmt.Sprintf("%s with a mean %s %s over at least %d observations%s", c.series(), side, c.show(limit), c.AtLeast, c.within())
+	if err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	span := time.Duration(0)
+	if c.Span != "" {
+		span, _ = time.ParseDuration(c.Span) // Validate has read it
+	}
+	all, paths, doubt := c.observed(v, s.Cell, w)
+	for i := 1; i < len(all); i++ {
+		if all[i].count < all[i-1].count || all[i].sum < all[i-1].sum {
+			return unknown(wanted, fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all[i].time)), paths)
+		}
+	}
+	if doubt == "" {
+		doubt = short(all, span)
+	}
+	worst, total := largest(all, span, c.needed())
+	f := Finding{Wanted: wanted, Evidence: paths, Seen: c.seen(worst, total)}
+	enough := worst.count > 0 && total.count >= float64(c.AtLeast)
+	switch {
+	case enough && c.value(worst) > limit:
+		f.Met = Of(c.Above != nil)
+	case doubt != "":
+		return unknown(wanted, f.Seen+"; "+doubt, paths)
+	case !enough && c.Below != nil:
+		return unknown(wanted, f.Seen+": too few to call it quick", paths) // too few requests are no sign of health
+	case !enough:
+		f.Met = NotMet
+	default:
+		f.Met = Of(c.Below != nil && c.value(worst) < limit)
+	}
+	return f
+}
+
+// needed is how many observations a stretch must have to be compared: a slow one must not escape by having few of them.
+func (c *MetricMean) needed() float64 {
+	if c.Below != nil {
+		return 1
+	}
+	return float64(c.AtLeast)
+}
+
+// value is a stretch's mean in the unit of the limit.
+func (c *MetricMean) value(s stretch) float64 {
+	if c.inSeconds() {
+		return s.sum / s.count * float64(time.Second)
+	}
+	return s.sum / s.count
+}
+
+func (c *MetricMean) seen(worst, total stretch) string {
+	out := fmt.Sprintf("%.10g observations", total.count)
+	if total.count > 0 {
+		out = fmt.Sprintf("mean %s over %s", c.show(c.value(total)), out)
+	}
+	switch {
+	case worst.count == 0:
+		return fmt.Sprintf("%s, fewer than %d%s", out, c.AtLeast, c.within())
+	case c.Span != "":
+		out += fmt.Sprintf(", at most %s over %.10g in %s", c.show(c.value(worst)), worst.count, span(bundle.Window{Start: worst.from, End: worst.to}))
+	}
+	return out
+}
+
+func (c *MetricMean) show(x float64) string {
+	if !c.inSeconds() {
+		return fmt.Sprintf("%.4g", x)
+	}
+	d := time.Duration(x)
+	if d >= 100*time.Millisecond {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+func (c *MetricMean) within() string {
+	if c.Span == "" {
+		return ""
+	}
+	return " within " + c.Span
+}
+
+// series is the metric with its labels as Prometheus writes them.
+func (c *MetricMean) series() string {
+	var pairs []string
+	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%q", k, c.Labels[k]))
+	}
+	if len(pairs) == 0 {
+		return c.Metric
+	}
+	return c.Metric + "{" + strings.Join(pairs, ",") + "}"
+}
+
+// totals are a histogram's sum and count, asked for at a time.
+type totals struct {
+	time       time.Time
+	sum, count float64
+}
+
+// observed pairs the sums with the counts of the same answers, for those that lie wholly inside the window.
+func (c *MetricMean) observed(v bundle.View, cell string, w bundle.Window) (out []totals, paths []string, doubt string) {
+	counts, paths, doubt := samples(v, cell, c.Metric+"_count", c.Labels, w)
+	sums, _, _ := samples(v, cell, c.Metric+"_sum", c.Labels, w) // in the same answers, so the same doubt
+	at := map[time.Time]float64{}
+	for _, s := range sums {
+		at[s.Time] = s.Value
+	}
+	for _, n := range within(counts, w) {
+		if sum, ok := at[n.Time]; ok {
+			out = append(out, totals{n.Time, sum, n.Value})
+		} else if doubt == "" {
+			doubt = fmt.Sprintf("%s_count has no sum beside it at %s", c.Metric, clock(n.Time))
+		}
+	}
+	return out, paths, doubt
+}
+
+// short says why samples can't answer for a stretch of that length, "" if they can.
+func short(all []totals, span time.Duration) string {
+	if len(all) < 2 {
+		return fmt.Sprintf("%d samples, two are needed", len(all))
+	}
+	if have := all[len(all)-1].time.Sub(all[0].time); have < span {
+		return fmt.Sprintf("the samples lie within %s", have.Round(100*time.Millisecond))
+	}
+	return ""
+}
+
+// stretch is what was observed between two samples.
+type stretch struct {
+	from, to   time.Time
+	sum, count float64
+}
+
+// largest finds the stretch with the largest mean among those that last just as long as span and hold at least so many observations; with a
+// span of 0 the whole is the only stretch. It has no observations if there is none such.
+func largest(all []totals, span time.Duration, needed float64) (worst, total stretch) {
+	if len(all) == 0 {
+		return worst, total
+	}
+	between := func(a, b totals) stretch { return stretch{a.time, b.time, b.sum - a.sum, b.count - a.count} }
+	total = between(all[0], all[len(all)-1])
+	if span == 0 {
+		if total.count >= needed {
+			worst = total
+		}
+		return worst, total
+	}
+	for i, j := 0, 0; i < len(all); i++ {
+		for j < len(all) && all[j].time.Sub(all[i].time) < span {
+			j++
+		}
+		if j == len(all) {
+			break
+		}
+		if one := between(all[i], all[j]); one.count >= needed && (worst.count == 0 || one.sum/one.count > worst.sum/worst.count) {
+			worst = one
+		}
+	}
+	return worst, total
+}
+
+// clock is a time of day as findings show it.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }

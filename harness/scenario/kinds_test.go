@@ -33,6 +33,14 @@ type testAbove struct {
 	Limit  float64 `json:"limit,omitempty" jsonschema:"the value to exceed"`
 }
 
+// testPulse has the words of another tool, whose tag says which texts are durations.
+type testPulse struct{ foreignWords }
+
+type foreignWords struct {
+	Latency string `json:"latency,omitempty" webhook:"Duration"`
+	Unit    string `json:"unit,omitempty"`
+}
+
 type testCounters struct{}
 
 type testCut struct {
@@ -69,7 +77,7 @@ func init() {
 	}
 	register(kinds.Fault, "testLatency", func() any { return &testLatency{Calls: []string{"List"}} })
 	register(kinds.Fault, "testFlood", func() any { return &testFlood{Pods: 400} })
-	register(kinds.Load, "testLoad", func() any { return &struct{}{} })
+	register(kinds.Load, "testLoad", func() any { return &testPulse{} })
 	register(kinds.Check, "testAbove", func() any { return &testAbove{} })
 	register(kinds.Collector, "testCounters", func() any { return &testCounters{} })
 	register(kinds.Mutation, "testCut", func() any { return &testCut{} })

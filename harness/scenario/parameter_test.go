@@ -33,7 +33,7 @@ func paramsText(t *testing.T) string {
 }
 
 // A reference that is the whole scalar has the parameter's type; one within a text is text; one to a parameter without a value leaves its
-// member out.
+// member out, and what held nothing else with it.
 func TestReferences(t *testing.T) {
 	s := loadParams(t)
 	if got, want := s.Spec.Title, "Answers that come late, as late as 40ms"; got != want {
@@ -57,7 +57,7 @@ func TestReferences(t *testing.T) {
 	if diff := cmp.Diff(map[string]map[string]string{"kube-apiserver": {"v": "4", "slow": "40ms"}}, s.Spec.Args); diff != "" {
 		t.Errorf("args: -want +got:\n%s", diff)
 	}
-	if len(s.Spec.Memory) != 0 {
+	if s.Spec.Memory != nil {
 		t.Errorf("memory is %v although its parameter has no value", s.Spec.Memory)
 	}
 	want := map[string]string{"latency": "40ms", "pods": "400", "rate": "0.5", "metric": "blocked", "call": "", "apiserver.memory": ""}
@@ -129,6 +129,8 @@ func TestParameterViolations(t *testing.T) {
 		{"no duration", "duration: 30s", "duration: 0s", []string{line + `41:17: spec.faults[0].duration: is 0 (want how long the fault lasts)`}},
 		{"a load's duration", "  faults:\n", "  loads: [{name: l, kind: testLoad, target: {mode: all, selector: {component: etcd}}, duration: 1s}]\n  faults:\n", []string{
 			line + `37:97: spec.loads[0].duration: stands on a load, which ends by itself (want it on a fault)`}},
+		{"a foreign duration", "  faults:\n", "  loads: [{name: l, kind: testLoad, target: {mode: all, selector: {component: etcd}}, spec: {latency: 5, unit: x}}]\n  faults:\n", []string{
+			line + `37:103: spec.loads[0].spec.latency: 5 is no duration (want a duration with its unit: 250ms, 40s, 1m30s)`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := strings.Replace(paramsText(t), c.old, c.new, 1)

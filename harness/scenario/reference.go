@@ -38,7 +38,7 @@ func (d *document) substitute(ps []Parameter, values map[string]string) map[stri
 	return s.used
 }
 
-// walk copies v, which stood at old, to path. False leaves it out.
+// walk copies v, which stood at old, to path. False leaves it out: it is without a value, or all that it had was.
 func (s *substitution) walk(v any, old, path []string) (any, bool) {
 	if text, ok := v.(string); ok && len(path) > 1 && path[0] == "spec" && path[1] != "parameters" {
 		replaced, keep := s.text(text, old, path)
@@ -67,7 +67,7 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 				out[name] = w
 			}
 		}
-		return out, true
+		return out, len(out) > 0 || len(t) == 0
 	case []any:
 		out := []any{}
 		for i, member := range t {
@@ -75,7 +75,7 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 				out = append(out, w)
 			}
 		}
-		return out, true
+		return out, len(out) > 0 || len(t) == 0
 	}
 	return v, true
 }

@@ -3,10 +3,8 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +27,7 @@ const (
 )
 
 // Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of every registered kind.
-// It is the validator that Parse runs, and what editors get. The error names a kind whose spec type can't be expressed.
+// It is the validator that Parse runs; editors get EditorSchema. The error names a kind whose spec type can't be expressed.
 func Schema() (*jsonschema.Schema, error) {
 	root, err := jsonschema.For[Scenario](options())
 	if err != nil {
@@ -47,54 +45,6 @@ func Schema() (*jsonschema.Schema, error) {
 	constrain(root)
 	withoutNull(root)
 	return root, nil
-}
-
-// SpecSchema is the JSON Schema of one kind's spec: its fields in the order of the struct, with descriptions and defaults. A field is
-// required when its JSON tag has neither omitempty nor omitzero and New leaves it zero.
-func SpecSchema(e kinds.Entry) (*jsonschema.Schema, error) {
-	v := e.New()
-	t := reflect.TypeOf(v)
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("%s kind %q: its spec is a %s, not a struct", e.Category, e.Name, t)
-	}
-	if hasBareDuration(t, map[reflect.Type]bool{}) {
-		return nil, fmt.Errorf("%s kind %q: %s has a time.Duration, which JSON takes for nanoseconds: want metav1.Duration", e.Category, e.Name, t)
-	}
-	s, err := jsonschema.ForType(t, options())
-	if err != nil {
-		return nil, fmt.Errorf("making the schema of %s kind %q: %w", e.Category, e.Name, err)
-	}
-	s.Title = e.Name
-	s.Description = e.Doc
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the defaults of %s kind %q: %w", e.Category, e.Name, err)
-	}
-	setDefaults(s, raw)
-	withoutNull(s)
-	return s, nil
-}
-
-// hasBareDuration reports whether an exported field of t, at any depth, is a time.Duration.
-func hasBareDuration(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if seen[t] || t == reflect.TypeFor[metav1.Duration]() {
-		return false
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return hasBareDuration(t.Elem(), seen)
-	case reflect.Struct:
-		for f := range t.Fields() {
-			if f.IsExported() && f.Tag.Get("json") != "-" && hasBareDuration(f.Type, seen) {
-				return true
-			}
-		}
-	}
-	return t == reflect.TypeFor[time.Duration]()
 }
 
 // options maps the types that don't look in JSON as they look in Go. Lists of items point at definitions, which also cuts the
@@ -223,44 +173,6 @@ func names(category string) []any {
 	return out
 }
 
-// setDefaults notes in s, and in the objects under it, the values that New gave; what has one isn't required.
-func setDefaults(s *jsonschema.Schema, raw json.RawMessage) {
-	var given map[string]json.RawMessage
-	if json.Unmarshal(raw, &given) != nil {
-		return
-	}
-	for name, v := range given {
-		p := s.Properties[name]
-		if p == nil || zero(v) {
-			continue
-		}
-		if p.Properties != nil {
-			setDefaults(p, v)
-		}
-		p.Default = v
-		s.Required = slices.DeleteFunc(s.Required, func(r string) bool { return r == name })
-	}
-}
-
-// zero reports whether a JSON value says nothing: null, false, 0, an empty string or duration, an empty list, or an object of such.
-func zero(raw json.RawMessage) bool {
-	var v any
-	if json.Unmarshal(raw, &v) != nil {
-		return true
-	}
-	var empty func(any) bool
-	empty = func(v any) bool {
-		switch v := v.(type) {
-		case map[string]any:
-			return !slices.ContainsFunc(slices.Collect(maps.Values(v)), func(v any) bool { return !empty(v) })
-		case []any:
-			return len(v) == 0
-		}
-		return v == nil || v == false || v == 0.0 || v == "" || v == "0s"
-	}
-	return empty(v)
-}
-
 // withoutNull takes null out of every type: a key without a value is a slip of the pen, not a value.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
@@ -284,6 +196,3 @@ func withoutNull(s *jsonschema.Schema) {
 		withoutNull(s.AdditionalProperties)
 	}
 }
-
-// IsDuration reports whether s, a part of a schema made here, stands for a duration.
-func IsDuration(s *jsonschema.Schema) bool { return s.Pattern == durationPattern }

@@ -63,7 +63,8 @@ type Spec struct {
 }
 
 // Parameter is a value of the scenario that a run may choose. $(name), as a scalar of spec or within one, stands for its value; $$(name)
-// is that text itself. A member of a mapping or list that is $(name) of a parameter without a value is left out.
+// is that text itself. A member of a mapping or list that is $(name) of a parameter without a value is left out, and so is a mapping or list
+// of which nothing is left.
 type Parameter struct {
 	Name    string            `json:"name" jsonschema:"what --set calls it; may contain dots: apiserver.memory"`
 	Type    string            `json:"type" jsonschema:"of its values"`

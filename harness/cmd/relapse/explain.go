@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
@@ -16,20 +15,28 @@ import (
 
 func newExplainCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain KIND",
-		Short: "Explain a kind: what it does, its fields and defaults, an example",
+		Use:   "explain KIND|SCENARIO",
+		Short: "Explain a kind (what it does, its fields, an example) or a scenario (its pairs and parameters)",
 		Example: `  relapse explain fault.criLatency
-  relapse explain criLatency`,
-		Args: exactly(1, "kind"),
+  relapse explain criLatency
+  relapse explain pleg-deadlock`,
+		Args: exactly(1, "kind or scenario"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := findKind(args[0])
+			if err == nil {
+				return explain(cmd.OutOrStdout(), e)
+			}
+			if !namesScenario(cmd, args[0]) {
+				return err
+			}
+			s, err := loadScenario(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			return explain(cmd.OutOrStdout(), e)
+			return explainScenario(cmd.OutOrStdout(), s)
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var out []string
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			out, _ := completeScenarios(cmd, args, prefix) // kinds can be explained without any scenario
 			for _, c := range kinds.Categories {
 				for _, e := range kinds.Of(c) {
 					out = append(out, c+"."+e.Name)
@@ -60,7 +67,7 @@ func findKind(name string) (kinds.Entry, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return kinds.Entry{}, usage(fmt.Errorf("there is no kind %q", name), "relapse list "+strings.Join(plurals(), "|"))
+		return kinds.Entry{}, usage(fmt.Errorf("there is no kind or scenario %q", name), "relapse list scenarios|"+strings.Join(plurals(), "|"))
 	}
 	return kinds.Entry{}, usage(fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")), "relapse explain "+full[0])
 }
@@ -79,14 +86,10 @@ func explain(out io.Writer, e kinds.Entry) error {
 	if len(s.Properties) == 0 {
 		b.WriteString("  (none)\n")
 	}
-	var fields strings.Builder
-	w := tabwriter.NewWriter(&fields, 0, 0, 2, ' ', 0)
-	writeFields(w, "", s)
-	if err := w.Flush(); err != nil {
+	var fields [][]string
+	eachField("", s, func(row ...string) { fields = append(fields, row) })
+	if err := columns(&b, fields); err != nil {
 		return err
-	}
-	for l := range strings.Lines(fields.String()) {
-		b.WriteString(strings.TrimRight(l, " \n") + "\n")
 	}
 	if example := strings.TrimSpace(e.Example); example != "" {
 		b.WriteString("\nExample:\n")
@@ -99,8 +102,8 @@ func explain(out io.Writer, e kinds.Entry) error {
 	return err
 }
 
-// writeFields writes a line for each property, those of nested objects under dotted names.
-func writeFields(w io.Writer, prefix string, s *jsonschema.Schema) {
+// eachField gives name, type, state and description of each property, those of nested objects under dotted names.
+func eachField(prefix string, s *jsonschema.Schema, row func(...string)) {
 	for _, name := range s.PropertyOrder {
 		p := s.Properties[name]
 		state := ""
@@ -110,12 +113,12 @@ func writeFields(w io.Writer, prefix string, s *jsonschema.Schema) {
 		case slices.Contains(s.Required, name):
 			state = "required"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", prefix+name, typeName(p), state, p.Description)
+		row(prefix+name, typeName(p), state, p.Description)
 		switch {
 		case p.Properties != nil:
-			writeFields(w, prefix+name+".", p)
+			eachField(prefix+name+".", p, row)
 		case p.Items != nil && p.Items.Properties != nil:
-			writeFields(w, prefix+name+"[].", p.Items)
+			eachField(prefix+name+"[].", p.Items, row)
 		}
 	}
 }

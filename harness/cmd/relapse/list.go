@@ -81,8 +81,11 @@ func listKinds(out io.Writer, category string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, e := range entries {
 		first, _, _ := strings.Cut(e.Doc, "\n")
-		if e.ChaosMesh != "" {
+		switch {
+		case e.ChaosMesh != "":
 			first += " (Chaos Mesh: " + e.ChaosMesh + ")"
+		case category == kinds.Fault:
+			first += " (Chaos Mesh: none)"
 		}
 		fmt.Fprintf(w, "%s\t%s\n", e.Name, first)
 	}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// namesScenario reports whether a word is a scenario's name or the path of one.
+func namesScenario(cmd *cobra.Command, word string) bool {
+	if strings.ContainsRune(word, os.PathSeparator) || strings.HasSuffix(word, ".yaml") {
+		return true
+	}
+	files, err := scenarioFiles(cmd)
+	return err == nil && slices.ContainsFunc(files, func(f string) bool { return filepath.Base(filepath.Dir(f)) == word })
+}
+
+// explainScenario says what a scenario brings back, on which pairs, and what of it can be set.
+func explainScenario(out io.Writer, s *scenario.Scenario) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "scenario %s\n\n%s\n\n%s\n", s.Metadata.Name, s.Spec.Title, strings.TrimSpace(s.Spec.Description))
+	b.WriteString("\nPairs, chosen by --pair:\n")
+	var pairs [][]string
+	for _, p := range s.Spec.Pairs {
+		state := ""
+		if p.Default || len(s.Spec.Pairs) == 1 {
+			state = "default"
+		}
+		pairs = append(pairs, []string{p.Name, state, oneLine(p.Doc)})
+	}
+	if err := columns(&b, pairs); err != nil {
+		return err
+	}
+	if len(s.Spec.Parameters) == 0 {
+		b.WriteString("\nIt declares no parameters; --set changes any field of spec by its path.\n")
+	} else {
+		b.WriteString("\nParameters, set by --set NAME=VALUE:\n")
+		var params [][]string
+		for _, p := range s.Spec.Parameters {
+			params = append(params, []string{p.Name, p.Type, defaultOf(p), strings.Join(append([]string{strings.TrimSuffix(oneLine(p.Doc), ".")}, limits(p)...), "; ")})
+		}
+		if err := columns(&b, params); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func defaultOf(p scenario.Parameter) string {
+	if p.Default == "" {
+		return "not set"
+	}
+	return "default " + string(p.Default)
+}
+
+// limits says which values a parameter takes, and what setting it does to others.
+func limits(p scenario.Parameter) []string {
+	var out []string
+	if len(p.OneOf) > 0 {
+		var values []string
+		for _, v := range p.OneOf {
+			values = append(values, string(v))
+		}
+		out = append(out, "one of "+strings.Join(values, ", "))
+	}
+	if p.Min != nil {
+		out = append(out, "at least "+string(*p.Min))
+	}
+	if p.Max != nil {
+		out = append(out, "at most "+string(*p.Max))
+	}
+	if len(p.Implies) > 0 {
+		var implied []string
+		for _, name := range slices.Sorted(maps.Keys(p.Implies)) {
+			implied = append(implied, name+"="+string(p.Implies[name]))
+		}
+		out = append(out, "implies "+strings.Join(implied, ", "))
+	}
+	return out
+}
+
+// columns writes rows aligned and indented, without blanks at the end of a line.
+func columns(b *strings.Builder, rows [][]string) error {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(w, "  %s\n", strings.Join(r, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for l := range strings.Lines(text.String()) {
+		b.WriteString(strings.TrimRight(l, " \n") + "\n")
+	}
+	return nil
+}

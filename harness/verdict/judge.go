@@ -109,6 +109,9 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 	}
 	a.Restart = restartProof(v, c.Name)
 	a.Identity, in.Binary, in.Process = identity(v, t, c, ended(a.Signature))
+	if in.Process == check.NotMet && endedSomehow(a.Signature) {
+		in.Process = check.Unknown // it ended, and whether the incident did it is not known
+	}
 	a.Outcome, a.Reason = OutcomeOf(in)
 	explain(&a, in)
 	return a, nil
@@ -145,6 +148,13 @@ func ended(signature []check.Finding) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// endedSomehow reports that a part of the signature saw the process end and can't say whether the incident did it.
+func endedSomehow(signature []check.Finding) bool {
+	return slices.ContainsFunc(signature, func(f check.Finding) bool {
+		return f.Met == check.Unknown && !f.Ended.IsZero() || endedSomehow(f.AnyOf)
+	})
 }
 
 // identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along; or up to

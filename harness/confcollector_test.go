@@ -52,6 +52,8 @@ func newSubject(t *testing.T) *subject {
 		"/configz":               func() string { return `{"kubeletconfig":{}}` },
 		"/metrics":               s.metrics,
 		"/pods":                  func() string { return pods },
+		"/livez":                 func() string { return "ok" },
+		"/readyz":                func() string { return "ok" },
 	} {
 		k.Answer(path, func(string) ([]byte, error) {
 			if s.broken.Load() {
@@ -99,6 +101,8 @@ var collectorEnvs = map[string]collectorEnv{
 	"configz":        {fails: breaks},
 	"metrics":        {spec: `{"families":["seen_seconds","grows_total","stands_total","took_seconds"],"interval":"200ms"}`, fails: breaks},
 	"interposer":     {spec: `{"interval":"200ms"}`, fails: func(_ *testing.T, s *subject) { s.nodes[0].kill() }},
+	"etcdProbe":      {spec: `{"interval":"200ms"}`, fails: powerOff},
+	"health":         {spec: `{"interval":"200ms"}`, fails: breaks},
 	"identity":       {fails: powerOff},
 	"journal":        {fails: powerOff},
 	"nodeConditions": {fails: closeAPI},

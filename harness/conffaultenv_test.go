@@ -1,22 +1,25 @@
 package harness_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// faultEnv is what the suite has to know of a fault: a spec, and how its effect shows to someone who doesn't know the fault.
+// faultEnv is what the suite has to know of a fault: a spec, how its effect shows to someone who doesn't know the fault, and what was ever armed on
+// a node and still is.
 type faultEnv struct {
 	spec    string
 	inForce func(*testing.T, *criNode) bool
+	armed   func(*testing.T, *criNode) (ever int, armed []string)
 }
 
 // faultEnvs has an entry for every registered fault: without one the suite fails.
 var faultEnvs = map[string]faultEnv{
 	"criLatency": {
-		spec: `{"latency":"250ms"}`,
+		spec: `{"latency":"250ms"}`, armed: criArmed,
 		inForce: func(t *testing.T, n *criNode) bool {
 			for range 3 { // any call of a loaded machine may be slow; with the delay in force all are
 				began := time.Now()
@@ -31,7 +34,7 @@ var faultEnvs = map[string]faultEnv{
 		},
 	},
 	"containerFlood": {
-		spec: `{"pods":7,"containersPerPod":3}`,
+		spec: `{"pods":7,"containersPerPod":3}`, armed: criArmed,
 		inForce: func(t *testing.T, n *criNode) bool {
 			pods, containers := countReported(t, n)
 			if pods != 7 || containers != 21 { // it may have been lifted between the two listings: only once
@@ -43,6 +46,23 @@ var faultEnvs = map[string]faultEnv{
 			return pods > 0
 		},
 	},
+	"etcdLatency": {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
+	"etcdOutage":  {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
+}
+
+// criArmed counts what was ever armed in a node's interposer, and lists what still is.
+func criArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+	t.Helper()
+	c, err := n.client().Totals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range c.Arms {
+		if r.Armed() {
+			armed = append(armed, fmt.Sprintf("%+v", r))
+		}
+	}
+	return len(c.Arms), armed
 }
 
 // countReported lists pods and containers, and counts those that are only reported. The real ones must be there, too.

@@ -42,7 +42,8 @@ type world struct {
 	nodes []*criNode // the workers
 }
 
-// criNode is a worker's runtime and interposer. hook, if set, is asked before each command of the interposer: its error is the command's.
+// criNode is a worker's runtime and interposer, and an etcd with its proxy. hook, if set, is asked before each command of the two programs: its
+// error is the command's.
 type criNode struct {
 	*clustertest.Node
 	dir     string
@@ -50,6 +51,7 @@ type criNode struct {
 	runtime *memoryRuntime
 	cri     runtimeapi.RuntimeServiceClient
 	serving *exec.Cmd
+	etcd    func() (*etcdSide, error)
 
 	mu   sync.Mutex
 	hook func(ctx context.Context, argv []string) error
@@ -90,6 +92,8 @@ func newCRINode(t *testing.T, n *clustertest.Node, bin string) *criNode {
 	t.Cleanup(server.Stop)
 	c.serve(t)
 	n.Handle(control.BinaryPath, c.run)
+	c.etcd = sync.OnceValues(func() (*etcdSide, error) { return newEtcdSide(t, dir) })
+	n.Handle(control.EtcdBinaryPath, c.runEtcd)
 	conn, err := grpc.NewClient("unix:"+c.path("cri.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(control.MaxAnswer)))
 	if err != nil {
@@ -142,15 +146,20 @@ func (c *criNode) intercept(hook func(ctx context.Context, argv []string) error)
 	c.hook = hook
 }
 
-// run is the interposer's program as the node runs it: on the node's own sockets.
-func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+func (c *criNode) hooked(ctx context.Context, argv []string) error {
 	c.mu.Lock()
 	hook := c.hook
 	c.mu.Unlock()
-	if hook != nil {
-		if err := hook(ctx, argv); err != nil {
-			return nil, err
-		}
+	if hook == nil {
+		return nil
+	}
+	return hook(ctx, argv)
+}
+
+// run is the interposer's program as the node runs it: on the node's own sockets.
+func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+	if err := c.hooked(ctx, argv); err != nil {
+		return nil, err
 	}
 	args := slices.Clone(argv[1:])
 	switch args[0] {
@@ -176,30 +185,37 @@ func (c *criNode) client() *control.Client {
 	})
 }
 
-// built is where interposer puts the program; TestMain removes it.
-var built string
+// built are the folders of the programs that were built; TestMain removes them.
+var built sync.Map
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built != "" {
-		os.RemoveAll(built)
-	}
+	built.Range(func(dir, _ any) bool {
+		os.RemoveAll(dir.(string))
+		return true
+	})
 	os.Exit(code)
 }
 
-// interposer builds the fixture, once.
-var interposer = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "interposer")
+// interposer and etcdProxy build a fixture, once.
+var (
+	interposer = sync.OnceValues(func() (string, error) { return program("cri-interposer") })
+	etcdProxy  = sync.OnceValues(func() (string, error) { return program("etcd-proxy") })
+)
+
+// program builds a fixture and returns where it is.
+func program(fixture string) (string, error) {
+	dir, err := os.MkdirTemp("", fixture)
 	if err != nil {
 		return "", err
 	}
-	built = dir
-	bin := filepath.Join(dir, "relapse-cri")
-	if out, err := exec.Command("go", "build", "-o", bin, "../fixtures/cri-interposer").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the interposer: %w\n%s", err, out)
+	built.Store(dir, true)
+	bin := filepath.Join(dir, fixture)
+	if out, err := exec.Command("go", "build", "-o", bin, "../fixtures/"+fixture).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", fixture, err, out)
 	}
 	return bin, nil
-})
+}
 
 // events collects what a stream says.
 type events struct {

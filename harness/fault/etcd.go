@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -8,7 +9,27 @@ import (
 	"github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "etcdLatency",
+		Doc: "A slow etcd: every answer to kube-apiserver comes later, by latency plus or minus jitter.\n\n" +
+			"The proxy between the two delays what etcd sends, on open connections and on new ones; etcd itself is not slow. Correlation and reorder are " +
+			"Chaos Mesh's words that the proxy has nothing for: they are refused. A latency of 0s injects nothing, as a control. Injected and lifted are measured " +
+			"by requests of our own, through the proxy and past it. It lifts itself when its time limit passes. An etcd that takes more than 2s for 80s gets " +
+			"kube-apiserver restarted by its liveness probe.",
+		ChaosMesh: "NetworkChaos (delay)",
+		Example:   "name: slow-etcd\nkind: etcdLatency\ntarget: {mode: all, selector: {component: etcd}}\nspec: {latency: 1s, jitter: 100ms}\n",
+		New:       func() Fault { return &EtcdLatency{} },
+	})
+}
+
+// leastLatency is the shortest latency whose presence and absence can be told by measuring.
+const leastLatency = 10 * time.Millisecond
 
 // EtcdLatency makes etcd slow to answer, in the words of Chaos Mesh's delay. Latency and jitter are durations with their unit; correlation and
 // reorder are there to be refused by Validate with the reason.
@@ -32,10 +53,10 @@ func (f *EtcdLatency) Validate() error {
 	}
 	latency, jitter := time.Duration(d.Latency), time.Duration(d.Jitter)
 	switch {
-	case latency < 0 || latency%time.Millisecond != 0:
-		return fmt.Errorf("latency is %s (want whole milliseconds, 0 or more)", latency)
-	case jitter < 0 || jitter%time.Millisecond != 0 || jitter > latency:
-		return fmt.Errorf("jitter is %s (want whole milliseconds, at most the latency of %s)", jitter, latency)
+	case latency != 0 && latency < leastLatency || latency%time.Millisecond != 0:
+		return fmt.Errorf("latency is %s (want 0s, or whole milliseconds from %s on: less can't be told from none)", latency, leastLatency)
+	case jitter < 0 || jitter%time.Millisecond != 0 || jitter > latency/2:
+		return fmt.Errorf("jitter is %s (want whole milliseconds, at most half of the latency of %s: with more an answer could come as if undelayed)", jitter, latency)
 	case latency+jitter > control.MaxEtcdLatency:
 		return fmt.Errorf("latency and jitter are %s together (want at most %s)", latency+jitter, control.MaxEtcdLatency)
 	}
@@ -58,4 +79,72 @@ func (f *EtcdLatency) delay() (out control.EtcdLatency, err error) {
 		*one.into = control.Duration(d)
 	}
 	return out, nil
+}
+
+// Needs says that the answers pass through the etcd seam.
+func (f *EtcdLatency) Needs() Needs { return Needs{Seams: []string{"etcd"}, Exec: true} }
+
+// Modelled names what is imitated.
+func (f *EtcdLatency) Modelled() []string {
+	if d, err := f.delay(); err != nil || d.Latency == 0 {
+		return nil
+	}
+	return []string{"etcd itself was not slow: a proxy delayed its answers to kube-apiserver"}
+}
+
+// added is what an answer is measured to take longer at least for the delay to count as seen.
+func added(d control.EtcdLatency) time.Duration { return time.Duration(d.Latency-d.Jitter) * 8 / 10 }
+
+// Inject arms the delay and returns when three answers in a row, on a warm connection through the proxy, took that much longer than those past
+// it. A latency of 0 arms nothing, and nothing is seen.
+func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
+	d, err := f.delay()
+	if err != nil {
+		return err
+	}
+	most := time.Duration(d.Latency + d.Jitter)
+	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
+		if d.Latency == 0 {
+			say(t, event.Note, n, "a latency of 0 injects nothing: etcd is as fast as before")
+			return ctx.Err()
+		}
+		if _, err := c.ArmLatency(ctx, arm(t), d); err != nil {
+			return err
+		}
+		// A handshake and three answers take the latency four times.
+		p, err := measure(ctx, c, seenWithin+4*most, etcdLimit+most, func(p control.EtcdProbe) bool {
+			return answered(p) && proxyAdds(p) >= added(d)
+		})
+		if err != nil {
+			return fmt.Errorf("%s on %s armed and not measured: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it", round(control.Fastest(p.Through)),
+			round(control.Slowest(p.Through)), round(control.Fastest(p.Direct)))
+		return nil
+	})
+}
+
+// Recover disarms the delay and returns when it is measured to be gone: the proxy adds less than 50 ms, or half of what counted as seen.
+func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
+	d, err := f.delay()
+	if err != nil {
+		return err
+	}
+	gone := 50 * time.Millisecond
+	if d.Latency > 0 {
+		gone = min(gone, added(d)/2)
+	}
+	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
+		how, err := lift(ctx, c, t, control.FaultLatency)
+		if err != nil {
+			return err
+		}
+		p, err := measure(ctx, c, seenWithin, etcdLimit, func(p control.EtcdProbe) bool { return answered(p) && proxyAdds(p) < gone })
+		if err != nil {
+			return fmt.Errorf("%s on %s disarmed and not measured to be gone: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how, round(control.Fastest(p.Through)),
+			round(control.Fastest(p.Direct)))
+		return nil
+	})
 }

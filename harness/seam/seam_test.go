@@ -55,7 +55,7 @@ func TestLayRefusesAContradiction(t *testing.T) {
 
 func TestNewUnknown(t *testing.T) {
 	_, err := seam.New("etc", nil)
-	want := `unknown seam kind "etc": want one of ["cri"]`
+	want := `unknown seam kind "etc": want one of ["cri" "etcd"]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

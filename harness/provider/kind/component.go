@@ -191,12 +191,12 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // answer is the body of a successful HTTP answer.
 type answer struct{ io.ReadCloser }
 
-// newAnswer makes an error of whatever is not a success; it carries the beginning of the body.
+// newAnswer makes a cluster.StatusError of whatever is not a success; it carries the beginning of the body.
 func newAnswer(resp *http.Response, path string) (*answer, error) {
 	if resp.StatusCode == http.StatusOK {
 		return &answer{resp.Body}, nil
 	}
 	defer resp.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-	return nil, fmt.Errorf("GET %s: %s: %s", path, resp.Status, strings.TrimSpace(string(said)))
+	return nil, &cluster.StatusError{Path: path, Code: resp.StatusCode, Status: resp.Status, Text: strings.TrimSpace(string(said))}
 }

@@ -1,0 +1,67 @@
+package seam
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Seam, kinds.Kind[Seam]{
+		Name: "etcd",
+		Doc: `The connections between kube-apiserver and etcd.
+
+A proxy listens where kube-apiserver is told to find etcd and passes everything through to it, until a fault is armed in it. TLS is between
+the two ends: the proxy reads nothing. It is there on the control plane from the start, in every arm and every phase.`,
+		Example: "name: etcd\nkind: etcd\n",
+		New:     func() Seam { return &Etcd{} },
+	})
+}
+
+// Etcd is the seam between kube-apiserver and etcd. It has no settings.
+type Etcd struct{}
+
+// Fixture returns the proxy's folder.
+func (*Etcd) Fixture() string { return "etcd-proxy" }
+
+// Role is ControlPlane: that is where both ends run.
+func (*Etcd) Role() string { return cluster.ControlPlane }
+
+// Files are the proxy's binary alone.
+func (*Etcd) Files(bin string) []cluster.File {
+	return []cluster.File{{Path: control.EtcdBinaryPath, Source: bin, Mode: 0o755}}
+}
+
+// Units run the proxy, and make the kubelet, which starts both ends, wait for it.
+func (*Etcd) Units() []cluster.Unit {
+	return []cluster.Unit{
+		{Name: control.EtcdUnitName, Content: control.EtcdUnit},
+		{Name: "kubelet.service", DropIn: control.EtcdKubeletDropInName, Content: control.EtcdKubeletDropIn},
+	}
+}
+
+// Args lead kube-apiserver through the proxy. kubeadm lets them override its own etcd-servers; etcd's certificate names 127.0.0.1, whatever
+// the port.
+func (*Etcd) Args() map[string]map[string]string {
+	return map[string]map[string]string{"kube-apiserver": {"etcd-servers": "https://" + control.EtcdListen}}
+}
+
+// EtcdProxy is the client of the etcd proxy on a node, which must be an Execer. Faults drive it, collectors read it.
+func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
+	x, ok := n.(cluster.Execer)
+	if !ok {
+		return nil, fmt.Errorf("node %s can't run commands, which the etcd proxy needs", n.Name())
+	}
+	return control.NewEtcdClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
+		var in io.Reader
+		if stdin != nil {
+			in = bytes.NewReader(stdin)
+		}
+		return x.Exec(ctx, in, args...)
+	}), nil
+}

@@ -183,20 +183,34 @@ func (c *networkChaos) loss() map[string]any {
 	}
 	c.uncorrelated("spec.loss.correlation", l.Correlation)
 	c.from["spec"] = "spec.loss"
-	return map[string]any{"connections": control.OutageKeep}
+	return c.outage(control.OutageKeep)
 }
 
 func (c *networkChaos) partition() map[string]any {
 	c.from["spec"] = "spec.partitionBehavior"
 	switch b := c.chaos.Spec.PartitionBehavior; b {
 	case "", v1alpha1.DropPartitionBehavior:
-		return map[string]any{"connections": control.OutageKeep}
+		return c.outage(control.OutageKeep)
 	case v1alpha1.RejectPartitionBehavior:
-		return map[string]any{"connections": control.OutageReset}
+		return c.outage(control.OutageReset)
 	default:
 		c.refuse("spec.partitionBehavior", "%q is no behaviour of a partition (want drop or reject)", b)
 	}
 	return nil
+}
+
+// outage wants an end: Chaos Mesh's goes on until it is deleted, and one as long as that is another incident.
+func (c *networkChaos) outage(connections string) map[string]any {
+	d := c.chaos.Spec.Duration
+	if d == nil {
+		c.refuse("spec.duration", "is missing (want less than %s, or kube-apiserver's liveness probe restarts it)", longestOutage)
+		return nil
+	}
+	if v, err := time.ParseDuration(*d); err == nil && v >= longestOutage {
+		c.refuse("spec.duration", "%s is too long for an outage (want less than %s, or kube-apiserver's liveness probe restarts it)", *d, longestOutage)
+	}
+	c.from["spec.atMost"] = "spec.duration"
+	return map[string]any{"connections": connections, "atMost": *d}
 }
 
 // uncorrelated refuses a correlation other than Chaos Mesh's default of none.

@@ -89,7 +89,8 @@ func TestChaosMesh(t *testing.T) {
 		{"the other way round", "kube-apiserver, tier: control-plane}\n  direction: to\n  target:\n    mode: all\n    selector:\n      namespaces: [kube-system]\n      labelSelectors: {component: etcd}",
 			"etcd}\n  target:\n    mode: all\n    selector:\n      namespaces: [kube-system]\n      labelSelectors: {component: kube-apiserver}",
 			head + "etcdLatency" + middle + `{"jitter":"20ms","latency":"300ms"}` + tail},
-		{"a delay beside a loss", "action: delay", "action: loss\n  loss: {loss: \"100\"}", "spec.delay: has no effect beside action loss"},
+		{"a delay beside a loss", "action: delay", "action: loss\n  loss: {loss: \"100\"}", "spec.delay: has no effect beside action loss\n" +
+			"spec.duration: 90s is too long for an outage (want less than 1m10s, or kube-apiserver's liveness probe restarts it)"},
 
 		{"a loss beside a delay", `delay:
     latency: 300ms
@@ -148,15 +149,20 @@ func TestChaosMesh(t *testing.T) {
 func TestChaosMeshOutage(t *testing.T) {
 	delay := "  delay:\n    latency: 300ms\n    correlation: \"0\"\n    jitter: 20ms\n"
 	for _, c := range []struct{ action, more, want string }{
-		{"loss", "  loss: {loss: \"100\"}\n", `"spec":{"connections":"keep"}`},
-		{"partition", "", `"spec":{"connections":"keep"}`},
-		{"partition", "  partitionBehavior: reject\n", `"spec":{"connections":"reset"}`},
+		{"loss", "  loss: {loss: \"100\"}\n", `"spec":{"atMost":"60s","connections":"keep"}`},
+		{"partition", "", `"spec":{"atMost":"60s","connections":"keep"}`},
+		{"partition", "  partitionBehavior: reject\n", `"spec":{"atMost":"60s","connections":"reset"}`},
 		{"loss", "  loss: {loss: \"99\"}\n", `spec.loss.loss: "99" can't be converted: the proxy loses no single packets (want 100, which is an outage)`},
+		{"partition", "  duration: 70s\n", "spec.duration: 70s is too long for an outage (want less than 1m10s, or kube-apiserver's liveness probe restarts it)"},
+		{"partition", "  duration:\n", "spec.duration: is missing (want less than 1m10s, or kube-apiserver's liveness probe restarts it)"},
 		{"loss", "", `spec.loss: is missing (want loss: {loss: "100"})`},
 		{"partition", "  partitionBehavior: reset\n", `spec.partitionBehavior: "reset" is no behaviour of a partition (want drop or reject)`},
 		{"loss", "  partitionBehavior: drop\n  loss: {loss: \"100\"}\n", "spec.partitionBehavior: has no effect beside action loss"},
 	} {
 		in := strings.Replace(strings.Replace(pasted, delay, c.more, 1), "action: delay", "action: "+c.action, 1)
+		if in = strings.Replace(in, "  duration: 90s\n", "", 1); !strings.Contains(in, "duration:") {
+			in += "  duration: 60s\n"
+		}
 		got := converted(t, in)
 		if strings.HasPrefix(got, "{") && !strings.Contains(got, `"kind":"etcdOutage"`) || !strings.Contains(got, c.want) {
 			t.Errorf("%s%s gives %s\nwant %s", c.action, c.more, got, c.want)

@@ -17,19 +17,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is a small API server over HTTP: get, list and watch of nodes and events, and the node proxy to kubelets. Selectors but
-// metadata.name and writes are refused rather than ignored.
+// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces and ConfigMaps, writes of the latter two, and the node
+// proxy to kubelets. Field selectors but metadata.name and other writes are refused rather than ignored.
 type API struct {
 	server *httptest.Server
 	proxy  func(node, path string) ([]byte, error)
 
-	mu      sync.Mutex
-	version int
-	nodes   []*corev1.Node
-	events  []*corev1.Event
-	history []change
-	wake    chan struct{} // closed and replaced at each change
-	closed  bool
+	mu        sync.Mutex
+	version   int
+	nodes     []*corev1.Node
+	events    []*corev1.Event
+	objects   map[string][]metav1.Object // namespaces and configmaps, in order of their keys
+	unique    int
+	history   []change
+	wake      chan struct{} // closed and replaced at each change
+	closed    bool
+	intercept func(http.ResponseWriter, *http.Request) bool
 }
 
 // change is one watch event; version is the object's resourceVersion.
@@ -40,7 +43,7 @@ type change struct {
 }
 
 func newAPI() *API {
-	a := &API{wake: make(chan struct{})}
+	a := &API{wake: make(chan struct{}), objects: map[string][]metav1.Object{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api", answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}))
 	mux.HandleFunc("GET /apis", answer(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}))
@@ -51,6 +54,8 @@ func newAPI() *API {
 		APIResources: []metav1.APIResource{
 			{Name: "nodes", SingularName: "node", Kind: "Node", Verbs: verbs},
 			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, Verbs: verbs},
+			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", Verbs: append(verbs, "create", "delete")},
+			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true, Verbs: append(verbs, "create", "delete", "deletecollection")},
 		},
 	}))
 	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", "") })
@@ -58,14 +63,25 @@ func newAPI() *API {
 	mux.HandleFunc("GET /api/v1/nodes/{name}/proxy/{path...}", a.serveProxy)
 	mux.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
+	a.handleObjects(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, r.Method+" "+r.URL.Path+" is nothing the fake has")
 	})
-	a.server = httptest.NewServer(mux)
+	a.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		first, closed := a.intercept, a.closed
+		a.mu.Unlock()
+		if closed {
+			panic(http.ErrAbortHandler) // it came in between
+		}
+		if first == nil || !first(w, r) {
+			mux.ServeHTTP(w, r)
+		}
+	}))
 	return a
 }
 
-// config speaks JSON: the fake has no protobuf.
+// config speaks JSON: the fake reads protobuf, and answers in JSON whatever is asked for.
 func (a *API) config() *rest.Config {
 	return &rest.Config{Host: a.server.URL, QPS: 100, Burst: 200,
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
@@ -78,6 +94,7 @@ func (a *API) close() {
 		close(a.wake)
 	}
 	a.mu.Unlock()
+	_ = a.server.Listener.Close() // before its connections, or clients come back at once; closing it twice is an error
 	a.server.CloseClientConnections()
 	a.server.Close()
 }

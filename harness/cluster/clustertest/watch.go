@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -22,7 +25,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, resource, name strin
 	switch watch, _ := strconv.ParseBool(r.URL.Query().Get("watch")); {
 	case name != "":
 		for _, o := range a.now(resource) {
-			if o.GetName() == name {
+			if o.GetName() == name && keep(o) {
 				send(w, o)
 				return
 			}
@@ -31,15 +34,16 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, resource, name strin
 	case watch:
 		a.watch(w, r, resource, keep)
 	default:
-		a.list(w, resource, keep)
+		a.list(w, r, resource, keep)
 	}
 }
 
 // filter is what the query and the path select. What it can't do it refuses.
 func filter(r *http.Request) (func(metav1.Object) bool, error) {
 	q := r.URL.Query()
-	if s := q.Get("labelSelector"); s != "" {
-		return nil, fmt.Errorf("the fake knows no label selectors: %q", s)
+	with, err := labels.Parse(q.Get("labelSelector"))
+	if err != nil {
+		return nil, err
 	}
 	sel, err := fields.ParseSelector(q.Get("fieldSelector"))
 	if err != nil {
@@ -52,7 +56,7 @@ func filter(r *http.Request) (func(metav1.Object) bool, error) {
 	}
 	ns := r.PathValue("ns")
 	return func(o metav1.Object) bool {
-		return (ns == "" || o.GetNamespace() == ns) &&
+		return (ns == "" || o.GetNamespace() == ns) && with.Matches(labels.Set(o.GetLabels())) &&
 			sel.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()})
 	}, nil
 }
@@ -65,6 +69,9 @@ func (a *API) now(resource string) (out []metav1.Object) {
 }
 
 func (a *API) locked(resource string) (out []metav1.Object) {
+	if resource == "namespaces" || resource == "configmaps" {
+		return slices.Clone(a.objects[resource])
+	}
 	if resource == "nodes" {
 		for _, n := range a.nodes {
 			out = append(out, n)
@@ -77,18 +84,28 @@ func (a *API) locked(resource string) (out []metav1.Object) {
 	return out
 }
 
-func (a *API) list(w http.ResponseWriter, resource string, keep func(metav1.Object) bool) {
+// list answers in order of the keys if there is a limit, which a client goes on from with the last key as its token.
+func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
 	a.mu.Lock()
 	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)}
 	all := a.locked(resource)
 	a.mu.Unlock()
-	items := []metav1.Object{}
+	items, from := []metav1.Object{}, r.URL.Query().Get("continue")
 	for _, o := range all {
-		if keep(o) {
+		if keep(o) && (from == "" || key(o) > from) {
 			items = append(items, o)
 		}
 	}
-	kind := map[string]string{"nodes": "NodeList", "events": "EventList"}[resource]
+	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && len(items) > limit {
+		slices.SortFunc(items, func(x, y metav1.Object) int { return strings.Compare(key(x), key(y)) })
+		items = items[:limit]
+		meta.Continue = key(items[limit-1])
+	}
+	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList", "configmaps": "ConfigMapList"}[resource]
+	sendList(w, kind, meta, items)
+}
+
+func sendList(w http.ResponseWriter, kind string, meta metav1.ListMeta, items []metav1.Object) {
 	send(w, struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
@@ -147,8 +164,14 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, resource string, kee
 // bookmark tells a client that it has seen everything up to a version.
 func bookmark(resource string, version int) any {
 	meta := metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
-	if resource == "nodes" {
-		return &corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: meta}
+	of := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{Kind: kind, APIVersion: "v1"} }
+	switch resource {
+	case "nodes":
+		return &corev1.Node{TypeMeta: of("Node"), ObjectMeta: meta}
+	case "namespaces":
+		return &corev1.Namespace{TypeMeta: of("Namespace"), ObjectMeta: meta}
+	case "configmaps":
+		return &corev1.ConfigMap{TypeMeta: of("ConfigMap"), ObjectMeta: meta}
 	}
-	return &corev1.Event{TypeMeta: metav1.TypeMeta{Kind: "Event", APIVersion: "v1"}, ObjectMeta: meta}
+	return &corev1.Event{TypeMeta: of("Event"), ObjectMeta: meta}
 }

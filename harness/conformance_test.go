@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/load"
 	"github.com/kube-relapse/relapse/harness/mutate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/seam"
@@ -58,7 +59,7 @@ func specOf(t *testing.T, e kinds.Entry) json.RawMessage {
 
 // Every kind is documented, has an example that a scenario takes, and defaults that survive being written down.
 func TestEveryKind(t *testing.T) {
-	for _, category := range []string{kinds.Fault, kinds.Collector, kinds.Check, kinds.Seam, kinds.Mutation} {
+	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check, kinds.Seam, kinds.Mutation} {
 		if len(kinds.Of(category)) == 0 {
 			t.Errorf("there is no %s at all", category)
 		}
@@ -98,6 +99,8 @@ func typed(t *testing.T, e kinds.Entry) {
 	switch e.Category {
 	case kinds.Fault:
 		_, ok = v.(fault.Fault)
+	case kinds.Load:
+		_, ok = v.(load.Load)
 	case kinds.Collector:
 		_, ok = v.(capture.Collector)
 	case kinds.Check:
@@ -166,7 +169,8 @@ func inScenario(t *testing.T, e kinds.Entry) {
 		arm["source"].(map[string]any)["mutations"] = []any{example}
 	default:
 		example["name"] = "the-example"
-		spec[list] = append(spec[list].([]any), example)
+		others, _ := spec[list].([]any) // the scenario may have none
+		spec[list] = append(others, example)
 	}
 	out, err := yaml.Marshal(doc)
 	if err != nil {

@@ -1,0 +1,262 @@
+package load
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+// The labels of everything that a load makes.
+const (
+	runLabel  = "relapse.dev/run"
+	loadLabel = "relapse.dev/load"
+)
+
+// makers is how many objects are made at a time.
+const makers = 16
+
+// page is how much data a list may make the API server read at a time.
+const page = 16 << 20
+
+// asking bounds one request that is no call of the load: the API server itself takes no longer.
+const asking = time.Minute
+
+// errForeign is an object in our place that this run didn't make; errUnfit one that the API server will never take.
+var errForeign, errUnfit = errors.New("it is there and was not made by this load"), errors.New("the API server will not take it")
+
+// objects are the namespaces and ConfigMaps of one load in one cluster. What exists is asked of the API server, never remembered.
+type objects struct {
+	Target
+	spec     *DeleteCollection
+	bytes    int64
+	http     *http.Client // all three share its connections
+	typed    *kubernetes.Clientset
+	metadata metadata.Interface // lists without the data
+}
+
+// Prepare makes the namespaces and their ConfigMaps, and returns when a list shows all of them. What this load has made before is taken for
+// done; the error names an object that anything else has made. It gives up when nothing got on for a minute.
+func (l *DeleteCollection) Prepare(ctx context.Context, t Target) error {
+	o, err := l.objects(t)
+	if err != nil {
+		return err
+	}
+	return o.ensure(ctx, time.Minute)
+}
+
+func (l *DeleteCollection) objects(t Target) (*objects, error) {
+	size, err := l.size()
+	if err != nil {
+		return nil, err
+	}
+	o := &objects{Target: t, spec: l, bytes: size}
+	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
+	cfg.QPS, cfg.Burst, cfg.RateLimiter = -1, -1, nil // what limits the load must be the cluster
+	cfg.Timeout = 0                                   // each request has its own
+	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	cfg.UserAgent = "relapse/" + t.Name
+	cfg.WarningHandler = rest.NoWarnings{}
+	if o.http, err = rest.HTTPClientFor(cfg); err != nil {
+		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
+	}
+	if o.typed, err = kubernetes.NewForConfigAndClient(cfg, o.http); err != nil {
+		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
+	}
+	if o.metadata, err = metadata.NewForConfigAndClient(cfg, o.http); err != nil {
+		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
+	}
+	return o, nil
+}
+
+// namespace is the name of the n-th one, from 0.
+func (o *objects) namespace(n int) string { return fmt.Sprintf("relapse-%s-%d", o.Name, n+1) }
+
+func item(n int) string { return fmt.Sprintf("item-%05d", n) }
+
+func (o *objects) labels() labels.Set { return labels.Set{runLabel: o.Run, loadLabel: o.Name} }
+
+func (o *objects) selector() string { return o.labels().String() }
+
+// ensure makes what is missing and looks again, until a list shows everything. A failure is tried again for as long as anything gets on within
+// patience.
+func (o *objects) ensure(ctx context.Context, patience time.Duration) error {
+	least, since := -1, time.Now()
+	for {
+		missing, err := o.attempt(ctx)
+		switch {
+		case err == nil && missing == 0:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("making the objects of load %s: %w", o.Name, context.Cause(ctx))
+		case errors.Is(err, errForeign) || errors.Is(err, errUnfit):
+			return fmt.Errorf("making the objects of load %s: %w", o.Name, err)
+		case missing >= 0 && (least < 0 || missing < least):
+			least, since = missing, time.Now()
+			if err == nil {
+				continue // all were made: now they have to show
+			}
+		case time.Since(since) > patience:
+			if err == nil {
+				err = fmt.Errorf("%d objects are missing however often they are made", missing)
+			}
+			return fmt.Errorf("making the objects of load %s: nothing got on for %s: %w", o.Name, patience, err)
+		}
+		if err := wait(ctx, time.Second); err != nil { // what failed is given a moment to get well
+			return fmt.Errorf("making the objects of load %s: %w", o.Name, err)
+		}
+	}
+}
+
+// attempt makes what is missing, once, and says how much it found missing; -1 if it couldn't find out.
+func (o *objects) attempt(ctx context.Context) (missing int, err error) {
+	type place struct{ namespace, item int }
+	var want []place
+	for n := range o.spec.namespaces() {
+		if err := o.makeNamespace(ctx, o.namespace(n)); err != nil {
+			return -1, err
+		}
+		have, err := o.items(ctx, o.namespace(n))
+		if err != nil {
+			return -1, err
+		}
+		for i := range o.spec.Items {
+			if !have[item(i)] {
+				want = append(want, place{n, i})
+			}
+		}
+	}
+	all := o.spec.namespaces() * o.spec.Items
+	var made atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(makers)
+	for _, p := range want {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := o.makeItem(ctx, p.namespace, p.item); err != nil {
+				return err
+			}
+			if done := all - len(want) + int(made.Add(1)); done%max(all/10, 1) == 0 {
+				o.Events.Emit(event.Event{Type: event.Progress, Cell: o.Cell, Message: fmt.Sprintf("%s: %d of %d ConfigMaps are there", o.Name, done, all),
+					Fields: map[string]any{"load": o.Name}})
+			}
+			return nil
+		})
+	}
+	return len(want), g.Wait()
+}
+
+func (o *objects) makeNamespace(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: o.labels()}}
+	_, err := o.typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		if ns, err = o.typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err == nil {
+			switch {
+			case !o.ours(ns):
+				err = errForeign
+			case ns.DeletionTimestamp != nil:
+				err = errors.New("it is still being deleted")
+			}
+		}
+	}
+	return describe("namespace "+name, err)
+}
+
+func (o *objects) makeItem(ctx context.Context, namespace, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	client := o.typed.CoreV1().ConfigMaps(o.namespace(namespace))
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: item(n), Labels: o.labels()}, Data: content(o.Seed, namespace, n, o.bytes)}
+	_, err := client.Create(ctx, cm, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		if cm, err = client.Get(ctx, item(n), metav1.GetOptions{}); err == nil && !o.ours(cm) {
+			err = errForeign
+		}
+	}
+	return describe("ConfigMap "+o.namespace(namespace)+"/"+item(n), err)
+}
+
+func (o *objects) ours(m metav1.Object) bool {
+	return labels.SelectorFromSet(o.labels()).Matches(labels.Set(m.GetLabels()))
+}
+
+// describe names the object in an error of its making.
+func describe(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return fmt.Errorf("making %s: %w: %w", what, errUnfit, err)
+	}
+	return fmt.Errorf("making %s: %w", what, err)
+}
+
+// items lists the names of a namespace's ConfigMaps that are this load's. Others, such as kube-root-ca.crt, are left out.
+func (o *objects) items(ctx context.Context, namespace string) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	have := map[string]bool{}
+	opts := metav1.ListOptions{LabelSelector: o.selector(), Limit: min(max(page/o.bytes, 50), 500)}
+	for {
+		list, err := o.metadata.Resource(configMaps).Namespace(namespace).List(ctx, opts)
+		if err != nil {
+			return nil, fmt.Errorf("listing the ConfigMaps of namespace %s: %w", namespace, err)
+		}
+		for _, m := range list.Items {
+			have[m.Name] = true
+		}
+		if opts.Continue = list.Continue; opts.Continue == "" {
+			return have, nil
+		}
+	}
+}
+
+var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+
+// content is an object's data: random text, which doesn't compress well, under the keys of an ordinary ConfigMap. It follows from the seed
+// and the object's number, so that every arm has the same.
+func content(seed int64, namespace, n int, size int64) map[string]string {
+	random := rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%d/%d/%d", seed, namespace, n)))
+	raw := make([]byte, base64.RawURLEncoding.DecodedLen(int(size))+1)
+	_, _ = random.Read(raw) // never fails
+	text := base64.RawURLEncoding.EncodeToString(raw)[:size]
+	out := map[string]string{}
+	for left, keys := 4, []string{"settings", "rules", "templates", "notes"}; left > 0; left-- {
+		cut := len(text) / left
+		out[keys[4-left]], text = text[:cut], text[cut:]
+	}
+	return out
+}
+
+// wait returns after d, or with the cause of ctx's end.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

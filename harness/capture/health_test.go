@@ -37,13 +37,16 @@ func TestHealthTellsAnswersApart(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- h.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Cluster: c, Node: k.Node(), Component: k}, w) }()
+	go func() {
+		done <- h.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Cluster: c, Node: k.Node(), Component: k}, w)
+	}()
+	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for len(samples(t, w)) < 6 {
 		select {
 		case <-tick.C:
-		case <-time.After(20 * time.Second):
+		case <-deadline:
 			t.Fatal("there are no six samples within 20s")
 		}
 	}

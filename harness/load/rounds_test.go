@@ -119,3 +119,22 @@ func TestWatchLost(t *testing.T) {
 		t.Errorf("%+v", sum)
 	}
 }
+
+// What is deleted while requests are still being sent says nothing of the last one's list.
+func TestDeletionsBeforeTheLastRequest(t *testing.T) {
+	w := newWorld(t)
+	l := w.prepare(t, `{"items":30,"calls":2,"rate":1,"begun":3}`)
+	g := w.hold(timeout)
+	done, _ := w.start(t, l)
+	soon(t, "the first call", g.arrived)
+	w.remove(t, "relapse-deletions-1", 5)
+	soon(t, "the second call", g.arrived)
+	w.silent(t, "with no deletion since the last request")
+	w.remove(t, "relapse-deletions-1", 3)
+	w.wants(t, "1 began")
+	close(g.open)
+	ends(t, done)
+	if _, sum, _ := w.recorded(t); !inOrder(sum.Rounds[0].Sent, sum.Rounds[0].Began) {
+		t.Errorf("%+v", sum)
+	}
+}

@@ -52,6 +52,8 @@ func newSubject(t *testing.T) *subject {
 		"/configz":               func() string { return `{"kubeletconfig":{}}` },
 		"/metrics":               s.metrics,
 		"/pods":                  func() string { return pods },
+		"/debug/pprof/heap":      func() string { return "a profile" },
+		"/debug/pprof/profile":   func() string { return "a profile" },
 		"/livez":                 func() string { return "ok" },
 		"/readyz":                func() string { return "ok" },
 	} {
@@ -63,6 +65,7 @@ func newSubject(t *testing.T) *subject {
 		})
 	}
 	k.Log(s.line(1, "starting"), s.line(2, skipped))
+	layLogs(t, s.nodes[0].Node)
 	s.API().AddEvent(&corev1.Event{Reason: "Rebooted", Message: "an event"})
 	return s
 }
@@ -84,7 +87,7 @@ func (s *subject) target(c capture.Collector) capture.Target {
 		return capture.Target{Cell: bundle.Shared, Cluster: s.Cluster}
 	}
 	return capture.Target{
-		Cell: arm, Cluster: s.Cluster, Node: s.nodes[0].Node, Component: s.Component("worker", "kubelet"),
+		Cell: arm, Cluster: podCluster{s.Cluster}, Node: s.nodes[0].Node, Component: s.Component("worker", "kubelet"),
 		Phase: func() string { return check.Fault }, Mark: "schedule",
 	}
 }
@@ -97,16 +100,20 @@ type collectorEnv struct {
 
 // collectorEnvs has an entry for every registered collector: without one the suite fails.
 var collectorEnvs = map[string]collectorEnv{
-	"goroutines":     {fails: breaks},
-	"configz":        {fails: breaks},
-	"metrics":        {spec: `{"families":["seen_seconds","grows_total","stands_total","took_seconds"],"interval":"200ms"}`, fails: breaks},
-	"interposer":     {spec: `{"interval":"200ms"}`, fails: func(_ *testing.T, s *subject) { s.nodes[0].kill() }},
-	"etcdProbe":      {spec: `{"interval":"200ms"}`, fails: powerOff},
-	"health":         {spec: `{"interval":"200ms"}`, fails: breaks},
-	"identity":       {fails: powerOff},
-	"journal":        {fails: powerOff},
-	"nodeConditions": {fails: closeAPI},
-	"events":         {fails: closeAPI},
+	"goroutines":        {fails: breaks},
+	"heap":              {fails: breaks},
+	"cpu":               {spec: `{"seconds":1}`, fails: breaks},
+	"configz":           {fails: breaks},
+	"metrics":           {spec: `{"families":["seen_seconds","grows_total","stands_total","took_seconds"],"interval":"200ms"}`, fails: breaks},
+	"interposer":        {spec: `{"interval":"200ms"}`, fails: func(_ *testing.T, s *subject) { s.nodes[0].kill() }},
+	"etcdProbe":         {spec: `{"interval":"200ms"}`, fails: powerOff},
+	"health":            {spec: `{"interval":"200ms"}`, fails: breaks},
+	"componentLogs":     {spec: `{"components":["kubelet"],"interval":"200ms"}`, fails: powerOff},
+	"containerStatuses": {spec: `{"components":["kubelet"]}`, fails: closeAPI},
+	"identity":          {fails: powerOff},
+	"journal":           {fails: powerOff},
+	"nodeConditions":    {fails: closeAPI},
+	"events":            {fails: closeAPI},
 }
 
 func breaks(_ *testing.T, s *subject) { s.broken.Store(true) }

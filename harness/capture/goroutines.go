@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -54,7 +55,12 @@ func (*Configz) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error 
 
 // get records what the component answers at path, or that it did not.
 func get(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	return getWithin(ctx, askTimeout, t, w, kind, path, ext)
+}
+
+// getWithin is get for what takes its time to answer.
+func getWithin(ctx context.Context, limit time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	m := t.meta(kind)
 	body, err := t.Component.Get(ctx, path)

@@ -1,0 +1,86 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "etcdHealthy",
+		Doc: "The etcd behind the subject is healthy and quick through the last stretch of the window.\n\n" +
+			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch must find etcd healthy and every answer " +
+			"quicker than the limit. One that doesn't is decisive. Being well needs the whole stretch.",
+		Example: "name: etcd-well\nkind: etcdHealthy\nphase: recovery\nspec:\n  below: 100ms\n  for: 120s\n",
+		New:     func() Check { return &EtcdHealthy{Below: "100ms", For: "120s"} },
+	})
+}
+
+// EtcdHealthy asks how etcd answers through the seam.
+type EtcdHealthy struct {
+	Below string `json:"below,omitempty" jsonschema:"what each answer must stay below: a duration with its unit"`
+	For   string `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+}
+
+// Reads names the seam's probes.
+func (c *EtcdHealthy) Reads() []bundle.Kind { return []bundle.Kind{bundle.EtcdProbe} }
+
+// Validate refuses a limit and a stretch that are none.
+func (c *EtcdHealthy) Validate() error {
+	if err := positive("below", c.Below); err != nil {
+		return err
+	}
+	return positive("for", c.For)
+}
+
+// Eval looks at all probes of the last stretch.
+func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
+	wanted := fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below, c.For)
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	limit, _ := time.ParseDuration(c.Below) // Validate has read both
+	hold, _ := time.ParseDuration(c.For)
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	st := read[bundle.Stamped[control.EtcdProbe]](v, bundle.EtcdProbe, s.Cell, lastOf(w, hold))
+	var all []reading
+	slowest := time.Duration(0)
+	for _, r := range st.records {
+		one := reading{asked: r.Value.At, done: later(r.Time, r.Value.At), bad: ill(r.Value, limit)}
+		if one.asked.IsZero() {
+			one.asked = r.Time
+		}
+		all = append(all, one)
+		if one.bad == "" && !r.Time.Before(lastOf(w, hold).Start) && !r.Time.After(w.End) {
+			slowest = max(slowest, control.Slowest(r.Value.Through))
+		}
+	}
+	f := well(all, st.paths, st.doubt, w, hold, wanted, "probes of etcd")
+	if f.Met == Met {
+		f.Seen += fmt.Sprintf(", the slowest answer after %s", slowest.Round(10*time.Microsecond))
+	}
+	return f
+}
+
+// ill says what a probe found wrong, "" if nothing. A probe without answers is no sign of health.
+func ill(p control.EtcdProbe, limit time.Duration) string {
+	slowest := control.Slowest(p.Through)
+	switch {
+	case p.Err != "":
+		return p.Err
+	case len(p.Through) == 0:
+		return "no answer was timed"
+	case !p.Healthy:
+		return "etcd says that it is not healthy"
+	case slowest >= limit:
+		return fmt.Sprintf("an answer took %s", slowest.Round(time.Millisecond))
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// answered writes a health endpoint's answers every two seconds of from..to, each after half a second.
+func (tr *trial) answered(st *bundle.Stream, path string, from, to float64, code int) {
+	tr.t.Helper()
+	for s := from; s <= to; s += 2 {
+		one := bundle.HealthSample{Time: tr.at(s), Done: tr.at(s + 0.5), Path: path, Code: code}
+		switch code {
+		case 0:
+			one.Text = "timeout"
+		case 200:
+		default:
+			one.Text = "etcd not ready"
+		}
+		tr.must(st.JSON(one))
+	}
+}
+
+func TestHealthy(t *testing.T) {
+	health := []bundle.Kind{bundle.Health}
+	of := func(cell string, fill func(*trial, *bundle.Stream)) func(*trial) {
+		return func(tr *trial) { tr.phases(); fill(tr, tr.stream(bundle.Health, cell)) }
+	}
+	steps := func(parts ...float64) func(*trial, *bundle.Stream) { // from, to, code, …
+		return func(tr *trial, st *bundle.Stream) {
+			for i := 0; i < len(parts); i += 3 {
+				tr.answered(st, "/readyz", parts[i], parts[i+1], int(parts[i+2]))
+			}
+		}
+	}
+	run(t, []question{
+		{name: "well", fill: of(arm, steps(0, 394, 200)), met: check.Met, seen: "15 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5", evidence: health, wanted: "/readyz answers 200 for the last 30s"},
+		{name: "well for long enough", fill: of(arm, steps(0, 362, 500, 364, 394, 200)), met: check.Met, seen: "15 of 15", evidence: health},
+		{
+			name: "not well a moment ago", fill: of(arm, steps(0, 366, 500, 368, 394, 200)), met: check.NotMet, seen: "14 of 15 answers", evidence: health,
+			detail: "10:06:06: 500 etcd not ready", differs: []string{"10:06:06: 500 etcd not ready"},
+		},
+		{
+			name: "no answer", fill: of(arm, steps(0, 380, 200, 382, 384, 0, 386, 394, 200)), met: check.Unknown, seen: "13 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; the others say nothing", evidence: health,
+			differs: []string{"10:06:22: no answer: timeout", "10:06:24"},
+		},
+		{
+			name: "no answer, and a bad one", fill: of(arm, steps(0, 380, 200, 382, 384, 0, 386, 386, 500, 388, 394, 200)), met: check.NotMet, seen: "12 of 15", evidence: health,
+			detail: "10:06:26: 500", differs: []string{"no answer", "no answer", "500"},
+		},
+		{
+			name: "an answer that was under way when the stretch began is of it", met: check.NotMet, seen: "of 16", evidence: health, detail: "500", differs: []string{"10:06:02: 500"},
+			fill: of(arm, func(tr *trial, st *bundle.Stream) {
+				tr.must(st.JSON(bundle.HealthSample{Time: tr.at(362), Done: tr.at(366), Path: "/readyz", Code: 500}))
+				tr.answered(st, "/readyz", 366, 394, 200)
+			}),
+		},
+		{name: "another path", fill: of(arm, func(tr *trial, st *bundle.Stream) { tr.answered(st, "/livez", 0, 394, 200) }), met: check.Unknown, seen: "there are no answers of /readyz in 10:04:55.0", evidence: health},
+		{
+			name: "another path's failure is no matter", met: check.Met, seen: "15 of 15", evidence: health,
+			fill: of(arm, func(tr *trial, st *bundle.Stream) {
+				tr.answered(st, "/readyz", 0, 394, 200)
+				tr.answered(st, "/livez", 0, 394, 500)
+			}),
+		},
+		{
+			name: "well, with a gap", met: check.Unknown, seen: "15 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; health of vulnerable does not cover", evidence: health,
+			fill: of(arm, func(tr *trial, st *bundle.Stream) {
+				tr.answered(st, "/readyz", 0, 394, 200)
+				st.Gap(tr.at(375), tr.at(386), "exec failed")
+			}),
+		},
+		{
+			name: "not well is not well, whatever the gap", met: check.NotMet, seen: "0 of 15", evidence: health, detail: "500", differs: []string{"500", "500", "… and 11 more", "500", "500"},
+			fill: of(arm, func(tr *trial, st *bundle.Stream) {
+				tr.answered(st, "/readyz", 0, 394, 500)
+				st.Gap(tr.at(375), tr.at(386), "exec failed")
+			}),
+		},
+		{name: "nobody looked in the end", fill: of(arm, steps(0, 380, 200)), met: check.Unknown, seen: "does not cover", evidence: health},
+		{
+			name: "nobody looked for a while, and the stream doesn't say so", met: check.Unknown, seen: "there are no answers of /readyz in 10:06:06.5 to 10:06:30.0", evidence: health,
+			fill: of(arm, steps(0, 366, 200, 390, 394, 200)),
+		},
+		{name: "a phase that is too short", spec: `{"for":"2m"}`, fill: of(arm, steps(0, 394, 200)), wanted: "for the last 2m", met: check.Unknown, seen: "that is 1m39.5s only", evidence: health},
+		{name: "the other arm", fill: of(other, steps(0, 394, 200)), met: check.Unknown, seen: "no health was recorded for vulnerable"},
+		{name: "a missing file", fill: of(arm, steps(0, 394, 200)), damage: remove(t, bundle.Health), met: check.Unknown, seen: "is missing"},
+		{name: "no path", spec: `{"path":"readyz"}`, fill: of(arm, steps()), wanted: "readyz", met: check.Unknown, seen: `path is "readyz" (want one that begins with a slash`},
+		{name: "no stretch", spec: `{"for":"0s"}`, fill: of(arm, steps()), wanted: "0s", met: check.Unknown, seen: "for is 0s (want above 0)"},
+	}, func(q *question) {
+		q.kind, q.scope, q.spec = "healthy", check.Scope{Cell: arm, Phase: check.Recovery}, over(t, `{"path":"/readyz","for":"30s"}`, q.spec)
+	})
+}

@@ -1,0 +1,173 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "leakedGoroutines",
+		Doc: "Goroutines that calls left behind for good: as many as there were calls with a failed delete and more items left than a channel holds.\n\n" +
+			"Only quiet snapshots count: no call is in flight in them, and debug=1 has as many goroutines on top of the function as debug=2 has in the state. " +
+			"Met when all of them show the very same goroutines, and their number is that of the calls, which the log tells from the fault's beginning on. " +
+			"Goroutines of another number are unknown, never a no. With none, it asks for their absence. In the baseline one quiet snapshot without them is a no.",
+		Example: "name: leaked\nkind: leakedGoroutines\nphase: recovery\nspec:\n  func: registry.(*Store).DeleteCollection\n  state: chan send\n" +
+			"  inFlight: [restfulDeleteCollection]\n  snapshots: 3\n  lastAfter: 120s\n  load: deletes\n  moreThan: 256\n" +
+			"  failed:\n    component: kube-apiserver\n    pattern: 'Delete object in DeleteCollection failed.*/item-(?P<index>[0-9]+)'\n",
+		New: func() Check { return &LeakedGoroutines{Leak: Leak{State: "chan send"}, Snapshots: 3} },
+	})
+}
+
+// LeakedGoroutines asks for goroutines that nothing will ever wake up again, or for their absence.
+type LeakedGoroutines struct {
+	Leak
+	Snapshots int       `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots the answer must rest on, at least"`
+	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
+	Failed    *LogLines `json:"failed,omitempty" jsonschema:"the line that a call with a failed delete writes; its group index is the object's number in the list"`
+	Load      string    `json:"load,omitempty" jsonschema:"the name of the load that made the objects"`
+	MoreThan  int       `json:"moreThan,omitzero" jsonschema:"how many items the channel holds at most: a call with no more items left leaves nothing behind"`
+	None      bool      `json:"none,omitempty" jsonschema:"asks that there be none of them, instead"`
+}
+
+// Reads names both goroutine profiles, and the log that tells the calls. The load's summary comes from the load itself, and the subject's
+// identity is in every trial.
+func (c *LeakedGoroutines) Reads() []bundle.Kind {
+	if c.None {
+		return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2}
+	}
+	return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2, bundle.Logs}
+}
+
+// NeedsLoads names the load whose objects are counted.
+func (c *LeakedGoroutines) NeedsLoads() []string {
+	if c.None {
+		return nil
+	}
+	return []string{c.Load}
+}
+
+// LoadUser is a Check that reads what loads say of themselves; without a load of that name it can't answer.
+type LoadUser interface{ NeedsLoads() []string }
+
+// Validate refuses what any dump would meet, and a leak whose calls nobody could count.
+func (c *LeakedGoroutines) Validate() error {
+	errs := []error{c.Leak.validate()}
+	if c.Snapshots < 1 {
+		errs = append(errs, fmt.Errorf("snapshots is %d (want at least 1)", c.Snapshots))
+	}
+	if c.LastAfter != "" {
+		errs = append(errs, positive("lastAfter", c.LastAfter))
+	}
+	switch {
+	case c.None: // what the calls are told by may be there all the same: both forms of a scenario's leak come from one anchor
+	case c.Failed == nil:
+		errs = append(errs, errors.New("failed is missing"))
+	case c.Load == "":
+		errs = append(errs, errors.New("load is empty"))
+	case c.MoreThan < 0:
+		errs = append(errs, fmt.Errorf("moreThan is %d (want 0 or more)", c.MoreThan))
+	default:
+		re, err := c.Failed.compile()
+		if err == nil && re.SubexpIndex("index") < 0 {
+			err = errors.New("failed.pattern has no group index")
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Eval reads every snapshot of the window, and the log only if there is something to compare with it.
+func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
+	wanted := c.wanted()
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	look := c.look(v, s.Cell, w)
+	began := w.Start.Add(-s.After)
+	f := Finding{Wanted: wanted, Evidence: look.evidence, Differs: few(look.notes)}
+	f.Seen = look.said()
+	if n := len(look.quiet); n > 0 {
+		f.Seen += fmt.Sprintf(", the last %s after %s began", look.quiet[n-1].at.Sub(began).Round(time.Second), s.Phase)
+	}
+	doubt := look.missing
+	if doubt == "" {
+		doubt = restarted(v, s.Cell, sinceFault(v, s.Cell, w))
+	}
+	switch {
+	case doubt != "":
+		f.Seen += "; " + doubt
+	case len(look.quiet) == 0:
+		f.Seen += ": nothing to answer by"
+	case look.newest().blocked == 0:
+		c.absent(&f, look, s, began)
+	case c.None:
+		f.Met, f.Detail = NotMet, look.newest().stack
+	default:
+		c.present(&f, v, s, w, look, began)
+	}
+	return f
+}
+
+func (c *LeakedGoroutines) wanted() string {
+	many := fmt.Sprintf("at least %d quiet snapshots", c.Snapshots)
+	if c.LastAfter != "" {
+		many += ", the last at least " + c.LastAfter + " into the phase"
+	}
+	if c.None {
+		return fmt.Sprintf("no goroutine [%s] in %s in %s", c.State, c.Func, many)
+	}
+	return fmt.Sprintf("the same goroutines [%s] in %s in %s, as many as the calls with a failed delete and more than %d items left",
+		c.State, c.Func, many, c.MoreThan)
+}
+
+// absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone were not left for good.
+func (c *LeakedGoroutines) absent(f *Finding, look looked, s Scope, began time.Time) {
+	enough := look.without() >= c.Snapshots && reached(c.LastAfter, look.newest().at, began)
+	switch {
+	case s.Phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already
+		f.Met = NotMet
+	case !enough:
+		f.Seen += ": too few to answer by"
+	default:
+		f.Met = Of(c.None)
+	}
+}
+
+// present answers for a window whose last quiet snapshot shows some.
+func (c *LeakedGoroutines) present(f *Finding, v bundle.View, s Scope, w bundle.Window, look looked, began time.Time) {
+	newest := look.newest()
+	f.Detail = newest.stack
+	fault, ok := v.Phase(s.Cell, Fault)
+	switch {
+	case !ok || !fault.Start.Before(w.End):
+		f.Seen += ": they are there before any fault"
+		return
+	case !look.same():
+		f.Seen += ": they are not the same ones in each"
+		return
+	case len(look.quiet) < c.Snapshots || !reached(c.LastAfter, newest.at, began):
+		f.Seen += ": too few to answer by"
+		return
+	}
+	calls := c.calls(v, s.Cell, bundle.Window{Start: fault.Start, End: w.End})
+	f.Evidence = append(f.Evidence, calls.paths...)
+	f.Seen += "; " + calls.said(c.MoreThan)
+	f.Detail += calls.left()
+	switch {
+	case calls.doubt != "":
+		f.Seen += "; " + calls.doubt
+	case calls.over != newest.blocked: // fewer or more than the calls explain: something else goes on as well, which is no clean no either
+		f.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.over)
+	default:
+		f.Met = Met
+	}
+}

@@ -1,0 +1,201 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/goroutine"
+)
+
+// Leak says what a leaked goroutine looks like, and by what a call that is still served is told from one that is over.
+type Leak struct {
+	Func     string   `json:"func" jsonschema:"the function that is blocked, or whose closure is, without arguments; the import path's front may be left out"`
+	State    string   `json:"state,omitempty" jsonschema:"the wait state as a dump prints it: chan send"`
+	InFlight []string `json:"inFlight,omitempty" jsonschema:"parts of function names that mean that such a call is still being served; so does func in any other state"`
+}
+
+func (l Leak) validate() error {
+	switch {
+	case l.Func == "":
+		return fmt.Errorf("func is empty, which every goroutine would match")
+	case l.State == "":
+		return fmt.Errorf("state is empty, which a goroutine at work would match")
+	case slices.Contains(l.InFlight, ""):
+		return fmt.Errorf("inFlight is %q (want parts of names, none of them empty)", l.InFlight)
+	}
+	return nil
+}
+
+// snapshot is a pair of goroutine profiles that were taken one after the other.
+type snapshot struct {
+	at      time.Time // of debug=2
+	blocked int       // goroutines in the state whose innermost call is the function, by debug=2
+	onTop   int       // goroutines whose innermost call is the function, by debug=1, which knows no states
+	serving int       // other goroutines of calls that are in flight
+	ids     []uint64  // of the blocked ones, sorted
+	stack   string    // of the largest group of them
+}
+
+// quiet says that what is blocked belongs to no call in flight. A call that is served sends on the same channel and blocks in it for a moment;
+// the two profiles differ when something moved between them.
+func (s snapshot) quiet() bool { return s.serving == 0 && s.onTop == s.blocked }
+
+// looked is what the snapshots of a window show.
+type looked struct {
+	quiet    []snapshot // in order of time
+	read     int        // all that could be read
+	missing  string     // why some evidence can't be relied on; "" if all can
+	notes    []string
+	evidence []string
+}
+
+func (l looked) newest() snapshot { return l.quiet[len(l.quiet)-1] }
+
+// without is how many of the last quiet snapshots in a row show no such goroutine.
+func (l looked) without() int {
+	n := 0
+	for _, s := range slices.Backward(l.quiet) {
+		if s.blocked > 0 {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// same says that every quiet snapshot shows the very same goroutines.
+func (l looked) same() bool {
+	for _, s := range l.quiet {
+		if !slices.Equal(s.ids, l.quiet[0].ids) {
+			return false
+		}
+	}
+	return true
+}
+
+// said sums up, as in "20 goroutines, the same in 4 quiet snapshots of 5".
+func (l looked) said() string {
+	if len(l.quiet) == 0 {
+		return fmt.Sprintf("0 quiet snapshots of %d", l.read)
+	}
+	lo, hi := l.quiet[0].blocked, l.quiet[0].blocked
+	for _, s := range l.quiet {
+		lo, hi = min(lo, s.blocked), max(hi, s.blocked)
+	}
+	of := fmt.Sprintf("%d quiet snapshots of %d", len(l.quiet), l.read)
+	switch {
+	case hi == 0:
+		return "no such goroutine in " + of
+	case lo != hi:
+		return fmt.Sprintf("%d such goroutines in the last, %d to %d in %s", l.newest().blocked, lo, hi, of)
+	case l.same():
+		return fmt.Sprintf("%d such goroutines, the same in %s", hi, of)
+	}
+	return fmt.Sprintf("%d such goroutines in each of %s", hi, of)
+}
+
+// look reads the snapshots of a window. A capture that failed is none; a file that is missing, damaged or cut could have shown anything.
+func (l Leak) look(v bundle.View, cell string, w bundle.Window) (out looked) {
+	firsts := v.Artifacts(bundle.Query{Kind: bundle.Goroutines1, Cell: cell, From: w.Start, To: w.End})
+	before := w.Start.Add(-1)
+	for _, two := range v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: cell, From: w.Start, To: w.End}) {
+		one, ok := beside(firsts, before, two.Time)
+		before = two.Time
+		switch {
+		case two.Error != "":
+			out.notes = append(out.notes, fmt.Sprintf("the dump of %s failed: %s", clock(two.Time), two.Error))
+			continue
+		case !ok:
+			out.notes = append(out.notes, fmt.Sprintf("%s: there is no debug=1 beside it", clock(two.Time)))
+			continue
+		case one.Error != "":
+			out.notes = append(out.notes, fmt.Sprintf("the debug=1 of %s failed: %s", clock(one.Time), one.Error))
+			continue
+		}
+		s, err := l.snapshot(v, one, two)
+		if err != nil {
+			out.missing = err.Error()
+			continue
+		}
+		out.read++
+		out.evidence = append(out.evidence, one.Path, two.Path)
+		switch {
+		case s.quiet():
+			out.quiet = append(out.quiet, s)
+		case s.serving > 0:
+			out.notes = append(out.notes, fmt.Sprintf("%s: %d blocked, and %d goroutines serve calls in flight", clock(s.at), s.blocked, s.serving))
+		default:
+			out.notes = append(out.notes, fmt.Sprintf("%s: %d blocked by debug=2, %d by debug=1", clock(s.at), s.blocked, s.onTop))
+		}
+	}
+	return out
+}
+
+// beside finds the newest debug=1 that was taken after one time and by another: the pair of the debug=2 of that time.
+func beside(firsts []bundle.Artifact, after, by time.Time) (one bundle.Artifact, ok bool) {
+	for _, a := range firsts {
+		if a.Time.After(after) && !a.Time.After(by) {
+			one, ok = a, true
+		}
+	}
+	return one, ok
+}
+
+// snapshot reads a pair of profiles.
+func (l Leak) snapshot(v bundle.View, one, two bundle.Artifact) (s snapshot, err error) {
+	s.at = two.Time
+	first, err := whole(v, one)
+	if err != nil {
+		return s, err
+	}
+	second, err := whole(v, two)
+	if err != nil {
+		return s, err
+	}
+	within := goroutine.Match{Func: l.Func, FoldCase: true, Closures: true}
+	top := within
+	top.Depth = 1
+	s.onTop = first.Count(top)
+	top.State = l.State
+	largest := 0
+	for _, g := range second.Groups {
+		switch {
+		case top.Chooses(g):
+			s.blocked += g.Count
+			s.ids = append(s.ids, g.IDs...)
+			if g.Count > largest {
+				largest, s.stack = g.Count, text(g)
+			}
+		case within.Chooses(g) || l.serves(g):
+			s.serving += g.Count
+		}
+	}
+	slices.Sort(s.ids)
+	return s, nil
+}
+
+// serves reports whether a goroutine has a frame that means that a call is being served.
+func (l Leak) serves(g goroutine.Group) bool {
+	return slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
+		return slices.ContainsFunc(l.InFlight, func(part string) bool { return strings.Contains(f.Func, part) })
+	})
+}
+
+// whole reads a dump that nothing is cut off from.
+func whole(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
+	if a.Missing {
+		return nil, errors.New(broken(a))
+	}
+	d, err := dump(v, a)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w", a.Path, err)
+	case d.Truncated:
+		return nil, fmt.Errorf("%s is cut short", a.Path)
+	}
+	return d, nil
+}

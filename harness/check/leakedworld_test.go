@@ -1,0 +1,135 @@
+package check_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+)
+
+const deleteCollection = "k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"
+
+// shot is a pair of goroutine profiles of an API server at a second.
+type shot struct {
+	second float64
+	leaked []int  // ids of those that are blocked in a send
+	extra  string // one more goroutine: a name of extras
+	top    int    // goroutines on top of the function that only debug=1 shows
+	lacks  string // "1" or "2" failed; "~1", "~2" is cut short
+}
+
+// extras are goroutines of calls that aren't over.
+var extras = map[string]string{
+	"handler": "goroutine 9001 [select]:\nk8s.io/apiserver/pkg/endpoints/handlers/finisher.finishRequest(0x1)\n\t/f.go:1 +0x1\n" +
+		"k8s.io/apiserver/pkg/endpoints.(*APIInstaller).registerResourceHandlers.restfulDeleteCollection.func32(0x1)\n\t/i.go:1 +0x1\n\n",
+	"worker": "goroutine 9002 [select]:\ngoogle.golang.org/grpc.(*recvBufferReader).readClient(0x1)\n\t/g.go:1 +0x1\n" +
+		deleteCollection + ".func2()\n\t/store.go:1151 +0x1\n\n",
+	"receiver": "goroutine 9003 [chan receive]:\n" + deleteCollection + ".func2()\n\t/store.go:1151 +0x1\n\n",
+	"get":      "goroutine 9004 [select]:\nk8s.io/apiserver/pkg/endpoints.restfulGetResource.func1(0x1)\n\t/i.go:1 +0x1\n\n",
+}
+
+// leaks is a shot with the ids 101, 102, … of so many leaked goroutines.
+func leaks(second float64, n int) shot {
+	s := shot{second: second}
+	for i := range n {
+		s.leaked = append(s.leaked, 101+i)
+	}
+	return s
+}
+
+func (s shot) debug1() string {
+	n := len(s.leaked) + s.top
+	if s.extra == "receiver" {
+		n++
+	}
+	b := fmt.Sprintf("goroutine profile: total %d\n1 @ 0x1\n#\t0x1\tmain.main+0x1\t/main.go:1\n\n", n+1)
+	if n > 0 {
+		b += fmt.Sprintf("%d @ 0x2\n#\t0x2\t%s.func1+0x59\t/store.go:1132\n\n", n, deleteCollection)
+	}
+	return b
+}
+
+func (s shot) debug2() string {
+	b := "goroutine 1 [select, 9 minutes]:\nmain.main()\n\t/main.go:1 +0x1\n\n" + extras[s.extra]
+	for _, id := range s.leaked {
+		b += fmt.Sprintf("goroutine %d [chan send, 3 minutes]:\n%s.func1()\n\t/store.go:1132 +0x59\ncreated by %s in goroutine 7\n\t/store.go:1128 +0x76\n\n",
+			id, deleteCollection, deleteCollection)
+	}
+	return b
+}
+
+// shoot records pairs of profiles, the second of each 200 ms after the first.
+func (tr *trial) shoot(cell string, shots ...shot) {
+	tr.t.Helper()
+	for _, s := range shots {
+		for i, one := range []struct {
+			kind bundle.Kind
+			n    string
+			text string
+		}{{bundle.Goroutines1, "1", s.debug1()}, {bundle.Goroutines2, "2", s.debug2()}} {
+			at := s.second + 0.2*float64(i)
+			switch s.lacks {
+			case one.n:
+				tr.fail(one.kind, cell, at, "connection refused")
+				continue
+			case "~" + one.n:
+				one.text = one.text[:len(one.text)-20]
+			}
+			_, err := tr.w.Write(bundle.Meta{Kind: one.kind, Cell: cell, Time: tr.at(at)}, "txt", strings.NewReader(one.text))
+			tr.must(err)
+		}
+	}
+}
+
+// process records that a process was looked at every two seconds of from..to.
+func (tr *trial) process(cell string, pid int, from, to float64) *bundle.Stream {
+	tr.t.Helper()
+	st := tr.stream(bundle.Identity, cell)
+	tr.lookAt(st, pid, from, to)
+	return st
+}
+
+func (tr *trial) lookAt(st *bundle.Stream, pid int, from, to float64) {
+	tr.t.Helper()
+	for s := from; s <= to; s += 2 {
+		tr.must(st.JSON(bundle.IdentitySample{Time: tr.at(s), PID: pid, StartTicks: int64(1000 + pid)}))
+	}
+}
+
+// failed are lines about objects whose delete failed, a second apart.
+func failed(second float64, indexes ...int) []said {
+	var out []said
+	for i, n := range indexes {
+		out = append(out, said{second: second + float64(i), message: fmt.Sprintf(
+			`I1121 15:07:34.121212       1 store.go:1160] "Delete object in DeleteCollection failed" object="relapse-deletes-0/item-%05d" err="context deadline exceeded"`, n)})
+	}
+	return out
+}
+
+// apiserver is an API server's evidence: one process, its log from 0 to 394 s, a load of 1000 objects, and pairs of profiles.
+func apiserver(cell string, lines []said, shots ...shot) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		tr.process(cell, 312, 0, 394)
+		tr.log(cell, "kube-apiserver", 0, 394, lines...)
+		tr.loaded(cell, "deletes", 1000)
+		tr.shoot(cell, shots...)
+	}
+}
+
+// loaded records a load's summary.
+func (tr *trial) loaded(cell, name string, objects int) {
+	tr.t.Helper()
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Cell: cell, Time: tr.at(280)}, "json",
+		strings.NewReader(fmt.Sprintf(`{"name":%q,"objects":%d}`, name, objects)))
+	tr.must(err)
+}
+
+// pairs are the kinds of so many pairs of profiles, and what is named after them.
+func pairs(n int, then ...bundle.Kind) []bundle.Kind {
+	var out []bundle.Kind
+	for range n {
+		out = append(out, bundle.Goroutines1, bundle.Goroutines2)
+	}
+	return append(out, then...)
+}

@@ -1,0 +1,150 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "logCount",
+		Doc: "How many lines of a component's log match a pattern, in the window.\n\n" +
+			"The lines come from the log's files on the node, rotated ones too. Finding too few, or no more than atMost, needs a log without gaps.",
+		Example: "name: deletes-failed\nkind: logCount\nphase: fault\nspec:\n  component: kube-apiserver\n  pattern: Delete object in DeleteCollection failed\n  atLeast: 10\n",
+		New:     func() Check { return &LogCount{} },
+	})
+}
+
+// LogLines chooses lines of a component's log.
+type LogLines struct {
+	Component string `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
+	Pattern   string `json:"pattern" jsonschema:"a regular expression over the line; case does not matter"`
+}
+
+// LogCount asks how many lines of a component's log match.
+type LogCount struct {
+	LogLines
+	AtLeast int  `json:"atLeast,omitzero" jsonschema:"how many lines there must be"`
+	AtMost  *int `json:"atMost,omitempty" jsonschema:"how many lines there may be; 0 is none"`
+}
+
+// Reads names component logs.
+func (c *LogCount) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
+
+// Validate refuses a pattern that any line would match, and numbers that any log would meet or none could.
+func (c *LogCount) Validate() error {
+	switch {
+	case c.AtLeast < 0:
+		return fmt.Errorf("atLeast is %d (want 0 or more)", c.AtLeast)
+	case c.AtMost == nil && c.AtLeast == 0:
+		return fmt.Errorf("neither atLeast nor atMost is given")
+	case c.AtMost != nil && *c.AtMost < c.AtLeast:
+		return fmt.Errorf("atMost is %d and atLeast is %d", *c.AtMost, c.AtLeast)
+	}
+	_, err := c.compile()
+	return err
+}
+
+// compile makes the pattern, or says what is wrong with it or with the component.
+func (l LogLines) compile() (*regexp.Regexp, error) {
+	re, err := regexp.Compile("(?i)" + l.Pattern)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("pattern: %w", err)
+	case l.Pattern == "":
+		return nil, fmt.Errorf("pattern is empty, which every line would match")
+	case l.Component == "":
+		return nil, fmt.Errorf("component is empty")
+	}
+	return re, nil
+}
+
+// Eval counts the lines of the window.
+func (c *LogCount) Eval(v bundle.View, s Scope) Finding {
+	wanted := c.wanted()
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	l := c.find(v, s.Cell, w)
+	f := Finding{Wanted: wanted, Evidence: l.paths, Seen: fmt.Sprintf("%d such lines among %d of %s", len(l.found), l.total, c.Component)}
+	if len(l.found) > 0 {
+		first, last := l.found[0], l.found[len(l.found)-1]
+		f.Detail = first.Text
+		f.Seen += ", from " + clock(first.Time) + " to " + clock(last.Time)
+	}
+	switch {
+	case c.AtMost != nil && len(l.found) > *c.AtMost:
+		f.Met = NotMet
+	case c.AtMost == nil && len(l.found) >= c.AtLeast:
+		f.Met = Met
+	case l.doubt != "":
+		f.Seen += "; " + l.doubt
+	default:
+		f.Met = Of(len(l.found) >= c.AtLeast)
+	}
+	return f
+}
+
+func (c *LogCount) wanted() string {
+	number := fmt.Sprintf("at least %d", c.AtLeast)
+	if c.AtMost != nil {
+		number = fmt.Sprintf("%d to %d", c.AtLeast, *c.AtMost)
+	}
+	return fmt.Sprintf("%s lines of %s like %q", number, c.Component, c.Pattern)
+}
+
+// logged is what a component's log says about a window.
+type logged struct {
+	found []bundle.LogLine // those that match, in order
+	total int              // lines of the window
+	paths []string
+	doubt string // "" when the window is covered and nothing of it was left out
+}
+
+// find reads the lines of a window. Which lines a source dropped isn't known, so that any that it did leave the log in doubt.
+func (l LogLines) find(v bundle.View, cell string, w bundle.Window) (out logged) {
+	re, err := l.compile()
+	if err != nil {
+		return logged{doubt: err.Error()}
+	}
+	own := ofComponent{v, l.Component}
+	if len(own.Artifacts(bundle.Query{Kind: bundle.Logs, Cell: cell})) == 0 {
+		return logged{doubt: fmt.Sprintf("no log of %s was recorded for %s", l.Component, cell)}
+	}
+	st := read[bundle.LogLine](own, bundle.Logs, cell, w)
+	out.paths, out.doubt = st.paths, st.doubt
+	for _, r := range st.records {
+		if r.Time.Before(w.Start) || r.Time.After(w.End) {
+			continue
+		}
+		out.total++
+		if re.MatchString(r.Text) {
+			out.found = append(out.found, r)
+		}
+	}
+	for _, a := range own.Artifacts(bundle.Query{Kind: bundle.Logs, Cell: cell}) {
+		if a.Coverage != nil && a.Coverage.Suppressed > 0 && out.doubt == "" {
+			out.doubt = fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component)
+		}
+	}
+	return out
+}
+
+// ofComponent is a view of one component's evidence: several components of a cell may leave the same kind.
+type ofComponent struct {
+	bundle.View
+	component string
+}
+
+// Artifacts lists what matches and is of the component.
+func (o ofComponent) Artifacts(q bundle.Query) []bundle.Artifact {
+	q.Component = o.component
+	return o.View.Artifacts(q)
+}

@@ -1,0 +1,110 @@
+package check_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// heap records a heap profile with so many MiB in use below DeleteCollection, and 40 elsewhere.
+func (tr *trial) heap(cell string, second float64, mebibytes int64) {
+	tr.t.Helper()
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}}
+	for i, s := range []struct {
+		names []string
+		mib   int64
+	}{{[]string{"json.Unmarshal", "k8s.io/apiserver/pkg/storage/etcd3.(*store).GetList", deleteCollection}, mebibytes}, {[]string{"cacher.New", "main.main"}, 40}} {
+		sample := &profile.Sample{Value: []int64{s.mib * 10, s.mib << 20}}
+		for j, name := range s.names {
+			id := uint64(1 + i*10 + j)
+			f := &profile.Function{ID: id, Name: name}
+			l := &profile.Location{ID: id, Line: []profile.Line{{Function: f}}}
+			p.Function, p.Location, sample.Location = append(p.Function, f), append(p.Location, l), append(sample.Location, l)
+		}
+		p.Sample = append(p.Sample, sample)
+	}
+	var b bytes.Buffer
+	tr.must(p.Write(&b))
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Cell: cell, Time: tr.at(second)}, "pb.gz", &b)
+	tr.must(err)
+}
+
+// heaps records profiles of a process that was watched all along: a second and mebibytes each; below 0 is a capture that failed.
+func heaps(cell string, list ...int) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		tr.process(cell, 312, 0, 394)
+		for i := 0; i < len(list); i += 2 {
+			if list[i+1] < 0 {
+				tr.fail(bundle.Heap, cell, float64(list[i]), "connection refused")
+				continue
+			}
+			tr.heap(cell, float64(list[i]), int64(list[i+1]))
+		}
+	}
+}
+
+func TestRetainedHeap(t *testing.T) {
+	one, two := times(1, bundle.Heap), times(2, bundle.Heap)
+	run(t, []question{
+		{
+			name: "retained", fill: heaps(arm, 300, 24, 360, 25), met: check.Met, evidence: two,
+			seen: "2 profiles with 24.0 MiB to 25.0 MiB, the last 1m5s after recovery began", wanted: "at least 16Mi retained below registry.(*Store).DeleteCollection in every one of at least 2",
+			detail: "25.0 MiB in 250 objects, of which 25.0 MiB were allocated in\n\tjson.Unmarshal\n\tk8s.io/apiserver/pkg/storage/etcd3.(*store).GetList",
+		},
+		{name: "just enough", fill: heaps(arm, 300, 16, 360, 16), met: check.Met, seen: "16.0 MiB to 16.0 MiB", evidence: two, detail: "16.0 MiB"},
+		{name: "what else is in use doesn't count", fill: heaps(arm, 300, 0, 360, 0), met: check.NotMet, seen: "0.0 MiB to 0.0 MiB", evidence: two},
+		{name: "it went away", fill: heaps(arm, 300, 24, 360, 2), met: check.NotMet, seen: "2.0 MiB to 24.0 MiB", evidence: two, detail: "24.0 MiB"},
+		{name: "one is too few for a yes", fill: heaps(arm, 360, 24), met: check.Unknown, seen: "too few to answer by", evidence: one, detail: "24.0 MiB"},
+		{name: "one is enough for a no", fill: heaps(arm, 300, 2), met: check.NotMet, seen: "1 profiles with 2.0 MiB to 2.0 MiB", evidence: one},
+		{name: "the last is too early", fill: heaps(arm, 300, 24, 354, 24), met: check.Unknown, seen: "the last 59s after recovery began: too few", evidence: two, detail: "24.0 MiB"},
+		{
+			name: "a capture that failed is none", fill: heaps(arm, 300, 24, 330, -1, 360, 24), met: check.Met, seen: "2 profiles", evidence: two, detail: "24.0 MiB",
+			differs: []string{"the profile of 10:05:30 failed: connection refused"},
+		},
+		{name: "nothing was taken", fill: heaps(arm), met: check.Unknown, seen: "0 profiles: too few to answer by"},
+		{name: "those of the fault don't count", fill: heaps(arm, 200, 24, 280, 24), met: check.Unknown, seen: "0 profiles"},
+		{name: "the other arm's", fill: heaps(other, 300, 24, 360, 24), met: check.Unknown, seen: "0 profiles"},
+		{name: "missing files", fill: heaps(arm, 300, 24, 360, 24), damage: remove(t, bundle.Heap), met: check.Unknown, seen: "0 profiles; the file artifacts/"},
+		{
+			name: "another profile", met: check.Unknown, seen: "reading artifacts/00001-heap-vulnerable.pb.gz: reading heap profile:",
+			fill: func(tr *trial) {
+				tr.phases()
+				_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Cell: arm, Time: tr.at(300)}, "pb.gz", bytes.NewReader([]byte("Unauthorized\n")))
+				tr.must(err)
+			},
+		},
+		{
+			name: "a restart took it away", met: check.Unknown, seen: "the process was not the same any more at 10:04:10", evidence: two,
+			fill: func(tr *trial) {
+				tr.phases()
+				tr.lookAt(tr.process(arm, 312, 0, 248), 400, 250, 394)
+				tr.heap(arm, 300, 0)
+				tr.heap(arm, 360, 0)
+			},
+		},
+		{name: "little enough", spec: `{"atLeast":"","below":"16Mi"}`, wanted: "below 16Mi retained", fill: heaps(arm, 300, 2, 360, 2), met: check.Met, seen: "2.0 MiB", evidence: two},
+		{name: "not little enough", spec: `{"atLeast":"","below":"16Mi"}`, wanted: "below", fill: heaps(arm, 300, 16), met: check.NotMet, seen: "16.0 MiB", evidence: one, detail: "16.0 MiB"},
+		{
+			name: "little, after a restart", spec: `{"atLeast":"","below":"16Mi"}`, wanted: "below", met: check.Unknown, seen: "was not the same any more", evidence: two,
+			fill: func(tr *trial) {
+				tr.phases()
+				tr.lookAt(tr.process(arm, 312, 0, 308), 400, 310, 394)
+				tr.heap(arm, 320, 0)
+				tr.heap(arm, 360, 0)
+			},
+		},
+		{name: "two limits", spec: `{"below":"1Mi"}`, fill: heaps(arm), met: check.Unknown, seen: "want one of atLeast and below"},
+		{name: "no bytes", spec: `{"atLeast":"16 MB"}`, fill: heaps(arm), met: check.Unknown, seen: `atLeast is "16 MB" (want bytes with a suffix: 16Mi)`},
+		{name: "less than nothing", spec: `{"atLeast":"0"}`, fill: heaps(arm), met: check.Unknown, seen: "atLeast is 0 (want above 0)"},
+		{name: "no function", spec: `{"func":""}`, fill: heaps(arm), met: check.Unknown, seen: "func is empty"},
+		{name: "no profile at all", spec: `{"snapshots":0}`, fill: heaps(arm), met: check.Unknown, seen: "snapshots is 0"},
+	}, func(q *question) {
+		q.kind, q.scope = "retainedHeap", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.spec = over(t, `{"func":"registry.(*Store).DeleteCollection","atLeast":"16Mi","snapshots":2,"lastAfter":"60s"}`, q.spec)
+	})
+}

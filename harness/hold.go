@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ func (r *trial) onset(ctx context.Context) func(cell string) bool {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	return func(cell string) bool {
-		if !r.met(cell, check.Fault, r.plan.Exposure) {
+		if !r.met(cell, check.Fault, r.exposure(true)) {
 			return false
 		}
 		mu.Lock()
@@ -38,6 +39,19 @@ func (r *trial) onset(ctx context.Context) func(cell string) bool {
 		}
 		return true
 	}
+}
+
+// exposure are the checks of exposure that can be met while the fault is in force, or those that are about what comes after it.
+func (r *trial) exposure(inForce bool) []plan.Check {
+	return slices.DeleteFunc(slices.Clone(r.plan.Exposure), func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
+}
+
+// judgeable reports whether a cell has shown the signature or that it is well, and whatever of the exposure belongs to the recovery.
+func (r *trial) judgeable(cell string) bool {
+	if later := r.exposure(false); len(later) > 0 && !r.met(cell, check.Recovery, later) {
+		return false
+	}
+	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed)
 }
 
 // nullHold is how long the null control waits where a fault would have been held.

@@ -224,9 +224,7 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 	}
 	r.enter(check.Recovery, cells)
 	r.sched.snapshot(ctx, cells, "phase")
-	healed := r.until(ctx, cells, p.Recovery.AtLeast.Duration, p.Recovery.Deadline.Duration, func(cell string) bool {
-		return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed)
-	})
+	healed := r.until(ctx, cells, p.Recovery.AtLeast.Duration, p.Recovery.Deadline.Duration, r.judgeable)
 	if healed != nil && ctx.Err() == nil {
 		r.events.Say(event.Warning, "judging at the deadline: "+healed.Error())
 	}

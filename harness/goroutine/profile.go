@@ -11,6 +11,7 @@ type profile struct {
 	head           member
 	labels         []byte
 	open, seen     bool
+	whole          bool // the blank line after the stack at hand was there
 	frames         int
 	total, counted int
 	cut            bool
@@ -53,6 +54,8 @@ func number(b []byte) (int, bool) {
 func (p *profile) line(gs *groups, line []byte) error {
 	switch {
 	case len(line) == 0:
+		// A goroutine that has not run yet has no frame but the runtime's own, which a profile leaves out: a blank line ends such a stack, too.
+		p.whole = true
 		p.flush(gs)
 	case line[0] == '#':
 		p.detail(line)
@@ -119,7 +122,8 @@ func (p *profile) flush(gs *groups) {
 		return
 	}
 	p.open = false
-	p.cut = p.cut || p.frames == 0
+	p.cut = p.cut || p.frames == 0 && !p.whole
+	p.whole = false
 	p.counted += p.head.count
 	gs.add(p.key, p.head)
 }

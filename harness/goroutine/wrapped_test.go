@@ -154,6 +154,7 @@ func TestTruncated(t *testing.T) {
 		{"profile, fewer than its total", "goroutine profile: total 4\n3 @ 0x1\n#\t0x1\tmain.f+0x1\t/a.go:1\n\n", true, 3},
 		{"profile, more than its total", "goroutine profile: total 2\n3 @ 0x1\n#\t0x1\tmain.f+0x1\t/a.go:1\n\n", true, 3},
 		{"profile, without a stack", "goroutine profile: total 3\n3 @ 0x1\n", true, 3},
+		{"profile, a goroutine that has not run yet", "goroutine profile: total 3\n3 @ 0x1\n\n", false, 3},
 		{"profile, header only", "goroutine profile: total 3\n", true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,7 +26,8 @@ func (c *networkChaos) target() map[string]any {
 	s := c.chaos.Spec
 	source := c.end("spec", s.PodSelector)
 	if s.Target == nil {
-		c.refuse("spec.target", "is missing: it would slow down all that %s sends, and the proxy stands between kube-apiserver and etcd only", quoteOr(source, "the pods"))
+		c.refuse("spec.target", "is missing: it would slow down all that %s sends, and the proxy stands between kube-apiserver and etcd only",
+			cmp.Or(source, "the pods"))
 	} else if other := c.end("spec.target", *s.Target); source != "" && other != "" && source == other {
 		c.refuse("spec.target.selector", "means %s again (want the other one of kube-apiserver and etcd)", other)
 	}
@@ -65,8 +67,9 @@ func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 		name string
 		more bool
 	}{
-		{"nodes", len(s.Nodes) > 0}, {"pods", len(s.Pods) > 0}, {"nodeSelectors", len(s.NodeSelectors) > 0}, {"podPhaseSelectors", len(s.PodPhaseSelectors) > 0},
-		{"fieldSelectors", len(s.FieldSelectors) > 0}, {"expressionSelectors", len(s.ExpressionSelectors) > 0}, {"annotationSelectors", len(s.AnnotationSelectors) > 0},
+		{"nodes", len(s.Nodes) > 0}, {"pods", len(s.Pods) > 0}, {"nodeSelectors", len(s.NodeSelectors) > 0},
+		{"podPhaseSelectors", len(s.PodPhaseSelectors) > 0}, {"fieldSelectors", len(s.FieldSelectors) > 0},
+		{"expressionSelectors", len(s.ExpressionSelectors) > 0}, {"annotationSelectors", len(s.AnnotationSelectors) > 0},
 	} {
 		if part.more {
 			c.refuse(selector+"."+part.name, "can't be converted (want namespaces and labelSelectors alone: which pods it means must not depend on the cluster)")
@@ -83,17 +86,11 @@ func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	for _, label := range slices.Sorted(maps.Keys(s.LabelSelectors)) {
 		value := s.LabelSelectors[label]
 		if label != componentLabel && (label != "tier" || value != "control-plane") {
-			c.refuse(selector+".labelSelectors", "wants %s: %s, too, which is not among the labels that kubeadm gives (want %s alone)", label, value, componentLabel)
+			c.refuse(selector+".labelSelectors", "wants %s: %s, too, which is not among the labels that kubeadm gives (want %s alone)",
+				label, value, componentLabel)
 		}
 	}
 	return component
-}
-
-func quoteOr(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
 }
 
 // action is the kind of fault that does the same as the manifest's action, with its spec.
@@ -115,7 +112,8 @@ func (c *networkChaos) action() (string, map[string]any) {
 	case v1alpha1.BandwidthAction:
 		c.refuse("spec.action", "bandwidth can't be converted: the proxy adds time to answers and passes them on as fast as they come (want delay)")
 	case v1alpha1.DuplicateAction, v1alpha1.CorruptAction:
-		c.refuse("spec.action", "%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s (want delay)", s.Action, s.Action)
+		c.refuse("spec.action", "%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s (want delay)",
+			s.Action, s.Action)
 	default:
 		c.refuse("spec.action", "%q is no action of a NetworkChaos (want delay; loss of 100 or partition for an outage)", s.Action)
 	}

@@ -169,3 +169,26 @@ func TestChaosMeshOutage(t *testing.T) {
 		}
 	}
 }
+
+// FuzzChaosMesh wants of any manifest that it is either converted or refused with a reason.
+func FuzzChaosMesh(f *testing.F) {
+	raw, err := yaml.YAMLToJSON([]byte(pasted))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	for _, s := range []string{`{}`, `{"kind":"NetworkChaos","spec":[]}`, `{"kind":"NetworkChaos","spec":{"delay":{"latency":{}},"target":3}}`, `{"kind":7}`} {
+		f.Add([]byte(s))
+	}
+	c, _ := kinds.ConverterOf("chaos-mesh.org/v1alpha1")
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var manifest map[string]any
+		if json.Unmarshal(in, &manifest) != nil {
+			return
+		}
+		out, objections := c.Convert(manifest)
+		if (out == nil) == (len(objections) == 0) {
+			t.Errorf("item %v, objections %v", out, objections)
+		}
+	})
+}

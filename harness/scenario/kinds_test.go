@@ -51,6 +51,7 @@ type testCut struct {
 func fromPulse(m map[string]any) (*kinds.Converted, []kinds.Objection) {
 	spec, _ := m["spec"].(map[string]any)
 	pulses, _ := spec["pulses"].([]any)
+	metadata, _ := m["metadata"].(map[string]any)
 	var found []kinds.Objection
 	if spec["echo"] != nil {
 		found = append(found, kinds.Objection{Field: "spec.echo", Message: "is nothing that we have"})
@@ -63,7 +64,7 @@ func fromPulse(m map[string]any) (*kinds.Converted, []kinds.Objection) {
 	}
 	return &kinds.Converted{
 		Item: map[string]any{
-			"name": m["metadata"].(map[string]any)["name"], "kind": "testLatency", "spec": map[string]any{"latency": pulses[0]},
+			"name": metadata["name"], "kind": "testLatency", "spec": map[string]any{"latency": pulses[0]},
 			"target": map[string]any{"mode": "all", "selector": map[string]any{"component": "etcd"}},
 		},
 		From: map[string]string{"name": "metadata.name", "spec.latency": "spec.pulses[0]"},

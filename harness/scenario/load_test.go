@@ -197,6 +197,8 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
+	f.Add([]byte("spec: {parameters: [{name: a, type: integer, default: 1, implies: {a: 2}}], x: [$(a)], " +
+		"faults: [{apiVersion: pulse.example/v1, metadata: {name: x}, spec: {pulses: [$(a)]}}, $(b)]}"))
 	for _, s := range []string{"", "a: &a [*a]", "? [a]\n: b", "- - -\n", "{a: .inf, b: !!x y, <<: *c}", "spec: {faults: [[], null, 1]}", "a: |\n  b\n---\nc"} {
 		f.Add([]byte(s))
 	}

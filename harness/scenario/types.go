@@ -38,9 +38,9 @@ type Spec struct {
 	Description string   `json:"description" jsonschema:"what happens, for people"`
 	References  []string `json:"references,omitempty" jsonschema:"pull requests, issues, post-mortems"`
 	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
-	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: a node of one cluster, a cluster of its own arm's version, or a workload"`
-	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z; with placement cluster each arm's source.version goes before it"`
-	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri (kubelet and containerd), etcd (apiserver and etcd)"`
+	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: a node, a cluster of its arm's version, or a workload"`
+	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z; with placement cluster an arm's own goes first"`
+	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri, etcd"`
 
 	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"what --set changes by name; $(name) in spec stands for the value"`
 	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value"`
@@ -181,7 +181,7 @@ type Item struct {
 	At     *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of the fault phase"`
 	After  *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
 	// Duration is for faults: a load ends by itself.
-	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"lifts itself that long after it took effect, and comes again with each further round of the load it comes after"`
+	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"it lifts itself after this, and comes again with each round of the load it comes after"`
 	Spec     json.RawMessage  `json:"spec,omitempty"`
 }
 

@@ -46,7 +46,8 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 		b.WriteString("\nParameters, set by --set NAME=VALUE:\n")
 		var params [][]string
 		for _, p := range s.Spec.Parameters {
-			params = append(params, []string{p.Name, p.Type, defaultOf(p), strings.Join(append([]string{strings.TrimSuffix(oneLine(p.Doc), ".")}, limits(p)...), "; ")})
+			doc := append([]string{strings.TrimSuffix(oneLine(p.Doc), ".")}, limits(p)...)
+			params = append(params, []string{p.Name, p.Type, defaultOf(p), strings.Join(doc, "; ")})
 		}
 		if err := columns(&b, params); err != nil {
 			return err

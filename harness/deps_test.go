@@ -127,7 +127,7 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
-// What a rule allows to one package must be there, or its prefix may be misspelt. Chaos Mesh's API isn't used yet: go.mod vouches for its path.
+// What a rule allows to one package must be there, or its prefix may be misspelt.
 func TestImportRulesNameWhatExists(t *testing.T) {
 	all := listPackages(t)
 	if !slices.ContainsFunc(all["harness/provider/kind"].Imports, func(i string) bool { return below(i, "sigs.k8s.io/kind") }) {

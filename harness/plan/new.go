@@ -57,7 +57,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	}
 	p := &Plan{
 		Schema: Schema, Scenario: s.Metadata.Name, Title: s.Spec.Title, Version: s.Spec.Version,
-		NodeImage: o.NodeImage, Seed: o.Seed, Params: o.Params,
+		NodeImage: o.NodeImage, Seed: o.Seed, Params: o.Params, Values: maps.Clone(s.Values),
 	}
 	if p.NodeImage == "" {
 		p.NodeImage = "auto"

@@ -2,8 +2,10 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -25,7 +27,15 @@ func (p *Plan) Text(w io.Writer) error {
 	if p.Source != "" {
 		fmt.Fprintf(b, "read from %s\n", p.Source)
 	}
-	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", p.Version, p.NodeImage, p.Seed, count(len(p.Trials), "trial"))
+	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage, p.Seed, count(len(p.Trials), "trial"))
+	if len(p.Values) > 0 {
+		b.WriteString("\nparameters, to be changed with --set\n")
+		table(b, func(row func(...string)) {
+			for _, name := range slices.Sorted(maps.Keys(p.Values)) {
+				row(name, cmp.Or(p.Values[name], "not set"))
+			}
+		})
+	}
 	for i := range p.Trials {
 		p.Trials[i].text(b)
 	}

@@ -33,7 +33,7 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
 	fl.StringVar(&o.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
-	fl.StringArrayVar(&f.set, "set", nil, "change a field of the scenario for this run: PATH=VALUE, for example faults.flood.spec.pods=500")
+	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter (relapse explain NAME lists them), or any field by its path: faults.flood.spec.pods=500")
 	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another: ARM=OTHER (a test of relapse itself)")
 }
 

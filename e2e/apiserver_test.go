@@ -1,0 +1,98 @@
+//go:build cluster
+
+package e2e_test
+
+import (
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	. "github.com/onsi/gomega/gstruct"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// short makes a trial of apiserver-goroutine-leak take three minutes: calls give up sooner, and what is left counts as leaked sooner.
+var short = []string{
+	"--pair", "modern", "--set", "items=600", "--set", "calls=6", "--set", "failed=3", "--set", "quiet=20s",
+	"--set", "args.kube-apiserver.request-timeout=25s",
+}
+
+// leak runs apiserver-goroutine-leak through the command line and judges its evidence.
+func leak(ctx SpecContext, want verdict.Verdict, exit int, args ...string) (s *site, dir string, v report.Verdict) {
+	GinkgoHelper()
+	s = newSite(ctx)
+	session := s.start(append([]string{"run", "apiserver-goroutine-leak", "--out", s.runs, "--progress", "plain"}, args...)...)
+	Eventually(ctx, session).WithTimeout(14 * time.Minute).Should(gexec.Exit())
+	dir, err := filepath.EvalSymlinks(filepath.Join(s.runs, "latest"))
+	Expect(err).NotTo(HaveOccurred(), "%s", session.Err.Contents())
+	v, err = report.JudgeRun(dir)
+	Expect(err).NotTo(HaveOccurred())
+	show(v)
+	concluded(v, want, exit)
+	Expect(session.ExitCode()).To(Equal(exit))
+	Expect(lastLine(string(session.Out.Contents()))).To(Equal(v.LastLine()))
+	return s, dir, v
+}
+
+var _ = Describe("A leak in the API server", func() {
+	It("is shown in clusters of their own, by goroutines that stay when etcd is well again", func(ctx SpecContext) {
+		_, dir, v := leak(ctx, verdict.Validated, verdict.ExitOK, short...)
+		vulnerable, fixed := armOf(v, "vulnerable"), armOf(v, "fixed")
+		Expect(vulnerable.Outcome).To(Equal(verdict.Reproduced), vulnerable.Reason)
+		Expect(vulnerable.Decisive).To(ContainSubstring("registry.(*Store).DeleteCollection"))
+		Expect(vulnerable.Decisive).To(ContainSubstring("chan send"))
+		Expect(fixed.Outcome).To(Equal(verdict.NotReproduced), fixed.Reason)
+		Expect(v.Digests["vulnerable"]).NotTo(Equal(v.Digests["fixed"]))
+		Expect(v.Modelled).To(ContainElement(ContainSubstring("a proxy delayed its answers")))
+		Expect(filepath.Join(dir, "goroutines.svg")).To(BeARegularFile())
+		Expect(string(content(filepath.Join(dir, report.ReportFile)))).To(ContainSubstring("(goroutines.svg)"))
+
+		By("giving no verdict over captures that are gone")
+		for _, kind := range []bundle.Kind{bundle.Goroutines2, bundle.Logs, bundle.EtcdProbe, bundle.MetricSamples} {
+			without := clone(dir)
+			Expect(remove(without, kind)).To(BeNumerically(">", 0))
+			again, err := report.JudgeRun(without)
+			Expect(err).NotTo(HaveOccurred())
+			concluded(again, verdict.VerdictInconclusive, verdict.ExitInconclusive)
+		}
+	}, SpecTimeout(15*time.Minute))
+
+	DescribeTable("isn't found where nothing brought it about", Label("nightly"),
+		func(ctx SpecContext, says string, args ...string) {
+			_, _, v := leak(ctx, verdict.VerdictInconclusive, verdict.ExitInconclusive, append(short, args...)...)
+			for _, a := range v.Arms {
+				Expect(a.Outcome).To(Equal(verdict.Inconclusive), a.Reason)
+				Expect(a.Reason).To(ContainSubstring(says))
+				Expect(a.Signature).To(ContainElement(MatchFields(IgnoreExtras, Fields{"Name": Equal("leaked"), "Met": Equal(check.NotMet)})))
+			}
+		},
+		Entry("no fault", SpecTimeout(15*time.Minute), "the exposure is not met: etcd-slow", "--no-faults"),
+		Entry("an etcd that was not slow", SpecTimeout(15*time.Minute), "the exposure is not met: etcd-slow", "--set", "latency=0s"),
+		Entry("a latency that meets the lists", SpecTimeout(15*time.Minute), "deletes-failed: 0 such lines",
+			"--set", "items=2000", "--set", "bytes=20Ki", "--set", "faults.slow-etcd.after=null", "--set", "faults.slow-etcd.duration=null",
+			"--set", "loads.deletes.after={name: slow-etcd}"),
+	)
+
+	It("isn't taken as cured where both arms have the cure", Label("nightly"), func(ctx SpecContext) {
+		_, _, v := leak(ctx, verdict.VerdictNotReproduced, verdict.ExitFailed, append(short, "--swap", "vulnerable=fixed")...)
+		Expect(v.Sentence).To(ContainSubstring("are the same binary"))
+	}, SpecTimeout(15*time.Minute))
+
+	It("isn't taken as cured where the fault got the API server restarted", Label("nightly"), func(ctx SpecContext) {
+		s := newSite(ctx)
+		session := s.start("run", "apiserver-goroutine-leak", "--pair", "modern", "--arms", "fixed", "--out", s.runs, "--progress", "plain",
+			"--set", "latency=3s", "--set", "faults.slow-etcd.duration=240s", "--set", "rounds=3")
+		Eventually(ctx, session).WithTimeout(20 * time.Minute).Should(gexec.Exit())
+		v, err := report.JudgeRun(filepath.Join(s.runs, "latest"))
+		Expect(err).NotTo(HaveOccurred())
+		show(v)
+		Expect(armOf(v, "fixed").Outcome).NotTo(Equal(verdict.NotReproduced))
+		Expect(armOf(v, "fixed").Outcome).NotTo(Equal(verdict.Reproduced))
+	}, SpecTimeout(25*time.Minute))
+})

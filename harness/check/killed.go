@@ -83,15 +83,12 @@ func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 	case e.at.After(w.End):
 		return unknown(wanted, "that was after the phase: "+e.said(), st.paths)
 	}
-	f.Seen = e.said()
+	f.Seen, f.Ended = e.said(), e.at
 	if !e.killed() {
 		f.Seen += ": that is no kill for memory"
 		return f
 	}
 	c.growth(&f, v, s.Cell, bundle.Window{Start: w.Start, End: e.at})
-	if f.Met == Met {
-		f.Ended = e.at
-	}
 	return f
 }
 

@@ -84,6 +84,13 @@ func (t *Trial) validate(have *cluster.Capabilities) error {
 			errs = append(errs, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: cluster)", l.Name))
 		}
 	}
+	for _, c := range t.Clusters {
+		for component := range c.Memory {
+			if component != "kube-apiserver" {
+				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want kube-apiserver", component))
+			}
+		}
+	}
 	for _, s := range t.Seams {
 		if _, err := kinds.Make[any](kinds.Seam, s); err != nil {
 			errs = append(errs, err)
@@ -184,6 +191,13 @@ func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 		for _, k := range v.Reads() {
 			if !slices.Contains(made, k) {
 				errs = append(errs, fmt.Errorf("check %q reads %s, which no collector makes", c.Name, k))
+			}
+		}
+		if u, ok := v.(check.LoadUser); ok {
+			for _, name := range u.NeedsLoads() {
+				if !slices.ContainsFunc(t.Loads, func(l Item) bool { return l.Name == name }) {
+					errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have", c.Name, name))
+				}
 			}
 		}
 		if u, ok := v.(check.ConstantUser); ok {

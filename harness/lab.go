@@ -236,7 +236,8 @@ func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, constants []scenario.Co
 			changes: []string{"an executable that was given: " + filepath.Base(arm.Source.Binary) + "; how it was built is not known"}}
 		return nil
 	}
-	src := build.Source{Module: arm.Source.Module, Version: arm.Source.Version, Dir: arm.Source.Dir, Packages: []string{arm.Source.Package}}
+	src := build.Source{Module: arm.Source.Module, Version: arm.Source.Version, Dir: arm.Source.Dir, Packages: []string{arm.Source.Package},
+		Unoptimized: arm.Source.Unoptimized}
 	var modelled []string
 	for _, m := range arm.Source.Mutations {
 		mu := mutate.Mutation(m)

@@ -57,7 +57,11 @@ func (b *Builder) toolchain(ctx context.Context) (toolchain, error) {
 // size; stacks don't need it.
 func buildFlags(src Source) []string {
 	ld := append([]string{"-w"}, stamps(src)...)
-	return []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(append(ld, src.LDFlags...), " ")}
+	flags := []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(append(ld, src.LDFlags...), " ")}
+	for _, pkg := range src.Unoptimized {
+		flags = append(flags, "-gcflags="+pkg+"=-N")
+	}
+	return flags
 }
 
 var major = regexp.MustCompile(`^v[0-9]+$`)

@@ -207,6 +207,9 @@ func changes(src Source, published map[string]string) []string {
 	if s := stamps(src); len(s) > 0 {
 		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
 	}
+	for _, pkg := range src.Unoptimized {
+		out = append(out, pkg+" compiled without optimization (-N), so that what its functions refer to stays reachable as long as they run")
+	}
 	return out
 }
 

@@ -67,6 +67,7 @@ func candidate(arms []scenario.Arm, s scenario.Source) (scenario.Arm, error) {
 		if s.Version == "" {
 			s.Version = fixed.Version
 		}
+		s.Unoptimized = fixed.Unoptimized
 	}
 	if slices.ContainsFunc(arms, func(a scenario.Arm) bool { return a.Name == scenario.Candidate }) {
 		return scenario.Arm{}, fmt.Errorf("adding the candidate: the pair has an arm of that name already")

@@ -144,8 +144,10 @@ type Source struct {
 	Version   string     `json:"version,omitempty"`
 	Package   string     `json:"package,omitempty"`
 	Mutations []Mutation `json:"mutations,omitempty"`
-	Dir       string     `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
-	Binary    string     `json:"binary,omitempty" jsonschema:"an executable on this machine"`
+	// Unoptimized is for incidents in which memory stays reachable that a current compiler lets go.
+	Unoptimized []string `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
+	Dir         string   `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
+	Binary      string   `json:"binary,omitempty" jsonschema:"an executable on this machine"`
 }
 
 // Mutation is a semantic rewrite of the source. Any other number of sites than Sites fails the build.

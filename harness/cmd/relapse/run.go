@@ -41,8 +41,8 @@ func newRunCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Reproduce a scenario and judge every arm",
-		Long: `Run checks the host, builds each arm, creates a kind cluster with one node an arm, brings the scenario's faults upon all arms at
-once, collects evidence and judges it. It ends with a table, one sentence an arm and a last line
+		Long: `Run checks the host, builds each arm, creates a kind cluster with one node an arm, or one cluster an arm, brings the scenario's faults
+upon all arms at once, collects evidence and judges it. It ends with a table, one sentence an arm and a last line
 
   relapse: <verdict> (exit N)
 
@@ -59,6 +59,7 @@ relapse's own failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse run pleg-deadlock
   relapse run pleg-deadlock --candidate ../kubernetes
   relapse run pleg-deadlock --no-faults           # the null control
+  relapse run apiserver-goroutine-leak --pair all --set items=2000
   relapse run pleg-deadlock --arms fixed --repeat 5
   relapse run -f plan.json`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -22,14 +22,21 @@ type underway struct {
 	board  *board
 	first  sync.WaitGroup // every fault has taken effect for the first time, or never will
 
-	mu   sync.Mutex
-	over time.Time // when the last load was over; zero before
+	mu    sync.Mutex
+	cells map[string]*ofCell
+}
+
+// ofCell is what is under way in one cell.
+type ofCell struct {
+	ctx  context.Context
+	stop context.CancelFunc
 	left int       // loads that aren't over
+	over time.Time // when the last of them was over; zero before
 }
 
 // begin starts every load and every fault of the cells.
 func (r *trial) begin(ctx context.Context, cells []string) (*underway, error) {
-	u := &underway{r: r, board: newBoard()}
+	u := &underway{r: r, board: newBoard(), cells: map[string]*ofCell{}}
 	ctx, u.cancel = context.WithCancel(ctx)
 	u.group, u.ctx = errgroup.WithContext(ctx)
 	var aimed []aimedFault
@@ -42,7 +49,11 @@ func (r *trial) begin(ctx context.Context, cells []string) (*underway, error) {
 			return nil, err
 		}
 	}
-	u.left = len(r.loads) * len(cells)
+	for _, cell := range cells {
+		c := &ofCell{left: len(r.loads)}
+		c.ctx, c.stop = context.WithCancel(u.ctx)
+		u.cells[cell] = c
+	}
 	for _, cell := range cells {
 		for _, l := range r.loads {
 			u.group.Go(func() error { return u.load(cell, l) })
@@ -80,13 +91,18 @@ func (u *underway) effective() error {
 // evidenceLag is how long after the last load the evidence of it may take to be on disk.
 const evidenceLag = 15 * time.Second
 
-// settled is exposure that waits for the loads to be over. Once they are, exposure that has not come soon never will.
+// settled is exposure that waits for the cell's loads to be over. Once they are, exposure that has not come soon never will. Where the incident
+// is over before them, as with a process that it has killed, they are stopped.
 func (u *underway) settled(exposed func(string) bool) func(string) bool {
 	return func(cell string) bool {
+		c := u.cells[cell]
 		u.mu.Lock()
-		left, over := u.left, u.over
+		left, over := c.left, c.over
 		u.mu.Unlock()
 		if left > 0 {
+			if u.r.signature(cell) && exposed(cell) {
+				c.stop()
+			}
 			return false
 		}
 		return exposed(cell) || !over.IsZero() && time.Since(over) > evidenceLag
@@ -99,16 +115,18 @@ func (u *underway) load(cell string, l namedLoad) error {
 		u.board.finish(cell, l.item.Name)
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		if u.left--; u.left == 0 {
-			u.over = time.Now()
+		c := u.cells[cell]
+		if c.left--; c.left == 0 {
+			c.over = time.Now()
 		}
 	}()
+	ctx := u.cells[cell].ctx
 	if _, err := u.turn(cell, l.item, 1); err != nil {
 		return err
 	}
 	t := u.r.loadTarget(cell, l.item)
 	t.Round = func(n int, began bool) { u.board.note(cell, l.item.Name, n, began) }
-	if err := l.load.Run(u.ctx, t, u.r.writer); err != nil && u.ctx.Err() == nil {
+	if err := l.load.Run(ctx, t, u.r.writer); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("running the load %s in %s: %w", l.item.Name, cell, err)
 	}
 	return nil
@@ -120,8 +138,12 @@ func (u *underway) fault(f aimedFault) error {
 	defer said()
 	cell, name := f.target.Cell, f.item.Name
 	defer u.board.finish(cell, name)
+	ctx := u.cells[cell].ctx
 	for round := 1; ; round++ {
 		comes, err := u.turn(cell, f.item, round)
+		if ctx.Err() != nil && u.ctx.Err() == nil { // this cell is done: what is injected is lifted with the rest
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -132,7 +154,10 @@ func (u *underway) fault(f aimedFault) error {
 			}
 			return nil
 		}
-		if err := f.fault.Inject(u.ctx, f.target); err != nil {
+		if err := f.fault.Inject(ctx, f.target); err != nil {
+			if ctx.Err() != nil && u.ctx.Err() == nil {
+				return nil
+			}
 			return fmt.Errorf("injecting %s into %s: %w", name, cell, err)
 		}
 		u.board.note(cell, name, round, true)
@@ -148,9 +173,9 @@ func (u *underway) fault(f aimedFault) error {
 
 // pulse lifts a fault after its duration, or when the round of the load it came after is over.
 func (u *underway) pulse(f aimedFault, round int) error {
-	ctx, cancel := context.WithTimeout(u.ctx, time.Duration(f.item.Duration))
-	defer cancel()
 	cell := f.target.Cell
+	ctx, cancel := context.WithTimeout(u.cells[cell].ctx, time.Duration(f.item.Duration))
+	defer cancel()
 	if a := f.item.After; a != nil {
 		_, _ = u.board.await(ctx, cell, a.Name, func(p progress) bool { return p.ended >= round || p.over }) // or its time is up
 	} else {
@@ -169,19 +194,20 @@ func (u *underway) pulse(f aimedFault, round int) error {
 
 // turn waits for an item's moment in a round; false if what it comes after is over and has no such round.
 func (u *underway) turn(cell string, item plan.Item, round int) (bool, error) {
+	ctx := u.cells[cell].ctx
 	if round == 1 {
-		if err := wait(u.ctx, time.Duration(item.At)); err != nil {
+		if err := wait(ctx, time.Duration(item.At)); err != nil {
 			return false, err
 		}
 	}
 	if item.After == nil {
 		return true, nil
 	}
-	p, err := u.board.await(u.ctx, cell, item.After.Name, func(p progress) bool { return p.began >= round || p.over })
+	p, err := u.board.await(ctx, cell, item.After.Name, func(p progress) bool { return p.began >= round || p.over })
 	if err != nil || p.began < round {
 		return false, err
 	}
-	return true, wait(u.ctx, time.Duration(item.After.Plus))
+	return true, wait(ctx, time.Duration(item.After.Plus))
 }
 
 // prepareLoads has the loads make what they need.

@@ -21,8 +21,8 @@ type Plan struct {
 	Version   string            `json:"version"`   // the clusters' Kubernetes version
 	NodeImage string            `json:"nodeImage"` // auto, official, assembled or a reference
 	Seed      int64             `json:"seed"`
-	Source    string            `json:"source,omitempty"` // the scenario file, relative
-	Digest    string            `json:"digest"`           // SHA-256 of the scenario file's bytes
+	Source    string            `json:"source,omitempty"`     // the scenario file, relative
+	Digest    string            `json:"digest"`               // SHA-256 of the scenario file's bytes
 	Params    map[string]string `json:"params,omitempty"`     // what was set for this run
 	Values    map[string]string `json:"parameters,omitempty"` // the scenario's declared parameters, all of them
 	Trials    []Trial           `json:"trials"`

@@ -80,6 +80,18 @@ func TestJudgement(t *testing.T) {
 				return one, true
 			}
 		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"killed by the incident", func(tr *trial) {
+			tr.vulnerable.identity = killedAt(55)
+			tr.plan.Signature[0].Spec = []byte(`{"artifact":"goroutines.debug2","text":"chan send","ended":54}`)
+		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"killed after the incident's own end of it", func(tr *trial) {
+			tr.vulnerable.identity = killedAt(55)
+			tr.plan.Signature[0].Spec = []byte(`{"artifact":"goroutines.debug2","text":"chan send","ended":58}`)
+		}, "Inconclusive", 3, "Broken", "NotReproduced", "the subject exited or restarted unasked"},
+		{"killed, and nobody knows by what", func(tr *trial) {
+			tr.vulnerable.identity = killedAt(55)
+			tr.plan.Signature[0].Spec = []byte(`{"artifact":"restart","text":"chan send","ended":54}`)
+		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "it is unknown whether the subject was one process all along"},
 		{"nobody looked for 20 s", func(tr *trial) {
 			tr.fixed.identity = func(s int) (bundle.IdentitySample, bool) {
 				one, _ := same(digestF)(s)
@@ -253,5 +265,16 @@ func put(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// killedAt is the vulnerable arm's process with another one in its place from a second on.
+func killedAt(second int) func(int) (bundle.IdentitySample, bool) {
+	return func(s int) (bundle.IdentitySample, bool) {
+		one, _ := same(digestV)(s)
+		if s >= second {
+			one.PID, one.Restarts = 8, 1
+		}
+		return one, true
 	}
 }

@@ -29,12 +29,16 @@ type holds struct {
 	Artifact bundle.Kind `json:"artifact"`
 	Text     string      `json:"text"`
 	Shared   bool        `json:"shared"`
+	Ended    int         `json:"ended"` // the second at which it saw the subject's process end; 0 is never
 }
 
 func (h *holds) Reads() []bundle.Kind { return []bundle.Kind{h.Artifact} }
 
 func (h *holds) Eval(v bundle.View, s check.Scope) check.Finding {
 	f := check.Finding{Wanted: h.Text, Seen: "no snapshot"}
+	if h.Ended > 0 {
+		f.Ended = at(h.Ended)
+	}
 	w, ok := s.Window(v)
 	if !ok {
 		f.Seen = "the phase never began"

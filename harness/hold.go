@@ -141,7 +141,7 @@ func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline tim
 			r.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("%s, %s so far", now, so.Round(time.Second))})
 		}
 		// Asking reads the evidence, which grows: it must not take the time of what is being watched.
-		if err := wait(ctx, max(lookEvery, 4*cost)); err != nil {
+		if err := wait(ctx, max(lookEvery, cost)); err != nil {
 			return err
 		}
 	}

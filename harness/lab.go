@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/cache"
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/mutate"
@@ -120,93 +118,12 @@ func (l *Lab) Prepare(ctx context.Context, p *plan.Plan) (err error) {
 	return nil
 }
 
-// assemble builds what a node of a version runs and makes its image.
-func (l *Lab) assemble(ctx context.Context, version string) error {
-	components, err := l.components(ctx, version)
-	if err != nil {
-		return err
-	}
-	components["pause"] = l.fixtures["pause"].Path
-	l.images[version], err = l.store.Get(ctx, nodeimage.Request{Version: version, Mode: nodeimage.Assembled, Binaries: components})
-	return err
-}
-
 // buildEstimate is how long Prepare took where it was measured, on 2 cores: with nothing built before, and with everything there.
 func (l *Lab) buildEstimate() time.Duration {
 	if have, err := l.cache.List(); err == nil && len(have) == 0 {
 		return 6 * time.Minute
 	}
 	return 5 * time.Second
-}
-
-// NodeImage gets the node image for a Kubernetes version and returns its reference. mode is auto, official, assembled or a reference.
-func (l *Lab) NodeImage(ctx context.Context, version, mode string) (string, error) {
-	alone := plan.Trial{Clusters: []plan.Cluster{{Topology: cluster.Topology{Version: version}}}}
-	err := l.Prepare(ctx, &plan.Plan{Version: version, NodeImage: mode, Trials: []plan.Trial{alone}})
-	return l.images[version].Ref, err
-}
-
-// findImages looks for images that need not be assembled. It returns the versions for which there is none.
-func (l *Lab) findImages(ctx context.Context, p *plan.Plan) (missing []string, err error) {
-	for _, version := range p.Versions() {
-		ok, err := l.findImage(ctx, version, cmp.Or(p.NodeImage, nodeimage.Auto))
-		if err != nil {
-			return missing, err
-		}
-		if !ok {
-			missing = append(missing, version)
-		}
-	}
-	return missing, nil
-}
-
-func (l *Lab) findImage(ctx context.Context, version, mode string) (bool, error) {
-	switch mode {
-	case nodeimage.Assembled:
-		return false, nil
-	case nodeimage.Auto:
-		minor, _, _ := cutLast(version, ".")
-		img, ok, err := l.store.Official(ctx, minor)
-		if ok {
-			l.images[version] = img
-			return true, nil
-		}
-		var gone *nodeimage.UnavailableError
-		if errors.As(err, &gone) {
-			l.Events.Say(event.Note, fmt.Sprintf("%v; assembling a node image from Debian packages and Go modules instead", err))
-			return false, nil
-		}
-		return false, err
-	}
-	img, err := l.store.Get(ctx, nodeimage.Request{Version: version, Mode: mode})
-	l.images[version] = img
-	return err == nil, err
-}
-
-// base has the Debian part of an assembled image made, which needs no binary of ours.
-func (l *Lab) base(ctx context.Context) error {
-	_, err := l.store.Base(ctx)
-	return err
-}
-
-// components builds what a node of a version runs.
-func (l *Lab) components(ctx context.Context, version string) (map[string]string, error) {
-	const kubernetes = "k8s.io/kubernetes"
-	src := build.Source{Module: kubernetes, Version: version}
-	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
-		src.Packages = append(src.Packages, kubernetes+"/cmd/"+name)
-	}
-	out := map[string]string{}
-	for _, s := range []build.Source{src, {Module: "go.etcd.io/etcd/server/v3", Version: etcdVersion, Packages: []string{"go.etcd.io/etcd/server/v3"}}} {
-		r, err := l.builder.Build(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		for name, b := range r.Binaries {
-			out[name] = b.Path
-		}
-	}
-	return out, nil
 }
 
 // buildArms builds each distinct arm of the plan once.

@@ -2,15 +2,9 @@ package harness
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,13 +13,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/e2e-framework/klient"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/provider"
-	"github.com/kube-relapse/relapse/harness/scenario"
-	"github.com/kube-relapse/relapse/harness/seam"
 )
 
 // World is a trial's clusters with every arm in its cell.
@@ -196,56 +187,6 @@ func (w *World) WaitReady(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// lay puts the arms' executables and the seams into a planned cluster's topology.
-func (w *World) lay(c plan.Cluster) (cluster.Topology, error) {
-	top := c.Topology
-	top.Network = w.clusterName(c.Name)
-	top.Nodes = slices.Clone(top.Nodes)
-	for i := range top.Nodes {
-		n := &top.Nodes[i]
-		n.Image = w.lab.images[top.Version].Ref
-		if n.Cell == "" {
-			continue
-		}
-		laySubject(n, w.trial.Subject, w.cells[n.Cell].path)
-		for _, name := range w.trial.Seams {
-			k, err := seam.New(name, nil)
-			if err != nil {
-				return top, err
-			}
-			if k.Role() != n.Role {
-				continue
-			}
-			if err := seam.Lay(n, k, w.lab.fixtures[k.Fixture()].Path); err != nil {
-				return top, err
-			}
-		}
-	}
-	return top, nil
-}
-
-// laySubject puts an arm's executable where the node runs it from: a kubelet over the node's own, anything else into its static pod over the one
-// of the image.
-func laySubject(n *cluster.NodeSpec, subject, path string) {
-	n.Files = slices.Concat(n.Files, []cluster.File{{Path: executable(subject), Source: path, Mode: 0o755}})
-	if subject == "kubelet" {
-		return
-	}
-	n.Mounts = maps.Clone(n.Mounts)
-	if n.Mounts == nil {
-		n.Mounts = map[string]map[string]string{}
-	}
-	n.Mounts[subject] = map[string]string{"/usr/local/bin/" + subject: executable(subject)}
-}
-
-// executable is where a node has a component's executable.
-func executable(component string) string {
-	if component == "kubelet" {
-		return "/usr/bin/kubelet"
-	}
-	return "/opt/relapse/subject/" + component
-}
-
 func (w *World) arm(t plan.Trial, cell string) (built, error) {
 	for _, c := range t.Cells {
 		if c.Name == cell {
@@ -306,87 +247,4 @@ func (w *World) replace(ctx context.Context, comp cluster.Component, subject, pa
 		return err
 	}
 	return again.Restart(ctx)
-}
-
-// single is the plan with this one trial in it.
-func (w *World) single(t plan.Trial) plan.Plan {
-	p := *w.plan
-	p.Trials = []plan.Trial{t}
-	return p
-}
-
-// facts is what a trial's bundle records of the world.
-func (w *World) facts(t plan.Trial) bundle.World {
-	out := bundle.World{
-		StartedAt: w.started, Run: w.name, Versions: w.versions, Computed: map[string]string{},
-		Modelled: slices.Clone(t.Modelled), Deviates: slices.Clone(t.Deviates),
-	}
-	for _, c := range t.Cells {
-		b := w.cells[c.Name]
-		out.Cells = append(out.Cells, bundle.CellWorld{
-			Cell: c.Name, Arm: c.Arm.Name, Node: w.nodeOf(c.Name), Digest: b.digest, Graph: b.graph, Flags: b.flags, GoVersion: b.goVersion,
-			Changes: b.changes, Constants: b.constants,
-		})
-		for _, m := range b.modelled {
-			if !slices.Contains(out.Modelled, m) {
-				out.Modelled = append(out.Modelled, m)
-			}
-		}
-	}
-	return out
-}
-
-// nodeOf is the name of a cell's node, which is known before it exists.
-func (w *World) nodeOf(cell string) string {
-	for _, c := range w.trial.Cells {
-		if in := w.trial.ClusterOf(cell); c.Name == cell && in != nil {
-			return w.clusterName(in.Name) + "-" + c.Node
-		}
-	}
-	return ""
-}
-
-// armKey addresses an arm by all that it is built from.
-func armKey(a scenario.Arm) string {
-	raw, err := json.Marshal(a.Source)
-	if err != nil { // a Source is plain data
-		panic(err)
-	}
-	return string(raw)
-}
-
-func sha256File(path string) (sum string, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// cutLast cuts s around its last sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
-// Version is this program's own version, as Go recorded it.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return info.Main.Version + " " + s.Value
-		}
-	}
-	return info.Main.Version
 }

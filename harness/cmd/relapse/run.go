@@ -261,5 +261,6 @@ func announce(p *plan.Plan, events *event.Stream) {
 		}
 		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair, strings.Join(arms, ", ")))
 	}
-	events.Say(event.Note, "about 7 minutes with warm caches; the first run builds Kubernetes and takes about 8 minutes more")
+	events.Say(event.Note, fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes each on 2 cores",
+		strings.Join(p.Versions(), " and ")))
 }

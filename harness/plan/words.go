@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// words is what a kind says about its fields, or the kind with its fields as JSON.
+func words(category, kind string, spec []byte) string {
+	if v, err := decodeOver(category, kind, spec); err == nil {
+		if d, ok := v.(Describer); ok {
+			return d.Describe()
+		}
+	}
+	tree, err := orderedJSON(spec)
+	if members, ok := tree.([]field); err == nil && ok {
+		if len(members) == 0 {
+			return kind
+		}
+		return kind + " (" + strings.TrimSuffix(strings.TrimPrefix(flow(members), "{"), "}") + ")"
+	}
+	return kind + " " + string(spec)
+}
+
+// flow writes a tree on one line, as YAML's flow style does but with bare strings: it is to be read, not parsed.
+func flow(v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case []field:
+		for _, f := range v {
+			parts = append(parts, f.name+": "+flow(f.value))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		for _, e := range v {
+			parts = append(parts, flow(e))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return fmt.Sprint(v)
+}
+
+func source(s scenario.Source) string {
+	switch {
+	case s.Binary != "":
+		return "the executable " + s.Binary
+	case s.Dir != "":
+		return s.Package + " from " + s.Dir
+	}
+	return s.Package + " of " + s.Module + "@" + s.Version
+}
+
+func when(it Item) string {
+	switch {
+	case it.After != nil && it.After.Plus > 0:
+		return short(it.After.Plus) + " after " + it.After.Name
+	case it.After != nil:
+		return "after " + it.After.Name
+	case it.At > 0:
+		return "at " + short(it.At)
+	}
+	return "at once"
+}
+
+func where(t scenario.Target) string {
+	cell := "every cell"
+	if t.Cell != "" {
+		cell = "cell " + t.Cell
+	}
+	of := []string{}
+	s := t.Selector
+	if s.Component != "" {
+		of = append(of, s.Component)
+	}
+	if len(s.Nodes) > 0 {
+		of = append(of, "nodes "+strings.Join(s.Nodes, ", "))
+	}
+	if len(s.Namespaces) > 0 {
+		of = append(of, "namespaces "+strings.Join(s.Namespaces, ", "))
+	}
+	for _, labels := range []map[string]string{s.NodeSelectors, s.LabelSelectors} {
+		if len(labels) > 0 {
+			of = append(of, fmt.Sprint(labels)) // fmt sorts a map's keys
+		}
+	}
+	mode := t.Mode
+	if t.Value != "" {
+		mode += " " + t.Value
+	}
+	return mode + " " + strings.Join(of, " and ") + " of " + cell
+}
+
+// lasting says for how long an item holds by itself.
+func lasting(it Item) string {
+	if it.Duration > 0 {
+		return " for " + short(it.Duration)
+	}
+	return ""
+}
+
+func times(w scenario.Wait) string {
+	out := ""
+	if w.AtLeast.Duration > 0 {
+		out += ", at least " + short(Duration(w.AtLeast.Duration))
+	}
+	if w.Deadline.Duration > 0 {
+		out += ", at most " + short(Duration(w.Deadline.Duration))
+	}
+	return out
+}
+
+// short is a duration without the zeros at its end: 2m, not 2m0s.
+func short(d Duration) string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func table(b *bytes.Buffer, fill func(row func(...string))) {
+	var lines bytes.Buffer
+	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
+	fill(func(columns ...string) { fmt.Fprintln(w, "    "+strings.Join(columns, "\t")) })
+	_ = w.Flush() // into memory
+	for l := range strings.Lines(lines.String()) {
+		b.WriteString(strings.TrimRight(l, " \n") + "\n")
+	}
+}

@@ -9,12 +9,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"k8s.io/klog/v2"
 )
 
 func main() { os.Exit(relapse()) }
 
 // relapse runs the command line and is its exit code.
 func relapse() int {
+	klog.LogToStderr(false) // client-go's remarks about its own pace are no part of a run's output
+	klog.SetOutput(io.Discard)
 	ctx, stop := interruptible(os.Stderr)
 	defer stop()
 	err := newRootCmd().ExecuteContext(ctx)

@@ -13,7 +13,7 @@ import (
 
 // Override returns a copy of s with settings applied. A setting called like a parameter of s sets it. Any other name is a path below spec in which
 // the members of lists go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline), and its value a YAML scalar or flow
-// value. The result is validated like a file; the error is Violations without lines where it isn't valid.
+// value; null takes the field away. The result is validated like a file; the error is Violations without lines where it isn't valid.
 func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
 	tree, given, err := s.source()
 	if err != nil {
@@ -112,6 +112,10 @@ func set(tree any, path []string, v any) error {
 		last := i == len(path)-1
 		switch t := tree.(type) {
 		case map[string]any:
+			if last && v == nil {
+				delete(t, step)
+				return nil
+			}
 			if last {
 				t[step] = v
 				return nil

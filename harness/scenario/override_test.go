@@ -27,6 +27,8 @@ func TestOverride(t *testing.T) {
 			`{"calls":["List","Get"],"latency":"2s"}`, `{"inner":{"rate":0.5},"pods":7}`, "512Mi"},
 		{"a path beside it", map[string]string{"pods": "12", "faults.slow.spec.calls": "[Get]"}, map[string]string{"pods": "12"}, "call",
 			`{"calls":["Get"],"latency":"40ms"}`, `{"inner":{"rate":0.5},"pods":12}`, ""},
+		{"a field taken away", map[string]string{"pods": "12", "faults.slow.spec.calls": "null"}, map[string]string{"pods": "12"}, "call",
+			`{"latency":"40ms"}`, `{"inner":{"rate":0.5},"pods":12}`, ""},
 		{"a path with a reference", map[string]string{"faults.slow.spec.calls": "[$(metric)]"}, nil, "call",
 			`{"calls":["blocked"],"latency":"40ms"}`, `{"inner":{"rate":0.5},"pods":400}`, ""},
 	} {

@@ -98,8 +98,10 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	}
 	all, paths, doubt := c.observed(v, s.Cell, w)
 	for i := 1; i < len(all); i++ {
-		if all[i].count < all[i-1].count || all[i].sum < all[i-1].sum {
-			return unknown(wanted, fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all[i].time)), paths)
+		if all[i].count < all[i-1].count || all[i].sum < all[i-1].sum { // another process: what the first one has seen stands
+			doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all[i].time))
+			all = all[:i]
+			break
 		}
 	}
 	if doubt == "" {

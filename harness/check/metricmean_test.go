@@ -94,10 +94,17 @@ func TestMetricMean(t *testing.T) {
 			}),
 		},
 		{
-			name: "a process that began anew", met: check.Unknown, seen: "etcd_request_duration_seconds fell at 10:03:20: it was reset", evidence: oneStream,
+			name: "seen slow by a process that is gone", met: check.Met, seen: "at most 1.02s", evidence: oneStream,
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
 				tr.observe(st, 0, 198, deletes, quick, slow)
 				tr.observe(st, 200, 394, deletes, quick)
+			}),
+		},
+		{
+			name: "a process that began anew before it was slow", met: check.Unknown, seen: "etcd_request_duration_seconds fell at 10:01:40: it was reset", evidence: oneStream,
+			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
+				tr.observe(st, 0, 98, deletes, quick)
+				tr.observe(st, 100, 394, deletes, slow)
 			}),
 		},
 		{name: "the other arm's etcd", fill: of(other, slow), met: check.Unknown, seen: "no metrics.samples was recorded for vulnerable"},

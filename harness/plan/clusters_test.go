@@ -57,8 +57,8 @@ func TestConcurrency(t *testing.T) {
 		why    string
 		groups [][]string
 	}{
-		"room":      {plan.Options{FreeMemory: 20 << 30}, "2 clusters at once: they need 8.0 GiB of memory, and 20.0 GiB are free", [][]string{{"vulnerable", "fixed"}}},
-		"no room":   {plan.Options{FreeMemory: 6 << 30}, "one cluster after the other: 2 at once need 8.0 GiB of memory, and 6.0 GiB are free", [][]string{{"vulnerable"}, {"fixed"}}},
+		"room":      {plan.Options{FreeMemory: 20 << 30}, "2 clusters at once: they need 4.0 GiB of memory, and 20.0 GiB are free", [][]string{{"vulnerable", "fixed"}}},
+		"no room":   {plan.Options{FreeMemory: 3 << 30}, "one cluster after the other: 2 at once need 4.0 GiB of memory, and 3.0 GiB are free", [][]string{{"vulnerable"}, {"fixed"}}},
 		"asked for": {plan.Options{FreeMemory: 20 << 30, Sequential: true}, "one cluster after the other, as asked for", [][]string{{"vulnerable"}, {"fixed"}}},
 		"unknown":   {plan.Options{}, "2 clusters at once; how much memory is free was not asked", [][]string{{"vulnerable", "fixed"}}},
 		"one arm":   {plan.Options{FreeMemory: 1 << 30, Arms: []string{"fixed"}}, "", [][]string{{"fixed"}}},

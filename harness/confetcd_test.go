@@ -55,7 +55,7 @@ func newEtcdSide(t *testing.T, dir string) (*etcdSide, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(e.etcd.Certificate())
-	e.client = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
+	e.client = &http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}}}
 	t.Cleanup(e.client.CloseIdleConnections)
 	return e, e.serve(t)

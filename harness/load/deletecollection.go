@@ -20,8 +20,9 @@ func init() {
 			"their place in a list. With `by: calls`, all calls of a round are DELETECOLLECTION requests on the ConfigMaps of one namespace; the round " +
 			"ends with the last answer. With `by: namespaceController`, there are as many namespaces as calls, each call deletes one, and the namespace " +
 			"controller deletes what is in them, with all its retries; the round ends when they are gone, or `lasts` after the last answer.\n\n" +
-			"A round has begun, for the faults that come after it, once all its requests were written and then `begun` deletions were seen in a watch: " +
-			"a call that deletes has its list behind it. A round that never begins says so and is recorded as such. Every answer is evidence, none fails " +
+			"A round has begun, for the faults that come after it, once all its requests were written, then `begun` deletions were seen in a watch, and " +
+			"the API server's goroutines show a worker that deletes in every call: such a call has its list behind it. It has begun at the latest when a " +
+			"quarter of the objects is gone; by the namespace controller, with the deletions. A round that never begins says so and is recorded as such. Every answer is evidence, none fails " +
 			"the load; client-go's throttle and its retries are off. A further round makes the missing objects again before it starts.",
 		Example: "name: deletions\nkind: deleteCollection\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
 			"spec:\n  items: 1000\n  bytes: 2Ki\n  calls: 20\n",

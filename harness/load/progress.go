@@ -30,16 +30,26 @@ type progress struct {
 	written []time.Time // of the requests, as they come
 	seen    int         // deletions since the last request was written
 	lost    error       // why the watch ended, if it did
+	ask     func() <-chan inDelete
+	asked   <-chan inDelete // in how many calls a worker deletes; nil until that matters
 }
 
 // follow sends the calls and returns when the round is over: when all have their answers and, by the namespace controller, the namespaces are gone
 // or the round has lasted long enough.
 func (p *progress) follow(ctx context.Context, deleted watch.Interface) {
 	defer deleted.Stop()
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.ask = func() <-chan inDelete { return p.deleting(asking) }
 	written, answers := p.send(ctx)
 	events := deleted.ResultChan()
 	var over <-chan struct{}
 	for answers != nil || over != nil {
+		if events != nil && (p.lost != nil || !p.out.Began.IsZero()) {
+			events, p.asked = nil, nil
+			cancel()
+			deleted.Stop()
+		}
 		select {
 		case at := <-written:
 			p.written = append(p.written, at)
@@ -58,10 +68,8 @@ func (p *progress) follow(ctx context.Context, deleted watch.Interface) {
 			if p.lost != nil {
 				p.say(event.Warning, p.out.Round, "can't be seen to begin any more, the watch was lost: %v", p.lost)
 			}
-			if p.lost != nil || !p.out.Began.IsZero() {
-				events = nil
-				deleted.Stop()
-			}
+		case in := <-p.asked:
+			p.inside(in)
 		case <-over:
 			over, p.out.End = nil, time.Now().UTC()
 		}
@@ -96,8 +104,8 @@ func (p *progress) record(c bundle.Call) {
 	}
 }
 
-// deletion counts what the watch shows. The round has begun with enough deletions after the last request was written; those before it say nothing
-// of the last call's list.
+// deletion counts what the watch shows, after the last request was written: deletions before it say nothing of the last call's list. With
+// enough of them some call has its list behind it. Of calls of our own it is then asked how many have.
 func (p *progress) deletion(e watch.Event, more bool) {
 	switch {
 	case !more:
@@ -105,14 +113,35 @@ func (p *progress) deletion(e watch.Event, more bool) {
 	case e.Type == watch.Error:
 		p.lost = apierrors.FromObject(e.Object)
 	case e.Type == watch.Deleted && len(p.written) == p.spec.Calls:
-		if p.seen++; p.seen == p.spec.Begun {
-			p.out.Began = time.Now().UTC()
-			first, last := p.span()
-			p.say(event.Note, p.out.Round, "began: %d requests were written within %s, and %d deletions seen %s later",
-				len(p.written), brief(last.Sub(first)), p.seen, brief(p.out.Began.Sub(last)))
-			p.tell(p.out.Round, true)
+		p.seen++
+		switch {
+		case p.seen == p.spec.Begun && p.spec.By == ByCalls:
+			p.asked = p.ask()
+		case p.seen == p.spec.Begun:
+			p.begin("")
 		}
 	}
+}
+
+// inside takes in how many calls delete. The round has begun when all that have no answer yet do, or when so much is deleted that waiting for the
+// others would leave too little; with an API server that doesn't say, when it was asked.
+func (p *progress) inside(in inDelete) {
+	open := p.spec.Calls - p.out.Calls
+	switch {
+	case in.err != nil:
+		p.begin(fmt.Sprintf("; in how many calls is not known: %v", in.err))
+	case in.calls >= open || p.seen > p.spec.Items/4:
+		p.begin(fmt.Sprintf(", with a worker deleting in %d of %d calls", min(in.calls, open), open))
+	}
+}
+
+// begin notes that the round took effect.
+func (p *progress) begin(how string) {
+	p.out.Began = time.Now().UTC()
+	first, last := p.span()
+	p.say(event.Note, p.out.Round, "began: %d requests were written within %s, and %d deletions seen %s later%s",
+		len(p.written), brief(last.Sub(first)), p.seen, brief(p.out.Began.Sub(last)), how)
+	p.tell(p.out.Round, true)
 }
 
 // span is when the first and the last request were written.

@@ -142,7 +142,7 @@ func published(t *testing.T, at string) string {
 	out, err := cmd.Output()
 	var m struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal(out, &m); err != nil || jsonErr != nil || m.Dir == "" {
-		t.Skipf("downloading %s: %v %s", at, err, m.Error)
+		t.Fatalf("downloading %s: %v %s", at, err, m.Error)
 	}
 	return m.Dir
 }

@@ -133,8 +133,7 @@ func TestDropCaseInDeleteCollection(t *testing.T) {
 	}
 }
 
-// published is the directory of a published module. Where Go can't get at it, the test is skipped: every build of the arm finds its sites
-// anew, and fails without them.
+// published is the directory of a published module.
 func published(t *testing.T, at string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", at)

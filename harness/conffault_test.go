@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,9 +73,15 @@ func (s faultSuite) target() (fault.Target, *events) {
 // force fails unless the effect is there, or isn't, on each node in order.
 func (s faultSuite) force(t *testing.T, when string, want ...bool) {
 	t.Helper()
+	got := make([]bool, len(s.nodes))
+	var wg sync.WaitGroup // at once: what is looked at may be over soon
 	for i, n := range s.nodes {
-		if got := s.env.inForce(t, n); got != want[i] {
-			t.Errorf("%s, on %s its effect shows: %v, want %v", when, n.Name(), got, want[i])
+		wg.Go(func() { got[i] = s.env.inForce(t, n) })
+	}
+	wg.Wait()
+	for i, n := range s.nodes {
+		if got[i] != want[i] {
+			t.Errorf("%s, on %s its effect shows: %v, want %v", when, n.Name(), got[i], want[i])
 		}
 	}
 }
@@ -234,7 +241,7 @@ func (s faultSuite) recoverPartly(t *testing.T) {
 // timeLimit has nobody recover it.
 func (s faultSuite) timeLimit(t *testing.T) {
 	target, _ := s.target()
-	target.Expires = 8 * time.Second
+	target.Expires = 15 * time.Second
 	if err := s.fresh(t).Inject(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}

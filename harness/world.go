@@ -70,7 +70,11 @@ func (w *World) raise(ctx context.Context, cells []string) (err error) {
 	for _, c := range missing {
 		names = append(names, w.clusterName(c.Name))
 	}
-	stage := w.lab.stage("cluster", "creating "+strings.Join(names, " and "), 35*time.Second)
+	what := "creating the cluster "
+	if len(names) > 1 {
+		what = "creating the clusters "
+	}
+	stage := w.lab.stage("cluster", what+strings.Join(names, " and "), 35*time.Second)
 	defer func() { stage(err) }()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, c := range missing {

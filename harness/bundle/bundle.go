@@ -46,6 +46,8 @@ const (
 	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.EtcdProbe, each wrapped in Stamped
 	Calls         Kind = "load.calls"        // stream of Call
 	LoadSummary   Kind = "load.summary"      // JSON: Load
+	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects
+	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at a moment
 )
 
 // Meta is what an artifact is found by. Time is when the capture began, in UTC.

@@ -17,6 +17,7 @@ type Target struct {
 	Cluster   cluster.Cluster
 	Node      cluster.Node
 	Component cluster.Component
+	Namespace string        // of the cell, with placement workload
 	Phase     func() string // the phase of the cell right now
 	Mark      string        // why a snapshot is taken: "schedule", "phase", "onset"
 }

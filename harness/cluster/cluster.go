@@ -58,6 +58,8 @@ type Capabilities struct {
 	Power     bool `json:"power"`     // nodes are PowerSwitches
 	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files, Units and Args are honoured
 	Bounded   bool `json:"bounded"`   // nodes run without CAP_SYS_RESOURCE
+	// OneControlPlane says why a cluster can't have several control planes; "" if it can.
+	OneControlPlane string `json:"oneControlPlane,omitempty"`
 }
 
 // Cluster is a running cluster. It is safe for concurrent use.
@@ -87,6 +89,16 @@ type Component interface {
 	Logs(ctx context.Context) (io.ReadCloser, error)
 	// Signal sends a signal to the component's process.
 	Signal(ctx context.Context, sig os.Signal) error
+}
+
+// Workload names an arm that runs in a pod: the one pod of a namespace with the label app.kubernetes.io/name=Name, whose container has that name
+// and serves HTTP on its port named http.
+type Workload struct{ Name, Namespace, Cell string }
+
+// Host is a Cluster that can address such a container like any other component. The component's node is the pod's, and its cell the workload's.
+// A pod that is replaced is found again; that there is none is an error.
+type Host interface {
+	Workload(ctx context.Context, w Workload) (Component, error)
 }
 
 // Execer is a Node that can run a command in itself. A command that exits with a code other than 0 is an error that carries its

@@ -42,6 +42,8 @@ type Spec struct {
 	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z; with placement cluster an arm's own goes first"`
 	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri, etcd"`
 
+	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"how many nodes the cluster of placement workload has"`
+	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"objects that are applied before the steady state, in this order"`
 	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"what --set changes by name; $(name) in spec stands for the value"`
 	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value"`
 	Memory     map[string]string            `json:"memory,omitempty" jsonschema:"memory limits of components' static pods: component -> quantity"`
@@ -60,6 +62,19 @@ type Spec struct {
 
 	Information []Check  `json:"information,omitempty" jsonschema:"checks that are asked and shown and decide nothing"`
 	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
+}
+
+// Nodes says how many nodes a cluster has that all arms share. With placement node and cluster the arms say it.
+type Nodes struct {
+	ControlPlanes int `json:"controlPlanes,omitempty" jsonschema:"1 unless given"`
+	Workers       int `json:"workers" jsonschema:"nodes that run what the scenario deploys"`
+}
+
+// Manifest is a file of Kubernetes objects beside the scenario's. $(name) in it stands for a parameter's value, and in one that each cell gets
+// also for $(cell), $(namespace) and $(image), the arm's.
+type Manifest struct {
+	File string `json:"file" jsonschema:"relative to the scenario's folder"`
+	Each string `json:"each,omitempty" jsonschema:"cell: applied once for each arm, into its namespace"`
 }
 
 // Parameter is a value of the scenario that a run may choose. $(name), as a scalar of spec or within one, stands for its value; $$(name)
@@ -140,6 +155,8 @@ type Arm struct {
 
 // Source says what an arm is built from. Binary is a user's own executable, used as it is.
 type Source struct {
+	// Fixture is the source of a subject of our own.
+	Fixture   string     `json:"fixture,omitempty" jsonschema:"a folder of fixtures/ with a go.mod of its own"`
 	Module    string     `json:"module,omitempty"`
 	Version   string     `json:"version,omitempty"`
 	Package   string     `json:"package,omitempty"`

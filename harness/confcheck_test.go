@@ -39,6 +39,7 @@ var checkEnvs = map[string]struct{ meets, differs string }{
 	"metricMean":     {`{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`, `{"metric":"took_seconds","above":{"duration":"2s"},"atLeast":3}`},
 	"metricStill":    {`{"metrics":["stands_total"],"span":"1s"}`, `{"metrics":["stands_total","grows_total"],"span":"1s"}`},
 	"nodeReady":      {`{"status":"True","reason":"KubeletReady","hold":"1s"}`, `{"status":"False","hold":"1s"}`},
+	"nothingStuck":   {"", ""}, // compares with a baseline, which the scripted subject hasn't
 	"retainedHeap":   {`{"func":"pleg.(*GenericPLEG).Relist","atLeast":"16Mi","snapshots":2}`, `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"1Gi","snapshots":2}`},
 	"floodDelivered": {
 		`{"fault":"flood","moreThan":{"number":7},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,

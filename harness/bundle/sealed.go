@@ -151,7 +151,7 @@ func (s *Sealed) PlanJSON() []byte { return bytes.Clone(s.plan) }
 func (s *Sealed) Artifacts(q Query) []Artifact { return choose(s.artifacts, q) }
 
 // Open reads an artifact.
-func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a) }
+func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a, false) }
 
 // Phase says when a cell's phase was seen to begin and end. One that nothing ended, because the trial broke off, ends with the last
 // event: a sealed bundle gives the same answer at any time.

@@ -11,7 +11,12 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
+
+// Packed ends the extension of a stream that is compressed. View.Open gives its lines as they were.
+const Packed = ".zst"
 
 // Stream is an artifact that grows by whole lines. It is safe for concurrent use, and what is written can be read live through
 // View.Open at once.
@@ -23,6 +28,7 @@ type Stream struct {
 	mu       sync.Mutex
 	file     *os.File
 	sum      hash.Hash
+	pack     *zstd.Encoder // nil unless it is compressed
 	redact   redactor
 	artifact Artifact
 	closed   bool
@@ -32,10 +38,31 @@ type Stream struct {
 // Line appends one line. A newline at its end is optional; any within become spaces (as good, between JSON's tokens), so that a line
 // stays a line.
 func (s *Stream) Line(b []byte) error {
-	b = bytes.TrimRight(b, "\r\n")
-	b = bytes.ReplaceAll(b, []byte("\n"), []byte(" "))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.put(b); err != nil {
+		return err
+	}
+	s.alive(lineTime(b))
+	return nil
+}
+
+// Append appends v as one line of JSON and leaves the coverage to Alive: for a source that has proofs of having said everything, which a line alone
+// is none of.
+func (s *Stream) Append(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encoding a line for stream %s: %w", s.snapshot().Path, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.put(b)
+}
+
+// put redacts a line and writes it. The caller holds mu.
+func (s *Stream) put(b []byte) error {
+	b = bytes.TrimRight(b, "\r\n")
+	b = bytes.ReplaceAll(b, []byte("\n"), []byte(" "))
 	if s.closed {
 		return fmt.Errorf("writing to stream %s: %w", s.artifact.Path, ErrSealed)
 	}
@@ -43,15 +70,38 @@ func (s *Stream) Line(b []byte) error {
 		return s.failed
 	}
 	line := append(slices.Clip(s.redact.line(b)), '\n')
-	if _, err := s.file.Write(line); err != nil {
+	var err error
+	if s.pack == nil {
+		_, err = (*onDisk)(s).Write(line)
+	} else if _, err = s.pack.Write(line); err == nil {
+		err = s.pack.Flush() // each line is whole blocks of the one frame, so that what is on disk can be read so far
+	}
+	if err != nil {
 		// Part of the line may be on disk; the size that was recorded ends before it, so the bundle can't be sealed as whole.
 		s.failed = fmt.Errorf("writing to stream %s: %w", s.artifact.Path, err)
-		return s.failed
 	}
-	s.sum.Write(line)
-	s.artifact.Size += int64(len(line))
-	s.alive(lineTime(b))
-	return nil
+	return s.failed
+}
+
+// onDisk is a stream's file. Who writes to it holds mu.
+type onDisk Stream
+
+// Write counts and hashes what is on disk.
+func (d *onDisk) Write(b []byte) (int, error) {
+	n, err := d.file.Write(b)
+	if err != nil {
+		return n, err
+	}
+	d.sum.Write(b)
+	d.artifact.Size += int64(n)
+	return n, nil
+}
+
+// packed has a stream compress what it writes.
+func (s *Stream) packed() (err error) {
+	const window = 1 << 20 // many versions of all objects that change by turns, and little memory to read them
+	s.pack, err = zstd.NewWriter((*onDisk)(s), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(window))
+	return err
 }
 
 // JSON appends v as one line of JSON.
@@ -136,6 +186,11 @@ func (s *Stream) Close() error {
 	}
 	s.closed = true
 	s.coverage()
+	if s.pack != nil {
+		if err := s.pack.Close(); err != nil && s.failed == nil {
+			s.failed = fmt.Errorf("closing stream %s: %w", s.artifact.Path, err)
+		}
+	}
 	s.artifact.SHA256 = hex.EncodeToString(s.sum.Sum(nil))
 	if err := s.file.Close(); err != nil && s.failed == nil {
 		s.failed = fmt.Errorf("closing stream %s: %w", s.artifact.Path, err)

@@ -2,11 +2,15 @@ package bundle
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/kube-relapse/relapse/harness/event"
 )
@@ -29,8 +33,9 @@ func choose(all []Artifact, q Query) []Artifact {
 	return out
 }
 
-// openArtifact opens an artifact's file below dir, never outside it, up to its recorded size.
-func openArtifact(dir string, a Artifact) (io.ReadCloser, error) {
+// openArtifact opens an artifact's file below dir, never outside it, up to its recorded size. What is compressed comes as it was; grows says that it
+// may go on after that size.
+func openArtifact(dir string, a Artifact, grows bool) (io.ReadCloser, error) {
 	switch {
 	case a.Error != "":
 		return nil, fmt.Errorf("opening %s of cell %q: its capture failed: %s", a.Kind, a.Cell, a.Error)
@@ -46,10 +51,51 @@ func openArtifact(dir string, a Artifact) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", a.Path, err)
 	}
+	in := io.LimitReader(f, a.Size)
+	if strings.HasSuffix(a.Path, Packed) {
+		r, err := unpack(in, f, grows)
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("opening %s: %w", a.Path, err)
+		}
+		return r, nil
+	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(f, a.Size), f}, nil
+	}{in, f}, nil
+}
+
+// unpacked reads what a compressed stream was made of.
+type unpacked struct {
+	*zstd.Decoder
+	file  io.Closer
+	grows bool
+}
+
+func unpack(in io.Reader, file io.Closer, grows bool) (*unpacked, error) {
+	d, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(64<<20)) // a frame of somebody else's can't ask for more memory than that
+	return &unpacked{d, file, grows}, err
+}
+
+// Read ends in io.EOF where a stream that still grows has come to.
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.Decoder.Read(p)
+	if u.grows && errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// WriteTo hides the decoder's own, which knows no stream that grows.
+func (u *unpacked) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{u})
+}
+
+// Close lets go of the file and of the decoder's memory.
+func (u *unpacked) Close() error {
+	u.Decoder.Close()
+	return u.file.Close()
 }
 
 // live is the View of a bundle that is still being written.
@@ -67,7 +113,7 @@ func (l live) Open(a Artifact) (io.ReadCloser, error) {
 			a = now
 		}
 	}
-	return openArtifact(l.w.dir, a)
+	return openArtifact(l.w.dir, a, true)
 }
 
 func (l live) Phase(cell, phase string) (Window, bool) { return phaseOf(l.Timeline(), cell, phase) }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,7 +124,7 @@ func (w *Writer) Fail(m Meta, err error) Artifact {
 	return a
 }
 
-// Stream opens an artifact that grows line by line. A zero m.Time becomes now.
+// Stream opens an artifact that grows line by line, compressed if ext ends in Packed. A zero m.Time becomes now.
 func (w *Writer) Stream(m Meta, ext string) (*Stream, error) {
 	m = w.meta(m)
 	path, err := w.begin(m, ext)
@@ -136,6 +137,12 @@ func (w *Writer) Stream(m Meta, ext string) (*Stream, error) {
 		return nil, fmt.Errorf("opening stream %s: %w", path, err)
 	}
 	s := &Stream{file: f, sum: sha256.New(), artifact: Artifact{Meta: m, Path: path}}
+	if strings.HasSuffix(ext, Packed) {
+		if err := s.packed(); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("opening stream %s: %w", path, err)
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.entries = append(w.entries, &entry{stream: s})

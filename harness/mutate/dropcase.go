@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/format"
 	"go/token"
-	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -34,50 +33,36 @@ spec:
 
 // DropCase replaces `select { case a: …; case <-ch: … }` by a select without the second case, and by the send alone if a is a send.
 type DropCase struct {
-	Where
-	Type    string   `json:"type"`    // the receiver's type, without star
-	Methods []string `json:"methods"` // the method's name, and those it had in other versions
-	Channel string   `json:"channel"` // variable or field that the case receives from
+	InMethod
+	Channel string `json:"channel"` // variable or field that the case receives from
 }
 
 // Validate implements Shape.
 func (d *DropCase) Validate() error {
-	switch {
-	case d.Type == "":
-		return errors.New("no receiver type")
-	case len(d.Methods) == 0 || slices.Contains(d.Methods, ""):
-		return errors.New("no method name")
-	case d.Channel == "":
+	if err := d.InMethod.Validate(); err != nil {
+		return err
+	}
+	if d.Channel == "" {
 		return errors.New("no channel")
 	}
 	return nil
 }
 
-// Declaration implements Shape.
-func (d *DropCase) Declaration() string { return "method " + methodName(d.Type, d.Methods) }
-
 // Want implements Shape.
 func (d *DropCase) Want() string {
-	return fmt.Sprintf("select with a case that receives from %s in %s", d.Channel, methodName(d.Type, d.Methods))
+	return fmt.Sprintf("select with a case that receives from %s in %s", d.Channel, d.method())
 }
 
 // Label implements Shape.
 func (d *DropCase) Label() string {
-	return fmt.Sprintf("a select of %s has no case for %s: it waits for its other cases alone", methodName(d.Type, d.Methods), d.Channel)
+	return fmt.Sprintf("a select of %s has no case for %s: it waits for its other cases alone", d.method(), d.Channel)
 }
 
 // Compresses implements Shape.
 func (d *DropCase) Compresses() bool { return false }
 
 // Find implements Shape.
-func (d *DropCase) Find(f *File) Found {
-	var out Found
-	for _, body := range methods(f, d.Type, d.Methods) {
-		out.Declared = true
-		d.search(f, body, &out)
-	}
-	return out
-}
+func (d *DropCase) Find(f *File) Found { return d.find(f, d.search) }
 
 // search looks at every select and every receive of a method's body, those in function literals too.
 func (d *DropCase) search(f *File, body *ast.BlockStmt, out *Found) {

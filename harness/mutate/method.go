@@ -1,11 +1,48 @@
 package mutate
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"slices"
 	"strings"
 )
+
+// InMethod is the spec of a shape that looks in one method of a type, the method's function literals included.
+type InMethod struct {
+	Where
+	Type    string   `json:"type"`    // the receiver's type, without star
+	Methods []string `json:"methods"` // the method's name, and those it had in other versions
+}
+
+// Validate reports what is missing to find the method.
+func (m InMethod) Validate() error {
+	switch {
+	case m.Type == "":
+		return errors.New("no receiver type")
+	case len(m.Methods) == 0 || slices.Contains(m.Methods, ""):
+		return errors.New("no method name")
+	}
+	return nil
+}
+
+// Declaration implements Shape.
+func (m InMethod) Declaration() string { return "method " + m.method() }
+
+// method is how messages name the method, with the names that it had in other versions.
+func (m InMethod) method() string {
+	return fmt.Sprintf("(*%s).%s", m.Type, strings.Join(m.Methods, "|"))
+}
+
+// find has search look at the body of each such method in a file.
+func (m InMethod) find(f *File, search func(*File, *ast.BlockStmt, *Found)) Found {
+	var out Found
+	for _, body := range methods(f, m.Type, m.Methods) {
+		out.Declared = true
+		search(f, body, &out)
+	}
+	return out
+}
 
 // methods are the bodies of a type's methods with one of these names.
 func methods(f *File, typ string, names []string) []*ast.BlockStmt {
@@ -17,11 +54,6 @@ func methods(f *File, typ string, names []string) []*ast.BlockStmt {
 		}
 	}
 	return out
-}
-
-// methodName is how messages name a method, with the names that it had in other versions.
-func methodName(typ string, names []string) string {
-	return fmt.Sprintf("(*%s).%s", typ, strings.Join(names, "|"))
 }
 
 // named reports whether an expression is the variable or the field of a name.

@@ -33,27 +33,20 @@ spec:
 
 // Unselect replaces `select { case ch <- v: body; default: … }` by `ch <- v; body`.
 type Unselect struct {
-	Where
-	Type    string   `json:"type"`    // the receiver's type, without star
-	Methods []string `json:"methods"` // the method's name, and those it had in other versions
-	Channel string   `json:"channel"` // variable or field that is sent on
+	InMethod
+	Channel string `json:"channel"` // variable or field that is sent on
 }
 
 // Validate implements Shape.
 func (u *Unselect) Validate() error {
-	switch {
-	case u.Type == "":
-		return errors.New("no receiver type")
-	case len(u.Methods) == 0 || slices.Contains(u.Methods, ""):
-		return errors.New("no method name")
-	case u.Channel == "":
+	if err := u.InMethod.Validate(); err != nil {
+		return err
+	}
+	if u.Channel == "" {
 		return errors.New("no channel")
 	}
 	return nil
 }
-
-// Declaration implements Shape.
-func (u *Unselect) Declaration() string { return "method " + u.method() }
 
 // Want implements Shape.
 func (u *Unselect) Want() string {
@@ -68,17 +61,8 @@ func (u *Unselect) Label() string {
 // Compresses implements Shape.
 func (u *Unselect) Compresses() bool { return false }
 
-func (u *Unselect) method() string { return methodName(u.Type, u.Methods) }
-
 // Find implements Shape.
-func (u *Unselect) Find(f *File) Found {
-	var out Found
-	for _, body := range methods(f, u.Type, u.Methods) {
-		out.Declared = true
-		u.search(f, body, &out)
-	}
-	return out
-}
+func (u *Unselect) Find(f *File) Found { return u.find(f, u.search) }
 
 // search looks at every select and every send of a method's body, those in function literals too.
 func (u *Unselect) search(f *File, body *ast.BlockStmt, out *Found) {

@@ -1,0 +1,110 @@
+package mutate
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
+		Name: "dropCall",
+		Doc: "Takes a call out of a method: what the called function did is not done any more.\n\n" +
+			"In the named method, its function literals included, it finds each statement that is nothing but a call of the named function, and takes " +
+			"it out with its lines. A call whose result is used, one that is deferred or begins a goroutine, and one that shares its line stay as they " +
+			"are. The function itself stays, too.",
+		Example: `kind: dropCall
+sites: 1
+spec:
+  package: github.com/kube-relapse/relapse/fixtures/fleet-agent/internal/monitor
+  type: StatusHandler
+  methods: [sync]
+  call: dropRelationships
+`,
+		New: func() Shape { return &DropCall{} },
+	})
+}
+
+// DropCall takes out the statements `f(…)`, `x.f(…)` and `pkg.f(…)` of a method.
+type DropCall struct {
+	InMethod
+	Call string `json:"call"` // the called function's, method's or variable's name, without what stands before its dot
+}
+
+// Validate implements Shape.
+func (d *DropCall) Validate() error {
+	if err := d.InMethod.Validate(); err != nil {
+		return err
+	}
+	if !token.IsIdentifier(d.Call) {
+		return errors.New("no call, or one that is no name: want a function's name without what stands before its dot")
+	}
+	return nil
+}
+
+// Want implements Shape.
+func (d *DropCall) Want() string {
+	return fmt.Sprintf("statement that calls %s in %s", d.Call, d.method())
+}
+
+// Label implements Shape.
+func (d *DropCall) Label() string { return fmt.Sprintf("%s doesn't call %s", d.method(), d.Call) }
+
+// Compresses implements Shape.
+func (d *DropCall) Compresses() bool { return false }
+
+// Find implements Shape.
+func (d *DropCall) Find(f *File) Found { return d.find(f, d.search) }
+
+// search looks at every call of a method's body, those in function literals too.
+func (d *DropCall) search(f *File, body *ast.BlockStmt, out *Found) {
+	whole := map[*ast.CallExpr]ast.Stmt{} // the calls that are a statement of a list
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			statements(n.List, whole)
+		case *ast.CaseClause:
+			statements(n.Body, whole)
+		case *ast.CommClause:
+			statements(n.Body, whole)
+		case *ast.CallExpr:
+			if named(n.Fun, d.Call) {
+				d.look(f, n, whole[n], out)
+			}
+		}
+		return true
+	})
+}
+
+// statements notes the calls among the statements of a list.
+func statements(list []ast.Stmt, whole map[*ast.CallExpr]ast.Stmt) {
+	for _, s := range list {
+		if x, ok := s.(*ast.ExprStmt); ok {
+			if call, ok := ast.Unparen(x.X).(*ast.CallExpr); ok {
+				whole[call] = s
+			}
+		}
+	}
+}
+
+// look judges one call: a site, or near one. s is nil where the call is no statement of its own.
+func (d *DropCall) look(f *File, call *ast.CallExpr, s ast.Stmt, out *Found) {
+	line := f.Line(call.Pos())
+	if s == nil {
+		out.Near = append(out.Near, fmt.Sprintf("a call that is no statement by itself at line %d", line))
+		return
+	}
+	from, to := wholeLines(f.Src, f.offset(s.Pos()), f.offset(s.End()))
+	before, after := string(f.Src[from:f.offset(s.Pos())]), string(f.Src[f.offset(s.End()):to])
+	after = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(after), ";"))
+	if strings.TrimSpace(before) != "" || after != "" && !strings.HasPrefix(after, "//") {
+		out.Near = append(out.Near, fmt.Sprintf("a call that shares its line with something else at line %d", line))
+		return
+	}
+	start := s.Pos() - token.Pos(f.offset(s.Pos())-from)
+	out.Edits = append(out.Edits, Edit{Pos: start, End: start + token.Pos(to-from)})
+}

@@ -48,7 +48,11 @@ func startCollectors(ctx context.Context, r *trial, cells []string) (*scheduler,
 			cancel()
 			return nil, fmt.Errorf("collector %s: %w", item.Name, err)
 		}
-		for _, t := range s.targets(c, cells) {
+		targets, err := s.targets(ctx, item, c, cells)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("collector %s: %w", item.Name, err), s.stop())
+		}
+		for _, t := range targets {
 			s.start(ctx, item, c, t)
 		}
 	}
@@ -66,26 +70,46 @@ func hasKind(items []plan.Collector, kind string) bool {
 
 // targets are the components that a collector looks at: the subject in each cell, or each cluster once. A cluster that a cell has to itself is
 // that cell's evidence; of one that is shared it is no arm's.
-func (s *scheduler) targets(c capture.Collector, cells []string) []capture.Target {
+func (s *scheduler) targets(ctx context.Context, item plan.Collector, c capture.Collector, cells []string) ([]capture.Target, error) {
 	wide, ok := c.(capture.ClusterWide)
-	whole := ok && wide.ClusterWide()
+	whole := ok && wide.ClusterWide() || item.Component != ""
+	if whole && s.r.plan.Placement != plan.PlacementCluster {
+		t := capture.Target{Cell: bundle.Shared, Cluster: s.r.world.clusterOf(cells[0]), Phase: func() string { return "" }}
+		return instances(t, item.Component), nil
+	}
 	var out []capture.Target
 	for _, cell := range cells {
-		of := s.r.world.clusterOf(cell)
+		t := capture.Target{Cell: cell, Cluster: s.r.world.clusterOf(cell), Phase: func() string { return s.phaseOf(cell) }}
 		switch {
-		case whole && s.r.plan.Placement == plan.PlacementCluster:
-			out = append(out, capture.Target{Cell: cell, Cluster: of, Phase: func() string { return s.phaseOf(cell) }})
-			continue
 		case whole:
-			return []capture.Target{{Cell: bundle.Shared, Cluster: of, Phase: func() string { return "" }}}
-		}
-		for _, comp := range of.Components(s.r.plan.Subject) {
-			if comp.Node().Cell() == cell {
-				out = append(out, capture.Target{
-					Cell: cell, Cluster: of, Node: comp.Node(), Component: comp, Phase: func() string { return s.phaseOf(cell) },
-				})
+			out = append(out, instances(t, item.Component)...)
+		case s.r.plan.Placement == plan.PlacementWorkload:
+			comp, err := s.r.world.workload(ctx, cell)
+			if err != nil {
+				return nil, err
+			}
+			t.Node, t.Component, t.Namespace = comp.Node(), comp, s.r.world.namespace(cell)
+			out = append(out, t)
+		default:
+			for _, one := range instances(t, s.r.plan.Subject) {
+				if one.Node.Cell() == cell {
+					out = append(out, one)
+				}
 			}
 		}
+	}
+	return out, nil
+}
+
+// instances are the targets of all instances of a component, or of "" the cluster itself.
+func instances(t capture.Target, component string) []capture.Target {
+	if component == "" {
+		return []capture.Target{t}
+	}
+	var out []capture.Target
+	for _, comp := range t.Cluster.Components(component) {
+		t.Node, t.Component = comp.Node(), comp
+		out = append(out, t)
 	}
 	return out
 }

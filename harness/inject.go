@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/fault"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -38,9 +39,17 @@ type aimedFault struct {
 	target fault.Target
 }
 
+// targeted are the cells that faults act in: where arms share everything but a namespace, what happens to the cluster happens to all of them, once.
+func (r *trial) targeted(cells []string) []string {
+	if r.plan.Placement == plan.PlacementWorkload {
+		return []string{bundle.Shared}
+	}
+	return cells
+}
+
 // aim chooses the targets of all faults in cells. What could be chosen is returned beside an error, so that it can still be recovered.
 func (r *trial) aim(cells []string) (aimed []aimedFault, err error) {
-	for _, cell := range cells {
+	for _, cell := range r.targeted(cells) {
 		for _, f := range r.faults {
 			t, acts, e := r.target(cell, f.item)
 			if e != nil {
@@ -58,12 +67,15 @@ func (r *trial) target(cell string, item plan.Item) (t fault.Target, acts bool, 
 	if item.Target.Cell != "" && item.Target.Cell != cell {
 		return t, false, nil
 	}
-	c := r.world.clusterOf(cell)
+	c, top, owner := r.world.clusterOf(cell), r.plan.ClusterOf(cell), cell
+	if cell == bundle.Shared {
+		c, top, owner = r.world.Cluster(), &r.plan.Clusters[0], "" // a node of no cell is everyone's
+	}
 	labels := map[string]map[string]string{}
-	for _, n := range r.plan.ClusterOf(cell).Topology.Nodes {
+	for _, n := range top.Topology.Nodes {
 		labels[c.Name()+"-"+n.Name] = n.Labels
 	}
-	nodes, err := fault.Select(item.Target, c, cell, labels, r.world.plan.Seed)
+	nodes, err := fault.Select(item.Target, c, owner, labels, r.world.plan.Seed)
 	if err != nil {
 		return t, false, fmt.Errorf("choosing the target of %s: %w", item.Name, err)
 	}

@@ -153,8 +153,11 @@ func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, constants []scenario.Co
 			changes: []string{"an executable that was given: " + filepath.Base(arm.Source.Binary) + "; how it was built is not known"}}
 		return nil
 	}
-	src := build.Source{Module: arm.Source.Module, Version: arm.Source.Version, Dir: arm.Source.Dir, Packages: []string{arm.Source.Package},
-		Unoptimized: arm.Source.Unoptimized}
+	from, err := l.resolve(arm.Source)
+	if err != nil {
+		return fmt.Errorf("arm %s: %w", arm.Name, err)
+	}
+	src := build.Source{Module: from.Module, Version: from.Version, Dir: from.Dir, Packages: []string{from.Package}, Unoptimized: from.Unoptimized}
 	var modelled []string
 	for _, m := range arm.Source.Mutations {
 		mu := mutate.Mutation(m)
@@ -172,7 +175,7 @@ func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, constants []scenario.Co
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
 	if len(r.Binaries) != 1 {
-		return fmt.Errorf("arm %s: building %s gave %d programs, want 1", arm.Name, arm.Source.Package, len(r.Binaries))
+		return fmt.Errorf("arm %s: building %s gave %d programs, want 1", arm.Name, from.Package, len(r.Binaries))
 	}
 	b := built{graph: r.GraphSum, goVersion: r.GoVersion, flags: r.Flags, changes: r.Changes, constants: map[string]int64{}, modelled: modelled}
 	for _, bin := range r.Binaries {
@@ -182,8 +185,8 @@ func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, constants []scenario.Co
 		b.constants[name] = c.Int
 	}
 	l.arms[key] = b
-	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s %s, sha256 %.12s, %s", arm.Name, filepath.Base(arm.Source.Package), arm.Source.Module,
-		arm.Source.Version, b.digest, howLong(r.Cached, began)))
+	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package), from.Module,
+		from.Version, b.digest, howLong(r.Cached, began)))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,10 +50,12 @@ func (r *trial) begin(ctx context.Context, cells []string) (*underway, error) {
 			return nil, err
 		}
 	}
-	for _, cell := range cells {
-		c := &ofCell{left: len(r.loads)}
-		c.ctx, c.stop = context.WithCancel(u.ctx)
-		u.cells[cell] = c
+	for _, cell := range slices.Concat(cells, r.targeted(cells)) {
+		if u.cells[cell] == nil {
+			c := &ofCell{left: len(r.loads)}
+			c.ctx, c.stop = context.WithCancel(u.ctx)
+			u.cells[cell] = c
+		}
 	}
 	for _, cell := range cells {
 		for _, l := range r.loads {

@@ -76,11 +76,15 @@ func (w *World) raise(ctx context.Context, cells []string) (err error) {
 	}
 	stage := w.lab.stage("cluster", what+strings.Join(names, " and "), 35*time.Second)
 	defer func() { stage(err) }()
+	all := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	for _, c := range missing {
 		g.Go(func() error { return w.create(ctx, c) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil || w.trial.Placement != plan.PlacementWorkload {
+		return err
+	}
+	return w.deploy(all)
 }
 
 // create creates one cluster and limits what is to be limited in it.

@@ -58,6 +58,9 @@ func candidate(arms []scenario.Arm, s scenario.Source) (scenario.Arm, error) {
 	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
 	if s.Binary == "" && i >= 0 {
 		fixed := arms[i].Source
+		if s.Module == "" && s.Dir == "" {
+			s.Fixture = fixed.Fixture
+		}
 		if s.Module == "" {
 			s.Module = fixed.Module
 		}

@@ -13,8 +13,9 @@ import (
 
 // What an arm gets to itself.
 const (
-	PlacementNode    = "node"
-	PlacementCluster = "cluster"
+	PlacementNode     = "node"
+	PlacementCluster  = "cluster"
+	PlacementWorkload = "workload"
 )
 
 // clusterMemory is what a cluster of one node must find free to run beside another, in bytes: one was seen to use 0.6 GiB, and what leaks in it
@@ -27,9 +28,9 @@ func (t *Trial) place(s *scenario.Scenario, o Options) error {
 	case PlacementNode:
 		top := cluster.Topology{Version: s.Spec.Version, Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane("", s)}}
 		for i := range t.Cells {
-			t.Cells[i].Node = worker(i)
+			t.Cells[i].Node = numbered(cluster.Worker, i)
 			top.Nodes = append(top.Nodes, cluster.NodeSpec{
-				Name: worker(i), Role: cluster.Worker, Cell: t.Cells[i].Name, Labels: map[string]string{CellLabel: t.Cells[i].Name},
+				Name: numbered(cluster.Worker, i), Role: cluster.Worker, Cell: t.Cells[i].Name, Labels: map[string]string{CellLabel: t.Cells[i].Name},
 				Args: argsOf(s, cluster.Worker),
 			})
 		}
@@ -43,8 +44,10 @@ func (t *Trial) place(s *scenario.Scenario, o Options) error {
 			}})
 		}
 		t.concurrency(o.FreeMemory)
+	case PlacementWorkload:
+		return t.share(s, o)
 	default:
-		return fmt.Errorf("placement %q can't be planned: only arms that get a node or a cluster each can run today", t.Placement)
+		return fmt.Errorf("placement %q can't be planned: want node, cluster or workload", t.Placement)
 	}
 	return nil
 }
@@ -102,12 +105,12 @@ func memoryOf(s *scenario.Scenario) map[string]string {
 	return out
 }
 
-// worker is kind's name for the n-th worker, counted from 0.
-func worker(n int) string {
+// numbered is kind's name for the n-th node of a role, counted from 0.
+func numbered(role string, n int) string {
 	if n == 0 {
-		return cluster.Worker
+		return role
 	}
-	return cluster.Worker + strconv.Itoa(n+1)
+	return role + strconv.Itoa(n+1)
 }
 
 // ClusterOf is the cluster that a cell lives in; nil if there is none.
@@ -116,6 +119,9 @@ func (t *Trial) ClusterOf(cell string) *Cluster {
 		if slices.ContainsFunc(t.Clusters[i].Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Cell == cell }) {
 			return &t.Clusters[i]
 		}
+	}
+	if t.Placement == PlacementWorkload && len(t.Clusters) == 1 && slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == cell }) {
+		return &t.Clusters[0]
 	}
 	return nil
 }

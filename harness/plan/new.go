@@ -138,7 +138,7 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	for _, c := range s.Spec.Collectors {
 		spec, err := whole(kinds.Collector, c.Kind, c.Name, c.Spec)
 		errs = append(errs, err)
-		t.Collectors = append(t.Collectors, Collector{Name: c.Name, Kind: c.Kind, Every: Duration(scenario.Length(c.Every)), Spec: spec})
+		t.Collectors = append(t.Collectors, Collector{Name: c.Name, Kind: c.Kind, Every: Duration(scenario.Length(c.Every)), Component: c.Component, Spec: spec})
 	}
 	var err error
 	t.Loads, err = items(kinds.Load, s.Spec.Loads)

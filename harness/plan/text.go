@@ -91,6 +91,9 @@ func (t *Trial) text(b *bytes.Buffer) {
 
 // home says where a cell lives.
 func (t *Trial) home(c Cell) string {
+	if c.Namespace != "" {
+		return "in namespace " + c.Namespace
+	}
 	if in := t.ClusterOf(c.Name); in != nil && in.Name != "" {
 		return "in a cluster of " + in.Topology.Version
 	}

@@ -37,6 +37,7 @@ type Trial struct {
 	Seams      []string            `json:"seams"`
 	Clusters   []Cluster           `json:"clusters"`
 	Cells      []Cell              `json:"cells"`
+	Manifests  []Manifest          `json:"manifests,omitempty"`
 	Sequential bool                `json:"sequential"`    // one cell after the other
 	Why        string              `json:"why,omitempty"` // why so, or why all at once, where that was decided here
 	NoFaults   bool                `json:"noFaults"`      // the null control
@@ -55,12 +56,20 @@ type Trial struct {
 	Deviates   []string            `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
 }
 
-// Cluster is one cluster of a trial. With placement node all cells share one, whose Name is ""; with placement cluster each cell has its own, of
+// Cluster is one cluster of a trial. With placement node and workload all cells share one, whose Name is ""; with placement cluster each cell has its own, of
 // its arm's version, and Name is the cell's: it is added to the run's name.
 type Cluster struct {
 	Name     string            `json:"name"`
 	Topology cluster.Topology  `json:"topology"`
 	Memory   map[string]string `json:"memory,omitempty"` // component -> memory limit of its static pod
+}
+
+// Manifest is a file of Kubernetes objects that is applied before the steady state. Cell is whose it is, "" for what all share. Only $(image),
+// the arm's, which is not known before it is built, still stands for something in it.
+type Manifest struct {
+	File    string `json:"file"`
+	Cell    string `json:"cell,omitempty"`
+	Content string `json:"content"`
 }
 
 // Cell is one arm's share of the world. Expected is the outcome that its role calls for: Reproduced for vulnerable, NotReproduced for
@@ -70,6 +79,8 @@ type Cell struct {
 	Arm      scenario.Arm `json:"arm"`
 	Node     string       `json:"node"` // name relative to the cell's cluster
 	Expected string       `json:"expected"`
+	// Namespace is what a cell gets to itself with placement workload: its arm runs there as the container of a pod, on Node.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 // Item is a load or fault, its spec decoded once, defaulted and encoded again: nothing in it is implicit.
@@ -93,10 +104,11 @@ type After struct {
 
 // Collector is a collector with its schedule; Every 0 means phase marks and onset only.
 type Collector struct {
-	Name  string          `json:"name"`
-	Kind  string          `json:"kind"`
-	Every Duration        `json:"every"`
-	Spec  json.RawMessage `json:"spec"`
+	Name      string          `json:"name"`
+	Kind      string          `json:"kind"`
+	Every     Duration        `json:"every"`
+	Component string          `json:"component,omitempty"` // looked at instead of the subject
+	Spec      json.RawMessage `json:"spec"`
 }
 
 // Check is a check with its phase resolved, or a group of alternatives.

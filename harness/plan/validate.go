@@ -121,6 +121,12 @@ func (t *Trial) validateCells() error {
 		}
 		names[c.Name] = true
 		in := t.ClusterOf(c.Name)
+		if t.Placement == PlacementWorkload {
+			if in == nil || c.Namespace == "" {
+				errs = append(errs, fmt.Errorf("cell %q has no namespace of its own in the cluster", c.Name))
+			}
+			continue
+		}
 		if in == nil || !slices.ContainsFunc(in.Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
 			errs = append(errs, fmt.Errorf("cell %q has no node %q of its own in any cluster", c.Name, c.Node))
 		}

@@ -49,6 +49,8 @@ func source(s scenario.Source) string {
 	switch {
 	case s.Binary != "":
 		return "the executable " + s.Binary
+	case s.Fixture != "":
+		return "the fixture " + s.Fixture
 	case s.Dir != "":
 		return s.Package + " from " + s.Dir
 	}

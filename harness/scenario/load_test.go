@@ -133,6 +133,28 @@ func TestViolations(t *testing.T) {
 		{"the kind's own objection", "after: {name: slow, plus: 5s}", "spec: {pods: 4000}",
 			[]string{line + "39:7: spec.faults[1].spec: pods is more than a node can list (want at most 1000)"}},
 		{"unknown seam", "seams: [testWire]", "seams: [etcd]", []string{line + `12:11: spec.seams[0]: unknown seam "etcd" (want one of testWire)`}},
+		{"workloads without what they need", "placement: node", "placement: workload", []string{
+			line + "4:1: spec: has no manifest with each: cell, which would deploy the arms",
+			line + "4:1: spec: has no nodes (want nodes: how many workers the arms share)",
+			line + "12:3: spec.seams: can't be had with placement workload: they sit in a cell's own node",
+			line + "56:3: spec.restart: can't be had with placement workload: a node's subject is restarted",
+		}},
+		{"workloads' fields with another placement", "placement: node", "placement: node\n  nodes: {workers: 2}\n  manifests: [{file: a.yaml, each: cell}]", []string{
+			line + "11:3: spec.nodes: is for placement workload (with placement node the arms say how many nodes there are)",
+			line + "12:3: spec.manifests: are for placement workload (with placement node an arm is no workload)",
+		}},
+		{"numbers and words of workloads", "placement: node", "placement: node\n  nodes: {workers: 0}\n  manifests: [{file: a.yaml, each: node}]", []string{
+			line + "11:20: spec.nodes.workers: 0 is too small (want at least 1)",
+			line + `12:36: spec.manifests[0].each: unknown each "node" (want one of cell)`,
+		}},
+		{"manifests from elsewhere", "placement: node\n  version: v1.34.4\n  seams: [testWire]",
+			"placement: workload\n  version: v1.34.4\n  nodes: {workers: 2}\n  manifests: [{file: ../a.yaml, each: cell, values: {image: x}}]", []string{
+				line + `13:22: spec.manifests[0].file: "../a.yaml" is not below the scenario's folder`,
+				line + "13:61: spec.manifests[0].values.image: is what the harness puts in (want another name)",
+				line + "57:3: spec.restart: can't be had with placement workload: a node's subject is restarted",
+			}},
+		{"a fixture and a module", "{module: k8s.io/kubernetes, version: v1.34.4,", "{fixture: agent, module: k8s.io/kubernetes, version: v1.34.4,",
+			[]string{line + "28:11: spec.pairs[0].arms[1].source: has a fixture and something else to build from (want one of them)"}},
 		{"not YAML", "kind: Scenario", "kind: [Scenario", []string{line + "3:1: is not YAML: ',' or ']' must be specified"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

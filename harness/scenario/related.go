@@ -39,6 +39,7 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	for i, c := range s.Spec.Collectors {
 		r.spec(kinds.Collector, c.Kind, c.Spec, "spec.collectors."+strconv.Itoa(i))
 	}
+	r.workload()
 	r.pairs()
 	r.items()
 	r.phases()
@@ -140,7 +141,7 @@ func (r *rules) arms(path string, p Pair) {
 		at := fmt.Sprintf("%s.arms.%d.source", path, i)
 		r.source(at, a.Source)
 		for j, b := range p.Arms[:i] {
-			if reflect.DeepEqual(a.Source, b.Source) && a.Source.Module != "" {
+			if reflect.DeepEqual(a.Source, b.Source) && a.Source.Module+a.Source.Fixture != "" {
 				r.add(at, "is the same source as that of arms[%d]: two arms that don't differ prove nothing", j)
 			}
 		}
@@ -153,6 +154,9 @@ func (r *rules) arms(path string, p Pair) {
 func (r *rules) source(path string, s Source) {
 	r.version(path+".version", s.Version)
 	switch {
+	case s.Fixture != "" && (s.Module != "" || s.Dir != "" || s.Binary != ""):
+		r.add(path, "has a fixture and something else to build from (want one of them)")
+	case s.Fixture != "":
 	case s.Binary != "" && (s.Module != "" || s.Dir != "" || len(s.Mutations) > 0):
 		r.add(path, "has a binary and something to build (want one of them)")
 	case s.Binary != "":

@@ -119,6 +119,10 @@ func constrain(root *jsonschema.Schema) {
 	spec := root.Properties["spec"].Properties
 	spec["placement"].Enum = []any{"node", "cluster", "workload"}
 	spec["version"].Pattern = versionPattern
+	spec["nodes"].Properties["controlPlanes"].Minimum = new(1.0)
+	spec["nodes"].Properties["workers"].Minimum = new(1.0)
+	spec["manifests"].Items.Properties["each"].Enum = []any{"cell"}
+	spec["manifests"].Items.Properties["file"].MinLength = new(1)
 	for _, name := range []string{"title", "description", "subject"} {
 		spec[name].MinLength = new(1)
 	}
@@ -154,6 +158,7 @@ func constrain(root *jsonschema.Schema) {
 	arm["name"].Pattern = namePattern
 	arm["role"].Enum = []any{Vulnerable, Fixed}
 	arm["source"].Properties["version"].Pattern = versionPattern
+	arm["source"].Properties["fixture"].Pattern = namePattern
 
 	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
 	root.Defs[kinds.Check].Properties["phase"].Enum = []any{"steady", "baseline", "fault", "recovery"}

@@ -70,11 +70,12 @@ type Nodes struct {
 	Workers       int `json:"workers" jsonschema:"nodes that run what the scenario deploys"`
 }
 
-// Manifest is a file of Kubernetes objects beside the scenario's. $(name) in it stands for a parameter's value, and in one that each cell gets
-// also for $(cell), $(namespace) and $(image), the arm's.
+// Manifest is a file of Kubernetes objects beside the scenario's. $(name) in it stands for one of Values, and in one that each cell gets also
+// for $(cell), $(namespace) and $(image), the arm's; $$(name) is that text itself.
 type Manifest struct {
-	File string `json:"file" jsonschema:"relative to the scenario's folder"`
-	Each string `json:"each,omitempty" jsonschema:"cell: applied once for each arm, into its namespace"`
+	File   string            `json:"file" jsonschema:"relative to the scenario's folder"`
+	Each   string            `json:"each,omitempty" jsonschema:"cell: applied once for each arm, with its namespace and image"`
+	Values map[string]Scalar `json:"values,omitempty" jsonschema:"what $(name) in the file stands for"`
 }
 
 // Parameter is a value of the scenario that a run may choose. $(name), as a scalar of spec or within one, stands for its value; $$(name)
@@ -215,7 +216,9 @@ type Collector struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind"`
 	Every *metav1.Duration `json:"every,omitempty" jsonschema:"how often a snapshot is taken beside phase marks and onset"`
-	Spec  json.RawMessage  `json:"spec,omitempty"`
+	// Component is for context: what all arms share is evidence of none.
+	Component string          `json:"component,omitempty" jsonschema:"a component of the cluster to look at instead of the subject: kube-apiserver"`
+	Spec      json.RawMessage `json:"spec,omitempty"`
 }
 
 // Phases says how long each phase lasts.

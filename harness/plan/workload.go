@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// RoleLabel is the node label that says what a node was made for, control-plane or worker: kind itself labels control planes only.
+const RoleLabel = "relapse.dev/role"
+
+// ImageReference stands in a cell's manifests for the image of its arm.
+const ImageReference = "$(image)"
+
+// share gives all cells one cluster, with a namespace for each.
+func (t *Trial) share(s *scenario.Scenario, o Options) error {
+	if o.Sequential {
+		return errors.New("the arms share one cluster and its faults: they can't go one after the other")
+	}
+	if s.Spec.Nodes == nil {
+		return errors.New("the scenario says nothing of its nodes: want nodes.workers")
+	}
+	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base}
+	add := func(name, role string) {
+		top.Nodes = append(top.Nodes, cluster.NodeSpec{Name: name, Role: role, Labels: map[string]string{RoleLabel: role}, Args: argsOf(s, role)})
+	}
+	for i := range max(s.Spec.Nodes.ControlPlanes, 1) {
+		add(numbered(cluster.ControlPlane, i), cluster.ControlPlane)
+	}
+	for i := range s.Spec.Nodes.Workers {
+		add(numbered(cluster.Worker, i), cluster.Worker)
+	}
+	t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
+	for i := range t.Cells {
+		t.Cells[i].Node, t.Cells[i].Namespace = cluster.ControlPlane, "relapse-"+t.Cells[i].Name
+	}
+	return t.manifests(s)
+}
+
+// manifests reads the scenario's files, those of all first, and puts in what is known of them by now.
+func (t *Trial) manifests(s *scenario.Scenario) error {
+	if s.Origin == nil {
+		return errors.New("a scenario with manifests must be read from a file: they lie beside it")
+	}
+	var errs []error
+	var each []scenario.Manifest
+	put := func(m scenario.Manifest, cell Cell) {
+		path := filepath.Join(filepath.Dir(s.Origin.File), m.File)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("reading the manifest %s: %w", m.File, err))
+			return
+		}
+		values := map[string]string{}
+		for name, v := range m.Values {
+			values[name] = string(v)
+		}
+		if cell.Name != "" {
+			values["cell"], values["namespace"], values["image"] = cell.Name, cell.Namespace, ImageReference
+		}
+		content, err := fillIn(path, string(text), values)
+		errs = append(errs, err)
+		t.Manifests = append(t.Manifests, Manifest{File: m.File, Cell: cell.Name, Content: content})
+	}
+	for _, m := range s.Spec.Manifests {
+		if m.Each != "" {
+			each = append(each, m)
+			continue
+		}
+		put(m, Cell{})
+	}
+	for _, c := range t.Cells {
+		for _, m := range each {
+			put(m, c)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
+
+// fillIn replaces each $(name) of a file's text. Every name that has no value is in the error, with its line.
+func fillIn(file, text string, values map[string]string) (string, error) {
+	var errs []error
+	var out strings.Builder
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		out.WriteString(reference.ReplaceAllStringFunc(line, func(match string) string {
+			if strings.HasPrefix(match, "$$") {
+				return match[1:]
+			}
+			name := match[2 : len(match)-1]
+			v, ok := values[name]
+			if !ok {
+				errs = append(errs, fmt.Errorf("%s:%d: $(%s) has no value (want %s; $$(%s) is the text itself)", file, n, name, known(values), name))
+			}
+			return v
+		}))
+	}
+	return out.String(), errors.Join(errs...)
+}
+
+func known(values map[string]string) string {
+	if len(values) == 0 {
+		return "none: the manifest is given no values"
+	}
+	return "one of " + strings.Join(slices.Sorted(maps.Keys(values)), ", ")
+}

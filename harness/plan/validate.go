@@ -41,7 +41,7 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 			errs = append(errs, fmt.Errorf("trial id %q is empty or used twice", t.ID))
 		}
 		seen[t.ID] = true
-		if err := t.validate(have); err != nil {
+		if err := t.validate(have, p.Seed); err != nil {
 			errs = append(errs, fmt.Errorf("planning %s, pair %s, trial %s: %w", p.Scenario, t.Pair, t.ID, err))
 			if t.Pair != "" {
 				break // further trials of the pair would only say it again
@@ -51,8 +51,8 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 	return errors.Join(errs...)
 }
 
-func (t *Trial) validate(have *cluster.Capabilities) error {
-	errs := []error{t.validateCells()}
+func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
+	errs := []error{t.validateCells(), t.validateControlPlanes(have), t.validateTargets(seed)}
 	made := slices.Clone(ownArtifacts)
 	for _, c := range t.Collectors {
 		if _, err := whole(kinds.Collector, c.Kind, c.Name, c.Spec); err != nil {
@@ -153,9 +153,6 @@ func (t *Trial) validateFault(f Item, have *cluster.Capabilities) error {
 	}
 	needs := v.Needs()
 	var errs []error
-	if err := fault.ActsOnNodes(f.Target); err != nil {
-		errs = append(errs, fmt.Errorf("fault %q: %w", f.Name, err))
-	}
 	for _, s := range needs.Seams {
 		if !slices.Contains(t.Seams, s) {
 			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])", f.Name, s, strings.Join(t.Seams, ", ")))

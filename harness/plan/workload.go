@@ -14,8 +14,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// RoleLabel is the node label that says what a node was made for, control-plane or worker: kind itself labels control planes only.
+// RoleLabel is the node label that says what a node was made for: control-plane, worker or idle. kind itself labels control planes only.
 const RoleLabel = "relapse.dev/role"
+
+// idle is the label's value for workers that are to run nothing of the scenario's.
+const idle = "idle"
 
 // ImageReference stands in a cell's manifests for the image of its arm.
 const ImageReference = "$(image)"
@@ -29,14 +32,19 @@ func (t *Trial) share(s *scenario.Scenario, o Options) error {
 		return errors.New("the scenario says nothing of its nodes: want nodes.workers")
 	}
 	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base}
-	add := func(name, role string) {
-		top.Nodes = append(top.Nodes, cluster.NodeSpec{Name: name, Role: role, Labels: map[string]string{RoleLabel: role}, Args: argsOf(s, role)})
+	add := func(n int, role, label string) {
+		top.Nodes = append(top.Nodes, cluster.NodeSpec{
+			Name: numbered(role, n), Role: role, Labels: map[string]string{RoleLabel: label}, Args: argsOf(s, role),
+		})
 	}
 	for i := range max(s.Spec.Nodes.ControlPlanes, 1) {
-		add(numbered(cluster.ControlPlane, i), cluster.ControlPlane)
+		add(i, cluster.ControlPlane, cluster.ControlPlane)
 	}
 	for i := range s.Spec.Nodes.Workers {
-		add(numbered(cluster.Worker, i), cluster.Worker)
+		add(i, cluster.Worker, cluster.Worker)
+	}
+	for i := range s.Spec.Nodes.Idle {
+		add(s.Spec.Nodes.Workers+i, cluster.Worker, idle)
 	}
 	t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
 	for i := range t.Cells {

@@ -17,7 +17,7 @@ func together(t *testing.T, o plan.Options, manifests ...scenario.Manifest) (*pl
 	s.Spec.Placement, s.Spec.Seams, s.Spec.Restart = plan.PlacementWorkload, nil, nil
 	s.Spec.Faults = s.Spec.Faults[1:] // the other one needs a seam
 	s.Spec.Faults[0].After = nil
-	s.Spec.Nodes = &scenario.Nodes{Workers: 2}
+	s.Spec.Nodes = &scenario.Nodes{Workers: 2, Idle: 1}
 	s.Spec.Manifests = manifests
 	return plan.New(s, o)
 }
@@ -33,7 +33,7 @@ func TestWorkloads(t *testing.T) {
 	for _, n := range tr.Clusters[0].Topology.Nodes {
 		nodes = append(nodes, n.Name+" "+n.Labels[plan.RoleLabel]+" "+n.Cell)
 	}
-	if diff := cmp.Diff([]string{"control-plane control-plane ", "worker worker ", "worker2 worker "}, nodes); diff != "" || len(tr.Clusters) != 1 {
+	if diff := cmp.Diff([]string{"control-plane control-plane ", "worker worker ", "worker2 worker ", "worker3 idle "}, nodes); diff != "" || len(tr.Clusters) != 1 {
 		t.Errorf("%d clusters, the nodes -want +got:\n%s", len(tr.Clusters), diff)
 	}
 	for _, c := range tr.Cells {

@@ -158,13 +158,13 @@ func clockOf(v bundle.View, c plan.Cell) (Clock, bool) {
 	return k, true
 }
 
-// inForce is when at least one fault of a cell was seen and not yet seen gone. A fault that is told to be gone twice was gone the first time;
+// inForce is when at least one fault of a cell, or of all, was seen and not yet seen gone. A fault that is told to be gone twice was gone the first time;
 // one that never was lasts to the end.
 func inForce(events []event.Event, cell string) []bundle.Window {
 	var out []bundle.Window
 	open := map[[2]string]bool{}
 	for _, e := range events {
-		if e.Cell != "" && e.Cell != cell {
+		if e.Cell != "" && e.Cell != bundle.Shared && e.Cell != cell {
 			continue
 		}
 		name, _ := e.Fields["fault"].(string)

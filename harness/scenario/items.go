@@ -75,11 +75,14 @@ func (r *rules) target(path string, t Target) {
 		r.add(path+".selector", "is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)")
 	}
 	n, err := strconv.Atoi(t.Value)
+	percent := t.Mode == "fixed-percent" || t.Mode == "random-max-percent"
 	switch {
 	case t.Mode == "fixed" && (err != nil || n < 1):
 		r.add(path+".value", "%q is no number of targets (want at least 1 with mode fixed)", t.Value)
-	case t.Mode != "fixed" && t.Value != "":
-		r.add(path+".value", "stands beside mode %s (want it with mode fixed only)", t.Mode)
+	case percent && (err != nil || n < 1 || n > 100):
+		r.add(path+".value", "%q is no percentage (want 1 to 100 with mode %s)", t.Value, t.Mode)
+	case t.Mode != "fixed" && !percent && t.Value != "":
+		r.add(path+".value", "stands beside mode %s (want it with mode fixed, fixed-percent or random-max-percent only)", t.Mode)
 	}
 	if t.Cell == "" {
 		return

@@ -26,6 +26,9 @@ const (
 	parameterPattern = `^[a-zA-Z][-a-zA-Z0-9]*(\.[a-zA-Z][-a-zA-Z0-9]*)*$`
 )
 
+// modes are Chaos Mesh's ways to say how many of what a selector matches are meant.
+var modes = []any{"one", "all", "fixed", "fixed-percent", "random-max-percent"}
+
 // Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of every registered kind.
 // It is the validator that Parse runs; editors get EditorSchema. The error names a kind whose spec type can't be expressed.
 func Schema() (*jsonschema.Schema, error) {
@@ -121,6 +124,7 @@ func constrain(root *jsonschema.Schema) {
 	spec["version"].Pattern = versionPattern
 	spec["nodes"].Properties["controlPlanes"].Minimum = new(1.0)
 	spec["nodes"].Properties["workers"].Minimum = new(1.0)
+	spec["nodes"].Properties["idle"].Minimum = new(0.0)
 	spec["manifests"].Items.Properties["each"].Enum = []any{"cell"}
 	spec["manifests"].Items.Properties["file"].MinLength = new(1)
 	for _, name := range []string{"title", "description", "subject"} {
@@ -166,7 +170,7 @@ func constrain(root *jsonschema.Schema) {
 		root.Defs[category].Properties["name"].Pattern = namePattern
 	}
 	for _, category := range []string{kinds.Fault, kinds.Load} {
-		root.Defs[category].Properties["target"].Properties["mode"].Enum = []any{"one", "all", "fixed"}
+		root.Defs[category].Properties["target"].Properties["mode"].Enum = modes
 	}
 }
 

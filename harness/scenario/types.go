@@ -68,6 +68,7 @@ type Spec struct {
 type Nodes struct {
 	ControlPlanes int `json:"controlPlanes,omitempty" jsonschema:"1 unless given"`
 	Workers       int `json:"workers" jsonschema:"nodes that run what the scenario deploys"`
+	Idle          int `json:"idle,omitempty" jsonschema:"further workers, which run none of it: what befalls them must not matter"`
 }
 
 // Manifest is a file of Kubernetes objects beside the scenario's. $(name) in it stands for one of Values, and in one that each cell gets also
@@ -178,8 +179,8 @@ type Mutation struct {
 
 // Target selects where an item acts, in Chaos Mesh's words plus cell. An empty selector is refused.
 type Target struct {
-	Mode     string   `json:"mode" jsonschema:"one, all, fixed"`
-	Value    string   `json:"value,omitempty" jsonschema:"how many, with mode fixed"`
+	Mode     string   `json:"mode" jsonschema:"how many of what the selector matches: one, all, fixed, fixed-percent, random-max-percent"`
+	Value    string   `json:"value,omitempty" jsonschema:"how many, with mode fixed; how many percent, with the modes of percent"`
 	Cell     string   `json:"cell,omitempty" jsonschema:"one arm's name; '' is every cell alike"`
 	Selector Selector `json:"selector"`
 }

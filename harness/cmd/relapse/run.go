@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
-	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -150,29 +148,6 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		f.options.Candidate = src
 	}
 	return f.resolve(cmd, args[0])
-}
-
-var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
-
-// candidateSource is what the user gave as --candidate.
-func candidateSource(given string) (*scenario.Source, error) {
-	if version3.MatchString(given) {
-		return &scenario.Source{Version: given}, nil
-	}
-	path, err := filepath.Abs(given)
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, usage(fmt.Errorf("--candidate %s: %w", given, err), "give an executable, a checkout's folder or a version such as v1.34.7")
-	case info.IsDir():
-		return &scenario.Source{Dir: path}, nil
-	case info.Mode()&0o111 == 0:
-		return nil, usage(fmt.Errorf("--candidate %s is not executable", given), "chmod +x "+given)
-	}
-	return &scenario.Source{Binary: path}, nil
 }
 
 // progress is the sink for a writer, and how to end it; ending twice is fine.

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "componentLogs",
-		Doc: "The logs of components that run as static pods, from the files on the cell's node, rotated ones too.\n\n" +
+		Doc: "The logs of components that run as static pods, or of an arm that is a workload, from the files on the cell's node, rotated ones too.\n\n" +
 			"The API server is not asked: it may be slow or dead. Files are told apart by their first line, so that a rotation, a compression, " +
 			"a restart or a command that failed loses and doubles nothing; a file that vanished before it was read to its end is a gap.",
 		Example: "name: logs\nkind: componentLogs\nspec:\n  components: [kube-apiserver, etcd, kube-controller-manager]\n  interval: 2s\n",
@@ -33,7 +34,7 @@ func init() {
 
 // ComponentLogs collects the log files of the components of the cell's node.
 type ComponentLogs struct {
-	Components []string        `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system"`
+	Components []string        `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, or in the namespace that an arm has to itself"`
 	Interval   metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks at the files"`
 }
 
@@ -73,7 +74,7 @@ func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) 
 		w.Fail(t.meta(bundle.Logs), err)
 		return err
 	}
-	l := &logReader{node: node, began: time.Now()}
+	l := &logReader{node: node, namespace: cmp.Or(t.Namespace, metav1.NamespaceSystem), began: time.Now()}
 	for _, name := range c.Components {
 		m := t.meta(bundle.Logs)
 		m.Component = name
@@ -89,9 +90,10 @@ func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) 
 
 // logReader reads the logs of a node's components.
 type logReader struct {
-	node  cluster.Execer
-	began time.Time
-	logs  []*componentLog
+	node      cluster.Execer
+	namespace string // of the pods
+	began     time.Time
+	logs      []*componentLog
 }
 
 // run looks every so often, and again at once while there is more than one look takes in. A look that fails loses nothing, because the files stay

@@ -18,8 +18,8 @@ const (
 	lookBytes = 4 << 20
 )
 
-// lookScript prints what is new in the log files of components. Its arguments: the folder of all logs, the most bytes of a component, what is
-// known already, and the components. Known are lines of "component first-time offset"; an offset of "done" is a compressed file that
+// lookScript prints what is new in the log files of components. Its arguments: the folder of all logs, the most bytes of a component, their pods'
+// namespace, what is known already, and the components. Known are lines of "component first-time offset"; an offset of "done" is a compressed file that
 // was read to its end, which can't grow.
 //
 // A file is known by the time of its first line, which has nanoseconds: its name changes when the kubelet rotates it, its inode when
@@ -32,12 +32,12 @@ const (
 // Names are listed anew until none has changed meanwhile, and of a component nothing is read beyond a file that is another one by then: so
 // lines come in their order.
 const lookScript = `export LC_ALL=C
-root=$1 most=$2 known="
-$3
+root=$1 most=$2 pods=$3 known="
+$4
 "
-shift 3
+shift 4
 names() {
-	for c in "$@"; do echo "$root"/kube-system_"$c"-*/"$c"/*.log "$root"/kube-system_"$c"-*/"$c"/*.log.*; done
+	for c in "$@"; do echo "$root"/"$pods"_"$c"-*/"$c"/*.log "$root"/"$pods"_"$c"-*/"$c"/*.log.*; done
 }
 first() {
 	{
@@ -53,7 +53,7 @@ first() {
 }
 files() {
 	for c in "$@"; do
-		for f in "$root"/kube-system_"$c"-*/"$c"/*.log "$root"/kube-system_"$c"-*/"$c"/*.log.*; do
+		for f in "$root"/"$pods"_"$c"-*/"$c"/*.log "$root"/"$pods"_"$c"-*/"$c"/*.log.*; do
 			case $f in *.tmp) continue ;; esac
 			if [ -s "$f" ]; then echo "$c $(first "$f" "$f") ${f#"$root"/}"; fi
 		done
@@ -112,12 +112,12 @@ $c $t "}
 // look takes in what is new and reports whether there is more.
 func (l *logReader) look(ctx context.Context) (more bool, err error) {
 	var known []string
-	argv := []string{"sh", "-c", lookScript, "sh", podLogs, strconv.Itoa(lookBytes), ""}
+	argv := []string{"sh", "-c", lookScript, "sh", podLogs, strconv.Itoa(lookBytes), l.namespace, ""}
 	for _, c := range l.logs {
 		known = append(known, c.knownFiles()...)
 		argv = append(argv, c.name)
 	}
-	argv[6] = strings.Join(known, "\n")
+	argv[7] = strings.Join(known, "\n")
 	asked := time.Now()
 	out, err := l.node.Exec(ctx, nil, argv...)
 	if err != nil {

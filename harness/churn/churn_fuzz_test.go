@@ -1,0 +1,63 @@
+package churn_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/churn"
+)
+
+// FuzzRead holds the reader to its contract on any input: it doesn't panic, reads the same each time, and finds the paths that the plain way
+// finds in all that is JSON.
+func FuzzRead(f *testing.F) {
+	pair := func(a, b string) { f.Add([]byte(a), []byte(b)) }
+	pair(`{"metadata":{"resourceVersion":"1"},"a":[{"type":"x","v":1},{"type":"y"}]}`, `{"metadata":{"resourceVersion":"2"},"a":[{"type":"y"},{"type":"x","v":1.0}]}`)
+	pair(`{"a b":{"\u0063":null},"l":[1,[2,{}],"x"]}`, `{"a b":{"c":false},"l":[1,[2,{"k":[]}]]}`)
+	pair(`{"metadata":{"managedFields":[{"manager":"m","time":"a","fieldsV1":{"f:x":{}}}]}}`, `{"metadata":{"managedFields":[{"manager":"m","time":"b","fieldsV1":{"f:x":{}}},{"manager":"n"}]}}`)
+	pair(`{"a":1,"a":2}`, `{"a":3,"a":2}`)
+	pair(`["\ud800",{"name":"\\\""}]`, "[\"\xff\",{\"name\":\"\\\\\\\"\",\"\":0}]")
+	pair(string(bundleDeployment(7)), string(bundleDeployment(9)))
+	pair(string(record(2)), `{"time":"2026-03-01T10:00:00Z","type":"SYNCED","resource":"pods"}`)
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		for _, one := range [][]byte{before, append(append(bytes.Clone(before), '\n'), after...)} {
+			if first, second := readAll(one), readAll(one); !cmp.Equal(first, second) {
+				t.Errorf("read twice:\n%s", cmp.Diff(first, second))
+			}
+		}
+		got, err := churn.Changes(before, after)
+		if !json.Valid(before) || !json.Valid(after) {
+			return
+		}
+		want, bad := naive(before, after)
+		if bad != nil {
+			return // nested deeper than encoding/json goes
+		}
+		if err != nil {
+			t.Fatalf("comparing %s and %s: %v", before, after, err)
+		}
+		var paths []string
+		for _, c := range got {
+			paths = append(paths, c.Path)
+		}
+		if !slices.Equal(paths, want) {
+			t.Errorf("comparing %s and %s gives %q, want %q", before, after, paths, want)
+		}
+	})
+}
+
+// readAll is all that Updates says, as text.
+func readAll(b []byte) []string {
+	var out []string
+	for u, err := range churn.Updates(bytes.NewReader(b)) {
+		if err != nil {
+			out = append(out, err.Error())
+			continue
+		}
+		out = append(out, u.Type+" "+u.Name+" "+u.Class+" "+u.Manager+" "+string(u.Object))
+	}
+	return out
+}

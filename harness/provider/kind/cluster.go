@@ -28,12 +28,13 @@ type Cluster struct {
 	rest  *rest.Config
 	http  *http.Client // to the API server, with the cluster's credentials and without a rate limit
 
-	netMu sync.Mutex // one writer of routes at a time
-	own   bool       // the nodes' CNI configuration and routes are ours
+	netMu sync.Mutex    // one writer of routes at a time
+	power chan struct{} // holds one element while a node is being started
+	own   bool          // the nodes' CNI configuration and routes are ours
 }
 
 func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {
-	c := &Cluster{name: name, p: p}
+	c := &Cluster{name: name, p: p, power: make(chan struct{}, 1)}
 	for _, n := range t.Nodes {
 		c.nodes = append(c.nodes, &Node{c: c, name: name + "-" + n.Name, role: n.Role, cell: n.Cell,
 			dir: filepath.Join(p.home(name), "nodes", n.Name)})
@@ -111,6 +112,9 @@ func (p *Provider) recall(ctx context.Context, name string) (record, error) {
 	}
 	for line := range strings.Lines(string(out)) {
 		container, role, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if role != cluster.ControlPlane && role != cluster.Worker {
+			continue // the load balancer before several control planes
+		}
 		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: strings.TrimPrefix(container, name+"-"), Role: role})
 	}
 	if len(rec.Nodes) == 0 {

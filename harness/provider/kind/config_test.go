@@ -43,7 +43,7 @@ func TestConfigureRefuses(t *testing.T) {
 		{`unknown field "nodez"`, func(t *cluster.Topology) { t.Base = []byte("nodez: []") }},
 		{`node 1 is named "other": kind will call it "worker"`, func(t *cluster.Topology) { t.Nodes[1].Name = "other" }},
 		{`node "worker" has the role "boss": want control-plane or worker`, func(t *cluster.Topology) { t.Nodes[1].Role = "boss" }},
-		{`the topology has 0 control planes: want one`, func(t *cluster.Topology) { t.Nodes = t.Nodes[1:] }},
+		{`the topology has no control plane`, func(t *cluster.Topology) { t.Nodes = t.Nodes[1:] }},
 		{`the kind config wants ipFamily ipv6: nodes are connected over ipv4 only`, func(t *cluster.Topology) { t.Base = []byte("networking: {ipFamily: ipv6}") }},
 		{`laying out node "worker": the file "relative": want a clean absolute path`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "relative"}} }},
 		{`laying out node "worker": the file "/a" is given twice`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "/a"}, {Path: "/a"}} }},

@@ -42,6 +42,7 @@ type Provider struct {
 	docker *engine.Engine
 
 	bounded func() (bool, error) // asked once: the probe runs a container
+	single  func() string        // asked once: a registry may be asked
 }
 
 // New returns a provider. It fails if there is no docker client or if Dir is not an absolute path.
@@ -55,16 +56,20 @@ func New(o Options) (*Provider, error) {
 	}
 	p := &Provider{dir: o.Dir, events: o.Events, retain: o.Retain, docker: &engine.Engine{Name: "docker", Path: path}}
 	p.bounded = sync.OnceValues(func() (bool, error) { return engine.Bounded(context.Background(), p.docker) })
+	p.single = sync.OnceValue(func() string { return oneControlPlane(context.Background(), p.docker) })
 	return p, nil
 }
 
-// Capabilities probes the engine with a privileged container, once for each provider.
+// Capabilities probes the engine with a privileged container, and looks for the load balancer that several control planes take, once for each
+// provider.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
+	single := make(chan string, 1)
+	go func() { single <- p.single() }() // beside the probe, which takes longer
 	bounded, err := p.bounded()
 	if err != nil {
 		return cluster.Capabilities{}, fmt.Errorf("probing what kind's nodes can do: %w", err)
 	}
-	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Bounded: bounded}, nil
+	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Bounded: bounded, OneControlPlane: <-single}, nil
 }
 
 // clusterName is what names have to look like: Delete touches nothing else. kind appends "-control-plane", and a host's name ends
@@ -117,6 +122,9 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	caps, err := p.Capabilities(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if n := controlPlanes(t); n > 1 && caps.OneControlPlane != "" {
+		return nil, fmt.Errorf("the topology has %d control planes: want one, as %s", n, caps.OneControlPlane)
 	}
 	if err := os.MkdirAll(p.home(name), 0o700); err != nil {
 		return nil, err

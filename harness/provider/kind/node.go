@@ -66,61 +66,6 @@ done; true`
 	_, _ = n.c.p.docker.Output(ctx, "exec", n.name, "sh", "-c", script, "sh", execMark+"="+mark)
 }
 
-// PowerOff kills the node at once, as a cut cable does; its disk stays.
-func (n *Node) PowerOff(ctx context.Context) error {
-	running, err := n.running(ctx)
-	if err == nil && running {
-		_, err = n.c.p.docker.Output(ctx, "kill", n.name)
-	}
-	if err != nil {
-		return fmt.Errorf("powering off node %s: %w", n.name, err)
-	}
-	return nil
-}
-
-// PowerOn starts the node and returns once its systemd answers and its routes, and the other nodes' to it, are back. Its kubelet
-// takes some seconds more.
-func (n *Node) PowerOn(ctx context.Context) error {
-	running, err := n.running(ctx)
-	if err == nil && !running {
-		_, err = n.c.p.docker.Output(ctx, "start", n.name)
-	}
-	if err == nil {
-		err = n.booted(ctx)
-	}
-	if err == nil && n.c.own {
-		err = n.c.reconnect(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("powering on node %s: %w", n.name, err)
-	}
-	return nil
-}
-
-func (n *Node) running(ctx context.Context) (bool, error) {
-	out, err := n.c.p.docker.Output(ctx, "inspect", "--type", "container", "--format", "{{.State.Running}}", n.name)
-	return strings.TrimSpace(string(out)) == "true", err
-}
-
-// booted waits until systemd has come as far as kubelet's start.
-func (n *Node) booted(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, err := n.Exec(ctx, nil, "systemctl", "is-active", "--quiet", "multi-user.target")
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it did not boot: %w", err)
-		case <-tick.C:
-		}
-	}
-}
-
 // Lay replaces a file that was laid at creation. On the host the file is replaced for good: the engine mounts
 // from there at each start of the node. In the running node it is mounted over the old one, which a process that runs from it keeps.
 func (n *Node) Lay(ctx context.Context, at, source string) error {

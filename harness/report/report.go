@@ -45,6 +45,7 @@ type Verdict struct {
 	Deviates  []string           `json:"deviates"`
 	Arms      []verdict.Arm      `json:"arms"`
 	Timings   map[string]float64 `json:"timings"`
+	Rates     []Rate             `json:"rates,omitempty"` // k of n over the trials, with its interval
 
 	Title    string  `json:"-"`
 	Sentence string  `json:"-"`

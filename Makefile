@@ -59,14 +59,15 @@ nightly: host ## every scenario, every pair, the true constants, repeated
 	@bin/relapse nightly --repeat $(REPEAT) $(ARGS)
 
 .PHONY: bench
-bench: host ## ratios: the goroutine reader beside known libraries, our cluster beside a bare kind
+bench: host ## ratios: our readers beside known libraries, our cluster beside a bare kind
 	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/goroutine
 	go test -run '^$$' -bench Spans -benchtime 3x ./harness/klog
+	go test -run '^$$' -bench 'Ratio|Updates' -benchtime 3x ./harness/churn
 	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/provider/kind
 
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each
-	@for t in goroutine:FuzzRead klog:FuzzParse klog:FuzzReadJournal klog:FuzzSpans heap:FuzzRead scenario:FuzzParse fault:FuzzChaosMesh; do \
+	@for t in goroutine:FuzzRead klog:FuzzParse klog:FuzzReadJournal klog:FuzzSpans heap:FuzzRead churn:FuzzRead scenario:FuzzParse fault:FuzzChaosMesh; do \
 	  go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s -fuzzminimizetime 5x ./harness/$${t%:*} || exit 1; done
 
 .PHONY: clean

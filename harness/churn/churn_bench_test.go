@@ -21,7 +21,7 @@ import (
 
 // The benchmarks read one object's versions of about 5 KB from a sealed bundle, decompression included, as a check does.
 // `go test -run '^$' -bench Ratio -benchtime 3x ./harness/churn` answers the question.
-const generated = 10_000
+const generated = 5_000
 
 // sealed records the versions in a bundle.
 func sealed(b *testing.B) (bundle.View, bundle.Artifact) {

@@ -31,6 +31,9 @@ type differ struct {
 	text     []byte   // the paths of found, one after another
 	stamped  [][]byte // entries of the managed fields that are new or have another time
 	touched  [][]byte // entries of the managed fields that changed otherwise
+	leaves   []leaf   // strings that were replaced by strings, those that are not counted included
+	paths    []byte   // the paths of leaves, one after another
+	other    bool     // something else was found, too
 	members  []member
 	elements [][]byte
 	keys     [][]byte
@@ -45,6 +48,7 @@ type found struct {
 func (d *differ) compare(before, after []byte) error {
 	d.path, d.depth, d.found, d.text = d.path[:0], 0, d.found[:0], d.text[:0]
 	d.stamped, d.touched = d.stamped[:0], d.touched[:0]
+	d.leaves, d.paths, d.other = d.leaves[:0], d.paths[:0], false
 	d.members, d.elements, d.keys = d.members[:0], d.elements[:0], d.keys[:0]
 	before, after = bytes.TrimSpace(before), bytes.TrimSpace(after)
 	if len(before) == 0 || len(after) == 0 {
@@ -83,10 +87,16 @@ func (d *differ) value(a, b []byte) error {
 
 // add notes a change at path, unless it is one that is not counted.
 func (d *differ) add(a, b []byte) {
-	if string(d.path) == "metadata.resourceVersion" {
-		return
+	counted := string(d.path) != "metadata.resourceVersion" &&
+		!(bytes.HasPrefix(d.path, []byte(managedFields+"[")) && bytes.HasSuffix(d.path, []byte("].time")))
+	if plainString(a) && plainString(b) {
+		from := len(d.paths)
+		d.paths = append(d.paths, d.path...)
+		d.leaves = append(d.leaves, leaf{from, len(d.paths), b, counted})
+	} else {
+		d.other = true
 	}
-	if bytes.HasPrefix(d.path, []byte(managedFields+"[")) && bytes.HasSuffix(d.path, []byte("].time")) {
+	if !counted {
 		return
 	}
 	from := len(d.text)

@@ -36,7 +36,7 @@ func Read(r io.Reader) iter.Seq2[Version, error] {
 				}
 			}
 			switch {
-			case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+			case err == io.EOF:
 				return
 			case err != nil:
 				yield(Version{}, fmt.Errorf("reading versions after line %d: %w", n, err))
@@ -53,7 +53,7 @@ type parser struct {
 }
 
 func (p *parser) parse(line []byte) (v Version, err error) {
-	if p.members, err = members(line, p.members[:0]); err != nil {
+	if p.members, err = membersUntil(line, p.members[:0], "object"); err != nil {
 		return v, err
 	}
 	for _, m := range p.members {

@@ -86,7 +86,11 @@ type member struct{ key, value []byte }
 func (m member) is(name string) bool { return string(m.key) == name }
 
 // members appends the members of an object to out.
-func members(b []byte, out []member) ([]member, error) {
+func members(b []byte, out []member) ([]member, error) { return membersUntil(b, out, "") }
+
+// membersUntil takes a member of that name for the last one if the text ends as it does then: with the end of that member's object and its own. The
+// end of a large object need not be searched for.
+func membersUntil(b []byte, out []member, last string) ([]member, error) {
 	i := space(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return out, errJSON
@@ -107,6 +111,9 @@ func members(b []byte, out []member) ([]member, error) {
 			return out, errJSON
 		}
 		i = space(b, i+1)
+		if last != "" && string(key) == last && i < len(b)-2 && b[i] == '{' && bytes.HasSuffix(b, []byte("}}")) {
+			return append(out, member{key, b[i : len(b)-1]}), nil
+		}
 		if end = skip(b, i); end < 0 {
 			return out, errJSON
 		}

@@ -41,7 +41,8 @@ func Updates(r io.Reader) iter.Seq2[Update, error] {
 type object struct {
 	resource, namespace, uid string
 	last                     []byte
-	listed                   bool // since it was last said that a resource is followed
+	layout                   layout // of last
+	listed                   bool   // since it was last said that a resource is followed
 }
 
 type class struct {
@@ -83,6 +84,10 @@ func (t *tracker) next(v Version) (Update, *object, error) {
 	if v.Type == Deleted {
 		delete(t.objects, string(t.key))
 	}
+	if u.Before != nil && t.follow(&o.layout, u.Before, v.Object, &u) {
+		return u, o, nil
+	}
+	o.layout.size = -1
 	t.found, t.stamped, t.touched = t.found[:0], t.stamped[:0], t.touched[:0]
 	if u.Before != nil {
 		if err := t.compare(u.Before, v.Object); err != nil {
@@ -90,6 +95,7 @@ func (t *tracker) next(v Version) (Update, *object, error) {
 		}
 		c := t.class()
 		u.Class, u.Paths = c.text, c.paths
+		t.learn(&o.layout, v.Object)
 	}
 	manager, subresource := t.writer(v.Object)
 	u.Manager, u.Subresource = t.word(manager), t.word(subresource)

@@ -106,8 +106,8 @@ func panel(f Figure, clocks []Clock) (*plot.Plot, error) {
 		}
 	}
 	top := 0.0
-	for _, l := range f.Lines {
-		if err := addLine(p, f, l, roleOf(l.Arm, clocks)); err != nil {
+	for i, l := range f.Lines {
+		if err := addLine(p, f, l, styleOf(l, i, clocks)); err != nil {
 			return nil, err
 		}
 		for _, at := range l.Points {
@@ -119,11 +119,7 @@ func panel(f Figure, clocks []Clock) (*plot.Plot, error) {
 }
 
 // addLine draws an arm's values: stretches without a hole, or the marks of dumps with a line to lead the eye.
-func addLine(p *plot.Plot, f Figure, l Line, role string) error {
-	style := draw.LineStyle{Color: colorOf(role), Width: vg.Points(1.5)}
-	if role != scenario.Vulnerable {
-		style.Dashes = []vg.Length{vg.Points(6), vg.Points(2)} // tells the arms apart where colours don't
-	}
+func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) error {
 	var first *plotter.Line
 	for _, part := range parts(l.Points, f.Dumps) {
 		line, err := plotter.NewLine(thinned(part))
@@ -142,13 +138,33 @@ func addLine(p *plot.Plot, f Figure, l Line, role string) error {
 		if err != nil {
 			return err
 		}
-		marks.GlyphStyle = draw.GlyphStyle{Color: colorOf(role), Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		marks.GlyphStyle = draw.GlyphStyle{Color: style.Color, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
 		p.Add(marks)
 		thumbs = append(thumbs, marks)
 	}
-	p.Legend.Add(l.Arm, thumbs...)
+	p.Legend.Add(l.Label(), thumbs...)
 	return nil
 }
+
+// styleOf tells the lines of a figure apart, also where colours don't. What is context is thin.
+func styleOf(l Line, i int, clocks []Clock) draw.LineStyle {
+	role := roleOf(l.Arm, clocks)
+	style := draw.LineStyle{Color: colorOf(role), Width: vg.Points(1.5)}
+	switch {
+	case l.Of != "":
+		style.Width = vg.Points(0.75)
+		style.Dashes = []vg.Length{vg.Points(float64(1 + 2*(i%4))), vg.Points(1.5)}
+		if l.Arm == "" {
+			style.Color = grey
+		}
+	case role != scenario.Vulnerable:
+		style.Dashes = []vg.Length{vg.Points(6), vg.Points(2)}
+	}
+	return style
+}
+
+// grey is the colour of what belongs to no arm.
+var grey = color.NRGBA{0x61, 0x61, 0x61, 0xff}
 
 // parts cuts a line where too long a time has no value. Dumps are far apart by nature, and have marks that say so.
 func parts(points []Point, dumps bool) [][]Point {

@@ -38,7 +38,7 @@ func (p *printer) chart(t Trial, file string) {
 func (p *printer) values(f Figure, t Trial) {
 	p.say("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", cell(f.Title))
 	for _, l := range f.Lines {
-		p.say(" %s |", cell(l.Arm))
+		p.say(" %s |", cell(l.Label()))
 	}
 	p.say("\n|%s\n", strings.Repeat("---|", 2+len(f.Lines)))
 	from, to := extent(t.Figures, t.Clocks)
@@ -109,8 +109,16 @@ func (l Line) by(at, step float64) string {
 	out := "–"
 	for _, p := range l.Points {
 		if p.Seconds <= at && p.Seconds > at-step {
-			out = fmt.Sprintf("%g", p.Value)
+			out = number(p.Value)
 		}
 	}
 	return out
+}
+
+// number has as many digits as a reader has use for.
+func number(n float64) string {
+	if n == math.Trunc(n) || math.Abs(n) >= 100 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", n), "0"), ".")
 }

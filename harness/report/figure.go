@@ -1,17 +1,12 @@
 package report
 
 import (
-	"bufio"
-	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/goroutine"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
@@ -24,10 +19,23 @@ type Figure struct {
 	Lacks []string // which values are missing and why, one sentence's end each
 }
 
-// Line is one arm's part of a figure, in order of time.
+// Line is one arm's part of a figure, in order of time; or, with Of set, context: a component that no arm has for itself, or that isn't what the
+// arms differ in.
 type Line struct {
-	Arm    string
+	Arm    string // "" for a component that all arms share
+	Of     string // the component, "" for the subject
 	Points []Point
+}
+
+// Label tells the line from the others of its figure.
+func (l Line) Label() string {
+	switch {
+	case l.Of == "":
+		return l.Arm
+	case l.Arm == "":
+		return l.Of + " (shared)"
+	}
+	return l.Of + " of " + l.Arm
 }
 
 // Point is a value and when it was taken: seconds since the arm's Clock has 0.
@@ -44,70 +52,11 @@ type Clock struct {
 // Span is a stretch of a Clock's time, in seconds.
 type Span struct{ From, To float64 }
 
-// source is something that can be drawn: one figure, and how an arm's values are had.
-type source struct {
-	Figure
-	read func(v bundle.View, cell string) (values []value, lacks string)
-}
-
-type value struct {
-	at time.Time
-	n  float64
-}
-
-// sources is what can be drawn of a trial. A new quantity is a new entry here; one that no collector recorded isn't drawn.
-func sources(t plan.Trial) []source {
-	all := []source{{
-		Figure: Figure{Title: "all goroutines of " + cmp.Or(t.Subject, "the subject"), Unit: "goroutines"},
-		read: func(v bundle.View, cell string) ([]value, string) {
-			return sampled(v, bundle.Query{Kind: bundle.MetricSamples, Cell: cell, Component: t.Subject}, "go_goroutines")
-		},
-	}}
-	for _, m := range asked(t) {
-		title := "goroutines in " + m.Func
-		if m.State != "" {
-			title += " [" + m.State + "]"
-		}
-		all = append(all, source{
-			Figure: Figure{Title: title, Unit: "goroutines", Dumps: true},
-			read: func(v bundle.View, cell string) ([]value, string) {
-				return counted(v, bundle.Query{Cell: cell, Component: t.Subject}, m)
-			},
-		})
-	}
-	return all
-}
-
-// counting are the checks that count goroutines in a function, and whether its closures belong to it.
-var counting = map[string]bool{"goroutines": false, "leakedGoroutines": true, "killedForMemory": true}
-
-// asked lists which goroutines a trial's signature asks for, each once.
-func asked(t plan.Trial) []goroutine.Match {
-	var out []goroutine.Match
-	var walk func([]plan.Check)
-	walk = func(list []plan.Check) {
-		for _, c := range list {
-			walk(c.AnyOf)
-			closures, ok := counting[c.Kind]
-			var spec struct{ Func, State string }
-			if !ok || json.Unmarshal(c.Spec, &spec) != nil || spec.Func == "" {
-				continue
-			}
-			m := goroutine.Match{Func: spec.Func, State: spec.State, FoldCase: true, Closures: closures, Depth: 1}
-			if !slices.Contains(out, m) {
-				out = append(out, m)
-			}
-		}
-	}
-	walk(t.Signature)
-	return out
-}
-
-// figures reads what there is to draw. A figure without any value is left out.
-func figures(v bundle.View, t plan.Trial) ([]Figure, []Clock) {
+// figures reads what there is to draw. A figure without any value of an arm is left out.
+func figures(e *evidence, t plan.Trial) ([]Figure, []Clock) {
 	var clocks []Clock
 	for _, c := range t.Cells {
-		if k, ok := clockOf(v, c); ok {
+		if k, ok := clockOf(e.View, c); ok {
 			clocks = append(clocks, k)
 		}
 	}
@@ -115,7 +64,7 @@ func figures(v bundle.View, t plan.Trial) ([]Figure, []Clock) {
 	for _, s := range sources(t) {
 		f := s.Figure
 		for _, k := range clocks {
-			values, lacks := s.read(v, k.Cell)
+			values, lacks := s.read(e, k.Cell)
 			if lacks != "" {
 				f.Lacks = append(f.Lacks, k.Arm+": "+lacks)
 			}
@@ -123,11 +72,48 @@ func figures(v bundle.View, t plan.Trial) ([]Figure, []Clock) {
 				f.Lines = append(f.Lines, Line{Arm: k.Arm, Points: k.points(values)})
 			}
 		}
-		if len(f.Lines) > 0 {
-			out = append(out, f)
+		if len(f.Lines) == 0 {
+			continue
 		}
+		if s.beside != nil {
+			f.Lines = append(f.Lines, context(e, t, clocks, s.beside)...)
+		}
+		out = append(out, f)
 	}
 	return out, clocks
+}
+
+// context are the lines of components other than the subject. Those of a cell are on its arm's clock; those that are shared are on the first one's,
+// which is everybody's where the fault is shared, too.
+func context(e *evidence, t plan.Trial, clocks []Clock, of func(series) []value) []Line {
+	var out []Line
+	for i, k := range clocks {
+		cells := []string{k.Cell}
+		if i == 0 {
+			cells = append(cells, bundle.Shared)
+		}
+		for _, cell := range cells {
+			for _, a := range e.Artifacts(bundle.Query{Kind: bundle.MetricSamples, Cell: cell}) {
+				if a.Component == "" || a.Component == t.Subject && cell != bundle.Shared {
+					continue
+				}
+				s, _ := e.samples(a) // what a context lacks takes nothing away from the arms
+				values := of(s)
+				if len(values) == 0 {
+					continue
+				}
+				l := Line{Arm: k.Arm, Of: a.Component, Points: k.points(values)}
+				if cell == bundle.Shared {
+					l.Arm = ""
+				}
+				if slices.ContainsFunc(out, func(have Line) bool { return have.Label() == l.Label() }) {
+					l.Of += " on " + a.Node
+				}
+				out = append(out, l)
+			}
+		}
+	}
+	return out
 }
 
 func (k Clock) seconds(at time.Time) float64 { return at.Sub(k.Zero).Seconds() }
@@ -187,76 +173,4 @@ func inForce(events []event.Event, cell string) []bundle.Window {
 		out[n-1].End = out[n-1].Until(events)
 	}
 	return out
-}
-
-// sampled are one metric's samples, all its label sets added up.
-func sampled(v bundle.View, q bundle.Query, metric string) (out []value, lacks string) {
-	for _, a := range v.Artifacts(q) {
-		r, err := v.Open(a)
-		if err != nil {
-			lacks = err.Error()
-			continue
-		}
-		lines := bufio.NewScanner(r)
-		lines.Buffer(nil, 16<<20)
-		for lines.Scan() {
-			var s bundle.MetricSample
-			if err = json.Unmarshal(lines.Bytes(), &s); err != nil {
-				break
-			}
-			if s.Name != metric {
-				continue
-			}
-			if n := len(out); n > 0 && out[n-1].at.Equal(s.Time) {
-				out[n-1].n += s.Value
-				continue
-			}
-			out = append(out, value{s.Time, s.Value})
-		}
-		if err == nil {
-			err = lines.Err()
-		}
-		if r.Close(); err != nil {
-			lacks = fmt.Sprintf("reading %s: %v", a.Path, err)
-		}
-	}
-	return out, lacks
-}
-
-// counted are the goroutines that m chooses in each dump: in debug=2, which alone has states, or in debug=1 if m asks for none. A dump that
-// failed or is cut short has no count.
-func counted(v bundle.View, q bundle.Query, m goroutine.Match) (out []value, lacks string) {
-	q.Kind = bundle.Goroutines1
-	if m.State != "" {
-		q.Kind = bundle.Goroutines2
-	}
-	bad, last := 0, ""
-	for _, a := range v.Artifacts(q) {
-		d, err := readDump(v, a)
-		if err == nil && d.Truncated {
-			err = fmt.Errorf("%s is cut short", a.Path)
-		}
-		if err != nil {
-			bad, last = bad+1, err.Error()
-			continue
-		}
-		out = append(out, value{a.Time, float64(d.Count(m))})
-	}
-	if bad > 0 {
-		lacks = fmt.Sprintf("dumps without a count: %d, the last because %s", bad, last)
-	}
-	return out, lacks
-}
-
-func readDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
-	r, err := v.Open(a)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	d, err := goroutine.Read(r)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", a.Path, err)
-	}
-	return d, nil
 }

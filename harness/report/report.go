@@ -64,6 +64,7 @@ type Trial struct {
 	Spans    []Spans
 	Figures  []Figure
 	Clocks   []Clock // of the arms in which the fault phase began
+	Stacks   []Stacks
 }
 
 // JSON is the content of verdict.json.
@@ -171,7 +172,11 @@ func (v *Verdict) add(dir string) error {
 	}
 	t := Trial{Trial: judged, World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
-	t.Figures, t.Clocks = figures(b, p.Trials[0])
+	e := newEvidence(b, asked(p.Trials[0]))
+	t.Figures, t.Clocks = figures(e, p.Trials[0])
+	for _, k := range t.Clocks {
+		t.Stacks = append(t.Stacks, e.stacks(k, p.Trials[0].Subject)...)
+	}
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
 	}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/goroutine"
+)
+
+// dump is what one dump says of the goroutines that were asked for.
+type dump struct {
+	bundle.Artifact
+	err    error
+	counts []int               // by match
+	groups [][]goroutine.Group // by match; of the last dumps that have any
+}
+
+// read counts the goroutines of a cell's dumps of one kind. A dump that failed or is cut short has an error and no counts.
+func (e *evidence) read(q bundle.Query) []dump {
+	key := string(q.Kind) + " " + q.Cell
+	if have, ok := e.dumps[key]; ok {
+		return have
+	}
+	var out []dump
+	last := make([]int, len(e.match)) // the dump that has a match's groups, from 1
+	for _, a := range e.Artifacts(q) {
+		one := dump{Artifact: a, counts: make([]int, len(e.match)), groups: make([][]goroutine.Group, len(e.match))}
+		d, err := readDump(e, a)
+		if err == nil && d.Truncated {
+			err = fmt.Errorf("%s is cut short", a.Path)
+		}
+		one.err = err
+		for i, m := range e.match {
+			if err != nil {
+				break
+			}
+			one.counts[i], one.groups[i] = d.Count(m), d.Find(m)
+			if one.counts[i] > 0 {
+				if last[i] > 0 {
+					out[last[i]-1].groups[i] = nil
+				}
+				last[i] = len(out) + 1
+			}
+		}
+		out = append(out, one)
+	}
+	e.dumps[key] = out
+	return out
+}
+
+// kindFor is debug=2, which alone has states, or debug=1 if m asks for none.
+func kindFor(m goroutine.Match) bundle.Kind {
+	if m.State != "" {
+		return bundle.Goroutines2
+	}
+	return bundle.Goroutines1
+}
+
+// counted are the goroutines that m chooses in each dump.
+func (e *evidence) counted(q bundle.Query, m goroutine.Match) (out []value, lacks string) {
+	q.Kind = kindFor(m)
+	i := slices.Index(e.match, m)
+	bad, last := 0, ""
+	for _, d := range e.read(q) {
+		if d.err != nil {
+			bad, last = bad+1, d.err.Error()
+			continue
+		}
+		out = append(out, value{d.Time, float64(d.counts[i])})
+	}
+	if bad > 0 {
+		lacks = fmt.Sprintf("dumps without a count: %d, the last because %s", bad, last)
+	}
+	return out, lacks
+}
+
+func readDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
+	r, err := v.Open(a)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	d, err := goroutine.Read(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	return d, nil
+}
+
+// Stacks are the goroutines of an arm that the signature asks for, as the last dump that has any shows them.
+type Stacks struct {
+	Arm, What string
+	Read      int // dumps that could be read
+	Dump      bundle.Artifact
+	Groups    []goroutine.Group // the largest first; none if no dump has any
+	Last      bundle.Artifact   // the last dump that could be read
+	Left      int               // goroutines of them that it still shows
+}
+
+// stacks finds them. An arm without a dump that can be read has Read 0.
+func (e *evidence) stacks(k Clock, subject string) []Stacks {
+	var out []Stacks
+	for i, m := range e.match {
+		s := Stacks{Arm: k.Arm, What: what(m)}
+		for _, d := range e.read(bundle.Query{Kind: kindFor(m), Cell: k.Cell, Component: subject}) {
+			if d.err != nil {
+				continue
+			}
+			s.Read, s.Last, s.Left = s.Read+1, d.Artifact, d.counts[i]
+			if d.counts[i] > 0 {
+				s.Dump, s.Groups = d.Artifact, d.groups[i]
+			}
+		}
+		slices.SortStableFunc(s.Groups, func(a, b goroutine.Group) int { return b.Count - a.Count })
+		out = append(out, s)
+	}
+	return out
+}

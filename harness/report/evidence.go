@@ -1,0 +1,172 @@
+package report
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/churn"
+	"github.com/kube-relapse/relapse/harness/goroutine"
+)
+
+// evidence reads a bundle for the reports: what several pictures are made of is read once.
+type evidence struct {
+	bundle.View
+	metrics map[string]series // by the artifact's path
+	errs    map[string]error
+	dumps   map[string][]dump // by cell
+	match   []goroutine.Match // what dumps are read for
+}
+
+func newEvidence(v bundle.View, match []goroutine.Match) *evidence {
+	return &evidence{View: v, metrics: map[string]series{}, errs: map[string]error{}, dumps: map[string][]dump{}, match: match}
+}
+
+// samples reads a stream of samples.
+func (e *evidence) samples(a bundle.Artifact) (series, error) {
+	key := a.Path
+	if s, ok := e.metrics[key]; ok && key != "" {
+		return s, e.errs[key]
+	}
+	s := series{}
+	err := lines(e, a, func(m bundle.MetricSample) {
+		all := s[m.Name]
+		if n := len(all); n > 0 && all[n-1].at.Equal(m.Time) {
+			all[n-1].n += m.Value
+			return
+		}
+		s[m.Name] = append(all, value{m.Time, m.Value})
+	})
+	e.metrics[key], e.errs[key] = s, err
+	return s, err
+}
+
+// sampled are the values that f makes of the samples that q asks for.
+func (e *evidence) sampled(q bundle.Query, f func(series) []value) (out []value, lacks string) {
+	q.Kind = bundle.MetricSamples
+	for _, a := range e.Artifacts(q) {
+		s, err := e.samples(a)
+		if err != nil {
+			lacks = err.Error()
+		}
+		out = append(out, f(s)...)
+	}
+	return out, lacks
+}
+
+// lines decodes a stream up to the first line that is none.
+func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
+	r, err := v.Open(a)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 16<<20)
+	for in.Scan() {
+		var one T
+		if err := json.Unmarshal(in.Bytes(), &one); err != nil {
+			return fmt.Errorf("reading %s: %w", a.Path, err)
+		}
+		yield(one)
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	return nil
+}
+
+// probes are the slowest answers that etcd gave to each probe, in milliseconds. A probe that got none has no value: it is only known to be above its limit.
+func probes(e *evidence, cell string) (out []value, lacks string) {
+	none := 0
+	for _, a := range e.Artifacts(bundle.Query{Kind: bundle.EtcdProbe, Cell: cell}) {
+		err := lines(e, a, func(p bundle.Stamped[control.EtcdProbe]) {
+			if p.Value.Err != "" || len(p.Value.Through) == 0 {
+				none++
+				return
+			}
+			out = append(out, value{p.Time, float64(control.Slowest(p.Value.Through)) / 1e6})
+		})
+		if err != nil {
+			lacks = err.Error()
+		}
+	}
+	if none > 0 && lacks == "" {
+		lacks = fmt.Sprintf("probes without an answer: %d", none)
+	}
+	return out, lacks
+}
+
+// bin is the stretch of time over which writes are counted.
+const bin = 5 * time.Second
+
+// writes are how often a second a resource's objects were written to with effect, as the recorded watch showed it: the arm's own record, or of a shared
+// one what lies in the cell's namespace. A stretch that the record doesn't speak for has no value, one without writes has 0.
+func writes(resource string, namespace map[string]string) func(*evidence, string) ([]value, string) {
+	return func(e *evidence, cell string) (out []value, lacks string) {
+		for _, a := range e.Artifacts(bundle.Query{Kind: bundle.Objects}) {
+			own := a.Cell == cell
+			if !own && ((a.Cell != "" && a.Cell != bundle.Shared) || namespace[cell] == "") {
+				continue
+			}
+			times, gaps, about, err := writtenIn(e, a, resource, func(v churn.Version) bool { return own || v.Namespace == namespace[cell] })
+			if err != nil {
+				lacks = err.Error()
+			}
+			if !about || a.Coverage == nil {
+				continue
+			}
+			out = append(out, perSecond(times, a.Coverage, append(gaps, a.Coverage.Gaps...), err != nil)...)
+		}
+		return out, lacks
+	}
+}
+
+// writtenIn reads when a record's objects were written to, and where it lost them. about says that the record is about the resource at all.
+func writtenIn(e *evidence, a bundle.Artifact, resource string, of func(churn.Version) bool) (times []time.Time, gaps []bundle.Gap, about bool, err error) {
+	r, err := e.Open(a)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer r.Close()
+	for u, err := range churn.Updates(r) {
+		switch {
+		case err != nil:
+			return times, gaps, about, fmt.Errorf("reading %s: %w", a.Path, err)
+		case u.Resource != resource:
+			continue
+		case u.Type == churn.Lost:
+			gaps = append(gaps, bundle.Gap{From: u.From, To: u.Time})
+		case u.Effective() && of(u.Version):
+			times = append(times, u.Time)
+		}
+		about = true
+	}
+	return times, gaps, about, nil
+}
+
+// perSecond counts times in whole bins that are covered, up to the last of them where the rest is cut off.
+func perSecond(times []time.Time, c *bundle.Coverage, gaps []bundle.Gap, cut bool) []value {
+	var out []value
+	until := c.Last
+	if cut {
+		until = c.First
+		if n := len(times); n > 0 {
+			until = times[n-1]
+		}
+	}
+	counts := churn.Series(times, c.First, until, bin)
+	for i, n := range counts {
+		from := c.First.Add(time.Duration(i) * bin)
+		to := from.Add(bin)
+		if to.After(until) || slices.ContainsFunc(gaps, func(g bundle.Gap) bool { return g.From.Before(to) && g.To.After(from) }) {
+			continue
+		}
+		out = append(out, value{from.Add(bin / 2), float64(n) / bin.Seconds()})
+	}
+	return out
+}

@@ -34,6 +34,9 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("fault %s has no entry in faultEnvs: it is not tested", e.Name)
 			}
 			s := faultSuite{e, env, newWorld(t)}
+			if env.setup != nil {
+				env.setup(s.world)
+			}
 			t.Run("Needs", s.needs)
 			t.Run("InjectAndRecover", s.injectAndRecover)
 			t.Run("RecoverFromAnotherProcess", s.recoverFromAnother)
@@ -93,12 +96,15 @@ func (s faultSuite) needs(t *testing.T) {
 			t.Errorf("it needs the seam %q, which doesn't exist", name)
 		}
 	}
-	if needs.Exec {
+	for lacks, said := range map[bool]string{needs.Exec: "node silent can't run commands", needs.Power: "node silent has no power switch"} {
+		if !lacks {
+			continue
+		}
 		target, _ := s.target()
 		target.Nodes = []cluster.Node{silentNode{}}
 		for what, act := range map[string]func(context.Context, fault.Target) error{"Inject": s.fresh(t).Inject, "Recover": s.fresh(t).Recover} {
-			if err := act(t.Context(), target); err == nil || !strings.Contains(err.Error(), "node silent can't run commands") {
-				t.Errorf("%s on a node without Exec: %v", what, err)
+			if err := act(t.Context(), target); err == nil || !strings.Contains(err.Error(), said) {
+				t.Errorf("%s on a node that lacks what it needs: %v, want %q", what, err, said)
 			}
 		}
 	}
@@ -241,6 +247,18 @@ func (s faultSuite) recoverPartly(t *testing.T) {
 // timeLimit has nobody recover it.
 func (s faultSuite) timeLimit(t *testing.T) {
 	target, _ := s.target()
+	if s.env.forever != "" {
+		target.Expires = time.Millisecond
+		if err := s.fresh(t).Inject(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		s.force(t, "injected, past a time limit that can't be kept ("+s.env.forever+")", true, true)
+		if err := s.fresh(t).Recover(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		s.force(t, "recovered", false, false)
+		return
+	}
 	target.Expires = 15 * time.Second
 	if err := s.fresh(t).Inject(t.Context(), target); err != nil {
 		t.Fatal(err)

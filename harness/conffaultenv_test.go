@@ -1,7 +1,10 @@
 package harness_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,9 +12,12 @@ import (
 )
 
 // faultEnv is what the suite has to know of a fault: a spec, how its effect shows to someone who doesn't know the fault, and what was ever armed on
-// a node and still is.
+// a node and still is. setup has what the fault does pass by the nodes' hooks, where that isn't one of their commands. forever says why it can have
+// no time limit.
 type faultEnv struct {
 	spec    string
+	setup   func(*world)
+	forever string
 	inForce func(*testing.T, *criNode) bool
 	armed   func(*testing.T, *criNode) (ever int, armed []string)
 }
@@ -48,6 +54,36 @@ var faultEnvs = map[string]faultEnv{
 	},
 	"etcdLatency": {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
 	"etcdOutage":  {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
+	"nodePowerOff": {
+		spec: `{"stale":"20s","ready":"20s"}`, setup: hookPower, forever: "nothing runs in a node that is off", armed: powerArmed,
+		inForce: func(t *testing.T, n *criNode) bool {
+			_, err := n.Exec(t.Context(), nil, "echo")
+			return err != nil
+		},
+	},
+}
+
+// hookPower has the nodes' hooks asked before a node is switched, and before its Lease is looked at, which is how the loss of one is seen.
+func hookPower(w *world) {
+	for _, n := range w.nodes {
+		n.OnPower(func(ctx context.Context, _ bool) error { return n.hooked(ctx, []string{"power", "switch"}) })
+	}
+	w.API().Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		for _, n := range w.nodes {
+			if strings.HasSuffix(r.URL.Path, "/leases/"+n.Name()) && n.hooked(r.Context(), []string{"lease", "probe"}) != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		return false
+	})
+}
+
+// powerArmed counts how often a node was off, and says so if it is.
+func powerArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+	if _, err := n.Booted(t.Context()); err != nil {
+		armed = append(armed, err.Error())
+	}
+	return n.Offs(), armed
 }
 
 // criArmed counts what was ever armed in a node's interposer, and lists what still is.

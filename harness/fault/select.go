@@ -31,7 +31,7 @@ var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "
 // many of the nodes that they leave. It returns the nodes' names in the topology's order. Planning and running both ask it, so that what is planned
 // is what happens.
 //
-// Only nodes of the cell count; cell bundle.Shared means those that belong to none. A node's labels are those of its spec, and
+// Only nodes of the cell count; cell bundle.Shared, or none, means those that belong to no cell. A node's labels are those of its spec, and
 // node-role.kubernetes.io/control-plane for a control plane. fixed-percent takes that share of the nodes, rounded down, and random-max-percent
 // draws a share from 0 to its value first. Draws depend on the seed and on the number of nodes alone, so that every cell is treated alike.
 //
@@ -40,6 +40,9 @@ var staticPods = []string{"etcd", "kube-apiserver", "kube-controller-manager", "
 func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed int64) ([]string, error) {
 	if err := ActsOnNodes(t); err != nil {
 		return nil, err
+	}
+	if cell == "" {
+		cell = bundle.Shared
 	}
 	asked := words(t.Selector)
 	if asked == "" {

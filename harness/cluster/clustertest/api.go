@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,17 +18,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces and ConfigMaps, writes of the latter two, and the node
-// proxy to kubelets. Field selectors but metadata.name and other writes are refused rather than ignored.
+// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces and ConfigMaps, writes of the latter two, reads of
+// Leases and of a node's pods, and the node proxy to kubelets. Field selectors but metadata.name and other writes are refused rather than ignored.
 type API struct {
 	server *httptest.Server
 	proxy  func(node, path string) ([]byte, error)
+	dark   func() bool                   // whether the power of all control planes is off
+	leases func() []coordinationv1.Lease // of the nodes, as they are right now
 
 	mu        sync.Mutex
 	version   int
 	nodes     []*corev1.Node
+	pods      []corev1.Pod
 	events    []*corev1.Event
 	objects   map[string][]metav1.Object // namespaces and configmaps, in order of their keys
+	kinds     map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
 	unique    int
 	history   []change
 	wake      chan struct{} // closed and replaced at each change
@@ -64,6 +69,7 @@ func newAPI() *API {
 	mux.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	a.handleObjects(mux)
+	a.handleHeartbeats(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, r.Method+" "+r.URL.Path+" is nothing the fake has")
 	})
@@ -71,7 +77,7 @@ func newAPI() *API {
 		a.mu.Lock()
 		first, closed := a.intercept, a.closed
 		a.mu.Unlock()
-		if closed {
+		if closed || a.dark != nil && a.dark() {
 			panic(http.ErrAbortHandler) // it came in between
 		}
 		if first == nil || !first(w, r) {

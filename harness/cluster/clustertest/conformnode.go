@@ -60,6 +60,7 @@ func (s suite) power(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	booted := s.booted(t, n)
 	for range 2 {
 		if err := p.PowerOff(ctx); err != nil {
 			t.Fatal(err)
@@ -74,10 +75,18 @@ func (s suite) power(t *testing.T) {
 	if _, err := k.Get(ctx, "/healthz"); err == nil {
 		t.Error("the kubelet of a node that is off answers")
 	}
+	if at, err := n.(interface {
+		Booted(context.Context) (time.Time, error)
+	}).Booted(ctx); err == nil {
+		t.Errorf("a node that is off was started at %s", at)
+	}
 	for range 2 {
 		if err := p.PowerOn(ctx); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if again := s.booted(t, n); !again.After(booted) {
+		t.Errorf("it was started at %s, before its loss of power at %s", again, booted)
 	}
 	after := s.until(t, k, func(cluster.Identity) bool { return true })
 	if after.StartTicks == before.StartTicks || after.SHA256 != before.SHA256 {
@@ -87,4 +96,23 @@ func (s suite) power(t *testing.T) {
 	if s.caps.NodeFiles {
 		s.files(t)
 	}
+}
+
+// booted is when a node was started, which every one with a power switch must know, and which must not change while it runs.
+func (s suite) booted(t *testing.T, n cluster.Node) time.Time {
+	t.Helper()
+	b, ok := n.(interface {
+		Booted(context.Context) (time.Time, error)
+	})
+	if !ok {
+		t.Fatalf("%T has a power switch and doesn't know when it was started", n)
+	}
+	at, err := b.Booted(t.Context())
+	if err != nil || at.IsZero() || at.After(time.Now()) {
+		t.Fatalf("it was started at %s, %v", at, err)
+	}
+	if again, err := b.Booted(t.Context()); err != nil || !again.Equal(at) {
+		t.Errorf("it was started at %s, then at %s, %v", at, again, err)
+	}
+	return at
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ type Cluster struct {
 func New(name string, t cluster.Topology) *Cluster {
 	c := &Cluster{name: name, api: newAPI()}
 	for i, spec := range t.Nodes {
-		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, files: map[string][]byte{}, handlers: map[string]ExecFunc{}}
+		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(), files: map[string][]byte{}, handlers: map[string]ExecFunc{}}
 		for _, f := range spec.Files {
 			n.files[f.Path] = f.Content
 		}
@@ -44,11 +45,13 @@ func New(name string, t cluster.Topology) *Cluster {
 			Spec:       corev1.NodeSpec{PodCIDR: fmt.Sprintf("10.244.%d.0/24", i)},
 			Status: corev1.NodeStatus{
 				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i+1)}},
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
+				Conditions: []corev1.NodeCondition{readyNow()},
 			},
 		})
 	}
 	c.api.proxy = c.proxy
+	c.api.dark = c.dark
+	c.api.leases = c.leases
 	return c
 }
 

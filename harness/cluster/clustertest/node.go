@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
@@ -28,6 +26,10 @@ type Node struct {
 
 	mu         sync.Mutex
 	on         bool
+	booted     time.Time
+	ended      time.Time // when it was switched off last
+	offs       int
+	power      func(ctx context.Context, on bool) error
 	files      map[string][]byte
 	handlers   map[string]ExecFunc
 	running    []string // command lines
@@ -166,36 +168,6 @@ func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// PowerOff takes the components down and makes the node NotReady, which a real API server only notices later.
-func (n *Node) PowerOff(context.Context) error {
-	n.mu.Lock()
-	was := n.on
-	n.on = false
-	n.mu.Unlock()
-	if was {
-		for _, k := range n.components {
-			k.stop()
-		}
-		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"})
-	}
-	return nil
-}
-
-// PowerOn starts the components as new processes.
-func (n *Node) PowerOn(context.Context) error {
-	n.mu.Lock()
-	was := n.on
-	n.on = true
-	n.mu.Unlock()
-	if !was {
-		for _, k := range n.components {
-			k.start(false)
-		}
-		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"})
-	}
-	return nil
-}
-
 // Lay replaces a file that was laid at creation.
 func (n *Node) Lay(_ context.Context, path, source string) error {
 	b, err := os.ReadFile(source)
@@ -209,10 +181,4 @@ func (n *Node) Lay(_ context.Context, path, source string) error {
 	}
 	n.files[path] = b
 	return nil
-}
-
-func (n *Node) powered() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.on
 }

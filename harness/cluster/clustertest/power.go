@@ -1,0 +1,198 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// LeaseSeconds is for how long a renewal of a fake node's Lease is good: the least that a Lease can say.
+const LeaseSeconds = 1
+
+// OnPower has f asked before each switching on and off. Its error is the switch's, and nothing is switched then. Nil takes it off.
+func (n *Node) OnPower(f func(ctx context.Context, on bool) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.power = f
+}
+
+// Offs is how often the node's power was cut.
+func (n *Node) Offs() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.offs
+}
+
+// PowerOff takes the components down and makes the node NotReady, which a real API server only notices later. With the last control plane the
+// API server stops answering.
+func (n *Node) PowerOff(ctx context.Context) error {
+	if err := n.ask(ctx, false); err != nil {
+		return fmt.Errorf("powering off node %s: %w", n.name, err)
+	}
+	n.mu.Lock()
+	was := n.on
+	n.on = false
+	if was {
+		n.ended = time.Now()
+		n.offs++
+	}
+	n.mu.Unlock()
+	if was {
+		for _, k := range n.components {
+			k.stop()
+		}
+		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"})
+		if n.cluster.dark() {
+			n.cluster.api.server.CloseClientConnections()
+		}
+	}
+	return nil
+}
+
+// PowerOn starts the components as new processes, and the containers of the node's pods anew.
+func (n *Node) PowerOn(ctx context.Context) error {
+	if err := n.ask(ctx, true); err != nil {
+		return fmt.Errorf("powering on node %s: %w", n.name, err)
+	}
+	n.mu.Lock()
+	was := n.on
+	n.on = true
+	if !was {
+		n.booted = time.Now()
+	}
+	n.mu.Unlock()
+	if !was {
+		for _, k := range n.components {
+			k.start(false)
+		}
+		n.cluster.api.restartPods(n.name)
+		n.cluster.api.SetCondition(n.name, readyNow())
+	}
+	return nil
+}
+
+func (n *Node) ask(ctx context.Context, on bool) error {
+	n.mu.Lock()
+	f := n.power
+	n.mu.Unlock()
+	if err := ctx.Err(); err != nil || f == nil {
+		return err
+	}
+	return f(ctx, on)
+}
+
+// Booted is when the node was last switched on.
+func (n *Node) Booted(context.Context) (time.Time, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.on {
+		return time.Time{}, fmt.Errorf("asking when node %s was started: %w", n.name, errors.New("it is off"))
+	}
+	return n.booted, nil
+}
+
+func (n *Node) powered() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.on
+}
+
+func readyNow() corev1.NodeCondition {
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now()}
+}
+
+// dark reports whether there are control planes, and all of them are off.
+func (c *Cluster) dark() bool {
+	planes := slices.DeleteFunc(slices.Clone(c.nodes), func(n *Node) bool { return n.Role() != cluster.ControlPlane })
+	return len(planes) > 0 && !slices.ContainsFunc(planes, (*Node).powered)
+}
+
+// leases are the Leases of all nodes. One whose node is on was renewed just now, any other when the node went off.
+func (c *Cluster) leases() []coordinationv1.Lease {
+	var out []coordinationv1.Lease
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		renewed := metav1.NewMicroTime(n.ended)
+		if n.on {
+			renewed = metav1.NowMicro()
+		}
+		n.mu.Unlock()
+		out = append(out, coordinationv1.Lease{
+			TypeMeta:   metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: n.name},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.name, RenewTime: &renewed, LeaseDurationSeconds: new(int32(LeaseSeconds))},
+		})
+	}
+	return out
+}
+
+// PutPod adds or replaces a pod, by its namespace and name.
+func (a *API) PutPod(p *corev1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p = p.DeepCopy()
+	p.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+	i := slices.IndexFunc(a.pods, func(have corev1.Pod) bool { return key(&have) == key(p) })
+	if i < 0 {
+		a.pods = append(a.pods, *p)
+		return
+	}
+	a.pods[i] = *p
+}
+
+// restartPods gives the containers that run on a node a new start.
+func (a *API) restartPods(node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.pods {
+		if a.pods[i].Spec.NodeName != node {
+			continue
+		}
+		p := a.pods[i].DeepCopy()
+		for j := range p.Status.ContainerStatuses {
+			if r := p.Status.ContainerStatuses[j].State.Running; r != nil {
+				r.StartedAt = metav1.Now()
+			}
+		}
+		a.pods[i] = *p
+	}
+}
+
+// handleHeartbeats adds what can be read of nodes that come and go: their Leases, and the pods of one.
+func (a *API) handleHeartbeats(mux *http.ServeMux) {
+	const path = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+		send(w, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"}, Items: a.leases()})
+	})
+	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		for _, l := range a.leases() {
+			if l.Name == r.PathValue("name") {
+				send(w, l)
+				return
+			}
+		}
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("leases %q not found", r.PathValue("name")))
+	})
+	mux.HandleFunc("GET /api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
+		node, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")
+		if !ok || r.URL.Query().Has("watch") || r.URL.Query().Has("labelSelector") {
+			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the fake lists the pods of one node (fieldSelector spec.nodeName=NAME)")
+			return
+		}
+		a.mu.Lock()
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: slices.Clone(a.pods)}
+		a.mu.Unlock()
+		list.Items = slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName != node })
+		send(w, list)
+	})
+}

@@ -1,0 +1,145 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "nodePowerOff",
+		Doc: "Nodes that are gone as if their power was cut: nothing is stopped in order or unmounted, and their disks stay.\n\n" +
+			"It is injected once the node is down and its Lease has run out; where too few control planes are left for the API, once that refuses. It is " +
+			"recovered once the node runs, its kubelet has renewed the Lease and reported Ready, and all pods on it that are not on their way out are " +
+			"ready, each by what was reported since the node started. It has no time limit: a node that is off stays off until it is recovered or removed.",
+		// The clouds' stops (AWSChaos ec2-stop, GCPChaos node-stop, AzureChaos vm-stop) let the system shut down in order.
+		ChaosMesh: "PhysicalMachineChaos (vm)",
+		Example:   "name: off\nkind: nodePowerOff\ntarget: {mode: one, selector: {nodeSelectors: {relapse.dev/role: worker}}}\nspec: {stale: 2m, ready: 3m}\n",
+		New: func() Fault {
+			return &NodePowerOff{Stale: metav1.Duration{Duration: 2 * time.Minute}, Ready: metav1.Duration{Duration: 3 * time.Minute}}
+		},
+	})
+}
+
+// NodePowerOff cuts the power of nodes.
+//
+// Other faults carry a time limit into the node, for the case that the harness dies. Nothing runs in a node that is off, so that there is nobody to
+// carry one; what is left to do is to remove it, and a cluster is found by its name whether its nodes run or not.
+type NodePowerOff struct {
+	Stale metav1.Duration `json:"stale,omitzero" jsonschema:"how long the loss may take to be seen; a Lease runs out after 40s unless kubelet is told otherwise"`
+	Ready metav1.Duration `json:"ready,omitzero" jsonschema:"how long the node and its pods may take to be back"`
+}
+
+// booter is a PowerSwitch that knows when the node was last started, by the clock of the node: what was reported before that is about a node that
+// is no more.
+type booter interface {
+	Booted(ctx context.Context) (time.Time, error)
+}
+
+// Validate refuses limits that are none.
+func (f *NodePowerOff) Validate() error {
+	for _, l := range []struct {
+		name  string
+		limit time.Duration
+	}{{"stale", f.Stale.Duration}, {"ready", f.Ready.Duration}} {
+		if l.limit <= 0 {
+			return fmt.Errorf("%s is %s (want above 0)", l.name, l.limit)
+		}
+	}
+	return nil
+}
+
+// Needs says that nodes have a power switch.
+func (f *NodePowerOff) Needs() Needs { return Needs{Power: true} }
+
+// Inject switches every node off and returns when each loss was observed: by the node's Lease, which ran out and was not renewed, or by the API
+// itself. The time limit of the target is not for it to keep.
+func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
+	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	stays := apiStays(t)
+	return f.each(ctx, f.Stale.Duration, t, func(ctx context.Context, n cluster.Node, p cluster.PowerSwitch) error {
+		if err := p.PowerOff(ctx); err != nil {
+			return err
+		}
+		look := &loss{client: client, node: n.Name()}
+		see := look.refused
+		if stays {
+			see = look.stale
+		}
+		seen, err := await(ctx, see)
+		if err != nil {
+			return fmt.Errorf("%s: %s is off and its loss is not seen: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultSeen, n, "the node is off: %s", seen)
+		return nil
+	})
+}
+
+// Recover switches every node on and returns when each is back with its pods. A node that was never off only has to be well.
+func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
+	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	return f.each(ctx, f.Ready.Duration, t, func(ctx context.Context, n cluster.Node, p cluster.PowerSwitch) error {
+		b, ok := n.(booter)
+		if !ok {
+			return fmt.Errorf("node %s can't say when it was started, so that nobody knows which reports are news", n.Name())
+		}
+		if err := p.PowerOn(ctx); err != nil {
+			return err
+		}
+		booted, err := b.Booted(ctx)
+		if err != nil {
+			return err
+		}
+		look := &arrival{client: client, node: n.Name(), since: booted.Truncate(time.Second)} // most times of the API have whole seconds
+		seen, err := await(ctx, look.back)
+		if err != nil {
+			return fmt.Errorf("%s: %s is on and not back: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultGone, n, "%s", seen)
+		return nil
+	})
+}
+
+// each acts on all nodes at once, each within a time, and returns all errors.
+func (f *NodePowerOff) each(ctx context.Context, within time.Duration, t Target, act func(context.Context, cluster.Node, cluster.PowerSwitch) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
+	defer cancel()
+	return each(t.Nodes, func(n cluster.Node) error {
+		p, ok := n.(cluster.PowerSwitch)
+		if !ok {
+			return fmt.Errorf("node %s has no power switch", n.Name())
+		}
+		return act(ctx, n, p)
+	})
+}
+
+// apiStays reports whether the API outlives the loss of the target's nodes: etcd runs on the control planes, and needs more than half of them.
+// Where the cluster shows none, its API is somewhere else.
+func apiStays(t Target) bool {
+	all, left := 0, 0
+	for _, n := range t.Cluster.Nodes() {
+		if n.Role() != cluster.ControlPlane {
+			continue
+		}
+		all++
+		if !slices.ContainsFunc(t.Nodes, func(off cluster.Node) bool { return off.Name() == n.Name() }) {
+			left++
+		}
+	}
+	return all == 0 || 2*left > all
+}

@@ -125,6 +125,9 @@ type View interface {
 	Artifacts(Query) []Artifact
 	// Open reads an artifact. A failed or missing one is an error.
 	Open(Artifact) (io.ReadCloser, error)
+	// Remember returns what a reader makes of an artifact, and keeps it under the name as: asked again, grow gets what it made before (nil at first)
+	// and what the artifact has grown by since, whole lines of a stream. Nobody may change what it returned. An error is kept by nobody.
+	Remember(a Artifact, as string, grow func(before any, r io.Reader) (any, error)) (any, error)
 	// Phase says when a cell's phase was seen to begin and end; false if it never began. Events without a cell count for all.
 	Phase(cell, phase string) (Window, bool)
 	// Timeline lists the events so far.

@@ -22,6 +22,7 @@ type Sealed struct {
 	events    []event.Event
 	world     World
 	plan      []byte
+	memory    memory
 }
 
 // Open verifies a sealed bundle and returns its view. A changed byte, a file that the manifest doesn't list, a link, a path that leaves
@@ -151,7 +152,12 @@ func (s *Sealed) PlanJSON() []byte { return bytes.Clone(s.plan) }
 func (s *Sealed) Artifacts(q Query) []Artifact { return choose(s.artifacts, q) }
 
 // Open reads an artifact.
-func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a, false) }
+func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a, 0, false) }
+
+// Remember reads an artifact once.
+func (s *Sealed) Remember(a Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+	return s.memory.remember(s.dir, a, false, as, grow)
+}
 
 // Phase says when a cell's phase was seen to begin and end. One that nothing ended, because the trial broke off, ends with the last
 // event: a sealed bundle gives the same answer at any time.

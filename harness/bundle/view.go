@@ -33,9 +33,9 @@ func choose(all []Artifact, q Query) []Artifact {
 	return out
 }
 
-// openArtifact opens an artifact's file below dir, never outside it, up to its recorded size. What is compressed comes as it was; grows says that it
-// may go on after that size.
-func openArtifact(dir string, a Artifact, grows bool) (io.ReadCloser, error) {
+// openArtifact opens an artifact's file below dir, never outside it, at a byte and up to its recorded size. What is compressed comes as it was; grows
+// says that it may go on after that size.
+func openArtifact(dir string, a Artifact, from int64, grows bool) (io.ReadCloser, error) {
 	switch {
 	case a.Error != "":
 		return nil, fmt.Errorf("opening %s of cell %q: its capture failed: %s", a.Kind, a.Cell, a.Error)
@@ -51,7 +51,11 @@ func openArtifact(dir string, a Artifact, grows bool) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", a.Path, err)
 	}
-	in := io.LimitReader(f, a.Size)
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("opening %s: %w", a.Path, err)
+	}
+	in := io.LimitReader(f, a.Size-from)
 	if strings.HasSuffix(a.Path, Packed) {
 		r, err := unpack(in, f, grows)
 		if err != nil {
@@ -108,12 +112,22 @@ func (l live) Artifacts(q Query) []Artifact { return choose(l.w.artifacts(), q) 
 
 // Open reads what an artifact is by now: a stream's complete lines so far, also those after a was listed.
 func (l live) Open(a Artifact) (io.ReadCloser, error) {
+	return openArtifact(l.w.dir, l.now(a), 0, true)
+}
+
+// Remember reads what an artifact has grown by.
+func (l live) Remember(a Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+	return l.w.memory.remember(l.w.dir, l.now(a), true, as, grow)
+}
+
+// now is an artifact that was listed before, as it is by now.
+func (l live) now(a Artifact) Artifact {
 	for _, now := range l.w.artifacts() {
 		if now.Path == a.Path && a.Path != "" {
 			a = now
 		}
 	}
-	return openArtifact(l.w.dir, a, true)
+	return a
 }
 
 func (l live) Phase(cell, phase string) (Window, bool) { return phaseOf(l.Timeline(), cell, phase) }

@@ -36,7 +36,8 @@ var ErrSealed = errors.New("it is sealed or closed")
 type Writer struct {
 	dir string
 
-	busy sync.WaitGroup // snapshots on their way, which Seal waits for
+	busy   sync.WaitGroup // snapshots on their way, which Seal waits for
+	memory memory
 
 	mu       sync.Mutex
 	seq      int

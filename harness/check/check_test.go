@@ -114,6 +114,7 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 		"metricMean":       `{"metric":"m","above":{"number":1}}`,
 		"metricStill":      `{"metrics":["m"]}`,
 		"nodeReady":        `{"status":"True"}`,
+		"nothingStuck":     `{"states":["chan send"]}`,
 		"retainedHeap":     `{"func":"f","atLeast":"1Mi"}`,
 	}[e.Name]
 	if spec == "" {

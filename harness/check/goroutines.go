@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -151,12 +152,11 @@ func (c *Goroutines) survey(v bundle.View, s Scope, w bundle.Window) survey {
 }
 
 func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
-	rc, err := v.Open(a)
+	d, err := v.Remember(a, "dump", func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) })
 	if err != nil {
 		return nil, err
 	}
-	defer rc.Close()
-	return goroutine.Read(rc)
+	return d.(*goroutine.Dump), nil
 }
 
 func text(g goroutine.Group) string {

@@ -229,6 +229,22 @@ func TestNoLeakedGoroutines(t *testing.T) {
 			},
 		},
 		{
+			name: "the fault began between two looks at the same process", met: check.Met, evidence: pairs(3), seen: "no such goroutine",
+			fill: func(tr *trial) {
+				tr.phases()
+				tr.lookAt(tr.process(arm, 312, 0, 34), 312, 60, 394)
+				tr.shoot(arm, leaks(320, 0), leaks(330, 0), leaks(360, 0))
+			},
+		},
+		{
+			name: "the fault began between looks at two processes", met: check.Unknown, evidence: pairs(3), seen: "the process was not the same any more at 10:01:00",
+			fill: func(tr *trial) {
+				tr.phases()
+				tr.lookAt(tr.process(arm, 312, 0, 34), 400, 60, 394)
+				tr.shoot(arm, leaks(320, 0), leaks(330, 0), leaks(360, 0))
+			},
+		},
+		{
 			name: "nobody looked in the beginning", met: check.Unknown, evidence: pairs(3), seen: "nobody looked which process it was from 10:00:40.0 to 10:04:20.0",
 			fill: func(tr *trial) {
 				tr.phases()

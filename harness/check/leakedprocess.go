@@ -24,15 +24,11 @@ func sinceFault(v bundle.View, cell string, w bundle.Window) bundle.Window {
 	return w
 }
 
-// restarted says why what was seen in a window may not be of one process, "" if it is.
+// restarted says why what was seen in a window may not be of one process, "" if it is. A process that is gone doesn't come back with its id and its
+// time of start, so looks before and after a time prove that it was there in between.
 func restarted(v bundle.View, cell string, w bundle.Window) string {
 	st := standing[bundle.IdentitySample](v, bundle.Identity, cell, w)
-	var in []bundle.IdentitySample
-	for _, r := range st.records {
-		if !r.Time.Before(w.Start) && !r.Time.After(w.End) {
-			in = append(in, r)
-		}
-	}
+	in := lookedAt(st.records, w)
 	for _, r := range in {
 		if r.PID <= 0 || r.PID != in[0].PID || r.StartTicks != in[0].StartTicks || r.Restarts != in[0].Restarts {
 			return fmt.Sprintf("the process was not the same any more at %s", clock(r.Time))
@@ -47,6 +43,20 @@ func restarted(v bundle.View, cell string, w bundle.Window) string {
 		return "nobody looked which process it was from " + span(bundle.Window{Start: w.Start, End: in[0].Time})
 	}
 	return ""
+}
+
+// lookedAt are the looks of a window, with the last one before it.
+func lookedAt(all []bundle.IdentitySample, w bundle.Window) (in []bundle.IdentitySample) {
+	for _, r := range all {
+		switch {
+		case r.Time.After(w.End):
+		case r.Time.Before(w.Start):
+			in = []bundle.IdentitySample{r}
+		default:
+			in = append(in, r)
+		}
+	}
+	return in
 }
 
 // standing reads the records of what can't come back once it is gone, a process or a container: that it is still there at the end of a window

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -116,14 +115,19 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 
 // scan hands the entries of the window to yield and returns why the log can't be relied on for it, if so.
 func (c *LogLine) scan(v bundle.View, cell string, w bundle.Window, f *Finding, yield func(klog.Entry)) (doubt string) {
-	st := readWith(v, bundle.Journal, cell, w, func(r io.Reader, yield func(klog.Entry)) error {
-		for e, err := range klog.ReadJournal(r) {
-			if err != nil {
-				return err
-			}
-			yield(e)
+	st := readWith(v, bundle.Journal, cell, w, func(a bundle.Artifact) (out []klog.Entry, err error) {
+		rc, err := v.Open(a) // from its beginning each time: an entry may go over several lines
+		if err != nil {
+			return nil, err
 		}
-		return nil
+		defer rc.Close()
+		for e, err := range klog.ReadJournal(rc) {
+			if err != nil {
+				return out, err
+			}
+			out = append(out, e)
+		}
+		return out, nil
 	})
 	f.Evidence = st.paths
 	for _, e := range st.records {

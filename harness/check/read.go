@@ -33,21 +33,33 @@ type stream[T any] struct {
 // read decodes the line-oriented artifacts of a kind for a cell. Records outside w are kept: the caller decides. Whatever makes the
 // window less than covered ends up in doubt.
 func read[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
-	return readWith(v, kind, cell, w, func(r io.Reader, yield func(T)) error {
-		sc := bufio.NewScanner(r)
-		sc.Buffer(make([]byte, 64<<10), 16<<20)
-		for n := 1; sc.Scan(); n++ {
-			var rec T
-			if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
-				return fmt.Errorf("line %d: %w", n, err)
+	type lines struct {
+		records []T
+		n       int
+	}
+	return readWith(v, kind, cell, w, func(a bundle.Artifact) ([]T, error) {
+		all, err := v.Remember(a, fmt.Sprintf("lines of %T", *new(T)), func(before any, r io.Reader) (any, error) {
+			out, _ := before.(lines)
+			sc := bufio.NewScanner(r)
+			sc.Buffer(make([]byte, 64<<10), 16<<20)
+			for sc.Scan() {
+				out.n++
+				var rec T
+				if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
+					return nil, fmt.Errorf("line %d: %w", out.n, err)
+				}
+				out.records = append(out.records, rec)
 			}
-			yield(rec)
+			return out, sc.Err()
+		})
+		if err != nil {
+			return nil, err
 		}
-		return sc.Err()
+		return all.(lines).records, nil
 	})
 }
 
-func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window, decode func(io.Reader, func(T)) error) stream[T] {
+func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window, records func(bundle.Artifact) ([]T, error)) stream[T] {
 	var s stream[T]
 	arts := v.Artifacts(bundle.Query{Kind: kind, Cell: cell})
 	if len(arts) == 0 {
@@ -65,23 +77,16 @@ func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Wind
 		if a.Coverage != nil {
 			s.last = later(s.last, a.Coverage.Last)
 		}
-		if err := decodeFrom(v, a, decode, func(rec T) { s.records = append(s.records, rec) }); err != nil {
+		all, err := records(a)
+		if err != nil {
 			s.doubt = fmt.Sprintf("reading %s: %v", a.Path, err)
 		}
+		s.records = append(s.records, all...)
 	}
 	if s.doubt == "" && !covered {
 		s.doubt = fmt.Sprintf("%s of %s does not cover %s", kind, cell, span(w)) + gaps(arts, w)
 	}
 	return s
-}
-
-func decodeFrom[T any](v bundle.View, a bundle.Artifact, decode func(io.Reader, func(T)) error, yield func(T)) error {
-	rc, err := v.Open(a)
-	if err != nil {
-		return err
-	}
-	defer rc.Close()
-	return decode(rc, yield)
 }
 
 // broken says why an artifact can't be read.

@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -146,23 +147,30 @@ func (c *RetainedHeap) wanted() string {
 	return out
 }
 
+// retention is what a heap profile says of what was allocated under a function.
+type retention struct {
+	bytes, objects int64
+	largest        []heap.Stack
+}
+
 // retainedIn reads how many bytes a heap profile shows in use below a function, and the largest stack of them.
 func retainedIn(v bundle.View, a bundle.Artifact, function string) (bytes int64, stack string, err error) {
 	if a.Missing {
 		return 0, "", errors.New(broken(a))
 	}
-	rc, err := v.Open(a)
-	if err != nil {
-		return 0, "", err
-	}
-	defer rc.Close()
-	bytes, objects, largest, err := heap.Retained(rc, function)
+	kept, err := v.Remember(a, "retained in "+function, func(_ any, r io.Reader) (any, error) {
+		var out retention
+		var err error
+		out.bytes, out.objects, out.largest, err = heap.Retained(r, function)
+		return out, err
+	})
 	if err != nil {
 		return 0, "", fmt.Errorf("reading %s: %w", a.Path, err)
 	}
-	if len(largest) > 0 {
-		stack = fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(bytes), objects, mebi(largest[0].Bytes),
-			strings.Join(largest[0].Frames, "\n\t"))
+	k := kept.(retention)
+	if len(k.largest) > 0 {
+		stack = fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(k.bytes), k.objects, mebi(k.largest[0].Bytes),
+			strings.Join(k.largest[0].Frames, "\n\t"))
 	}
-	return bytes, stack, nil
+	return k.bytes, stack, nil
 }

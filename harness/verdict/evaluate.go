@@ -115,7 +115,8 @@ func whole(f check.Finding) check.Finding {
 	return f
 }
 
-// own is a view in which one cell's own evidence is all there is. World, phases and timeline stay: they are no evidence of a subject.
+// own is a view in which one cell's own evidence is all there is. World, phases and timeline stay: they are no evidence of a subject. So do recorded
+// objects that all arms share, such as nodes: they say when the world outside stood still, and nothing of what an arm did then.
 type own struct {
 	v    bundle.View
 	cell string
@@ -125,17 +126,31 @@ func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
 	if q.Cell == "" {
 		q.Cell = o.cell
 	}
-	if q.Cell != o.cell {
+	if q.Cell != o.cell && !(q.Cell == bundle.Shared && q.Kind == bundle.Objects) {
 		return nil
 	}
 	return o.v.Artifacts(q)
 }
 
 func (o own) Open(a bundle.Artifact) (io.ReadCloser, error) {
-	if a.Cell != o.cell {
-		return nil, fmt.Errorf("opening %s: it belongs to cell %q and is no evidence of %q's signature", a.Path, a.Cell, o.cell)
+	if err := o.allows(a); err != nil {
+		return nil, err
 	}
 	return o.v.Open(a)
+}
+
+func (o own) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+	if err := o.allows(a); err != nil {
+		return nil, err
+	}
+	return o.v.Remember(a, as, grow)
+}
+
+func (o own) allows(a bundle.Artifact) error {
+	if a.Cell != o.cell && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) {
+		return fmt.Errorf("opening %s: it belongs to cell %q and is no evidence of %q's signature", a.Path, a.Cell, o.cell)
+	}
+	return nil
 }
 
 func (o own) Phase(cell, phase string) (bundle.Window, bool) { return o.v.Phase(cell, phase) }

@@ -13,11 +13,11 @@ import (
 func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err error) {
 	arms := slices.Clone(pair.Arms)
 	if o.Candidate != nil {
-		c, err := candidate(arms, *o.Candidate)
+		c, doubts, err := candidate(arms, *o.Candidate)
 		if err != nil {
 			return nil, nil, err
 		}
-		arms = append(arms, c)
+		arms, deviates = append(arms, c), append(deviates, doubts...)
 	}
 	byName := map[string]scenario.Arm{}
 	for _, a := range arms {
@@ -51,31 +51,6 @@ func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err er
 		out = append(out, Cell{Name: a.Name, Arm: a, Expected: expected})
 	}
 	return out, deviates, nil
-}
-
-// candidate is the user's arm. A version, a directory or a binary is enough: the rest is what the fixed arm is built from.
-func candidate(arms []scenario.Arm, s scenario.Source) (scenario.Arm, error) {
-	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
-	if s.Binary == "" && i >= 0 {
-		fixed := arms[i].Source
-		if s.Module == "" && s.Dir == "" {
-			s.Fixture = fixed.Fixture
-		}
-		if s.Module == "" {
-			s.Module = fixed.Module
-		}
-		if s.Package == "" {
-			s.Package = fixed.Package
-		}
-		if s.Version == "" {
-			s.Version = fixed.Version
-		}
-		s.Unoptimized = fixed.Unoptimized
-	}
-	if slices.ContainsFunc(arms, func(a scenario.Arm) bool { return a.Name == scenario.Candidate }) {
-		return scenario.Arm{}, fmt.Errorf("adding the candidate: the pair has an arm of that name already")
-	}
-	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, nil
 }
 
 // leaveOut removes faults. What came after one of them now comes after, or at, what that one waited for.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +39,7 @@ func (t *Trial) place(s *scenario.Scenario, o Options) error {
 			c := &t.Cells[i]
 			c.Node = cluster.ControlPlane
 			t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
-				Version: cmp.Or(c.Arm.Source.Version, s.Spec.Version), Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
+				Version: clusterVersion(*c, s.Spec.Version, t.controls(s)), Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
 			}})
 		}
 		t.concurrency(o.FreeMemory)
@@ -49,7 +48,7 @@ func (t *Trial) place(s *scenario.Scenario, o Options) error {
 	default:
 		return fmt.Errorf("placement %q can't be planned: want node, cluster or workload", t.Placement)
 	}
-	return nil
+	return t.skew()
 }
 
 // concurrency decides whether the clusters of a trial run at once.

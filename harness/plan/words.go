@@ -48,13 +48,27 @@ func flow(v any) string {
 func source(s scenario.Source) string {
 	switch {
 	case s.Binary != "":
-		return "the executable " + s.Binary
+		return "the executable " + s.Binary + says(s.Version)
+	case s.Image != "":
+		return "the executable in image " + s.Image + says(s.Version)
+	case s.NodeImage != "":
+		return "the kubelet of node image " + s.NodeImage + says(s.Version)
 	case s.Fixture != "":
 		return "the fixture " + s.Fixture
 	case s.Dir != "":
 		return s.Package + " from " + s.Dir
+	case s.Fork != "":
+		return s.Package + " of " + s.Fork + " in place of " + s.Module + "@" + s.Version
 	}
 	return s.Package + " of " + s.Module + "@" + s.Version
+}
+
+// says is the version that an executable says it is.
+func says(version string) string {
+	if version == "" {
+		return ", of a version that it doesn't say"
+	}
+	return ", which says it is " + version
 }
 
 func when(it Item) string {

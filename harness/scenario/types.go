@@ -167,6 +167,18 @@ type Source struct {
 	Unoptimized []string `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
 	Dir         string   `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
 	Binary      string   `json:"binary,omitempty" jsonschema:"an executable on this machine"`
+	// What follows is a candidate's only. With Binary, Image and NodeImage, Version is what the executable says it is, "" if it doesn't.
+	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
+	Image     string `json:"image,omitempty" jsonschema:"an image that holds the executable: a reference that the engine knows, or an archive"`
+	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image whose kubelet is taken: a reference or an archive"`
+}
+
+// Given reports whether the source is an executable that exists already, however it was built.
+func (s Source) Given() bool { return s.Binary != "" || s.Image != "" || s.NodeImage != "" }
+
+// Published reports whether the source is Module as it was published at Version.
+func (s Source) Published() bool {
+	return s.Module != "" && s.Version != "" && s.Dir == "" && s.Fork == "" && s.Fixture == "" && !s.Given()
 }
 
 // Mutation is a semantic rewrite of the source. Any other number of sites than Sites fails the build.

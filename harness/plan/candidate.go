@@ -1,0 +1,129 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// candidate is the user's arm. What s leaves open is taken from the fixed arm. Doubts name what a run can't know of it.
+func candidate(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string, err error) {
+	if slices.ContainsFunc(arms, func(a scenario.Arm) bool { return a.Name == scenario.Candidate }) {
+		return arm, nil, fmt.Errorf("adding the candidate: the pair has an arm of that name already")
+	}
+	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
+	fixture := i >= 0 && arms[i].Source.Fixture != ""
+	switch {
+	case s.Given() && s.Version == "" && !fixture:
+		doubts = append(doubts, "the candidate doesn't say its version, so whether it fits its cluster's is unknown")
+	case s.Given() || i < 0:
+	default:
+		fixed := arms[i].Source
+		if s.Version == "" && s.Module != "" && fixed.Version != "" {
+			doubts = append(doubts, fmt.Sprintf("the version of the candidate can't be told: it is stamped %s as the fixed arm is, and whether it fits its "+
+				"cluster's is unknown", fixed.Version))
+		}
+		if s.Module == "" && s.Dir == "" {
+			s.Fixture = fixed.Fixture
+		}
+		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package, fixed.Package), cmp.Or(s.Version, fixed.Version)
+		s.Unoptimized = fixed.Unoptimized
+	}
+	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts, nil
+}
+
+// controls are the arms of the trial's pair, whether they take part or not, the fixed ones first.
+func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
+	var fixed, rest []scenario.Arm
+	for _, p := range s.Spec.Pairs {
+		for _, a := range p.Arms {
+			switch {
+			case p.Name != t.Pair:
+			case a.Role == scenario.Fixed:
+				fixed = append(fixed, a)
+			default:
+				rest = append(rest, a)
+			}
+		}
+	}
+	return append(fixed, rest...)
+}
+
+// clusterVersion is the version of a cluster that a cell has to itself: its arm's own. A candidate that isn't published, of whose version there
+// may be no other component, gets the one of the pair's versions that is closest to its own within its minor version; where there is none, or
+// its own is not known, the fixed arm's.
+func clusterVersion(c Cell, spec string, controls []scenario.Arm) string {
+	own := c.Arm.Source
+	if c.Arm.Role != scenario.Candidate || own.Published() || len(controls) == 0 {
+		return cmp.Or(own.Version, spec)
+	}
+	best, distance := cmp.Or(controls[0].Source.Version, spec), -1
+	v, err := semver.ParseTolerant(own.Version)
+	if err != nil {
+		return best
+	}
+	for _, a := range controls {
+		o, err := semver.ParseTolerant(a.Source.Version)
+		if err != nil || o.Major != v.Major || o.Minor != v.Minor {
+			continue
+		}
+		if d := max(o.Patch, v.Patch) - min(o.Patch, v.Patch); distance < 0 || int(d) < distance {
+			best, distance = a.Source.Version, int(d)
+		}
+	}
+	return best
+}
+
+// skew refuses arms that are too far from the rest of their cluster, by Kubernetes' version skew policy
+// (https://kubernetes.io/releases/version-skew-policy/). A version that is not known is not refused.
+func (t *Trial) skew() error {
+	for _, c := range t.Cells {
+		in := t.ClusterOf(c.Name)
+		if in == nil || t.Placement == PlacementWorkload || c.Arm.Role != scenario.Candidate {
+			continue
+		}
+		if want := fits(t.Subject, c.Arm.Source.Version, in.Topology.Version); want != "" {
+			return fmt.Errorf("the candidate is %s %s, and its cluster %s: %s", t.Subject, c.Arm.Source.Version, in.Topology.Version, want)
+		}
+	}
+	return nil
+}
+
+// fits says what would be wanted of a component of a version in a cluster of another, "" if it may run there or nobody can tell.
+func fits(subject, version, cluster string) string {
+	v, err1 := semver.ParseTolerant(version)
+	c, err2 := semver.ParseTolerant(cluster)
+	if version == "" || err1 != nil || err2 != nil {
+		return ""
+	}
+	older := 1
+	switch subject {
+	case "kube-apiserver":
+		older = 0
+	case "kubelet", "kube-proxy":
+		older = 3
+		if c.Minor < 28 {
+			older = 2
+		}
+	case "kube-controller-manager", "kube-scheduler":
+	default:
+		return ""
+	}
+	if v.Major == c.Major && v.Minor <= c.Minor && int(c.Minor-v.Minor) <= older {
+		return ""
+	}
+	if older == 0 {
+		return fmt.Sprintf("want v%d.%d, the minor version of the rest of the control plane (another pair may have it: --pair)", c.Major, c.Minor)
+	}
+	minors := []string{}
+	for m := int(c.Minor) - older; m <= int(c.Minor); m++ {
+		minors = append(minors, fmt.Sprintf("v%d.%d", c.Major, m))
+	}
+	return fmt.Sprintf("a %s may be up to %d minor versions older than its API server and never newer; want one of %s, or another cluster with "+
+		"--set version=%s", subject, older, strings.Join(minors, ", "), version)
+}

@@ -31,7 +31,7 @@ type API struct {
 	nodes     []*corev1.Node
 	pods      []corev1.Pod
 	events    []*corev1.Event
-	objects   map[string][]metav1.Object // namespaces and configmaps, in order of their keys
+	objects   map[string][]metav1.Object         // namespaces and configmaps, in order of their keys
 	kinds     map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
 	unique    int
 	history   []change

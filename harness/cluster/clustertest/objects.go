@@ -32,6 +32,7 @@ func (a *API) handleObjects(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", r.PathValue("name")) })
 	mux.HandleFunc("DELETE "+path, a.deleteConfigMaps)
 	mux.HandleFunc("DELETE "+path+"/{name}", a.deleteConfigMaps)
+	a.handleKinds(mux)
 }
 
 // Intercept has f see every request first; what f answers, saying true, goes no further. Nil takes it off.

@@ -69,7 +69,7 @@ func (a *API) now(resource string) (out []metav1.Object) {
 }
 
 func (a *API) locked(resource string) (out []metav1.Object) {
-	if resource == "namespaces" || resource == "configmaps" {
+	if resource == "namespaces" || resource == "configmaps" || a.kinds[resource].Kind != "" {
 		return slices.Clone(a.objects[resource])
 	}
 	if resource == "nodes" {
@@ -88,7 +88,7 @@ func (a *API) locked(resource string) (out []metav1.Object) {
 func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
 	a.mu.Lock()
 	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)}
-	all := a.locked(resource)
+	all, of := a.locked(resource), a.kinds[resource]
 	a.mu.Unlock()
 	items, from := []metav1.Object{}, r.URL.Query().Get("continue")
 	for _, o := range all {
@@ -101,16 +101,24 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep
 		items = items[:limit]
 		meta.Continue = key(items[limit-1])
 	}
+	if of.Kind != "" {
+		sendListOf(w, metav1.TypeMeta{Kind: of.Kind + "List", APIVersion: of.Group + "/" + of.Version}, meta, items)
+		return
+	}
 	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList", "configmaps": "ConfigMapList"}[resource]
 	sendList(w, kind, meta, items)
 }
 
 func sendList(w http.ResponseWriter, kind string, meta metav1.ListMeta, items []metav1.Object) {
+	sendListOf(w, metav1.TypeMeta{Kind: kind, APIVersion: "v1"}, meta, items)
+}
+
+func sendListOf(w http.ResponseWriter, of metav1.TypeMeta, meta metav1.ListMeta, items []metav1.Object) {
 	send(w, struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
 		Items           []metav1.Object `json:"items"`
-	}{metav1.TypeMeta{Kind: kind, APIVersion: "v1"}, meta, items})
+	}{of, meta, items})
 }
 
 // watch sends what changes after the given version. Without one, or when the client asks for the initial events, it begins with all

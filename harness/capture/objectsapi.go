@@ -1,0 +1,129 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// objectsAPI is the way to the chosen objects.
+type objectsAPI struct {
+	dynamic   dynamic.Interface
+	metadata  metadata.Interface
+	discovery rest.Interface
+	namespace string // of the cell; "" with shared
+	chosen    *Chosen
+
+	mu         sync.Mutex
+	namespaces map[string]bool // whether objects in it are meant
+}
+
+// api makes the clients; invalid is what the spec's own validation said.
+func (c *Chosen) api(t Target, invalid error) (*objectsAPI, error) {
+	if invalid != nil {
+		return nil, invalid
+	}
+	if !c.Shared && t.Namespace == "" {
+		return nil, fmt.Errorf("cell %s has no namespace of its own (want shared: true, or placement workload)", t.Cell)
+	}
+	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
+	cfg.QPS = -1 // the pace is the collectors' own: a client that waits its turn would be late to see
+	a := &objectsAPI{chosen: c, namespaces: map[string]bool{}}
+	if !c.Shared {
+		a.namespace = t.Namespace
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.discovery = d.RESTClient()
+	if a.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
+		return nil, err
+	}
+	a.metadata, err = metadata.NewForConfig(cfg)
+	return a, err
+}
+
+// resolve asks the API server for a resource: in which version it prefers it, and whether it is namespaced.
+func (a *objectsAPI) resolve(ctx context.Context, resource string) (schema.GroupVersionResource, error) {
+	name, group, grouped := strings.Cut(resource, ".")
+	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
+	path := "/api/v1"
+	if grouped {
+		var g metav1.APIGroup
+		if err := a.read(ctx, "/apis/"+group, &g); err != nil {
+			return gvr, fmt.Errorf("asking for the API group %s: %w", group, err)
+		}
+		gvr.Version = g.PreferredVersion.Version
+		path = "/apis/" + g.PreferredVersion.GroupVersion
+	}
+	var list metav1.APIResourceList
+	if err := a.read(ctx, path, &list); err != nil {
+		return gvr, fmt.Errorf("asking for the resources of %s: %w", path, err)
+	}
+	i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+	switch {
+	case i < 0:
+		return gvr, fmt.Errorf("the API server has no %s in %s", name, path)
+	case !list.APIResources[i].Namespaced && a.namespace != "":
+		return gvr, fmt.Errorf("%s are the cluster's, not a namespace's (want shared: true)", resource)
+	}
+	return gvr, nil
+}
+
+func (a *objectsAPI) read(ctx context.Context, path string, into any) error {
+	b, err := a.discovery.Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
+
+func (a *objectsAPI) objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
+	return a.dynamic.Resource(gvr).Namespace(a.namespace) // "" is all, and what has no namespace
+}
+
+func (a *objectsAPI) versions(gvr schema.GroupVersionResource) metadata.ResourceInterface {
+	return a.metadata.Resource(gvr).Namespace(a.namespace)
+}
+
+// meant reports whether objects in a namespace are meant. Its labels are looked at once. The error says that nobody knows.
+func (a *objectsAPI) meant(ctx context.Context, namespace string) (bool, error) {
+	all := len(a.chosen.Namespaces) == 0 && a.chosen.NamespaceSelector == ""
+	if all || namespace == "" || slices.Contains(a.chosen.Namespaces, namespace) {
+		return true, nil
+	}
+	if a.chosen.NamespaceSelector == "" {
+		return false, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if yes, known := a.namespaces[namespace]; known {
+		return yes, nil
+	}
+	sel, err := labels.Parse(a.chosen.NamespaceSelector)
+	if err != nil {
+		return false, err
+	}
+	ns, err := a.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, namespace, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("asking for the labels of namespace %s: %w", namespace, err)
+	}
+	a.namespaces[namespace] = sel.Matches(labels.Set(ns.Labels))
+	return a.namespaces[namespace], nil
+}
+
+// errStale says that a watch shows less than there is.
+var errStale = errors.New("the watch has not shown what there is")

@@ -18,7 +18,7 @@ const module = "github.com/kube-relapse/relapse/"
 // leaves are the packages that can be read, tested and reused alone.
 var leaves = []string{
 	"harness/bundle", "harness/cache", "harness/churn", "harness/cluster", "harness/event", "harness/goroutine", "harness/heap",
-	"harness/kinds", "harness/klog", "harness/metrics", "harness/mutate", "harness/scenario",
+	"harness/kinds", "harness/klog", "harness/metrics", "harness/mutate", "harness/rate", "harness/scenario",
 }
 
 // clients are the libraries that talk to a cluster.

@@ -1,0 +1,129 @@
+// Package rate says how sure counts make one: k of n trials showed something, so how often does it happen?
+//
+// Three bounds answer three questions, and none stands in for another:
+//
+//   - Wilson is the interval of a rate after a number of trials that was fixed beforehand.
+//   - AtMost and AtLeast are exact one-sided bounds for the same case: what "at most 14 %" means.
+//   - Sequence is an interval that holds at all times at once, so that one may look after every trial and stop when it suits.
+//
+// Wilson's interval misses the true rate about one time in twenty at 95 %, for one look. Whoever looks after every trial and stops at the first
+// look that pleases has many tries at that one time in twenty, and misses far more often; without an end of the trials it is certain. That is why
+// Decide, which stops runs, asks Sequence alone.
+package rate
+
+import (
+	"fmt"
+	"math"
+)
+
+// Count is K of N trials, 0 <= K <= N.
+type Count struct {
+	K int `json:"k"`
+	N int `json:"n"`
+}
+
+// Valid reports whether there can be such a count.
+func (c Count) Valid() bool { return c.K >= 0 && c.K <= c.N }
+
+// String is "3 of 20".
+func (c Count) String() string { return fmt.Sprintf("%d of %d", c.K, c.N) }
+
+// Wilson is the two-sided score interval of a rate (E. B. Wilson, JASA 22, 1927, p. 209). confidence lies between 0 and 1, as 0.95 does. Of no trials it
+// is 0 to 1: nothing is known.
+func Wilson(c Count, confidence float64) (low, high float64) {
+	if c.N == 0 {
+		return 0, 1
+	}
+	z := math.Sqrt2 * math.Erfinv(confidence)
+	n, p := float64(c.N), float64(c.K)/float64(c.N)
+	middle := p + z*z/(2*n)
+	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	low, high = (middle-half)/(1+z*z/n), (middle+half)/(1+z*z/n)
+	if c.K == 0 {
+		low = 0 // which it is, but for rounding
+	}
+	if c.K == c.N {
+		high = 1
+	}
+	return max(low, 0), min(high, 1)
+}
+
+// AtMost is the exact one-sided upper bound (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934): the least rate at which K or fewer would be seen
+// with a probability of 1-confidence only. Of 0 in n it is 1-(1-confidence)^(1/n). Of no trials, and where all showed it, it is 1.
+func AtMost(c Count, confidence float64) float64 {
+	if c.K == c.N {
+		return 1
+	}
+	return crossing(0, 1, func(p float64) bool { return atMost(c, p) > 1-confidence })
+}
+
+// AtLeast is the exact one-sided lower bound, AtMost of those that didn't show it.
+func AtLeast(c Count, confidence float64) float64 {
+	return 1 - AtMost(Count{K: c.N - c.K, N: c.N}, confidence)
+}
+
+// atMost is the probability of seeing K or fewer in N trials at rate p.
+func atMost(c Count, p float64) (sum float64) {
+	for k := 0; k <= c.K; k++ {
+		sum += math.Exp(logChoose(c.N, k) + times(k, math.Log(p)) + times(c.N-k, math.Log1p(-p)))
+	}
+	return sum
+}
+
+// Sequence is a confidence sequence of a rate: with a probability of at least 1-alpha, over all trials that ever follow, the rate lies within the interval
+// after every single one of them. It may therefore be looked at after each trial, and a run may be stopped for what it shows.
+//
+// It is Robbins' mixture (H. Robbins, Ann. Math. Statist. 41, 1970, p. 1397): for the true rate p, the likelihood of what was seen, averaged over all rates
+// by a Beta(1/2, 1/2), over its likelihood at p is a nonnegative martingale that begins at 1. By Ville's inequality it ever reaches 1/alpha with a
+// probability of at most alpha. The interval are the rates at which it hasn't. Trials must be alike, given those before them; arms need not be independent.
+func Sequence(c Count, alpha float64) (low, high float64) {
+	if c.N == 0 {
+		return 0, 1
+	}
+	k, n := float64(c.K), float64(c.N)
+	mixture := logBeta(k+0.5, n-k+0.5) - logBeta(0.5, 0.5)
+	within := func(p float64) bool {
+		return mixture-times(c.K, math.Log(p))-times(c.N-c.K, math.Log1p(-p)) < -math.Log(alpha)
+	}
+	best := k / n
+	if c.K > 0 {
+		low = 1 - crossing(1-best, 1, func(q float64) bool { return within(1 - q) })
+	}
+	high = 1
+	if c.K < c.N {
+		high = crossing(best, 1, within)
+	}
+	return low, high
+}
+
+// crossing is where holds, true at from and false at to, turns false.
+func crossing(from, to float64, holds func(float64) bool) float64 {
+	for range 60 {
+		middle := from + (to-from)/2
+		if holds(middle) {
+			from = middle
+		} else {
+			to = middle
+		}
+	}
+	return to
+}
+
+// times is n*x, and 0 for none of an infinite x: 0 to the power of 0 is 1.
+func times(n int, x float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return float64(n) * x
+}
+
+func logGamma(x float64) float64 {
+	v, _ := math.Lgamma(x) // positive arguments only
+	return v
+}
+
+func logBeta(a, b float64) float64 { return logGamma(a) + logGamma(b) - logGamma(a+b) }
+
+func logChoose(n, k int) float64 {
+	return logGamma(float64(n)+1) - logGamma(float64(k)+1) - logGamma(float64(n-k)+1)
+}

@@ -27,7 +27,8 @@ const CellLabel = "relapse.dev/cell"
 type Options struct {
 	Pair       string            // "" is the default pair, AllPairs every one
 	Repeat     int               // trials of each pair; 0 is 1
-	Seed       int64             // recorded and handed to whatever draws lots
+	Until      *Until            // trials go on until a rule is content; Repeat is 0 or 1 then
+	Seed       int64             // recorded; whatever draws lots depends on it alone
 	Sequential bool              // one cell after the other
 	NoFaults   bool              // the null control: everything but the faults
 	Without    []string          // names of faults to leave out
@@ -57,7 +58,8 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	}
 	p := &Plan{
 		Schema: Schema, Scenario: s.Metadata.Name, Title: s.Spec.Title, Version: s.Spec.Version,
-		NodeImage: o.NodeImage, Seed: o.Seed, Params: o.Params, Values: maps.Clone(s.Values),
+		NodeImage: o.NodeImage, Seed: o.Seed, Until: o.Until, Budget: Duration(scenario.Length(s.Spec.Budget)),
+		Params: o.Params, Values: maps.Clone(s.Values),
 	}
 	if p.NodeImage == "" {
 		p.NodeImage = "auto"
@@ -68,14 +70,21 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	if o.Repeat < 0 {
 		return nil, fmt.Errorf("planning %s: repeat is %d: want at least 1", s.Metadata.Name, o.Repeat)
 	}
+	if o.Until != nil && o.Repeat > 1 {
+		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is content: want one of the two", s.Metadata.Name, o.Repeat)
+	}
+	var round []Trial
 	for _, pair := range pairs {
 		trial, err := newTrial(s, pair, o)
 		if err != nil {
 			return nil, fmt.Errorf("planning %s, pair %s: %w", s.Metadata.Name, pair.Name, err)
 		}
-		for range max(o.Repeat, 1) {
-			t := trial
-			t.ID = fmt.Sprintf("%03d", len(p.Trials)+1)
+		round = append(round, trial)
+	}
+	// Pairs take turns, so that whatever changes on the machine meanwhile is no difference between them.
+	for range max(o.Repeat, 1) {
+		for _, t := range round {
+			t.ID = trialID(len(p.Trials) + 1)
 			p.Trials = append(p.Trials, t)
 		}
 	}

@@ -25,7 +25,10 @@ func (p *Plan) Text(w io.Writer) error {
 	if p.Source != "" {
 		fmt.Fprintf(b, "read from %s\n", p.Source)
 	}
-	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage, p.Seed, count(len(p.Trials), "trial"))
+	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage, p.Seed, p.howMany())
+	if p.Budget > 0 {
+		fmt.Fprintf(b, "a nightly gives it at most %s\n", short(p.Budget))
+	}
 	if len(p.Values) > 0 {
 		b.WriteString("\nparameters, to be changed with --set\n")
 		table(b, func(row func(...string)) {

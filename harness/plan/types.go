@@ -21,6 +21,8 @@ type Plan struct {
 	Version   string            `json:"version"`   // the clusters' Kubernetes version
 	NodeImage string            `json:"nodeImage"` // auto, official, assembled or a reference
 	Seed      int64             `json:"seed"`
+	Until     *Until            `json:"until,omitempty"`      // trials go on; nil runs those that are listed
+	Budget    Duration          `json:"budget,omitempty"`     // time that a nightly has for the scenario; 0 is the scenario's saying nothing
 	Source    string            `json:"source,omitempty"`     // the scenario file, relative
 	Digest    string            `json:"digest"`               // SHA-256 of the scenario file's bytes
 	Params    map[string]string `json:"params,omitempty"`     // what was set for this run

@@ -34,18 +34,20 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 	if len(p.Trials) == 0 {
 		errs = append(errs, errors.New("plan has no trials"))
 	}
-	seen := map[string]bool{}
+	errs = append(errs, p.validateUntil())
+	seen, said := map[string]bool{}, map[string]bool{}
 	for i := range p.Trials {
 		t := &p.Trials[i]
 		if t.ID == "" || seen[t.ID] {
 			errs = append(errs, fmt.Errorf("trial id %q is empty or used twice", t.ID))
 		}
 		seen[t.ID] = true
+		if said[t.Pair] {
+			continue // further trials of the pair would only say it again
+		}
 		if err := t.validate(have, p.Seed); err != nil {
 			errs = append(errs, fmt.Errorf("planning %s, pair %s, trial %s: %w", p.Scenario, t.Pair, t.ID, err))
-			if t.Pair != "" {
-				break // further trials of the pair would only say it again
-			}
+			said[t.Pair] = t.Pair != ""
 		}
 	}
 	return errors.Join(errs...)

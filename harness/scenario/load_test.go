@@ -122,6 +122,8 @@ func TestViolations(t *testing.T) {
 		{"version range", "versions: \">=1.14.0\"", "versions: \">=1.35.0\"",
 			[]string{line + `25:53: spec.pairs[0].arms[0].source.mutations[0].versions: ">=1.35.0" leaves out the arm's own version v1.34.4`}},
 		{"sites", "sites: 1", "sites: 0", []string{line + "25:40: spec.pairs[0].arms[0].source.mutations[0].sites: 0 is too small (want at least 1)"}},
+		{"budget", "spec:\n", "spec:\n  budget: 0s\n",
+			[]string{line + "5:11: spec.budget: is 0 (want the time that a nightly has for it: 1h30m)"}},
 		{"deadline", "fault: {deadline: 8m}", "fault: {atLeast: 9m}",
 			[]string{line + "43:5: spec.phases.fault: has no deadline (want deadline: how long it may last, for example 5m)"}},
 		{"check too late", "after: 60s, spec", "after: 3m, spec",

@@ -217,6 +217,9 @@ func (r *rules) phases() {
 			r.add(path+".deadline", "%s is shorter than atLeast %s", most, least)
 		}
 	}
+	if b := r.s.Spec.Budget; b != nil && b.Duration <= 0 {
+		r.add("spec.budget", "is 0 (want the time that a nightly has for it: 1h30m)")
+	}
 	if re := r.s.Spec.Restart; re != nil && re.ReadyWithin.Duration <= 0 {
 		r.add("spec.restart.readyWithin", "is 0 (want the time in which the subject must be ready)")
 	}

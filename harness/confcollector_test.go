@@ -112,6 +112,7 @@ var collectorEnvs = map[string]collectorEnv{
 	"containerStatuses": {spec: `{"components":["kubelet"]}`, fails: closeAPI},
 	"identity":          {fails: powerOff},
 	"journal":           {fails: powerOff},
+	"leases":            {fails: closeAPI},
 	"nodeConditions":    {fails: closeAPI},
 	"events":            {fails: closeAPI},
 }

@@ -46,6 +46,7 @@ const (
 	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.EtcdProbe, each wrapped in Stamped
 	Calls         Kind = "load.calls"        // stream of Call
 	LoadSummary   Kind = "load.summary"      // JSON: Load
+	Leases        Kind = "leases"            // stream of LeaseSample, of all nodes
 	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects
 	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at a moment
 )
@@ -187,6 +188,14 @@ type NodeStatus struct {
 	Message string    `json:"message"`
 	Beat    time.Time `json:"lastHeartbeatTime"`
 	Changed time.Time `json:"lastTransitionTime"`
+}
+
+// LeaseSample is a node's Lease as the API server showed it when it was asked at Time. Seconds is for how long a renewal is good.
+type LeaseSample struct {
+	Time    time.Time `json:"time"`
+	Node    string    `json:"node"`
+	Renewed time.Time `json:"renewTime"`
+	Seconds int32     `json:"leaseDurationSeconds"`
 }
 
 // IdentitySample says which process a component was at Time. SHA256 is set at phase marks only.

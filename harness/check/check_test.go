@@ -113,6 +113,7 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 		"metricIncrease":   `{"metric":"m"}`,
 		"metricMean":       `{"metric":"m","above":{"number":1}}`,
 		"metricStill":      `{"metrics":["m"]}`,
+		"leaseStale":       `{"nodes":["worker2"]}`,
 		"nodeReady":        `{"status":"True"}`,
 		"nothingStuck":     `{"states":["chan send"]}`,
 		"retainedHeap":     `{"func":"f","atLeast":"1Mi"}`,

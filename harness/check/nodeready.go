@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
@@ -15,9 +16,9 @@ import (
 func init() {
 	kinds.Register(kinds.Check, kinds.Kind[Check]{
 		Name: "nodeReady",
-		Doc: "The Ready condition of the cell's node, as the API server shows it, through the last stretch of the window.\n\n" +
+		Doc: "The Ready condition of the cell's node or of a named one, as the API server shows it, through the last stretch of the window.\n\n" +
 			"hold says for how long before the end of the window it must have been so without interruption. A node whose kubelet stopped reporting " +
-			"is Unknown, which is a status of its own.",
+			"is Unknown, which is a status of its own. A named node is one of the cell's cluster, whoever it belongs to: the collector leases looks at all.",
 		Example: "name: node-not-ready\nkind: nodeReady\nphase: recovery\nspec:\n  status: \"False\"\n  reason: KubeletNotReady\n  message: ^PLEG is not healthy\n",
 		New:     func() Check { return &NodeReady{Hold: "5s"} },
 	})
@@ -25,6 +26,7 @@ func init() {
 
 // NodeReady asks for a node's Ready condition.
 type NodeReady struct {
+	Node    string `json:"node,omitempty" jsonschema:"a node's name relative to the cluster, worker2, instead of the cell's own"`
 	Status  string `json:"status" jsonschema:"True, False or Unknown"`
 	Reason  string `json:"reason,omitempty" jsonschema:"the condition's reason, whole"`
 	Message string `json:"message,omitempty" jsonschema:"a regular expression that the condition's message must match"`
@@ -59,7 +61,11 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 		return unknown(wanted, never, nil)
 	}
 	last := bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
-	st := read[bundle.NodeStatus](v, bundle.Nodes, s.Cell, last)
+	cell := s.Cell
+	if c.Node != "" {
+		cell = ofCluster(v, bundle.Nodes, s.Cell)
+	}
+	st := read[bundle.NodeStatus](v, bundle.Nodes, cell, last)
 	if st.doubt != "" {
 		return unknown(wanted, st.doubt, st.paths)
 	}
@@ -67,7 +73,11 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 		last.End = st.last
 		last.Start = later(w.Start, last.End.Add(-hold))
 	}
-	held := holding(st.records, last)
+	records, among := c.of(v, s.Cell, st.records)
+	if len(records) == 0 && c.Node != "" {
+		return unknown(wanted, fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node, strings.Join(among, ", ")), st.paths)
+	}
+	held := holding(records, last)
 	if len(held) == 0 {
 		return unknown(wanted, "no condition of the node was recorded by "+last.End.UTC().Format("15:04:05"), st.paths)
 	}
@@ -87,6 +97,20 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	return f
 }
 
+// of are the records that are about the node that is meant, and the names of all nodes that there are any of.
+func (c *NodeReady) of(v bundle.View, cell string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
+	for _, r := range all {
+		if !slices.Contains(among, r.Node) {
+			among = append(among, r.Node)
+		}
+	}
+	if c.Node == "" {
+		return all, among
+	}
+	full := nodeNamed(v, cell, c.Node, among)
+	return slices.DeleteFunc(slices.Clone(all), func(r bundle.NodeStatus) bool { return full == "" || r.Node != full }), among
+}
+
 func (c *NodeReady) wanted() string {
 	wanted := "Ready=" + c.Status
 	if c.Reason != "" {
@@ -94,6 +118,9 @@ func (c *NodeReady) wanted() string {
 	}
 	if c.Message != "" {
 		wanted += ", message like " + c.Message
+	}
+	if c.Node != "" {
+		wanted = c.Node + " " + wanted
 	}
 	return wanted + " for the last " + c.Hold
 }

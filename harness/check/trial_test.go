@@ -123,6 +123,7 @@ type question struct {
 	wanted   string           // a fragment
 	differs  []string         // a fragment each
 	evidence []bundle.Kind    // the kinds of the artifacts named, in order
+	from     string           // the cell of that evidence; "" is the scope's
 	detail   string           // a fragment
 }
 
@@ -172,10 +173,14 @@ func (q question) compare(t *testing.T, f check.Finding, v bundle.View) {
 		byPath[a.Path] = a
 	}
 	var kinds []bundle.Kind
+	from := q.scope.Cell
+	if q.from != "" {
+		from = q.from
+	}
 	for _, path := range f.Evidence {
 		a, ok := byPath[path]
-		if !ok || a.Cell != q.scope.Cell {
-			t.Errorf("the evidence %q is no artifact of cell %s", path, q.scope.Cell)
+		if !ok || a.Cell != from {
+			t.Errorf("the evidence %q is no artifact of cell %s", path, from)
 		}
 		kinds = append(kinds, a.Kind)
 	}

@@ -1,0 +1,145 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "leaseStale",
+		Doc: "The Leases of nodes had run out, and were not renewed, through the last stretch of the window.\n\n" +
+			"Which nodes is said by name, or by the fault that they are the targets of: all of them have to be meant. A Lease is stale from its last " +
+			"renewal and its own duration on, as the API server showed it each time that it was asked. One renewal is decisive.",
+		Example: "name: lease-stale\nkind: leaseStale\nphase: fault\nspec:\n  fault: off\n  for: 10s\n",
+		New:     func() Check { return &LeaseStale{For: "10s"} },
+	})
+}
+
+// LeaseStale asks whether nodes have stopped renewing their Leases.
+type LeaseStale struct {
+	Nodes []string `json:"nodes,omitempty" jsonschema:"node names relative to the cluster: worker2"`
+	Fault string   `json:"fault,omitempty" jsonschema:"the name of a fault instead, for the nodes that it was seen on"`
+	For   string   `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+}
+
+// leaseMissed is how old the last look at a Lease may be: it is looked at every two seconds, and may be there no more.
+const leaseMissed = 6 * time.Second
+
+// Reads names leases.
+func (c *LeaseStale) Reads() []bundle.Kind { return []bundle.Kind{bundle.Leases} }
+
+// Validate refuses nodes that are named in both ways or in none, and a stretch that is none.
+func (c *LeaseStale) Validate() error {
+	if (len(c.Nodes) > 0) == (c.Fault != "") || slices.Contains(c.Nodes, "") {
+		return errors.New("want either nodes, by name, or the fault that they are the targets of")
+	}
+	return positive("for", c.For)
+}
+
+// Eval looks at the last stretch, which ends where the Leases were last looked at, so that all of it was watched.
+func (c *LeaseStale) Eval(v bundle.View, s Scope) Finding {
+	wanted := fmt.Sprintf("the Lease of %s run out for the last %s", c.meant(), c.For)
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	hold, _ := time.ParseDuration(c.For) // Validate has read it
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	last := lastOf(w, hold)
+	st := read[bundle.LeaseSample](v, bundle.Leases, ofCluster(v, bundle.Leases, s.Cell), last)
+	if st.doubt != "" {
+		return unknown(wanted, st.doubt, st.paths)
+	}
+	if st.last.Before(last.End) {
+		last = lastOf(bundle.Window{Start: w.Start, End: st.last}, hold)
+	}
+	nodes, doubt := c.nodes(v, s, st.records)
+	if doubt != "" {
+		return unknown(wanted, doubt, st.paths)
+	}
+	f := Finding{Met: Met, Wanted: wanted, Evidence: st.paths}
+	var seen []string
+	for _, n := range nodes {
+		said, differs, doubt := staleness(st.records, n, last)
+		if doubt != "" {
+			return unknown(wanted, doubt, st.paths)
+		}
+		seen = append(seen, said)
+		if differs != "" {
+			f.Met, f.Differs = NotMet, append(f.Differs, differs)
+		}
+	}
+	f.Seen, f.Differs = strings.Join(seen, "; "), few(f.Differs)
+	if so := last.End.Sub(last.Start); f.Met == Met && so < hold {
+		return unknown(wanted, fmt.Sprintf("%s, but for %s only", f.Seen, max(so, 0).Round(100*time.Millisecond)), st.paths)
+	}
+	return f
+}
+
+func (c *LeaseStale) meant() string {
+	if c.Fault != "" {
+		return "the nodes of the fault " + c.Fault
+	}
+	return strings.Join(c.Nodes, ", ")
+}
+
+// nodes are the full names of the nodes meant. That a fault was seen on a node only says which node it is: what became of it is for the Leases to
+// tell.
+func (c *LeaseStale) nodes(v bundle.View, s Scope, all []bundle.LeaseSample) (out []string, doubt string) {
+	var among []string
+	for _, r := range all {
+		if !slices.Contains(among, r.Node) {
+			among = append(among, r.Node)
+		}
+	}
+	for _, name := range c.Nodes {
+		full := nodeNamed(v, s.Cell, name, among)
+		if full == "" {
+			return nil, fmt.Sprintf("no Lease of a node %s was recorded (there are those of %s)", name, strings.Join(among, ", "))
+		}
+		out = append(out, full)
+	}
+	if c.Fault == "" {
+		return out, ""
+	}
+	for _, e := range v.Timeline() {
+		node, _ := e.Fields["node"].(string)
+		mine := e.Cell == s.Cell || e.Cell == "" || e.Cell == bundle.Shared
+		if e.Type == event.FaultSeen && e.Fields["fault"] == c.Fault && mine && node != "" && !slices.Contains(out, node) {
+			out = append(out, node)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Sprintf("the fault %s was seen on no node", c.Fault)
+	}
+	return out, ""
+}
+
+// staleness says of one node's Lease what was seen, and how it was not run out through all of w, if so. doubt is why it can't be told.
+func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, differs, doubt string) {
+	var newest bundle.LeaseSample
+	for _, r := range all {
+		if r.Node == node && !r.Time.After(w.End) && !r.Time.Before(newest.Time) {
+			newest = r
+		}
+	}
+	if newest.Time.IsZero() || w.End.Sub(newest.Time) > leaseMissed {
+		return "", "", fmt.Sprintf("no Lease of %s was recorded by %s", node, clock(w.End))
+	}
+	out := newest.Renewed.Add(time.Duration(newest.Seconds) * time.Second)
+	seen = fmt.Sprintf("the Lease of %s was renewed last at %s and is good for %ds", node, clock(newest.Renewed), newest.Seconds)
+	if out.After(w.Start) {
+		differs = fmt.Sprintf("%s: it runs out at %s", node, clock(out))
+	}
+	return seen, differs, ""
+}

@@ -72,7 +72,9 @@ func TestLeases(t *testing.T) {
 			}
 		}
 	}
-	until("both nodes", func() bool { return len(of("relapse-x-worker")) > 0 && len(of("relapse-x-control-plane")) > 0 && len(states()) == 2 })
+	until("both nodes", func() bool {
+		return len(of("relapse-x-worker")) > 0 && len(of("relapse-x-control-plane")) > 0 && len(states()) == 2
+	})
 	if err := c.Node("worker").PowerOff(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,11 @@ package build
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cache"
@@ -31,20 +27,6 @@ import (
 
 // recipe changes whenever this package builds the same source differently, so that no binary of an older recipe is taken for one.
 const recipe = "2"
-
-// Source says what to build.
-type Source struct {
-	Module    string            `json:"module"`        // k8s.io/kubernetes
-	Version   string            `json:"version"`       // v1.34.4
-	Dir       string            `json:"dir,omitempty"` // the module's root on this machine, instead of what Version resolves to
-	Packages  []string          `json:"packages"`      // import paths of main packages
-	Mutations []mutate.Mutation `json:"mutations"`     // applied in order
-	LDFlags   []string          `json:"ldflags"`       // beside those that every arm gets
-	// Unoptimized are import paths that are compiled with -N: what a function's source refers to then stays reachable for as long as it runs, as
-	// compilers before Go 1.17 had it.
-	Unoptimized []string      `json:"unoptimized,omitempty"`
-	Constants   []ConstantRef `json:"-"` // numbers to read from the arm's own source
-}
 
 // Binary is one program that was built.
 type Binary struct {
@@ -86,18 +68,7 @@ func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	key, err := src.key(tc)
-	if err != nil {
-		return Result{}, err
-	}
-	r, err := b.obtain(ctx, src, tc, key)
-	if errors.Is(err, errChanged) {
-		b.report("%v: building it again", err)
-		if err := b.Cache.Remove("build", key); err != nil {
-			return Result{}, err
-		}
-		r, err = b.obtain(ctx, src, tc, key)
-	}
+	r, err := b.build(ctx, src, tc)
 	if err != nil {
 		return Result{}, fmt.Errorf("building %s: %w", src, err)
 	}
@@ -107,13 +78,48 @@ func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	return r, nil
 }
 
+// build builds a copy of the source in a generated module, or a tree in place.
+func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, error) {
+	var copied string
+	if src.InPlace {
+		t, why, err := b.openTree(ctx, src)
+		if err != nil {
+			return Result{}, err
+		}
+		if why == "" {
+			return b.buildTree(ctx, src, t)
+		}
+		copied = "not built in place: " + why
+	}
+	key, err := src.key(tc)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := b.entry(ctx, key, func(ctx context.Context, dir string) error { return b.compile(ctx, src, tc, key, dir) })
+	if copied != "" {
+		r.Changes = append([]string{copied}, r.Changes...)
+	}
+	return r, err
+}
+
+// entry is a result from the cache, made by compile if it isn't there or is no longer what was built.
+func (b *Builder) entry(ctx context.Context, key string, compile func(ctx context.Context, dir string) error) (Result, error) {
+	r, err := b.obtain(ctx, key, compile)
+	if errors.Is(err, errChanged) {
+		b.report("%v: building it again", err)
+		if err := b.Cache.Remove("build", key); err != nil {
+			return Result{}, err
+		}
+		r, err = b.obtain(ctx, key, compile)
+	}
+	return r, err
+}
+
 // errChanged is a cached binary that is not what was built.
 var errChanged = errors.New("a cached binary was changed")
 
-func (b *Builder) obtain(ctx context.Context, src Source, tc toolchain, key string) (Result, error) {
-	dir, cached, err := b.Cache.Do(ctx, "build", key, func(ctx context.Context, dir string) error {
-		return b.compile(ctx, src, tc, key, dir)
-	})
+func (b *Builder) obtain(ctx context.Context, key string, compile func(ctx context.Context, dir string) error) (Result, error) {
+	dir, cached, err := b.Cache.Do(ctx, "build", key, compile)
 	if err != nil {
 		return Result{}, err
 	}
@@ -177,24 +183,32 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	}
 	r := Result{Key: key, Binaries: map[string]Binary{}, Sites: gen.sites, Changes: gen.changes, GoVersion: tc.GOVERSION,
 		Flags: append(flags, tc.settings()...), GraphSum: graph}
-	for _, pkg := range src.Packages {
-		name := programName(pkg)
-		if err := os.Rename(filepath.Join(bin, defaultName(pkg)), filepath.Join(bin, name)); err != nil {
-			return fmt.Errorf("naming the program of %s: %w", pkg, err)
-		}
-		sum, err := fileSum(filepath.Join(bin, name))
-		if err != nil {
-			return fmt.Errorf("looking for the program of %s: %w", pkg, err)
-		}
-		if err := checkStamp(src, filepath.Join(bin, name)); err != nil {
-			return err
-		}
-		r.Binaries[name] = Binary{Path: filepath.Join("bin", name), SHA256: sum, Package: pkg}
+	if err := r.take(src, dir); err != nil {
+		return err
 	}
 	if err := keep(dir, work, src, r); err != nil {
 		return err
 	}
 	b.report("built %s in %s", src, time.Since(start).Round(time.Second))
+	return nil
+}
+
+// take names the programs that were built into the entry's bin/, and checks them.
+func (r *Result) take(src Source, dir string) error {
+	for _, pkg := range src.Packages {
+		name := programName(pkg)
+		if err := os.Rename(filepath.Join(dir, "bin", defaultName(pkg)), filepath.Join(dir, "bin", name)); err != nil {
+			return fmt.Errorf("naming the program of %s: %w", pkg, err)
+		}
+		sum, err := fileSum(filepath.Join(dir, "bin", name))
+		if err != nil {
+			return fmt.Errorf("looking for the program of %s: %w", pkg, err)
+		}
+		if err := checkStamp(src, filepath.Join(dir, "bin", name)); err != nil {
+			return err
+		}
+		r.Binaries[name] = Binary{Path: filepath.Join("bin", name), SHA256: sum, Package: pkg}
+	}
 	return nil
 }
 
@@ -215,71 +229,6 @@ func keep(dir, work string, src Source, r Result) error {
 		return fmt.Errorf("writing the note: %w", err)
 	}
 	return nil
-}
-
-// String names a source for people: its module, version, programs and mutations.
-func (s Source) String() string {
-	names := make([]string, 0, len(s.Packages))
-	for _, p := range s.Packages {
-		names = append(names, programName(p))
-	}
-	out := fmt.Sprintf("%s@%s (%s)", s.Module, s.Version, strings.Join(names, ", "))
-	if s.Dir != "" {
-		out += " from " + s.Dir
-	}
-	for i, m := range s.Mutations {
-		out += []string{" with ", " and "}[min(i, 1)] + m.Kind
-	}
-	return out
-}
-
-func (s Source) validate() error {
-	if s.Module == "" || s.Version == "" {
-		return fmt.Errorf("source %q@%q: needs a module and a version", s.Module, s.Version)
-	}
-	if len(s.Packages) == 0 {
-		return fmt.Errorf("source %s@%s: no packages to build", s.Module, s.Version)
-	}
-	seen := map[string]string{}
-	for _, p := range s.Packages {
-		if p != s.Module && !strings.HasPrefix(p, s.Module+"/") {
-			return fmt.Errorf("source %s@%s: package %s is not in the module", s.Module, s.Version, p)
-		}
-		name := programName(p)
-		if other, dup := seen[name]; dup {
-			return fmt.Errorf("source %s@%s: %s and %s are both named %s", s.Module, s.Version, other, p, name)
-		}
-		seen[name] = p
-	}
-	for _, m := range s.Mutations {
-		if _, err := m.Shape(); err != nil {
-			return fmt.Errorf("source %s@%s: %w", s.Module, s.Version, err)
-		}
-	}
-	return nil
-}
-
-// key is the hash of all that goes into a build.
-func (s Source) key(tc toolchain, more ...any) (string, error) {
-	in := struct {
-		Recipe    string
-		Toolchain toolchain
-		Source    Source
-		Tree      string
-		More      []any
-	}{Recipe: recipe, Toolchain: tc, Source: s, More: more}
-	if s.Dir != "" {
-		var err error
-		if in.Tree, err = treeSum(s.Dir); err != nil {
-			return "", err
-		}
-	}
-	b, err := json.Marshal(in)
-	if err != nil {
-		return "", fmt.Errorf("hashing source %s: %w", s, err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16]), nil
 }
 
 func (b *Builder) report(format string, args ...any) {

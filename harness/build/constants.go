@@ -48,21 +48,19 @@ func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constan
 	if len(src.Constants) == 0 {
 		return map[string]Constant{}, nil
 	}
+	if src.Dir != "" { // reading it is quicker than finding out whether it has changed
+		out, err := b.constants(ctx, src)
+		if err != nil {
+			return nil, fmt.Errorf("reading the constants of %s: %w", src.Dir, err)
+		}
+		return out, nil
+	}
 	key, err := src.key(toolchain{GOARCH: runtime.GOARCH}, src.Constants)
 	if err != nil {
 		return nil, err
 	}
 	dir, _, err := b.Cache.Do(ctx, "constants", key, func(ctx context.Context, dir string) error {
-		root, err := b.locate(ctx, src)
-		if err != nil {
-			return err
-		}
-		mod := mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}
-		mutations, _, err := partMutations(src, root)
-		if err != nil {
-			return err
-		}
-		out, err := ReadConstants(mod, mutations, src.Constants)
+		out, err := b.constants(ctx, src)
 		if err != nil {
 			return err
 		}
@@ -73,6 +71,19 @@ func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constan
 	}
 	var out map[string]Constant
 	return out, readJSON(filepath.Join(dir, "constants.json"), &out)
+}
+
+func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constant, error) {
+	root, err := b.locate(ctx, src)
+	if err != nil {
+		return nil, err
+	}
+	mod := mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}
+	mutations, _, err := partMutations(src, root)
+	if err != nil {
+		return nil, err
+	}
+	return ReadConstants(mod, mutations, src.Constants)
 }
 
 // ReadConstants evaluates constants in a module's source as mutations leave it. It knows integer and float arithmetic, the units of

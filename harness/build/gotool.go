@@ -89,6 +89,7 @@ func defaultName(pkg string) string {
 type command struct {
 	dir    string
 	args   []string
+	env    []string      // on top of the one that every call gets
 	stage  string        // "" reports nothing
 	line   func(string)  // sees each line of standard error; may be nil
 	detail func() string // says how far it is; called under the same lock as line
@@ -104,6 +105,7 @@ func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, goTool, c.args...)
 	cmd.Dir = c.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+runtime.GOARCH, "GOWORK=off")
+	cmd.Env = append(cmd.Env, c.env...)
 	if c.dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+c.dir)
 	}

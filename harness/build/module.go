@@ -38,6 +38,9 @@ func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
 		return filepath.Abs(src.Dir)
 	}
 	at := src.Module + "@" + src.Version
+	if src.Fork != "" {
+		at = src.Fork
+	}
 	// The directory must not be inside another module, whose go.mod would have its say; a scratch root is as good as any.
 	out, err := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at}, stage: "fetching " + at})
 	if err != nil {
@@ -194,7 +197,11 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 // changes says in sentences what any build of the source differs in from its publisher's; published is what stands in for the
 // modules of its own repository.
 func changes(src Source, published map[string]string) []string {
-	out := []string{"built from a copy of the module, with -trimpath, without cgo, symbols kept and DWARF left out"}
+	what := "a copy of the module"
+	if src.Fork != "" {
+		what = fmt.Sprintf("a copy of %s, in place of %s %s", src.Fork, src.Module, src.Version)
+	}
+	out := []string{"built from " + what + ", with -trimpath, without cgo, symbols kept and DWARF left out"}
 	byVersion := map[string]int{}
 	for _, target := range published {
 		if _, version, ok := strings.Cut(target, " "); ok {

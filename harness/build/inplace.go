@@ -1,0 +1,259 @@
+package build
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/kube-relapse/relapse/harness/cache"
+)
+
+// This file builds a user's source tree where it lies, with its own go.mod or go.work and its own vendor directory if it has one, and never
+// writes into it. Toolchain, flags and stamps are those of every other arm.
+
+// tree is a source tree that is built in place.
+type tree struct {
+	root string // the subject's module
+	work string // its go.work; "" for none
+	mod  string // readonly or vendor
+}
+
+// env points the go command at the tree's own workspace.
+func (t tree) env() []string {
+	if t.work == "" {
+		return nil // GOWORK=off, as for every call
+	}
+	return []string{"GOWORK=" + t.work}
+}
+
+// openTree looks at a tree. Why says what keeps it from being built in place.
+func (b *Builder) openTree(ctx context.Context, src Source) (t tree, why string, err error) {
+	if t.root, err = filepath.Abs(src.Dir); err != nil {
+		return t, "", err
+	}
+	out, err := b.run(ctx, command{dir: t.root, args: []string{"env", "GOWORK"}, env: []string{"GOWORK="}})
+	if err != nil {
+		return t, "", err
+	}
+	if t.work = strings.TrimSpace(string(out)); t.work == "off" {
+		t.work = ""
+	}
+	mod, err := readMod(filepath.Join(t.root, "go.mod"))
+	if err != nil {
+		return t, "", err
+	}
+	if mod.Module == nil || mod.Module.Mod.Path != src.Module {
+		return t, "", fmt.Errorf("%s is not the go.mod of %s", filepath.Join(t.root, "go.mod"), src.Module)
+	}
+	above := t.root
+	if t.work != "" {
+		above = filepath.Dir(t.work)
+	}
+	t.mod = "readonly"
+	if _, err := os.Stat(filepath.Join(above, "vendor", "modules.txt")); err == nil {
+		t.mod = "vendor"
+	}
+	why, err = t.lacks(src, mod)
+	return t, why, err
+}
+
+// lacks says what a tree must have, and hasn't, to be built as it is by a current Go.
+func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
+	required := map[string]bool{}
+	for _, r := range mod.Require {
+		required[r.Mod.Path] = true
+	}
+	var gone []string
+	missing := func(base, dir string) {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(base, dir)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+			gone = append(gone, dir)
+		}
+	}
+	for _, r := range mod.Replace {
+		if r.New.Version == "" && required[r.Old.Path] {
+			missing(t.root, r.New.Path)
+		}
+	}
+	if t.work != "" {
+		text, err := os.ReadFile(t.work)
+		if err != nil {
+			return "", err
+		}
+		work, err := modfile.ParseWork(t.work, text, nil)
+		if err != nil {
+			return "", fmt.Errorf("parsing %s: %w", t.work, err)
+		}
+		for _, u := range work.Use {
+			missing(filepath.Dir(t.work), u.Path)
+		}
+	}
+	switch raised := raise(mod); {
+	case len(gone) > 0:
+		slices.Sort(gone)
+		gone = slices.Compact(gone)
+		return fmt.Sprintf("what its go.mod or go.work names isn't there, as in a tree from a module cache: %s, and %d more like it", gone[0], len(gone)-1), nil
+	case len(raised) > 0:
+		return "as it is it doesn't run on a current Go: " + strings.Join(raised, "; "), nil
+	}
+	if src.Module == kubernetes {
+		file := filepath.Join(t.root, openapiFile)
+		_, dir := os.Stat(filepath.Dir(file))
+		if _, err := os.Stat(file); dir == nil && errors.Is(err, fs.ErrNotExist) {
+			return openapiFile + ", which make generates, isn't there", nil
+		}
+	}
+	return "", nil
+}
+
+// buildTree builds a tree in place. Its result is addressed by the contents of every package that goes into it.
+func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, error) {
+	out, err := b.run(ctx, command{dir: t.root, env: t.env(), args: []string{"env", "-json",
+		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}})
+	if err != nil {
+		return Result{}, err
+	}
+	var tc toolchain // the tree may ask for another than a generated module gets
+	if err := json.Unmarshal(out, &tc); err != nil {
+		return Result{}, fmt.Errorf("reading go env: %w", err)
+	}
+	key, packages, err := b.treeKey(ctx, src, t, tc)
+	if err != nil {
+		return Result{}, err
+	}
+	return b.entry(ctx, key, func(ctx context.Context, dir string) error {
+		return b.compileTree(ctx, src, t, tc, key, packages, dir)
+	})
+}
+
+// treeKey hashes what goes into the tree's programs and counts its packages.
+func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain) (key string, packages int, err error) {
+	args := append([]string{"list", "-mod=" + t.mod, "-deps", "-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module"}, src.Packages...)
+	out, err := b.run(ctx, command{dir: t.root, env: t.env(), args: args, stage: "reading the tree " + t.root})
+	if err != nil {
+		return "", 0, err
+	}
+	h := sha256.New()
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; packages++ {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return "", 0, fmt.Errorf("reading go list: %w", err)
+		}
+		if p.Module != nil && !p.Standard && strings.HasPrefix(p.Dir, filepath.Dir(cmp.Or(t.work, filepath.Join(t.root, "go.mod")))+string(filepath.Separator)) {
+			p.Module = &listedModule{Path: p.Module.Path} // vendored code is the tree's own, whatever version it says it is
+		}
+		if err := p.hash(h); err != nil {
+			return "", 0, err
+		}
+	}
+	in := src
+	in.Dir = "" // the same tree elsewhere is the same tree: paths are trimmed
+	key, err = in.key(tc, "in place", t.mod, t.work != "", hex.EncodeToString(h.Sum(nil)))
+	return key, packages, err
+}
+
+func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolchain, key string, packages int, dir string) error {
+	start := time.Now()
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return fmt.Errorf("making room for binaries: %w", err)
+	}
+	flags := buildFlags(src)
+	compiled := 0
+	args := slices.Concat([]string{"build", "-mod=" + t.mod, "-v"}, flags, []string{"-o", bin + string(filepath.Separator)}, src.Packages)
+	_, err := b.run(ctx, command{
+		dir: t.root, env: t.env(), args: args,
+		stage:  fmt.Sprintf("compiling %s", src),
+		line:   func(string) { compiled++ },
+		detail: func() string { return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, packages) },
+	})
+	if err != nil {
+		return err
+	}
+	again, _, err := b.treeKey(ctx, src, t, tc)
+	if err != nil {
+		return err
+	}
+	if again != key {
+		return fmt.Errorf("the tree %s was changed while it was built: what was built is neither of the two", t.root)
+	}
+	graph, err := t.graph()
+	if err != nil {
+		return err
+	}
+	r := Result{Key: key, Binaries: map[string]Binary{}, Changes: t.changes(src), GoVersion: tc.GOVERSION,
+		Flags: append(flags, tc.settings()...), GraphSum: graph}
+	if err := r.take(src, dir); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(dir, resultFile), r); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(src.String()+"\n"), 0o644); err != nil {
+		return fmt.Errorf("writing the note: %w", err)
+	}
+	b.report("built %s in %s", src, time.Since(start).Round(time.Second))
+	return nil
+}
+
+// graph is the SHA-256 over the files that decide the tree's module graph.
+func (t tree) graph() (string, error) {
+	files := []string{filepath.Join(t.root, "go.mod"), filepath.Join(t.root, "go.sum")}
+	above := t.root
+	if t.work != "" {
+		above = filepath.Dir(t.work)
+		files = append(files, t.work, t.work+".sum")
+	}
+	if t.mod == "vendor" {
+		files = append(files, filepath.Join(above, "vendor", "modules.txt"))
+	}
+	h := sha256.New()
+	for _, f := range files {
+		sum, err := fileSum(f)
+		if errors.Is(err, fs.ErrNotExist) { // a module without requirements has no go.sum
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("hashing the module graph: %w", err)
+		}
+		fmt.Fprintln(h, filepath.Base(f), sum)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// changes says in sentences how the build differs from the other arms' and from its publisher's.
+func (t tree) changes(src Source) []string {
+	with := "its own go.mod"
+	if t.work != "" {
+		with = "its own go.work"
+	}
+	if t.mod == "vendor" {
+		with += " and vendor directory"
+	}
+	out := []string{fmt.Sprintf("built in place with %s (-mod=%s), where the other arms are built from a copy in a generated module; -trimpath, without cgo, "+
+		"symbols kept and DWARF left out, as they are", with, t.mod)}
+	if len(stamps(src)) > 0 {
+		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
+	}
+	for _, pkg := range src.Unoptimized {
+		out = append(out, pkg+" compiled without optimization (-N), as in the other arms")
+	}
+	return out
+}

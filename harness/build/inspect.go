@@ -1,0 +1,169 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Program is what an executable file tells of itself.
+type Program struct {
+	Arch    string // Go's name: amd64, arm64; an ELF machine's own where Go has none
+	Loader  string // the dynamic linker that it wants in a node; "" for a static program
+	Main    string // import path of its main package; "" where that isn't recorded
+	Module  string // the main module, with its version if it has one
+	Go      string // the Go version that built it; "" for what Go didn't build
+	Version string // of a Kubernetes program, vX.Y.Z…; "" if it can't be told
+	Doubt   string // why the version can't be told
+}
+
+// versionTime bounds how long a program may take to say its version: one that is wrong in other ways may hang.
+const versionTime = 10 * time.Second
+
+// versioned are the programs that answer --version with Kubernetes' own.
+var versioned = []string{"kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"}
+
+// Inspect reads an executable and refuses what can't run as subject on a node of this machine: no ELF program, another architecture or
+// program, and a dynamically linked one where there is nothing to link it with. A Kubernetes subject is run once, with --version; one that fails
+// at that has an unknown version.
+func Inspect(ctx context.Context, file, subject string) (Program, error) {
+	p, err := readProgram(file)
+	if err != nil {
+		return p, err
+	}
+	if p.Arch != runtime.GOARCH {
+		return p, fmt.Errorf("%s is for %s: want %s, as the nodes are", file, p.Arch, runtime.GOARCH)
+	}
+	if p.Main != "" && p.Main != "command-line-arguments" && programName(p.Main) != subject {
+		return p, fmt.Errorf("%s is the program %s (%s): want a %s", file, programName(p.Main), p.Main, subject)
+	}
+	// A node has Debian's C library; an image of a control plane's component has none.
+	if p.Loader != "" && subject != "kubelet" {
+		return p, fmt.Errorf("%s is dynamically linked (%s), and there is nothing to link it with where a %s runs: want one built with CGO_ENABLED=0",
+			file, p.Loader, subject)
+	}
+	if slices.Contains(versioned, subject) {
+		p.Version, p.Doubt = versionOf(ctx, file)
+	}
+	return p, nil
+}
+
+// readProgram reads what the file's headers say.
+func readProgram(file string) (Program, error) {
+	f, err := elf.Open(file)
+	var format *elf.FormatError
+	if errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return Program{}, fmt.Errorf("%s is %s: want a Linux executable for %s", file, otherwise(file), runtime.GOARCH)
+	}
+	if err != nil {
+		return Program{}, fmt.Errorf("reading the executable %s: %w", file, err)
+	}
+	defer f.Close()
+	p := Program{Arch: archOf(f.FileHeader)}
+	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
+		return p, fmt.Errorf("%s is an ELF file of type %s: want an executable", file, f.Type)
+	}
+	for _, seg := range f.Progs {
+		if seg.Type != elf.PT_INTERP {
+			continue
+		}
+		name := make([]byte, min(seg.Filesz, 256))
+		if _, err := seg.ReadAt(name, 0); err != nil {
+			return p, fmt.Errorf("reading the dynamic linker of %s: %w", file, err)
+		}
+		p.Loader = string(bytes.TrimRight(name, "\x00"))
+	}
+	if info, err := buildinfo.ReadFile(file); err == nil { // what Go didn't build has none
+		p.Go, p.Main, p.Module = info.GoVersion, info.Path, strings.TrimSpace(info.Main.Path+" "+info.Main.Version)
+	}
+	return p, nil
+}
+
+func archOf(h elf.FileHeader) string {
+	switch {
+	case h.Machine == elf.EM_X86_64 && h.Class == elf.ELFCLASS64:
+		return "amd64"
+	case h.Machine == elf.EM_AARCH64:
+		return "arm64"
+	}
+	return strings.ToLower(strings.TrimPrefix(h.Machine.String(), "EM_"))
+}
+
+// otherwise names what is no ELF file by its first bytes.
+func otherwise(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return "unreadable"
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	n, _ := f.Read(head) // an empty file begins with nothing
+	switch head = head[:n]; {
+	case n == 0:
+		return "empty"
+	case bytes.HasPrefix(head, []byte("#!")):
+		return "a script"
+	case bytes.HasPrefix(head, []byte("MZ")):
+		return "a Windows executable"
+	case bytes.Equal(head, []byte{0xcf, 0xfa, 0xed, 0xfe}), bytes.Equal(head, []byte{0xca, 0xfe, 0xba, 0xbe}):
+		return "a macOS executable"
+	}
+	return "no executable"
+}
+
+var printedVersion = regexp.MustCompile(`\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*`)
+
+// versionOf asks a program for its version, and looks for the stamp in its memory where it doesn't answer.
+func versionOf(ctx context.Context, file string) (version, doubt string) {
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, file, "--version")
+	cmd.WaitDelay = time.Second
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Dir = os.TempDir()
+	out, err := cmd.Output()
+	if v := printedVersion.FindString(string(out)); err == nil && v != "" {
+		return stampOf(v)
+	}
+	doubt = fmt.Sprintf("asked for its --version it printed %q", clip(strings.TrimSpace(string(out))))
+	if err != nil {
+		doubt = fmt.Sprintf("asking for its --version: %v", err)
+	}
+	found, err := stringVariables(file, stamped)
+	if err != nil { // stripped, for example
+		return "", doubt
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if v := printedVersion.FindString(found[name]); v != "" {
+			return stampOf(v)
+		}
+	}
+	return "", doubt
+}
+
+// stampOf tells a version from what a build without a stamp has in its place.
+func stampOf(v string) (version, doubt string) {
+	if strings.HasPrefix(v, "v0.0.0") {
+		return "", "it says that it is " + v + ", which is no version of Kubernetes"
+	}
+	return v, ""
+}
+
+func clip(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "…"
+	}
+	return s
+}

@@ -47,6 +47,7 @@ need-cc:
 unit: need-go need-cc
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /e2e)
+	@for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 10m ./...) || exit 1; done
 
 .PHONY: smoke
 smoke: host

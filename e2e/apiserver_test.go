@@ -24,25 +24,14 @@ var short = []string{
 }
 
 // leak runs apiserver-goroutine-leak through the command line and judges its evidence.
-func leak(ctx SpecContext, want verdict.Verdict, exit int, args ...string) (s *site, dir string, v report.Verdict) {
+func leak(ctx SpecContext, want verdict.Verdict, exit int, args ...string) (dir string, v report.Verdict) {
 	GinkgoHelper()
-	s = newSite(ctx)
-	session := s.start(append([]string{"run", "apiserver-goroutine-leak", "--out", s.runs, "--progress", "plain"}, args...)...)
-	Eventually(ctx, session).WithTimeout(14 * time.Minute).Should(gexec.Exit())
-	dir, err := filepath.EvalSymlinks(filepath.Join(s.runs, "latest"))
-	Expect(err).NotTo(HaveOccurred(), "%s", session.Err.Contents())
-	v, err = report.JudgeRun(dir)
-	Expect(err).NotTo(HaveOccurred())
-	show(v)
-	concluded(v, want, exit)
-	Expect(session.ExitCode()).To(Equal(exit))
-	Expect(lastLine(string(session.Out.Contents()))).To(Equal(v.LastLine()))
-	return s, dir, v
+	return reproduce(ctx, "apiserver-goroutine-leak", want, exit, args...)
 }
 
 var _ = Describe("A leak in the API server", func() {
 	It("is shown in clusters of their own, by goroutines that stay when etcd is well again", func(ctx SpecContext) {
-		_, dir, v := leak(ctx, verdict.Validated, verdict.ExitOK, short...)
+		dir, v := leak(ctx, verdict.Validated, verdict.ExitOK, short...)
 		vulnerable, fixed := armOf(v, "vulnerable"), armOf(v, "fixed")
 		Expect(vulnerable.Outcome).To(Equal(verdict.Reproduced), vulnerable.Reason)
 		Expect(vulnerable.Decisive).To(ContainSubstring("registry.(*Store).DeleteCollection"))
@@ -65,7 +54,7 @@ var _ = Describe("A leak in the API server", func() {
 
 	DescribeTable("isn't found where nothing brought it about", Label("nightly"),
 		func(ctx SpecContext, says string, args ...string) {
-			_, _, v := leak(ctx, verdict.VerdictInconclusive, verdict.ExitInconclusive, append(short, args...)...)
+			_, v := leak(ctx, verdict.VerdictInconclusive, verdict.ExitInconclusive, append(short, args...)...)
 			for _, a := range v.Arms {
 				Expect(a.Outcome).To(Equal(verdict.Inconclusive), a.Reason)
 				Expect(a.Reason).To(ContainSubstring(says))
@@ -81,7 +70,7 @@ var _ = Describe("A leak in the API server", func() {
 	)
 
 	It("isn't taken as cured where both arms have the cure", Label("nightly"), func(ctx SpecContext) {
-		_, _, v := leak(ctx, verdict.VerdictNotReproduced, verdict.ExitFailed, append(short, "--swap", "vulnerable=fixed")...)
+		_, v := leak(ctx, verdict.VerdictNotReproduced, verdict.ExitFailed, append(short, "--swap", "vulnerable=fixed")...)
 		Expect(v.Sentence).To(ContainSubstring("are the same binary"))
 	}, SpecTimeout(15*time.Minute))
 

@@ -18,6 +18,9 @@ func JUnit(w io.Writer, v Verdict) error {
 	if !v.StartedAt.IsZero() {
 		suite.SetTimestamp(v.StartedAt.UTC())
 	}
+	for _, r := range v.Rates {
+		suite.AddProperty(fmt.Sprintf("rate/%s/%s", r.Pair, r.Arm), plain(r.Sentence))
+	}
 	for _, a := range v.Arms {
 		c := junit.Testcase{Name: fmt.Sprintf("%s/%s/%s", a.Trial, a.Pair, a.Name), Classname: "relapse." + v.Scenario, Status: string(a.Outcome)}
 		bad := &junit.Result{Message: plain(fmt.Sprintf("%s, expected %s: %s", a.Outcome, a.Expected, a.Reason)), Type: string(a.Outcome), Data: plain(unmet(a))}

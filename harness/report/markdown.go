@@ -22,6 +22,9 @@ func Markdown(w io.Writer, v Verdict) error {
 	p.say("**%s** (exit %d): %s.\n\n", v.Verdict, v.ExitCode, v.Sentence)
 	p.say("Started %s, seed %d.\n\n", v.StartedAt.UTC().Format(time.RFC3339), v.Seed)
 	p.bullets("What weakens this run", v.Deviates)
+	if v.repeated() {
+		p.rates(v)
+	}
 	for _, t := range v.Trials {
 		p.say("## Trial %s, pair %s: %s\n\n", t.ID, t.Pair, t.Verdict)
 		p.say("%s.\n\n", t.Sentence)

@@ -1,13 +1,140 @@
 package report
 
-// Rate is how often an outcome came about over the trials of a pair's arm.
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	counts "github.com/kube-relapse/relapse/harness/rate"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// Rate is how often an outcome came about over the trials of a pair's arm. A trial counts for N only if it answers the question: the incident was
+// Reproduced, or it was NotReproduced. Those that are Broken, Inconclusive or an Error are in Others: they are no successes of anyone.
 type Rate struct {
-	Pair     string  `json:"pair"`
-	Arm      string  `json:"arm"`
-	Outcome  string  `json:"outcome"`
-	K        int     `json:"k"` // trials with the outcome
-	N        int     `json:"n"` // trials that gave an answer
-	Low      float64 `json:"low"`
-	High     float64 `json:"high"`     // the ends of the 95 % interval, from 0 to 1
-	Sentence string  `json:"sentence"` // "0 of 20: at most 14 % at 95 %"
+	Pair       string         `json:"pair"`
+	Arm        string         `json:"arm"`
+	Role       string         `json:"role"`
+	Outcome    string         `json:"outcome"` // whose rate it is: Reproduced
+	K          int            `json:"k"`       // trials with the outcome
+	N          int            `json:"n"`       // trials that gave an answer
+	Others     map[string]int `json:"others,omitempty"`
+	Confidence float64        `json:"confidence"`
+	Low        float64        `json:"low"`
+	High       float64        `json:"high"`     // the ends of Wilson's interval, from 0 to 1; only a number of trials fixed beforehand makes it hold
+	Sentence   string         `json:"sentence"` // "0 of 20 with 20 of 20 in the control: at most 14 % at 95 %"
+}
+
+// fixedConfidence is that of intervals where no other was asked for.
+const fixedConfidence = 0.95
+
+// Rates sums up over trials, by pair and arm in the order of their first trials. until is nil for a number of trials that was fixed beforehand.
+func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
+	confidence := fixedConfidence
+	if until != nil {
+		confidence = until.Confidence
+	}
+	out := []Rate{}
+	for _, t := range trials {
+		for _, a := range t.Arms {
+			i := slices.IndexFunc(out, func(r Rate) bool { return r.Pair == t.Pair && r.Arm == a.Name })
+			if i < 0 {
+				i = len(out)
+				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced), Confidence: confidence})
+			}
+			out[i].count(a.Outcome)
+		}
+	}
+	for i := range out {
+		out[i].Low, out[i].High = counts.Wilson(out[i].counted(), confidence)
+	}
+	for i, r := range out {
+		out[i].Sentence = r.say(controlOf(out, r), until != nil)
+	}
+	return out
+}
+
+func (r *Rate) count(o verdict.Outcome) {
+	switch o {
+	case verdict.Reproduced:
+		r.K++
+		r.N++
+	case verdict.NotReproduced:
+		r.N++
+	default:
+		if r.Others == nil {
+			r.Others = map[string]int{}
+		}
+		r.Others[string(o)]++
+	}
+}
+
+func (r Rate) counted() counts.Count { return counts.Count{K: r.K, N: r.N} }
+
+// controlOf is the vulnerable arm beside another arm, nil where there is none.
+func controlOf(all []Rate, r Rate) *Rate {
+	i := slices.IndexFunc(all, func(o Rate) bool {
+		return o.Pair == r.Pair && o.Role == scenario.Vulnerable && r.Role != scenario.Vulnerable
+	})
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// say puts a rate into words. Where trials went on until they pleased, the bound is one that allows for that.
+func (r Rate) say(control *Rate, openEnded bool) string {
+	s := r.counted().String()
+	if control != nil {
+		s += fmt.Sprintf(" with %s in the control", control.counted())
+	}
+	if openEnded {
+		s += ": " + counts.Anytime(r.counted(), r.Confidence)
+	} else {
+		s += ": " + counts.Fixed(r.counted(), r.Confidence)
+	}
+	if left := r.left(); left != "" {
+		s += "; not counted: " + left
+	}
+	return s
+}
+
+// left names the trials that gave no answer, "" if there are none.
+func (r Rate) left() string {
+	var parts []string
+	for _, o := range slices.Sorted(maps.Keys(r.Others)) {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Others[o], o))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// repeated reports whether any pair had more than one trial: one alone says nothing about a rate that is worth a line.
+func (v Verdict) repeated() bool {
+	seen := map[string]bool{}
+	for _, t := range v.Trials {
+		if seen[t.Pair] {
+			return true
+		}
+		seen[t.Pair] = true
+	}
+	return false
+}
+
+// rates writes k of n with its interval, and why an open-ended run stopped where it did.
+func (p *printer) rates(v Verdict) {
+	p.say("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")
+	for _, r := range v.Rates {
+		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", cell(r.Pair), cell(r.Arm), r.counted(), r.Low*100, r.High*100, cell(r.Sentence))
+	}
+	p.say("\nLow and high are the ends of Wilson's interval. Trials that gave no answer are not counted, and are named.\n\n")
+	if v.Until != nil {
+		p.say("Trials went on until the rule `%s` was content, at most %d of each pair:\n\n", v.Until.Rule, v.Until.Max)
+		for _, pair := range sortedKeys(v.Until.Stopped) {
+			p.say("- %s: %s\n", cell(pair), cell(v.Until.Stopped[pair]))
+		}
+		p.say("\n")
+	}
 }

@@ -46,6 +46,7 @@ type Verdict struct {
 	Arms      []verdict.Arm      `json:"arms"`
 	Timings   map[string]float64 `json:"timings"`
 	Rates     []Rate             `json:"rates,omitempty"` // k of n over the trials, with its interval
+	Until     *Until             `json:"until,omitempty"` // how an open-ended run ended; nil for one of a fixed number of trials
 
 	Title    string  `json:"-"`
 	Sentence string  `json:"-"`
@@ -104,6 +105,9 @@ func JudgeRun(dir string) (Verdict, error) {
 		}
 	}
 	v.conclude()
+	if err := v.sum(dir); err != nil {
+		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
+	}
 	return v, nil
 }
 

@@ -47,6 +47,16 @@ func Text(w io.Writer, v Verdict, color bool) error {
 			p.say("%s: %s: %s is %s: %s\n", information, a.Name, f.Name, f.Met, clip(f.Seen, 300))
 		}
 	}
+	if v.repeated() {
+		for _, r := range v.Rates {
+			p.say("pair %s, %s: %s\n", r.Pair, r.Arm, r.Sentence)
+		}
+		if v.Until != nil {
+			for _, pair := range sortedKeys(v.Until.Stopped) {
+				p.say("pair %s ended: %s\n", pair, v.Until.Stopped[pair])
+			}
+		}
+	}
 	for _, m := range v.Modelled {
 		p.say("modelled: %s\n", m)
 	}

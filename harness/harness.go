@@ -33,8 +33,8 @@ type Options struct {
 	Events   *event.Stream
 }
 
-// Run runs every trial of a plan, each in clusters of its own, and judges the bundles. It returns the run directory and the verdict. When
-// ctx ends it removes what it made, faults and half-written bundles included, and returns ctx's cause.
+// Run runs every trial of a plan, and judges the bundles. Each trial has clusters of its own: no scenario says that one which a fault has been upon
+// is as good as new. It returns the run directory and the verdict. When ctx ends it removes what it made, faults and half-written bundles included, and returns ctx's cause.
 func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
 	lab, err := OpenLab(ctx, o.Root, o.CacheDir, o.Events)
 	if err != nil {
@@ -66,16 +66,22 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err := lab.Prepare(ctx, o.Plan); err != nil {
 		return dir, v, err
 	}
-	for i, t := range o.Plan.Trials {
-		if i > 0 {
+	turns := newTurns(o.Plan)
+	for turns.next() {
+		if turns.had > 0 {
 			stages() // those of the trial before belong to its own bundle
 		}
-		last := i == len(o.Plan.Trials)-1
-		retained, err := lab.trial(ctx, o, t, ledger, dir, stages, last)
+		retained, err := lab.trial(ctx, o, turns.trial, ledger, dir, stages, turns.last)
 		ledger.Retained = ledger.Retained || retained
+		if err == nil {
+			err = turns.over(dir, o.Events)
+		}
 		if err != nil {
 			return dir, v, err
 		}
+	}
+	if turns.err != nil {
+		return dir, v, turns.err
 	}
 	stage := lab.stage("judge", "judging the evidence", time.Second)
 	if v, err = report.JudgeRun(dir); err == nil {

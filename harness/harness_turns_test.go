@@ -1,0 +1,72 @@
+package harness
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+func TestTurnsOfAList(t *testing.T) {
+	turns := newTurns(&plan.Plan{Trials: []plan.Trial{{ID: "001", Pair: "a"}, {ID: "002", Pair: "b"}}})
+	var got []string
+	for turns.next() {
+		got = append(got, turns.trial.ID+turns.trial.Pair)
+		if turns.last != (turns.trial.ID == "002") {
+			t.Errorf("trial %s is the last one: %v", turns.trial.ID, turns.last)
+		}
+		if err := turns.over("", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(got, []string{"001a", "002b"}) || turns.err != nil {
+		t.Errorf("%v, %v", got, turns.err)
+	}
+}
+
+// Two trials without any evidence are all that this run may have; nothing is known after them, and that is said.
+func TestTurnsOfAnOpenEndedRun(t *testing.T) {
+	cell := func(role, expected string) plan.Cell {
+		return plan.Cell{Name: role, Arm: scenario.Arm{Name: role, Role: role}, Expected: expected}
+	}
+	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Until: &plan.Until{Rule: "separated", Confidence: 0.95, Max: 2},
+		Trials: []plan.Trial{{ID: "001", Pair: "a", Cells: []plan.Cell{cell("vulnerable", plan.Reproduced), cell("fixed", plan.NotReproduced)}}}}
+	dir := t.TempDir()
+	var said []string
+	events := event.NewStream(event.SinkFunc(func(e event.Event) { said = append(said, e.Message) }))
+	turns := newTurns(p)
+	for turns.next() {
+		one := *p
+		one.Trials = []plan.Trial{turns.trial}
+		raw, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := bundle.Create(filepath.Join(dir, "trials", turns.trial.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []func() error{func() error { return w.PutPlan(raw) }, func() error { return w.SetWorld(bundle.World{}) }, w.Seal} {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := turns.over(dir, events); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if turns.had != 2 || turns.err != nil || len(said) != 2 {
+		t.Fatalf("%d trials, %v, said %q", turns.had, turns.err, said)
+	}
+	for i, want := range []string{"; it goes on: the arms can't be told apart yet", "; that ends the pair's trials: the rule was not content after 2 trials: the arms can't be told apart yet"} {
+		if !strings.HasPrefix(said[i], "trial 00"+string(rune('1'+i))+", pair a: Inconclusive, ") || !strings.HasSuffix(said[i], want) {
+			t.Errorf("said %q, want it to end in %q", said[i], want)
+		}
+	}
+}

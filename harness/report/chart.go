@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -33,7 +35,7 @@ func chart(figures []Figure, clocks []Clock) ([]byte, error) {
 	panels := make([][]*plot.Plot, len(figures))
 	from, to := extent(figures, clocks)
 	for i, f := range figures {
-		p, err := panel(f, clocks)
+		p, err := panel(f, clocks, true)
 		if err != nil {
 			return nil, fmt.Errorf("drawing %s: %w", f.Title, err)
 		}
@@ -45,6 +47,11 @@ func chart(figures []Figure, clocks []Clock) ([]byte, error) {
 	for i, row := range plot.Align(panels, tiles, draw.New(canvas)) {
 		panels[i][0].Draw(row[0])
 	}
+	return encoded(canvas)
+}
+
+// encoded is the SVG of a canvas.
+func encoded(canvas *vgsvg.Canvas) ([]byte, error) {
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, fmt.Errorf("drawing a chart: %w", err)
@@ -77,11 +84,13 @@ func extent(figures []Figure, clocks []Clock) (from, to float64) {
 	return from, to
 }
 
-// panel draws one figure: a band for each arm's fault, and over them a line for each arm.
-func panel(f Figure, clocks []Clock) (*plot.Plot, error) {
+// panel draws one figure: a band for each arm's fault, and over them a line for each arm. Without names the page around it has its title and legend.
+func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
-	p.Title.Text = f.Title
+	if names {
+		p.Title.Text = f.Title
+	}
 	p.Title.TextStyle.Font = font.From(sans, 11)
 	p.X.Label.Text = "seconds since the fault was seen"
 	for _, k := range clocks {
@@ -99,32 +108,51 @@ func panel(f Figure, clocks []Clock) (*plot.Plot, error) {
 	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, 2*vg.Millimeter
 	p.Add(plotter.NewGrid())
 	for _, k := range clocks {
-		if len(k.Faults) > 0 {
-			b := band{spans: k.Faults, color: withAlpha(colorOf(k.Role), 0x28)}
-			p.Add(b)
-			p.Legend.Add("fault in "+k.Arm, b)
+		if len(k.Faults) == 0 {
+			continue
+		}
+		b, name := band{spans: k.Faults, color: withAlpha(colorOf(k.Role), 0x28)}, "fault in "+k.Arm
+		if together(clocks) {
+			b.color, name = withAlpha(amber, 0x38), "fault in force"
+		}
+		p.Add(b)
+		if names {
+			p.Legend.Add(name, b)
+		}
+		if together(clocks) {
+			break
 		}
 	}
 	top := 0.0
 	for i, l := range f.Lines {
-		if err := addLine(p, f, l, styleOf(l, i, clocks)); err != nil {
+		thumbs, err := addLine(p, f, l, styleOf(l, i, clocks))
+		if err != nil {
 			return nil, err
+		}
+		if names {
+			p.Legend.Add(l.Label(), thumbs...)
 		}
 		for _, at := range l.Points {
 			top = max(top, at.Value)
 		}
 	}
-	p.Y.Min, p.Y.Max = 0, max(top, 1)*1.4 // room for the legend
+	if top == 0 {
+		top = 1
+	}
+	p.Y.Min, p.Y.Max = 0, top*1.08
+	if names {
+		p.Y.Max = top * 1.4 // room for the legend
+	}
 	return p, nil
 }
 
 // addLine draws an arm's values: stretches without a hole, or the marks of dumps with a line to lead the eye.
-func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) error {
+func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) ([]plot.Thumbnailer, error) {
 	var first *plotter.Line
 	for _, part := range parts(l.Points, f.Dumps) {
 		line, err := plotter.NewLine(thinned(part))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		line.LineStyle = style
 		p.Add(line)
@@ -136,14 +164,13 @@ func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) error {
 	if f.Dumps {
 		marks, err := plotter.NewScatter(xys(l.Points))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		marks.GlyphStyle = draw.GlyphStyle{Color: style.Color, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
 		p.Add(marks)
 		thumbs = append(thumbs, marks)
 	}
-	p.Legend.Add(l.Label(), thumbs...)
-	return nil
+	return thumbs, nil
 }
 
 // styleOf tells the lines of a figure apart, also where colours don't. What is context is thin.
@@ -161,6 +188,19 @@ func styleOf(l Line, i int, clocks []Clock) draw.LineStyle {
 		style.Dashes = []vg.Length{vg.Points(6), vg.Points(2)}
 	}
 	return style
+}
+
+// amber is the colour of a fault that all arms have at the same time.
+var amber = color.NRGBA{0xf9, 0xa8, 0x25, 0xff}
+
+// together says that a fault was in force in several arms, and in all of them at the same time.
+func together(clocks []Clock) bool {
+	for _, k := range clocks {
+		if len(k.Faults) == 0 || !slices.EqualFunc(k.Faults, clocks[0].Faults, func(a, b Span) bool { return math.Abs(a.From-b.From) < 0.5 && math.Abs(a.To-b.To) < 0.5 }) {
+			return false
+		}
+	}
+	return len(clocks) > 1
 }
 
 // grey is the colour of what belongs to no arm.

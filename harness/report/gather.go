@@ -6,6 +6,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/plan"
 )
 
 // Load is what a load did in a cell.
@@ -55,6 +56,19 @@ func gather(t *Trial, b *bundle.Sealed) {
 				r.Close()
 			}
 		}
+	}
+}
+
+// draw reads what the pictures are drawn of.
+func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
+	e := newEvidence(b, asked(p))
+	t.Figures, t.Clocks = figures(e, p)
+	for _, k := range t.Clocks {
+		t.Stacks = append(t.Stacks, e.stacks(k, p.Subject)...)
+	}
+	t.Flames = flames(b, t.Clocks, p.Subject)
+	for _, c := range p.Cells {
+		t.Lanes = append(t.Lanes, laneOf(b, c, t.Loads))
 	}
 }
 

@@ -116,12 +116,20 @@ func (p *printer) built(t Trial) {
 func (p *printer) timeline(t Trial) {
 	p.say("#### Timeline\n\n| after | type | cell | what |\n|---|---|---|---|\n")
 	for _, e := range t.Events {
-		switch e.Type {
-		case event.Phase, event.FaultSeen, event.FaultGone, event.Warning, event.Failure, event.StageDone:
+		if told(e) {
 			p.say("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, cell(e.Cell), cell(strings.TrimSpace(e.Stage+" "+e.Message)))
 		}
 	}
 	p.say("\n")
+}
+
+// told says that an event is one for readers of a report.
+func told(e event.Event) bool {
+	switch e.Type {
+	case event.Phase, event.FaultSeen, event.FaultGone, event.Warning, event.Failure, event.StageDone:
+		return true
+	}
+	return false
 }
 
 // coverage shows what the evidence does not speak for.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -48,14 +49,17 @@ type Verdict struct {
 	Rates     []Rate             `json:"rates,omitempty"` // k of n over the trials, with its interval
 	Until     *Until             `json:"until,omitempty"` // how an open-ended run ended; nil for one of a fixed number of trials
 
-	Title    string  `json:"-"`
-	Sentence string  `json:"-"`
-	Trials   []Trial `json:"-"`
+	Title    string            `json:"-"`
+	Sentence string            `json:"-"`
+	Params   map[string]string `json:"-"` // what was set for the run
+	NoFaults bool              `json:"-"`
+	Trials   []Trial           `json:"-"`
 }
 
 // Trial is what the reports say of one trial beside the verdict.
 type Trial struct {
 	verdict.Trial
+	Dir      string // of the bundle, relative to the run
 	World    bundle.World
 	Events   []event.Event
 	Streams  []bundle.Artifact // with their coverage
@@ -65,7 +69,9 @@ type Trial struct {
 	Spans    []Spans
 	Figures  []Figure
 	Clocks   []Clock // of the arms in which the fault phase began
+	Lanes    []Lane  // of all arms
 	Stacks   []Stacks
+	Flames   []Flames
 }
 
 // JSON is the content of verdict.json.
@@ -174,15 +180,12 @@ func (v *Verdict) add(dir string) error {
 	if err != nil {
 		return err
 	}
-	t := Trial{Trial: judged, World: b.World(), Events: b.Timeline()}
+	t := Trial{Trial: judged, Dir: path.Join(trialsDir, filepath.Base(dir)), World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
-	e := newEvidence(b, asked(p.Trials[0]))
-	t.Figures, t.Clocks = figures(e, p.Trials[0])
-	for _, k := range t.Clocks {
-		t.Stacks = append(t.Stacks, e.stacks(k, p.Trials[0].Subject)...)
-	}
+	t.draw(b, p.Trials[0])
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
+		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults
 	}
 	if p.Scenario != v.Scenario {
 		return fmt.Errorf("it is a trial of %s among trials of %s", p.Scenario, v.Scenario)

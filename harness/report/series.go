@@ -47,8 +47,8 @@ func sources(t plan.Trial) []source {
 			return e.sampled(bundle.Query{Cell: cell, Component: t.Subject}, f)
 		}}
 	}
-	cpu := metric("CPU of "+of, "cores", rate("process_cpu_seconds_total"))
-	cpu.beside = rate("process_cpu_seconds_total")
+	cpu := metric("CPU of "+of, "cores", growth("process_cpu_seconds_total"))
+	cpu.beside = growth("process_cpu_seconds_total")
 	return append(all,
 		metric("all goroutines of "+of, "goroutines", as("go_goroutines", 1)),
 		cpu,
@@ -76,8 +76,8 @@ func as(metric string, factor float64) func(series) []value {
 	}
 }
 
-// rate is how much a counter grew per second between two samples. Over a hole, and where it fell, nothing is known.
-func rate(metric string) func(series) []value {
+// growth is how much a counter grew per second between two samples. Over a hole, and where it fell, nothing is known.
+func growth(metric string) func(series) []value {
 	return func(s series) []value {
 		var out []value
 		for i, v := range s[metric] {

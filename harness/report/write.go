@@ -9,7 +9,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write leaves verdict.json, junit.xml, report.md and the trials' charts in dir, each placed whole or not at all, verdict.json last.
+// Write leaves verdict.json, junit.xml, report.md, report.html and the trials' charts in dir, each placed whole or not at all, verdict.json last.
 func Write(dir string, v Verdict) error {
 	var x, m bytes.Buffer
 	if err := JUnit(&x, v); err != nil {
@@ -37,7 +37,11 @@ func Write(dir string, v Verdict) error {
 		}
 		files = append(files, file{chartFile(v, t), c})
 	}
-	for _, f := range append(files, file{JUnitFile, x.Bytes()}, file{ReportFile, m.Bytes()}, file{VerdictFile, j}) {
+	page, err := Page(v)
+	if err != nil {
+		return err
+	}
+	for _, f := range append(files, file{PageFile, page}, file{JUnitFile, x.Bytes()}, file{ReportFile, m.Bytes()}, file{VerdictFile, j}) {
 		if err := renameio.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", f.name, err)
 		}

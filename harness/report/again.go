@@ -1,0 +1,58 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// again are the commands that run it again, the one to start with first. What a command line can't say stands in the run's own plan.
+func again(v Verdict) []string {
+	exact := "relapse run -f plan.json"
+	if len(v.Trials) == 0 {
+		return []string{exact}
+	}
+	var pairs []string
+	trials, candidate := map[string]int{}, false
+	for _, t := range v.Trials {
+		if trials[t.Pair]++; trials[t.Pair] == 1 {
+			pairs = append(pairs, t.Pair)
+		}
+		candidate = candidate || slices.ContainsFunc(t.Arms, func(a verdict.Arm) bool { return a.Role == scenario.Candidate })
+	}
+	cmd := []string{"relapse run", quoted(v.Scenario)}
+	switch {
+	case len(pairs) == 1 && pairs[0] != "":
+		cmd = append(cmd, "--pair", quoted(pairs[0]))
+	case len(pairs) > 1:
+		cmd = append(cmd, "--pair all")
+	}
+	if n := trials[pairs[0]]; n > 1 {
+		cmd = append(cmd, fmt.Sprintf("--repeat %d", n))
+	}
+	cmd = append(cmd, fmt.Sprintf("--seed %d", v.Seed))
+	for _, k := range sortedKeys(v.Params) {
+		cmd = append(cmd, "--set", quoted(k+"="+v.Params[k]))
+	}
+	if v.NoFaults {
+		cmd = append(cmd, "--no-faults")
+	}
+	if candidate {
+		cmd = append(cmd, "--candidate YOUR_BUILD")
+	}
+	return []string{strings.Join(cmd, " "), exact}
+}
+
+// quoted is a word as a shell takes it.
+func quoted(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,+@%", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

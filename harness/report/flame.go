@@ -1,0 +1,230 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// Flames are the profiles of one kind, of each arm that has one.
+type Flames struct {
+	Title string // "CPU", "heap in use"
+	Unit  string // of values: "ms/s", "MiB"
+	Arms  []Flame
+	Lacks []string // why an arm has none, one sentence's end each
+}
+
+// Flame is one profile of an arm.
+type Flame struct {
+	Arm, Role string
+	Artifact  bundle.Artifact
+	When      string  // "the last one of recovery, at 05:07:12"
+	Total     float64 // in the unit of its Flames
+	Root      *Frame
+}
+
+// Frame is a function in a stack, with all that was called from it. A and B are what it has in one profile, or in the two of a comparison.
+type Frame struct {
+	Name     string
+	A, B     float64
+	Children []*Frame // sorted by name, so that like stacks lie alike in every arm
+}
+
+// profiles are what flame graphs are drawn of.
+var profiles = []struct {
+	kind               bundle.Kind
+	title, unit        string
+	sample, sampleUnit string
+	phases             []string // where the last one is looked for first
+}{
+	// A processor is looked at when it suffers, a heap for what stays.
+	{bundle.CPU, "CPU", "ms/s", "cpu", "nanoseconds", []string{check.Fault, check.Recovery}},
+	{bundle.Heap, "Heap in use", "MiB", "inuse_space", "bytes", []string{check.Recovery, check.Fault}},
+}
+
+// flames reads a profile of each kind and arm. Kinds of which there is none are left out.
+func flames(v bundle.View, clocks []Clock, subject string) []Flames {
+	var out []Flames
+	for _, p := range profiles {
+		f := Flames{Title: p.title, Unit: p.unit}
+		for _, k := range clocks {
+			a, when, ok := chosen(v, bundle.Query{Kind: p.kind, Cell: k.Cell, Component: subject}, p.phases)
+			if !ok {
+				continue
+			}
+			one := Flame{Arm: k.Arm, Role: k.Role, Artifact: a, When: when, Root: &Frame{Name: "all"}}
+			if err := one.read(v, p.sample, p.sampleUnit); err != nil {
+				f.Lacks = append(f.Lacks, k.Arm+": "+err.Error())
+				continue
+			}
+			f.Arms = append(f.Arms, one)
+		}
+		if len(f.Arms)+len(f.Lacks) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// chosen is the last profile of the first of the phases that has one, else the last of all.
+func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, string, bool) {
+	var all []bundle.Artifact
+	for _, a := range v.Artifacts(q) {
+		if a.Error == "" && !a.Missing {
+			all = append(all, a)
+		}
+	}
+	for _, phase := range phases {
+		w, ok := v.Phase(q.Cell, phase)
+		for _, a := range slices.Backward(all) {
+			if ok && !a.Time.Before(w.Start) && !a.Time.After(w.End) {
+				return a, fmt.Sprintf("the last profile of the phase %s, taken at %s", phase, a.Time.UTC().Format("15:04:05")), true
+			}
+		}
+	}
+	if len(all) == 0 {
+		return bundle.Artifact{}, "", false
+	}
+	a := all[len(all)-1]
+	return a, "the last profile, taken at " + a.Time.UTC().Format("15:04:05"), true
+}
+
+// read adds the profile's samples to the root. CPU time is per second of profiling, as two profiles rarely last equally long.
+func (f *Flame) read(v bundle.View, sample, unit string) error {
+	r, err := v.Open(f.Artifact)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	p, err := profile.Parse(r)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", f.Artifact.Path, err)
+	}
+	i := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == sample && t.Unit == unit })
+	if i < 0 {
+		return fmt.Errorf("reading %s: it has no samples of %s in %s", f.Artifact.Path, sample, unit)
+	}
+	scale := 1.0 / (1 << 20)
+	if sample == "cpu" {
+		if p.DurationNanos <= 0 {
+			return fmt.Errorf("reading %s: it doesn't say how long it took", f.Artifact.Path)
+		}
+		scale = 1000 / float64(p.DurationNanos)
+	}
+	tree := node{}
+	for _, s := range p.Sample {
+		tree.add(s, float64(s.Value[i])*scale)
+	}
+	f.Root.A, f.Root.Children = tree.value, tree.frames()
+	f.Total = tree.value
+	return nil
+}
+
+// node is a frame while samples are added to it.
+type node struct {
+	value float64
+	below map[string]*node
+}
+
+func (n *node) add(s *profile.Sample, value float64) {
+	n.value += value
+	at := n
+	for _, l := range slices.Backward(s.Location) {
+		names := []string{"?"} // code without a symbol
+		if len(l.Line) > 0 {
+			names = names[:0]
+			for _, line := range slices.Backward(l.Line) { // the first was inlined into the last
+				name := "?"
+				if line.Function != nil {
+					name = cmp.Or(line.Function.Name, "?")
+				}
+				names = append(names, name)
+			}
+		}
+		for _, name := range names {
+			if at.below == nil {
+				at.below = map[string]*node{}
+			}
+			if at.below[name] == nil {
+				at.below[name] = &node{}
+			}
+			at = at.below[name]
+			at.value += value
+		}
+	}
+}
+
+func (n *node) frames() []*Frame {
+	var out []*Frame
+	for _, name := range slices.Sorted(maps.Keys(n.below)) {
+		c := n.below[name]
+		if c.value != 0 {
+			out = append(out, &Frame{Name: name, A: c.value, Children: c.frames()})
+		}
+	}
+	return out
+}
+
+// compared lays two trees over each other: A is the first's, B the second's.
+func compared(a, b *Frame) *Frame {
+	out := &Frame{Name: cmp.Or(a, b, &Frame{}).Name}
+	var as, bs []*Frame
+	if a != nil {
+		out.A, as = a.A, a.Children
+	}
+	if b != nil {
+		out.B, bs = b.A, b.Children
+	}
+	for len(as)+len(bs) > 0 {
+		switch {
+		case len(bs) == 0 || len(as) > 0 && as[0].Name < bs[0].Name:
+			out.Children, as = append(out.Children, compared(as[0], nil)), as[1:]
+		case len(as) == 0 || bs[0].Name < as[0].Name:
+			out.Children, bs = append(out.Children, compared(nil, bs[0])), bs[1:]
+		default:
+			out.Children, as, bs = append(out.Children, compared(as[0], bs[0])), as[1:], bs[1:]
+		}
+	}
+	return out
+}
+
+// Own is what functions have for themselves, without what they call.
+type Own struct {
+	Func string
+	A, B float64
+}
+
+// owners are the functions in which two profiles differ most by what they have themselves; of one profile alone, those that have most.
+func owners(root *Frame, most int) []Own {
+	sum := map[string]*Own{}
+	var walk func(*Frame)
+	walk = func(f *Frame) {
+		a, b := f.A, f.B
+		for _, c := range f.Children {
+			a, b = a-c.A, b-c.B
+			walk(c)
+		}
+		if sum[f.Name] == nil {
+			sum[f.Name] = &Own{Func: f.Name}
+		}
+		sum[f.Name].A += a
+		sum[f.Name].B += b
+	}
+	for _, c := range root.Children {
+		walk(c)
+	}
+	var out []Own
+	for _, name := range slices.Sorted(maps.Keys(sum)) {
+		out = append(out, *sum[name])
+	}
+	slices.SortStableFunc(out, func(x, y Own) int { return cmp.Compare(y.differs(), x.differs()) })
+	return out[:min(most, len(out))]
+}
+
+func (o Own) differs() float64 { return max(o.A-o.B, o.B-o.A) }

@@ -1,0 +1,69 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// The size of a chart within a page: small, so that its letters can still be read where it is shrunk to a phone's width.
+const (
+	inlineWidth  = 13 * vg.Centimeter
+	inlineHeight = 6 * vg.Centimeter
+)
+
+// themed turns the colours that a chart is drawn in into those of the page around it, which has light and dark ones.
+var themed = strings.NewReplacer(
+	"fill:#FFFFFF", "fill:none",
+	"#000000", "currentColor",
+	"#808080", "var(--grid)",
+	"#C62828", "var(--vulnerable)", "#C52727", "var(--vulnerable)",
+	"#1565C0", "var(--fixed)", "#1464BF", "var(--fixed)",
+	"#EF6C00", "var(--candidate)", "#EE6B00", "var(--candidate)",
+	"#F9A825", "var(--amber)", "#F8A724", "var(--amber)", "#F7A724", "var(--amber)",
+	"#616161", "var(--dim)",
+	"font-family:Liberation Sans,Arial,Helvetica,sans-serif;", "",
+)
+
+// inline draws one figure as an element of a page, over the time that all figures of a trial show. Title and legend are the page's.
+func inline(f Figure, clocks []Clock, from, to float64) (template.HTML, error) {
+	p, err := panel(f, clocks, false)
+	if err != nil {
+		return "", fmt.Errorf("drawing %s: %w", f.Title, err)
+	}
+	p.X.Min, p.X.Max = from, to
+	canvas := vgsvg.New(inlineWidth, inlineHeight)
+	p.Draw(draw.Crop(draw.New(canvas), 0, -3*vg.Millimeter, 0, -2*vg.Millimeter))
+	raw, err := encoded(canvas)
+	if err != nil {
+		return "", err
+	}
+	_, drawing, ok := strings.Cut(string(raw), "<svg")
+	_, drawing, also := strings.Cut(drawing, ">")
+	if !ok || !also {
+		return "", fmt.Errorf("drawing %s: the plot is no SVG", f.Title)
+	}
+	head := fmt.Sprintf(`<svg class="plot" viewBox="0 0 %.6g %.6g" role="img" aria-label="%s">`, float64(inlineWidth), float64(inlineHeight), html.EscapeString(described(f)))
+	return template.HTML(head + themed.Replace(drawing)), nil
+}
+
+// described says in words what a figure shows: where each line begins, its highest value, and where it ends.
+func described(f Figure) string {
+	out := []string{f.Title + ", in " + f.Unit}
+	for _, l := range f.Lines {
+		top := l.Points[0]
+		for _, p := range l.Points {
+			if p.Value > top.Value {
+				top = p
+			}
+		}
+		out = append(out, fmt.Sprintf("%s: %s at first, at most %s at %.0f s, %s at last",
+			l.Label(), number(l.Points[0].Value), number(top.Value), top.Seconds, number(l.Points[len(l.Points)-1].Value)))
+	}
+	return strings.Join(out, "; ")
+}

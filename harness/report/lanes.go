@@ -1,0 +1,207 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// Lane is what happened to an arm, on its Clock.
+type Lane struct {
+	Clock
+	Phases   []Bar
+	Rows     []Row // a row for each load and fault
+	Captures []Tick
+	Onset    []Tick // when what a live check waited for was first seen
+}
+
+// Row are stretches of one kind.
+type Row struct {
+	Name, Class string // Class is "fault" or "load"
+	Bars        []Bar
+}
+
+// Bar is a named stretch of a lane.
+type Bar struct {
+	Span
+	Name string
+}
+
+// Tick is a moment, and what was recorded then.
+type Tick struct {
+	Seconds float64
+	What    string
+}
+
+// onsetMark is the mark of captures that a live check's first success asked for.
+const onsetMark = "onset"
+
+// laneOf gathers an arm's lane. An arm in which the fault phase never began has a clock that begins with the trial.
+func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
+	events := v.Timeline()
+	k, ok := clockOf(v, c)
+	if !ok && len(events) > 0 {
+		k.Zero = events[0].Time
+	}
+	l := Lane{Clock: k}
+	for _, phase := range []string{check.Steady, check.Baseline, check.Fault, check.Lifting, check.Recovery} {
+		if w, ok := v.Phase(c.Name, phase); ok {
+			l.Phases = append(l.Phases, Bar{l.span(w), phase})
+		}
+	}
+	for _, load := range loads {
+		if load.Cell != c.Name && load.Cell != bundle.Shared && load.Cell != "" {
+			continue
+		}
+		r := Row{Name: load.Name, Class: "load"}
+		for _, round := range load.Rounds {
+			w := bundle.Window{Start: round.Start, End: round.End}
+			r.Bars = append(r.Bars, Bar{l.span(bundle.Window{Start: w.Start, End: w.Until(events)}), fmt.Sprintf("%s, round %d: %d calls", load.Name, round.Round, round.Calls)})
+		}
+		l.Rows = append(l.Rows, r)
+	}
+	for _, name := range faultNames(events, c.Name) {
+		r := Row{Name: name, Class: "fault"}
+		only := slices.DeleteFunc(slices.Clone(events), func(e event.Event) bool {
+			fault, _ := e.Fields["fault"].(string)
+			return (e.Type == event.FaultSeen || e.Type == event.FaultGone) && fault != name
+		})
+		for _, w := range inForce(only, c.Name) {
+			r.Bars = append(r.Bars, Bar{l.span(w), name})
+		}
+		l.Rows = append(l.Rows, r)
+	}
+	l.capture(v, c.Name)
+	return l
+}
+
+func (k Clock) span(w bundle.Window) Span { return Span{k.seconds(w.Start), k.seconds(w.End)} }
+
+// faultNames are the faults that were seen in a cell, in the order in which they were.
+func faultNames(events []event.Event, cell string) []string {
+	var out []string
+	for _, e := range events {
+		name, _ := e.Fields["fault"].(string)
+		if e.Type == event.FaultSeen && (e.Cell == "" || e.Cell == bundle.Shared || e.Cell == cell) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// capture lists the snapshots of a cell, those that were begun within one second together.
+func (l *Lane) capture(v bundle.View, cell string) {
+	for _, a := range v.Artifacts(bundle.Query{}) {
+		if a.Coverage != nil || a.Time.IsZero() || a.Cell != cell || a.Kind == bundle.LoadSummary {
+			continue
+		}
+		what := string(a.Kind)
+		if a.Error != "" {
+			what += " (failed)"
+		}
+		at := l.seconds(a.Time)
+		into := &l.Captures
+		if a.Mark == onsetMark {
+			into = &l.Onset
+		}
+		if n := len(*into); n > 0 && at-(*into)[n-1].Seconds < 1 {
+			(*into)[n-1].What += ", " + what
+			continue
+		}
+		*into = append(*into, Tick{at, what})
+	}
+}
+
+// The heights of a lane's rows, in the page's pixels.
+const (
+	barHeight = 20
+	rowGap    = 4
+	tickRow   = 14
+	axisRow   = 22
+)
+
+// timeline draws a lane between two times, in shares of the width, so that it fits any screen.
+func (l Lane) timeline(from, to float64) template.HTML {
+	var out strings.Builder
+	x := func(s float64) float64 { return (s - from) / max(to-from, 1) * 100 }
+	bar := func(b Bar, class string, y int) {
+		fmt.Fprintf(&out, `<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><title>%s</title><rect width="100%%" height="100%%" class="%s"/><text x="4" y="14">%s</text></svg>`,
+			x(b.From), y, max(x(b.To)-x(b.From), 0.15), barHeight, html.EscapeString(fmt.Sprintf("%s: %.0f s to %.0f s", b.Name, b.From, b.To)), class, html.EscapeString(b.Name))
+	}
+	height := barHeight + len(l.Rows)*(barHeight+rowGap) + rowGap + tickRow
+	for _, at := range steps(from, to) {
+		fmt.Fprintf(&out, `<line x1="%.3f%%" x2="%.3f%%" y1="0" y2="%d" class="grid"/><text x="%.3f%%" y="%d" class="axis">%.0f</text>`,
+			x(at), x(at), height+4, x(at), height+16, at)
+	}
+	for _, b := range l.Phases {
+		bar(b, "phase", 0)
+	}
+	y := barHeight + rowGap
+	for _, r := range l.Rows {
+		for _, b := range r.Bars {
+			bar(b, r.Class, y)
+		}
+		y += barHeight + rowGap
+	}
+	tick := func(t Tick, class, says string, top int) {
+		fmt.Fprintf(&out, `<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="%s"><title>%s</title></line>`,
+			x(t.Seconds), x(t.Seconds), top, y+tickRow-2, class, html.EscapeString(fmt.Sprintf("%.0f s: %s%s", t.Seconds, says, t.What)))
+	}
+	for _, t := range l.Captures {
+		tick(t, "capture", "", y)
+	}
+	for _, t := range l.Onset {
+		tick(t, "onset", "onset, ", 0)
+	}
+	return template.HTML(fmt.Sprintf(`<svg class="lane" width="100%%" height="%d" role="img" aria-label="%s">`, height+axisRow, html.EscapeString(l.described())) +
+		out.String() + "</svg>")
+}
+
+// described says in words what the drawing shows.
+func (l Lane) described() string {
+	out := []string{"Timeline of " + l.Arm}
+	for _, b := range l.Phases {
+		out = append(out, fmt.Sprintf("%s from %.0f s to %.0f s", b.Name, b.From, b.To))
+	}
+	for _, r := range l.Rows {
+		for _, b := range r.Bars {
+			out = append(out, fmt.Sprintf("%s from %.0f s to %.0f s", cmp.Or(b.Name, r.Name), b.From, b.To))
+		}
+	}
+	if len(l.Onset) > 0 {
+		out = append(out, fmt.Sprintf("onset at %.0f s", l.Onset[0].Seconds))
+	}
+	return strings.Join(append(out, fmt.Sprintf("%d times something was captured", len(l.Captures)+len(l.Onset))), "; ")
+}
+
+// reach is the time that all lanes take.
+func reach(lanes []Lane) (from, to float64) {
+	for _, l := range lanes {
+		for _, b := range l.Phases {
+			from, to = min(from, b.From), max(to, b.To)
+		}
+		for _, r := range l.Rows {
+			for _, b := range r.Bars {
+				from, to = min(from, b.From), max(to, b.To)
+			}
+		}
+	}
+	return from, to
+}
+
+// zero says what time of day 0 is.
+func (l Lane) zero() string {
+	if l.Zero.IsZero() {
+		return "nothing was recorded"
+	}
+	return l.Zero.UTC().Format(time.TimeOnly) + " UTC"
+}

@@ -1,0 +1,189 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed" // the templates and the style
+	"fmt"
+	"html/template"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/goroutine"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// PageFile is the report as one page that needs nothing else: no network, no script, no other file, but for the links into the bundles.
+const PageFile = "report.html"
+
+// room is how many bytes of pictures a page may have. What comes after is left out, and said to be: the page stays below 5 MiB.
+const room = 3 << 20
+
+//go:embed page/style.css
+var style string
+
+//go:embed page/report.gohtml
+var pageText string
+
+var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"style":    func() template.CSS { return template.CSS(style) },
+	"time":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"clock":    func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
+	"number":   number,
+	"colour":   colour,
+	"metness":  func(t check.Tri) string { return strings.ReplaceAll(t.String(), " ", "-") },
+	"sentence": func(s string) string { return strings.TrimRight(s, ". \n") + "." },
+	"lists":    listViews,
+	"row":      func(f check.Finding, dir string, part bool) rowView { return rowView{f, dir, part} },
+	"decisive": func(s string) string { return excerpt(s) },
+	"top":      func(g []goroutine.Group) []goroutine.Group { return g[:min(len(g), mostGroups)] },
+	"more":     func(g []goroutine.Group) int { return max(0, len(g)-mostGroups) },
+	"digest":   func(verdict.Arm) string { return "" }, // each page has its own
+	"lead":     lead,
+	"rest":     rest,
+	"clip":     clip,
+	"base":     func(p any) string { return path.Base(fmt.Sprint(p)) },
+	"age":      ageOf,
+	"stack":    stackOf,
+	"owner":    owner,
+	"evidence": func(dir string, paths []string) evidenceView { return evidenceView{dir, paths} },
+	"restart":  restartLine,
+	"gone": func(a bundle.Artifact) string {
+		return cmp.Or(a.Error, "listed in the manifest and not on disk: "+a.Path)
+	},
+	"minus":   func(a, b float64) float64 { return a - b },
+	"percent": func(n float64) string { return number(n*100) + " %" },
+}).Parse(pageText))
+
+// Page writes report.html.
+func Page(v Verdict) ([]byte, error) {
+	p := pageView{Verdict: v, Again: again(v)}
+	left := room
+	for _, t := range v.Trials {
+		one, err := pictures(t, &left)
+		if err != nil {
+			return nil, err
+		}
+		p.Parts = append(p.Parts, one)
+	}
+	tmpl, err := pageTemplate.Clone()
+	if err != nil {
+		return nil, fmt.Errorf("writing %s: %w", PageFile, err)
+	}
+	tmpl.Funcs(template.FuncMap{"digest": v.digest})
+	var out bytes.Buffer
+	if err := tmpl.Execute(&out, p); err != nil {
+		return nil, fmt.Errorf("writing %s: %w", PageFile, err)
+	}
+	return out.Bytes(), nil
+}
+
+// pictures draws a trial while there is room.
+func pictures(t Trial, left *int) (part, error) {
+	out := part{Trial: t, Room: *left > 0}
+	if !out.Room {
+		return out, nil
+	}
+	from, to := reach(t.Lanes)
+	for _, l := range t.Lanes {
+		svg := l.timeline(from, to)
+		*left -= len(svg)
+		out.Lanes = append(out.Lanes, laneView{l, l.zero(), svg})
+	}
+	from, to = extent(t.Figures, t.Clocks)
+	for _, f := range t.Figures {
+		svg, err := inline(f, t.Clocks, from, to)
+		if err != nil {
+			return out, err
+		}
+		*left -= len(svg)
+		out.Series = append(out.Series, seriesView{f, svg})
+	}
+	for _, f := range t.Flames {
+		g := graphOf(f)
+		for _, svg := range append(g.Each, g.Diff) {
+			*left -= len(svg)
+		}
+		out.Graphs = append(out.Graphs, g)
+	}
+	return out, nil
+}
+
+// graphOf draws the profiles of one kind: each arm's, and the first arm's beside the last one's, which is the one that is judged.
+func graphOf(f Flames) graphView {
+	g := graphView{Flames: f}
+	for _, a := range f.Arms {
+		g.Each = append(g.Each, flameSVG(a.Root, fmt.Sprintf("Flame graph of %s: %s, %s %s in all", a.Arm, f.Title, number(a.Total), f.Unit), f.Unit, [2]string{a.Arm}))
+	}
+	switch n := len(f.Arms); {
+	case n >= 2:
+		a, b := f.Arms[0], f.Arms[n-1]
+		both := compared(a.Root, b.Root)
+		g.Name = [2]string{a.Arm, b.Arm}
+		g.Diff = flameSVG(both, fmt.Sprintf("Difference of %s between %s and %s", f.Title, a.Arm, b.Arm), f.Unit, g.Name)
+		g.Own = owners(both, 10)
+	case n == 1:
+		g.Name = [2]string{f.Arms[0].Arm}
+		g.Own = owners(f.Arms[0].Root, 10)
+	}
+	return g
+}
+
+// colour is the accent of a verdict or an outcome.
+func colour(outcome any) string {
+	switch fmt.Sprint(outcome) {
+	case string(verdict.Validated), string(verdict.NotReproduced):
+		return "good"
+	case string(verdict.Reproduced), string(verdict.StillVulnerable):
+		return "ill"
+	case string(verdict.Broken):
+		return "broken"
+	case string(verdict.Error):
+		return "error"
+	}
+	return "open"
+}
+
+// lead is the first part of a reason, rest what was seen for it.
+func lead(s string) string {
+	s, _, _ = strings.Cut(s, ": ")
+	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
+}
+
+func rest(s string) string {
+	_, s, _ = strings.Cut(s, ": ")
+	return s
+}
+
+func ageOf(g goroutine.Group) string {
+	lo, hi := g.MinWait/time.Minute, g.MaxWait/time.Minute
+	switch {
+	case hi == 0:
+		return "not printed: under a minute, or not yet seen by a garbage collection"
+	case lo == hi:
+		return fmt.Sprintf("%d min", hi)
+	}
+	return fmt.Sprintf("%d to %d min", lo, hi)
+}
+
+// stackOf is a group's stack, innermost call first, at most maxDecisive calls of it.
+func stackOf(g goroutine.Group) string {
+	var out []string
+	for _, f := range g.Frames[:min(len(g.Frames), maxDecisive)] {
+		line := f.Func
+		if f.File != "" {
+			line += fmt.Sprintf("\n    %s:%d", path.Base(f.File), f.Line)
+		}
+		out = append(out, line)
+	}
+	if n := len(g.Frames) - maxDecisive; n > 0 {
+		out = append(out, fmt.Sprintf("… and %d calls more", n))
+	}
+	if g.CreatedBy != "" {
+		out = append(out, "created by "+g.CreatedBy)
+	}
+	return strings.Join(out, "\n")
+}

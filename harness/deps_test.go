@@ -17,7 +17,7 @@ const module = "github.com/kube-relapse/relapse/"
 
 // leaves are the packages that can be read, tested and reused alone.
 var leaves = []string{
-	"harness/bundle", "harness/cache", "harness/churn", "harness/cluster", "harness/event", "harness/goroutine", "harness/heap",
+	"harness/bundle", "harness/cache", "harness/churn", "harness/cluster", "harness/event", "harness/goroutine", "harness/heap", "harness/history",
 	"harness/kinds", "harness/klog", "harness/metrics", "harness/mutate", "harness/rate", "harness/scenario",
 }
 

@@ -1,0 +1,160 @@
+// Package history is the ledger of runs: one line for each arm of each trial that was ever judged, appended to a file that outlives the runs themselves.
+// It answers since when, how often and with what an incident was reproduced, and says when a scenario begins to lose its bite.
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// File is the ledger's name in the folder of run directories.
+const File = "history.jsonl"
+
+// Entry is one arm of one trial.
+type Entry struct {
+	Time     time.Time         `json:"time"` // when the trial began
+	Scenario string            `json:"scenario"`
+	Pair     string            `json:"pair"`
+	Arm      string            `json:"arm"`
+	Role     string            `json:"role"`
+	Outcome  string            `json:"outcome"`
+	Expected string            `json:"expected"`
+	Verdict  string            `json:"verdict"` // of the trial
+	Versions map[string]string `json:"versions"`
+	Digest   string            `json:"digest"` // SHA-256 of the arm's binary
+	Seed     int64             `json:"seed"`
+	Seconds  float64           `json:"seconds"` // what the trial took, from its first event to its last
+	Run      string            `json:"run"`     // the run's directory, beside the ledger
+	Trial    string            `json:"trial"`
+	Relapse  string            `json:"relapse"`
+}
+
+// validate refuses what is JSON and no entry: a line of which nothing could be counted.
+func (e Entry) validate() error {
+	if e.Time.IsZero() {
+		return errors.New("it has no time")
+	}
+	for _, f := range []struct{ name, value string }{{"scenario", e.Scenario}, {"pair", e.Pair}, {"arm", e.Arm}, {"role", e.Role}, {"outcome", e.Outcome}} {
+		if f.value == "" {
+			return fmt.Errorf("it has no %s", f.name)
+		}
+	}
+	return nil
+}
+
+// Append adds entries to the ledger at path, all in one write, under a lock that any number of runs may wait for. A last line that a crash left torn
+// stays as it is, on a line of its own.
+func Append(path string, entries []Entry) (err error) {
+	if len(entries) == 0 {
+		return nil
+	}
+	var lines bytes.Buffer
+	enc := json.NewEncoder(&lines)
+	enc.SetEscapeHTML(false)
+	for _, e := range entries {
+		if err := e.validate(); err != nil {
+			return fmt.Errorf("appending to %s: %w", path, err)
+		}
+		if err := enc.Encode(e); err != nil {
+			return fmt.Errorf("appending to %s: %w", path, err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("appending to %s: %w", path, err)
+	}
+	lock := flock.New(path, flock.SetPermissions(0o644))
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("locking %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("appending to %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	torn, err := endsTorn(f)
+	if err != nil {
+		return fmt.Errorf("appending to %s: %w", path, err)
+	}
+	out := lines.Bytes()
+	if torn {
+		out = append([]byte("\n"), out...)
+	}
+	if _, err := f.Write(out); err != nil {
+		return fmt.Errorf("appending to %s: %w", path, err)
+	}
+	return f.Sync()
+}
+
+// endsTorn reports whether a file's last line has no end.
+func endsTorn(f *os.File) (bool, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return false, err
+	}
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	return last[0] != '\n', err
+}
+
+// Skipped is a line that could not be read. It is never passed over in silence: what is counted without it may be wrong.
+type Skipped struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"` // from 1
+	Reason string `json:"reason"`
+}
+
+// String is "runs/history.jsonl:7: …".
+func (s Skipped) String() string { return fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Reason) }
+
+// maxLine is longer than any entry gets.
+const maxLine = 1 << 20
+
+// Read returns the ledger's entries as they were written, and the lines that are none. There being no ledger is an error, fs.ErrNotExist.
+func Read(path string) (entries []Entry, skipped []Skipped, err error) {
+	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	if err := lock.RLock(); err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	defer f.Close()
+	entries, skipped, err = parse(f, path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return entries, skipped, nil
+}
+
+func parse(r io.Reader, path string) (entries []Entry, skipped []Skipped, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		var e Entry
+		err := json.Unmarshal(lines.Bytes(), &e)
+		if err == nil {
+			err = e.validate()
+		}
+		if err != nil {
+			skipped = append(skipped, Skipped{File: path, Line: n, Reason: err.Error()})
+			continue
+		}
+		entries = append(entries, e)
+	}
+	return entries, skipped, lines.Err()
+}

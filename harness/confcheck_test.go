@@ -26,6 +26,10 @@ import (
 // checkEnvs has for every registered check a spec that the scripted subject meets, and one that it doesn't. It can't be killed for its memory:
 // that is for the check's own tests.
 var checkEnvs = map[string]struct{ meets, differs string }{
+	"churn": {
+		`{"resource":"bundledeployments.fleet.cattle.io","rate":0.9,"only":["status.n"],"by":"agent-$(cell)",` + quietBundles + `}`,
+		`{"resource":"bundledeployments.fleet.cattle.io","none":true,` + quietBundles + `}`,
+	},
 	"etcdHealthy":     {`{"below":"3s","for":"1s"}`, `{"below":"1ns","for":"1s"}`},
 	"goroutines":      {`{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`, `{"func":"pleg.(*GenericPLEG).Relist","state":"select","dumps":2}`},
 	"healthy":         {`{"path":"/readyz","for":"1s"}`, `{"path":"/livez","for":"1s"}`},
@@ -40,10 +44,18 @@ var checkEnvs = map[string]struct{ meets, differs string }{
 	"metricAge":      {`{"metric":"seen_seconds","above":{"duration":"5s"}}`, `{"metric":"seen_seconds","above":{"duration":"1h"}}`},
 	"metricIncrease": {`{"metric":"grows_total","by":{"number":3}}`, `{"metric":"stands_total"}`},
 	"metricMean":     {`{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`, `{"metric":"took_seconds","above":{"duration":"2s"},"atLeast":3}`},
+	"metricRate":     {`{"metric":"grows_total","above":0.1}`, `{"metric":"stands_total","above":0.1}`},
 	"metricStill":    {`{"metrics":["stands_total"],"span":"1s"}`, `{"metrics":["stands_total","grows_total"],"span":"1s"}`},
 	"nodeReady":      {`{"status":"True","reason":"KubeletReady","hold":"1s"}`, `{"status":"False","hold":"1s"}`},
 	"nothingStuck":   {"", ""}, // compares with a baseline, which the scripted subject hasn't
-	"retainedHeap":   {`{"func":"pleg.(*GenericPLEG).Relist","atLeast":"16Mi","snapshots":2}`, `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"1Gi","snapshots":2}`},
+	"objectField": {
+		`{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"cell","fields":{"status.n":"0"},"hold":"500ms"}`,
+		`{"resource":"bundles.fleet.cattle.io","name":"a","fields":{"status.n":"1"},"hold":"500ms"}`,
+	},
+	"quietWorld": {
+		`{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"1s"}`, `{"resources":["bundledeployments.fleet.cattle.io"],"still":"5s","for":"10s"}`,
+	},
+	"retainedHeap": {`{"func":"pleg.(*GenericPLEG).Relist","atLeast":"16Mi","snapshots":2}`, `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"1Gi","snapshots":2}`},
 	"floodDelivered": {
 		`{"fault":"flood","moreThan":{"number":7},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
 		`{"fault":"flood","moreThan":{"number":8},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
@@ -85,6 +97,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 			}
 		}
 	}
+	s.churns(ctx, &wg)
 	s.Component("worker", "kubelet").Log(s.line(3, skipped))
 	scope := check.Scope{Cell: arm, Phase: check.Fault}
 	want := map[string]check.Tri{}

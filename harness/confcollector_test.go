@@ -66,6 +66,7 @@ func newSubject(t *testing.T) *subject {
 	}
 	k.Log(s.line(1, "starting"), s.line(2, skipped))
 	layLogs(t, s.nodes[0].Node)
+	s.layObjects()
 	s.API().AddEvent(&corev1.Event{Reason: "Rebooted", Message: "an event"})
 	return s
 }
@@ -88,7 +89,7 @@ func (s *subject) target(c capture.Collector) capture.Target {
 	}
 	return capture.Target{
 		Cell: arm, Cluster: podCluster{s.Cluster}, Node: s.nodes[0].Node, Component: s.Component("worker", "kubelet"),
-		Phase: func() string { return check.Fault }, Mark: "schedule",
+		Namespace: namespaceFor(c), Phase: func() string { return check.Fault }, Mark: "schedule",
 	}
 }
 
@@ -114,6 +115,8 @@ var collectorEnvs = map[string]collectorEnv{
 	"journal":           {fails: powerOff},
 	"leases":            {fails: closeAPI},
 	"nodeConditions":    {fails: closeAPI},
+	"objects":           {spec: `{"resources":["bundledeployments.fleet.cattle.io","bundles.fleet.cattle.io"],"interval":"200ms"}`, fails: closeAPI},
+	"objectList":        {spec: `{"resources":["bundles.fleet.cattle.io"]}`, fails: closeAPI},
 	"events":            {fails: closeAPI},
 }
 

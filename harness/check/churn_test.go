@@ -1,0 +1,260 @@
+package check_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/churn"
+)
+
+const (
+	bundles   = "bundledeployments.fleet.cattle.io"
+	monitored = "status.conditions[type=Monitored].lastUpdateTime"
+)
+
+// objects is a record of objects that a test fills.
+type objects struct {
+	*trial
+	st      *bundle.Stream
+	version int
+}
+
+// objects opens a record that follows resources from second 0 on; nothing is covered yet.
+func (tr *trial) objects(cell string, resources ...string) *objects {
+	tr.t.Helper()
+	st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Objects, Cell: cell, Time: tr.start}, "jsonl"+bundle.Packed)
+	tr.must(err)
+	o := &objects{trial: tr, st: st}
+	for _, r := range resources {
+		tr.must(st.Append(churn.Version{Time: tr.at(0), Type: churn.Synced, Resource: r}))
+	}
+	return o
+}
+
+// say records a version; its manager's time is the second's.
+func (o *objects) say(second float64, typ, resource, name, manager, status string) {
+	o.t.Helper()
+	o.version++
+	at := o.at(second).Format(time.RFC3339Nano)
+	object := fmt.Sprintf(`{"metadata":{"name":%q,"resourceVersion":"%d","managedFields":[{"manager":%q,"operation":"Update","subresource":"status","time":%q}]},"status":%s}`,
+		name, o.version, manager, at, status)
+	o.must(o.st.Append(churn.Version{Time: o.at(second), Type: typ, Resource: resource, Namespace: "ns", Name: name, UID: "uid-" + name,
+		ResourceVersion: fmt.Sprint(o.version), Object: []byte(object)}))
+}
+
+func (o *objects) covers(from, to float64) {
+	o.st.Alive(o.at(from))
+	o.st.Alive(o.at(to))
+}
+
+// bundleStatus has the condition that the loop stamps.
+func bundleStatus(second float64, ready bool) string {
+	return fmt.Sprintf(`{"ready":%t,"conditions":[{"type":"Ready","status":"%t"},{"type":"Monitored","lastUpdateTime":"%.1f"}]}`, ready, ready, second)
+}
+
+// outside is the world of a power-off: a node that is lost at second 80, a pod that is terminating at 100, a heartbeat at 150.
+func outside(tr *trial) *objects {
+	o := tr.objects(bundle.Shared, "nodes", "pods", "deployments.apps", "daemonsets.apps")
+	node := func(second float64, ready string, beat int) {
+		o.say(second, churn.Modified, "nodes", "worker", "kubelet", fmt.Sprintf(`{"conditions":[{"type":"Ready","status":%q,"lastHeartbeatTime":"%d"}]}`, ready, beat))
+	}
+	o.say(0, churn.Listed, "nodes", "worker", "kubelet", `{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":"1"}]}`)
+	o.say(0, churn.Listed, "pods", "agent", "kubelet", `{"phase":"Running"}`)
+	o.say(0, churn.Listed, "daemonsets.apps", "agent", "controller", `{"numberAvailable":2}`)
+	node(80, "Unknown", 1)
+	o.say(81, churn.Modified, "daemonsets.apps", "agent", "controller", `{"numberAvailable":1}`)
+	o.must(o.st.Append(churn.Version{Time: o.at(100), Type: churn.Modified, Resource: "pods", Namespace: "ns", Name: "agent", UID: "uid-agent",
+		Object: []byte(`{"metadata":{"deletionTimestamp":"2026-03-01T10:01:40Z"},"status":{"phase":"Running"}}`)}))
+	node(150, "Unknown", 2)
+	return o
+}
+
+// loop writes as the vulnerable agent does, each two seconds of from..to.
+func loop(o *objects, from, to float64) {
+	for s := from; s <= to; s += 2 {
+		o.say(s, churn.Modified, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(s, false))
+	}
+}
+
+// churning is the whole trial of the vulnerable arm; more may add to it.
+func churning(more func(*objects)) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		outside(tr).covers(0, 400)
+		own := tr.objects(arm, bundles)
+		own.say(0, churn.Listed, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(0, true))
+		if more != nil {
+			more(own)
+		}
+		own.covers(0, 400)
+	}
+}
+
+func TestChurn(t *testing.T) {
+	both := []bundle.Kind{bundle.Objects, bundle.Objects}
+	const spec = `{"resource":"` + bundles + `","only":["` + monitored + `"],"by":"fleet-agent-$(cell)","window":{"terminating":1}}`
+	run(t, []question{
+		{
+			name: "a loop", fill: churning(func(o *objects) { loop(o, 101, 289) }), met: check.Met, evidence: both,
+			seen:   "30 writes to ns/bundle in 10:01:55.0 to 10:02:55.0: 0.5 a second, at most 2s apart (from 10:01:55), 100 % of them only " + monitored + ", by fleet-agent-vulnerable (status)",
+			detail: monitored + `: "101.0" -> "103.0"`,
+		},
+		{
+			name: "nobody writes", fill: churning(nil), met: check.NotMet, evidence: both, seen: "no write in 10:01:55.0 to 10:02:55.0",
+		},
+		{
+			name: "one write a minute", fill: churning(func(o *objects) { loop(o, 120, 120); loop(o, 180, 180) }), met: check.NotMet, evidence: both,
+			seen:    "1 writes to ns/bundle in 10:01:55.0 to 10:02:55.0: 0.017 a second, at most 55s apart",
+			differs: []string{"1 writes changed " + monitored},
+		},
+		{
+			name: "a loop that rests", fill: churning(func(o *objects) { loop(o, 101, 131); loop(o, 139, 289) }), met: check.NotMet, evidence: both,
+			seen: "at most 8s apart (from 10:02:11)", detail: monitored,
+		},
+		{
+			name: "a loop that changes more", fill: churning(func(o *objects) {
+				for s := 101.0; s < 289; s += 2 {
+					o.say(s, churn.Modified, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(s, int(s)%4 == 1))
+				}
+			}),
+			met: check.NotMet, evidence: both, seen: "0 % of them only", detail: "status.ready: true -> false",
+			differs: []string{"30 writes changed status.conditions[type=Monitored].lastUpdateTime, status.conditions[type=Ready].status, status.ready, by fleet-agent-vulnerable"},
+		},
+		{
+			name: "somebody else's loop", fill: churning(func(o *objects) {
+				for s := 101.0; s < 289; s += 2 {
+					o.say(s, churn.Modified, bundles, "bundle", "kubectl", bundleStatus(s, false))
+				}
+			}),
+			met: check.NotMet, evidence: both, seen: "by kubectl (status)", detail: monitored, differs: []string{"30 writes changed " + monitored + ", by kubectl"},
+		},
+		{
+			name: "writes to different objects are no loop", fill: churning(func(o *objects) {
+				for i := range 60 {
+					o.say(101+float64(i), churn.Added, bundles, fmt.Sprint("bundle-", i), "fleet-agent-"+arm, bundleStatus(0, false))
+				}
+			}),
+			met: check.NotMet, evidence: both, seen: "1 writes to ns/bundle-", differs: []string{"1 writes are ADDED, by fleet-agent-vulnerable"},
+		},
+		{
+			name: "a gap in the window", fill: churning(func(o *objects) {
+				loop(o, 101, 289)
+				o.st.Gap(o.at(130), o.at(131), "bundledeployments had to be listed anew: too old resource version")
+			}),
+			met: check.Unknown, evidence: both, seen: "(gap 10:02:10.0 to 10:02:11.0: bundledeployments had to be listed anew",
+		},
+		{
+			name: "a record that ends in the window", fill: func(tr *trial) {
+				tr.phases()
+				outside(tr).covers(0, 400)
+				own := tr.objects(arm, bundles)
+				loop(own, 101, 289)
+				own.covers(0, 170)
+			},
+			met: check.Unknown, evidence: both, seen: "the record of objects does not cover 10:01:55.0 to 10:02:55.0",
+		},
+		{
+			name: "a world that never stands still", fill: churning(func(o *objects) {
+				loop(o, 101, 289)
+				busy := o.objects(bundle.Shared, "deployments.apps")
+				for s := 40.0; s < 290; s += 30 {
+					busy.say(s, churn.Modified, "deployments.apps", "other", "kubectl", fmt.Sprintf(`{"n":%g}`, s))
+				}
+				busy.covers(0, 400)
+			}),
+			met: check.Unknown, evidence: []bundle.Kind{bundle.Objects, bundle.Objects, bundle.Objects}, seen: "the window never came: they stood still for at most 30s",
+		},
+		{
+			name: "nobody followed the nodes", fill: func(tr *trial) {
+				tr.phases()
+				own := tr.objects(arm, bundles)
+				loop(own, 101, 289)
+				own.covers(0, 400)
+			},
+			met: check.Unknown, evidence: both[:1], seen: "the window never came: nobody followed nodes for vulnerable",
+		},
+		{name: "nobody followed the bundles", fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.Unknown, seen: "nobody followed " + bundles + " for vulnerable"},
+		{name: "a missing file", fill: churning(nil), damage: remove(t, bundle.Objects), met: check.Unknown, seen: "is missing"},
+		{
+			name: "no object at all", fill: func(tr *trial) {
+				tr.phases()
+				outside(tr).covers(0, 400)
+				tr.objects(arm, bundles).covers(0, 400)
+			},
+			met: check.Unknown, evidence: both, seen: "there was no " + bundles + " to be written",
+		},
+		{
+			name: "a baseline without writes", scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 101, 289) }),
+			met: check.NotMet, evidence: both, seen: "no quiet window fits into the baseline; in all of it 0 writes to one object, 0 a second",
+		},
+		{
+			name: "a baseline with a loop", scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 1, 289) }),
+			met: check.Unknown, evidence: both, seen: "10 writes to one object, 0.5 a second",
+		},
+		{
+			name: "a baseline that is too short", scope: check.Scope{Cell: arm, Phase: check.Baseline, After: 12 * time.Second}, fill: churning(nil),
+			met: check.Unknown, evidence: both, seen: "it lasted 8s only",
+		},
+		{
+			name: "a baseline that nobody watched", scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { o.st.Gap(o.at(25), o.at(30), "refused") }),
+			met: check.Unknown, evidence: both, seen: "(gap 10:00:25.0 to 10:00:30.0: refused)",
+		},
+	}, func(q *question) {
+		q.kind, q.spec = "churn", over(t, spec, q.spec)
+		if q.scope.Phase == "" {
+			q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+		}
+		if q.wanted == "" {
+			q.wanted = "at least 0.3 writes a second to one of " + bundles + " in a window of 60s after 15s of standstill, no gap over 5s, at least 95 % of them only " + monitored + " by fleet-agent-vulnerable"
+		}
+	})
+}
+
+func TestNoChurn(t *testing.T) {
+	both := []bundle.Kind{bundle.Objects, bundle.Objects}
+	run(t, []question{
+		{name: "silence", fill: churning(nil), met: check.Met, evidence: both, seen: "0 writes to 1 objects in 10:01:55.0 to 10:02:55.0"},
+		{name: "silence but for the time before", fill: churning(func(o *objects) { loop(o, 85, 113) }), met: check.Met, evidence: both, seen: "0 writes to 1 objects"},
+		{
+			name: "one write a minute", fill: churning(func(o *objects) { loop(o, 120, 120); loop(o, 180, 180) }), met: check.NotMet, evidence: both,
+			seen: "1 writes to 1 objects", differs: []string{"1 writes changed"}, detail: monitored,
+		},
+		{
+			name: "a deletion", fill: churning(func(o *objects) { o.say(120, churn.Deleted, bundles, "bundle", "kubectl", `{}`) }), met: check.NotMet, evidence: both,
+			seen: "1 writes to 1 objects", differs: []string{"1 writes are DELETED, by kubectl"},
+		},
+		{name: "nobody could have written", fill: churning(func(o *objects) { o.say(50, churn.Deleted, bundles, "bundle", "kubectl", `{}`) }), met: check.Unknown, evidence: both, seen: "there was no " + bundles},
+		{name: "a gap", fill: churning(func(o *objects) { o.st.Gap(o.at(174), o.at(176), "refused") }), met: check.Unknown, evidence: both, seen: "refused"},
+	}, func(q *question) {
+		q.kind, q.scope = "churn", check.Scope{Cell: arm, Phase: check.Fault}
+		q.spec, q.wanted = `{"resource":"`+bundles+`","none":true,"window":{"terminating":1}}`, "no write to "+bundles+" in a window of 60s after 15s of standstill"
+	})
+}
+
+func TestChurnRefuses(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{"only":["a"]}`:                                                                "resource is empty",
+		`{"resource":"pods","only":["a"]}`:                                              "resource pods is among those that have to stand still",
+		`{"resource":"a","only":["b"],"rate":-1}`:                                       "rate is -1 (want above 0)",
+		`{"resource":"a","only":["b"],"share":1.5}`:                                     "share is 1.5 (want above 0, up to 1)",
+		`{"resource":"a"}`:                                                              "only is [] (want the paths that a loop changes)",
+		`{"resource":"a","only":[""]}`:                                                  `only is [""] (want the paths that a loop changes)`,
+		`{"resource":"a","only":["b"],"gap":"5"}`:                                       `gap is "5" (want a duration with its unit: 3m)`,
+		`{"resource":"a","none":true,"by":"b"}`:                                         "with none, no write counts less than another (want neither only nor by)",
+		`{"resource":"a","none":true,"window":{"still":"0s"}}`:                          "window.still is 0s (want above 0)",
+		`{"resource":"a","none":true,"window":{"terminating":-1}}`:                      "window.terminating is -1 (want 0 or more)",
+		`{"resource":"a","none":true,"window":{"resources":["nodes"],"terminating":1}}`: "window.terminating is 1, and pods are not among the resources",
+		`{"resource":"a","none":true,"window":{"ignore":[""]}}`:                         "window.ignore has an empty path, which would leave out everything",
+	} {
+		refused(t, "churn", spec, want)
+	}
+}
+
+// refused wants a spec to be refused, by Validate and by Eval.
+func refused(t *testing.T, kind, spec, want string) {
+	t.Helper()
+	ask(t, question{kind: kind, spec: spec, scope: check.Scope{Cell: arm, Phase: check.Fault}, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: want})
+}

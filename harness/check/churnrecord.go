@@ -1,0 +1,170 @@
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/churn"
+)
+
+// written is one version of an object, in short.
+type written struct {
+	at                   time.Time
+	typ                  string // as in churn.Version
+	resource             string
+	namespace, name      string
+	compared             bool // with the version before it
+	paths                []string
+	class                string
+	manager, subresource string
+	terminating          bool // it has a deletionTimestamp
+}
+
+// effective says that it is a write that a watch showed.
+func (w written) effective() bool {
+	return w.typ == churn.Added || w.typ == churn.Modified || w.typ == churn.Deleted
+}
+
+// object names what was written.
+func (w written) object() string { return strings.TrimPrefix(w.namespace+"/"+w.name, "/") }
+
+// recorded is what an artifact says of all objects in it.
+type recorded struct {
+	bundle.Artifact
+	versions []written
+	followed []string          // the resources that were listed whole
+	examples map[string]string // class -> what one write of it changed, before and after
+}
+
+// maxExamples bounds how many classes are shown by an example: a record in which every write is a class of its own needs no more.
+const maxExamples = 100
+
+// recordsOf are the records of objects that a cell has. A record that can't be read is doubt.
+func recordsOf(v bundle.View, cell string) (out []*recorded, doubt string) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Cell: cell}) {
+		if a.Missing || a.Error != "" {
+			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, cell, broken(a))
+			continue
+		}
+		got, err := v.Remember(a, "written", func(_ any, r io.Reader) (any, error) {
+			if !strings.HasSuffix(a.Path, bundle.Packed) { // what has grown says nothing without what was there before
+				whole, err := v.Open(a)
+				if err != nil {
+					return nil, err
+				}
+				defer whole.Close()
+				r = whole
+			}
+			return readRecord(r)
+		})
+		if err != nil {
+			doubt = fmt.Sprintf("reading %s: %v", a.Path, err)
+			continue
+		}
+		one := got.(recorded)
+		one.Artifact = a
+		out = append(out, &one)
+	}
+	return out, doubt
+}
+
+func readRecord(r io.Reader) (recorded, error) {
+	out := recorded{examples: map[string]string{}}
+	for u, err := range churn.Updates(r) {
+		switch {
+		case err != nil:
+			return out, err
+		case u.Type == churn.Synced:
+			if !slices.Contains(out.followed, u.Resource) {
+				out.followed = append(out.followed, u.Resource)
+			}
+			continue
+		case u.Type == churn.Lost:
+			continue
+		}
+		out.versions = append(out.versions, written{
+			at: u.Time, typ: u.Type, resource: u.Resource, namespace: u.Namespace, name: u.Name, compared: u.Before != nil,
+			paths: u.Paths, class: u.Class, manager: u.Manager, subresource: u.Subresource,
+			terminating: bytes.Contains(u.Object, []byte(`"deletionTimestamp":"`)) && deleting(u.Object),
+		})
+		if _, have := out.examples[u.Class]; !have && u.Before != nil && len(u.Paths) > 0 && len(out.examples) < maxExamples {
+			out.examples[u.Class] = example(u)
+		}
+	}
+	slices.SortStableFunc(out.versions, func(a, b written) int { return a.at.Compare(b.at) })
+	return out, nil
+}
+
+var deletionTimestamp, _ = churn.ParsePath("metadata.deletionTimestamp")
+
+func deleting(object []byte) bool {
+	at, err := deletionTimestamp.Of(object)
+	return err == nil && at != ""
+}
+
+// example shows what a write changed.
+func example(u churn.Update) string {
+	all, err := churn.Changes(u.Before, u.Object)
+	if err != nil {
+		return err.Error()
+	}
+	out := fmt.Sprintf("%s %s at %s, version %s, by %s", u.Resource, strings.TrimPrefix(u.Namespace+"/"+u.Name, "/"), clock(u.Time), u.ResourceVersion,
+		cmp.Or(u.Manager, "nobody that is known"))
+	for i, c := range all {
+		if i == 5 {
+			return out + fmt.Sprintf("\n… and %d more paths", len(all)-i)
+		}
+		out += fmt.Sprintf("\n%s: %s -> %s", c.Path, brevity(c.Before), brevity(c.After))
+	}
+	return out
+}
+
+// brevity is a value in short.
+func brevity(value []byte) string {
+	switch {
+	case value == nil:
+		return "nothing"
+	case len(value) > 200:
+		return fmt.Sprintf("%.200s… (%d bytes)", value, len(value))
+	}
+	return string(value)
+}
+
+// following keeps the records in which a resource was followed.
+func following(all []*recorded, resource string) []*recorded {
+	var out []*recorded
+	for _, r := range all {
+		if slices.Contains(r.followed, resource) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// covering reports whether one of the records speaks for all of a window, and if not why. Nothing is overlooked at its ends.
+func covering(all []*recorded, w bundle.Window) (ok bool, doubt string) {
+	var arts []bundle.Artifact
+	for _, r := range all {
+		if r.Coverage.Covers(w.Start, w.End, 0) {
+			return true, ""
+		}
+		arts = append(arts, r.Artifact)
+	}
+	return false, fmt.Sprintf("the record of objects does not cover %s", span(w)) + gaps(arts, w)
+}
+
+func pathsOf(all []*recorded) []string {
+	var out []string
+	for _, r := range all {
+		if !slices.Contains(out, r.Path) {
+			out = append(out, r.Path)
+		}
+	}
+	return out
+}

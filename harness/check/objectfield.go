@@ -1,0 +1,203 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/churn"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "objectField",
+		Doc: "Fields of an object have certain values, through the last stretch of the window or at some time in it.\n\n" +
+			"A field is a path: status.numberReady, status.conditions[type=Ready].status. One that isn't there is empty; numbers that are 0 are mostly left " +
+			"out of objects. Objects come from the cell's own record, or from what was recorded of the whole cluster. An object that nobody ever saw is unknown.",
+		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  name: node-agent\n  namespace: cell\n" +
+			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
+		New: func() Check { return &ObjectField{Hold: "5s"} },
+	})
+}
+
+// ObjectField asks for values of an object's fields.
+type ObjectField struct {
+	Resource  string            `json:"resource" jsonschema:"a plural name, with its API group unless it is the core's"`
+	Name      string            `json:"name,omitempty" jsonschema:"the object's name, all when left out; $(cell) in it is the cell's name"`
+	Namespace string            `json:"namespace,omitempty" jsonschema:"its namespace, or cell for the cell's own record; any when left out"`
+	Fields    map[string]string `json:"fields" jsonschema:"path -> value as text; empty for one that isn't there"`
+	AtLeast   int               `json:"atLeast,omitzero" jsonschema:"how many of the objects must have them; all when left out"`
+	Hold      string            `json:"hold,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+	Ever      bool              `json:"ever,omitempty" jsonschema:"at some time in the window, instead of at its end"`
+}
+
+// Reads names recorded objects.
+func (c *ObjectField) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
+
+// Validate refuses what any object would meet, and paths that are none.
+func (c *ObjectField) Validate() error {
+	errs := []error{positive("hold", c.Hold)}
+	if c.Resource == "" {
+		errs = append(errs, errors.New("resource is empty"))
+	}
+	if len(c.Fields) == 0 {
+		errs = append(errs, errors.New("fields is empty, which any object would have"))
+	}
+	for _, p := range slices.Sorted(maps.Keys(c.Fields)) {
+		if _, err := churn.ParsePath(p); err != nil {
+			errs = append(errs, fmt.Errorf("fields: %w", err))
+		}
+	}
+	if c.AtLeast < 0 {
+		errs = append(errs, fmt.Errorf("atLeast is %d (want 0 or more)", c.AtLeast))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *ObjectField) wanted(cell string) string {
+	var fields []string
+	for _, p := range slices.Sorted(maps.Keys(c.Fields)) {
+		fields = append(fields, fmt.Sprintf("%s %q", p, c.Fields[p]))
+	}
+	what := strings.TrimSpace(c.Resource + " " + ofCell(c.Name, cell))
+	if c.AtLeast > 0 {
+		what = fmt.Sprintf("at least %d of %s", c.AtLeast, what)
+	}
+	out := fmt.Sprintf("%s with %s", what, strings.Join(fields, ", "))
+	if c.Ever {
+		return out + " at some time"
+	}
+	return out + " for the last " + c.Hold
+}
+
+// values are the fields of an object from a time on.
+type values struct {
+	at     time.Time
+	object string
+	gone   bool
+	fields string // those asked for, in order of their paths, as people read them
+	met    bool
+}
+
+// Eval looks at the states of all objects that are meant. At some time needs one moment; until the end needs the whole stretch.
+func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
+	wanted := c.wanted(s.Cell)
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	of, doubt := c.records(v, s.Cell)
+	if len(of) == 0 {
+		return unknown(wanted, cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, s.Cell)), nil)
+	}
+	hold, _ := time.ParseDuration(c.Hold) // Validate has read it
+	stretch := w
+	if !c.Ever {
+		stretch = lastOf(w, hold)
+	}
+	r := of[max(0, slices.IndexFunc(of, func(r *recorded) bool { return r.Coverage.Covers(stretch.Start, stretch.End, slack(stretch)) }))]
+	evidence := []string{r.Path}
+	if !r.Coverage.Covers(stretch.Start, stretch.End, slack(stretch)) && doubt == "" {
+		_, doubt = covering([]*recorded{r}, stretch)
+		doubt = cmp.Or(doubt, "the record ends too early")
+	}
+	if last := coveredTo(r); !c.Ever && last.Before(stretch.End) && last.After(w.Start) {
+		stretch = bundle.Window{Start: later(w.Start, last.Add(-hold)), End: last}
+	}
+	all, err := c.read(v, r, s.Cell)
+	if err != nil {
+		return unknown(wanted, fmt.Sprintf("reading %s: %v", r.Path, err), evidence)
+	}
+	f := c.judge(all, stretch)
+	f.Wanted, f.Evidence = wanted, evidence
+	decided := c.Ever && f.Met == Met || !c.Ever && f.Met == NotMet
+	switch {
+	case f.Met != Unknown && !decided && doubt != "":
+		return unknown(wanted, f.Seen+"; "+doubt, evidence)
+	case f.Met == Unknown && doubt != "":
+		f.Seen = doubt
+	case !c.Ever && f.Met == Met && stretch.End.Sub(stretch.Start) < hold:
+		return unknown(wanted, fmt.Sprintf("%s, but for %s only", f.Seen, stretch.End.Sub(stretch.Start).Round(100*time.Millisecond)), evidence)
+	}
+	return f
+}
+
+func coveredTo(r *recorded) time.Time {
+	if r.Coverage == nil {
+		return time.Time{}
+	}
+	return r.Coverage.Last
+}
+
+// records are those in which the resource was followed: the cell's own if there are such, else the shared ones; the other way round for a namespace
+// by its name.
+func (c *ObjectField) records(v bundle.View, cell string) (of []*recorded, doubt string) {
+	cells := []string{cell, bundle.Shared}
+	switch c.Namespace {
+	case "":
+	case "cell":
+		cells = cells[:1]
+	default:
+		slices.Reverse(cells)
+	}
+	for _, one := range cells {
+		all, bad := recordsOf(v, one)
+		doubt = cmp.Or(doubt, bad)
+		if of = following(all, c.Resource); len(of) > 0 {
+			break
+		}
+	}
+	return of, doubt
+}
+
+// read takes the fields of every version of the objects that are meant.
+func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, error) {
+	names := slices.Sorted(maps.Keys(c.Fields))
+	paths := map[string]churn.Path{}
+	for _, n := range names {
+		paths[n], _ = churn.ParsePath(n) // Validate has read it
+	}
+	name, namespace := ofCell(c.Name, cell), ofCell(c.Namespace, cell)
+	as := fmt.Sprintf("fields %q of %s %s/%s", c.Fields, c.Resource, namespace, name)
+	got, err := v.Remember(r.Artifact, as, func(any, io.Reader) (any, error) {
+		in, err := v.Open(r.Artifact)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		var out []values
+		for x, err := range churn.Read(in) {
+			if err != nil {
+				return nil, err
+			}
+			if x.Object == nil || x.Resource != c.Resource || name != "" && x.Name != name || namespace != "" && namespace != "cell" && x.Namespace != namespace {
+				continue
+			}
+			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted, met: x.Type != churn.Deleted}
+			for i, n := range names {
+				text, err := paths[n].Of(x.Object)
+				if err != nil {
+					return nil, err
+				}
+				one.met = one.met && text == c.Fields[n]
+				one.fields += fmt.Sprintf("%s%s %q", map[bool]string{true: "", false: ", "}[i == 0], n, text)
+			}
+			out = append(out, one)
+		}
+		return out, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return got.([]values), nil
+}

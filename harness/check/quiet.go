@@ -1,0 +1,279 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/churn"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "quietWorld",
+		Doc: "Chosen objects stood still for a while, and then through a whole window.\n\n" +
+			"It is the window in which churn and metricRate look: the first in the phase in which nobody else gave a reason to write. What comes and goes " +
+			"by itself, such as heartbeats, is left out by its path. The record of objects has to cover all of it: a gap is no standstill.",
+		Example: "name: world-still\nkind: quietWorld\nphase: fault\nspec:\n  resources: [nodes, pods, deployments.apps, daemonsets.apps]\n  still: 15s\n  for: 60s\n  terminating: 1\n",
+		New:     func() Check { return &QuietWorld{Quiet: standstill()} },
+	})
+}
+
+// Quiet is the first window of a phase in which chosen objects stand still. Its fields' zero values are the defaults.
+type Quiet struct {
+	Resources   []string `json:"resources,omitempty" jsonschema:"whose writes disturb it: plural names, with their API group unless it is the core's"`
+	Still       string   `json:"still,omitempty" jsonschema:"for how long they stood still when it opens: a duration with its unit"`
+	For         string   `json:"for,omitempty" jsonschema:"how long it is, while they still do: a duration with its unit"`
+	Ignore      []string `json:"ignore,omitempty" jsonschema:"paths whose changes disturb nothing, with what is below them; [*] is any element"`
+	Terminating int      `json:"terminating,omitzero" jsonschema:"how many pods have a deletionTimestamp when they begin to stand still, at least"`
+}
+
+// standstill has the defaults: what the incident's world consisted of, without the heartbeats of its nodes.
+func standstill() Quiet {
+	return Quiet{
+		Resources: []string{"nodes", "pods", "deployments.apps", "daemonsets.apps"}, Still: "15s", For: "60s",
+		Ignore: []string{"status.conditions[*].lastHeartbeatTime"},
+	}
+}
+
+// filled has the defaults where nothing was given.
+func (q Quiet) filled() Quiet {
+	d := standstill()
+	q.Still, q.For = cmp.Or(q.Still, d.Still), cmp.Or(q.For, d.For)
+	if len(q.Resources) == 0 {
+		q.Resources = d.Resources
+	}
+	if q.Ignore == nil {
+		q.Ignore = d.Ignore
+	}
+	return q
+}
+
+// validate refuses times that are none, and pods that nobody looks at.
+func (q Quiet) validate(field string) error {
+	q = q.filled()
+	errs := []error{positive(field+"still", q.Still), positive(field+"for", q.For)}
+	if q.Terminating < 0 {
+		errs = append(errs, fmt.Errorf("%sterminating is %d (want 0 or more)", field, q.Terminating))
+	}
+	if q.Terminating > 0 && !slices.Contains(q.Resources, "pods") {
+		errs = append(errs, fmt.Errorf("%sterminating is %d, and pods are not among the resources", field, q.Terminating))
+	}
+	if slices.Contains(q.Ignore, "") {
+		errs = append(errs, fmt.Errorf("%signore has an empty path, which would leave out everything", field))
+	}
+	return errors.Join(errs...)
+}
+
+func (q Quiet) wanted() string {
+	q = q.filled()
+	out := fmt.Sprintf("%s still for %s, and then for %s more", strings.Join(q.Resources, ", "), q.Still, q.For)
+	if q.Terminating > 0 {
+		out += fmt.Sprintf(", with at least %d pods terminating", q.Terminating)
+	}
+	return out
+}
+
+// stillness is what was found of a quiet window.
+type stillness struct {
+	window bundle.Window // of the length asked for; zero if there is none
+	doubt  string        // why it isn't known whether there is one
+	said   string        // what there was instead
+	paths  []string
+}
+
+func (s stillness) found() bool { return !s.window.End.IsZero() }
+
+// find looks for the first window in a stretch of time. It may begin where the stretch does, after any write, and after any gap.
+func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness) {
+	q = q.filled()
+	still, _ := time.ParseDuration(q.Still) // validate has read both
+	long, _ := time.ParseDuration(q.For)
+	shared, doubt := recordsOf(v, bundle.Shared)
+	own, more := recordsOf(v, cell)
+	var used [][]*recorded
+	for _, r := range q.Resources {
+		of := following(shared, r)
+		if len(of) == 0 {
+			of = following(own, r)
+		}
+		if len(of) == 0 {
+			out.doubt = cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, cell))
+			return out
+		}
+		used = append(used, of)
+	}
+	all := slices.Concat(used...)
+	out.paths = pathsOf(all)
+	disturbed, terminating := q.disturbances(all, used)
+	longest := bundle.Window{}
+	for _, from := range begins(all, disturbed, w) {
+		next, by := w.End, ""
+		if i, _ := slices.BinarySearchFunc(disturbed, from, func(d written, t time.Time) int { return cmp.Or(d.at.Compare(t), -1) }); i < len(disturbed) && disturbed[i].at.Before(w.End) {
+			next, by = disturbed[i].at, disturbed[i].resource+" "+disturbed[i].object()
+		}
+		if next.Sub(from) > longest.End.Sub(longest.Start) {
+			longest = bundle.Window{Start: from, End: next}
+			out.said = fmt.Sprintf("they stood still for at most %s, in %s", next.Sub(from).Round(100*time.Millisecond), span(longest))
+			if by != "" {
+				out.said += ", until a write to " + by
+			}
+		}
+		one := bundle.Window{Start: from, End: from.Add(still + long)}
+		if one.End.After(next) {
+			continue
+		}
+		if n := terminating(from); n < q.Terminating {
+			out.said = fmt.Sprintf("they stood still in %s with %d pods terminating", span(bundle.Window{Start: from, End: next}), n)
+			continue
+		}
+		if doubt := coveredBy(used, one); doubt != "" {
+			out.doubt = doubt
+			continue
+		}
+		out.window, out.doubt = bundle.Window{Start: from.Add(still), End: one.End}, ""
+		return out
+	}
+	if out.doubt == "" {
+		out.doubt = coveredWithin(used, w)
+	}
+	return out
+}
+
+// coveredBy says which of the resources' records does not cover a window, "" if all do.
+func coveredBy(used [][]*recorded, w bundle.Window) string {
+	for _, of := range used {
+		if ok, doubt := covering(of, w); !ok {
+			return doubt
+		}
+	}
+	return ""
+}
+
+// coveredWithin is coveredBy, with the slack that the ends of a phase have.
+func coveredWithin(used [][]*recorded, w bundle.Window) string {
+	for _, of := range used {
+		if !slices.ContainsFunc(of, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack(w)) }) {
+			_, doubt := covering(of, w)
+			return cmp.Or(doubt, "the record of objects ends too early")
+		}
+	}
+	return ""
+}
+
+// begins are the moments at which standing still may begin, in order.
+func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
+	at := map[time.Time]bool{w.Start: true}
+	add := func(t time.Time) {
+		if t.After(w.Start) && t.Before(w.End) {
+			at[t] = true
+		}
+	}
+	for _, r := range all {
+		if r.Coverage == nil {
+			continue
+		}
+		add(r.Coverage.First)
+		for _, g := range r.Coverage.Gaps {
+			add(g.To)
+		}
+	}
+	for _, d := range disturbed {
+		add(d.at)
+	}
+	return slices.SortedFunc(maps.Keys(at), time.Time.Compare)
+}
+
+// disturbances are the writes that count, in order, and how many pods are terminating at a time.
+func (q Quiet) disturbances(all []*recorded, used [][]*recorded) ([]written, func(time.Time) int) {
+	ignored := matchers(q.Ignore)
+	var out, pods []written
+	seen := map[*recorded]bool{}
+	for _, r := range all {
+		if seen[r] {
+			continue
+		}
+		seen[r] = true
+		for _, x := range r.versions {
+			i := slices.Index(q.Resources, x.resource)
+			if i < 0 || !slices.Contains(used[i], r) {
+				continue
+			}
+			if x.resource == "pods" {
+				pods = append(pods, x)
+			}
+			if x.effective() && !(x.typ == churn.Modified && x.compared && allMatch(ignored, x.paths)) {
+				out = append(out, x)
+			}
+		}
+	}
+	byTime := func(a, b written) int { return a.at.Compare(b.at) }
+	slices.SortStableFunc(out, byTime)
+	slices.SortStableFunc(pods, byTime)
+	return out, func(t time.Time) int {
+		going := map[string]bool{}
+		for _, p := range pods {
+			if p.at.After(t) {
+				break
+			}
+			if delete(going, p.object()); p.terminating && p.typ != churn.Deleted {
+				going[p.object()] = true
+			}
+		}
+		return len(going)
+	}
+}
+
+// matchers are paths as they are given in a check: each with what is below it, [*] for any element of a list.
+func matchers(paths []string) []*regexp.Regexp {
+	var out []*regexp.Regexp
+	for _, p := range paths {
+		out = append(out, regexp.MustCompile("^"+strings.ReplaceAll(regexp.QuoteMeta(p), `\[\*\]`, `\[[^\]]*\]`)+`($|[.\[])`))
+	}
+	return out
+}
+
+// allMatch reports whether each of the paths is one of those meant. Nothing visible changed counts as such.
+func allMatch(meant []*regexp.Regexp, paths []string) bool {
+	return !slices.ContainsFunc(paths, func(p string) bool {
+		return !slices.ContainsFunc(meant, func(re *regexp.Regexp) bool { return re.MatchString(p) })
+	})
+}
+
+// QuietWorld asks whether there is a quiet window.
+type QuietWorld struct {
+	Quiet
+}
+
+// Reads names recorded objects.
+func (c *QuietWorld) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
+
+// Validate refuses what Quiet does.
+func (c *QuietWorld) Validate() error { return c.validate("") }
+
+// Eval finds the window.
+func (c *QuietWorld) Eval(v bundle.View, s Scope) Finding {
+	wanted := c.wanted()
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	q := c.find(v, s.Cell, w)
+	switch {
+	case q.found():
+		return Finding{Met: Met, Wanted: wanted, Evidence: q.paths, Seen: "the window is " + span(q.window)}
+	case q.doubt != "":
+		return unknown(wanted, q.doubt, q.paths)
+	}
+	return Finding{Met: NotMet, Wanted: wanted, Evidence: q.paths, Seen: cmp.Or(q.said, "they never stood still")}
+}

@@ -19,6 +19,7 @@ type planFlags struct {
 	options plan.Options
 	set     []string
 	swap    []string
+	until   untilFlags
 }
 
 // register adds the flags to cmd.
@@ -26,8 +27,9 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	o := &f.options
 	fl := cmd.Flags()
 	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default the scenario's default)")
-	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair")
-	fl.Int64Var(&o.Seed, "seed", 1, "seed of whatever draws lots; recorded")
+	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair; the pairs take turns")
+	f.until.register(cmd)
+	registerSeed(cmd, &o.Seed)
 	fl.BoolVar(&o.Sequential, "sequential", false, "one arm after the other; arms with a cluster each get it in turn")
 	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: everything but the faults")
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
@@ -49,6 +51,12 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 	}
 	if o.Repeat < 1 {
 		return nil, usage(fmt.Errorf("--repeat is %d (want at least 1)", o.Repeat), "")
+	}
+	if o.Until, err = f.until.resolve(cmd); err != nil {
+		return nil, err
+	}
+	if err := drawSeed(cmd, &o.Seed); err != nil {
+		return nil, err
 	}
 	s, err := loadScenario(cmd, name)
 	if err != nil {

@@ -40,6 +40,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newCleanCmd(),
 		newDoctorCmd(),
 		newExplainCmd(),
+		newHistoryCmd(),
 		newImageCmd(),
 		newJudgeCmd(),
 		newListCmd(),

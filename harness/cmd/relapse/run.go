@@ -19,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cache"
 	"github.com/kube-relapse/relapse/harness/engine"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/history"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -47,18 +48,16 @@ upon all arms at once, collects evidence and judges it. It ends with a table, on
 and leaves the evidence in runs/<id>-<scenario>/, which runs/latest points at. Everything else it made is removed, also on failure and
 on Ctrl-C; what a killed run left is removed by relapse clean.
 
-Your own build takes part as the arm candidate:
-  --candidate ./kubelet                       an executable
-  --candidate ../kubernetes                   a checkout, built like the other arms
-  --candidate v1.34.7                         another published version, built like the other arms
+` + candidateHelp + `
 
 Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced, 3 inconclusive, 4 something of
 relapse's own failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse run pleg-deadlock
-  relapse run pleg-deadlock --candidate ../kubernetes
+  relapse run pleg-deadlock --candidate src:../kubernetes
   relapse run pleg-deadlock --no-faults           # the null control
   relapse run apiserver-goroutine-leak --pair all --set items=2000
   relapse run pleg-deadlock --arms fixed --repeat 5
+  relapse run pleg-deadlock --until-confident --max-trials 20
   relapse run -f plan.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.file != "" {
@@ -72,7 +71,7 @@ relapse's own failed, 64 wrong usage, 130 interrupted.`,
 	f.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "run this plan, as `relapse plan -o json` printed it")
-	fl.StringVar(&f.candidate, "candidate", "", "your build as a further arm: an executable, a checkout or a version")
+	fl.StringVar(&f.candidate, "candidate", "", "your build as a further arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
 	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
 	fl.BoolVar(&f.retain, "retain", false, "keep the cluster and say how to reach and remove it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "end the run, cleaning up, after this time (default: no limit)")
@@ -89,35 +88,55 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if p.Until != nil && f.retain {
+		return usage(errors.New("--retain keeps the cluster of a run's last trial, which an open-ended run doesn't know beforehand"), "use --repeat, or leave out --retain")
+	}
 	ctx := cmd.Context()
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the run was not done within --timeout %s", f.timeout))
 		defer cancel()
 	}
-	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
-	if err != nil {
+	_, v, err := f.execute(ctx, cmd, root, p)
+	var known *exitError
+	if errors.As(err, &known) {
 		return err
 	}
-	defer done()
-	events := event.NewStream(sink)
-	if err := preflight(ctx, p, events, cmd.ErrOrStderr()); err != nil {
-		return err
-	}
-	announce(p, events)
-	dir, v, err := harness.Run(ctx, harness.Options{Plan: p, Root: root, Out: f.out, Retain: f.retain, Events: events})
-	done()
 	if err != nil {
-		if ctx.Err() == nil || f.timeout > 0 && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		if cmd.Context().Err() == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), reports.LastLine(verdict.VerdictError, verdict.ExitError))
 		}
 		return hinted(err, "relapse doctor checks the host; relapse clean removes what a killed run left")
 	}
-	if err := printVerdict(cmd.OutOrStdout(), v, false); err != nil {
-		return err
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "\nevidence: %s\nreport:   %s\n%s\n", short(dir), filepath.Join(short(dir), reports.ReportFile), v.LastLine())
+	fmt.Fprintln(cmd.OutOrStdout(), v.LastLine())
 	return exitWith(v.ExitCode)
+}
+
+// execute runs a plan from the checks of the host to the verdict, prints that but for its last line, and adds it to the ledger.
+func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string, v reports.Verdict, err error) {
+	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
+	if err != nil {
+		return "", v, err
+	}
+	defer done()
+	events := event.NewStream(sink)
+	if err := preflight(ctx, p, events, cmd.ErrOrStderr()); err != nil {
+		return "", v, err
+	}
+	announce(p, events)
+	dir, v, err = harness.Run(ctx, harness.Options{Plan: p, Root: root, Out: f.out, Retain: f.retain, Events: events})
+	done()
+	if err != nil {
+		return dir, v, err
+	}
+	if err := printVerdict(cmd.OutOrStdout(), v, false); err != nil {
+		return dir, v, err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "\nevidence: %s\nreport:   %s\n", short(dir), filepath.Join(short(dir), reports.ReportFile))
+	if err := history.Append(filepath.Join(f.out, history.File), entries(v, dir)); err != nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
+	}
+	return dir, v, nil
 }
 
 // short is a path relative to the working directory where it lies below it.
@@ -141,7 +160,7 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		return p, usage(err, "relapse plan NAME -o json prints a plan")
 	}
 	if f.candidate != "" {
-		src, err := candidateSource(f.candidate)
+		src, err := candidateSource(cmd, f.candidate, args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -229,6 +248,7 @@ func minor(version string) int {
 
 // announce says what will be done and about how long it takes.
 func announce(p *plan.Plan, events *event.Stream) {
+	events.Say(event.Note, fmt.Sprintf("seed %d: --seed %d repeats the plan", p.Seed, p.Seed))
 	for _, t := range p.Trials {
 		var arms []string
 		for _, c := range t.Cells {

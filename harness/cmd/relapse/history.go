@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/history"
+	reports "github.com/kube-relapse/relapse/harness/report"
+)
+
+func newHistoryCmd() *cobra.Command {
+	var out, output string
+	cmd := &cobra.Command{
+		Use:   "history [NAME]",
+		Short: "Show how often each scenario was reproduced over time, and which one is losing its bite",
+		Long: fmt.Sprintf(`History reads the ledger that every run adds to, %s in the folder of run directories. For each scenario, pair and arm
+it shows the rate of reproduction over time, %d trials at a time, and when it was last reproduced, with which binary and versions. Trials that gave
+no answer are counted apart.
+
+A pair is flagged as losing its bite when its vulnerable arm's newest %d answered trials have a rate whose interval (Wilson, 95 %%) lies wholly below
+that of all trials before, of which there must be as many; or when the last %d trials gave no answer.
+
+A line of the ledger that can't be read is named with its number, and what is shown lacks it.`, history.File, history.Window, history.Window, history.Streak),
+		Example: "  relapse history\n  relapse history pleg-deadlock -o json | jq '.arms[].fading'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(fmt.Errorf("history takes one scenario at most, not %d", len(args)), "")
+			}
+			return nil
+		},
+		ValidArgsFunction: completeScenarios,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return showHistory(cmd.OutOrStdout(), cmd.ErrOrStderr(), filepath.Join(out, history.File), args, output)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "runs", "the folder of run directories, where the ledger lies")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func showHistory(w, errs io.Writer, path string, names []string, output string) error {
+	entries, skipped, err := history.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usage(fmt.Errorf("there is no ledger %s", path), "runs make it; --out says where they are")
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range skipped {
+		fmt.Fprintln(errs, "warning: skipped", s)
+	}
+	if len(names) > 0 {
+		all := entries
+		entries = slices.DeleteFunc(slices.Clone(all), func(e history.Entry) bool { return e.Scenario != names[0] })
+		if len(entries) == 0 {
+			return usage(fmt.Errorf("%s has no trial of %q (want one of %s)", path, names[0], strings.Join(scenariosOf(all), ", ")), "")
+		}
+	}
+	lines := history.Summary(entries)
+	switch output {
+	case "json":
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(struct {
+			Arms    []history.Line    `json:"arms"`
+			Skipped []history.Skipped `json:"skipped"`
+		}{append([]history.Line{}, lines...), append([]history.Skipped{}, skipped...)})
+	case "text":
+		return historyText(w, lines)
+	}
+	return usage(fmt.Errorf("unknown output %q (want text or json)", output), "")
+}
+
+func scenariosOf(entries []history.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Scenario)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// historyText writes a line an arm, and below the table what is flagged. Spans stand oldest first.
+func historyText(w io.Writer, lines []history.Line) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SCENARIO\tPAIR\tARM\tTRIALS\tREPRODUCED\t95 %\tOVER TIME\tNO ANSWER\tLAST REPRODUCED")
+	for _, l := range lines {
+		var spans, others []string
+		for _, s := range l.Spans {
+			spans = append(spans, fmt.Sprintf("%d/%d", s.K, s.N))
+		}
+		for _, o := range []string{"Broken", "Inconclusive", "Error"} {
+			if n := l.Others[o]; n > 0 {
+				others = append(others, fmt.Sprintf("%d %s", n, o))
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%.0f-%.0f %%\t%s\t%s\t%s\n", l.Scenario, l.Pair, l.Arm, l.Trials, l.All.Count, l.All.Low*100, l.All.High*100,
+			dash(strings.Join(spans, " ")), dash(strings.Join(others, ", ")), lastReproduced(l.Last))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		for _, why := range l.Fading {
+			if _, err := fmt.Fprintf(w, "\nLOSING ITS BITE: %s, pair %s, arm %s: %s\n", l.Scenario, l.Pair, l.Arm, why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func lastReproduced(e *history.Entry) string {
+	if e == nil {
+		return "never"
+	}
+	return fmt.Sprintf("%s, binary %.12s, Kubernetes %s, in %s", e.Time.UTC().Format(time.DateTime), e.Digest, e.Versions["kubernetes"], e.Run)
+}
+
+// entries are a run's lines of the ledger.
+func entries(v reports.Verdict, dir string) []history.Entry {
+	var out []history.Entry
+	for _, t := range v.Trials {
+		began, took := t.World.StartedAt, 0.0
+		if n := len(t.Events); n > 0 {
+			took = t.Events[n-1].Time.Sub(t.Events[0].Time).Seconds()
+		}
+		for _, a := range t.Arms {
+			e := history.Entry{
+				Time: began, Scenario: v.Scenario, Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(a.Outcome), Expected: string(a.Expected),
+				Verdict: string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took, Run: filepath.Base(dir), Trial: t.ID,
+				Relapse: t.World.Versions["relapse"],
+			}
+			for _, c := range t.World.Cells {
+				if c.Arm == a.Name {
+					e.Digest = c.Digest
+				}
+			}
+			out = append(out, e)
+		}
+	}
+	return out
+}

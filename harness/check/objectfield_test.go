@@ -1,0 +1,113 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/churn"
+)
+
+func TestObjectField(t *testing.T) {
+	one := []bundle.Kind{bundle.Objects}
+	const daemons = "daemonsets.apps"
+	// daemonSet has two pods until second 81, one until 300, and two again.
+	daemonSet := func(more func(*objects)) func(*trial) {
+		return func(tr *trial) {
+			tr.phases()
+			o := tr.objects(arm, daemons)
+			o.say(0, churn.Listed, daemons, "agent", "controller", `{"numberReady":2,"desired":2}`)
+			o.say(81, churn.Modified, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+			if more != nil {
+				more(o)
+			}
+			o.say(300, churn.Modified, daemons, "agent", "controller", `{"numberReady":2,"desired":2}`)
+			o.covers(0, 400)
+		}
+	}
+	run(t, []question{
+		{name: "at the end", fill: daemonSet(nil), met: check.Met, evidence: one, seen: `ns/agent: status.desired "2", status.numberReady "1"`},
+		{
+			name: "it was so before", spec: `{"hold":"240s"}`, wanted: "for the last 240s", fill: daemonSet(nil), met: check.NotMet, evidence: one,
+			seen: `status.numberReady "1"`, differs: []string{`10:00:50: ns/agent: status.desired "2", status.numberReady "2"`},
+		},
+		{
+			name: "it changed in the last stretch", fill: daemonSet(func(o *objects) {
+				o.say(286, churn.Modified, daemons, "agent", "controller", `{"desired":2}`)
+				o.say(287, churn.Modified, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+			}),
+			met: check.NotMet, evidence: one, seen: `status.numberReady "1"`, differs: []string{`10:04:46: ns/agent: status.desired "2", status.numberReady ""`},
+		},
+		{
+			name: "at some time", spec: `{"ever":true,"fields":{"status.numberReady":"2"}}`, wanted: "at some time", fill: daemonSet(nil), met: check.Met, evidence: one,
+			seen: `10:00:40: ns/agent: status.numberReady "2"`,
+		},
+		{
+			name: "at no time", spec: `{"ever":true,"fields":{"status.numberReady":"0"}}`, wanted: "at some time", fill: daemonSet(nil), met: check.NotMet, evidence: one,
+			seen: `ns/agent: status.numberReady "1"`,
+		},
+		{
+			name: "at no time that is known", spec: `{"ever":true,"fields":{"status.numberReady":"0"}}`, wanted: "at some time", met: check.Unknown, evidence: one, seen: "refused",
+			fill: daemonSet(func(o *objects) { o.st.Gap(o.at(100), o.at(101), "refused") }),
+		},
+		{
+			name: "it is gone", fill: daemonSet(func(o *objects) {
+				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+			}),
+			met: check.NotMet, evidence: one, seen: "ns/agent: gone", differs: []string{"10:04:45: ns/agent: gone"},
+		},
+		{name: "nobody ever saw it", spec: `{"name":"another"}`, fill: daemonSet(nil), met: check.Unknown, evidence: one, seen: "no such daemonsets.apps was ever seen by 10:04:50", wanted: "another"},
+		{
+			name: "it came in the last stretch", spec: `{"name":"new"}`, wanted: "new", met: check.NotMet, evidence: one, seen: `status.numberReady "1"`, differs: []string{"10:04:45: it was not there"},
+			fill: daemonSet(func(o *objects) {
+				o.say(287, churn.Added, daemons, "new", "controller", `{"numberReady":1,"desired":2}`)
+			}),
+		},
+		{
+			name: "a gap in the last stretch", met: check.Unknown, evidence: one, seen: "refused",
+			fill: daemonSet(func(o *objects) { o.st.Gap(o.at(286), o.at(288), "refused") }),
+		},
+		{
+			name: "one of two", spec: `{"name":"","atLeast":1}`, wanted: "at least 1 of daemonsets.apps with", met: check.Met, evidence: one, seen: `ns/other: status.desired "1", status.numberReady "1"`,
+			fill: daemonSet(func(o *objects) {
+				o.say(90, churn.Added, daemons, "other", "controller", `{"numberReady":1,"desired":1}`)
+			}),
+		},
+		{
+			name: "not both", spec: `{"name":""}`, wanted: "daemonsets.apps with", met: check.NotMet, evidence: one, seen: `ns/other: status.desired "1"`, differs: []string{"10:04:45: ns/agent"},
+			fill: daemonSet(func(o *objects) {
+				o.say(90, churn.Added, daemons, "other", "controller", `{"numberReady":1,"desired":1}`)
+			}),
+		},
+		{
+			name: "of the cluster, by a condition", spec: `{"resource":"nodes","name":"worker","fields":{"status.conditions[type=Ready].status":"Unknown"}}`, wanted: "nodes worker with",
+			fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.Met, evidence: one, seen: `ns/worker: status.conditions[type=Ready].status "Unknown"`,
+		},
+		{
+			name: "of the cluster, which is not the cell's", spec: `{"resource":"nodes","name":"worker","namespace":"cell"}`, wanted: "nodes worker with",
+			fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.Unknown, seen: "nobody followed nodes for vulnerable",
+		},
+		{
+			name: "named after the cell", spec: `{"name":"agent-$(cell)"}`, wanted: "agent-vulnerable", met: check.Met, evidence: one, seen: "ns/agent-vulnerable",
+			fill: daemonSet(func(o *objects) {
+				o.say(90, churn.Added, daemons, "agent-"+arm, "controller", `{"numberReady":1,"desired":2}`)
+			}),
+		},
+		{name: "a missing file", fill: daemonSet(nil), damage: remove(t, bundle.Objects), met: check.Unknown, seen: "is missing"},
+	}, func(q *question) {
+		q.kind, q.scope = "objectField", check.Scope{Cell: arm, Phase: check.Fault}
+		q.spec = over(t, `{"resource":"`+daemons+`","name":"agent","fields":{"status.numberReady":"1","status.desired":"2"}}`, q.spec)
+		if q.wanted == "" {
+			q.wanted = `daemonsets.apps agent with status.desired "2", status.numberReady "1" for the last 5s`
+		}
+	})
+	for spec, want := range map[string]string{
+		`{"fields":{"a":"b"}}`:                                 "resource is empty",
+		`{"resource":"nodes"}`:                                 "fields is empty, which any object would have",
+		`{"resource":"nodes","fields":{"a..b":""}}`:            `fields: reading path "a..b": a key is empty`,
+		`{"resource":"nodes","fields":{"a":"b"},"hold":"x"}`:   `hold is "x" (want a duration with its unit: 3m)`,
+		`{"resource":"nodes","fields":{"a":"b"},"atLeast":-1}`: "atLeast is -1 (want 0 or more)",
+	} {
+		refused(t, "objectField", spec, want)
+	}
+}

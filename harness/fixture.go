@@ -14,23 +14,28 @@ import (
 // fixtureVersion is what a fixture's module is required at: it is never published.
 const fixtureVersion = "v0.0.0"
 
-// resolve says where a subject of our own lies: its module is what its go.mod says.
+// resolve says where a subject of our own lies, or a candidate for it: its module is what its go.mod says.
 func (l *Lab) resolve(s scenario.Source) (scenario.Source, error) {
-	if s.Fixture == "" {
+	what := "fixture " + s.Fixture
+	switch {
+	case s.Fixture != "":
+		s.Dir = filepath.Join(l.root, "fixtures", s.Fixture)
+	case s.Dir != "" && s.Module == "":
+		what = "module in " + s.Dir
+	default:
 		return s, nil
 	}
-	s.Dir = filepath.Join(l.root, "fixtures", s.Fixture)
 	file := filepath.Join(s.Dir, "go.mod")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return s, fmt.Errorf("looking for the fixture %s: %w", s.Fixture, err)
+		return s, fmt.Errorf("looking for the %s: %w", what, err)
 	}
 	mod, err := modfile.ParseLax(file, text, nil)
 	if err != nil {
-		return s, fmt.Errorf("reading the fixture %s: %w", s.Fixture, err)
+		return s, fmt.Errorf("reading the %s: %w", what, err)
 	}
 	if mod.Module == nil {
-		return s, fmt.Errorf("reading the fixture %s: %s names no module", s.Fixture, file)
+		return s, fmt.Errorf("reading the %s: %s names no module", what, file)
 	}
 	s.Module, s.Version = mod.Module.Mod.Path, fixtureVersion
 	s.Package = cmp.Or(s.Package, s.Module)

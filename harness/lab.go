@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,10 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cache"
 	"github.com/kube-relapse/relapse/harness/engine"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/mutate"
 	"github.com/kube-relapse/relapse/harness/nodeimage"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/seam"
 )
 
@@ -48,6 +45,7 @@ type built struct {
 	flags, changes                 []string
 	constants                      map[string]int64
 	modelled                       []string
+	diff                           []byte // of a source tree to its commit, as git prints it
 }
 
 // OpenLab finds the engine and opens the cache. root is the root of this module, whose fixtures are built.
@@ -130,71 +128,12 @@ func (l *Lab) buildEstimate() time.Duration {
 func (l *Lab) buildArms(ctx context.Context, p *plan.Plan) error {
 	for _, t := range p.Trials {
 		for _, c := range t.Cells {
-			if err := l.Arm(ctx, c.Arm, t.Constants); err != nil {
+			if err := l.Arm(ctx, c.Arm, t.Subject, t.Constants); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// Arm builds one arm, or takes up the user's own executable.
-func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, constants []scenario.Constant) error {
-	key := armKey(arm)
-	if _, done := l.arms[key]; done {
-		return nil
-	}
-	if arm.Source.Binary != "" {
-		digest, err := sha256File(arm.Source.Binary)
-		if err != nil {
-			return fmt.Errorf("arm %s: %w", arm.Name, err)
-		}
-		l.arms[key] = built{path: arm.Source.Binary, digest: digest, constants: map[string]int64{},
-			changes: []string{"an executable that was given: " + filepath.Base(arm.Source.Binary) + "; how it was built is not known"}}
-		return nil
-	}
-	from, err := l.resolve(arm.Source)
-	if err != nil {
-		return fmt.Errorf("arm %s: %w", arm.Name, err)
-	}
-	src := build.Source{Module: from.Module, Version: from.Version, Dir: from.Dir, Packages: []string{from.Package}, Unoptimized: from.Unoptimized}
-	var modelled []string
-	for _, m := range arm.Source.Mutations {
-		mu := mutate.Mutation(m)
-		src.Mutations = append(src.Mutations, mu)
-		if mu.Compresses() {
-			modelled = append(modelled, mu.Label())
-		}
-	}
-	for _, c := range constants {
-		src.Constants = append(src.Constants, build.ConstantRef{Name: c.Name, Package: c.Package, Ident: c.Ident})
-	}
-	began := time.Now()
-	r, err := l.builder.Build(ctx, src)
-	if err != nil {
-		return fmt.Errorf("arm %s: %w", arm.Name, err)
-	}
-	if len(r.Binaries) != 1 {
-		return fmt.Errorf("arm %s: building %s gave %d programs, want 1", arm.Name, from.Package, len(r.Binaries))
-	}
-	b := built{graph: r.GraphSum, goVersion: r.GoVersion, flags: r.Flags, changes: r.Changes, constants: map[string]int64{}, modelled: modelled}
-	for _, bin := range r.Binaries {
-		b.path, b.digest = bin.Path, bin.SHA256
-	}
-	for name, c := range r.Constants {
-		b.constants[name] = c.Int
-	}
-	l.arms[key] = b
-	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package), from.Module,
-		from.Version, b.digest, howLong(r.Cached, began)))
-	return nil
-}
-
-func howLong(cached bool, began time.Time) string {
-	if cached {
-		return "from the cache"
-	}
-	return "built in " + time.Since(began).Round(time.Second).String()
 }
 
 func (l *Lab) buildFixtures(ctx context.Context, p *plan.Plan, assembling bool) error {

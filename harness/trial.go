@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -124,10 +125,9 @@ func (r *trial) prepare() error {
 	}
 	var constants []map[string]int64
 	for _, c := range facts.Cells {
-		if len(c.Constants) > 0 { // an executable that was given has none: what computes from them is unknown for it
-			constants = append(constants, c.Constants)
-		}
+		constants = append(constants, c.Constants)
 	}
+	assumed := map[string]int64{}
 	for _, f := range r.faults {
 		if c, ok := f.fault.(fault.Computer); ok {
 			explained, err := c.Compute(constants, all)
@@ -138,9 +138,16 @@ func (r *trial) prepare() error {
 				facts.Computed[f.item.Name+"."+k] = v
 			}
 		}
+		if a, ok := f.fault.(fault.Assumer); ok {
+			maps.Copy(assumed, a.Assumed())
+		}
 		if m, ok := f.fault.(fault.Modeller); ok && !r.plan.NoFaults {
 			facts.Modelled = append(facts.Modelled, m.Modelled()...)
 		}
+	}
+	assume(&facts, r.plan.Constants, assumed)
+	if err := r.diffs(); err != nil {
+		return err
 	}
 	return r.writer.SetWorld(facts)
 }

@@ -164,3 +164,16 @@ func VersionOfTree(dir string) (version string, exact bool) {
 	}
 	return "", false
 }
+
+// Resolve asks the go command which version of a module a query (a version, a branch, latest) stands for. It fetches no source.
+func Resolve(ctx context.Context, module, query string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-mod=mod", "-m", "-f", "{{.Version}}", module+"@"+query)
+	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GO111MODULE=on")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("looking for %s@%s: %w: %s", module, query, err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(stdout.String()), nil
+}

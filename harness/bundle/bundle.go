@@ -49,6 +49,7 @@ const (
 	Leases        Kind = "leases"            // stream of LeaseSample, of all nodes
 	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects
 	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at a moment
+	SourceDiff    Kind = "source.diff"       // text: how a tree that an arm was built from differs from its commit, as git prints it
 )
 
 // Meta is what an artifact is found by. Time is when the capture began, in UTC.
@@ -161,6 +162,8 @@ type CellWorld struct {
 	GoVersion string           `json:"goVersion"`
 	Changes   []string         `json:"changes"` // everything that was changed to build it: mutations, replaced modules
 	Constants map[string]int64 `json:"constants"`
+	// Assumed are constants of the subject that are not known, with what faults and checks take for them.
+	Assumed map[string]int64 `json:"assumed,omitempty"`
 }
 
 // Stamped wraps a JSON value of a stream with the time it was taken at.

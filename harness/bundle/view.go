@@ -225,3 +225,14 @@ func (w Window) Until(events []event.Event) time.Time {
 	}
 	return events[len(events)-1].Time
 }
+
+// Assumed is what stands for a constant of a cell's subject that is not known.
+func Assumed(w World, cell, name string) (int64, bool) {
+	for _, c := range w.Cells {
+		if c.Cell == cell {
+			v, ok := c.Assumed[name]
+			return v, ok
+		}
+	}
+	return 0, false
+}

@@ -51,7 +51,7 @@ func (c *FloodDelivered) Validate() error {
 // Eval takes the last reading of the window in which the flood was armed: deliveries only grow.
 func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	limit, err := c.MoreThan.value(v, s.Cell)
-	wanted := fmt.Sprintf("more than %g state changes delivered", limit)
+	wanted := fmt.Sprintf("more than %g state changes delivered", limit) + c.MoreThan.assumed(v, s.Cell)
 	if bad := c.Validate(); bad != nil {
 		err = bad
 	}
@@ -81,7 +81,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	n := rec.DeliveredAfter(mark)
 	f := Finding{Met: Of(float64(n) > limit), Wanted: wanted, Evidence: st.paths,
 		Seen: fmt.Sprintf("%d delivered after it, of %d in all; the flood's reach is up to %d events in one relist",
-			n, rec.DeliveredSandboxes+rec.DeliveredContainers, rec.Flood.StateChanges())}
+			n, rec.DeliveredSandboxes+rec.DeliveredContainers, rec.Flood.StateChanges()) + c.MoreThan.assumed(v, s.Cell)}
 	if f.Met == NotMet && st.doubt != "" {
 		return unknown(wanted, st.doubt, st.paths)
 	}

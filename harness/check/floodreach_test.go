@@ -62,6 +62,15 @@ func TestFloodDelivered(t *testing.T) {
 			met: check.NotMet, evidence: counts, seen: "1000 delivered after it, of 1200 in all",
 		},
 		{
+			name: "as much as was assumed of an executable", fill: unknown(flooded(arm, reading{285, mark, 8001, 1, "flood"})),
+			met: check.Met, evidence: counts, wanted: "more than 8000 state changes delivered (the channelCapacity of vulnerable is not known: 8000 is assumed) after 10:04:00",
+			seen: "the flood's reach is up to 3300 events in one relist (the channelCapacity of vulnerable is not known: 8000 is assumed)",
+		},
+		{
+			name: "less than was assumed", fill: unknown(flooded(arm, reading{285, mark, 1001, 1, "flood"})),
+			met: check.NotMet, evidence: counts, seen: "1001 delivered after it",
+		},
+		{
 			name: "most of it before the mark", fill: flooded(arm, reading{285, mark - 30, 3000, 1, "flood"}),
 			met: check.NotMet, evidence: counts, seen: "0 delivered after it, of 3200 in all",
 		},
@@ -135,4 +144,15 @@ func TestFloodDelivered(t *testing.T) {
 			q.wanted = "state changes delivered"
 		}
 	})
+}
+
+// unknown is a trial in which nothing is known of the arm's constants, and something is assumed.
+func unknown(fill func(*trial)) func(*trial) {
+	return func(tr *trial) {
+		tr.must(tr.w.SetWorld(bundle.World{Cells: []bundle.CellWorld{
+			{Cell: arm, Assumed: map[string]int64{"channelCapacity": 8000, "relistThreshold": int64(3 * time.Minute)}},
+			{Cell: other, Constants: map[string]int64{"channelCapacity": 1000, "relistThreshold": int64(3 * time.Minute)}},
+		}}))
+		fill(tr)
+	}
 }

@@ -69,6 +69,10 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	re := regexp.MustCompile("(?i)" + c.Pattern)
 	want := map[string]float64{}
 	for group, q := range c.Equals {
+		if q.assumed(v, s.Cell) != "" { // what is not known can't be compared with
+			wanted += fmt.Sprintf(", whatever its %s: the %s of %s is not known", group, q.Constant, s.Cell)
+			continue
+		}
 		x, err := q.value(v, s.Cell)
 		if err != nil {
 			return unknown(wanted, err.Error(), nil)

@@ -57,6 +57,11 @@ func TestLogLine(t *testing.T) {
 			met: check.Met, seen: "1 such lines among 2", evidence: lines, detail: "threshold is 3m0s",
 		},
 		{
+			name: "a threshold that is not known is not compared", fill: unknown(journal(arm, 0, 400, said{330, skipping("10m0s"), ""})),
+			met: check.Met, seen: "1 such lines among 1", evidence: lines, detail: "threshold is 10m0s",
+			wanted: ", whatever its threshold: the relistThreshold of vulnerable is not known",
+		},
+		{
 			name: "case does not matter", spec: `{"pattern":"pleg IS NOT healthy: .* threshold is (?P<threshold>[0-9hms.]+)"}`, fill: journal(arm, 0, 400, said{330, skipping("180s"), ""}),
 			met: check.Met, seen: "1 such lines among 1", evidence: lines, detail: "180s",
 		},

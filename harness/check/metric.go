@@ -57,7 +57,7 @@ func (c *MetricAge) Validate() error {
 // Eval compares each sample with the time at which it was asked for, which is the younger reading.
 func (c *MetricAge) Eval(v bundle.View, s Scope) Finding {
 	limit, err := c.Above.value(v, s.Cell)
-	wanted := fmt.Sprintf("%s older than %s", c.Metric, time.Duration(limit))
+	wanted := fmt.Sprintf("%s older than %s", c.Metric, time.Duration(limit)) + c.Above.assumed(v, s.Cell)
 	if bad := c.Validate(); bad != nil {
 		err = bad
 	}
@@ -134,7 +134,7 @@ func (c *MetricIncrease) Validate() error {
 // Eval takes the first and the last sample that lie wholly inside the window, so that a change at its edges does not count.
 func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	by, err := c.By.value(v, s.Cell)
-	wanted := fmt.Sprintf("%s grows by at least %g", c.Metric, by)
+	wanted := fmt.Sprintf("%s grows by at least %g", c.Metric, by) + c.By.assumed(v, s.Cell)
 	if bad := c.Validate(); bad != nil {
 		err = bad
 	}

@@ -21,6 +21,9 @@ func (q Quantity) value(v bundle.View, cell string) (float64, error) {
 	case q.Constant != "":
 		c, ok := v.Constant(cell, q.Constant)
 		if !ok {
+			c, ok = bundle.Assumed(v.World(), cell, q.Constant)
+		}
+		if !ok {
 			return 0, fmt.Errorf("the constant %s of %s is not known", q.Constant, cell)
 		}
 		if q.Times != nil {
@@ -34,6 +37,25 @@ func (q Quantity) value(v bundle.View, cell string) (float64, error) {
 		return float64(d), err
 	}
 	return 0, fmt.Errorf("neither constant, number nor duration is given")
+}
+
+// assumed says that a quantity stands for a constant that is not known, as text to add; "" if it doesn't.
+func (q Quantity) assumed(v bundle.View, cell string) string {
+	if q.Constant == "" {
+		return ""
+	}
+	if _, known := v.Constant(cell, q.Constant); known {
+		return ""
+	}
+	n, ok := bundle.Assumed(v.World(), cell, q.Constant)
+	if !ok {
+		return ""
+	}
+	as := fmt.Sprint(n)
+	if n >= int64(time.Second) { // no count is that large
+		as = time.Duration(n).String()
+	}
+	return fmt.Sprintf(" (the %s of %s is not known: %s is assumed)", q.Constant, cell, as)
 }
 
 func (q Quantity) constants() []string {

@@ -2,9 +2,7 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -25,17 +23,6 @@ func init() {
 			"CRI calls through kubelet's socket. It lifts itself when its time limit passes.",
 		Example: "name: slow-runtime\nkind: criLatency\ntarget: {mode: all, selector: {component: kubelet}}\nspec: {latency: 40ms}\n",
 		New:     func() Fault { return &CRILatency{} },
-	})
-	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
-		Name: "containerFlood",
-		Doc: "Containers that come all at once: the runtime reports many more pods than before.\n\n" +
-			"They are only reported, nothing runs; real containers are not touched. How many there are follows from the subject's constants: one relist must " +
-			"outlast the threshold and still have more events to send than the channel holds.",
-		Example: "name: flood\nkind: containerFlood\ntarget: {mode: all, selector: {component: kubelet}}\n" +
-			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
-		New: func() Fault {
-			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5}
-		},
 	})
 }
 
@@ -84,120 +71,6 @@ func (f *CRILatency) Recover(ctx context.Context, t Target) error {
 			return fmt.Errorf("%s on %s disarmed and calls are still slow: %w", t.Name, n.Name(), err)
 		}
 		say(t, event.FaultGone, n, "a %s call takes %s", fastest(p), statusTime(p).Round(100*time.Microsecond))
-		return nil
-	})
-}
-
-// ContainerFlood adds pods that are only reported.
-type ContainerFlood struct {
-	Pods             int     `json:"pods,omitempty" jsonschema:"how many pods; computed from the constants when left out"`
-	ContainersPerPod int     `json:"containersPerPod,omitzero" jsonschema:"containers in each pod, its sandbox not counted"`
-	State            string  `json:"state,omitempty" jsonschema:"running or exited: the state in which they are first seen"`
-	Outlast          string  `json:"outlast,omitempty" jsonschema:"the constant that one relist must outlast"`
-	Overflow         string  `json:"overflow,omitempty" jsonschema:"the constant that says how many events the channel holds"`
-	OverflowFactor   float64 `json:"overflowFactor,omitzero" jsonschema:"how many times that many events must be left when the relist has outlasted it"`
-}
-
-// Validate refuses a flood without a size, and one whose size follows from too little.
-func (f *ContainerFlood) Validate() error {
-	switch {
-	case f.Pods < 0:
-		return fmt.Errorf("pods is %d (want 0 or more)", f.Pods)
-	case f.ContainersPerPod < 1:
-		return fmt.Errorf("containersPerPod is %d (want at least 1)", f.ContainersPerPod)
-	case f.State != control.StateRunning && f.State != control.StateExited:
-		return fmt.Errorf("state is %q (want %s or %s)", f.State, control.StateRunning, control.StateExited)
-	case f.Pods > 0:
-		return nil
-	case f.Outlast == "" || f.Overflow == "":
-		return errors.New("neither pods nor both of outlast and overflow are given, so that the flood has no size")
-	case f.OverflowFactor < 1:
-		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)", f.OverflowFactor)
-	}
-	return nil
-}
-
-// Needs says that listings pass through the cri seam, and which constants the size follows from.
-func (f *ContainerFlood) Needs() Needs {
-	n := Needs{Seams: []string{"cri"}, Exec: true}
-	if f.Pods == 0 {
-		n.Constants = []string{f.Outlast, f.Overflow}
-	}
-	return n
-}
-
-// Compute sizes the flood for the largest constants of all arms. With a latency L on each call and C containers in a pod, kubelet makes C+3
-// delayed calls a pod (ListPodSandbox, PodSandboxStatus, ListContainers, C times ContainerStatus) and gets C+1 events for it (the
-// sandbox counts). So ceil(threshold / (L*(C+3))) pods keep a relist busy past its threshold, and ceil(factor*capacity/(C+1)) more pods
-// leave more events than the channel holds.
-//
-// Without a latency among the faults the runtime's own speed decides, which nothing bounds: then the size is the one for a latency of
-// 40 ms, so that a flood alone can be told from a flood with a slow runtime.
-func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (map[string]string, error) {
-	if f.Pods > 0 {
-		return map[string]string{"pods": fmt.Sprintf("%d, as given", f.Pods)}, nil
-	}
-	latency := 40 * time.Millisecond
-	for _, o := range others {
-		if l, ok := o.(*CRILatency); ok {
-			latency = l.Latency.Duration
-		}
-	}
-	threshold, err := largest(constants, f.Outlast)
-	if err != nil {
-		return nil, err
-	}
-	capacity, err := largest(constants, f.Overflow)
-	if err != nil {
-		return nil, err
-	}
-	calls, events := f.ContainersPerPod+3, f.ContainersPerPod+1
-	busy := ceil(float64(threshold) / float64(latency*time.Duration(calls)))
-	left := ceil(f.OverflowFactor * float64(capacity) / float64(events))
-	f.Pods = busy + left
-	return map[string]string{
-		"pods": fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at %d events a pod",
-			f.Pods, busy, f.Outlast, time.Duration(threshold), calls, latency, left, f.OverflowFactor, f.Overflow, capacity, events),
-		"reach": fmt.Sprintf("up to %d events in one relist", f.Pods*events),
-	}, nil
-}
-
-// Modelled names what is imitated.
-func (f *ContainerFlood) Modelled() []string {
-	return []string{"the containers of the flood are only reported by the CRI interposer, none of them ran; real containers run beside them"}
-}
-
-// Inject adds the pods on every node and returns when listings of ours show all of them.
-func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
-	spec := control.Flood{Pods: f.Pods, ContainersPerPod: f.ContainersPerPod, State: f.State}
-	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
-		spec := spec
-		spec.Seed = t.Run + "/" + n.Name()
-		if _, err := c.ArmFlood(ctx, arm(t), spec); err != nil {
-			return err
-		}
-		_, err := observe(ctx, c, func(p control.Probe) bool {
-			return p.ReportedPods == f.Pods && p.ReportedContainers == f.Pods*f.ContainersPerPod
-		})
-		if err != nil {
-			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
-		}
-		say(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods, f.Pods*f.ContainersPerPod)
-		return nil
-	})
-}
-
-// Recover takes the pods away and returns when listings of ours show none.
-func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
-	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
-		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultFlood}); err != nil {
-			return err
-		}
-		p, err := observe(ctx, c, func(p control.Probe) bool { return p.ReportedPods == 0 && p.ReportedContainers == 0 })
-		if err != nil {
-			return fmt.Errorf("%s on %s disarmed and pods are still reported: %w", t.Name, n.Name(), err)
-		}
-		say(t, event.FaultGone, n, "the runtime reports its %d real pods only", p.RealPods)
 		return nil
 	})
 }
@@ -274,23 +147,3 @@ func say(t Target, typ string, n cluster.Node, format string, args ...any) {
 	t.Events.Emit(event.Event{Type: typ, Cell: t.Cell, Message: t.Name + ": " + fmt.Sprintf(format, args...),
 		Fields: map[string]any{"fault": t.Name, "node": n.Name()}})
 }
-
-func largest(constants []map[string]int64, name string) (int64, error) {
-	if len(constants) == 0 {
-		return 0, fmt.Errorf("no arm's constants are known, and the fault's size follows from %q", name)
-	}
-	out := int64(0)
-	for _, c := range constants {
-		v, ok := c[name]
-		if !ok {
-			return 0, fmt.Errorf("the constant %q, which the fault's size follows from, is not known for every arm", name)
-		}
-		out = max(out, v)
-	}
-	if out <= 0 {
-		return 0, fmt.Errorf("the constant %q is %d", name, out)
-	}
-	return out, nil
-}
-
-func ceil(x float64) int { return int(math.Ceil(x)) }

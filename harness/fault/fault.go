@@ -46,10 +46,14 @@ type Fault interface {
 }
 
 // Computer is a Fault whose parameters follow from the subject's constants and from the other faults of the trial. It fills what was
-// left open, for all cells alike, and says in sentences how. It is called once a trial, before anything is injected.
+// left open, for all cells alike, and says in sentences how. It is called once a trial, before anything is injected. Constants has a map for
+// each cell, which lacks what is not known of it.
 type Computer interface {
 	Compute(constants []map[string]int64, others []Fault) (explained map[string]string, err error)
 }
+
+// Assumer is a Computer that says what it took, and checks are to take, for each constant that is not known of every cell.
+type Assumer interface{ Assumed() map[string]int64 }
 
 // Modeller is a Fault that imitates something; its sentences are named in the verdict.
 type Modeller interface{ Modelled() []string }

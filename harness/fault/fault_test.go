@@ -56,6 +56,28 @@ func TestFloodSize(t *testing.T) {
 		{name: "alone", spec: floodSpec, constants: arms(1000, threshold), want: 484},
 		{name: "compressed", spec: floodSpec, constants: arms(40, int64(12*time.Second)), latency: "40ms", want: 24 + 6},
 		{
+			name: "with an executable that was given", spec: floodSpec, constants: append(arms(1000, threshold), nil), latency: "40ms",
+			want: 347 + 1091, // ceil(12000 / 11)
+			explained: map[string]string{
+				"pods":  "1438 = 347 to outlast threshold of 3m0s at 13 calls of 40ms a pod, and 1091 for 1.5 times capacity of 8000 at 11 events a pod",
+				"reach": "up to 15818 events in one relist",
+				"unknown": "capacity is not known for every arm: the flood is for one of 8000, up to 8 times the largest that is known (1000); a channel that holds " +
+					"more than the flood's reach would look like a fix",
+				"unknownThreshold": "threshold is not known for every arm: 3m0s is assumed, the largest that is known",
+			},
+		},
+		{
+			name: "with more than a runtime can say", spec: floodSpec, constants: append(arms(4000, threshold), map[string]int64{"threshold": threshold}), latency: "40ms",
+			want: 2200,
+			explained: map[string]string{
+				"pods":    "2200 = 347 to outlast threshold of 3m0s at 13 calls of 40ms a pod, and 1853 for 1.5 times capacity of 13588 at 11 events a pod",
+				"reach":   "up to 24200 events in one relist",
+				"limited": "4711 pods would be needed, and a runtime's one answer holds about 2200: it is limited to those",
+				"unknown": "capacity is not known for every arm: the flood is for one of 13588, up to 8 times the largest that is known (4000); a channel that holds " +
+					"more than the flood's reach would look like a fix",
+			},
+		},
+		{
 			name: "given", spec: `{"pods":3,"outlast":"no","overflow":"no"}`, constants: arms(1, 1), want: 3,
 			explained: map[string]string{"pods": "3, as given"},
 		},
@@ -85,7 +107,7 @@ func TestFloodSize(t *testing.T) {
 func TestFloodSizeSuffices(t *testing.T) {
 	for _, capacity := range []int64{1, 40, 1000, 5000} {
 		for _, threshold := range []time.Duration{time.Second, 12 * time.Second, 3 * time.Minute} {
-			for _, latency := range []time.Duration{time.Millisecond, 40 * time.Millisecond, time.Second} {
+			for _, latency := range []time.Duration{10 * time.Millisecond, 40 * time.Millisecond, time.Second} {
 				f := newFault(t, "containerFlood", floodSpec).(*fault.ContainerFlood)
 				l := newFault(t, "criLatency", `{"latency":"`+latency.String()+`"}`)
 				if _, err := f.Compute(arms(capacity, int64(threshold)), []fault.Fault{l, f}); err != nil {
@@ -109,10 +131,9 @@ func TestFloodSizeRefused(t *testing.T) {
 		constants []map[string]int64
 		want      string
 	}{
-		{[]map[string]int64{{"capacity": 1000}}, `the constant "threshold", which the fault's size follows from, is not known for every arm`},
-		{append(arms(1000, 5), map[string]int64{"threshold": 5}), `the constant "capacity", which the fault's size follows from, is not known for every arm`},
+		{[]map[string]int64{{"capacity": 1000}}, `the constant "threshold", which the fault's size follows from, is not known for any arm`},
 		{arms(1000, 0), `the constant "threshold" is 0`},
-		{nil, `no arm's constants are known, and the fault's size follows from "threshold"`},
+		{nil, `the constant "threshold", which the fault's size follows from, is not known for any arm`},
 	} {
 		f := newFault(t, "containerFlood", floodSpec).(*fault.ContainerFlood)
 		if _, err := f.Compute(tc.constants, nil); err == nil || err.Error() != tc.want {

@@ -1,33 +1,37 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
+	"errors"
 	"regexp"
 
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-// candidateSource is what the user gave as --candidate.
-func candidateSource(given string) (*scenario.Source, error) {
-	if version3.MatchString(given) {
-		return &scenario.Source{Version: given}, nil
-	}
-	path, err := filepath.Abs(given)
+// candidateHelp is what run's help says of --candidate.
+const candidateHelp = `Your own build takes part as the arm candidate, and is the one that is judged:
+  --candidate bin:PATH             an executable
+  --candidate src:DIR              a source tree, built in place, dirty or not; src:DIR@VERSION where no tag tells its version
+  --candidate mod:PATH@VERSION     a published version of the subject's module, or of a fork that replaces it
+  --candidate image:REF            the program in an image: one that the engine knows or can pull, or an archive of docker save
+  --candidate nodeimage:REF        the kubelet of a node image
+Without its form, a file is an executable, a folder a source tree, and v1.34.7 that version of the subject's module. What can't work is
+refused before anything is built: docs/candidates.md.`
+
+// candidateSource is what the user gave as --candidate for a scenario.
+func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, error) {
+	s, err := loadScenario(cmd, name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, usage(fmt.Errorf("--candidate %s: %w", given, err), "give an executable, a checkout's folder or a version such as v1.34.7")
-	case info.IsDir():
-		return &scenario.Source{Dir: path}, nil
-	case info.Mode()&0o111 == 0:
-		return nil, usage(fmt.Errorf("--candidate %s is not executable", given), "chmod +x "+given)
+	src, err := harness.Candidate(cmd.Context(), s, given, "")
+	var refused *harness.CandidateError
+	if errors.As(err, &refused) {
+		return nil, usage(err, refused.Hint)
 	}
-	return &scenario.Source{Binary: path}, nil
+	return src, err
 }

@@ -1,0 +1,182 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/nodeimage"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Arm builds one arm, or takes up an executable that was given.
+func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, subject string, constants []scenario.Constant) error {
+	key := armKey(arm)
+	if _, done := l.arms[key]; done {
+		return nil
+	}
+	get := l.build
+	if arm.Source.Given() {
+		get = l.given
+	}
+	b, err := get(ctx, arm, subject, constants)
+	if err != nil {
+		return fmt.Errorf("arm %s: %w", arm.Name, err)
+	}
+	l.arms[key] = b
+	return nil
+}
+
+// given takes up an executable that exists already. Its constants can't be read.
+func (l *Lab) given(ctx context.Context, arm scenario.Arm, subject string, _ []scenario.Constant) (b built, err error) {
+	src := arm.Source
+	b.constants, b.path = map[string]int64{}, src.Binary
+	var from string
+	switch {
+	case src.Image != "":
+		x, err := nodeimage.Extract(ctx, l.cache, l.engine, src.Image, subject)
+		if err != nil {
+			return b, err
+		}
+		b.path, from = x.Path, fmt.Sprintf("%s of image %s (%s), %s; it runs where the other arms do, and nothing else of the image", x.At, src.Image, x.ID, x.How)
+	case src.NodeImage != "":
+		x, err := nodeimage.Extract(ctx, l.cache, l.engine, src.NodeImage, subject, nodeimage.KubeletPlace)
+		if err != nil {
+			return b, err
+		}
+		// Arms differ in the subject alone: with the image's container runtime they wouldn't.
+		b.path, from = x.Path, fmt.Sprintf("%s of node image %s (%s), %s; it is laid over the node image of the other arms, and nothing else of its own is used",
+			x.At, src.NodeImage, x.ID, x.How)
+	default:
+		from = "an executable that was given: " + filepath.Base(src.Binary)
+	}
+	p, err := build.Inspect(ctx, b.path, subject)
+	if err != nil {
+		return b, err
+	}
+	if b.digest, err = sha256File(b.path); err != nil {
+		return b, err
+	}
+	b.goVersion = p.Go
+	b.changes = append(b.changes, from, aboutProgram(p))
+	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s, sha256 %.12s", arm.Name, from, b.digest))
+	return b, nil
+}
+
+// aboutProgram is what an executable tells of how it was built.
+func aboutProgram(p build.Program) string {
+	about := []string{"how it was built is known only as far as it says so itself"}
+	switch {
+	case p.Version != "":
+		about = append(about, "version "+p.Version)
+	case p.Doubt != "":
+		about = append(about, "its version is unknown: "+p.Doubt)
+	}
+	if p.Go != "" {
+		about = append(about, strings.TrimSpace("by "+p.Go+" from "+p.Main))
+	}
+	if p.Loader != "" {
+		about = append(about, "linked dynamically by "+p.Loader+" of the node image, where the other arms are static")
+	}
+	return strings.Join(about, "; ")
+}
+
+// build builds an arm from source.
+func (l *Lab) build(ctx context.Context, arm scenario.Arm, _ string, constants []scenario.Constant) (b built, err error) {
+	from, err := l.resolve(arm.Source)
+	if err != nil {
+		return b, err
+	}
+	tree := arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
+	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir, InPlace: tree && len(arm.Source.Mutations) == 0,
+		Packages: []string{from.Package}, Unoptimized: from.Unoptimized}
+	b.constants = map[string]int64{}
+	if tree {
+		b.changes, b.diff = stateOf(ctx, from.Dir)
+	}
+	for _, m := range arm.Source.Mutations {
+		mu := mutate.Mutation(m)
+		src.Mutations = append(src.Mutations, mu)
+		if mu.Compresses() {
+			b.modelled = append(b.modelled, mu.Label())
+		}
+	}
+	refs := references(constants)
+	if arm.Role != scenario.Candidate { // a candidate may have done away with one
+		src.Constants = refs
+	}
+	began := time.Now()
+	r, err := l.builder.Build(ctx, src)
+	if err != nil {
+		return b, err
+	}
+	if len(r.Binaries) != 1 {
+		return b, fmt.Errorf("building %s gave %d programs, want 1", from.Package, len(r.Binaries))
+	}
+	b.graph, b.goVersion, b.flags, b.changes = r.GraphSum, r.GoVersion, r.Flags, append(b.changes, r.Changes...)
+	for _, bin := range r.Binaries {
+		b.path, b.digest = bin.Path, bin.SHA256
+	}
+	for name, c := range r.Constants {
+		b.constants[name] = c.Int
+	}
+	if arm.Role == scenario.Candidate {
+		if err := l.candidateConstants(ctx, src, refs, &b); err != nil {
+			return b, err
+		}
+	}
+	of := from.Module + " " + from.Version
+	if from.Dir != "" {
+		of = from.Dir
+	} else if from.Fork != "" {
+		of = from.Fork
+	}
+	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package), of, b.digest, howLong(r.Cached, began)))
+	return b, nil
+}
+
+func references(constants []scenario.Constant) []build.ConstantRef {
+	var out []build.ConstantRef
+	for _, c := range constants {
+		out = append(out, build.ConstantRef{Name: c.Name, Package: c.Package, Ident: c.Ident})
+	}
+	return out
+}
+
+// candidateConstants reads each constant by itself: one that a candidate hasn't any more is not known, and the others are.
+func (l *Lab) candidateConstants(ctx context.Context, src build.Source, refs []build.ConstantRef, b *built) error {
+	for _, ref := range refs {
+		src.Constants = []build.ConstantRef{ref}
+		got, err := l.builder.Constants(ctx, src)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			b.changes = append(b.changes, fmt.Sprintf("its %s is not known: %v", ref.Name, err))
+			continue
+		}
+		b.constants[ref.Name] = got[ref.Name].Int
+	}
+	return nil
+}
+
+// stateOf is what git knows of a tree: in a sentence, and the diff to its commit.
+func stateOf(ctx context.Context, dir string) (said []string, diff []byte) {
+	s, err := build.LookAt(ctx, dir)
+	if err != nil {
+		return []string{"what the tree was made from is not known: " + err.Error()}, nil
+	}
+	return []string{s.Sentence()}, s.Diff
+}
+
+func howLong(cached bool, began time.Time) string {
+	if cached {
+		return "from the cache"
+	}
+	return "built in " + time.Since(began).Round(time.Second).String()
+}

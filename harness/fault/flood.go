@@ -1,0 +1,203 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "containerFlood",
+		Doc: "Containers that come all at once: the runtime reports many more pods than before.\n\n" +
+			"They are only reported, nothing runs; real containers are not touched. How many there are follows from the subject's constants: one relist must " +
+			"outlast the threshold and still have more events to send than the channel holds. Where an arm's are not known, as those of an executable " +
+			"aren't, it is sized for a channel that holds unknownFactor times as much as the largest that is known: its verdict is about that much.",
+		Example: "name: flood\nkind: containerFlood\ntarget: {mode: all, selector: {component: kubelet}}\n" +
+			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
+		New: func() Fault {
+			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5, UnknownFactor: 8}
+		},
+	})
+}
+
+// ContainerFlood adds pods that are only reported.
+type ContainerFlood struct {
+	Pods             int     `json:"pods,omitempty" jsonschema:"how many pods; computed from the constants when left out"`
+	ContainersPerPod int     `json:"containersPerPod,omitzero" jsonschema:"containers in each pod, its sandbox not counted"`
+	State            string  `json:"state,omitempty" jsonschema:"running or exited: the state in which they are first seen"`
+	Outlast          string  `json:"outlast,omitempty" jsonschema:"the constant that one relist must outlast"`
+	Overflow         string  `json:"overflow,omitempty" jsonschema:"the constant that says how many events the channel holds"`
+	OverflowFactor   float64 `json:"overflowFactor,omitzero" jsonschema:"how many times that many events must be left when the relist has outlasted it"`
+	UnknownFactor    float64 `json:"unknownFactor,omitzero" jsonschema:"how many times the largest known overflow stands for one that is not known"`
+
+	assumed map[string]int64
+}
+
+// Validate refuses a flood without a size, and one whose size follows from too little.
+func (f *ContainerFlood) Validate() error {
+	switch {
+	case f.Pods < 0:
+		return fmt.Errorf("pods is %d (want 0 or more)", f.Pods)
+	case f.ContainersPerPod < 1:
+		return fmt.Errorf("containersPerPod is %d (want at least 1)", f.ContainersPerPod)
+	case f.State != control.StateRunning && f.State != control.StateExited:
+		return fmt.Errorf("state is %q (want %s or %s)", f.State, control.StateRunning, control.StateExited)
+	case f.Pods > 0:
+		return nil
+	case f.Outlast == "" || f.Overflow == "":
+		return errors.New("neither pods nor both of outlast and overflow are given, so that the flood has no size")
+	case f.OverflowFactor < 1:
+		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)", f.OverflowFactor)
+	case f.UnknownFactor < 1:
+		return fmt.Errorf("unknownFactor is %g (want at least 1, or an arm that is not known would be tried with less than one that is)", f.UnknownFactor)
+	}
+	return nil
+}
+
+// Needs says that listings pass through the cri seam, and which constants the size follows from.
+func (f *ContainerFlood) Needs() Needs {
+	n := Needs{Seams: []string{"cri"}, Exec: true}
+	if f.Pods == 0 {
+		n.Constants = []string{f.Outlast, f.Overflow}
+	}
+	return n
+}
+
+// maxReported is how many containers a flood that is computed may have. One takes about 660 bytes of a listing, which stays below control.MaxAnswer
+// with control.AnswerHeadroom and room for real ones.
+const maxReported = 22_000
+
+// Compute sizes the flood for the largest constants of all arms. With a latency L on each call and C containers in a pod, kubelet makes C+3
+// delayed calls a pod (ListPodSandbox, PodSandboxStatus, ListContainers, C times ContainerStatus) and gets C+1 events for it (the
+// sandbox counts). So ceil(threshold / (L*(C+3))) pods keep a relist busy past its threshold, and ceil(factor*capacity/(C+1)) more pods
+// leave more events than the channel holds.
+//
+// Without a latency among the faults the runtime's own speed decides, which nothing bounds: then the size is the one for a latency of
+// 40 ms, so that a flood alone can be told from a flood with a slow runtime.
+func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (map[string]string, error) {
+	if f.Pods > 0 {
+		return map[string]string{"pods": fmt.Sprintf("%d, as given", f.Pods)}, nil
+	}
+	latency := 40 * time.Millisecond
+	for _, o := range others {
+		if l, ok := o.(*CRILatency); ok {
+			latency = l.Latency.Duration
+		}
+	}
+	threshold, allThresholds, err := largest(constants, f.Outlast)
+	if err != nil {
+		return nil, err
+	}
+	capacity, allCapacities, err := largest(constants, f.Overflow)
+	if err != nil {
+		return nil, err
+	}
+	f.assumed = map[string]int64{}
+	if !allThresholds {
+		f.assumed[f.Outlast] = threshold
+	}
+	known := capacity
+	if !allCapacities {
+		capacity = int64(ceil(f.UnknownFactor * float64(known)))
+		f.assumed[f.Overflow] = capacity
+	}
+	calls, events := f.ContainersPerPod+3, f.ContainersPerPod+1
+	busy := ceil(float64(threshold) / float64(latency*time.Duration(calls)))
+	left := ceil(f.OverflowFactor * float64(capacity) / float64(events))
+	var limited string
+	if most := maxReported / f.ContainersPerPod; busy+left > most {
+		limited = fmt.Sprintf("%d pods would be needed, and a runtime's one answer holds about %d: it is limited to those", busy+left, most)
+		left = max(most-busy, 0)
+		if fits := int64(float64(left*events) / f.OverflowFactor); !allCapacities && fits >= known {
+			capacity, f.assumed[f.Overflow] = fits, fits
+		}
+	}
+	f.Pods = busy + left
+	said := map[string]string{
+		"pods": fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at %d events a pod",
+			f.Pods, busy, f.Outlast, time.Duration(threshold), calls, latency, left, f.OverflowFactor, f.Overflow, capacity, events),
+		"reach": fmt.Sprintf("up to %d events in one relist", f.Pods*events),
+	}
+	if limited != "" {
+		said["limited"] = limited
+	}
+	if !allCapacities {
+		said["unknown"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %d, up to %g times the largest that is known (%d); a channel that holds "+
+			"more than the flood's reach would look like a fix", f.Overflow, capacity, f.UnknownFactor, known)
+	}
+	if !allThresholds {
+		said["unknownThreshold"] = fmt.Sprintf("%s is not known for every arm: %s is assumed, the largest that is known", f.Outlast, time.Duration(threshold))
+	}
+	return said, nil
+}
+
+// Assumed is what the flood was sized for where a constant is not known.
+func (f *ContainerFlood) Assumed() map[string]int64 { return f.assumed }
+
+// Modelled names what is imitated.
+func (f *ContainerFlood) Modelled() []string {
+	return []string{"the containers of the flood are only reported by the CRI interposer, none of them ran; real containers run beside them"}
+}
+
+// Inject adds the pods on every node and returns when listings of ours show all of them.
+func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
+	spec := control.Flood{Pods: f.Pods, ContainersPerPod: f.ContainersPerPod, State: f.State}
+	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
+		spec := spec
+		spec.Seed = t.Run + "/" + n.Name()
+		if _, err := c.ArmFlood(ctx, arm(t), spec); err != nil {
+			return err
+		}
+		_, err := observe(ctx, c, func(p control.Probe) bool {
+			return p.ReportedPods == f.Pods && p.ReportedContainers == f.Pods*f.ContainersPerPod
+		})
+		if err != nil {
+			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods, f.Pods*f.ContainersPerPod)
+		return nil
+	})
+}
+
+// Recover takes the pods away and returns when listings of ours show none.
+func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
+	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
+		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultFlood}); err != nil {
+			return err
+		}
+		p, err := observe(ctx, c, func(p control.Probe) bool { return p.ReportedPods == 0 && p.ReportedContainers == 0 })
+		if err != nil {
+			return fmt.Errorf("%s on %s disarmed and pods are still reported: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultGone, n, "the runtime reports its %d real pods only", p.RealPods)
+		return nil
+	})
+}
+
+// largest is the largest value of a constant that is known, and whether it is known of every cell.
+func largest(constants []map[string]int64, name string) (out int64, all bool, err error) {
+	known := 0
+	for _, c := range constants {
+		if v, ok := c[name]; ok {
+			known++
+			out = max(out, v)
+		}
+	}
+	if known == 0 {
+		return 0, false, fmt.Errorf("the constant %q, which the fault's size follows from, is not known for any arm", name)
+	}
+	if out <= 0 {
+		return 0, false, fmt.Errorf("the constant %q is %d", name, out)
+	}
+	return out, known == len(constants), nil
+}
+
+func ceil(x float64) int { return int(math.Ceil(x)) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/kube-relapse/relapse/harness/fault"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -126,4 +127,22 @@ func fits(subject, version, cluster string) string {
 	}
 	return fmt.Sprintf("a %s may be up to %d minor versions older than its API server and never newer; want one of %s, or another cluster with "+
 		"--set version=%s", subject, older, strings.Join(minors, ", "), version)
+}
+
+// readable refuses faults that follow from constants where no arm has a source to read them from.
+func (t *Trial) readable() error {
+	if t.NoFaults || slices.ContainsFunc(t.Cells, func(c Cell) bool { return !c.Arm.Source.Given() }) {
+		return nil
+	}
+	for _, f := range t.Faults {
+		v, err := fault.New(f.Kind, f.Spec)
+		if err != nil {
+			return err
+		}
+		if names := v.Needs().Constants; len(names) > 0 {
+			return fmt.Errorf("the fault %s follows from %s, which is read from the arms' sources, and every arm is an executable: want a control beside it (--arms)",
+				f.Name, strings.Join(names, " and "))
+		}
+	}
+	return nil
 }

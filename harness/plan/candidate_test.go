@@ -46,7 +46,9 @@ func TestWhatACandidateLeavesOpenIsTheFixedArms(t *testing.T) {
 }
 
 func TestAClusterHasTheVersionClosestToItsCandidates(t *testing.T) {
-	arm := func(version string) scenario.Arm { return scenario.Arm{Source: scenario.Source{Module: "m", Version: version}} }
+	arm := func(version string) scenario.Arm {
+		return scenario.Arm{Source: scenario.Source{Module: "m", Version: version}}
+	}
 	genuine := []scenario.Arm{arm("v1.23.17"), arm("v1.22.2")}
 	modern := []scenario.Arm{arm("v1.34.8"), arm("v1.34.4")}
 	for _, c := range []struct {

@@ -131,6 +131,9 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 	if err := t.fill(s, o); err != nil {
 		return t, err
 	}
+	if err := t.readable(); err != nil {
+		return t, err
+	}
 	if o.NoFaults {
 		t.Deviates = append(t.Deviates, "no fault is injected: this is the null control")
 	}

@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -71,6 +70,10 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	}
 	out.Verdict, out.Exit, out.Sentence = Decide(lines)
 	if note := sameBinary(v.World(), t); note != "" {
+		out.Notes = append(out.Notes, note)
+		out.Sentence += "; " + note
+	}
+	for _, note := range assumed(v.World(), t) {
 		out.Notes = append(out.Notes, note)
 		out.Sentence += "; " + note
 	}
@@ -180,7 +183,7 @@ func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findin
 
 // sameSource reports whether two arms come from one source and may differ in their mutations only.
 func sameSource(a, b scenario.Source) bool {
-	return a.Binary == "" && b.Binary == "" && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package && a.Dir == b.Dir
+	return !a.Given() && !b.Given() && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package && a.Dir == b.Dir && a.Fork == b.Fork
 }
 
 // checkAlike compares what two arms of one source were built with.
@@ -237,44 +240,4 @@ func failure(v bundle.View, cell string) string {
 		}
 	}
 	return ""
-}
-
-// neverReady reports that the cell's node was watched through its steady state and never seen Ready, while another arm's was.
-func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
-	ready, watched := nodeReady(v, c.Name)
-	if ready || !watched {
-		return false
-	}
-	return slices.ContainsFunc(t.Cells, func(o plan.Cell) bool {
-		there, _ := nodeReady(v, o.Name)
-		return o.Name != c.Name && there
-	})
-}
-
-// nodeReady says whether a cell's node was ever seen Ready, and whether its conditions were followed through the steady state.
-func nodeReady(v bundle.View, cell string) (ready, watched bool) {
-	steady, begun := v.Phase(cell, check.Steady)
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Nodes, Cell: cell}) {
-		r, err := v.Open(a)
-		if err != nil {
-			return false, false
-		}
-		lines := bufio.NewScanner(r)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var s bundle.NodeStatus
-			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-				r.Close()
-				return false, false
-			}
-			ready = ready || s.Status == "True"
-		}
-		err = lines.Err()
-		r.Close()
-		if err != nil {
-			return false, false
-		}
-		watched = watched || begun && !steady.End.IsZero() && a.Coverage.Covers(steady.Start, steady.End, 15*time.Second)
-	}
-	return ready, watched
 }

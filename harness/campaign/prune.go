@@ -1,0 +1,158 @@
+package campaign
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// PruneOptions bound what run directories take up. Zero is no bound.
+type PruneOptions struct {
+	KeepRuns     int           // runs of each scenario
+	MaxDisk      int64         // bytes of all runs together
+	KeepFindings time.Duration // how long a run that was not as expected stays, whatever the bounds say
+	Keep         []string      // names of run directories that stay
+	Now          time.Time
+}
+
+// restOfUnfinished is how long a run without a verdict stays at least: it may be under way.
+const restOfUnfinished = 24 * time.Hour
+
+// run is a run directory.
+type run struct {
+	name, scenario string
+	began          time.Time
+	judged         bool
+	exit           int
+	bytes          int64
+}
+
+// Prune removes run directories below out, oldest first, until there are at most KeepRuns of each scenario and they take up at most MaxDisk. It never
+// removes the newest run of a scenario, one that was not as expected and is younger than KeepFindings, or one in Keep: where these alone are too many,
+// over says by how many bytes MaxDisk is exceeded. A run that was ended before its verdict goes once it is a day old and older than KeepFindings.
+// What has no plan of ours is no run directory, and is neither counted nor touched.
+func Prune(out string, o PruneOptions) (removed []string, over int64, err error) {
+	if o.KeepRuns == 0 && o.MaxDisk == 0 {
+		return nil, 0, nil
+	}
+	runs, err := runsBelow(out)
+	if err != nil {
+		return nil, 0, err
+	}
+	var total int64
+	left := map[string]int{}
+	newest := map[string]string{}
+	for _, r := range runs { // oldest first
+		total += r.bytes
+		if r.judged {
+			left[r.scenario]++
+			newest[r.scenario] = r.name
+		}
+	}
+	for _, r := range runs {
+		hold := o.KeepFindings
+		if !r.judged {
+			hold = max(hold, restOfUnfinished)
+		}
+		if r.name == newest[r.scenario] || slices.Contains(o.Keep, r.name) || r.exit != verdict.ExitOK && o.Now.Sub(r.began) < hold {
+			continue
+		}
+		if !r.judged || o.KeepRuns > 0 && left[r.scenario] > o.KeepRuns || o.MaxDisk > 0 && total > o.MaxDisk {
+			if err := os.RemoveAll(filepath.Join(out, r.name)); err != nil {
+				return removed, 0, fmt.Errorf("removing the run %s: %w", r.name, err)
+			}
+			removed = append(removed, r.name)
+			total -= r.bytes
+			if r.judged {
+				left[r.scenario]--
+			}
+		}
+	}
+	if o.MaxDisk > 0 {
+		over = max(total-o.MaxDisk, 0)
+	}
+	return removed, over, nil
+}
+
+// runsBelow lists the run directories in out, oldest first. A link is none, wherever it points.
+func runsBelow(out string) ([]run, error) {
+	entries, err := os.ReadDir(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing runs: %w", err)
+	}
+	var runs []run
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		r, ok := readRun(filepath.Join(out, e.Name()))
+		if !ok {
+			continue
+		}
+		if r.bytes, err = size(filepath.Join(out, e.Name())); err != nil {
+			return nil, fmt.Errorf("measuring the run %s: %w", e.Name(), err)
+		}
+		runs = append(runs, r)
+	}
+	slices.SortFunc(runs, func(a, b run) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.name, b.name)) })
+	return runs, nil
+}
+
+// readRun tells whether a directory is a run's: it has a plan of ours, and if it has a verdict that is ours and of the same scenario.
+func readRun(dir string) (run, bool) {
+	var p plan.Plan
+	path := filepath.Join(dir, bundle.PlanFile)
+	if !readInto(path, &p) || p.Schema != plan.Schema || p.Scenario == "" {
+		return run{}, false
+	}
+	r := run{name: filepath.Base(dir), scenario: p.Scenario, exit: verdict.ExitInconclusive}
+	judged := filepath.Join(dir, report.VerdictFile)
+	if _, err := os.Lstat(judged); errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return run{}, false
+		}
+		r.began = info.ModTime()
+		return r, true
+	}
+	var v report.Verdict
+	if !readInto(judged, &v) || v.Schema != report.Schema || v.Scenario != p.Scenario || v.StartedAt.IsZero() {
+		return run{}, false
+	}
+	r.began, r.exit, r.judged = v.StartedAt, v.ExitCode, true
+	return r, true
+}
+
+func readInto(path string, to any) bool {
+	raw, err := os.ReadFile(path)
+	return err == nil && json.Unmarshal(raw, to) == nil
+}
+
+// size is the bytes of all files in a directory.
+func size(dir string) (bytes int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	return bytes, err
+}

@@ -1,0 +1,198 @@
+package campaign
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// SummaryFile is the campaign's summary in the folder of run directories, and what Resume reads.
+const SummaryFile = "nightly.json"
+
+// SummarySchema is the value of its schema field.
+const SummarySchema = "relapse.dev/nightly/v1alpha1"
+
+// What became of a unit.
+const (
+	Done    = "done"    // there is a verdict, whichever
+	Failed  = "failed"  // something of ours failed, and there is none
+	NotDone = "notDone" // it had no time, or not enough
+)
+
+// Summary is nightly.json. Seconds of a scenario and of a unit are those of all parts of a campaign that was resumed.
+type Summary struct {
+	Schema    string             `json:"schema"`
+	StartedAt time.Time          `json:"startedAt"`
+	EndedAt   time.Time          `json:"endedAt"` // of its latest change
+	Relapse   string             `json:"relapse"`
+	Verdict   verdict.Verdict    `json:"verdict"` // of the first unit with the exit code that outranks the others
+	ExitCode  int                `json:"exitCode"`
+	Units     []Result           `json:"units"`
+	Seconds   map[string]float64 `json:"secondsByScenario"`
+	Pruned    []string           `json:"pruned,omitempty"` // run directories that were removed to bound the disk
+}
+
+// Result is what became of one unit.
+type Result struct {
+	Scenario string        `json:"scenario"`
+	Pair     string        `json:"pair"`
+	Key      string        `json:"key"` // SHA-256 of its plan: with another one it is another unit
+	Trials   int           `json:"trials"`
+	Seed     int64         `json:"seed"`
+	Status   string        `json:"status"`
+	Why      string        `json:"why,omitempty"` // it failed or is not done
+	Verdict  string        `json:"verdict,omitempty"`
+	Exit     int           `json:"exitCode"`
+	Seconds  float64       `json:"seconds"`
+	Dir      string        `json:"dir,omitempty"` // the run's directory, beside the summary
+	Rates    []report.Rate `json:"rates,omitempty"`
+}
+
+func (r Result) said() string {
+	took := (time.Duration(r.Seconds * float64(time.Second))).Round(time.Second)
+	if r.Status == Done {
+		return fmt.Sprintf("%s (exit %d) after %s", r.Verdict, r.Exit, took)
+	}
+	return fmt.Sprintf("%s after %s: %s", r.Status, took, r.Why)
+}
+
+// begin lists every unit as not done, but for those that an earlier part of the campaign has done with the same program and the same plan, and of which
+// the verdict is still there.
+func begin(o Options) (Summary, error) {
+	s := Summary{Schema: SummarySchema, StartedAt: o.Now().UTC(), Relapse: o.Relapse}
+	if len(o.Units) == 0 {
+		return s, errors.New("the campaign has nothing to run")
+	}
+	earlier := Summary{}
+	if o.Resume {
+		var err error
+		if earlier, err = ReadSummary(o.Out); err != nil {
+			return s, err
+		}
+		if earlier.Relapse != o.Relapse {
+			o.Say(fmt.Sprintf("nothing is taken over: %s was written by %s, and this is %s", SummaryFile, earlier.Relapse, o.Relapse))
+			earlier = Summary{}
+		} else {
+			s.StartedAt, s.Pruned = earlier.StartedAt, earlier.Pruned
+		}
+	}
+	for _, u := range o.Units {
+		r := Result{Scenario: u.Plan.Scenario, Pair: u.Pair(), Key: u.key, Trials: len(u.Plan.Trials), Seed: u.Plan.Seed,
+			Status: NotDone, Why: "its turn hasn't come", Exit: verdict.ExitInconclusive}
+		for _, was := range earlier.Units {
+			if was.Scenario != r.Scenario || was.Pair != r.Pair {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(o.Out, was.Dir, report.VerdictFile))
+			switch {
+			case was.Key != r.Key:
+				o.Say(u.name() + " is run again: its scenario, its options or its seed have changed")
+			case was.Status == Done && err != nil:
+				o.Say(fmt.Sprintf("%s is run again: %s has no verdict any more", u.name(), was.Dir))
+			case was.Status == Done:
+				r = was
+			default:
+				r.Seconds = was.Seconds
+			}
+		}
+		s.Units = append(s.Units, r)
+	}
+	s.conclude(o)
+	return s, s.write(o.Out)
+}
+
+// ReadSummary reads the summary in a folder of run directories.
+func ReadSummary(out string) (Summary, error) {
+	var s Summary
+	path := filepath.Join(out, SummaryFile)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, fmt.Errorf("there is nothing to resume: %w", err)
+	}
+	if err != nil {
+		return s, fmt.Errorf("reading the summary: %w", err)
+	}
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return s, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if s.Schema != SummarySchema {
+		return s, fmt.Errorf("reading %s: schema is %q, want %q", path, s.Schema, SummarySchema)
+	}
+	return s, nil
+}
+
+// conclude sums up over the units. One that is not done is Inconclusive: nothing is known of it.
+func (s *Summary) conclude(o Options) {
+	var exits []int
+	s.Seconds = map[string]float64{}
+	for _, r := range s.Units {
+		exits = append(exits, r.Exit)
+		s.Seconds[r.Scenario] += r.Seconds
+	}
+	s.ExitCode, s.EndedAt = verdict.Combine(exits), o.Now().UTC()
+	for _, r := range s.Units {
+		if r.Exit != s.ExitCode {
+			continue
+		}
+		s.Verdict = verdict.Verdict(r.Verdict)
+		if r.Status == NotDone {
+			s.Verdict = verdict.VerdictInconclusive
+		}
+		break
+	}
+}
+
+func (s *Summary) prune(o Options) error {
+	if o.Prune == nil {
+		return nil
+	}
+	var keep []string
+	for _, r := range s.Units {
+		if r.Dir != "" {
+			keep = append(keep, r.Dir)
+		}
+	}
+	removed, err := o.Prune(keep)
+	s.Pruned = append(s.Pruned, removed...)
+	if err != nil {
+		return fmt.Errorf("pruning runs: %w", err)
+	}
+	return nil
+}
+
+// write places the summary and one JUnit file for all units in out.
+func (s *Summary) write(out string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(s); err != nil {
+		return fmt.Errorf("encoding %s: %w", SummaryFile, err)
+	}
+	x, err := s.junit(out)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("writing %s: %w", SummaryFile, err)
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+	}{{report.JUnitFile, x}, {SummaryFile, b.Bytes()}} {
+		if err := renameio.WriteFile(filepath.Join(out, f.name), f.data, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", f.name, err)
+		}
+	}
+	return nil
+}

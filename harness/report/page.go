@@ -20,7 +20,7 @@ import (
 const PageFile = "report.html"
 
 // room is how many bytes of pictures a page may have. What comes after is left out, and said to be: the page stays below 5 MiB.
-const room = 3 << 20
+const room = 7 << 19
 
 //go:embed page/style.css
 var style string
@@ -81,16 +81,17 @@ func Page(v Verdict) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// pictures draws a trial while there is room.
+// pictures draws a trial, if there is room for all of it.
 func pictures(t Trial, left *int) (part, error) {
-	out := part{Trial: t, Room: *left > 0}
-	if !out.Room {
-		return out, nil
+	none := part{Trial: t}
+	if *left <= 0 {
+		return none, nil
 	}
+	out, size := part{Trial: t, Room: true}, 0
 	from, to := reach(t.Lanes)
 	for _, l := range t.Lanes {
 		svg := l.timeline(from, to)
-		*left -= len(svg)
+		size += len(svg)
 		out.Lanes = append(out.Lanes, laneView{l, l.zero(), svg})
 	}
 	from, to = extent(t.Figures, t.Clocks)
@@ -99,15 +100,18 @@ func pictures(t Trial, left *int) (part, error) {
 		if err != nil {
 			return out, err
 		}
-		*left -= len(svg)
+		size += len(svg)
 		out.Series = append(out.Series, seriesView{f, svg})
 	}
 	for _, f := range t.Flames {
 		g := graphOf(f)
 		for _, svg := range append(g.Each, g.Diff) {
-			*left -= len(svg)
+			size += len(svg)
 		}
 		out.Graphs = append(out.Graphs, g)
+	}
+	if *left -= size; *left < 0 {
+		return none, nil
 	}
 	return out, nil
 }

@@ -59,7 +59,8 @@ type Verdict struct {
 // Trial is what the reports say of one trial beside the verdict.
 type Trial struct {
 	verdict.Trial
-	Dir      string // of the bundle, relative to the run
+	Dir      string            // of the bundle, relative to the run
+	Versions map[string]string // of the subject's source, by arm: "v1.34.4", or where it came from
 	World    bundle.World
 	Events   []event.Event
 	Streams  []bundle.Artifact // with their coverage
@@ -183,6 +184,7 @@ func (v *Verdict) add(dir string) error {
 	t := Trial{Trial: judged, Dir: path.Join(trialsDir, filepath.Base(dir)), World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
 	t.draw(b, p.Trials[0])
+	t.Versions = sourcesOf(p.Trials[0])
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
 		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults

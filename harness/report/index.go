@@ -1,0 +1,168 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed" // the template
+	"fmt"
+	"html/template"
+	"net/url"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// IndexFile is the page over many runs.
+const IndexFile = "index.html"
+
+// Run is a run in an index. Err says why it has no verdict, "" if it has one.
+type Run struct {
+	Dir     string // relative to the index, slash-separated
+	Verdict Verdict
+	Err     string
+}
+
+//go:embed page/index.gohtml
+var indexText string
+
+var indexTemplate = template.Must(template.New("index").Funcs(template.FuncMap{
+	"style":  func() template.CSS { return template.CSS(style) },
+	"time":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+	"colour": colour,
+	"short":  func(s string) string { return s[:min(12, len(s))] },
+	"link": func(dir, file string) template.URL {
+		return template.URL((&url.URL{Path: "./" + path.Join(dir, file)}).EscapedPath())
+	},
+	"page": func() string { return PageFile },
+}).Parse(indexText))
+
+// WriteIndex leaves index.html in dir: the runs by date, and the history of each scenario's arms.
+func WriteIndex(dir string, runs []Run) error {
+	page, err := Index(runs)
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(filepath.Join(dir, IndexFile), page, 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", IndexFile, err)
+	}
+	return nil
+}
+
+// Index is the page over runs, whatever their order: the same runs give the same bytes.
+func Index(runs []Run) ([]byte, error) {
+	v := indexView{Runs: slices.Clone(runs)}
+	slices.SortFunc(v.Runs, func(a, b Run) int {
+		return cmp.Or(b.Verdict.StartedAt.Compare(a.Verdict.StartedAt), cmp.Compare(b.Dir, a.Dir))
+	})
+	for _, r := range v.Runs {
+		if r.Err != "" {
+			v.Failed = append(v.Failed, r)
+		}
+	}
+	v.Runs = slices.DeleteFunc(v.Runs, func(r Run) bool { return r.Err != "" })
+	v.Scenarios = histories(v.Runs)
+	var out bytes.Buffer
+	if err := indexTemplate.Execute(&out, v); err != nil {
+		return nil, fmt.Errorf("writing %s: %w", IndexFile, err)
+	}
+	return out.Bytes(), nil
+}
+
+type indexView struct {
+	Runs      []Run // the latest first
+	Failed    []Run
+	Scenarios []scenarioView
+}
+
+// scenarioView is a scenario's history.
+type scenarioView struct {
+	Name, Title string
+	Runs        []Run
+	Arms        []armView
+}
+
+// armView is the history of an arm of a pair, the latest trial last.
+type armView struct {
+	Pair, Name, Role string
+	Expected         verdict.Outcome
+	Trials           []trialView
+}
+
+type trialView struct {
+	Dir, ID, Version, Digest string
+	At                       time.Time
+	verdict.Arm
+}
+
+// AsExpected is how many trials had the outcome that the arm's role calls for.
+func (a armView) AsExpected() int {
+	k := 0
+	for _, t := range a.Trials {
+		if t.Outcome == t.Expected {
+			k++
+		}
+	}
+	return k
+}
+
+// Last is the latest trial.
+func (a armView) Last() trialView { return a.Trials[len(a.Trials)-1] }
+
+// histories groups runs by scenario and arm; what is in the scenarios is in the order of their names.
+func histories(runs []Run) []scenarioView {
+	var out []scenarioView
+	for _, r := range runs {
+		i := slices.IndexFunc(out, func(s scenarioView) bool { return s.Name == r.Verdict.Scenario })
+		if i < 0 {
+			i = len(out)
+			out = append(out, scenarioView{Name: r.Verdict.Scenario, Title: r.Verdict.Title})
+		}
+		out[i].Runs = append(out[i].Runs, r)
+	}
+	for i := range out {
+		for _, r := range slices.Backward(out[i].Runs) {
+			out[i].add(r)
+		}
+	}
+	slices.SortFunc(out, func(a, b scenarioView) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (s *scenarioView) add(r Run) {
+	for _, t := range r.Verdict.Trials {
+		for _, a := range t.Arms {
+			i := slices.IndexFunc(s.Arms, func(have armView) bool { return have.Pair == a.Pair && have.Name == a.Name })
+			if i < 0 {
+				i = len(s.Arms)
+				s.Arms = append(s.Arms, armView{Pair: a.Pair, Name: a.Name, Role: a.Role, Expected: a.Expected})
+			}
+			s.Arms[i].Trials = append(s.Arms[i].Trials, trialView{Dir: r.Dir, ID: t.ID, Version: t.Versions[a.Name],
+				Digest: r.Verdict.digest(a), At: t.World.StartedAt, Arm: a})
+		}
+	}
+}
+
+// sourcesOf says for each arm which version its source was, or where it came from.
+func sourcesOf(t plan.Trial) map[string]string {
+	out := map[string]string{}
+	for _, c := range t.Cells {
+		src := c.Arm.Source
+		switch {
+		case src.Binary != "":
+			out[c.Arm.Name] = "an executable, " + filepath.Base(src.Binary)
+		case src.Dir != "":
+			out[c.Arm.Name] = "a source tree, " + filepath.Base(src.Dir)
+		case src.Version != "":
+			out[c.Arm.Name] = src.Version
+		default:
+			out[c.Arm.Name] = src.Fixture
+		}
+	}
+	return out
+}

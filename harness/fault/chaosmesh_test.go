@@ -133,7 +133,8 @@ func TestChaosMesh(t *testing.T) {
 		{"a schedule", "kind: NetworkChaos", "kind: Schedule", "kind: Schedule can't be converted: phases, at and after say here when a fault comes (want the chaos that it starts)"},
 		{"a machine", "kind: NetworkChaos", "kind: PhysicalMachineChaos", "kind: PhysicalMachineChaos can't be converted: it names machines outside of the cluster " +
 			"(want a NetworkChaos between kube-apiserver and etcd; to cut a node's power, a fault of the kind nodePowerOff)"},
-		{"a cloud's machine", "kind: NetworkChaos", "kind: AWSChaos", "kind: AWSChaos can't be converted: it names machines outside of the cluster"},
+		{"a cloud's machine", "kind: NetworkChaos", "kind: AWSChaos", "kind: AWSChaos can't be converted: it names machines outside of the cluster " +
+			"(want a NetworkChaos between kube-apiserver and etcd; to cut a node's power, a fault of the kind nodePowerOff)"},
 		{"a pod", "kind: NetworkChaos", "kind: PodChaos", "kind: PodChaos can't be converted: no fault here does the same (want a NetworkChaos between kube-apiserver and etcd)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

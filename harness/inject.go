@@ -12,12 +12,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
+// lifted is how long all lifts together may take to be observed. Faults have limits of their own, which say more.
+const lifted = 5 * time.Minute
+
 // recover lifts every fault in every cell and returns when each lift was observed.
 func (r *trial) recover(ctx context.Context, cells []string) error {
 	if r.plan.NoFaults {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, lifted)
 	defer cancel()
 	aimed, err := r.aim(cells)
 	errs := make([]error, len(aimed), len(aimed)+1)

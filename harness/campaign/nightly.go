@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -27,7 +28,12 @@ func NewUnit(p *plan.Plan) (Unit, error) {
 	if n := len(p.Pairs()); n != 1 {
 		return Unit{}, fmt.Errorf("a unit of %s has %d pairs: want 1", p.Scenario, n)
 	}
-	raw, err := plan.Encode(p)
+	same := *p
+	same.Trials = slices.Clone(p.Trials)
+	for i := range same.Trials { // whether arms run at once hangs on the memory that is free, and is no other unit
+		same.Trials[i].Sequential, same.Trials[i].Why = false, ""
+	}
+	raw, err := plan.Encode(&same)
 	if err != nil {
 		return Unit{}, err
 	}

@@ -52,6 +52,7 @@ func newCacheCmd() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
+		newCacheKeyCmd(),
 		&cobra.Command{
 			Use: "ls", Short: "List cached builds and node images", Args: exactly(0, "arguments"),
 			RunE: func(cmd *cobra.Command, _ []string) error {

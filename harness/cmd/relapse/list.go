@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -14,7 +15,8 @@ import (
 )
 
 func newListCmd() *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:       "list [scenarios|faults|loads|collectors|checks|seams|mutations]",
 		Short:     "List the scenarios, or the kinds that a scenario can name",
 		ValidArgs: append([]string{"scenarios"}, plurals()...),
@@ -25,8 +27,14 @@ func newListCmd() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "text" && output != "json" {
+				return usage(fmt.Errorf("unknown output %q (want text or json)", output), "")
+			}
 			if len(args) == 0 || args[0] == "scenarios" {
-				return listScenarios(cmd)
+				return listScenarios(cmd, output)
+			}
+			if output == "json" {
+				return usage(fmt.Errorf("%s are listed as text only", args[0]), "relapse schema has all kinds with their fields")
 			}
 			for i, plural := range plurals() {
 				if args[0] == plural || args[0] == kinds.Categories[i] {
@@ -36,6 +44,8 @@ func newListCmd() *cobra.Command {
 			return usage(fmt.Errorf("there are no %q to list (want one of scenarios, %s)", args[0], strings.Join(plurals(), ", ")), "")
 		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json, which is for scenarios")
+	return cmd
 }
 
 func plurals() []string {
@@ -46,13 +56,39 @@ func plurals() []string {
 	return out
 }
 
-// listScenarios shows the title of each. A scenario that isn't valid is listed as such, and the command fails.
-func listScenarios(cmd *cobra.Command) error {
+// listedScenario is a scenario in `relapse list -o json`.
+type listedScenario struct {
+	Name   string       `json:"name"`
+	Title  string       `json:"title"`
+	File   string       `json:"file"`
+	Budget string       `json:"budget,omitempty"` // 1h30m0s
+	Pairs  []listedPair `json:"pairs"`
+}
+
+type listedPair struct {
+	Name    string `json:"name"`
+	Default bool   `json:"default"`
+}
+
+func newListed(s *scenario.Scenario, file string) listedScenario {
+	l := listedScenario{Name: s.Metadata.Name, Title: s.Spec.Title, File: file, Pairs: []listedPair{}}
+	if b := s.Spec.Budget; b != nil {
+		l.Budget = b.Duration.String()
+	}
+	for _, p := range s.Spec.Pairs {
+		l.Pairs = append(l.Pairs, listedPair{Name: p.Name, Default: p.Default})
+	}
+	return l
+}
+
+// listScenarios shows the title of each. A scenario that isn't valid is listed as such, or left out of JSON, and the command fails.
+func listScenarios(cmd *cobra.Command, output string) error {
 	files, err := scenarioFiles(cmd)
 	if err != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	listed := []listedScenario{}
 	var broken []string
 	for _, f := range files {
 		name, title := filepath.Base(filepath.Dir(f)), ""
@@ -61,8 +97,18 @@ func listScenarios(cmd *cobra.Command) error {
 			broken = append(broken, f)
 		} else {
 			title = s.Spec.Title
+			listed = append(listed, newListed(s, f))
 		}
-		fmt.Fprintf(w, "%s\t%s\n", name, title)
+		if output == "text" {
+			fmt.Fprintf(w, "%s\t%s\n", name, title)
+		}
+	}
+	if output == "json" {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(listed); err != nil {
+			return fmt.Errorf("printing the scenarios: %w", err)
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err

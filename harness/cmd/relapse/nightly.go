@@ -1,61 +1,223 @@
 package main
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/campaign"
+	reports "github.com/kube-relapse/relapse/harness/report"
 )
 
+type nightlyFlags struct {
+	runFlags
+	resume       bool
+	timeLimit    time.Duration
+	budget       time.Duration
+	keepRuns     int
+	maxDisk      string
+	keepFindings time.Duration
+}
+
 func newNightlyCmd() *cobra.Command {
-	var f runFlags
+	var f nightlyFlags
 	cmd := &cobra.Command{
-		Use:   "nightly",
-		Short: "Run every scenario with every pair, repeated",
-		Long: `Nightly runs every scenario below scenarios/ with every pair of arms and lists all verdicts. It goes on after a run that was
-not as expected. Its exit code is the worst of all: 1 outranks 4, then 3, then 0.`,
-		Args: exactly(0, "arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			files, err := scenarioFiles(cmd)
-			if err != nil {
-				return err
-			}
-			f.options.Pair = plan.AllPairs
-			var exits []int
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			for _, file := range files {
-				code := exitOK
-				if err := runRun(cmd, f, []string{file}); err != nil {
-					if cmd.Context().Err() != nil {
-						return err
-					}
-					var e *exitError
-					if code = exitOwnFailure; errors.As(err, &e) {
-						code = e.code
-					}
-					if e == nil || e.err != nil {
-						fmt.Fprintln(cmd.ErrOrStderr(), "error:", err)
-					}
-				}
-				exits = append(exits, code)
-				fmt.Fprintf(t, "%s\texit %d\n", file, code)
-			}
-			if err := t.Flush(); err != nil {
-				return err
-			}
-			return exitWith(verdict.Combine(exits))
-		},
+		Use:   "nightly [NAME...]",
+		Short: "Run every scenario with every pair, repeated, within bounds of time and disk",
+		Long: fmt.Sprintf(`Nightly runs every scenario below scenarios/, or those that are named, with every pair of arms: one run a pair. It goes on after a run that was not
+as expected, and ends with a table, %[1]s, which has the same for programs, one %[2]s for all, the index page, and an exit code: 1 outranks 4, then 3, then 0.
+
+A scenario has the time that its budget: says for all its pairs and repeats, builds included. One that is over it is ended cleanly and listed as not done,
+as is whatever --time-limit leaves no time for: exit 3. --resume goes on with what %[1]s says was not done; the same program, scenario, options and
+seed are taken for done if their verdict is still there, anything else is run again. Time limits and budgets begin anew.
+
+--keep-runs and --max-disk remove old run directories, the oldest first, before each run and at the end. The newest of each scenario stays, and so do
+this nightly's own and, for --keep-findings, those that were not as expected. What has no plan of relapse's in it is never touched.`, campaign.SummaryFile, reports.JUnitFile),
+		Example: `  relapse nightly --repeat 3 --time-limit 6h
+  relapse nightly --resume
+  relapse nightly pleg-deadlock --max-disk 20Gi`,
+		Args:              func(*cobra.Command, []string) error { return nil },
+		ValidArgsFunction: completeScenarios,
+		RunE:              func(cmd *cobra.Command, args []string) error { return runNightly(cmd, f, args) },
 	}
 	fl := cmd.Flags()
 	fl.IntVar(&f.options.Repeat, "repeat", 3, "trials of each pair")
-	fl.Int64Var(&f.options.Seed, "seed", 1, "seed of whatever draws lots; recorded")
+	f.until.register(cmd)
+	registerSeed(cmd, &f.options.Seed)
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
 	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
 	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
-	fl.DurationVar(&f.timeout, "timeout", 0, "end each run, cleaning up, after this time (default: no limit)")
+	fl.BoolVar(&f.resume, "resume", false, "go on with what the nightly in --out has not done")
+	fl.DurationVar(&f.timeLimit, "time-limit", 0, "time for all of it (default: no limit)")
+	fl.DurationVar(&f.budget, "budget", 0, "time for each scenario (default: its own budget)")
+	fl.IntVar(&f.keepRuns, "keep-runs", 0, "runs of each scenario that are kept (default: all)")
+	fl.StringVar(&f.maxDisk, "max-disk", "", "what all runs may take up: 20Gi (default: no limit)")
+	fl.DurationVar(&f.keepFindings, "keep-findings", 14*24*time.Hour, "how long a run that was not as expected is kept at least")
 	return cmd
+}
+
+func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return err
+	}
+	prune, err := f.prune(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	if err := f.sameSeed(cmd); err != nil {
+		return err
+	}
+	units, err := f.units(cmd, names)
+	if err != nil {
+		return err
+	}
+	program, err := identity()
+	if err != nil {
+		return err
+	}
+	s, err := campaign.Nightly(cmd.Context(), campaign.Options{
+		Out: f.out, Units: units, Relapse: program, Resume: f.resume, TimeLimit: f.timeLimit, Budget: f.budget, Prune: prune,
+		Say: func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "nightly:", s) },
+		Run: func(ctx context.Context, u campaign.Unit) (string, reports.Verdict, error) {
+			return f.execute(ctx, cmd, root, u.Plan)
+		},
+	})
+	if err != nil {
+		return hinted(err, "relapse nightly --resume goes on with what was not done")
+	}
+	if err := buildReports(cmd, []string{f.out}, f.out); err != nil { // of runs that broke off, which the index names
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: not every run is in the index with a verdict:", err)
+	}
+	if err := nightlyTable(cmd.OutOrStdout(), s); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "\nsummary: %s\n%s\n", filepath.Join(short(f.out), campaign.SummaryFile), reports.LastLine(s.Verdict, s.ExitCode))
+	return exitWith(s.ExitCode)
+}
+
+// units are one for each pair of each scenario. A scenario that can't be planned is refused before anything is spent.
+func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Unit, error) {
+	if len(names) == 0 {
+		files, err := scenarioFiles(cmd)
+		if err != nil {
+			return nil, err
+		}
+		names = files
+	}
+	var units []campaign.Unit
+	for _, name := range names {
+		s, err := loadScenario(cmd, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, pair := range s.Spec.Pairs {
+			one := f.planFlags
+			one.options.Pair = pair.Name
+			p, err := one.resolve(cmd, name)
+			if err != nil {
+				return nil, err
+			}
+			u, err := campaign.NewUnit(p)
+			if err != nil {
+				return nil, err
+			}
+			units = append(units, u)
+		}
+	}
+	return units, nil
+}
+
+// sameSeed takes one seed for all: the one given, else that of the nightly that is resumed, else one that is drawn.
+func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("seed") {
+		return nil
+	}
+	if f.resume {
+		was, err := campaign.ReadSummary(f.out)
+		if err != nil {
+			return usage(err, "leave out --resume, or say with --out where it was")
+		}
+		if len(was.Units) > 0 {
+			return cmd.Flags().Set("seed", strconv.FormatInt(was.Units[0].Seed, 10))
+		}
+	}
+	var seed int64
+	if err := drawSeed(cmd, &seed); err != nil {
+		return err
+	}
+	return cmd.Flags().Set("seed", strconv.FormatInt(seed, 10))
+}
+
+// prune is what bounds the disk, nil where nothing is to be bounded.
+func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), error) {
+	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings}
+	if f.keepRuns < 0 || f.keepFindings < 0 || f.timeLimit < 0 || f.budget < 0 {
+		return nil, usage(errors.New("--keep-runs, --keep-findings, --time-limit and --budget can't be negative"), "")
+	}
+	if f.maxDisk != "" {
+		q, err := resource.ParseQuantity(f.maxDisk)
+		if err != nil || q.Value() <= 0 {
+			return nil, usage(fmt.Errorf("--max-disk %q is no size (want one such as 20Gi)", f.maxDisk), "")
+		}
+		o.MaxDisk = q.Value()
+	}
+	if o.KeepRuns == 0 && o.MaxDisk == 0 {
+		return nil, nil
+	}
+	return func(keep []string) ([]string, error) {
+		o.Keep, o.Now = keep, time.Now()
+		removed, over, err := campaign.Prune(f.out, o)
+		for _, name := range removed {
+			fmt.Fprintln(errs, "nightly: removed the old run", name)
+		}
+		if over > 0 {
+			fmt.Fprintf(errs, "warning: the runs that must be kept take up %d MiB more than --max-disk %s\n", over>>20, f.maxDisk)
+		}
+		return removed, err
+	}, nil
+}
+
+// identity names this very program: its version, and what it is made of, as builds of a changed checkout share a version.
+func identity() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("reading this program: %w", err)
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", fmt.Errorf("reading this program: %w", err)
+	}
+	return harness.Version() + ", sha256 " + hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+func nightlyTable(w io.Writer, s campaign.Summary) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SCENARIO\tPAIR\tTRIALS\tVERDICT\tEXIT\tTIME\tRUN")
+	for _, r := range s.Units {
+		trials, what := strconv.Itoa(r.Trials), r.Verdict
+		if r.Status != campaign.Done {
+			trials, what = "-", fmt.Sprintf("%s: %s", r.Status, oneLine(r.Why))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.Scenario, r.Pair, trials, what, r.Exit,
+			time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), dash(r.Dir))
+	}
+	return t.Flush()
 }

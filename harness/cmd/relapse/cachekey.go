@@ -1,0 +1,67 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+func newCacheKeyCmd() *cobra.Command {
+	var flags planFlags
+	cmd := &cobra.Command{
+		Use:   "key NAME",
+		Short: "Print a key for a CI's copy of the cache: it changes with what a scenario builds",
+		Long: `Key hashes what the arms of all pairs are built from: sources, mutations, constants, Kubernetes versions, the Go version. A CI keeps the cache
+folder under it. The cache itself tells entries apart by the hash of everything that went into them, so a copy under an older key does no
+harm: what it lacks is built.`,
+		Example:           "  relapse cache key pleg-deadlock",
+		Args:              exactly(1, "scenario"),
+		ValidArgsFunction: completeScenarios,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := loadScenario(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			flags.options.Pair, flags.options.Repeat = plan.AllPairs, 1
+			p, err := flags.resolve(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			key, err := cacheKey(p, s.Spec.Constants)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
+			return err
+		},
+	}
+	return cmd
+}
+
+// cacheKey names the scenario and the hash of what is built for it.
+func cacheKey(p *plan.Plan, constants []scenario.Constant) (string, error) {
+	var sources []scenario.Source
+	for _, t := range p.Trials {
+		for _, c := range t.Cells {
+			sources = append(sources, c.Arm.Source)
+		}
+	}
+	raw, err := json.Marshal(struct {
+		Go, Arch  string
+		Versions  []string
+		Sources   []scenario.Source
+		Constants []scenario.Constant
+	}{runtime.Version(), runtime.GOARCH, p.Versions(), sources, constants})
+	if err != nil {
+		return "", fmt.Errorf("hashing what %s builds: %w", p.Scenario, err)
+	}
+	sum := sha256.Sum256(raw)
+	return p.Scenario + "-" + hex.EncodeToString(sum[:8]), nil
+}

@@ -43,8 +43,17 @@ need-cc:
 	    echo "installing a C compiler for the race detector: apt-get install -y gcc libc6-dev"; apt-get update && apt-get install -y gcc libc6-dev; \
 	  else echo "error: the race detector needs a C compiler"; echo "hint: as root: apt-get install -y gcc libc6-dev"; exit 1; fi; }
 
+# The report is looked at in a real browser. Where CI is set that test has to run; elsewhere it is skipped without one, and nothing is installed unasked.
+.PHONY: need-browser
+need-browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || command -v google-chrome-stable >/dev/null || command -v chrome >/dev/null || { \
+	  if [ -n "$$CI" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing a browser for the test of the report: apt-get install -y --no-install-recommends chromium"; \
+	    apt-get update && apt-get install -y --no-install-recommends chromium; \
+	  else echo "note: no browser, so the report is not looked at in one; as root on Debian: apt-get install -y chromium"; fi; }
+
 .PHONY: unit
-unit: need-go need-cc
+unit: need-go need-cc need-browser
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /e2e)
 	@for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 10m ./...) || exit 1; done

@@ -69,6 +69,17 @@ func ticks(from, to float64) []plot.Tick {
 	return out
 }
 
+// valueTicks are where gonum puts them, with labels of no more digits than they need.
+func valueTicks(from, to float64) []plot.Tick {
+	out := plot.DefaultTicks{}.Ticks(from, to)
+	for i, t := range out {
+		if t.Label != "" && math.Abs(t.Value) >= 0.01 {
+			out[i].Label = number(t.Value)
+		}
+	}
+	return out
+}
+
 // extent is the stretch of time that all figures show.
 func extent(figures []Figure, clocks []Clock) (from, to float64) {
 	for _, f := range figures {
@@ -100,6 +111,7 @@ func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 	}
 	p.X.Tick.Marker = plot.TickerFunc(ticks)
 	p.Y.Label.Text = f.Unit
+	p.Y.Tick.Marker = plot.TickerFunc(valueTicks)
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font = font.From(sans, 10)
 		a.Tick.Label.Font = font.From(sans, 9)

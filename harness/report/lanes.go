@@ -33,7 +33,8 @@ type Row struct {
 // Bar is a named stretch of a lane.
 type Bar struct {
 	Span
-	Name string
+	Name string // drawn where it fits
+	More string // for who points at it
 }
 
 // Tick is a moment, and what was recorded then.
@@ -55,7 +56,7 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 	l := Lane{Clock: k}
 	for _, phase := range []string{check.Steady, check.Baseline, check.Fault, check.Lifting, check.Recovery} {
 		if w, ok := v.Phase(c.Name, phase); ok {
-			l.Phases = append(l.Phases, Bar{l.span(w), phase})
+			l.Phases = append(l.Phases, Bar{Span: l.span(w), Name: phase})
 		}
 	}
 	for _, load := range loads {
@@ -65,7 +66,8 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 		r := Row{Name: load.Name, Class: "load"}
 		for _, round := range load.Rounds {
 			w := bundle.Window{Start: round.Start, End: round.End}
-			r.Bars = append(r.Bars, Bar{l.span(bundle.Window{Start: w.Start, End: w.Until(events)}), fmt.Sprintf("%s, round %d: %d calls", load.Name, round.Round, round.Calls)})
+			w.End = w.Until(events)
+			r.Bars = append(r.Bars, Bar{l.span(w), load.Name, fmt.Sprintf(" (round %d of %d calls)", round.Round, round.Calls)})
 		}
 		l.Rows = append(l.Rows, r)
 	}
@@ -76,7 +78,7 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 			return (e.Type == event.FaultSeen || e.Type == event.FaultGone) && fault != name
 		})
 		for _, w := range inForce(only, c.Name) {
-			r.Bars = append(r.Bars, Bar{l.span(w), name})
+			r.Bars = append(r.Bars, Bar{Span: l.span(w), Name: name})
 		}
 		l.Rows = append(l.Rows, r)
 	}
@@ -135,7 +137,7 @@ func (l Lane) timeline(from, to float64) template.HTML {
 	x := func(s float64) float64 { return (s - from) / max(to-from, 1) * 100 }
 	bar := func(b Bar, class string, y int) {
 		fmt.Fprintf(&out, `<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><title>%s</title><rect width="100%%" height="100%%" class="%s"/><text x="4" y="14">%s</text></svg>`,
-			x(b.From), y, max(x(b.To)-x(b.From), 0.15), barHeight, html.EscapeString(fmt.Sprintf("%s: %.0f s to %.0f s", b.Name, b.From, b.To)), class, html.EscapeString(b.Name))
+			x(b.From), y, max(x(b.To)-x(b.From), 0.15), barHeight, html.EscapeString(fmt.Sprintf("%s: %.0f s to %.0f s%s", b.Name, b.From, b.To, b.More)), class, html.EscapeString(b.Name))
 	}
 	height := barHeight + len(l.Rows)*(barHeight+rowGap) + rowGap + tickRow
 	for _, at := range steps(from, to) {

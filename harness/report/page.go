@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"rest":     rest,
 	"clip":     clip,
 	"base":     func(p any) string { return path.Base(fmt.Sprint(p)) },
+	"file":     func(p any) string { return fileLabel.FindString(path.Base(fmt.Sprint(p))) },
 	"age":      ageOf,
 	"stack":    stackOf,
 	"owner":    owner,
@@ -135,6 +137,9 @@ func graphOf(f Flames) graphView {
 	}
 	return g
 }
+
+// fileLabel is the front of an artifact's name, its number and kind: what follows it names the cell, the node and the component.
+var fileLabel = regexp.MustCompile(`^(\d+-[^-]+|.+)`)
 
 // colour is the accent of a verdict or an outcome.
 func colour(outcome any) string {

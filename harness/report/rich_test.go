@@ -154,6 +154,7 @@ func recorded(t *testing.T, w *bundle.Writer, cell, namespace string, upTo int, 
 	t.Helper()
 	s, err := w.Stream(bundle.Meta{Kind: bundle.Objects, Cell: cell, Time: t0}, "jsonl"+bundle.Packed)
 	must(t, err)
+	must(t, s.JSON(churn.Version{Time: at(0), Type: churn.Synced, Resource: "configmaps"}))
 	for i, sec := range seconds {
 		must(t, s.JSON(churn.Version{Time: at(sec), Type: churn.Modified, Resource: "configmaps", Namespace: namespace, Name: "a", UID: "1",
 			Object: json.RawMessage(fmt.Sprintf(`{"v":%d}`, i))}))

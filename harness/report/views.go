@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -20,6 +21,17 @@ type pageView struct {
 
 // Alone says that the run is one trial, which needs no heading of its own.
 func (p pageView) Alone() bool { return len(p.Parts) == 1 }
+
+// Foremost are the versions that a reader looks for first; all of them stand further down.
+func (p pageView) Foremost() map[string]string {
+	out := map[string]string{}
+	for what, version := range p.Versions {
+		if name, _, _ := strings.Cut(what, "@"); slices.Contains([]string{"engine", "go", "kind", "kubernetes", "relapse"}, name) {
+			out[what] = version
+		}
+	}
+	return out
+}
 
 // Repeated says that rates over trials say something.
 func (p pageView) Repeated() bool { return p.repeated() }

@@ -9,7 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/seam"
 )
 
-// lay puts the arms' executables and the seams into a planned cluster's topology.
+// lay puts the executables that arms begin with, and the seams, into a planned cluster's topology.
 func (w *World) lay(c plan.Cluster) (cluster.Topology, error) {
 	top := c.Topology
 	top.Network = w.clusterName(c.Name)
@@ -20,7 +20,7 @@ func (w *World) lay(c plan.Cluster) (cluster.Topology, error) {
 		if n.Cell == "" {
 			continue
 		}
-		laySubject(n, w.trial.Subject, w.cells[n.Cell].path)
+		laySubject(n, w.trial.Subject, w.starter(n.Cell).path)
 		for _, name := range w.trial.Seams {
 			k, err := seam.New(name, nil)
 			if err != nil {

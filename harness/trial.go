@@ -152,28 +152,20 @@ func (r *trial) prepare() error {
 	return r.writer.SetWorld(facts)
 }
 
-// phases runs steady state, baseline, fault and recovery. A steady state that never comes ends it: there is nothing to judge.
+// phases runs steady state, baseline, fault and recovery. A control whose steady state never comes ends it: there is nothing to judge.
 func (r *trial) phases(ctx context.Context, everyone []string) error {
 	r.sched.phase(everyone, check.Steady)
-	if err := r.prepareLoads(ctx, everyone); err != nil {
+	speaking := r.world.speaking(everyone)
+	if err := r.prepareLoads(ctx, speaking); err != nil {
 		return err
 	}
-	stage := r.lab.stage("steady state", "waiting until every arm is well", r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
-	steady := r.until(ctx, everyone, r.plan.Phases.Steady.AtLeast.Duration, r.plan.Phases.Steady.Deadline.Duration, func(cell string) bool {
-		return r.met(cell, check.Steady, r.plan.Steady)
-	})
-	stage(steady)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if steady != nil {
-		r.events.Say(event.Warning, "the steady state never came, so nothing is injected: "+steady.Error())
-		r.enter("end", everyone)
-		return nil
+	everyone, err := r.steady(ctx, everyone, speaking)
+	if err != nil || len(everyone) == 0 {
+		return err
 	}
 	r.enter(check.Baseline, everyone)
-	stage = r.lab.stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
-	err := wait(ctx, r.plan.Phases.Baseline.AtLeast.Duration)
+	stage := r.lab.stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
+	err = wait(ctx, r.plan.Phases.Baseline.AtLeast.Duration)
 	stage(err)
 	if err != nil {
 		return err

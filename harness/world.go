@@ -33,6 +33,7 @@ type World struct {
 
 	mu       sync.Mutex
 	clusters map[string]cluster.Cluster // what is up, by plan.Cluster's name
+	silent   []string                   // candidates that didn't answer once they were laid
 }
 
 // Up creates a trial's clusters, with each arm's executable and every seam in its node before anything starts there. Where cells go through the
@@ -111,7 +112,7 @@ func (w *World) create(ctx context.Context, c plan.Cluster) error {
 			}
 		}
 	}
-	return nil
+	return w.settle(ctx, made)
 }
 
 // up names the clusters that are up, in the plan's order.

@@ -11,42 +11,91 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// neverReady reports that the cell's node was watched through its steady state and never seen Ready, while another arm's was.
+// neverReady reports that the cell was watched through its steady state, which it never got past or in which it was never seen Ready, and wasn't
+// Ready at its end, while another arm was. Ready is the node, or what the subject itself answers to /readyz.
 func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
-	ready, watched := nodeReady(v, c.Name)
-	if ready || !watched {
-		return false
+	for _, ready := range []func(bundle.View, string) readiness{nodeReady, answersReady} {
+		own := ready(v, c.Name)
+		_, went := v.Phase(c.Name, check.Baseline)
+		if !own.watched || own.atEnd || own.ever && went {
+			continue
+		}
+		if slices.ContainsFunc(t.Cells, func(o plan.Cell) bool { return o.Name != c.Name && ready(v, o.Name).atEnd }) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(t.Cells, func(o plan.Cell) bool {
-		there, _ := nodeReady(v, o.Name)
-		return o.Name != c.Name && there
-	})
+	return false
 }
 
-// nodeReady says whether a cell's node was ever seen Ready, and whether its conditions were followed through the steady state.
-func nodeReady(v bundle.View, cell string) (ready, watched bool) {
+// readiness is what was seen of a cell in its steady state.
+type readiness struct {
+	ever    bool // it was Ready at some time, be it by the build that its node began with
+	atEnd   bool // it was when the steady state ended
+	watched bool // nobody looked away for longer than MaxIdentityGap
+}
+
+// nodeReady is the readiness of a cell's node, by its conditions.
+func nodeReady(v bundle.View, cell string) (r readiness) {
 	steady, begun := v.Phase(cell, check.Steady)
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Nodes, Cell: cell}) {
-		r, err := v.Open(a)
-		if err != nil {
-			return false, false
-		}
-		lines := bufio.NewScanner(r)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var s bundle.NodeStatus
-			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-				r.Close()
-				return false, false
-			}
-			ready = ready || s.Status == "True"
-		}
-		err = lines.Err()
-		r.Close()
-		if err != nil {
-			return false, false
-		}
-		watched = watched || begun && !steady.End.IsZero() && a.Coverage.Covers(steady.Start, steady.End, 15*time.Second)
+	if !begun || steady.End.IsZero() {
+		return r
 	}
-	return ready, watched
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Nodes, Cell: cell}) {
+		whole := lines(v, a, func(s bundle.NodeStatus) {
+			if s.Time.After(steady.End) {
+				return
+			}
+			r.atEnd = s.Status == "True"
+			r.ever = r.ever || r.atEnd
+		})
+		if !whole {
+			return readiness{}
+		}
+		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, MaxIdentityGap)
+	}
+	return r
+}
+
+// answersReady is the readiness of a subject that answers for itself. No answer is one here: that it doesn't is what is asked.
+func answersReady(v bundle.View, cell string) (r readiness) {
+	steady, begun := v.Phase(cell, check.Steady)
+	if !begun || steady.End.IsZero() {
+		return r
+	}
+	last, gap, samples := steady.Start, time.Duration(0), 0
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Health, Cell: cell}) {
+		whole := lines(v, a, func(s bundle.HealthSample) {
+			if s.Path != "/readyz" || s.Time.Before(steady.Start) || s.Done.After(steady.End) {
+				return
+			}
+			samples++
+			gap, last = max(gap, s.Time.Sub(last)), s.Done
+			r.atEnd = s.Code == 200
+			r.ever = r.ever || r.atEnd
+		})
+		if !whole {
+			return readiness{}
+		}
+	}
+	r.watched = samples > 0 && max(gap, steady.End.Sub(last)) <= MaxIdentityGap
+	return r
+}
+
+// lines hands a stream's records to each and reports whether all of it could be read.
+func lines[T any](v bundle.View, a bundle.Artifact, each func(T)) bool {
+	r, err := v.Open(a)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var one T
+		if err := json.Unmarshal(in.Bytes(), &one); err != nil {
+			return false
+		}
+		each(one)
+	}
+	return in.Err() == nil
 }

@@ -32,6 +32,25 @@ func (s *StaticPod) limit(ctx context.Context, memory string) error {
 	if err != nil {
 		return err
 	}
+	err = s.rewrite(ctx, func(pod *corev1.Pod) error {
+		if len(pod.Spec.Containers) != 1 {
+			return fmt.Errorf("it has %d containers, want 1", len(pod.Spec.Containers))
+		}
+		c := &pod.Spec.Containers[0]
+		if c.Resources.Limits == nil {
+			c.Resources.Limits = corev1.ResourceList{}
+		}
+		c.Resources.Limits[corev1.ResourceMemory] = amount
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.replaced(ctx, before.PID)
+}
+
+// rewrite changes the static pod's manifest, for which kubelet replaces the pod.
+func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error) error {
 	manifest := "/etc/kubernetes/manifests/" + s.name + ".yaml"
 	raw, err := s.n.Exec(ctx, nil, "cat", manifest)
 	if err != nil {
@@ -41,22 +60,15 @@ func (s *StaticPod) limit(ctx context.Context, memory string) error {
 	if err := yaml.UnmarshalStrict(raw, &pod); err != nil {
 		return fmt.Errorf("parsing %s: %w", manifest, err)
 	}
-	if len(pod.Spec.Containers) != 1 {
-		return fmt.Errorf("%s has %d containers, want 1", manifest, len(pod.Spec.Containers))
+	if err := change(&pod); err != nil {
+		return fmt.Errorf("changing %s: %w", manifest, err)
 	}
-	c := &pod.Spec.Containers[0]
-	if c.Resources.Limits == nil {
-		c.Resources.Limits = corev1.ResourceList{}
-	}
-	c.Resources.Limits[corev1.ResourceMemory] = amount
 	if raw, err = yaml.Marshal(pod); err != nil {
 		return err
 	}
 	// Moved into place whole: kubelet watches the folder, and must not see half of it.
-	if _, err := s.n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec", `cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifest); err != nil {
-		return err
-	}
-	return s.replaced(ctx, before.PID)
+	_, err = s.n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec", `cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifest)
+	return err
 }
 
 // replaced waits until another process than pid runs and answers.

@@ -221,7 +221,9 @@ func owners(root *Frame, most int) []Own {
 	}
 	var out []Own
 	for _, name := range slices.Sorted(maps.Keys(sum)) {
-		out = append(out, *sum[name])
+		if o := *sum[name]; o.differs() > 0.001*(root.A+root.B) {
+			out = append(out, o)
+		}
 	}
 	slices.SortStableFunc(out, func(x, y Own) int { return cmp.Compare(y.differs(), x.differs()) })
 	return out[:min(most, len(out))]

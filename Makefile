@@ -65,7 +65,7 @@ smoke: host
 	go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly'
 
 .PHONY: nightly
-nightly: host ## every scenario, every pair, the true constants, repeated
+nightly: host ## every scenario, every pair, the true constants, repeated; goes on with ARGS=--resume
 	@bin/relapse nightly --repeat $(REPEAT) $(ARGS)
 
 .PHONY: bench

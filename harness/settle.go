@@ -125,9 +125,9 @@ func (r *trial) steady(ctx context.Context, everyone, speaking []string) ([]stri
 	well := func(cell string) bool { return r.met(cell, check.Steady, r.plan.Steady) }
 	p := r.plan.Phases.Steady
 	err := r.until(ctx, speaking, p.AtLeast.Duration, p.Deadline.Duration, well)
-	if err == nil && len(speaking) < len(everyone) { // who is silent is watched for as long as it may take
+	if err == nil && len(speaking) < len(everyone) { // a silent one has had its time, and has no loads prepared: it is only watched
 		behind := slices.DeleteFunc(slices.Clone(everyone), func(c string) bool { return slices.Contains(speaking, c) })
-		err = r.until(ctx, behind, p.AtLeast.Duration, min(p.Deadline.Duration, silentTime), well)
+		err = r.until(ctx, behind, silentTime, silentTime, func(string) bool { return false })
 	}
 	stage(err)
 	if ctx.Err() != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,15 +85,51 @@ func (r *trial) holdEstimate() time.Duration {
 	return (time.Duration(longest) * 4 / 3).Round(time.Second)
 }
 
-// met reports whether all checks hold for a cell right now. It stops at the first that doesn't: live, that answer is all that is wanted.
+// met reports whether all checks hold for a cell right now. It stops at the first that doesn't, and keeps what that one said: live, that answer is all
+// that is wanted.
 func (r *trial) met(cell, phase string, checks []plan.Check) bool {
 	for i := range checks {
-		_, all, err := verdict.Evaluate(r.writer.View(), cell, phase, checks[i:i+1])
+		f, all, err := verdict.Evaluate(r.writer.View(), cell, phase, checks[i:i+1])
 		if !r.asked(err) || all != check.Met {
+			r.lacking.note(cell, f)
 			return false
 		}
 	}
+	r.lacking.note(cell, nil)
 	return len(checks) > 0
+}
+
+// lacking is which check each cell was last seen to wait for.
+type lacking struct {
+	mu   sync.Mutex
+	said map[string]string
+}
+
+func (l *lacking) note(cell string, findings []check.Finding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.said == nil {
+		l.said = map[string]string{}
+	}
+	delete(l.said, cell)
+	if len(findings) > 0 {
+		l.said[cell] = fmt.Sprintf("%s is %s: %s", findings[0].Name, findings[0].Met, findings[0].Seen)
+	}
+}
+
+// of tells what cells wait for, in their order.
+func (l *lacking) of(cells []string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, c := range cells {
+		if why := l.said[c]; why != "" {
+			out = append(out, c+" ("+why+")")
+		} else {
+			out = append(out, c)
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // signature reports whether the cell shows the whole signature right now.
@@ -134,11 +171,11 @@ func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline tim
 			return nil
 		}
 		if deadline > 0 && so >= deadline {
-			return fmt.Errorf("after %s, still waiting for %v", so.Round(time.Second), missing)
+			return fmt.Errorf("after %s, still waiting for %s", so.Round(time.Second), r.lacking.of(missing))
 		}
-		if now := fmt.Sprintf("waiting for %v", missing); len(missing) > 0 && (now != said || time.Since(saidAt) > sayEvery) {
+		if now := strings.Join(missing, ", "); now != "" && (now != said || time.Since(saidAt) > sayEvery) {
 			said, saidAt = now, time.Now()
-			r.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("%s, %s so far", now, so.Round(time.Second))})
+			r.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), r.lacking.of(missing))})
 		}
 		// Asking reads the evidence, which grows: it must not take the time of what is being watched.
 		if err := wait(ctx, max(lookEvery, cost)); err != nil {

@@ -29,6 +29,7 @@ type trial struct {
 	sched  *scheduler // of the group that is in its phases
 
 	complained sync.Once
+	lacking    lacking
 }
 
 type namedFault struct {

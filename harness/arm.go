@@ -2,7 +2,9 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,6 +27,10 @@ func (l *Lab) Arm(ctx context.Context, arm scenario.Arm, subject string, constan
 		get = l.given
 	}
 	b, err := get(ctx, arm, subject, constants)
+	var failed *exec.ExitError
+	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command: the source is the user's
+		return &CandidateError{Given: describe(arm.Source), Err: err, Hint: "mend the source: it doesn't build"}
+	}
 	if err != nil {
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
@@ -130,14 +136,19 @@ func (l *Lab) build(ctx context.Context, arm scenario.Arm, _ string, constants [
 			return b, err
 		}
 	}
-	of := from.Module + " " + from.Version
-	if from.Dir != "" {
-		of = from.Dir
-	} else if from.Fork != "" {
-		of = from.Fork
-	}
-	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package), of, b.digest, howLong(r.Cached, began)))
+	l.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package), describe(from), b.digest, howLong(r.Cached, began)))
 	return b, nil
+}
+
+// describe names what an arm is built from.
+func describe(s scenario.Source) string {
+	switch {
+	case s.Dir != "":
+		return s.Dir
+	case s.Fork != "":
+		return s.Fork
+	}
+	return s.Module + " " + s.Version
 }
 
 func references(constants []scenario.Constant) []build.ConstantRef {

@@ -29,9 +29,14 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 		return nil, err
 	}
 	src, err := harness.Candidate(cmd.Context(), s, given, "")
+	return src, asRefusal(err)
+}
+
+// asRefusal makes a usage error of what is wrong with a candidate, and leaves every other error as it is.
+func asRefusal(err error) error {
 	var refused *harness.CandidateError
 	if errors.As(err, &refused) {
-		return nil, usage(err, refused.Hint)
+		return usage(err, refused.Hint)
 	}
-	return src, err
+	return err
 }

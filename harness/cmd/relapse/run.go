@@ -98,6 +98,7 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 		defer cancel()
 	}
 	_, v, err := f.execute(ctx, cmd, root, p)
+	err = asRefusal(err)
 	var known *exitError
 	if errors.As(err, &known) {
 		return err

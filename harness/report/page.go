@@ -35,7 +35,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"clock":    func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"number":   number,
 	"colour":   colour,
-	"metness":  func(t check.Tri) string { return strings.ReplaceAll(t.String(), " ", "-") },
+	"metness":  func(t check.Tri) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
 	"sentence": func(s string) string { return strings.TrimRight(s, ". \n") + "." },
 	"lists":    listViews,
 	"row":      func(f check.Finding, dir string, part bool) rowView { return rowView{f, dir, part} },

@@ -158,7 +158,7 @@ func TestPageHasItsPartsInOrder(t *testing.T) {
 		">Decisive stacks</h3>", "still 8 in the last of 8 dumps", `<span class="count">8</span> goroutines <code>[chan send]</code>, age 2 min`, "registry.(*Store).DeleteCollection\n    store.go:1329", "none in any of 8 dumps",
 		">Where it goes</h3>", "CPU</h4>", "<b>vulnerable</b>: 820 ms/s; the last profile of the phase fault", "<b>fixed</b>: 320 ms/s", "<b>Difference</b>", "<code>encoding/json.Marshal</code></th><td>400</td><td>100</td><td>300</td>",
 		"Heap in use</h4>", "vulnerable</b>: 270 MiB; the last profile of the phase recovery", "fixed</b>: 70 MiB",
-		">Every check</h3>", "Signature: the incident", "is blocked", `<span class="met met">met</span>`, "trials/001/artifacts/",
+		">Every check</h3>", "Signature: the incident", "is blocked", `<span class="met is-met">met</span>`, "trials/001/artifacts/",
 		">What was modelled</h2>", "containers are only reported.", ">What weakens this run</h2>", "Nothing is known to", ">What was built, and what was changed for it</h2>", "taken out of DeleteCollection", "capacity = 1000",
 		">Run it again</h2>", "relapse run x --pair modern --seed 42<", "relapse run -f plan.json<")
 	if strings.Contains(page, "How sure") {
@@ -196,7 +196,7 @@ func TestPageOfLittleEvidence(t *testing.T) {
 	page := pageOf(t, run)
 	valid(t, page)
 	selfContained(t, page, run)
-	inOrder(t, page, `<header class="open"`, "<h1>Inconclusive</h1>", "no fault was seen", "no dump could be read, so nothing is known", `<span class="met unknown">unknown</span>`, "no faults were injected", "--no-faults<")
+	inOrder(t, page, `<header class="open"`, "<h1>Inconclusive</h1>", "no fault was seen", "no dump could be read, so nothing is known", `<span class="met is-unknown">unknown</span>`, "no faults were injected", "--no-faults<")
 	for _, absent := range []string{"Where it goes", "CPU of", "resident memory", "writes to"} {
 		if strings.Contains(page, absent) {
 			t.Errorf("the page shows %q without any evidence of it", absent)

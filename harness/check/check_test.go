@@ -101,6 +101,7 @@ func TestWindowThatNeverOpened(t *testing.T) {
 func example(t *testing.T, e kinds.Entry) check.Check {
 	t.Helper()
 	spec := map[string]string{
+		"churn":            `{"resource":"r","none":true}`,
 		"etcdHealthy":      `{}`,
 		"floodDelivered":   `{"fault":"flood","moreThan":{"number":1000},"since":{"metric":"m","plus":{"duration":"3m"}}}`,
 		"goroutines":       `{"func":"f"}`,
@@ -112,10 +113,13 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 		"metricAge":        `{"metric":"m","above":{"duration":"3m"}}`,
 		"metricIncrease":   `{"metric":"m"}`,
 		"metricMean":       `{"metric":"m","above":{"number":1}}`,
+		"metricRate":       `{"metric":"m","above":1}`,
 		"metricStill":      `{"metrics":["m"]}`,
 		"leaseStale":       `{"nodes":["worker2"]}`,
 		"nodeReady":        `{"status":"True"}`,
 		"nothingStuck":     `{"states":["chan send"]}`,
+		"objectField":      `{"resource":"r","fields":{"f":"v"}}`,
+		"quietWorld":       `{}`,
 		"retainedHeap":     `{"func":"f","atLeast":"1Mi"}`,
 	}[e.Name]
 	if spec == "" {

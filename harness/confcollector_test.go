@@ -24,8 +24,9 @@ import (
 // subject is the first worker's kubelet, with everything that it answers scripted.
 type subject struct {
 	*world
-	relists atomic.Int64
-	broken  atomic.Bool // its endpoints fail
+	relists  atomic.Int64
+	relisted time.Time
+	broken   atomic.Bool // its endpoints fail
 }
 
 // dump is a goroutine profile with one goroutine that waits.
@@ -45,7 +46,7 @@ const skipped = `"Skipping pod synchronization" err="PLEG is not healthy: pleg w
 
 func newSubject(t *testing.T) *subject {
 	t.Helper()
-	s := &subject{world: newWorld(t)}
+	s := &subject{world: newWorld(t), relisted: time.Now().Add(-10 * time.Second)}
 	k := s.Component("worker", "kubelet")
 	for path, answer := range map[string]func() string{
 		"/debug/pprof/goroutine": func() string { return dump },
@@ -71,12 +72,12 @@ func newSubject(t *testing.T) *subject {
 	return s
 }
 
-// metrics has a relist that began ten seconds ago, a counter that grows by one each time that it is asked for, one that stands, and a
+// metrics has a relist that began ten seconds before the subject, a counter that grows by one each time that it is asked for, one that stands, and a
 // summary of what took two seconds each time.
 func (s *subject) metrics() string {
 	n := s.relists.Add(1)
 	return fmt.Sprintf("# TYPE seen_seconds gauge\nseen_seconds %d\n# TYPE grows_total counter\ngrows_total %d\n# TYPE stands_total counter\nstands_total 4\n"+
-		"# TYPE took_seconds summary\ntook_seconds_sum %d\ntook_seconds_count %d\n", time.Now().Add(-10*time.Second).Unix(), n, 2*n, n)
+		"# TYPE took_seconds summary\ntook_seconds_sum %d\ntook_seconds_count %d\n", s.relisted.Unix(), n, 2*n, n)
 }
 
 func (s *subject) line(n int, message string) string {

@@ -143,10 +143,12 @@ func (w *Workload) Identity(ctx context.Context, digest bool) (cluster.Identity,
 }
 
 // pid prints the id of the oldest process of the pod that runs the workload's program. A control group has the pod's UID in its name, by systemd's
-// driver with other dashes.
+// driver with other dashes. It is asked every two seconds, so only processes of that name are looked at.
 func (w *Workload) pid(p pod) string {
-	return `for p in /proc/[0-9]*; do
-	case "$(readlink "$p/exe" 2>/dev/null)" in */` + w.w.Name + `) ;; *) continue ;; esac
-	if grep -q -e '` + p.uid + `' -e '` + strings.ReplaceAll(p.uid, "-", "_") + `' "$p/cgroup" 2>/dev/null; then echo "${p#/proc/}"; fi
-done | sort -n | head -n 1`
+	const most = 15 // of a process's name, as the kernel keeps it
+	comm := w.w.Name[:min(len(w.w.Name), most)]
+	return `for p in $(pgrep --exact '` + comm + `'); do
+	case "$(readlink "/proc/$p/exe")" in */` + w.w.Name + `) ;; *) continue ;; esac
+	if grep -q -e '` + p.uid + `' -e '` + strings.ReplaceAll(p.uid, "-", "_") + `' "/proc/$p/cgroup"; then echo "$p"; fi
+done 2>/dev/null | sort -n | head -n 1`
 }

@@ -53,7 +53,14 @@ need-browser:
 	  else echo "note: no browser, so the report is not looked at in one; as root on Debian: apt-get install -y chromium"; fi; }
 
 .PHONY: unit
-unit: need-go need-cc need-browser
+.PHONY: need-jq
+need-jq:
+	@command -v jq >/dev/null || { \
+	  if [ -n "$$CI" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing jq for the test of CI's summary: apt-get install -y jq"; apt-get update && apt-get install -y jq; \
+	  else echo "note: no jq, so CI's summary is not tested; as root on Debian: apt-get install -y jq"; fi; }
+
+unit: need-go need-cc need-browser need-jq
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /e2e)
 	@for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 10m ./...) || exit 1; done

@@ -29,7 +29,7 @@ func (r *trial) onset(ctx context.Context) func(cell string) bool {
 	seen := map[string]bool{}
 	return func(cell string) bool {
 		if !r.met(cell, check.Fault, r.exposure(true)) {
-			return false
+			return r.restarted(cell)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -50,9 +50,22 @@ func (r *trial) exposure(inForce bool) []plan.Check {
 // judgeable reports whether a cell has shown the signature or that it is well, and whatever of the exposure belongs to the recovery.
 func (r *trial) judgeable(cell string) bool {
 	if later := r.exposure(false); len(later) > 0 && !r.met(cell, check.Recovery, later) {
+		return r.restarted(cell)
+	}
+	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed) || r.restarted(cell)
+}
+
+// restarted reports whether a cell's subject has become another process. Its outcome is then certain, and nothing is gained by waiting for what it
+// hasn't shown.
+func (r *trial) restarted(cell string) bool {
+	f, ok := verdict.OneProcess(r.writer.View(), cell)
+	if !ok || f.Met != check.NotMet {
 		return false
 	}
-	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed)
+	if _, said := r.said.LoadOrStore(cell, true); !said {
+		r.events.Emit(event.Event{Type: event.Warning, Cell: cell, Message: "its subject restarted, so it isn't waited for: " + f.Seen})
+	}
+	return true
 }
 
 // nullHold is how long the null control waits where a fault would have been held.

@@ -30,6 +30,7 @@ type trial struct {
 
 	complained sync.Once
 	lacking    lacking
+	said       sync.Map // cells of which it was said that they aren't waited for
 }
 
 type namedFault struct {

@@ -31,8 +31,8 @@ type samples struct {
 	trouble  []string // what couldn't be read
 }
 
-// readIdentity gathers the samples from the beginning of the steady state on, without those after a restart that the harness made.
-func readIdentity(v bundle.View, cell string, ended time.Time) (samples, bool) {
+// judgedIdentity gathers the samples from the beginning of the steady state to the end of the last phase, or to when the incident ended the process.
+func judgedIdentity(v bundle.View, cell string, ended time.Time) (samples, bool) {
 	var s samples
 	steady, ok := v.Phase(cell, check.Steady)
 	if !ok {
@@ -47,6 +47,12 @@ func readIdentity(v bundle.View, cell string, ended time.Time) (samples, bool) {
 	if !ended.IsZero() && ended.Before(s.window.End) {
 		s.window.End, s.ended = ended, true
 	}
+	s.gather(v, cell)
+	return s, true
+}
+
+// gather reads the samples of the window, without those after a restart that the harness made.
+func (s *samples) gather(v bundle.View, cell string) {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell}) {
 		if a.Path != "" {
 			s.evidence = append(s.evidence, a.Path)
@@ -56,7 +62,6 @@ func readIdentity(v bundle.View, cell string, ended time.Time) (samples, bool) {
 		}
 	}
 	slices.SortStableFunc(s.list, func(a, b bundle.IdentitySample) int { return a.Time.Compare(b.Time) })
-	return s, true
 }
 
 func (s *samples) read(v bundle.View, a bundle.Artifact) error {
@@ -172,6 +177,17 @@ func checkProcess(s samples) check.Finding {
 		f.Met = check.Met
 	}
 	return whole(f)
+}
+
+// OneProcess asks while a trial runs whether a cell's subject has been one process since its steady state began; false if that never began.
+func OneProcess(v bundle.View, cell string) (check.Finding, bool) {
+	steady, ok := v.Phase(cell, check.Steady)
+	if !ok {
+		return check.Finding{}, false
+	}
+	s := samples{window: bundle.Window{Start: steady.Start, End: time.Now()}}
+	s.gather(v, cell)
+	return checkProcess(s), true
 }
 
 func process(s bundle.IdentitySample) string {

@@ -163,7 +163,7 @@ func endedSomehow(signature []check.Finding) bool {
 // identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along; or up to
 // when the incident ended it.
 func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findings []check.Finding, binary, process check.Tri) {
-	s, begun := readIdentity(v, c.Name, ended)
+	s, begun := judgedIdentity(v, c.Name, ended)
 	if !begun {
 		s.trouble = append(s.trouble, "the steady state never began")
 	}

@@ -1,0 +1,68 @@
+package harness
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
+	never := []plan.Check{{Name: "grew", Kind: "metricIncrease", Spec: json.RawMessage(`{"metric": "requests_total"}`)}}
+	for _, c := range []struct {
+		name    string
+		pids    []int
+		waits   bool
+		message string
+	}{
+		{"one process", []int{7, 7, 7}, true, ""},
+		{"nobody looked", nil, true, ""},
+		{"another process", []int{7, 7, 9}, false, "its subject restarted, so it isn't waited for: process 7 started at tick 1007 with 0 restarts, then process 9"},
+		{"none any more", []int{7, 0}, false, "then process 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			heard := &story{}
+			r := &trial{
+				plan:   plan.Trial{Cells: []plan.Cell{{Name: "candidate"}}, Exposure: never, Healed: never},
+				writer: w,
+				events: event.NewStream(w, event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) })),
+			}
+			r.enter("steady", []string{"candidate"})
+			r.enter("fault", []string{"candidate"})
+			if len(c.pids) > 0 {
+				s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Cell: "candidate"}, "jsonl")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, pid := range c.pids {
+					if err := s.JSON(bundle.IdentitySample{Time: time.Now(), PID: pid, StartTicks: int64(1000 + pid)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				t.Cleanup(func() { _ = s.Close() })
+			}
+			exposed := r.onset(t.Context())
+			for range 2 { // said once
+				if got := exposed("candidate"); got == c.waits {
+					t.Errorf("the fault waits for it: %t, want %t", !got, c.waits)
+				}
+				if got := r.judgeable("candidate"); got == c.waits {
+					t.Errorf("the recovery waits for it: %t, want %t", !got, c.waits)
+				}
+			}
+			said := strings.Join(heard.told(), "\n")
+			if n := strings.Count(said, "restarted"); !strings.Contains(said, c.message) || n > 1 || c.waits && n > 0 {
+				t.Errorf("said: %s", said)
+			}
+		})
+	}
+}

@@ -138,6 +138,9 @@ func TestSecondBuildIsCached(t *testing.T) {
 	if first.Binaries["subject"] != second.Binaries["subject"] {
 		t.Errorf("the cache gave %+v, built was %+v", second.Binaries["subject"], first.Binaries["subject"])
 	}
+	if elsewhere := mustBuild(t, newBuilder(t, store), tinySource(layDown(t, tiny))); !elsewhere.Cached {
+		t.Error("the same tree in another directory was built again")
+	}
 	if err := os.WriteFile(filepath.Join(dir, "cmd/other/main.go"), []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

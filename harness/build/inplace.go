@@ -164,7 +164,7 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain)
 		}
 	}
 	in := src
-	in.Dir = "" // the same tree elsewhere is the same tree: paths are trimmed
+	in.Dir = "" // of the tree, only the packages count
 	key, err = in.key(tc, "in place", t.mod, t.work != "", hex.EncodeToString(h.Sum(nil)))
 	return key, packages, err
 }

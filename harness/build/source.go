@@ -88,6 +88,7 @@ func (s Source) key(tc toolchain, more ...any) (string, error) {
 		if in.Tree, err = treeSum(s.Dir); err != nil {
 			return "", err
 		}
+		in.Source.Dir = "" // the same tree elsewhere is the same tree: paths are trimmed
 	}
 	b, err := json.Marshal(in)
 	if err != nil {

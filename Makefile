@@ -52,7 +52,6 @@ need-browser:
 	    apt-get update && apt-get install -y --no-install-recommends chromium; \
 	  else echo "note: no browser, so the report is not looked at in one; as root on Debian: apt-get install -y chromium"; fi; }
 
-.PHONY: unit
 .PHONY: need-jq
 need-jq:
 	@command -v jq >/dev/null || { \
@@ -60,6 +59,7 @@ need-jq:
 	    echo "installing jq for the test of CI's summary: apt-get install -y jq"; apt-get update && apt-get install -y jq; \
 	  else echo "note: no jq, so CI's summary is not tested; as root on Debian: apt-get install -y jq"; fi; }
 
+.PHONY: unit
 unit: need-go need-cc need-browser need-jq
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /e2e)

@@ -121,6 +121,7 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 		"objectField":      `{"resource":"r","fields":{"f":"v"}}`,
 		"quietWorld":       `{}`,
 		"retainedHeap":     `{"func":"f","atLeast":"1Mi"}`,
+		"unchangedUpdates": `{"resource":"r"}`,
 	}[e.Name]
 	if spec == "" {
 		t.Fatalf("the test has no spec for check kind %s", e.Name)

@@ -123,7 +123,7 @@ type question struct {
 	wanted   string           // a fragment
 	differs  []string         // a fragment each
 	evidence []bundle.Kind    // the kinds of the artifacts named, in order
-	from     string           // the cell of that evidence; "" is the scope's
+	from     string           // the cell of that evidence; "" is the scope's, "*" any
 	detail   string           // a fragment
 }
 
@@ -179,7 +179,7 @@ func (q question) compare(t *testing.T, f check.Finding, v bundle.View) {
 	}
 	for _, path := range f.Evidence {
 		a, ok := byPath[path]
-		if !ok || a.Cell != from && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) { // in which nodes and pods are every cell's
+		if !ok || from != "*" && a.Cell != from && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) { // in which nodes and pods are every cell's
 			t.Errorf("the evidence %q is no artifact of cell %s", path, from)
 		}
 		kinds = append(kinds, a.Kind)

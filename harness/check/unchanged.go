@@ -1,0 +1,101 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "unchangedUpdates",
+		Doc: "Updates that changed no byte: those that the API server counted and no watch showed.\n\n" +
+			"The server stores nothing for them, so no record of objects has them. Its count, apiserver_request_total, is of all arms together, and so is what " +
+			"is compared with it: the writes in every arm's record, between the first and the last sample in the quiet window that quietWorld finds. Met " +
+			"when at most so many changed nothing; one that is under way at either end may be counted on one side only.",
+		Example: "name: updates-without-change\nkind: unchangedUpdates\nphase: fault\nspec:\n  resource: bundledeployments.fleet.cattle.io\n  subresource: status\n" +
+			"  atMost: 2\n  window:\n    terminating: 1\n",
+		New: func() Check { return &UnchangedUpdates{Window: standstill()} },
+	})
+}
+
+// UnchangedUpdates counts updates by both sides.
+type UnchangedUpdates struct {
+	Resource    string `json:"resource" jsonschema:"whose updates they are: a plural name, with its API group unless it is the core's"`
+	Subresource string `json:"subresource,omitempty" jsonschema:"such as status; when left out updates of the object itself"`
+	AtMost      int    `json:"atMost" jsonschema:"how many may have changed nothing"`
+	Window      Quiet  `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld"`
+}
+
+// Reads names the server's metrics and recorded objects.
+func (c *UnchangedUpdates) Reads() []bundle.Kind {
+	return []bundle.Kind{bundle.MetricSamples, bundle.Objects}
+}
+
+// Validate refuses what nothing can meet, or anything.
+func (c *UnchangedUpdates) Validate() error {
+	errs := []error{c.Window.validate("window.")}
+	if c.Resource == "" {
+		errs = append(errs, errors.New("resource is empty"))
+	}
+	if c.AtMost < 0 {
+		errs = append(errs, fmt.Errorf("atMost is %d (want 0 or more)", c.AtMost))
+	}
+	return errors.Join(errs...)
+}
+
+// Eval compares the server's count with the watches'.
+func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
+	what := strings.TrimSuffix(c.Resource+"/"+c.Subresource, "/")
+	wanted := fmt.Sprintf("at most %d updates of %s that changed nothing, all arms together", c.AtMost, what)
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	q := c.Window.find(v, s.Cell, w)
+	if !q.found() {
+		return unknown(wanted, "the window never came: "+cmp.Or(q.doubt, q.said, "they never stood still"), q.paths)
+	}
+	resource, group, _ := strings.Cut(c.Resource, ".")
+	counter := MetricRate{Metric: "apiserver_request_total",
+		Labels: map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource, "subresource": c.Subresource}}
+	counted := counter.grown(v, bundle.Shared, q.window)
+	if counted.doubt != "" {
+		return unknown(wanted, counted.doubt, counted.paths)
+	}
+	between := bundle.Window{Start: counted.first.Time, End: counted.last.Done}
+	evidence, shown := append(counted.paths, q.paths...), 0
+	for _, cell := range v.World().Cells {
+		all, doubt := recordsOf(v, cell.Cell)
+		of := following(all, c.Resource)
+		evidence = append(evidence, slices.DeleteFunc(pathsOf(of), func(p string) bool { return slices.Contains(evidence, p) })...)
+		switch ok, gap := covering(of, between); {
+		case len(of) == 0:
+			return unknown(wanted, cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, cell.Cell)), evidence)
+		case !ok || doubt != "":
+			return unknown(wanted, cmp.Or(doubt, gap), evidence)
+		}
+		by, _ := (&Churn{Resource: c.Resource}).writes(of, between)
+		for _, one := range by {
+			for _, x := range one {
+				if x.subresource == c.Subresource {
+					shown++
+				}
+			}
+		}
+	}
+	updates := int(counted.last.Value - counted.first.Value)
+	return Finding{
+		Met: Of(updates-shown <= c.AtMost), Wanted: wanted, Evidence: evidence,
+		Seen: fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d: %d changed nothing",
+			span(between), updates, what, shown, max(0, updates-shown)),
+	}
+}

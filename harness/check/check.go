@@ -160,6 +160,9 @@ type Check interface {
 // ConstantUser is a Check that names constants of the subject; a plan in which the scenario doesn't declare them is refused.
 type ConstantUser interface{ NeedsConstants() []string }
 
+// NodeUser is a Check that names nodes, relative to the cell's cluster; a plan that has no such node is refused.
+type NodeUser interface{ NeedsNodes() []string }
+
 // New makes the check of a kind from a spec already validated.
 func New(kind string, spec json.RawMessage) (Check, error) {
 	return kinds.Decode[Check](kinds.Check, kind, spec)

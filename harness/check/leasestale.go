@@ -36,6 +36,9 @@ const leaseMissed = 6 * time.Second
 // Reads names leases.
 func (c *LeaseStale) Reads() []bundle.Kind { return []bundle.Kind{bundle.Leases} }
 
+// NeedsNodes names the nodes, if they are.
+func (c *LeaseStale) NeedsNodes() []string { return c.Nodes }
+
 // Validate refuses nodes that are named in both ways or in none, and a stretch that is none.
 func (c *LeaseStale) Validate() error {
 	if (len(c.Nodes) > 0) == (c.Fault != "") || slices.Contains(c.Nodes, "") {

@@ -36,6 +36,14 @@ type NodeReady struct {
 // Reads names node conditions.
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
+// NeedsNodes names the node, if it is.
+func (c *NodeReady) NeedsNodes() []string {
+	if c.Node == "" {
+		return nil
+	}
+	return []string{c.Node}
+}
+
 // Validate refuses a status that doesn't exist, a message that is no pattern, and a stretch that is none.
 func (c *NodeReady) Validate() error {
 	if !slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -210,6 +211,9 @@ func TestRefuses(t *testing.T) {
 			[]string{`check "ready" reads metrics.samples, which no collector makes`, `check "discards" reads metrics.samples, which no collector makes`}},
 		{"seam", func(s *scenario.Spec) { s.Seams = nil }, plan.Options{},
 			[]string{`fault "slow" needs the seam testWire, which the scenario doesn't have (seams: [])`}},
+		{"node", func(s *scenario.Spec) {
+			s.Exposure = append(s.Exposure, scenario.Check{Name: "off", Kind: "nodeReady", Spec: json.RawMessage(`{"status": "Unknown", "node": "worker9"}`)})
+		}, plan.Options{}, []string{`check "off" is about the node worker9, which no cluster has (nodes: control-plane, `}},
 		{"constants", func(s *scenario.Spec) { s.Constants = nil }, plan.Options{}, []string{
 			`fault "flood" needs the constant capacity, which the scenario doesn't declare`,
 			`check "stale" needs the constant capacity, which the scenario doesn't declare`,

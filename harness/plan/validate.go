@@ -141,6 +141,19 @@ func (t *Trial) validateCells() error {
 	return errors.Join(errs...)
 }
 
+// nodes are the names of all nodes, each once.
+func (t *Trial) nodes() []string {
+	var out []string
+	for _, c := range t.Clusters {
+		for _, n := range c.Topology.Nodes {
+			if !slices.Contains(out, n.Name) {
+				out = append(out, n.Name)
+			}
+		}
+	}
+	return out
+}
+
 func (t *Trial) declares(constant string) bool {
 	return slices.ContainsFunc(t.Constants, func(c scenario.Constant) bool { return c.Name == constant })
 }
@@ -202,6 +215,13 @@ func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 			for _, name := range u.NeedsLoads() {
 				if !slices.ContainsFunc(t.Loads, func(l Item) bool { return l.Name == name }) {
 					errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have", c.Name, name))
+				}
+			}
+		}
+		if u, ok := v.(check.NodeUser); ok {
+			for _, name := range u.NeedsNodes() {
+				if all := t.nodes(); !slices.Contains(all, name) {
+					errs = append(errs, fmt.Errorf("check %q is about the node %s, which no cluster has (nodes: %s)", c.Name, name, strings.Join(all, ", ")))
 				}
 			}
 		}

@@ -5,6 +5,7 @@ ARGS   ?=
 REPEAT ?= 3
 
 export CGO_ENABLED := 0
+export RELAPSE_ARTIFACTS ?= $(CURDIR)/screenshots
 
 .PHONY: help
 help: ## list the targets
@@ -74,6 +75,10 @@ smoke: host
 .PHONY: nightly
 nightly: host ## every scenario, every pair, the true constants, repeated; goes on with ARGS=--resume
 	@bin/relapse nightly --repeat $(REPEAT) $(ARGS)
+
+.PHONY: pages
+pages: need-go need-browser ## open the index and the reports below runs/ in a real browser; screenshots/ keeps pictures
+	RELAPSE_RUNS="$(CURDIR)/runs" go test -count 1 -run TestPagesOfRunsInTheBrowser -v ./harness/report
 
 .PHONY: bench
 bench: host ## ratios: our readers beside known libraries, our cluster beside a bare kind

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -125,6 +126,40 @@ func TestPageInTheBrowser(t *testing.T) {
 	run := rich(t).write(t)
 	judgeAndWrite(t, run)
 	checkInTheBrowser(t, browser(t), filepath.Join(run, report.PageFile), "report")
+}
+
+// TestPagesOfRunsInTheBrowser opens the index and the pages of real runs, as a nightly leaves them.
+func TestPagesOfRunsInTheBrowser(t *testing.T) {
+	dir := os.Getenv("RELAPSE_RUNS")
+	if dir == "" {
+		t.Skip("RELAPSE_RUNS names no folder of runs; make pages does")
+	}
+	dir, err := filepath.Abs(dir)
+	must(t, err)
+	pages, err := filepath.Glob(filepath.Join(dir, "*", report.PageFile))
+	must(t, err)
+	pages = slices.DeleteFunc(pages, func(p string) bool { // a link to one of the others
+		info, err := os.Lstat(filepath.Dir(p))
+		return err != nil || !info.IsDir()
+	})
+	if len(pages) == 0 {
+		t.Fatalf("there is no %s below %s", report.PageFile, dir)
+	}
+	for _, page := range append(pages, filepath.Join(dir, report.IndexFile)) {
+		name := strings.TrimSuffix(filepath.Base(page), ".html")
+		if name != "index" {
+			name = filepath.Base(filepath.Dir(page))
+		}
+		t.Run(name, func(t *testing.T) {
+			b, err := os.ReadFile(page)
+			must(t, err)
+			valid(t, string(b))
+			if len(b) > 5<<20 {
+				t.Errorf("it has %d bytes, want 5 MiB at most", len(b))
+			}
+			checkInTheBrowser(t, browser(t), page, name)
+		})
+	}
 }
 
 // checkInTheBrowser opens a page on a phone, on a desktop, in the dark and on paper.

@@ -39,8 +39,8 @@ var _ = Describe("A leak in the API server", func() {
 		Expect(fixed.Outcome).To(Equal(verdict.NotReproduced), fixed.Reason)
 		Expect(v.Digests["vulnerable"]).NotTo(Equal(v.Digests["fixed"]))
 		Expect(v.Modelled).To(ContainElement(ContainSubstring("a proxy delayed its answers")))
-		Expect(filepath.Join(dir, "goroutines.svg")).To(BeARegularFile())
-		Expect(string(content(filepath.Join(dir, report.ReportFile)))).To(ContainSubstring("(goroutines.svg)"))
+		Expect(filepath.Join(dir, "series.svg")).To(BeARegularFile())
+		Expect(string(content(filepath.Join(dir, report.ReportFile)))).To(ContainSubstring("(series.svg)"))
 
 		By("giving no verdict over captures that are gone")
 		for _, kind := range []bundle.Kind{bundle.Goroutines2, bundle.Logs, bundle.EtcdProbe, bundle.MetricSamples} {

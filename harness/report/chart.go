@@ -305,7 +305,7 @@ func (b band) Thumbnail(c *draw.Canvas) {
 // chartFile is the name of a trial's chart beside report.md.
 func chartFile(v Verdict, t Trial) string {
 	if len(v.Trials) == 1 {
-		return "goroutines.svg"
+		return "series.svg"
 	}
-	return "goroutines-" + strings.ReplaceAll(t.ID, "/", "_") + ".svg"
+	return "series-" + strings.ReplaceAll(t.ID, "/", "_") + ".svg"
 }

@@ -116,7 +116,7 @@ const (
 func TestChartShowsBothArmsAndTheirFault(t *testing.T) {
 	run := leaky(t).write(t)
 	_, files := judgeAndWrite(t, run)
-	svg := chartOf(t, run, "goroutines.svg")
+	svg := chartOf(t, run, "series.svg")
 	got := texts(t, svg)
 	for _, want := range []string{"goroutines in registry.(*Store).DeleteCollection [chan send]\n", "seconds since the fault was seen\n", "goroutines\n",
 		"vulnerable\n", "fixed\n", "fault in vulnerable\n", "fault in fixed\n"} {
@@ -134,7 +134,7 @@ func TestChartShowsBothArmsAndTheirFault(t *testing.T) {
 		t.Errorf("the chart has %d bytes", len(svg))
 	}
 	for _, want := range []string{
-		"](goroutines.svg)\n",
+		"](series.svg)\n",
 		"- vulnerable: 0 is 05:06:49, when the fault was first seen; it was in force from 0 s to 16 s\n",
 		"- fixed: 0 is 05:06:52, when the fault was first seen; it was in force from 0 s to 14 s\n",
 		"all goroutines of the subject, the last value by then (a dash where there is none):\n\n| seconds | fault | vulnerable | fixed |\n|---|---|---|---|\n",
@@ -150,14 +150,14 @@ func TestChartShowsBothArmsAndTheirFault(t *testing.T) {
 func TestChartHasTheSameBytesAgainAndElsewhere(t *testing.T) {
 	run := leaky(t).write(t)
 	judgeAndWrite(t, run)
-	first := chartOf(t, run, "goroutines.svg")
+	first := chartOf(t, run, "series.svg")
 	judgeAndWrite(t, run)
 	moved := filepath.Join(t.TempDir(), "copied")
 	if err := os.CopyFS(moved, os.DirFS(run)); err != nil {
 		t.Fatal(err)
 	}
 	judgeAndWrite(t, moved)
-	if chartOf(t, run, "goroutines.svg") != first || chartOf(t, moved, "goroutines.svg") != first {
+	if chartOf(t, run, "series.svg") != first || chartOf(t, moved, "series.svg") != first {
 		t.Error("the same bundle gave another chart")
 	}
 }
@@ -168,7 +168,7 @@ func TestEveryTrialHasItsChart(t *testing.T) {
 	second.plan.ID = "002"
 	second.writeTo(t, run)
 	_, files := judgeAndWrite(t, run)
-	for _, name := range []string{"goroutines-001.svg", "goroutines-002.svg"} {
+	for _, name := range []string{"series-001.svg", "series-002.svg"} {
 		texts(t, chartOf(t, run, name))
 		if !strings.Contains(files[report.ReportFile], "]("+name+")") {
 			t.Errorf("report.md doesn't show %s", name)
@@ -209,7 +209,7 @@ func TestFaultsOnTheTimeAxis(t *testing.T) {
 			if !strings.Contains(files[report.ReportFile], tc.want) {
 				t.Errorf("report.md lacks %q:\n%s", tc.want, files[report.ReportFile])
 			}
-			if band := strings.Contains(texts(t, chartOf(t, run, "goroutines.svg")), "fault in"); band != (tc.events != nil) {
+			if band := strings.Contains(texts(t, chartOf(t, run, "series.svg")), "fault in"); band != (tc.events != nil) {
 				t.Errorf("the chart shows a fault: %v", band)
 			}
 		})
@@ -224,7 +224,7 @@ func TestWhatIsNotKnownIsNotDrawn(t *testing.T) {
 	strokes := func(tr *trial) (int, string) {
 		run := tr.write(t)
 		_, files := judgeAndWrite(t, run)
-		return strings.Count(chartOf(t, run, "goroutines.svg"), "stroke:"+red), files[report.ReportFile]
+		return strings.Count(chartOf(t, run, "series.svg"), "stroke:"+red), files[report.ReportFile]
 	}
 	before, _ := strokes(whole)
 	after, md := strokes(gap)

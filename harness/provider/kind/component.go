@@ -107,8 +107,11 @@ func (s *StaticPod) Identity(ctx context.Context, digest bool) (cluster.Identity
 		`ls /var/log/pods/kube-system_`+s.name+`-*/`+s.name+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
 }
 
-// pid prints the process's id. A name of more than 15 characters is cut in /proc, so the command line is matched.
-func (s *StaticPod) pid() string { return `pgrep --oldest --full '^` + s.name + `( |$)'` }
+// pid prints the process's id, or nothing if there is none, which is pgrep's status 1. A name of more than 15 characters is cut in /proc, so the command
+// line is matched.
+func (s *StaticPod) pid() string {
+	return `{ pgrep --oldest --full '^` + s.name + `( |$)' || [ $? = 1 ]; }`
+}
 
 // signal sends to the process that the command pid prints.
 func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
@@ -123,17 +126,7 @@ func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
 // identity asks everything in one go, so that no process can come in between. A process id of 0 says that there is none, which is an
 // answer and no failure.
 func (n *Node) identity(ctx context.Context, digest bool, pid, restarts string) (cluster.Identity, error) {
-	script := `pid=$(` + pid + `)
-if ! [ "$pid" -gt 0 ]; then echo 0; exit 0; fi
-echo "$pid"
-` + restarts + `
-cat "/proc/$pid/stat"
-`
-	if digest {
-		script += `sha256sum <"/proc/$pid/exe"
-`
-	}
-	out, err := n.Exec(ctx, nil, "sh", "-ec", script)
+	out, err := n.Exec(ctx, nil, "sh", "-ec", identityScript(digest, pid, restarts))
 	if err != nil {
 		return cluster.Identity{}, err
 	}
@@ -142,6 +135,24 @@ cat "/proc/$pid/stat"
 		return id, fmt.Errorf("parsing a process's identity on node %s: %w", n.name, err)
 	}
 	return id, nil
+}
+
+// identityScript prints what parseIdentity reads. A process that ends while it is looked at is none.
+func identityScript(digest bool, pid, restarts string) string {
+	sum := `sum=`
+	if digest {
+		sum = `sum=$(sha256sum <"/proc/$pid/exe") || gone`
+	}
+	return `gone() { if [ -e "/proc/$pid/stat" ]; then exit 1; fi; echo 0; exit 0; }
+pid=$(` + pid + `)
+if ! [ "${pid:-0}" -gt 0 ]; then echo 0; exit 0; fi
+stat=$(cat "/proc/$pid/stat") || gone
+` + sum + `
+echo "$pid"
+` + restarts + `
+echo "$stat"
+echo "$sum"
+`
 }
 
 // parseIdentity reads a line each: the process's id, the count of restarts, /proc/PID/stat, and sha256sum's output.

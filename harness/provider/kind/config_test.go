@@ -3,6 +3,7 @@ package kind
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -196,5 +197,47 @@ func TestPlain(t *testing.T) {
 		if got := plain(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A component that exits again and again is looked at between two lives, and in the middle of an end.
+func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
+	none := t.TempDir()
+	if err := os.WriteFile(filepath.Join(none, "pgrep"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pod := &StaticPod{name: "kube-apiserver"}
+	for _, tc := range []struct {
+		name, path, pid string
+		digest          bool
+		want            string // an error's fragment; "" for an answer
+		runs            bool
+	}{
+		{name: "one that runs", pid: "echo $$", digest: true, runs: true},
+		{name: "one that runs, without a digest", pid: "echo $$", runs: true},
+		{name: "no static pod's", path: none, pid: pod.pid(), digest: true},
+		{name: "no unit's", pid: "echo 0"},
+		{name: "no workload's", pid: "true"},
+		{name: "one that has just ended", pid: `sh -c 'echo $$'`, digest: true},
+		{name: "nobody knows", pid: "exit 4", want: "exit status 4"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-ec", identityScript(tc.digest, tc.pid, "echo 3"))
+			cmd.Env = append(os.Environ(), "PATH="+tc.path+":"+os.Getenv("PATH"))
+			out, err := cmd.Output()
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Fatalf("got %q, %v, want %s", out, err, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := parseIdentity(string(out), tc.digest)
+			if err != nil || (id.PID > 0) != tc.runs || tc.runs && (id.Restarts != 3 || id.StartTicks == 0) || (id.SHA256 != "") != (tc.runs && tc.digest) {
+				t.Errorf("%+v, %v, from %q", id, err, out)
+			}
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -40,16 +39,18 @@ func (s *StaticPod) restart(ctx context.Context) error {
 	defer cancel()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	var last error
+	last := fmt.Errorf("process %d is still there", before.PID)
 	for {
 		now, err := s.Identity(ctx, false)
-		if err == nil && now.PID != before.PID {
+		switch {
+		case err == nil && now.PID != before.PID:
 			return nil
+		case err != nil && ctx.Err() == nil:
+			last = err
 		}
-		last = err
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("process %d is still there after %s: %w", before.PID, limitTime, cmp.Or(last, context.Cause(ctx)))
+			return fmt.Errorf("waiting %s for process %d to go: %w", limitTime, before.PID, last)
 		case <-tick.C:
 		}
 	}

@@ -52,7 +52,19 @@ func (r *trial) judgeable(cell string) bool {
 	if later := r.exposure(false); len(later) > 0 && !r.met(cell, check.Recovery, later) {
 		return r.restarted(cell)
 	}
-	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed) || r.restarted(cell)
+	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed) || r.decided(cell) || r.restarted(cell)
+}
+
+// decided reports whether a cell can't be shown to be well any more, because it wasn't while the fault was in force: nothing that is still to come
+// changes that.
+func (r *trial) decided(cell string) bool {
+	return slices.ContainsFunc(r.plan.Healed, func(c plan.Check) bool {
+		if c.Phase != check.Fault {
+			return false
+		}
+		_, all, err := verdict.Evaluate(r.writer.View(), cell, check.Recovery, []plan.Check{c})
+		return r.asked(err) && all != check.Met
+	})
 }
 
 // restarted reports whether a cell's subject has become another process. Its outcome is then certain, and nothing is gained by waiting for what it

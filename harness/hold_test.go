@@ -66,3 +66,24 @@ func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
+	grew := plan.Check{Name: "grew", Kind: "metricIncrease", Spec: json.RawMessage(`{"metric": "requests_total"}`)}
+	for phase, waits := range map[string]bool{"recovery": true, "fault": false} {
+		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		healed := grew
+		healed.Phase = phase
+		r := &trial{
+			plan:   plan.Trial{Cells: []plan.Cell{{Name: "candidate"}}, Signature: []plan.Check{grew}, Healed: []plan.Check{healed}},
+			writer: w, events: event.NewStream(w),
+		}
+		r.enter("fault", []string{"candidate"})
+		r.enter("recovery", []string{"candidate"})
+		if got := r.judgeable("candidate"); got == waits {
+			t.Errorf("a check about the %s is waited for: %t, want %t", phase, !got, waits)
+		}
+	}
+}

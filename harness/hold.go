@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -207,6 +208,27 @@ func (r *trial) until(ctx context.Context, cells []string, atLeast, deadline tim
 			return err
 		}
 	}
+}
+
+// coverTime is how long evidence may lag behind the end of the last phase, and silence for how long a record stands still that is taken for ended.
+const (
+	coverTime = 15 * time.Second
+	silence   = 30 * time.Second
+)
+
+// covered waits until the records of some cells reach this moment: on a loaded machine they lag behind, and a phase whose end they don't cover can't be
+// judged.
+func (r *trial) covered(ctx context.Context, cells []string) error {
+	end := time.Now()
+	lags := func(a bundle.Artifact) bool {
+		return a.Coverage != nil && a.Coverage.Last.Before(end) && end.Sub(a.Coverage.Last) < silence && (a.Cell == bundle.Shared || slices.Contains(cells, a.Cell))
+	}
+	for time.Since(end) < coverTime && slices.ContainsFunc(r.writer.View().Artifacts(bundle.Query{}), lags) {
+		if err := wait(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wait waits for d, or for ctx.

@@ -87,3 +87,41 @@ func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestTheEndIsCovered(t *testing.T) {
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := func(cell string, last time.Time) *bundle.Stream {
+		s, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Cell: cell}, "jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		s.Alive(last.Add(-time.Minute))
+		s.Alive(last)
+		return s
+	}
+	now := time.Now()
+	lagging := stream("fixed", now.Add(-7*time.Second))
+	stream("fixed", now.Add(-time.Minute))       // has ended
+	stream("candidate", now.Add(-7*time.Second)) // is no concern of the group
+	r := &trial{writer: w}
+	done := make(chan error, 1)
+	go func() { done <- r.covered(t.Context(), []string{"fixed"}) }()
+	select {
+	case err := <-done:
+		t.Fatalf("it didn't wait for a record that lags behind: %v", err)
+	case <-time.After(time.Second):
+	}
+	lagging.Alive(time.Now())
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(coverTime / 2):
+		t.Fatal("it went on waiting for a record that has caught up")
+	}
+}

@@ -231,8 +231,9 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 	}
 	r.sched.snapshot(ctx, cells, "phase")
 	r.enter("end", cells)
-	stage(context.Cause(ctx))
-	return context.Cause(ctx)
+	err = r.covered(ctx, cells)
+	stage(err)
+	return err
 }
 
 // enter marks that a phase was seen to begin.

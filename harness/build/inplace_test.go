@@ -139,6 +139,19 @@ func TestTreesThatCantBeBuilt(t *testing.T) {
 				write(t, beside, "go.mod", "module example.org/beside\n")
 			},
 			want: "go.mod replaces example.org/beside by ../beside, which is not in its tree, and it can't be built in place"},
+		{name: "a module that a link in a tree leads to, which can't be built in place", file: "go.mod",
+			text: "module example.org/tree\n\ngo 1.20\n\nrequire (\n\texample.org/beside v0.0.0\n\tgithub.com/modern-go/reflect2 v1.0.1\n)\n\nreplace example.org/beside => ./beside\n",
+			change: func(s *build.Source) {
+				beside := filepath.Join(s.Dir, "../beside")
+				if err := os.MkdirAll(beside, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				write(t, beside, "go.mod", "module example.org/beside\n")
+				if err := os.Symlink(beside, filepath.Join(s.Dir, "beside")); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "go.mod replaces example.org/beside by ./beside, which is not in its tree, and it can't be built in place"},
 		{name: "no directory", file: "go.mod", text: workspace["go.mod"], change: func(s *build.Source) { s.Dir = "" },
 			want: "source example.org/tree@v1.2.3: only a directory without mutations is built in place"},
 	} {

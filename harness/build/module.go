@@ -168,7 +168,7 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		}
 		dir := filepath.Join(root, r.New.Path)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && src.Dir != "" {
-			if !filepath.IsLocal(r.New.Path) { // what lies there isn't part of the build's address: a change would go unnoticed
+			if !addressed(root, dir) { // a change of what lies there would go unnoticed
 				return nil, fmt.Errorf("%s replaces %s by %s, which is not in its tree, and it can't be built in place: move that module into the tree",
 					filepath.Join(root, "go.mod"), r.Old.Path, r.New.Path)
 			}
@@ -196,6 +196,20 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		out[r.Old.Path] = r.Old.Path + " " + version
 	}
 	return out, nil
+}
+
+// addressed reports whether a directory's contents are part of a tree's address: it lies in the tree, not only by a link, and isn't passed over.
+func addressed(root, dir string) bool {
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return false
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(root, dir)
+	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	return err == nil && filepath.IsLocal(rel) && !skipped(first, false)
 }
 
 // changes says in sentences what any build of the source differs in from its publisher's; published is what stands in for the

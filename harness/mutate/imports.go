@@ -3,6 +3,7 @@ package mutate
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"path"
 	"regexp"
 	"slices"
@@ -95,4 +96,52 @@ func wholeLines(src []byte, from, to int) (int, int) {
 		to++
 	}
 	return from, min(to+1, len(src))
+}
+
+// splitImport parts an import as a mutation has it, PATH or NAME PATH.
+func splitImport(s string) (name, path string, err error) {
+	words := strings.Fields(s)
+	switch {
+	case len(words) == 1:
+		return "", words[0], nil
+	case len(words) == 2 && token.IsIdentifier(words[0]):
+		return words[0], words[1], nil
+	}
+	return "", "", fmt.Errorf("import %q is neither PATH nor NAME PATH", s)
+}
+
+// withImports is a file's source with the imports that it lacks of some.
+func withImports(name string, src []byte, imports []string) ([]byte, error) {
+	f, err := parse(name, src)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	at := f.AST.Name.End()
+	for _, spec := range f.AST.Imports {
+		has[importName(spec)+" "+spec.Path.Value] = true
+	}
+	for _, d := range f.AST.Decls {
+		if decl, ok := d.(*ast.GenDecl); ok && decl.Tok == token.IMPORT {
+			at = decl.End()
+		}
+	}
+	var lines strings.Builder
+	for _, i := range imports {
+		as, path, err := splitImport(i)
+		if err != nil {
+			return nil, err
+		}
+		spec := &ast.ImportSpec{Path: &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(path)}}
+		if as != "" {
+			spec.Name = ast.NewIdent(as)
+		}
+		if !has[importName(spec)+" "+spec.Path.Value] {
+			lines.WriteString("\nimport " + strings.TrimSpace(as+" "+spec.Path.Value))
+		}
+	}
+	if lines.Len() == 0 {
+		return src, nil
+	}
+	return slices.Insert(slices.Clone(src), f.offset(at), []byte("\n"+lines.String())...), nil
 }

@@ -50,6 +50,15 @@ type Shape interface {
 	Find(f *File) Found
 }
 
+// Importer is a Shape whose code needs packages: PATH, or NAME PATH, in each file that it changes.
+type Importer interface{ AddImports() []string }
+
+// Adder is a Shape that adds a file to its package instead of changing those that are there.
+type Adder interface {
+	// Added is the file's base name and its content.
+	Added() (name string, content []byte)
+}
+
 // Where limits a search to one package of the module and, if File is set, to one file of it. Test files are never searched.
 type Where struct {
 	Package string `json:"package"`        // import path
@@ -181,6 +190,9 @@ func (r *Result) apply(mod Module, m Mutation) error {
 		found[i] = s.Find(f)
 		total += len(found[i].Edits)
 	}
+	if adder, ok := s.(Adder); ok && applies {
+		return r.add(mod, m, s, adder)
+	}
 	if total != m.Sites || !applies {
 		return mismatch(m, s, mod, files, found)
 	}
@@ -192,11 +204,31 @@ func (r *Result) apply(mod Module, m Mutation) error {
 			r.Sites = append(r.Sites, Site{Kind: m.Kind, File: f.Name, Line: f.Line(e.Pos), Before: f.text(e.Pos, e.End), After: e.New})
 		}
 		src, err := f.rewritten(found[i].Edits)
+		if importer, ok := s.(Importer); ok && err == nil {
+			src, err = withImports(f.Name, src, importer.AddImports())
+		}
 		if err != nil {
 			return fmt.Errorf("mutation %s: %s: %w", m.Kind, mod.Version, err)
 		}
 		r.Files[f.Name] = src
 	}
+	return nil
+}
+
+// add adds a file where there is none.
+func (r *Result) add(mod Module, m Mutation, s Shape, adder Adder) error {
+	dir, _ := packageDir(mod.Path, s.Scope().Package) // it was found before
+	base, content := adder.Added()
+	name := path.Join(dir, base)
+	_, err := fs.Stat(mod.FS, name)
+	if _, added := r.Files[name]; added || err == nil {
+		return fmt.Errorf("mutation %s: %s: %s is there already: want another name for the file", m.Kind, mod.Version, name)
+	}
+	if m.Sites != 1 {
+		return fmt.Errorf("mutation %s: sites is %d: want 1, the file", m.Kind, m.Sites)
+	}
+	r.Files[name] = content
+	r.Sites = append(r.Sites, Site{Kind: m.Kind, File: name, Line: 1, After: string(content)})
 	return nil
 }
 

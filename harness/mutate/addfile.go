@@ -1,0 +1,74 @@
+package mutate
+
+import (
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"path"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
+		Name: "addFile",
+		Doc: "Adds a file of ours to a package: what the code of a rewrite needs beside it.\n\n" +
+			"A file of that name must not be there. The only site is the file itself.",
+		Example: `kind: addFile
+sites: 1
+spec:
+  package: k8s.io/kubernetes/pkg/kubelet/pleg
+  name: queue.go
+  content: |
+    package pleg
+
+    // queue holds events without a limit.
+    type queue struct{ events []*PodLifecycleEvent }
+`,
+		New: func() Shape { return &AddFile{} },
+	})
+}
+
+// AddFile adds one Go file to a package.
+type AddFile struct {
+	Package string `json:"package"` // import path
+	Name    string `json:"name"`    // base name
+	Content string `json:"content"` // all of it, from its package clause on
+}
+
+// Validate implements Shape.
+func (a *AddFile) Validate() error {
+	if a.Name != path.Base(a.Name) || !strings.HasSuffix(a.Name, ".go") || strings.HasSuffix(a.Name, "_test.go") {
+		return fmt.Errorf("name %q is no Go file's base name", a.Name)
+	}
+	if strings.TrimSpace(a.Content) == "" {
+		return errors.New("no content")
+	}
+	if _, err := parser.ParseFile(token.NewFileSet(), a.Name, a.Content, 0); err != nil {
+		return fmt.Errorf("parsing content: %w", err)
+	}
+	return nil
+}
+
+// Scope implements Shape.
+func (a *AddFile) Scope() Where { return Where{Package: a.Package} }
+
+// Declaration implements Shape.
+func (a *AddFile) Declaration() string { return "package " + a.Package }
+
+// Want implements Shape.
+func (a *AddFile) Want() string { return "new file " + a.Name + " in " + a.Package }
+
+// Label implements Shape.
+func (a *AddFile) Label() string { return fmt.Sprintf("%s has a file of ours, %s", a.Package, a.Name) }
+
+// Compresses implements Shape.
+func (a *AddFile) Compresses() bool { return false }
+
+// Find implements Shape. No file that is there is changed.
+func (a *AddFile) Find(*File) Found { return Found{Declared: true} }
+
+// Added implements Adder.
+func (a *AddFile) Added() (string, []byte) { return a.Name, []byte(a.Content) }

@@ -21,7 +21,8 @@ func init() {
 	kinds.Register(kinds.Check, kinds.Kind[Check]{
 		Name: "metricIncrease",
 		Doc: "A counter, or a time, grew by at least so much between two samples of the window.\n\n" +
-			"With since, only samples asked for after a mark count; with tail, only the last stretch of the window. A value that falls is a reset: unknown.",
+			"With since, only samples asked for after a mark count; with tail, only the last stretch of the window. Samples that span less than half of that " +
+			"can show that it grew, never that it didn't. A value that falls is a reset: unknown.",
 		Example: "name: relists-completed\nkind: metricIncrease\nphase: recovery\nspec:\n  metric: kubelet_pleg_relist_duration_seconds_count\n  by: {number: 5}\n",
 		New:     func() Check { return &MetricIncrease{By: Quantity{Number: new(1.0)}} },
 	})
@@ -186,6 +187,9 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 		Seen: fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", grown, first.Value, last.Value, span(bundle.Window{Start: first.Time, End: last.Done}))}
 	if f.Met == NotMet && doubt != "" {
 		return unknown(wanted, doubt, paths)
+	}
+	if have, of := last.Time.Sub(first.Time), w.End.Sub(w.Start); f.Met == NotMet && have < of/2 { // as around one slow answer
+		f.Met, f.Seen = Unknown, fmt.Sprintf("%s; its samples lie within %s of the %s", f.Seen, have.Round(100*time.Millisecond), of.Round(100*time.Millisecond))
 	}
 	return f
 }

@@ -243,6 +243,23 @@ func TestMetricIncrease(t *testing.T) {
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) { tr.series(st, relists, 0, 394, grow(0)) }),
 			met:  check.Met, seen: "grew by 18, from 376 to 394", evidence: oneStream,
 		},
+		{
+			name: "the tail only: two samples around one slow answer are no standstill", spec: `{"tail":"20s"}`, wanted: "in the last 20s",
+			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
+				tr.series(st, relists, 0, 378, func(s float64) float64 { return min(s, 376) })
+				tr.must(st.JSON(bundle.MetricSample{Time: tr.at(380), Done: tr.at(393), Name: relists, Value: 376}))
+				st.Alive(tr.at(394))
+			}),
+			met: check.Unknown, seen: "grew by 0, from 376 to 376 between 10:06:16.0 to 10:06:33.0; its samples lie within 4s of the 20s", evidence: oneStream,
+		},
+		{
+			name: "the tail only: what grew between two samples grew, however close they are", spec: `{"tail":"20s"}`, wanted: "in the last 20s",
+			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
+				tr.series(st, relists, 0, 380, func(s float64) float64 { return 2 * s })
+				st.Alive(tr.at(394))
+			}),
+			met: check.Met, seen: "grew by 8, from 752 to 760", evidence: oneStream,
+		},
 		{name: "the other arm grew", fill: recorded(other, func(tr *trial, st *bundle.Stream) { tr.series(st, relists, 0, 394, grow(0)) }), met: check.Unknown, seen: "was recorded for vulnerable"},
 		{name: "by nothing", spec: `{"by":{"number":0}}`, wanted: "grows", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "by.number is 0 (want above 0)"},
 		{name: "by a duration", spec: `{"by":{"duration":"5s"}}`, wanted: "grows", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "by is a duration (want a number"},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -61,14 +60,8 @@ func TestHealthTellsAnswersApart(t *testing.T) {
 			t.Errorf("%s: %s at %s to %s, want %s", s.Path, got, s.Time, s.Done, want[s.Path])
 		}
 	}
-	gaps := w.View().Artifacts(bundle.Query{Kind: bundle.Health})[0].Coverage.Gaps
-	if len(gaps) < 2 {
-		t.Errorf("there are %d gaps, want one for each question to /gone", len(gaps))
-	}
-	for _, g := range gaps {
-		if !strings.HasPrefix(g.Reason, "/gone: asking") {
-			t.Errorf("there is a gap because of %s", g.Reason)
-		}
+	if gaps := w.View().Artifacts(bundle.Query{Kind: bundle.Health})[0].Coverage.Gaps; len(gaps) > 0 {
+		t.Errorf("there are the gaps %+v: a question without an answer is recorded as that", gaps)
 	}
 }
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,9 +14,9 @@ func init() {
 	kinds.Register(kinds.Check, kinds.Kind[Check]{
 		Name: "etcdHealthy",
 		Doc: "The etcd behind the subject is healthy and quick through the last stretch of the window.\n\n" +
-			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch must find etcd healthy and every answer " +
-			"quicker than the limit. One that doesn't is decisive. Being well needs the whole stretch.",
-		Example: "name: etcd-well\nkind: etcdHealthy\nphase: recovery\nspec:\n  below: 100ms\n  for: 120s\n",
+			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch, but for what is tolerated, must find etcd " +
+			"healthy and every answer quicker than the limit. One more that doesn't is decisive, and so are two in a row. Being well needs the whole stretch.",
+		Example: "name: etcd-well\nkind: etcdHealthy\nphase: recovery\nspec:\n  below: 100ms\n  for: 120s\n  tolerate: 10%\n",
 		New:     func() Check { return &EtcdHealthy{Below: "100ms", For: "120s"} },
 	})
 }
@@ -24,6 +25,7 @@ func init() {
 type EtcdHealthy struct {
 	Below string `json:"below,omitempty" jsonschema:"what each answer must stay below: a duration with its unit"`
 	For   string `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+	Tolerance
 }
 
 // Reads names the seam's probes.
@@ -31,15 +33,12 @@ func (c *EtcdHealthy) Reads() []bundle.Kind { return []bundle.Kind{bundle.EtcdPr
 
 // Validate refuses a limit and a stretch that are none.
 func (c *EtcdHealthy) Validate() error {
-	if err := positive("below", c.Below); err != nil {
-		return err
-	}
-	return positive("for", c.For)
+	return errors.Join(positive("below", c.Below), positive("for", c.For), c.Tolerance.validate())
 }
 
 // Eval looks at all probes of the last stretch.
 func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below, c.For)
+	wanted := fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below, c.For) + c.but("probes")
 	if err := c.Validate(); err != nil {
 		return unknown(wanted, err.Error(), nil)
 	}
@@ -62,9 +61,9 @@ func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
 			slowest = max(slowest, control.Slowest(r.Value.Through))
 		}
 	}
-	f := well(all, st.paths, st.doubt, w, hold, wanted, "probes of etcd")
+	f := c.well(all, st.paths, st.doubt, w, hold, wanted, "probes of etcd")
 	if f.Met == Met {
-		f.Seen += fmt.Sprintf(", the slowest answer after %s", slowest.Round(10*time.Microsecond))
+		f.Seen += fmt.Sprintf(", the slowest good answer after %s", slowest.Round(10*time.Microsecond))
 	}
 	return f
 }

@@ -40,10 +40,35 @@ func TestEtcdHealthy(t *testing.T) {
 		}
 	}
 	run(t, []question{
-		{name: "well since the lift", fill: of(arm, slow, quick, 292), met: check.Met, seen: "40 of 40 probes of etcd are well in 10:05:14.5 to 10:06:34.5, the slowest answer after 5ms", evidence: probes, wanted: "etcd healthy and answering within 100ms for the last 1m20s"},
+		{name: "well since the lift", fill: of(arm, slow, quick, 292), met: check.Met, seen: "40 of 40 probes of etcd are well in 10:05:14.5 to 10:06:34.5, the slowest good answer after 5ms", evidence: probes, wanted: "etcd healthy and answering within 100ms for the last 1m20s"},
 		{
 			name: "one slow answer of three", fill: of(arm, slow, quick, 318), met: check.NotMet, seen: "39 of 40 probes", evidence: probes,
 			detail: "10:05:16: an answer took 1.004s", differs: []string{"an answer took 1.004s"},
+		},
+		{
+			name: "slow answers now and then are tolerated", spec: `{"tolerate":"10%"}`, evidence: probes, met: check.Met,
+			fill: func(tr *trial) {
+				tr.phases()
+				st := tr.stream(bundle.EtcdProbe, arm)
+				for s := 0.0; s <= 394; s += 2 {
+					switch s {
+					case 320, 340:
+						tr.probed(st, s, s, slow)
+					case 360, 380:
+						tr.probed(st, s, s, mute)
+					default:
+						tr.probed(st, s, s, quick)
+					}
+				}
+			},
+			seen:    "36 of 40 probes of etcd are well in 10:05:14.5 to 10:06:34.5, and 4 of the others tolerated, the slowest good answer after 5ms",
+			wanted:  "etcd healthy and answering within 100ms for the last 1m20s, but for 10% of the probes and no two in a row",
+			differs: []string{"10:05:20: an answer took 1.004s", "an answer took 1.004s", "no answer within 3s", "no answer within 3s"},
+		},
+		{
+			name: "two slow ones in a row are none of them", spec: `{"tolerate":"10%"}`, wanted: "10%", evidence: probes, met: check.NotMet,
+			fill: of(arm, slow, quick, 320), seen: "38 of 40 probes of etcd are well in 10:05:14.5 to 10:06:34.5; two in a row are not",
+			detail: "an answer took 1.004s", differs: []string{"10:05:16", "10:05:18"},
 		},
 		{name: "slow before the last stretch", fill: of(arm, slow, quick, 314), met: check.Met, seen: "40 of 40", evidence: probes},
 		{name: "no answer", fill: of(arm, quick, mute, 394), met: check.NotMet, seen: "39 of 40", evidence: probes, detail: "no answer within 3s", differs: []string{"no answer within 3s"}},

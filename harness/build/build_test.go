@@ -38,6 +38,8 @@ func (p *Poller) Relist() {
 		fmt.Println("discarded")
 	}
 }
+
+func New() *Poller { return &Poller{Events: make(chan int, Capacity)} }
 `,
 	"cmd/subject/main.go": "package main\n\nimport \"example.org/tiny/pleg\"\n\nfunc main() { (&pleg.Poller{Events: make(chan int)}).Relist() }\n",
 	"cmd/other/main.go":   "package main\n\nfunc main() { println(\"other\") }\n",

@@ -27,7 +27,7 @@ import (
 type ConstantRef struct {
 	Name    string `json:"name"`    // what the scenario calls it
 	Package string `json:"package"` // import path inside the source's module
-	Ident   string `json:"ident"`   // the Go constant
+	Ident   string `json:"ident"`   // the Go constant; its uses are looked for in its own package, so it should not be exported
 }
 
 // Constant is a number as the arm's own, mutated source has it.
@@ -55,7 +55,7 @@ func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constan
 		}
 		return out, nil
 	}
-	key, err := src.key(toolchain{GOARCH: runtime.GOARCH}, src.Constants)
+	key, err := src.key(toolchain{GOARCH: runtime.GOARCH}, src.Constants, "as used")
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,8 @@ func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constan
 }
 
 // ReadConstants evaluates constants in a module's source as mutations leave it. It knows integer and float arithmetic, the units of
-// package time, conversions, and constants of the same package; anything else is an error that shows the expression.
+// package time, conversions, and constants of the same package; anything else is an error that shows the expression. So is a constant
+// that the package uses in another way than as it is declared: the error then has the place and the expression.
 func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []ConstantRef) (map[string]Constant, error) {
 	changed, err := mutate.Rewrite(mod, mutations)
 	if err != nil {
@@ -117,6 +118,7 @@ type constants struct {
 	fset  *token.FileSet
 	decls map[string]declaration
 	other map[string]string // what else is declared under a name: "a variable"
+	files []*ast.File
 }
 
 type declaration struct {
@@ -177,6 +179,7 @@ func parsePackage(mod mutate.Module, changed map[string][]byte, pkg string) (*co
 			return nil, fmt.Errorf("parsing %s: %w", name, err)
 		}
 		p.add(tree)
+		p.files = append(p.files, tree)
 	}
 	return p, nil
 }
@@ -218,6 +221,9 @@ func (p *constants) add(tree *ast.File) {
 func (p *constants) read(ref ConstantRef) (Constant, error) {
 	v, err := p.named(ref.Ident, nil)
 	if err != nil {
+		return Constant{}, err
+	}
+	if err := p.asDeclared(ref.Ident); err != nil {
 		return Constant{}, err
 	}
 	d := p.decls[ref.Ident]

@@ -25,10 +25,10 @@ const (
 	Capacity  = 1000
 	threshold = time.Minute * 3
 	renamed   = 2 * tm.Second
-	half      = threshold / 2
+	half      = whole / 2
 	mixed     = 1.5 * 2
 	typed     time.Duration = 5
-	converted = time.Duration(Capacity) * time.Millisecond
+	converted = time.Duration(thousand) * time.Millisecond
 	negative  = -(1 << 4) + 7%4
 	integer   = int64(7) / 2
 )
@@ -44,13 +44,15 @@ const (
 	text     = "text"
 	foreign  = v1.Max
 	circular = circular2 + 1
-	zero     = 1 / (Capacity - 1000)
+	zero     = 1 / (thousand - 1000)
 	missing  = nowhere
 )
 
-const circular2 = circular
+const circular2, whole, thousand = circular, 3 * time.Minute, 1000
 
 var variable = 3
+
+var used = []any{Capacity, threshold, renamed, half, mixed, typed, converted, negative, integer, third, fraction, perOS}
 `
 
 func constantsModule() mutate.Module {

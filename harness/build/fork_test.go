@@ -41,7 +41,7 @@ func proxied(t *testing.T, path, version string, files map[string]string) {
 func TestAForkIsBuiltInPlaceOfItsModule(t *testing.T) {
 	files := map[string]string{
 		"go.mod":              "module example.org/tree\n\ngo 1.24\n",
-		"cmd/subject/main.go": "package main\n\nconst Capacity = 5000\n\nfunc main() { println(\"forked\") }\n",
+		"cmd/subject/main.go": "package main\n\nconst Capacity = 5000\n\nvar events = make(chan int, Capacity)\n\nfunc main() { println(\"forked\") }\n",
 	}
 	proxied(t, "example.net/fork", "v1.2.3-acme.1", files)
 	version, err := build.Resolve(t.Context(), "example.net/fork", "latest")

@@ -18,7 +18,7 @@ func staged() map[string]string {
 	out["staging/pleg/pleg.go"] = tiny["pleg/pleg.go"]
 	out["staging/pleg/go.mod"] = "module example.org/tiny/pleg\n\ngo 1.24\n"
 	out["go.mod"] += "require example.org/tiny/pleg v0.0.0\nreplace example.org/tiny/pleg => ./staging/pleg\n"
-	out["limits/limits.go"] = "package limits\n\nconst Limit = 3\n"
+	out["limits/limits.go"] = "package limits\n\nconst Limit = 3\n\nvar full = make(chan int, Limit)\n"
 	delete(out, "pleg/pleg.go")
 	return out
 }

@@ -64,6 +64,9 @@ func (a *AddFile) Want() string { return "new file " + a.Name + " in " + a.Packa
 // Label implements Shape.
 func (a *AddFile) Label() string { return fmt.Sprintf("%s has a file of ours, %s", a.Package, a.Name) }
 
+// Describe says in a plan what is added, without the content.
+func (a *AddFile) Describe() string { return a.Label() }
+
 // Compresses implements Shape.
 func (a *AddFile) Compresses() bool { return false }
 

@@ -165,6 +165,9 @@ func (r *Replacement) Label() string {
 	return fmt.Sprintf("%s: code of ours %s", r.Want(), map[string]string{"replace": "in its place", "before": "before it", "after": "behind it"}[mode])
 }
 
+// Describe says in a plan what is done, without the code.
+func (r *Replacement) Describe() string { return r.Label() }
+
 // Compresses implements Shape.
 func (r *Replacement) Compresses() bool { return false }
 

@@ -12,11 +12,23 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// candidate is the user's arm. What s leaves open is taken from the fixed arm. Doubts name what a run can't know of it.
-func candidate(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string, err error) {
-	if slices.ContainsFunc(arms, func(a scenario.Arm) bool { return a.Name == scenario.Candidate }) {
-		return arm, nil, fmt.Errorf("adding the candidate: the pair has an arm of that name already")
+// candidate is a further arm of a pair, beside those that it has by now. Doubts name what a run can't know of it.
+func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenario.Arm, doubts []string, err error) {
+	if c.Known == nil {
+		arm, doubts = given(arms, *c.Source)
+	} else if arm, err = c.Known.Arm(pair); err != nil {
+		return arm, nil, err
+	} else if !c.Known.For(pair.Name) {
+		return arm, nil, fmt.Errorf("adding the candidate %s: it is made for %s", arm.Name, strings.Join(c.Known.Spec.Pairs, ", "))
 	}
+	if slices.ContainsFunc(arms, func(a scenario.Arm) bool { return a.Name == arm.Name }) {
+		return arm, nil, fmt.Errorf("adding the candidate %s: the pair has an arm of that name already", arm.Name)
+	}
+	return arm, doubts, nil
+}
+
+// given is the user's arm. What s leaves open is taken from the fixed arm.
+func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string) {
 	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
 	fixture := i >= 0 && arms[i].Source.Fixture != ""
 	switch {
@@ -35,7 +47,7 @@ func candidate(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts
 		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package, fixed.Package), cmp.Or(s.Version, fixed.Version)
 		s.Unoptimized = fixed.Unoptimized
 	}
-	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts, nil
+	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
 }
 
 // controls are the arms of the trial's pair, whether they take part or not, the fixed ones first.

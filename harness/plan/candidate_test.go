@@ -27,7 +27,7 @@ func TestWhatACandidateLeavesOpenIsTheFixedArms(t *testing.T) {
 			"the candidate doesn't say its version, so whether it fits its cluster's is unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			arm, doubts, err := candidate(arms, c.given)
+			arm, doubts, err := candidate(scenario.Pair{Arms: arms}, arms, Candidate{Source: &c.given})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,9 +39,34 @@ func TestWhatACandidateLeavesOpenIsTheFixedArms(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := candidate(append(arms, scenario.Arm{Name: scenario.Candidate}), scenario.Source{}); err == nil ||
-		err.Error() != "adding the candidate: the pair has an arm of that name already" {
+	if _, _, err := candidate(scenario.Pair{}, append(arms, scenario.Arm{Name: scenario.Candidate}), Candidate{Source: &scenario.Source{}}); err == nil ||
+		err.Error() != "adding the candidate candidate: the pair has an arm of that name already" {
 		t.Errorf("a second candidate: %v", err)
+	}
+}
+
+func TestAKnownCandidateIsAnArmOfItsOwnName(t *testing.T) {
+	pair := scenario.Pair{Name: "modern", Arms: []scenario.Arm{
+		{Name: "vulnerable", Role: scenario.Vulnerable, Source: scenario.Source{Module: "m", Version: "v1.34.4", Mutations: []scenario.Mutation{{Kind: "unselect"}}}},
+	}}
+	known := func(name string, pairs ...string) Candidate {
+		return Candidate{Known: &scenario.Known{Metadata: scenario.Metadata{Name: name},
+			Spec: scenario.KnownSpec{Base: scenario.Vulnerable, Pairs: pairs, Mutations: []scenario.Mutation{{Kind: "rewrite"}}}}}
+	}
+	arm, doubts, err := candidate(pair, pair.Arms, known("larger"))
+	if err != nil || len(doubts) > 0 || arm.Name != "larger" || arm.Role != scenario.Candidate || arm.Source.Version != "v1.34.4" || len(arm.Source.Mutations) != 2 {
+		t.Errorf("arm %+v, doubts %v, error %v", arm, doubts, err)
+	}
+	for _, tc := range []struct {
+		c    Candidate
+		want string
+	}{
+		{known("vulnerable"), "adding the candidate vulnerable: the pair has an arm of that name already"},
+		{known("larger", "smoke", "genuine"), "adding the candidate larger: it is made for smoke, genuine"},
+	} {
+		if _, _, err := candidate(pair, pair.Arms, tc.c); err == nil || err.Error() != tc.want {
+			t.Errorf("error %v, want %s", err, tc.want)
+		}
 	}
 }
 

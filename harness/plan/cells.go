@@ -12,8 +12,8 @@ import (
 // cells turns a pair's arms, as the options change them, into cells, which have no node yet. Deviates names what weakens the trial.
 func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err error) {
 	arms := slices.Clone(pair.Arms)
-	if o.Candidate != nil {
-		c, doubts, err := candidate(arms, *o.Candidate)
+	for _, given := range o.Candidates {
+		c, doubts, err := candidate(pair, arms, given)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -33,7 +33,7 @@ type Options struct {
 	NoFaults   bool              // the null control: everything but the faults
 	Without    []string          // names of faults to leave out
 	Arms       []string          // only the cells of these arms; none is all
-	Candidate  *scenario.Source  // a further arm, the one that is judged; what it leaves open is taken from the fixed arm
+	Candidates []Candidate       // further arms, those that are judged, beside each other
 	Swap       map[string]string // arm -> the arm whose build it runs: a test of the harness itself
 	NodeImage  string            // "" is auto
 	Base       []byte            // the provider's own config
@@ -41,6 +41,12 @@ type Options struct {
 	FreeMemory int64             // bytes that clusters may use; 0 is unknown
 	// Capabilities of the provider, if known already: what the faults need is compared with them.
 	Capabilities *cluster.Capabilities
+}
+
+// Candidate is a further arm of a trial. Exactly one of Source and Known is set.
+type Candidate struct {
+	Source *scenario.Source // the user's, as the arm candidate; what it leaves open is taken from the fixed arm
+	Known  *scenario.Known  // one of the scenario's own, as the arm of its name
 }
 
 // New resolves s and o into a plan. The error lists everything that stands against running it.

@@ -161,7 +161,7 @@ func TestOptions(t *testing.T) {
 				t.Errorf("cells %+v, nodes %+v", tr.Cells, tr.Clusters[0].Topology.Nodes)
 			}
 		}},
-		{"candidate", plan.Options{Candidate: &scenario.Source{Version: "v1.34.8"}}, func(t *testing.T, p *plan.Plan) {
+		{"candidate", plan.Options{Candidates: []plan.Candidate{{Source: &scenario.Source{Version: "v1.34.8"}}}}, func(t *testing.T, p *plan.Plan) {
 			c := p.Trials[0].Cells[2]
 			if c.Name != "candidate" || c.Node != "worker3" || c.Expected != plan.NotReproduced ||
 				c.Arm.Source.Version != "v1.34.8" || c.Arm.Source.Package != "k8s.io/kubernetes/cmd/kubelet" {

@@ -46,8 +46,8 @@ type document struct {
 // key makes a map key of a path; members and indexes are its steps.
 func key(path []string) string { return strings.Join(path, "\x00") }
 
-// read parses text. It is nil only together with violations, which are complete as far as the text can be understood.
-func read(file string, text []byte) (d *document) {
+// read parses text that is to be a document of some kind. It is nil only together with violations, which are complete as far as the text can be understood.
+func read(file, kind string, text []byte) (d *document) {
 	d = &document{file: file, values: map[string]position{}, keys: map[string]position{}, anchors: map[string]ast.Node{}}
 	defer func() {
 		// The parser indexes into what it was given; a text that trips it is a bad text, not a reason to die.
@@ -80,11 +80,11 @@ func read(file string, text []byte) (d *document) {
 	}
 	bodies := slices.DeleteFunc(slices.Clone(f.Docs), func(n *ast.DocumentNode) bool { return n.Body == nil })
 	if len(bodies) == 0 {
-		d.add(position{1, 1}, nil, "is empty (want a scenario)")
+		d.add(position{1, 1}, nil, "is empty (want a %s)", kind)
 		return d
 	}
 	for _, extra := range bodies[1:] {
-		d.add(start(extra.Body), nil, "is a second document (want one scenario a file)")
+		d.add(start(extra.Body), nil, "is a second document (want one %s a file)", kind)
 	}
 	d.value = d.convert(bodies[0].Body, nil)
 	return d

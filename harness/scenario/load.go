@@ -49,7 +49,7 @@ func Load(path string) (*Scenario, error) {
 func Parse(file string, text []byte) (*Scenario, error) { return parse(file, "", text) }
 
 func parse(file, folder string, text []byte) (*Scenario, error) {
-	d := read(file, text)
+	d := read(file, "scenario", text)
 	if d.value == nil {
 		if len(d.found) == 0 {
 			d.add(position{1, 1}, nil, "is empty (want a scenario)")
@@ -105,6 +105,12 @@ func (d *document) decode(folder string) (*Scenario, error) {
 		return nil, fmt.Errorf("converting %s to JSON: %w", d.file, err)
 	}
 	textArgs(tree)
+	s := &Scenario{}
+	return s, d.into(s, v, tree, func(known []complaint) []complaint { return related(s, folder, known) })
+}
+
+// into runs a schema over tree and fills out with it, then runs the rules between fields, and adds to d.found what both object to.
+func (d *document) into(out any, v *validator, tree any, rules func(known []complaint) []complaint) error {
 	complaints := v.check(tree)
 	// What has the wrong form is taken out, so that the rules between fields still see all the rest.
 	for _, c := range complaints {
@@ -112,13 +118,12 @@ func (d *document) decode(folder string) (*Scenario, error) {
 	}
 	raw, err := json.Marshal(tree)
 	if err != nil {
-		return nil, fmt.Errorf("converting %s to JSON: %w", d.file, err)
+		return fmt.Errorf("converting %s to JSON: %w", d.file, err)
 	}
-	s := &Scenario{}
-	if err := json.Unmarshal(raw, s); err != nil {
+	if err := json.Unmarshal(raw, out); err != nil {
 		complaints = append(complaints, complaint{message: err.Error()})
 	} else {
-		complaints = append(complaints, related(s, folder, complaints)...)
+		complaints = append(complaints, rules(complaints)...)
 	}
 	for _, c := range complaints {
 		if d.echoes(c.path) {
@@ -130,7 +135,7 @@ func (d *document) decode(folder string) (*Scenario, error) {
 		}
 		d.add(d.place(about, c), d.written(c.path), "%s", c.message)
 	}
-	return s, nil
+	return nil
 }
 
 // place is where a complaint is shown: at the key for a field that has no business there, else at the value.

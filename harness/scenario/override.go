@@ -99,7 +99,7 @@ func specFields() ([]string, error) {
 }
 
 func flowValue(text string) (v any, err error) {
-	d := read("value", []byte(text))
+	d := read("value", "value", []byte(text))
 	if len(d.found) > 0 {
 		return nil, fmt.Errorf("the value %q %s", text, d.found[0].Message)
 	}

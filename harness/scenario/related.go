@@ -32,6 +32,7 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	}
 	r.version("spec.version", s.Spec.Version)
 	r.parameters()
+	r.oracle()
 	r.components()
 	r.unique("spec.seams", "seam", s.Spec.Seams)
 	r.unique("spec.constants", "constant", each(s.Spec.Constants, func(c Constant) string { return c.Name }))
@@ -163,8 +164,13 @@ func (r *rules) source(path string, s Source) {
 	case s.Module == "" || s.Package == "" || (s.Version == "" && s.Dir == ""):
 		r.add(path, "is incomplete (want module, version and package; or module, dir and package; or binary)")
 	}
-	for i, m := range s.Mutations {
-		at := fmt.Sprintf("%s.mutations.%d", path, i)
+	r.mutations(path+".mutations", s.Mutations, s.Version)
+}
+
+// mutations is the rule about mutations of a source of a version.
+func (r *rules) mutations(path string, list []Mutation, version string) {
+	for i, m := range list {
+		at := fmt.Sprintf("%s.%d", path, i)
 		r.spec(kinds.Mutation, m.Kind, m.Spec, at)
 		if m.Versions == "" {
 			continue
@@ -172,8 +178,8 @@ func (r *rules) source(path string, s Source) {
 		in, err := semver.ParseRange(m.Versions)
 		if err != nil {
 			r.add(at+".versions", "%q is not a range of versions: %s (want for example >=1.14.0 <1.36.0)", m.Versions, lower(err))
-		} else if v, err := semver.Parse(strings.TrimPrefix(s.Version, "v")); err == nil && !in(v) {
-			r.add(at+".versions", "%q leaves out the arm's own version %s", m.Versions, s.Version)
+		} else if v, err := semver.Parse(strings.TrimPrefix(version, "v")); err == nil && !in(v) {
+			r.add(at+".versions", "%q leaves out the arm's own version %s", m.Versions, version)
 		}
 	}
 }

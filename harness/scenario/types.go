@@ -64,6 +64,7 @@ type Spec struct {
 
 	Information []Check  `json:"information,omitempty" jsonschema:"checks that are asked and shown and decide nothing"`
 	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
+	Oracle      *Oracle  `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
 }
 
 // Nodes says how many nodes a cluster has that all arms share. With placement node and cluster the arms say it.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	model "github.com/google/jsonschema-go/jsonschema"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
@@ -29,10 +30,10 @@ type validator struct {
 }
 
 // compiled makes the validator once: kinds register from init functions, so that the registry is complete before any file is read.
-var compiled = sync.OnceValues(newValidator)
+var compiled = sync.OnceValues(func() (*validator, error) { return newValidator(Schema) })
 
-func newValidator() (*validator, error) {
-	s, err := Schema()
+func newValidator(from func() (*model.Schema, error)) (*validator, error) {
+	s, err := from()
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +46,10 @@ func newValidator() (*validator, error) {
 		return nil, fmt.Errorf("decoding the schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource(schemaID, doc); err != nil {
+	if err := c.AddResource(s.ID, doc); err != nil {
 		return nil, fmt.Errorf("adding the schema: %w", err)
 	}
-	compiled, err := c.Compile(schemaID)
+	compiled, err := c.Compile(s.ID)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schema: %w", err)
 	}

@@ -53,8 +53,25 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 			return err
 		}
 	}
+	if err := explainCandidates(&b, s); err != nil {
+		return err
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// explainCandidates says what relapse oracle runs, what is right to say of each, and how.
+func explainCandidates(b *strings.Builder, s *scenario.Scenario) error {
+	all, err := s.Candidates()
+	if err != nil || len(all) == 0 {
+		return asInput(err)
+	}
+	fmt.Fprintf(b, "\nCandidates with a known answer, run by relapse oracle %s:\n", s.Metadata.Name)
+	var rows [][]string
+	for _, k := range all {
+		rows = append(rows, []string{k.Metadata.Name, k.Spec.Right, oneLine(k.Spec.Doc)})
+	}
+	return columns(b, rows)
 }
 
 func defaultOf(p scenario.Parameter) string {

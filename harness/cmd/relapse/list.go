@@ -17,9 +17,9 @@ import (
 func newListCmd() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use:       "list [scenarios|faults|loads|collectors|checks|seams|mutations]",
-		Short:     "List the scenarios, or the kinds that a scenario can name",
-		ValidArgs: append([]string{"scenarios"}, plurals()...),
+		Use:       "list [scenarios|candidates|faults|loads|collectors|checks|seams|mutations]",
+		Short:     "List the scenarios, their own candidates, or the kinds that a scenario can name",
+		ValidArgs: append([]string{"scenarios", "candidates"}, plurals()...),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usage(fmt.Errorf("list takes one word, not %d", len(args)), "relapse list faults")
@@ -36,12 +36,15 @@ func newListCmd() *cobra.Command {
 			if output == "json" {
 				return usage(fmt.Errorf("%s are listed as text only", args[0]), "relapse schema has all kinds with their fields")
 			}
+			if args[0] == "candidates" {
+				return listCandidates(cmd)
+			}
 			for i, plural := range plurals() {
 				if args[0] == plural || args[0] == kinds.Categories[i] {
 					return listKinds(cmd.OutOrStdout(), kinds.Categories[i])
 				}
 			}
-			return usage(fmt.Errorf("there are no %q to list (want one of scenarios, %s)", args[0], strings.Join(plurals(), ", ")), "")
+			return usage(fmt.Errorf("there are no %q to list (want one of scenarios, candidates, %s)", args[0], strings.Join(plurals(), ", ")), "")
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json, which is for scenarios")
@@ -117,6 +120,30 @@ func listScenarios(cmd *cobra.Command, output string) error {
 		return usage(fmt.Errorf("not valid: %s", strings.Join(broken, ", ")), "relapse validate "+strings.Join(broken, " "))
 	}
 	return nil
+}
+
+// listCandidates shows every scenario's own candidates.
+func listCandidates(cmd *cobra.Command) error {
+	files, err := scenarioFiles(cmd)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SCENARIO\tCANDIDATE\tRIGHT\tWHAT IT IS")
+	for _, f := range files {
+		s, err := scenario.Load(f)
+		if err != nil {
+			return asInput(err)
+		}
+		all, err := s.Candidates()
+		if err != nil {
+			return asInput(err)
+		}
+		for _, k := range all {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Metadata.Name, k.Metadata.Name, k.Spec.Right, oneLine(k.Spec.Doc))
+		}
+	}
+	return w.Flush()
 }
 
 func listKinds(out io.Writer, category string) error {

@@ -165,7 +165,7 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.options.Candidate = src
+		f.options.Candidates = []plan.Candidate{{Source: src}}
 	}
 	return f.resolve(cmd, args[0])
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,8 @@ func newValidateCmd() *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check scenario files: everything that is wrong, with file, line and column",
 		Long: `validate checks scenario files against the schema and the rules between fields, and then makes the plan of every pair, so
-that a check which no collector feeds or a fault whose seam is missing shows as well. Nothing is built or started.
+that a check which no collector feeds or a fault whose seam is missing shows as well. So are the candidates beside a scenario, which relapse oracle
+runs, and those files by themselves. Nothing is built or started.
 
 It exits 0 if all files are valid, else 64.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -44,12 +46,34 @@ It exits 0 if all files are valid, else 64.`,
 }
 
 func validateFile(path string) error {
+	if dir := filepath.Dir(path); filepath.Base(dir) == scenario.CandidatesDir {
+		s, err := scenario.Load(filepath.Join(filepath.Dir(dir), scenario.FileName))
+		if err != nil {
+			return err
+		}
+		_, err = s.Candidate(path)
+		return err
+	}
 	s, err := scenario.Load(path)
 	if err != nil {
 		return err
 	}
 	if _, err := plan.New(s, plan.Options{Pair: plan.AllPairs}); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	all, err := s.Candidates()
+	if err != nil {
+		return err
+	}
+	for _, p := range s.Spec.Pairs {
+		for _, k := range all {
+			if !k.For(p.Name) {
+				continue
+			}
+			if _, err := plan.New(s, plan.Options{Pair: p.Name, Candidates: []plan.Candidate{{Known: &k}}}); err != nil {
+				return fmt.Errorf("%s: %w", k.File, err)
+			}
+		}
 	}
 	return nil
 }

@@ -1,0 +1,218 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// KnownKind is the kind of the files in a scenario's CandidatesDir.
+const (
+	KnownKind     = "Candidate"
+	CandidatesDir = "candidates"
+)
+
+// Oracle says how a scenario's own candidates are run unless something else is asked for: with short constants, so that a trial is short.
+type Oracle struct {
+	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default pair unless given"`
+	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings, as --set takes them"`
+}
+
+// Known is a candidate whose right answer is known: a change to the source of one of the scenario's arms, by which the scenario's own checks are tested.
+type Known struct {
+	APIVersion string    `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
+	Kind       string    `json:"kind" jsonschema:"Candidate"`
+	Metadata   Metadata  `json:"metadata"`
+	Spec       KnownSpec `json:"spec"`
+
+	File string `json:"-"` // where it was read from
+}
+
+// KnownSpec is what a candidate changes, and what is right to say of it.
+type KnownSpec struct {
+	Doc       string     `json:"doc" jsonschema:"what it changes, one line"`
+	Right     string     `json:"right" jsonschema:"the outcome that is right for its arm"`
+	Why       string     `json:"why" jsonschema:"why that is the right answer"`
+	Base      string     `json:"base" jsonschema:"the role of the arm whose source it starts from, with that arm's mutations: vulnerable or fixed"`
+	Pairs     []string   `json:"pairs,omitempty" jsonschema:"the pairs it is made for; none is all"`
+	Alone     bool       `json:"alone,omitempty" jsonschema:"no other candidate is in its trial, because it changes what the fault is for every arm"`
+	Mutations []Mutation `json:"mutations,omitempty" jsonschema:"semantic rewrites, which come after those of the arm it starts from"`
+}
+
+// rights are the outcomes that a candidate can have.
+var rights = []string{"Reproduced", "NotReproduced", "Broken", "Inconclusive"}
+
+// knownPattern is a name that node names have room for behind that of a run.
+const knownPattern = `^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$`
+
+// Candidates reads the candidates that lie beside a scenario's file, sorted by name. A scenario without any has none; the error is Violations for what
+// their files say.
+func (s *Scenario) Candidates() ([]Known, error) {
+	if s.Origin == nil {
+		return nil, fmt.Errorf("scenario %s was made in memory: candidates lie beside a scenario's file", s.Metadata.Name)
+	}
+	dir := filepath.Join(filepath.Dir(s.Origin.File), CandidatesDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the candidates of %s: %w", s.Metadata.Name, err)
+	}
+	var out []Known
+	var wrong Violations
+	for _, e := range entries {
+		k, err := s.Candidate(filepath.Join(dir, e.Name()))
+		var vs Violations
+		switch {
+		case errors.As(err, &vs):
+			wrong = append(wrong, vs...)
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, *k)
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	return out, nil
+}
+
+// Candidate reads one candidate of the scenario. The error is Violations for what the file says.
+func (s *Scenario) Candidate(path string) (*Known, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading candidate %s: %w", path, err)
+	}
+	d := read(path, "candidate", text)
+	if d.value == nil {
+		if len(d.found) == 0 {
+			d.add(position{1, 1}, nil, "is empty (want a candidate)")
+		}
+		return nil, d.found.sorted()
+	}
+	v, err := compiledKnown()
+	if err != nil {
+		return nil, err
+	}
+	tree, err := numbered(d.value)
+	if err != nil {
+		return nil, fmt.Errorf("converting %s to JSON: %w", path, err)
+	}
+	k := &Known{File: path}
+	if err := d.into(k, v, tree, func(known []complaint) []complaint { return k.related(s, known) }); err != nil {
+		return nil, err
+	}
+	if len(d.found) > 0 {
+		return nil, d.found.sorted()
+	}
+	return k, nil
+}
+
+// related applies the rules that the schema can't express.
+func (k *Known) related(s *Scenario, known []complaint) []complaint {
+	r := &rules{s: s, known: known}
+	if base, ok := strings.CutSuffix(filepath.Base(k.File), ".yaml"); !ok || base != k.Metadata.Name {
+		r.add("metadata.name", "%q is not the file's name (want %s)", k.Metadata.Name, strings.TrimSuffix(filepath.Base(k.File), filepath.Ext(k.File)))
+	}
+	pairs := each(s.Spec.Pairs, func(p Pair) string { return p.Name })
+	for i, name := range k.Spec.Pairs {
+		if !slices.Contains(pairs, name) {
+			r.add(fmt.Sprintf("spec.pairs.%d", i), "%q is no pair of %s %s", name, s.Metadata.Name, oneOf(name, pairs))
+		}
+	}
+	if asItIs := map[string]string{Vulnerable: "Reproduced", Fixed: "NotReproduced"}[k.Spec.Base]; len(k.Spec.Mutations) == 0 && k.Spec.Right != asItIs {
+		r.add("spec.right", "%s can't be right for the %s arm as it is (want mutations, or %s)", k.Spec.Right, k.Spec.Base, asItIs)
+	}
+	for _, p := range s.Spec.Pairs {
+		if arm, ok := k.base(p); ok && k.For(p.Name) {
+			r.mutations("spec.mutations", k.Spec.Mutations, arm.Source.Version)
+		}
+	}
+	return r.out
+}
+
+// For reports whether the candidate is made for a pair.
+func (k Known) For(pair string) bool {
+	return len(k.Spec.Pairs) == 0 || slices.Contains(k.Spec.Pairs, pair)
+}
+
+func (k Known) base(pair Pair) (Arm, bool) {
+	i := slices.IndexFunc(pair.Arms, func(a Arm) bool { return a.Role == k.Spec.Base })
+	if i < 0 {
+		return Arm{}, false
+	}
+	return pair.Arms[i], true
+}
+
+// Arm is the candidate as a further arm of a pair.
+func (k Known) Arm(pair Pair) (Arm, error) {
+	base, ok := k.base(pair)
+	if !ok {
+		return Arm{}, fmt.Errorf("candidate %s starts from the %s arm, which pair %s doesn't have", k.Metadata.Name, k.Spec.Base, pair.Name)
+	}
+	src := base.Source
+	src.Mutations = slices.Concat(src.Mutations, k.Spec.Mutations)
+	return Arm{Name: k.Metadata.Name, Role: Candidate, Source: src}, nil
+}
+
+// KnownSchema is the JSON Schema of a candidate's file. The error names a mutation whose spec type can't be expressed.
+func KnownSchema() (*jsonschema.Schema, error) {
+	root, err := jsonschema.For[Known](options())
+	if err != nil {
+		return nil, fmt.Errorf("making the schema of a candidate: %w", err)
+	}
+	root.Schema, root.ID, root.Title = "https://json-schema.org/draft/2020-12/schema", strings.Replace(schemaID, "scenario", "candidate", 1), "relapse candidate"
+	root.Defs = map[string]*jsonschema.Schema{}
+	if err := addKinds(root.Defs, kinds.Mutation); err != nil {
+		return nil, err
+	}
+	var version, kind any = APIVersion, KnownKind
+	root.Properties["apiVersion"].Const, root.Properties["kind"].Const = &version, &kind
+	root.Properties["metadata"].Properties["name"].Pattern = knownPattern
+	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
+	spec := root.Properties["spec"].Properties
+	for _, r := range rights {
+		spec["right"].Enum = append(spec["right"].Enum, r)
+	}
+	spec["base"].Enum = []any{Vulnerable, Fixed}
+	spec["doc"].MinLength, spec["why"].MinLength = new(1), new(1)
+	withoutNull(root)
+	return root, nil
+}
+
+var compiledKnown = sync.OnceValues(func() (*validator, error) { return newValidator(KnownSchema) })
+
+// oracle is the rule about how candidates are run.
+func (r *rules) oracle() {
+	o := r.s.Spec.Oracle
+	if o == nil {
+		return
+	}
+	pairs := each(r.s.Spec.Pairs, func(p Pair) string { return p.Name })
+	if o.Pair != "" && !slices.Contains(pairs, o.Pair) {
+		r.add("spec.oracle.pair", "%q is no pair %s", o.Pair, oneOf(o.Pair, pairs))
+	}
+	fields, err := specFields()
+	for name, v := range o.Set {
+		at := []string{"spec", "oracle", "set", name}
+		first, _, _ := strings.Cut(name, ".")
+		if i := slices.IndexFunc(r.s.Spec.Parameters, func(p Parameter) bool { return p.Name == name }); i >= 0 {
+			if _, err := r.s.Spec.Parameters[i].value(string(v)); err != nil {
+				r.at(at, "%s", err)
+			}
+		} else if err == nil && !slices.Contains(fields, first) {
+			r.about(at, "%s", unknownParameter(name, r.s.Spec.Parameters, fields))
+		}
+	}
+}

@@ -23,7 +23,9 @@ func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
 		{"one process", []int{7, 7, 7}, true, ""},
 		{"nobody looked", nil, true, ""},
 		{"another process", []int{7, 7, 9}, false, "its subject restarted, so it isn't waited for: process 7 started at tick 1007 with 0 restarts, then process 9"},
-		{"none any more", []int{7, 0}, false, "then process 0"},
+		{"not seen by one look", []int{7, 0}, true, ""},
+		{"not seen by one look, and by the next", []int{7, 0, 7}, true, ""},
+		{"none any more", []int{7, 0, 0}, false, "then none at"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))

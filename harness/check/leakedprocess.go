@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
@@ -24,42 +23,7 @@ func sinceFault(v bundle.View, cell string, w bundle.Window) bundle.Window {
 	return w
 }
 
-// restarted says why what was seen in a window may not be of one process, "" if it is. A process that is gone doesn't come back with its id and its
-// time of start, so looks before and after a time prove that it was there in between.
-func restarted(v bundle.View, cell string, w bundle.Window) string {
-	st := standing[bundle.IdentitySample](v, bundle.Identity, cell, w)
-	in := lookedAt(st.records, w)
-	for _, r := range in {
-		if r.PID <= 0 || r.PID != in[0].PID || r.StartTicks != in[0].StartTicks || r.Restarts != in[0].Restarts {
-			return fmt.Sprintf("the process was not the same any more at %s", clock(r.Time))
-		}
-	}
-	switch {
-	case st.doubt != "":
-		return st.doubt
-	case len(in) == 0:
-		return "nobody looked which process it was in " + span(w)
-	case in[0].Time.Sub(w.Start) > slack(w):
-		return "nobody looked which process it was from " + span(bundle.Window{Start: w.Start, End: in[0].Time})
-	}
-	return ""
-}
-
-// lookedAt are the looks of a window, with the last one before it.
-func lookedAt(all []bundle.IdentitySample, w bundle.Window) (in []bundle.IdentitySample) {
-	for _, r := range all {
-		switch {
-		case r.Time.After(w.End):
-		case r.Time.Before(w.Start):
-			in = []bundle.IdentitySample{r}
-		default:
-			in = append(in, r)
-		}
-	}
-	return in
-}
-
-// standing reads the records of what can't come back once it is gone, a process or a container: that it is still there at the end of a window
+// standing reads the records of what can't come back once it is gone, such as a container: that it is still there at the end of a window
 // shows that it was there all along, so that a gap before is no matter.
 func standing[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
 	word := lastWord(v.Artifacts(bundle.Query{Kind: kind, Cell: cell}))

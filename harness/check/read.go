@@ -33,30 +33,33 @@ type stream[T any] struct {
 // read decodes the line-oriented artifacts of a kind for a cell. Records outside w are kept: the caller decides. Whatever makes the
 // window less than covered ends up in doubt.
 func read[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
+	return readWith(v, kind, cell, w, func(a bundle.Artifact) ([]T, error) { return records[T](v, a) })
+}
+
+// records decodes all of a line-oriented artifact.
+func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 	type lines struct {
 		records []T
 		n       int
 	}
-	return readWith(v, kind, cell, w, func(a bundle.Artifact) ([]T, error) {
-		all, err := v.Remember(a, fmt.Sprintf("lines of %T", *new(T)), func(before any, r io.Reader) (any, error) {
-			out, _ := before.(lines)
-			sc := bufio.NewScanner(r)
-			sc.Buffer(make([]byte, 64<<10), 16<<20)
-			for sc.Scan() {
-				out.n++
-				var rec T
-				if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
-					return nil, fmt.Errorf("line %d: %w", out.n, err)
-				}
-				out.records = append(out.records, rec)
+	all, err := v.Remember(a, fmt.Sprintf("lines of %T", *new(T)), func(before any, r io.Reader) (any, error) {
+		out, _ := before.(lines)
+		sc := bufio.NewScanner(r)
+		sc.Buffer(make([]byte, 64<<10), 16<<20)
+		for sc.Scan() {
+			out.n++
+			var rec T
+			if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
+				return nil, fmt.Errorf("line %d: %w", out.n, err)
 			}
-			return out, sc.Err()
-		})
-		if err != nil {
-			return nil, err
+			out.records = append(out.records, rec)
 		}
-		return all.(lines).records, nil
+		return out, sc.Err()
 	})
+	if err != nil {
+		return nil, err
+	}
+	return all.(lines).records, nil
 }
 
 func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window, records func(bundle.Artifact) ([]T, error)) stream[T] {

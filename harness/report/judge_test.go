@@ -70,7 +70,7 @@ func TestJudgement(t *testing.T) {
 				}
 				return one, true
 			}
-		}, "Broken", 1, "Reproduced", "Broken", "process 7 started at tick 99 with 0 restarts, then process 8 started at tick 99 with 1 restarts at 05:06:57.000Z"},
+		}, "Broken", 1, "Reproduced", "Broken", "process 7 started at tick 99 with 0 restarts, then process 8 started at tick 99 with 1 restarts: the process was not the same any more at 05:06:57"},
 		{"restarted by the harness", func(tr *trial) {
 			tr.vulnerable.identity = func(s int) (bundle.IdentitySample, bool) {
 				one, _ := same(digestV)(s)
@@ -92,12 +92,27 @@ func TestJudgement(t *testing.T) {
 			tr.vulnerable.identity = killedAt(55)
 			tr.plan.Signature[0].Spec = []byte(`{"artifact":"restart","text":"chan send","ended":54}`)
 		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "it is unknown whether the subject was one process all along"},
-		{"nobody looked for 20 s", func(tr *trial) {
+		{"one blind look", func(tr *trial) { tr.fixed.identity = blind(func(s int) bool { return s == 50 }) }, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"a count of restarts that changes by itself", func(tr *trial) {
 			tr.fixed.identity = func(s int) (bundle.IdentitySample, bool) {
 				one, _ := same(digestF)(s)
-				return one, s < 45 || s > 60
+				one.Restarts = s / 50
+				return one, true
 			}
-		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "but none for 25s from 05:06:47.000Z on"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"nobody looked for 25 s, and it was the same process after", func(tr *trial) {
+			tr.fixed.identity = looked(func(s int) bool { return s < 40 || s > 60 })
+		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"nobody looked in the last 20 s", func(tr *trial) {
+			tr.fixed.identity = looked(func(s int) bool { return s <= 60 })
+		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "but nobody looked which process it was from 05:07:07.0 to 05:07:27.0"},
+		{"nobody looked in the first 20 s", func(tr *trial) {
+			tr.fixed.identity = looked(func(s int) bool { return s >= 20 })
+		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "but nobody looked which process it was from 05:06:07.0 to 05:06:27.0"},
+		{"the last look found none", func(tr *trial) { tr.fixed.identity = blind(func(s int) bool { return s == 80 }) },
+			"Inconclusive", 3, "Reproduced", "Inconclusive", "but the last look, at 05:07:27, found none"},
+		{"gone in the end", func(tr *trial) { tr.fixed.identity = blind(func(s int) bool { return s >= 75 }) },
+			"Broken", 1, "Reproduced", "Broken", "then none at 05:07:22 and after"},
 		{"no samples", func(tr *trial) {
 			tr.fixed.identity = func(int) (bundle.IdentitySample, bool) { return bundle.IdentitySample{}, false }
 		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "no sample"},
@@ -113,6 +128,22 @@ func TestJudgement(t *testing.T) {
 			tr.vulnerable.sharedEvidence = true
 			tr.plan.Signature[0].Spec = []byte(`{"artifact":"goroutines.debug2","text":"chan send","shared":true}`)
 		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "unknown"},
+		{"one binary with two outcomes", func(tr *trial) {
+			tr.vulnerable.world.Digest, tr.vulnerable.identity = digestF, same(digestF)
+		}, "Inconclusive", 3, "Reproduced", "NotReproduced", "vulnerable is Reproduced and fixed is NotReproduced with the same binary, so what makes the difference is not the build; " +
+			"the arms vulnerable and fixed are the same binary (SHA-256 ffffffffffff); next: run it again with --repeat 5"},
+		{"a part of the signature unknown", func(tr *trial) { tr.plan.Signature = append(tr.plan.Signature, unseen) },
+			"Inconclusive", 3, "Inconclusive", "Inconclusive", "fixed: the signature is unknown, and must be met, or not met with every part of it known: not seen: no snapshot; next: run it again"},
+		{"a part of the signature unknown, and another one that is the same", func(tr *trial) {
+			tr.plan.Signature = append(tr.plan.Signature, plan.Check{Name: "either", AnyOf: []plan.Check{unseen, tr.plan.Signature[0]}})
+			tr.vulnerable.more = func(w *bundle.Writer) { record(w, "vulnerable", bundle.Restart, 65, "x") }
+			tr.fixed.more = func(w *bundle.Writer) { record(w, "fixed", bundle.Restart, 65, "y") }
+		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"ill, and a part of the signature unknown", func(tr *trial) {
+			tr.plan.Signature = append(tr.plan.Signature, unseen)
+			tr.vulnerable.more = func(w *bundle.Writer) { record(w, "vulnerable", bundle.Restart, 65, "x") }
+			tr.fixed.health = "ill"
+		}, "Broken", 1, "Reproduced", "Broken", "fixed is not well, and whether that is the incident or something else is not known"},
 		{"the harness failed", func(tr *trial) {
 			tr.emit = []event.Event{{Time: at(50), Type: event.Failure, Cell: "fixed", Message: "proxy died"}}
 		}, "Error", 4, "Reproduced", "Error", "proxy died"},
@@ -143,7 +174,7 @@ func TestJudgement(t *testing.T) {
 func TestMissingFileIsInconclusive(t *testing.T) {
 	for part, says := range map[string]string{
 		"goroutines.debug2": "a snapshot is missing",
-		"identity":          "listed in the manifest and not on disk",
+		"identity":          "identity-fixed.jsonl is missing",
 	} {
 		run := newTrial().write(t)
 		removeArtifact(t, run, part)
@@ -261,10 +292,39 @@ func TestChecksAreThreeValuedInJSON(t *testing.T) {
 	}
 }
 
+// unseen is a check over a capture that trials don't have unless they record it.
+var unseen = plan.Check{Name: "not seen", Kind: "testHolds", Spec: []byte(`{"artifact":"restart","text":"x"}`)}
+
+// record takes one more snapshot of an arm.
+func record(w *bundle.Writer, cell string, kind bundle.Kind, second int, text string) {
+	if _, err := w.Write(bundle.Meta{Kind: kind, Cell: cell, Time: at(second)}, "txt", strings.NewReader(text)); err != nil {
+		panic(err)
+	}
+}
+
 func put(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// looked is the fixed arm's process, where somebody looked.
+func looked(when func(second int) bool) func(int) (bundle.IdentitySample, bool) {
+	return func(s int) (bundle.IdentitySample, bool) {
+		one, _ := same(digestF)(s)
+		return one, when(s)
+	}
+}
+
+// blind is the fixed arm's process with some looks that found none.
+func blind(when func(second int) bool) func(int) (bundle.IdentitySample, bool) {
+	return func(s int) (bundle.IdentitySample, bool) {
+		one, _ := same(digestF)(s)
+		if when(s) {
+			one = bundle.IdentitySample{}
+		}
+		return one, true
 	}
 }
 

@@ -36,47 +36,67 @@ type ArmOutcome struct {
 	Role     string // vulnerable, fixed or candidate
 	Outcome  Outcome
 	Expected Outcome
+	Digest   string // SHA-256 of its binary; "" if it isn't known
+	// MayBeIncident says of a Broken arm that its signature is unknown: what it is ill with may be the incident.
+	MayBeIncident bool
+	Next          string // what to do about an Inconclusive one
 }
 
 // Decide is the verdict table, row by row. The judged arm is the candidate if there is one, else the fixed one; the others are controls.
-// The sentence says in one line why.
-func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence string) {
+// The sentence says in one line why, and next what to do about a verdict that is Inconclusive; it is "" for the others.
+func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	if len(arms) == 0 {
-		return VerdictError, ExitError, "no arm was judged"
+		return VerdictError, ExitError, "no arm was judged", ""
 	}
 	is := func(o Outcome) func(ArmOutcome) bool { return func(a ArmOutcome) bool { return a.Outcome == o } }
 	if i := slices.IndexFunc(arms, is(Error)); i >= 0 {
-		return VerdictError, ExitError, fmt.Sprintf("the harness failed on arm %s", arms[i].Name)
+		return VerdictError, ExitError, fmt.Sprintf("the harness failed on arm %s", arms[i].Name), ""
 	}
 	if len(arms) == 1 {
 		return decideOne(arms[0])
 	}
+	if a, b, ok := contradiction(arms); ok {
+		return VerdictInconclusive, ExitInconclusive, fmt.Sprintf("%s is %s and %s is %s with the same binary, so what makes the difference is not the build",
+			a.Name, a.Outcome, b.Name, b.Outcome), nextForSameBinary
+	}
 	judged, controls := split(arms)
 	if len(judged) == 0 {
-		return VerdictInconclusive, ExitInconclusive, "no arm is fixed or a candidate, so there is none to judge"
+		return VerdictInconclusive, ExitInconclusive, "no arm is fixed or a candidate, so there is none to judge", nextForNoJudged
 	}
 	if judged[0].Role != scenario.Candidate && !slices.ContainsFunc(arms, func(a ArmOutcome) bool { return a.Outcome != NotReproduced }) {
-		return VerdictNotReproduced, ExitFailed, "no arm reproduced the incident, so nothing shows that the cure works"
+		return VerdictNotReproduced, ExitFailed, "no arm reproduced the incident, so nothing shows that the cure works", ""
 	}
 	for _, c := range controls {
 		if c.Outcome != c.Expected {
 			return VerdictInconclusive, ExitInconclusive,
-				fmt.Sprintf("the control %s is %s and should be %s, so the trial proves nothing", c.Name, c.Outcome, c.Expected)
+				fmt.Sprintf("the control %s is %s and should be %s, so the trial proves nothing", c.Name, c.Outcome, c.Expected), nextForControl(c)
 		}
 	}
 	return decideJudged(judged, controls)
 }
 
+// contradiction finds two arms of one binary with different outcomes. Inconclusive is no outcome that differs: it has no answer to compare.
+func contradiction(arms []ArmOutcome) (a, b ArmOutcome, found bool) {
+	for i, a := range arms {
+		for _, b := range arms[i+1:] {
+			if a.Digest != "" && a.Digest == b.Digest && a.Outcome != b.Outcome && a.Outcome != Inconclusive && b.Outcome != Inconclusive {
+				return a, b, true
+			}
+		}
+	}
+	return a, b, false
+}
+
 // decideOne answers for a lone arm: without a control its outcome is all there is.
-func decideOne(a ArmOutcome) (Verdict, int, string) {
-	sentence := fmt.Sprintf("the only arm %s is %s, expected %s", a.Name, a.Outcome, a.Expected)
+func decideOne(a ArmOutcome) (v Verdict, exit int, sentence, next string) {
+	sentence = fmt.Sprintf("the only arm %s is %s, expected %s", a.Name, a.Outcome, a.Expected)
 	switch a.Outcome {
 	case a.Expected:
-		return Verdict(a.Outcome), ExitOK, sentence
+		return Verdict(a.Outcome), ExitOK, sentence, ""
 	case Inconclusive:
-		return VerdictInconclusive, ExitInconclusive, sentence
+		return VerdictInconclusive, ExitInconclusive, sentence, nextOf(a)
 	}
-	return Verdict(a.Outcome), ExitFailed, sentence
+	return Verdict(a.Outcome), ExitFailed, sentence, ""
 }
 
 // split parts the arms by what they are for.
@@ -98,7 +118,7 @@ func split(arms []ArmOutcome) (judged, controls []ArmOutcome) {
 }
 
 // decideJudged is the last three rows. Several judged arms are as good as the worst of them.
-func decideJudged(judged, controls []ArmOutcome) (Verdict, int, string) {
+func decideJudged(judged, controls []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	var names []string
 	for _, c := range controls {
 		names = append(names, fmt.Sprintf("%s is %s", c.Name, c.Outcome))
@@ -116,12 +136,19 @@ func decideJudged(judged, controls []ArmOutcome) (Verdict, int, string) {
 		{NotReproduced, Validated, ExitOK, "survives what brings the incident back"},
 	} {
 		for _, a := range judged {
-			if a.Outcome == row.outcome {
-				return row.verdict, row.exit, fmt.Sprintf("%s %s, while %s", a.Name, row.says, beside)
+			if a.Outcome != row.outcome {
+				continue
 			}
+			if a.MayBeIncident {
+				row.says = "is not well, and whether that is the incident or something else is not known"
+			}
+			if row.outcome == Inconclusive {
+				next = nextOf(a)
+			}
+			return row.verdict, row.exit, fmt.Sprintf("%s %s, while %s", a.Name, row.says, beside), next
 		}
 	}
-	return VerdictError, ExitError, fmt.Sprintf("arm %s has no outcome", judged[0].Name)
+	return VerdictError, ExitError, fmt.Sprintf("arm %s has no outcome", judged[0].Name), ""
 }
 
 // Combine is the exit code over several trials, pairs or scenarios: 1 outranks 4, then 3, then 0. Of none at all it is 4: nothing

@@ -30,12 +30,18 @@ func Evaluate(v bundle.View, cell, phase string, list []plan.Check) ([]check.Fin
 }
 
 // EvaluateSignature is Evaluate over the arm's own evidence alone: what belongs to no arm, or to another one, can be context and
-// exposure but is never one arm's signature.
+// exposure but is never one arm's signature. One part that isn't met doesn't settle it while another is unknown: an arm is judged free of the
+// incident by what it rests on, and evidence that is gone is no part of that.
 func EvaluateSignature(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
-	return Evaluate(own{v, cell}, cell, check.Recovery, list)
+	findings, met, err := Evaluate(own{v, cell}, cell, check.Recovery, list)
+	if len(only(findings, check.Unknown)) > 0 {
+		met = check.Unknown
+	}
+	return findings, met, err
 }
 
-// EvaluateBaseline asks the signature in the baseline, all of it, from its beginning.
+// EvaluateBaseline asks the signature in the baseline, all of it, from its beginning. One part that isn't met is enough here: a baseline of some
+// seconds is too short for what has to persist.
 func EvaluateBaseline(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
 	return Evaluate(own{v, cell}, cell, check.Baseline, inPhase(list, check.Baseline))
 }

@@ -1,40 +1,15 @@
 package verdict
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// explain adds to the reason what was seen of it, and finds the decisive stack or line.
-func explain(a *Arm, in Inputs) {
-	var because []check.Finding
-	switch {
-	case in.HarnessError != "":
-	case in.Binary == check.NotMet || in.Process == check.NotMet:
-		because = only(a.Identity, check.NotMet)
-	case in.NeverReady:
-		because = except(a.Steady, check.Met)
-	case in.Binary != check.Met || in.Process != check.Met:
-		because = except(a.Identity, check.Met)
-	case in.Steady != check.Met:
-		because = except(a.Steady, check.Met)
-	case in.Baseline == check.Met:
-		because = a.Baseline
-	case in.Baseline != check.NotMet:
-		because = only(a.Baseline, check.Unknown)
-	case in.Exposure != check.Met:
-		because = except(a.Exposure, check.Met)
-	case in.Signature == check.Met:
-		because = slices.Concat(a.Signature, shown(a.Exposure))
-	case in.Signature != check.NotMet:
-		because = only(a.Signature, check.Unknown)
-	case in.Healed == check.Met:
-		because = slices.Concat(shown(a.Exposure), a.Healed)
-	default:
-		because = except(a.Healed, check.Met)
-	}
+// explain adds to the reason what was seen of it, finds the decisive stack or line, and ends an Inconclusive one with the next step.
+func explain(s step) {
+	a, r := s.arm, rowOf(s.in)
+	because := r.because(a)
 	if seen := sentences(because); seen != "" {
 		a.Reason += ": " + seen
 	}
@@ -42,6 +17,10 @@ func explain(a *Arm, in Inputs) {
 		if a.Decisive == "" && f.Detail != "" {
 			a.Decisive = f.Detail
 		}
+	}
+	if r.outcome == Inconclusive {
+		a.Next = r.next(s)
+		a.Reason += NextStep + a.Next
 	}
 }
 

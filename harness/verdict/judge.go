@@ -33,6 +33,9 @@ type Arm struct {
 	Info      []check.Finding `json:"information,omitempty"` // asked and shown; decides nothing
 	Restart   *Restart        `json:"restart,omitempty"`
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
+	Next      string          `json:"-"` // what to do about an Inconclusive one; its reason ends with it
+
+	mayBeIncident bool
 }
 
 // Restart is the proof of the diagnosis that the incident itself had: after all data for judging was safe the deadlocked subject was
@@ -42,7 +45,8 @@ type Restart struct {
 	LimitSeconds float64 `json:"limitSeconds"`
 }
 
-// Trial is the verdict over one trial. Notes are what a reader must know beside the outcomes.
+// Trial is the verdict over one trial. Notes are what a reader must know beside the outcomes. The sentence of an Inconclusive one ends with what to
+// do about it.
 type Trial struct {
 	ID       string
 	Pair     string
@@ -66,23 +70,21 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 			return out, fmt.Errorf("judging arm %s of trial %s: %w", c.Name, t.ID, err)
 		}
 		out.Arms = append(out.Arms, arm)
-		lines = append(lines, ArmOutcome{Name: arm.Name, Role: arm.Role, Outcome: arm.Outcome, Expected: arm.Expected})
+		lines = append(lines, ArmOutcome{Name: arm.Name, Role: arm.Role, Outcome: arm.Outcome, Expected: arm.Expected,
+			Digest: cellWorld(v.World(), c.Name).Digest, MayBeIncident: arm.mayBeIncident, Next: arm.Next})
 	}
-	out.Verdict, out.Exit, out.Sentence = Decide(lines)
-	if note := sameBinary(v.World(), t); note != "" {
-		out.Notes = append(out.Notes, note)
+	var next string
+	out.Verdict, out.Exit, out.Sentence, next = Decide(lines)
+	if path, n := gone(v, ""); n > 0 && out.Exit == ExitOK && out.Verdict != VerdictReproduced {
+		out.Sentence = fmt.Sprintf("%d files of the bundle are gone, such as %s, and what they would say is not known; without them %s", n, path, out.Sentence)
+		out.Verdict, out.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
+	}
+	out.Notes = notes(v, t, out.Arms)
+	for _, note := range out.Notes {
 		out.Sentence += "; " + note
 	}
-	for _, note := range assumed(v.World(), t) {
-		out.Notes = append(out.Notes, note)
-		out.Sentence += "; " + note
-	}
-	for _, a := range out.Arms {
-		if a.Restart != nil && a.Restart.ReadySeconds < 0 {
-			note := fmt.Sprintf("the restart of %s did not heal its node within %.0f s, so the diagnosis lacks its last proof", a.Name, a.Restart.LimitSeconds)
-			out.Notes = append(out.Notes, note)
-			out.Sentence += "; " + note
-		}
+	if next != "" {
+		out.Sentence += NextStep + next
 	}
 	return out, nil
 }
@@ -116,7 +118,8 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 		in.Process = check.Unknown // it ended, and whether the incident did it is not known
 	}
 	a.Outcome, a.Reason = OutcomeOf(in)
-	explain(&a, in)
+	a.mayBeIncident = rowOf(in).mayBeIncident
+	explain(step{view: v, trial: t, arm: &a, in: in})
 	return a, nil
 }
 
@@ -160,15 +163,19 @@ func endedSomehow(signature []check.Finding) bool {
 	})
 }
 
+const neverBegan = "the steady state never began"
+
 // identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along; or up to
 // when the incident ended it.
 func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findings []check.Finding, binary, process check.Tri) {
-	s, begun := judgedIdentity(v, c.Name, ended)
-	if !begun {
-		s.trouble = append(s.trouble, "the steady state never began")
+	judged, ends, begun := judgedWindow(v, c.Name, ended)
+	b, p := check.Finding{Name: CheckBinary}, check.Finding{Name: CheckProcess}
+	if begun {
+		b, p = checkBinary(v, c.Name, cellWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name, judged, ends)
+	} else {
+		b.Seen, p.Seen = neverBegan, neverBegan
+		b, p = whole(b), whole(p)
 	}
-	digest := cellWorld(v.World(), c.Name).Digest
-	b, p := checkBinary(v, c.Name, digest, s), checkProcess(s)
 	findings = []check.Finding{b, p}
 	binary = b.Met
 	for _, other := range t.Cells {
@@ -218,18 +225,6 @@ func cellWorld(w bundle.World, cell string) bundle.CellWorld {
 		}
 	}
 	return bundle.CellWorld{}
-}
-
-// sameBinary notices arms that should differ and don't.
-func sameBinary(w bundle.World, t plan.Trial) string {
-	for i, a := range t.Cells {
-		for _, b := range t.Cells[i+1:] {
-			if d := cellWorld(w, a.Name).Digest; d != "" && a.Arm.Role != b.Arm.Role && d == cellWorld(w, b.Name).Digest {
-				return fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Arm.Name, b.Arm.Name, short(d))
-			}
-		}
-	}
-	return ""
 }
 
 // failure is what of ours failed for a cell, from the timeline.

@@ -3,8 +3,6 @@
 package verdict
 
 import (
-	"fmt"
-
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
@@ -25,7 +23,7 @@ type Inputs struct {
 	Steady    check.Tri // the steady state held before any fault
 	Baseline  check.Tri // the signature, asked in the baseline: must be not met
 	Exposure  check.Tri
-	Signature check.Tri
+	Signature check.Tri // not met only where every part of it is known
 	Healed    check.Tri
 
 	Binary     check.Tri // the running binary is the one that was built, and it was built like its counterpart
@@ -35,41 +33,8 @@ type Inputs struct {
 	HarnessError string // what of ours failed; "" if nothing did
 }
 
-// OutcomeOf is the outcome table, row by row. The reason says which row it was and why the rows before weren't.
-//
-// A binary that isn't the arm's goes first among what the arm did: nothing that another program did is the arm's outcome.
+// OutcomeOf is the outcome table: the first row that fits. The reason says which row it was and why the rows before weren't.
 func OutcomeOf(in Inputs) (outcome Outcome, reason string) {
-	switch {
-	case in.HarnessError != "":
-		return Error, "something of the harness failed: " + in.HarnessError
-	case in.Binary == check.NotMet:
-		return Inconclusive, "the subject isn't the binary that belongs to this arm"
-	case in.Process == check.NotMet:
-		return Broken, "the subject exited or restarted unasked"
-	case in.NeverReady:
-		return Broken, "the subject never got Ready where a control did"
-	case in.Binary != check.Met:
-		return Inconclusive, "it is unknown whether the binary that ran is the one that belongs to this arm"
-	case in.Process != check.Met:
-		return Inconclusive, "it is unknown whether the subject was one process all along"
-	case in.Steady != check.Met:
-		return Inconclusive, missed("the steady state", in.Steady, "met")
-	case in.Baseline != check.NotMet:
-		return Inconclusive, missed("the signature in the baseline", in.Baseline, "not met")
-	case in.Exposure != check.Met:
-		return Inconclusive, missed("the exposure", in.Exposure, "met")
-	case in.Signature == check.Met:
-		return Reproduced, "the signature is met under proven exposure"
-	case in.Signature != check.NotMet:
-		return Inconclusive, missed("the signature", in.Signature, "met or not met")
-	case in.Healed == check.Met:
-		return NotReproduced, "the signature is not met under proven exposure, and the subject is well"
-	case in.Healed == check.NotMet:
-		return Broken, "the signature is not met, but the subject is not well either: it failed in another way"
-	}
-	return Inconclusive, missed("whether it is healed", in.Healed, "met or not met")
-}
-
-func missed(what string, is check.Tri, want string) string {
-	return fmt.Sprintf("%s is %s, and must be %s", what, is, want)
+	r := rowOf(in)
+	return r.outcome, r.reason(in)
 }

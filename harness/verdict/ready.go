@@ -31,7 +31,7 @@ func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
 type readiness struct {
 	ever    bool // it was Ready at some time, be it by the build that its node began with
 	atEnd   bool // it was when the steady state ended
-	watched bool // nobody looked away for longer than MaxIdentityGap
+	watched bool // nobody looked away for longer than check.MaxIdentityGap
 }
 
 // nodeReady is the readiness of a cell's node, by its conditions.
@@ -51,7 +51,7 @@ func nodeReady(v bundle.View, cell string) (r readiness) {
 		if !whole {
 			return readiness{}
 		}
-		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, MaxIdentityGap)
+		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, check.MaxIdentityGap)
 	}
 	return r
 }
@@ -77,7 +77,7 @@ func answersReady(v bundle.View, cell string) (r readiness) {
 			return readiness{}
 		}
 	}
-	r.watched = samples > 0 && max(gap, steady.End.Sub(last)) <= MaxIdentityGap
+	r.watched = samples > 0 && max(gap, steady.End.Sub(last)) <= check.MaxIdentityGap
 	return r
 }
 

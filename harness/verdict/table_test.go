@@ -19,6 +19,7 @@ var byColumns = []struct {
 	{"+-++*", verdict.Reproduced},
 	{"+-+-+", verdict.NotReproduced},
 	{"+-+--", verdict.Broken},
+	{"+-+?-", verdict.Broken},
 	{"*****", verdict.Inconclusive},
 }
 
@@ -45,7 +46,7 @@ func TestOutcomeTableIsExhaustive(t *testing.T) {
 		}
 		seen[got]++
 	}
-	if fmt.Sprint(seen) != fmt.Sprint(map[verdict.Outcome]int{verdict.Reproduced: 3, verdict.NotReproduced: 1, verdict.Broken: 1, verdict.Inconclusive: 238}) {
+	if fmt.Sprint(seen) != fmt.Sprint(map[verdict.Outcome]int{verdict.Reproduced: 3, verdict.NotReproduced: 1, verdict.Broken: 2, verdict.Inconclusive: 237}) {
 		t.Errorf("the outcomes are shared out as %v", seen)
 	}
 }
@@ -77,6 +78,10 @@ func TestWhatGoesBeforeTheTable(t *testing.T) {
 		{"unknown binary", func(in *verdict.Inputs) { in.Binary = check.Unknown }, verdict.Inconclusive, "unknown whether the binary that ran"},
 		{"unknown process", func(in *verdict.Inputs) { in.Process = check.Unknown }, verdict.Inconclusive, "unknown whether the subject was one process"},
 		{"no exposure", func(in *verdict.Inputs) { in.Exposure = check.NotMet }, verdict.Inconclusive, "the exposure is not met, and must be met"},
+		{"ill, and nobody knows with what", func(in *verdict.Inputs) { in.Signature, in.Healed = check.Unknown, check.NotMet }, verdict.Broken,
+			"the subject is not well, and the signature is unknown, so that it may be the incident or another failure"},
+		{"well, and the signature unknown", func(in *verdict.Inputs) { in.Signature = check.Unknown }, verdict.Inconclusive,
+			"the signature is unknown, and must be met, or not met with every part of it known"},
 		{"nothing known", func(in *verdict.Inputs) { *in = verdict.Inputs{} }, verdict.Inconclusive, "unknown"},
 	} {
 		in := good
@@ -101,6 +106,19 @@ func candidate(o verdict.Outcome) verdict.ArmOutcome {
 }
 
 func TestVerdictTable(t *testing.T) {
+	oneBinary := func(arms ...verdict.ArmOutcome) []verdict.ArmOutcome {
+		for i := range arms {
+			arms[i].Digest = "aa"
+		}
+		return arms
+	}
+	ill := candidate(verdict.Broken)
+	ill.MayBeIncident = true
+	second := func(o verdict.Outcome) verdict.ArmOutcome {
+		a := candidate(o)
+		a.Name = "another"
+		return a
+	}
 	const R, N, B, I, E = verdict.Reproduced, verdict.NotReproduced, verdict.Broken, verdict.Inconclusive, verdict.Error
 	for _, c := range []struct {
 		arms     []verdict.ArmOutcome
@@ -134,10 +152,23 @@ func TestVerdictTable(t *testing.T) {
 		{[]verdict.ArmOutcome{vulnerable(R), candidate(I)}, "Inconclusive", 3, "candidate gave no answer"},
 		{[]verdict.ArmOutcome{vulnerable(R), vulnerable(R)}, "Inconclusive", 3, "none to judge"},
 		{[]verdict.ArmOutcome{vulnerable(R), fixed("")}, "Error", 4, "has no outcome"},
+		{[]verdict.ArmOutcome{vulnerable(R), fixed(N), ill}, "Broken", 1, "candidate is not well, and whether that is the incident or something else is not known"},
+		{oneBinary(vulnerable(R), fixed(N)), "Inconclusive", 3, "vulnerable is Reproduced and fixed is NotReproduced with the same binary, so what makes the difference is not the build"},
+		{oneBinary(vulnerable(N), fixed(N)), "NotReproduced", 1, "nothing shows that the cure works"},
+		{oneBinary(vulnerable(E), fixed(N)), "Error", 4, "failed on arm vulnerable"},
+		{append(oneBinary(fixed(N), candidate(R)), vulnerable(R)), "Inconclusive", 3, "fixed is NotReproduced and candidate is Reproduced with the same binary"},
+		{append(oneBinary(fixed(N), candidate(B)), vulnerable(R)), "Inconclusive", 3, "fixed is NotReproduced and candidate is Broken with the same binary"},
+		{append(oneBinary(vulnerable(R), candidate(N)), fixed(N)), "Inconclusive", 3, "vulnerable is Reproduced and candidate is NotReproduced with the same binary"},
+		{append(oneBinary(candidate(N), second(R)), vulnerable(R)), "Inconclusive", 3, "candidate is NotReproduced and another is Reproduced with the same binary"},
+		{append(oneBinary(fixed(N), candidate(N)), vulnerable(R)), "Validated", 0, "candidate survives"},
+		{append(oneBinary(fixed(N), candidate(I)), vulnerable(R)), "Inconclusive", 3, "candidate gave no answer"},
 	} {
-		v, exit, sentence := verdict.Decide(c.arms)
+		v, exit, sentence, next := verdict.Decide(c.arms)
 		if v != c.want || exit != c.exit || !strings.Contains(sentence, c.sentence) {
 			t.Errorf("%+v: %s, %d, %q; want %s, %d, %q", c.arms, v, exit, sentence, c.want, c.exit, c.sentence)
+		}
+		if (next != "") != (v == verdict.VerdictInconclusive) {
+			t.Errorf("%+v is %s, and the next step is %q", c.arms, v, next)
 		}
 	}
 }

@@ -1,0 +1,163 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+)
+
+// MaxIdentityGap is how far the first look at a process may lie behind the beginning of a judged window, and the last one before its end.
+const MaxIdentityGap = 15 * time.Second
+
+// OneProcess asks whether a cell's subject was one process in a window. A process is told by its id and its start time: one that is gone doesn't come
+// back with both, so whatever lies between two looks at it is proven, and a look in between that found none was blind. Met needs a look at it at
+// either end: within gap of it, or outside the window. Another process, or none in the last two looks, is NotMet.
+func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) Finding {
+	all, paths, trouble := Looks(v, cell)
+	f := Finding{Evidence: paths, Wanted: fmt.Sprintf("one PID and start time from the beginning to the end, give or take %s", gap)}
+	switch l := lookAt(all, w); {
+	case len(l.at) > 0:
+		l.one(&f, w, gap)
+	case len(l.gone) > 0 || trouble == "":
+		l.none(&f, w)
+	}
+	if trouble != "" {
+		f.Seen += "; " + trouble
+		f.Met = All(f.Met, Unknown)
+	}
+	f.Seen = strings.TrimPrefix(f.Seen, "; ")
+	return f
+}
+
+// restarted says why what was seen in a window may not be of one process, "" if it is.
+func restarted(v bundle.View, cell string, w bundle.Window) string {
+	if f := OneProcess(v, cell, w, slack(w)); f.Met != Met {
+		return f.Seen
+	}
+	return ""
+}
+
+// Looks are all looks at which process a cell's subject was, in order of time, but for those after a restart that the harness made. trouble is what
+// couldn't be read.
+func Looks(v bundle.View, cell string) (all []bundle.IdentitySample, paths []string, trouble string) {
+	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell})
+	if len(arts) == 0 {
+		return nil, nil, fmt.Sprintf("no %s was recorded for %s", bundle.Identity, cell)
+	}
+	var troubles []string
+	for _, a := range arts {
+		if a.Missing || a.Error != "" {
+			troubles = append(troubles, fmt.Sprintf("%s of %s: %s", bundle.Identity, cell, broken(a)))
+			continue
+		}
+		paths = append(paths, a.Path)
+		some, err := records[bundle.IdentitySample](v, a)
+		if err != nil {
+			troubles = append(troubles, fmt.Sprintf("reading %s: %v", a.Path, err))
+		}
+		all = append(all, some...)
+	}
+	all = slices.DeleteFunc(all, func(r bundle.IdentitySample) bool { return r.Expected })
+	slices.SortStableFunc(all, func(a, b bundle.IdentitySample) int { return a.Time.Compare(b.Time) })
+	return all, paths, strings.Join(troubles, "; ")
+}
+
+// lookedAt are the looks of a window.
+type lookedAt struct {
+	at    []bundle.IdentitySample // that found a process; with those next to the window, where they found the same as its first, or its last
+	blind int                     // looks that found none, before the last of at
+	gone  []bundle.IdentitySample // looks that found none, after it
+}
+
+func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
+	var before, after []bundle.IdentitySample // the nearest look at a process on either side
+	for _, r := range all {
+		switch {
+		case r.Time.Before(w.Start) && r.PID > 0:
+			before = []bundle.IdentitySample{r}
+		case r.Time.Before(w.Start):
+		case r.Time.After(w.End) && r.PID > 0 && after == nil:
+			after = []bundle.IdentitySample{r}
+		case r.Time.After(w.End):
+		case r.PID > 0:
+			l.blind, l.gone = l.blind+len(l.gone), nil
+			l.at = append(l.at, r)
+		default:
+			l.gone = append(l.gone, r)
+		}
+	}
+	switch n := len(l.at); {
+	case n == 0 && before != nil && after != nil && same(before[0], after[0]):
+		l.at = slices.Concat(before, after)
+	case n == 0:
+		return l
+	default:
+		if before != nil && same(before[0], l.at[0]) {
+			l.at = slices.Concat(before, l.at)
+		}
+		if after != nil && same(after[0], l.at[len(l.at)-1]) {
+			l.at = slices.Concat(l.at, after)
+		}
+	}
+	if l.at[len(l.at)-1].Time.After(w.End) {
+		l.blind, l.gone = l.blind+len(l.gone), nil
+	}
+	return l
+}
+
+// one answers where looks found a process.
+func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
+	first, last := l.at[0], l.at[len(l.at)-1]
+	other := slices.IndexFunc(l.at, func(r bundle.IdentitySample) bool { return !same(r, first) })
+	f.Seen = fmt.Sprintf("%s in %d looks", process(first), len(l.at)) + l.odd()
+	switch {
+	case other > 0:
+		f.Met, f.Seen = NotMet, fmt.Sprintf("%s, then %s: the process was not the same any more at %s",
+			process(first), process(l.at[other]), clock(l.at[other].Time))
+	case len(l.gone) > 1:
+		f.Met, f.Seen = NotMet, fmt.Sprintf("%s, then none at %s and after", process(first), clock(l.gone[0].Time))
+	case len(l.gone) == 1:
+		f.Seen += fmt.Sprintf(", but the last look, at %s, found none", clock(l.gone[0].Time))
+	case first.Time.Sub(w.Start) > gap:
+		f.Seen += ", but nobody looked which process it was from " + span(bundle.Window{Start: w.Start, End: first.Time})
+	case w.End.Sub(last.Time) > gap:
+		f.Seen += ", but nobody looked which process it was from " + span(bundle.Window{Start: last.Time, End: w.End})
+	default:
+		f.Met = Met
+	}
+}
+
+// none answers where no look found a process: two looks are enough to say that there is none, one may have been blind.
+func (l lookedAt) none(f *Finding, w bundle.Window) {
+	switch len(l.gone) {
+	case 0:
+		f.Seen = "nobody looked which process it was in " + span(w)
+	case 1:
+		f.Seen = "no process at " + clock(l.gone[0].Time) + ", in the only look"
+	default:
+		f.Met, f.Seen = NotMet, fmt.Sprintf("no process in %d looks, the first at %s", len(l.gone), clock(l.gone[0].Time))
+	}
+}
+
+// odd says what the looks show beside the process itself: some in between that found none, and a supervisor's count that went on.
+func (l lookedAt) odd() (out string) {
+	if l.blind > 0 {
+		out = fmt.Sprintf("; %d more found none, which it outlived", l.blind)
+	}
+	for i, r := range l.at {
+		if i > 0 && r.Restarts != l.at[i-1].Restarts {
+			out += fmt.Sprintf("; the count of restarts went from %d to %d at %s, and the process stayed", l.at[i-1].Restarts, r.Restarts, clock(r.Time))
+		}
+	}
+	return out
+}
+
+// same reports whether two looks found one process. A supervisor's count of restarts says nothing of that.
+func same(a, b bundle.IdentitySample) bool { return a.PID == b.PID && a.StartTicks == b.StartTicks }
+
+func process(s bundle.IdentitySample) string {
+	return fmt.Sprintf("process %d started at tick %d with %d restarts", s.PID, s.StartTicks, s.Restarts)
+}

@@ -1,0 +1,40 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// notes are what a reader must know of a trial beside the outcomes. They stand in its sentence, and in the reports among what deviates.
+func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
+	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t), notHealedByRestart(arms))
+}
+
+// sameBinary names arms that are one program.
+func sameBinary(w bundle.World, t plan.Trial) []string {
+	var out []string
+	for i, a := range t.Cells {
+		for _, b := range t.Cells[i+1:] {
+			d := cellWorld(w, a.Name).Digest
+			if d != "" && d == cellWorld(w, b.Name).Digest && (a.Arm.Role != b.Arm.Role || a.Arm.Role == scenario.Candidate) {
+				out = append(out, fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Arm.Name, b.Arm.Name, short(d)))
+			}
+		}
+	}
+	return out
+}
+
+// notHealedByRestart names arms whose restart, made as a last proof of the diagnosis, didn't heal them.
+func notHealedByRestart(arms []Arm) []string {
+	var out []string
+	for _, a := range arms {
+		if a.Restart != nil && a.Restart.ReadySeconds < 0 {
+			out = append(out, fmt.Sprintf("the restart of %s did not heal its node within %.0f s, so the diagnosis lacks its last proof", a.Name, a.Restart.LimitSeconds))
+		}
+	}
+	return out
+}

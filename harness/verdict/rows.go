@@ -1,0 +1,134 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// row is a row of the outcome table: when it fits, what comes of it and why, which findings show it, and what to do about it where that is
+// Inconclusive.
+type row struct {
+	when    func(Inputs) bool
+	outcome Outcome
+	reason  func(Inputs) string
+	because func(*Arm) []check.Finding
+	next    func(step) string
+	// mayBeIncident says that what makes it Broken may be the incident.
+	mayBeIncident bool
+}
+
+// rowOf is the first row that fits. The last one fits everything.
+func rowOf(in Inputs) row {
+	return table[slices.IndexFunc(table, func(r row) bool { return r.when(in) })]
+}
+
+// table is the outcome table. A binary that isn't the arm's goes first among what the arm did: nothing that another program did is the arm's outcome.
+var table = []row{
+	{
+		when:    func(in Inputs) bool { return in.HarnessError != "" },
+		outcome: Error, reason: func(in Inputs) string { return "something of the harness failed: " + in.HarnessError },
+		because: func(*Arm) []check.Finding { return nil },
+	},
+	{
+		when:    func(in Inputs) bool { return in.Binary == check.NotMet },
+		outcome: Inconclusive, reason: says("the subject isn't the binary that belongs to this arm"),
+		because: func(a *Arm) []check.Finding { return only(a.Identity, check.NotMet) },
+		next:    step.otherBinary,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Process == check.NotMet },
+		outcome: Broken, reason: says("the subject exited or restarted unasked"),
+		because: func(a *Arm) []check.Finding { return only(a.Identity, check.NotMet) },
+	},
+	{
+		when:    func(in Inputs) bool { return in.NeverReady },
+		outcome: Broken, reason: says("the subject never got Ready where a control did"),
+		because: func(a *Arm) []check.Finding { return except(a.Steady, check.Met) },
+	},
+	{
+		when:    func(in Inputs) bool { return in.Binary != check.Met },
+		outcome: Inconclusive, reason: says("it is unknown whether the binary that ran is the one that belongs to this arm"),
+		because: func(a *Arm) []check.Finding { return except(a.Identity, check.Met) },
+		next:    step.unknownBinary,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Process != check.Met },
+		outcome: Inconclusive, reason: says("it is unknown whether the subject was one process all along"),
+		because: func(a *Arm) []check.Finding { return except(a.Identity, check.Met) },
+		next:    step.unknownProcess,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Steady != check.Met },
+		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the steady state", in.Steady, "met") },
+		because: func(a *Arm) []check.Finding { return except(a.Steady, check.Met) },
+		next:    step.neverSteady,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Baseline == check.Met },
+		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the signature in the baseline", in.Baseline, "not met") },
+		because: func(a *Arm) []check.Finding { return a.Baseline },
+		next:    step.illBefore,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Baseline != check.NotMet },
+		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the signature in the baseline", in.Baseline, "not met") },
+		because: func(a *Arm) []check.Finding { return only(a.Baseline, check.Unknown) },
+		next:    step.unknownBaseline,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Exposure != check.Met },
+		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the exposure", in.Exposure, "met") },
+		because: func(a *Arm) []check.Finding { return except(a.Exposure, check.Met) },
+		next:    step.notExposed,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Signature == check.Met },
+		outcome: Reproduced, reason: says("the signature is met under proven exposure"),
+		because: func(a *Arm) []check.Finding { return slices.Concat(a.Signature, shown(a.Exposure)) },
+	},
+	{
+		when:    Inputs.illInAnyCase,
+		outcome: Broken, reason: says("the subject is not well, and the signature is unknown, so that it may be the incident or another failure"),
+		mayBeIncident: true,
+		because: func(a *Arm) []check.Finding {
+			return slices.Concat(only(a.Healed, check.NotMet), only(a.Signature, check.Unknown))
+		},
+	},
+	{
+		when:    func(in Inputs) bool { return in.Signature != check.NotMet },
+		outcome: Inconclusive, reason: func(in Inputs) string {
+			return missed("the signature", in.Signature, "met, or not met with every part of it known")
+		},
+		because: func(a *Arm) []check.Finding { return only(a.Signature, check.Unknown) },
+		next:    step.unknownSignature,
+	},
+	{
+		when:    func(in Inputs) bool { return in.Healed == check.Met },
+		outcome: NotReproduced, reason: says("the signature is not met under proven exposure, and the subject is well"),
+		because: func(a *Arm) []check.Finding { return slices.Concat(shown(a.Exposure), a.Healed) },
+	},
+	{
+		when:    func(in Inputs) bool { return in.Healed == check.NotMet },
+		outcome: Broken, reason: says("the signature is not met, but the subject is not well either: it failed in another way"),
+		because: func(a *Arm) []check.Finding { return except(a.Healed, check.Met) },
+	},
+	{
+		when:    func(Inputs) bool { return true },
+		outcome: Inconclusive, reason: func(in Inputs) string { return missed("whether it is healed", in.Healed, "met or not met") },
+		because: func(a *Arm) []check.Finding { return except(a.Healed, check.Met) },
+		next:    step.unknownHealth,
+	},
+}
+
+// illInAnyCase reports that the subject isn't well and its signature is unknown: it is no cure in either reading.
+func (in Inputs) illInAnyCase() bool {
+	return in.Signature == check.Unknown && in.Healed == check.NotMet
+}
+
+func says(text string) func(Inputs) string { return func(Inputs) string { return text } }
+
+func missed(what string, is check.Tri, want string) string {
+	return fmt.Sprintf("%s is %s, and must be %s", what, is, want)
+}

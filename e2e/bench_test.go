@@ -89,11 +89,15 @@ func (b *bench) settle(ctx context.Context, t plan.Trial) {
 // trial runs one trial of the smoke pair as the options change it, and judges it. The run's directory has the layout of `relapse run`.
 func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report.Verdict) {
 	GinkgoHelper()
-	t := newPlan(o).Trials[0]
+	p := newPlan(o)
+	t := p.Trials[0]
 	b.settle(ctx, t)
 	dir = filepath.Join(scratch, "run-"+draw())
-	Expect(b.world.Trial(ctx, t, filepath.Join(dir, "trials", t.ID))).To(Succeed())
-	v, err := report.JudgeRun(dir)
+	run, err := harness.CreateRunDir(dir, "relapse-"+filepath.Base(dir), p)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(b.world.Trial(ctx, t, run)).To(Succeed())
+	Expect(run.Complete()).To(Succeed())
+	v, err = report.JudgeRun(dir)
 	Expect(err).NotTo(HaveOccurred())
 	show(v)
 	return dir, v

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ func (w *World) single(t plan.Trial) plan.Plan {
 // facts is what a trial's bundle records of the world.
 func (w *World) facts(t plan.Trial) bundle.World {
 	out := bundle.World{
-		StartedAt: w.started, Run: w.name, Versions: w.versions, Computed: map[string]string{},
+		StartedAt: w.started, Versions: w.versions, Computed: map[string]string{},
 		Modelled: slices.Clone(t.Modelled), Deviates: slices.Clone(t.Deviates),
 	}
 	for _, c := range t.Cells {
@@ -40,6 +39,15 @@ func (w *World) facts(t plan.Trial) bundle.World {
 				out.Modelled = append(out.Modelled, m)
 			}
 		}
+	}
+	return out
+}
+
+// digests are the SHA-256 of the binaries that a trial's arms were built to.
+func (w *World) digests(t plan.Trial) map[string]string {
+	out := map[string]string{}
+	for _, c := range t.Cells {
+		out[c.Arm.Name] = w.cells[c.Name].digest
 	}
 	return out
 }
@@ -83,18 +91,4 @@ func cutLast(s, sep string) (before, after string, found bool) {
 		return s, "", false
 	}
 	return s[:i], s[i+len(sep):], true
-}
-
-// Version is this program's own version, as Go recorded it.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return info.Main.Version + " " + s.Value
-		}
-	}
-	return info.Main.Version
 }

@@ -8,13 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -58,7 +55,8 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 			err = errors.Join(err, ledger.close(ctx))
 		}
 	}()
-	if err := writePlan(dir, o.Plan); err != nil {
+	run, err := CreateRunDir(dir, ledger.Run, o.Plan)
+	if err != nil {
 		return dir, v, err
 	}
 	stages, done := recordStages(o.Events)
@@ -71,7 +69,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 		if turns.had > 0 {
 			stages() // those of the trial before belong to its own bundle
 		}
-		retained, err := lab.trial(ctx, o, turns.trial, ledger, dir, stages, turns.last)
+		retained, err := lab.trial(ctx, o, turns.trial, ledger, run, stages, turns.last)
 		ledger.Retained = ledger.Retained || retained
 		if err == nil {
 			err = turns.over(dir, o.Events)
@@ -82,6 +80,9 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	}
 	if turns.err != nil {
 		return dir, v, turns.err
+	}
+	if err := run.Complete(); err != nil {
+		return dir, v, err
 	}
 	stage := lab.stage("judge", "judging the evidence", time.Second)
 	if v, err = report.JudgeRun(dir); err == nil {
@@ -96,7 +97,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 
 // trial makes a trial's clusters, runs it in them and removes them again. Trials follow one another under one name, so --retain keeps the cluster of
 // the last one, or of the one that failed.
-func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger, dir string, stages func() []event.Event, last bool) (retained bool, err error) {
+func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger, run *RunDir, stages func() []event.Event, last bool) (retained bool, err error) {
 	prov, err := newProvider(ledger.Files, o.Events, o.Retain)
 	if err != nil {
 		return false, err
@@ -120,7 +121,7 @@ func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger,
 		err = errors.Join(err, world.Down(ctx))
 	}()
 	world.earlier = stages()
-	return false, world.Trial(ctx, t, filepath.Join(dir, "trials", t.ID))
+	return false, world.Trial(ctx, t, run)
 }
 
 // clusterNames are the names of all clusters that a run may make.
@@ -170,17 +171,6 @@ func recordStages(events *event.Stream) (take func() []event.Event, done func())
 		kept = nil
 		return out
 	}, done
-}
-
-func writePlan(dir string, p *plan.Plan) error {
-	raw, err := plan.Encode(p)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return renameio.WriteFile(filepath.Join(dir, "plan.json"), raw, 0o644)
 }
 
 // newID is a run's id: eight hex digits, drawn at random so that runs side by side never meet.

@@ -20,6 +20,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/nodeimage"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/seam"
+	"github.com/kube-relapse/relapse/harness/version"
 )
 
 // etcdVersion is the etcd of assembled node images.
@@ -109,9 +110,9 @@ func (l *Lab) Prepare(ctx context.Context, p *plan.Plan) (err error) {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	for _, version := range p.Versions() {
-		img := l.images[version]
-		l.Events.Say(event.Note, fmt.Sprintf("node image for %s: %s (%s)", version, img.Ref, img.Origin))
+	for _, v := range p.Versions() {
+		img := l.images[v]
+		l.Events.Say(event.Note, fmt.Sprintf("node image for %s: %s (%s)", v, img.Ref, img.Origin))
 	}
 	return nil
 }
@@ -176,11 +177,11 @@ func (l *Lab) stage(name, what string, expect time.Duration) func(error) {
 // versions are what the verdict names as the versions of a run.
 func (l *Lab) versions(ctx context.Context, p *plan.Plan) map[string]string {
 	v := map[string]string{
-		"relapse": Version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+		"relapse": version.Relapse(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	var refs, ids, origins []string
-	for _, version := range p.Versions() {
-		img := l.images[version]
+	for _, minor := range p.Versions() {
+		img := l.images[minor]
 		refs, ids, origins = append(refs, img.Ref), append(ids, img.ID), append(origins, img.Origin)
 	}
 	v["kubernetes"] = strings.Join(p.Versions(), ", ")

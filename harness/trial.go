@@ -22,6 +22,7 @@ type trial struct {
 	plan   plan.Trial
 	lab    *Lab
 	world  *World
+	run    *RunDir
 	writer *bundle.Writer
 	events *event.Stream
 	faults []namedFault
@@ -43,10 +44,13 @@ type namedLoad struct {
 	load load.Load
 }
 
-// Trial runs t's phases on the world and leaves a sealed bundle in dir. When ctx ends, faults are recovered and the unsealed bundle stays for
+// Trial runs t's phases on the world and leaves a sealed bundle in the run's directory, entered in its index. When ctx ends, faults are recovered and the unsealed bundle stays for
 // the caller to remove. An error is something of ours that failed, never a verdict.
-func (w *World) Trial(ctx context.Context, t plan.Trial, dir string) (err error) {
-	writer, err := bundle.Create(dir)
+func (w *World) Trial(ctx context.Context, t plan.Trial, run *RunDir) (err error) {
+	if err := run.begin(bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: w.digests(t)}); err != nil {
+		return err
+	}
+	writer, err := bundle.Create(run.Trial(t.ID))
 	if err != nil {
 		return err
 	}
@@ -55,7 +59,7 @@ func (w *World) Trial(ctx context.Context, t plan.Trial, dir string) (err error)
 	}
 	detach := w.lab.Events.Attach(writer)
 	defer detach()
-	r := &trial{plan: t, lab: w.lab, world: w, writer: writer, events: w.lab.Events}
+	r := &trial{plan: t, lab: w.lab, world: w, run: run, writer: writer, events: w.lab.Events}
 	if err := r.prepare(); err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func (w *World) Trial(ctx context.Context, t plan.Trial, dir string) (err error)
 		r.events.Emit(event.Event{Type: event.Failure, Message: err.Error()})
 	}
 	detach()
-	return errors.Join(err, writer.Seal())
+	return errors.Join(err, writer.Seal(), run.sealed(t.ID))
 }
 
 // group creates the clusters of some cells unless they are up, and puts the cells through all phases with their collectors running.
@@ -115,7 +119,7 @@ func (r *trial) prepare() error {
 		}
 		r.loads = append(r.loads, namedLoad{item, l})
 	}
-	facts := r.world.facts(r.plan)
+	facts := r.run.bind(r.world.facts(r.plan))
 	var all []fault.Fault
 	for _, item := range r.plan.Faults {
 		f, err := fault.New(item.Kind, item.Spec)

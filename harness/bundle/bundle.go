@@ -10,7 +10,8 @@
 //	  world.json        what was resolved at run time: digests, constants, versions, computed fault parameters
 //	  artifacts/        snapshots and streams; found by what they are, never by their path
 //
-// What is derived from bundles (verdict.json, junit.xml, report.md) lies above trials/ and is no part of a bundle.
+// Above trials/ lie the run's plan.json and its index.json, which binds the bundles to the run, and what is derived from them (verdict.json, junit.xml,
+// report.md). They are no part of a bundle.
 package bundle
 
 import (
@@ -144,6 +145,8 @@ type View interface {
 type World struct {
 	StartedAt time.Time         `json:"startedAt"`
 	Run       string            `json:"run"`
+	Plan      string            `json:"plan"`     // SHA-256 of the run's plan.json
+	Scenario  string            `json:"scenario"` // SHA-256 of the scenario file that was planned
 	Versions  map[string]string `json:"versions"` // relapse, go, kind, kubernetes, engine, nodeImage, kernel
 	Cells     []CellWorld       `json:"cells"`
 	Modelled  []string          `json:"modelled"` // what was only imitated, one sentence each

@@ -22,6 +22,7 @@ type Sealed struct {
 	events    []event.Event
 	world     World
 	plan      []byte
+	sum       string // of the manifest
 	memory    memory
 }
 
@@ -39,6 +40,9 @@ func Open(dir string) (*Sealed, error) {
 		return nil, &DamageError{dir, []string{problem}}
 	}
 	s := &Sealed{dir: dir, artifacts: m.Artifacts}
+	if _, s.sum, err = hashFile(filepath.Join(dir, ManifestFile)); err != nil {
+		return nil, fmt.Errorf("opening bundle: %w", err)
+	}
 	here, problems := walk(dir)
 	listed := map[string]bool{ManifestFile: true}
 	verify := func(path string, size int64, sum string) (there bool) {
@@ -147,6 +151,9 @@ func readOptional(dir, name string) ([]byte, error) {
 
 // PlanJSON is the plan that the trial followed, as it was put; nil if it is gone.
 func (s *Sealed) PlanJSON() []byte { return bytes.Clone(s.plan) }
+
+// ManifestSum is the SHA-256 of the bundle's manifest: the name of all that is in it.
+func (s *Sealed) ManifestSum() string { return s.sum }
 
 // Artifacts lists what matches, in order of time.
 func (s *Sealed) Artifacts(q Query) []Artifact { return choose(s.artifacts, q) }

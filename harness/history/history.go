@@ -35,6 +35,7 @@ type Entry struct {
 	Seconds  float64           `json:"seconds"` // what the trial took, from its first event to its last
 	Run      string            `json:"run"`     // the run's directory, beside the ledger
 	Trial    string            `json:"trial"`
+	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the trial's manifest: a judgement later finds out by it if the trial was taken away
 	Relapse  string            `json:"relapse"`
 }
 

@@ -108,13 +108,13 @@ func Make[T any](category, name string) (T, error) {
 	return v, nil
 }
 
-// Decode makes a value of a kind and decodes spec, which a plan has validated, over its defaults. A nil spec leaves the defaults.
+// Decode makes a value of a kind and decodes spec over its defaults. A nil spec leaves the defaults; a field that the kind doesn't have is an error.
 func Decode[T any](category, name string, spec json.RawMessage) (T, error) {
 	v, err := Make[T](category, name)
 	if err != nil || len(spec) == 0 {
 		return v, err
 	}
-	if err := json.Unmarshal(spec, v); err != nil {
+	if err := DecodeStrictly(spec, v); err != nil {
 		return v, fmt.Errorf("decoding the spec of %s kind %q: %w", category, name, err)
 	}
 	return v, nil

@@ -3,9 +3,9 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Encode writes p as JSON, indented by two spaces, with a newline at its end. The same plan gives the same bytes.
@@ -23,14 +23,9 @@ func Encode(p *Plan) ([]byte, error) {
 // Decode reads what Encode wrote, or what a person made of it: unknown fields, another schema, anything behind the plan and all that
 // Validate objects to are errors.
 func Decode(b []byte) (*Plan, error) {
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
 	p := &Plan{}
-	if err := dec.Decode(p); err != nil {
+	if err := kinds.DecodeStrictly(b, p); err != nil {
 		return nil, fmt.Errorf("decoding a plan: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("decoding a plan: there is more behind its end")
 	}
 	for i := range p.Trials {
 		p.Trials[i].compact()

@@ -207,9 +207,7 @@ func decodeOver(category, kind string, spec json.RawMessage) (any, error) {
 		return nil, err
 	}
 	if len(spec) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(spec))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(v); err != nil {
+		if err := kinds.DecodeStrictly(spec, v); err != nil {
 			return nil, fmt.Errorf("decoding the spec of kind %s: %w", kind, err)
 		}
 	}

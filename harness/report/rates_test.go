@@ -2,15 +2,16 @@ package report_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -92,21 +93,23 @@ func writeOpen(t *testing.T) string {
 	t.Helper()
 	var run string
 	for _, id := range []string{"001", "002", "003"} {
-		tr := newTrial()
-		tr.plan.ID = id
+		tr := open(id)
 		if run == "" {
 			run = tr.write(t)
 		} else {
 			tr.writeTo(t, run)
 		}
 	}
-	p := plan.Plan{Until: &plan.Until{Rule: "separated", Confidence: 0.95, Max: 3}, Trials: []plan.Trial{{ID: "001", Pair: "modern"}}}
-	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, filepath.Join(run, "plan.json"), string(raw))
 	return run
+}
+
+// open is a trial of such a run.
+func open(id string) *trial {
+	tr := newTrial()
+	tr.plan.ID = id
+	tr.run.Until = &plan.Until{Rule: "separated", Confidence: 0.95, Max: 3}
+	tr.run.Trials = []plan.Trial{{ID: "001", Pair: "modern"}}
+	return tr
 }
 
 func TestOpenEndedRun(t *testing.T) {
@@ -151,9 +154,7 @@ func TestOpenEndedRunLacksNoTrial(t *testing.T) {
 		{"one in the middle is gone", func(t *testing.T, run string) { remove(t, run, "002") },
 			"trial 003 of pair modern stands where trial 002 of pair modern belongs: one is missing, or isn't of this run"},
 		{"one too many", func(t *testing.T, run string) {
-			tr := newTrial()
-			tr.plan.ID = "004"
-			tr.writeTo(t, run)
+			open("004").writeTo(t, run)
 		}, "the run was over before trial 004: its rule was content with every pair"},
 	} {
 		run := writeOpen(t)
@@ -164,9 +165,12 @@ func TestOpenEndedRunLacksNoTrial(t *testing.T) {
 	}
 }
 
+// remove takes a trial away, from the index too: what is left must still add up.
 func remove(t *testing.T, run, trial string) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(run, "trials", trial)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(run, "trials", trial)))
+	x, err := bundle.ReadIndex(run)
+	must(t, err)
+	x.Trials = slices.DeleteFunc(x.Trials, func(t bundle.IndexedTrial) bool { return t.ID == trial })
+	must(t, x.Write(run))
 }

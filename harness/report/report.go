@@ -18,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/harness/version"
 )
 
 // Schema is the value of verdict.json's schema field.
@@ -35,6 +36,7 @@ const (
 // What follows Timings goes to the other reports only.
 type Verdict struct {
 	Schema    string             `json:"schema"`
+	Judge     string             `json:"judge"` // the version of relapse that judged: another one may judge differently
 	Scenario  string             `json:"scenario"`
 	Verdict   verdict.Verdict    `json:"verdict"`
 	ExitCode  int                `json:"exitCode"`
@@ -48,6 +50,7 @@ type Verdict struct {
 	Timings   map[string]float64 `json:"timings"`
 	Rates     []Rate             `json:"rates,omitempty"` // k of n over the trials, with its interval
 	Until     *Until             `json:"until,omitempty"` // how an open-ended run ended; nil for one of a fixed number of trials
+	Index     bundle.Index       `json:"index"`           // which run it is over, and which trials it had
 
 	Title    string            `json:"-"`
 	Sentence string            `json:"-"`
@@ -60,6 +63,7 @@ type Verdict struct {
 type Trial struct {
 	verdict.Trial
 	Dir      string            // of the bundle, relative to the run
+	Manifest string            // SHA-256 of its manifest
 	Versions map[string]string // of the subject's source, by arm: "v1.34.4", or where it came from
 	World    bundle.World
 	Events   []event.Event
@@ -98,22 +102,26 @@ func LastLine(v verdict.Verdict, exit int) string {
 // JudgeRun judges a run's directory (trials/001 and so on), or a single trial's, from the bundles alone. It writes nothing. An error is
 // a failure of ours or a *bundle.DamageError: either means verdict Error, exit 4, and no verdict.json.
 func JudgeRun(dir string) (Verdict, error) {
-	dirs, err := bundles(dir)
+	from, err := openBundles(dir)
 	if err != nil {
 		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
 	}
 	v := Verdict{
-		Schema: Schema, Versions: map[string]string{}, Digests: map[string]string{},
+		Schema: Schema, Judge: version.Relapse(), Versions: map[string]string{}, Digests: map[string]string{},
 		Modelled: []string{}, Deviates: []string{}, Arms: []verdict.Arm{}, Timings: map[string]float64{},
 	}
-	for _, d := range dirs {
-		if err := v.add(d); err != nil {
+	for _, d := range from.dirs {
+		if err := v.add(d, &from); err != nil {
 			return Verdict{}, fmt.Errorf("judging %s: %w", d, err)
 		}
 	}
 	v.conclude()
-	if err := v.sum(dir); err != nil {
+	if err := v.sum(from); err != nil {
 		return Verdict{}, fmt.Errorf("judging %s: %w", dir, err)
+	}
+	v.cutShort(from.cut)
+	if from.plan != nil {
+		v.Index = from.index
 	}
 	return v, nil
 }
@@ -128,47 +136,8 @@ func IsTrial(dir string) bool {
 	return false
 }
 
-// bundles lists the trials below a run's directory. All trials that the run's plan names must be there.
-func bundles(dir string) ([]string, error) {
-	if IsTrial(dir) {
-		return []string{dir}, nil
-	}
-	entries, err := os.ReadDir(filepath.Join(dir, trialsDir))
-	if err != nil {
-		return nil, fmt.Errorf("listing its trials: %w", err)
-	}
-	var out, names []string
-	for _, e := range entries {
-		if !e.IsDir() {
-			return nil, fmt.Errorf("%s/%s is no trial's directory", trialsDir, e.Name())
-		}
-		names = append(names, e.Name())
-		out = append(out, filepath.Join(dir, trialsDir, e.Name()))
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("it holds no trial")
-	}
-	b, err := os.ReadFile(filepath.Join(dir, bundle.PlanFile))
-	if os.IsNotExist(err) {
-		return out, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var p plan.Plan
-	if err := json.Unmarshal(b, &p); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", bundle.PlanFile, err)
-	}
-	for _, t := range p.Trials {
-		if !slices.Contains(names, t.ID) {
-			return nil, fmt.Errorf("its plan has a trial %s and there is no bundle of it", t.ID)
-		}
-	}
-	return out, nil
-}
-
 // add judges one bundle.
-func (v *Verdict) add(dir string) error {
+func (v *Verdict) add(dir string, from *bundles) error {
 	b, err := bundle.Open(dir)
 	if err != nil {
 		return err
@@ -177,18 +146,23 @@ func (v *Verdict) add(dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := from.bind(filepath.Base(dir), b, p); err != nil {
+		return err
+	}
 	judged, err := verdict.Judge(b, p.Trials[0])
 	if err != nil {
 		return err
 	}
-	t := Trial{Trial: judged, Dir: path.Join(trialsDir, filepath.Base(dir)), World: b.World(), Events: b.Timeline()}
+	t := Trial{Trial: judged, Dir: path.Join(trialsDir, filepath.Base(dir)), Manifest: b.ManifestSum(), World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
 	t.draw(b, p.Trials[0])
 	t.Versions = sourcesOf(p.Trials[0])
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
 		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults
+		v.Index = bundle.Index{Schema: bundle.IndexSchema, Run: t.World.Run, Plan: t.World.Plan, Scenario: t.World.Scenario, Relapse: t.World.Versions["relapse"]}
 	}
+	v.Index.Trials = append(v.Index.Trials, indexed(t))
 	if p.Scenario != v.Scenario {
 		return fmt.Errorf("it is a trial of %s among trials of %s", p.Scenario, v.Scenario)
 	}
@@ -200,21 +174,18 @@ func (v *Verdict) add(dir string) error {
 
 // readPlan decodes the plan in a bundle: a plan of exactly one trial.
 func readPlan(b *bundle.Sealed) (plan.Plan, error) {
-	var p plan.Plan
 	raw := b.PlanJSON()
 	if raw == nil {
-		return p, fmt.Errorf("its %s is gone: there is nothing to judge by", bundle.PlanFile)
+		return plan.Plan{}, fmt.Errorf("its %s is gone: there is nothing to judge by", bundle.PlanFile)
 	}
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return p, fmt.Errorf("reading %s: %w", bundle.PlanFile, err)
-	}
-	if p.Schema != plan.Schema {
-		return p, fmt.Errorf("reading %s: schema is %q, want %q", bundle.PlanFile, p.Schema, plan.Schema)
+	p, err := plan.Read(raw)
+	if err != nil {
+		return plan.Plan{}, notUnderstood(fmt.Errorf("reading %s: %w", bundle.PlanFile, err), b.World().Versions["relapse"])
 	}
 	if len(p.Trials) != 1 {
-		return p, fmt.Errorf("reading %s: a bundle's plan has one trial, this has %d", bundle.PlanFile, len(p.Trials))
+		return plan.Plan{}, fmt.Errorf("reading %s: a bundle's plan has one trial, this has %d", bundle.PlanFile, len(p.Trials))
 	}
-	return p, nil
+	return *p, nil
 }
 
 // resolved merges what was resolved at run time. Where trials disagree, the later one's value stands under the trial's name too.
@@ -245,6 +216,28 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 		if s, ok := e.Fields["seconds"].(float64); ok && e.Type == event.StageDone && e.Stage != "" {
 			v.Timings[e.Stage] += s
 		}
+	}
+}
+
+// indexed is a trial as an index lists it.
+func indexed(t Trial) bundle.IndexedTrial {
+	arms := map[string]string{}
+	for _, c := range t.World.Cells {
+		arms[c.Arm] = c.Digest
+	}
+	return bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: arms, Manifest: t.Manifest}
+}
+
+// cutShort says why there is less than was planned, "" if there isn't. Whoever ends a run chooses when, so that it is never better than Inconclusive; what
+// its trials show against the build stands.
+func (v *Verdict) cutShort(why string) {
+	if why == "" {
+		return
+	}
+	v.Deviates = append(v.Deviates, why)
+	v.Sentence = why + "; " + v.Sentence
+	if v.ExitCode == verdict.ExitOK {
+		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
 	}
 }
 

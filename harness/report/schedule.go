@@ -1,12 +1,7 @@
 package report
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -96,31 +91,18 @@ func JudgeTrial(dir string) (verdict.Trial, error) {
 
 // sum adds the rates over all trials. The trials of an open-ended run must be those that its schedule asks for, up to its end: whoever takes one away
 // changes what the others call for.
-func (v *Verdict) sum(run string) error {
+func (v *Verdict) sum(from bundles) error {
 	var trials []verdict.Trial
 	for _, t := range v.Trials {
 		trials = append(trials, t.Trial)
 	}
-	v.Rates = Rates(trials, nil)
-	if IsTrial(run) {
-		return nil
-	}
-	raw, err := os.ReadFile(filepath.Join(run, bundle.PlanFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var p plan.Plan
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return fmt.Errorf("reading %s: %w", bundle.PlanFile, err)
-	}
-	if p.Until == nil {
+	p := from.plan
+	if p == nil || p.Until == nil {
+		v.Rates = Rates(trials, nil)
 		return nil
 	}
 	v.Rates = Rates(trials, p.Until)
-	s := NewSchedule(&p)
+	s := NewSchedule(p)
 	for _, t := range trials {
 		pair, number, ok := s.Next()
 		if want := fmt.Sprintf("%03d", number); !ok || t.Pair != pair || t.ID != want {
@@ -131,7 +113,7 @@ func (v *Verdict) sum(run string) error {
 		}
 		s.Judged(t)
 	}
-	if pair, number, more := s.Next(); more {
+	if pair, number, more := s.Next(); more && from.cut == "" {
 		return fmt.Errorf("the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it", number, pair)
 	}
 	v.Until = &Until{Until: *p.Until, Stopped: s.Stopped()}

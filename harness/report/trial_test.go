@@ -3,7 +3,9 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +125,7 @@ type trial struct {
 	vulnerable, fixed *arm
 	only              *arm
 	plan              plan.Trial
+	run               plan.Plan // the run's own; its trials may be left out
 	world             bundle.World
 	emit              []event.Event
 }
@@ -144,7 +147,8 @@ func newTrial() *trial {
 			Signature: []plan.Check{c("is blocked", bundle.Goroutines2, "chan send")},
 			Healed:    []plan.Check{c("is well", bundle.Containers, "well")},
 		},
-		world: bundle.World{StartedAt: t0, Run: "r1", Versions: map[string]string{"go": "go1.26.0"}},
+		run:   plan.Plan{Schema: plan.Schema, Scenario: "x", Title: "An illness", Seed: 42, Digest: "5ce0"},
+		world: bundle.World{StartedAt: t0, Run: "r1", Versions: map[string]string{"go": "go1.26.0", "relapse": "v1.2.3"}},
 	}
 }
 
@@ -178,9 +182,14 @@ func (tr *trial) writeTo(t *testing.T, run string) {
 		tr.plan.Cells = append(tr.plan.Cells, a.cell)
 		tr.world.Cells = append(tr.world.Cells, a.world)
 	}
-	b, err := json.Marshal(plan.Plan{Schema: plan.Schema, Scenario: "x", Title: "An illness", Seed: 42, Trials: []plan.Trial{tr.plan}})
+	one := tr.run
+	one.Trials = []plan.Trial{tr.plan}
+	b, err := json.Marshal(one)
 	must(err)
 	must(w.PutPlan(b))
+	tr.world.Scenario = tr.run.Digest
+	tr.world.Plan, err = plan.Sum(&tr.run)
+	must(err)
 	must(w.SetWorld(tr.world))
 	for i, p := range []string{"steady", "baseline", "fault", "recovery", "end"} {
 		w.Emit(event.Event{Time: at(20 * i), Mono: time.Duration(i) * 20 * time.Second, Type: event.Phase, Message: p})
@@ -193,6 +202,28 @@ func (tr *trial) writeTo(t *testing.T, run string) {
 		a.record(t, w)
 	}
 	must(w.Seal())
+	tr.enter(t, run)
+}
+
+// enter leaves the run's plan, and the trial in its index, as a run does.
+func (tr *trial) enter(t *testing.T, run string) {
+	t.Helper()
+	raw, err := plan.Encode(&tr.run)
+	must(t, err)
+	put(t, filepath.Join(run, bundle.PlanFile), string(raw))
+	x, err := bundle.ReadIndex(run)
+	if errors.Is(err, fs.ErrNotExist) {
+		x, err = bundle.Index{Run: tr.world.Run, Plan: tr.world.Plan, Scenario: tr.world.Scenario, Relapse: "v1.2.3", Complete: true}, nil
+	}
+	must(t, err)
+	sum, err := bundle.ManifestSum(filepath.Join(run, "trials", tr.plan.ID))
+	must(t, err)
+	entry := bundle.IndexedTrial{ID: tr.plan.ID, Pair: tr.plan.Pair, Arms: map[string]string{}, Manifest: sum}
+	for _, a := range tr.arms() {
+		entry.Arms[a.cell.Name] = a.world.Digest
+	}
+	x.Trials = append(x.Trials, entry)
+	must(t, x.Write(run))
 }
 
 func (a *arm) record(t *testing.T, w *bundle.Writer) {

@@ -56,7 +56,7 @@ func TestVerdictFileHasItsFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"":       "arms deviates digests exitCode modelled rates scenario schema seed startedAt timings verdict versions",
+		"":       "arms deviates digests exitCode index judge modelled rates scenario schema seed startedAt timings verdict versions",
 		"arms":   "baseline expected exposure healed identity name outcome pair reason role signature steady trial",
 		"checks": "detail differs evidence met name seen wanted",
 	} {

@@ -147,7 +147,7 @@ func entries(v reports.Verdict, dir string) []history.Entry {
 			e := history.Entry{
 				Time: began, Scenario: v.Scenario, Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(a.Outcome), Expected: string(a.Expected),
 				Verdict: string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took, Run: filepath.Base(dir), Trial: t.ID,
-				Relapse: t.World.Versions["relapse"],
+				Manifest: t.Manifest, Relapse: t.World.Versions["relapse"],
 			}
 			for _, c := range t.World.Cells {
 				if c.Arm == a.Name {

@@ -28,7 +28,10 @@ the same bytes, wherever the directory was copied to. Given one trial's director
 nothing, as a bundle is never changed.
 
 A bundle with a changed byte, a file that its manifest doesn't list or a broken manifest has no verdict: exit 4, and
-nothing is written. A listed file that is gone makes what needs it unknown.`,
+nothing is written. Nor has a run with a trial of another run or plan, without a trial that its index.json lists, or without
+its plan.json or index.json. A file that a manifest lists and that is gone makes what needs it unknown.
+
+A run that was killed, or goes on still, is judged by the trials that were sealed: it is never better than Inconclusive.`,
 		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge runs/latest/trials/001",
 		Args:    exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {

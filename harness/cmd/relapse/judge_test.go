@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -26,13 +28,26 @@ func writeRun(t *testing.T, failure string) string {
 	if err := w.PutPlan([]byte(plan)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.SetWorld(bundle.World{}); err != nil {
+	sum := sha256.Sum256([]byte(plan))
+	x := bundle.Index{Run: "r1", Plan: hex.EncodeToString(sum[:]), Complete: true}
+	if err := w.SetWorld(bundle.World{Run: x.Run, Plan: x.Plan}); err != nil {
 		t.Fatal(err)
 	}
 	if failure != "" {
 		w.Emit(event.Event{Type: event.Failure, Message: failure})
 	}
 	if err := w.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(run, "plan.json"), []byte(plan), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := bundle.ManifestSum(filepath.Join(run, "trials", "001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Trials = []bundle.IndexedTrial{{ID: "001", Pair: "p", Manifest: manifest}}
+	if err := x.Write(run); err != nil {
 		t.Fatal(err)
 	}
 	return run

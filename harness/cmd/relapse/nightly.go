@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/campaign"
 	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/version"
 )
 
 type nightlyFlags struct {
@@ -205,7 +205,7 @@ func identity() (string, error) {
 	if _, err := io.Copy(h, file); err != nil {
 		return "", fmt.Errorf("reading this program: %w", err)
 	}
-	return harness.Version() + ", sha256 " + hex.EncodeToString(h.Sum(nil))[:12], nil
+	return version.Relapse() + ", sha256 " + hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
 func nightlyTable(w io.Writer, s campaign.Summary) error {

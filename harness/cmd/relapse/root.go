@@ -22,7 +22,7 @@ func newRootCmd() *cobra.Command {
 
 Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 something of relapse's own failed,
 64 wrong usage or input, 130 interrupted.`,
-		Version:       version(),
+		Version:       programVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          wantCommand,
@@ -101,14 +101,14 @@ func newVersionCmd() *cobra.Command {
 		Short: "Print the version of relapse and of the Go toolchain it was built with",
 		Args:  exactly(0, "arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "relapse", version())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "relapse", programVersion())
 			return err
 		},
 	}
 }
 
-// version is the module's version, or for a build of a checkout its commit, with the toolchain.
-func version() string {
+// programVersion is the module's version, or for a build of a checkout its commit, with the toolchain.
+func programVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

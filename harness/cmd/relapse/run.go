@@ -23,6 +23,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/harness/version"
 )
 
 type runFlags struct {
@@ -158,6 +159,9 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 			return nil, usage(err, "relapse plan NAME -o json > "+f.file)
 		}
 		p, err := plan.Decode(raw)
+		if err != nil {
+			err = fmt.Errorf("reading %s: %w; this is relapse %s, which may be older than the one that wrote it", f.file, err, version.Relapse())
+		}
 		return p, usage(err, "relapse plan NAME -o json prints a plan")
 	}
 	if f.candidate != "" {

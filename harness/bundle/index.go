@@ -1,0 +1,92 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// IndexFile is the index of a run's trials. It lies in the run's directory, beside its plan and above its bundles.
+const IndexFile = "index.json"
+
+// IndexSchema is the value of an index's schema field.
+const IndexSchema = "relapse.dev/index/v1alpha1"
+
+// Index binds bundles to the run that made them. It is written while the run goes on: a trial is entered before it begins and gets its manifest's
+// SHA-256 once it is sealed, so that a trial that is taken away later, or comes from elsewhere, is noticed.
+type Index struct {
+	Schema   string         `json:"schema"`
+	Run      string         `json:"run"`      // World.Run of each trial
+	Plan     string         `json:"plan"`     // SHA-256 of the run's plan.json
+	Scenario string         `json:"scenario"` // SHA-256 of the scenario file that was planned
+	Relapse  string         `json:"relapse"`  // the version that ran it
+	Complete bool           `json:"complete"` // the run came to its end; false while it goes on, and for good if it was cut short
+	Trials   []IndexedTrial `json:"trials"`   // in the order in which they began
+}
+
+// IndexedTrial is one trial of a run.
+type IndexedTrial struct {
+	ID       string            `json:"id"`
+	Pair     string            `json:"pair"`
+	Arms     map[string]string `json:"arms"`               // arm -> SHA-256 of its binary
+	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the bundle's manifest.json; "" for a trial that was not sealed
+}
+
+// ReadIndex reads the index of a run's directory. There being none is an error, fs.ErrNotExist.
+func ReadIndex(dir string) (Index, error) {
+	var x Index
+	b, err := os.ReadFile(filepath.Join(dir, IndexFile))
+	if err != nil {
+		return x, fmt.Errorf("reading %s: %w", IndexFile, err)
+	}
+	if err := kinds.DecodeStrictly(b, &x); err != nil {
+		return x, fmt.Errorf("reading %s: %w", IndexFile, err)
+	}
+	if x.Schema != IndexSchema {
+		return x, fmt.Errorf("reading %s: schema is %q, want %q", IndexFile, x.Schema, IndexSchema)
+	}
+	return x, nil
+}
+
+// Write places the index in a run's directory, whole or not at all.
+func (x *Index) Write(dir string) error {
+	x.Schema = IndexSchema
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(x); err != nil {
+		return fmt.Errorf("encoding %s: %w", IndexFile, err)
+	}
+	if err := renameio.WriteFile(filepath.Join(dir, IndexFile), b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", IndexFile, err)
+	}
+	return nil
+}
+
+// Trial finds a trial by its id; nil if there is none.
+func (x *Index) Trial(id string) *IndexedTrial {
+	i := slices.IndexFunc(x.Trials, func(t IndexedTrial) bool { return t.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &x.Trials[i]
+}
+
+// ManifestSum is the SHA-256 of a bundle's manifest.json, which lists every other file's; "" if the bundle isn't sealed.
+func ManifestSum(dir string) (string, error) {
+	_, sum, err := hashFile(filepath.Join(dir, ManifestFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return sum, err
+}

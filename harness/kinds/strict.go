@@ -1,0 +1,22 @@
+package kinds
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// DecodeStrictly decodes one JSON value over what v points at. A field that v doesn't have is an error that names it, and so is anything behind the value:
+// what is dropped in silence may be what a question was narrowed by.
+func DecodeStrictly(b []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more behind its end")
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/history"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/version"
+)
+
+// bundles are what there is to judge: the bundles of a run, held against its index and its plan; or one bundle by itself, which neither binds.
+type bundles struct {
+	dirs  []string     // of the bundles, in the order of their ids
+	index bundle.Index // of a run
+	plan  *plan.Plan   // of a run; nil for one bundle by itself
+	cut   string       // why there is less than was planned, "" if there isn't
+}
+
+// openBundles finds the bundles below a run's directory. A run is refused that lacks its plan, its index or a trial that was sealed, or has one too many.
+// A run that was killed has the trials that were sealed by then.
+func openBundles(dir string) (bundles, error) {
+	if IsTrial(dir) {
+		return bundles{dirs: []string{dir}}, nil
+	}
+	names, err := trialsIn(dir)
+	if err != nil {
+		return bundles{}, err
+	}
+	e := bundles{}
+	if e.index, err = bundle.ReadIndex(dir); errors.Is(err, fs.ErrNotExist) {
+		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; one trial by itself can be judged still", bundle.IndexFile)
+	} else if err != nil {
+		return e, notUnderstood(err, "")
+	}
+	if e.plan, err = planOf(dir, e.index); err != nil {
+		return e, err
+	}
+	if err := heldAgainstHistory(dir, e.index); err != nil {
+		return e, err
+	}
+	return e, e.find(dir, names)
+}
+
+// trialsIn are the names of the directories of a run's trials.
+func trialsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, trialsDir))
+	if err != nil {
+		return nil, fmt.Errorf("listing its trials: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			return nil, fmt.Errorf("%s/%s is no trial's directory", trialsDir, e.Name())
+		}
+		names = append(names, e.Name())
+	}
+	if len(names) == 0 {
+		return nil, errors.New("it holds no trial")
+	}
+	return names, nil
+}
+
+// planOf reads the run's plan, which must be the one that its trials were made by.
+func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
+	b, err := os.ReadFile(filepath.Join(dir, bundle.PlanFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("its %s is gone: nothing says which trials there should be", bundle.PlanFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != x.Plan {
+		return nil, fmt.Errorf("its %s is not the one that the run was made by: SHA-256 %x, and %s says %.12s", bundle.PlanFile, sum[:6], bundle.IndexFile, x.Plan)
+	}
+	p, err := plan.Read(b)
+	if err != nil {
+		return nil, notUnderstood(fmt.Errorf("reading %s: %w", bundle.PlanFile, err), x.Relapse)
+	}
+	return p, nil
+}
+
+// find compares the trials on disk with those that the index lists and the plan asks for.
+func (e *bundles) find(dir string, names []string) error {
+	for _, name := range names {
+		at := filepath.Join(dir, trialsDir, name)
+		entry := e.index.Trial(name)
+		if entry == nil {
+			return fmt.Errorf("%s/%s is not listed in %s: %s", trialsDir, name, bundle.IndexFile, e.stranger(at))
+		}
+		sum, err := bundle.ManifestSum(at)
+		if err != nil {
+			return err
+		}
+		if sum == "" && entry.Manifest == "" && !e.index.Complete {
+			continue // it was under way when the run was killed, and is no evidence
+		}
+		e.dirs = append(e.dirs, at)
+	}
+	for _, t := range e.index.Trials {
+		if t.Manifest != "" && !slices.Contains(names, t.ID) {
+			return fmt.Errorf("trial %s is gone: %s lists it, sealed with the manifest %.12s", t.ID, bundle.IndexFile, t.Manifest)
+		}
+	}
+	if len(e.dirs) == 0 {
+		return errors.New("no trial of it was sealed before it was cut short")
+	}
+	if e.index.Complete {
+		return e.whole(names)
+	}
+	e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d of %d trials were sealed", len(e.dirs), len(e.plan.Trials))
+	if e.plan.Until != nil {
+		e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d trials were sealed, and its rule was not content", len(e.dirs))
+	}
+	return nil
+}
+
+// whole wants every trial that was planned.
+func (e *bundles) whole(names []string) error {
+	for _, t := range e.plan.Trials {
+		if !slices.Contains(names, t.ID) {
+			return fmt.Errorf("its plan has a trial %s and there is no bundle of it", t.ID)
+		}
+	}
+	return nil
+}
+
+// stranger says of a trial that the index doesn't list where it comes from, as far as it tells.
+func (e *bundles) stranger(dir string) string {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return err.Error()
+	}
+	if d := e.differs(b.World()); d != "" {
+		return "it is no trial of this run: " + d
+	}
+	return "the run made no such trial"
+}
+
+// bind holds one bundle against the run.
+func (e *bundles) bind(name string, b *bundle.Sealed, p plan.Plan) error {
+	if e.plan == nil {
+		return nil
+	}
+	if d := e.differs(b.World()); d != "" {
+		return fmt.Errorf("it is no trial of this run: %s", d)
+	}
+	if id := p.Trials[0].ID; id != name {
+		return fmt.Errorf("it is trial %s in the place of trial %s", id, name)
+	}
+	entry := e.index.Trial(name)
+	if entry.Manifest == "" { // the run was killed between the sealing of the trial and its entry
+		entry.Manifest = b.ManifestSum()
+	}
+	if entry.Manifest != b.ManifestSum() {
+		return fmt.Errorf("it is not the trial that was sealed: its manifest has SHA-256 %.12s, and %s says %.12s%s", b.ManifestSum(), bundle.IndexFile,
+			entry.Manifest, otherArms(*entry, b.World()))
+	}
+	return nil
+}
+
+// differs says in which respects a trial was made by another run or another plan, "" if it wasn't.
+func (e *bundles) differs(w bundle.World) string {
+	var out []string
+	for _, d := range []struct{ what, its, ours string }{
+		{"run", w.Run, e.index.Run}, {"plan", w.Plan, e.index.Plan}, {"scenario", w.Scenario, e.index.Scenario},
+	} {
+		if d.its != d.ours {
+			out = append(out, fmt.Sprintf("its %s is %.20q, and this run's %.20q", d.what, d.its, d.ours))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// otherArms says which of a trial's binaries aren't those that its run built.
+func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
+	var out string
+	for _, c := range w.Cells {
+		if want := entry.Arms[c.Arm]; want != c.Digest {
+			out += fmt.Sprintf("; its arm %s is the binary %.12s, and was %.12s", c.Arm, c.Digest, want)
+		}
+	}
+	return out
+}
+
+// heldAgainstHistory compares a run with what the ledger beside it has noted down: a trial that was judged once must be there still. A run that was
+// copied elsewhere has no ledger beside it.
+func heldAgainstHistory(dir string, x bundle.Index) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return err
+	}
+	path := filepath.Join(filepath.Dir(real), history.File)
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	entries, _, err := history.Read(path)
+	if err != nil {
+		return err
+	}
+	for _, was := range entries {
+		if was.Run != filepath.Base(real) || was.Manifest == "" {
+			continue
+		}
+		if is := x.Trial(was.Trial); is == nil || is.Manifest != was.Manifest {
+			return fmt.Errorf("the ledger %s has a trial %s of this run, sealed with the manifest %.12s, and %s doesn't", history.File, was.Trial, was.Manifest,
+				bundle.IndexFile)
+		}
+	}
+	return nil
+}
+
+// notUnderstood says of a file that could not be decoded whose it is. What an older program doesn't know it must not pass over.
+func notUnderstood(err error, maker string) error {
+	if maker == "" {
+		maker = "of an unknown version"
+	}
+	return fmt.Errorf("%w; it was written by relapse %s, and this is relapse %s, which may be older", err, maker, version.Relapse())
+}

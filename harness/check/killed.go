@@ -159,8 +159,8 @@ func (c *KilledForMemory) retained(v bundle.View, cell string, at time.Time, w b
 	if nearest == nil {
 		return 0, "", fmt.Errorf("there is no heap profile within %s of it", atOnce)
 	}
-	bytes, _, err = retainedIn(v, *nearest, c.HeapFunc)
-	return bytes, nearest.Path, err
+	kept, err := retainedIn(v, *nearest, c.HeapFunc)
+	return kept.bytes, nearest.Path, err
 }
 
 // includes reports whether a sorted list of ids holds all of another.

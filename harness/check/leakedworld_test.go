@@ -16,6 +16,15 @@ type shot struct {
 	extra  string // one more goroutine: a name of extras
 	top    int    // goroutines on top of the function that only debug=1 shows
 	lacks  string // "1" or "2" failed; "~1", "~2" is cut short
+	others []others
+}
+
+// others are goroutines of one stack that only debug=2 shows, with the ids first, first+1, …
+type others struct {
+	n     int
+	in    string // the function that waits
+	state string
+	first int
 }
 
 // extras are goroutines of calls that aren't over.
@@ -51,6 +60,12 @@ func (s shot) debug1() string {
 
 func (s shot) debug2() string {
 	b := "goroutine 1 [select, 9 minutes]:\nmain.main()\n\t/main.go:1 +0x1\n\n" + extras[s.extra]
+	for _, o := range s.others {
+		for i := range o.n {
+			b += fmt.Sprintf("goroutine %d [%s, 3 minutes]:\n%s()\n\t/store.go:%d +0x59\ncreated by %s in goroutine %d\n\t/store.go:1128 +0x76\n\n",
+				o.first+i, o.state, o.in, 1132+i%2, deleteCollection, 7+i)
+		}
+	}
 	for _, id := range s.leaked {
 		b += fmt.Sprintf("goroutine %d [chan send, 3 minutes]:\n%s.func1()\n\t/store.go:1132 +0x59\ncreated by %s in goroutine 7\n\t/store.go:1128 +0x76\n\n",
 			id, deleteCollection, deleteCollection)

@@ -50,6 +50,8 @@ func heaps(cell string, list ...int) func(*trial) {
 
 func TestRetainedHeap(t *testing.T) {
 	one, two := times(1, bundle.Heap), times(2, bundle.Heap)
+	const back = `{"atLeast":"","overBaseline":"4Mi"}`
+	const allBack = `{"func":"","atLeast":"","overBaseline":"4Mi"}`
 	run(t, []question{
 		{
 			name: "retained", fill: heaps(arm, 300, 24, 360, 25), met: check.Met, evidence: two,
@@ -98,11 +100,45 @@ func TestRetainedHeap(t *testing.T) {
 				tr.heap(arm, 360, 0)
 			},
 		},
-		{name: "two limits", spec: `{"below":"1Mi"}`, fill: heaps(arm), met: check.Unknown, seen: "want one of atLeast and below"},
+		{name: "two limits", spec: `{"below":"1Mi"}`, fill: heaps(arm), met: check.Unknown, seen: "want one of atLeast, below and overBaseline"},
 		{name: "no bytes", spec: `{"atLeast":"16 MB"}`, fill: heaps(arm), met: check.Unknown, seen: `atLeast is "16 MB" (want bytes with a suffix: 16Mi)`},
 		{name: "less than nothing", spec: `{"atLeast":"0"}`, fill: heaps(arm), met: check.Unknown, seen: "atLeast is 0 (want above 0)"},
 		{name: "no function", spec: `{"func":""}`, fill: heaps(arm), met: check.Unknown, seen: "func is empty"},
 		{name: "no profile at all", spec: `{"snapshots":0}`, fill: heaps(arm), met: check.Unknown, seen: "snapshots is 0"},
+		{
+			name: "back at the baseline's", spec: back, wanted: "less than 4Mi more retained below registry.(*Store).DeleteCollection than in the baseline, in one of the last 2 heap profiles, the last at least 60s into",
+			fill: heaps(arm, 22, 1, 35, 3, 300, 60, 330, 9, 360, 6), met: check.Met, evidence: times(5, bundle.Heap),
+			seen: "3 profiles with 6.0 MiB to 60.0 MiB, the last 1m5s after recovery began; of the last 2 the least has 6.0 MiB, against 3.0 MiB in the baseline",
+		},
+		{
+			name: "lists that are kept in a global", spec: back, wanted: "less than 4Mi", fill: heaps(arm, 22, 1, 35, 3, 300, 60, 330, 8, 360, 7), met: check.NotMet, evidence: times(5, bundle.Heap),
+			seen: "of the last 2 the least has 7.0 MiB, against 3.0 MiB in the baseline", detail: "4.0 MiB more, of which 4.0 MiB were allocated in\n\tjson.Unmarshal",
+		},
+		{
+			name: "all of the heap", spec: allBack, wanted: "less than 4Mi more retained in all than in the baseline", fill: heaps(arm, 35, 3, 330, 8, 360, 7), met: check.NotMet,
+			evidence: times(3, bundle.Heap), seen: "of the last 2 the least has 47.0 MiB, against 43.0 MiB in the baseline", detail: "4.0 MiB more",
+		},
+		{name: "all of the heap is back", spec: allBack, wanted: "in all", fill: heaps(arm, 35, 3, 330, 8, 360, 6), met: check.Met, evidence: times(3, bundle.Heap), seen: "46.0 MiB, against 43.0 MiB"},
+		{name: "no profile of the baseline", spec: back, wanted: "4Mi", fill: heaps(arm, 330, 3, 360, 3), met: check.Unknown, evidence: two, seen: "there is none of the baseline to compare with"},
+		{
+			name: "the baseline's profile failed", spec: back, wanted: "4Mi", fill: heaps(arm, 35, -1, 330, 3, 360, 3), met: check.Unknown, evidence: two, seen: "there is none of the baseline",
+			differs: []string{"the profile of 10:00:35 failed"},
+		},
+		{
+			name: "the baseline's profile is gone", spec: back, wanted: "4Mi", fill: heaps(arm, 35, 3, 330, 3, 360, 3), damage: removeFirst(bundle.Heap), met: check.Unknown, evidence: two,
+			seen: "is missing",
+		},
+		{name: "too early to be back", spec: back, wanted: "4Mi", fill: heaps(arm, 35, 3, 300, 3, 330, 3), met: check.Unknown, evidence: times(3, bundle.Heap), seen: "the last 35s after recovery began: too few"},
+		{
+			name: "back because it is another process", spec: back, wanted: "4Mi", met: check.Unknown, seen: "was not the same any more", evidence: times(3, bundle.Heap),
+			fill: func(tr *trial) {
+				tr.phases()
+				tr.lookAt(tr.process(arm, 312, 0, 248), 400, 250, 394)
+				tr.heap(arm, 35, 0)
+				tr.heap(arm, 330, 0)
+				tr.heap(arm, 360, 0)
+			},
+		},
 	}, func(q *question) {
 		q.kind, q.scope = "retainedHeap", check.Scope{Cell: arm, Phase: check.Recovery}
 		q.spec = over(t, `{"func":"registry.(*Store).DeleteCollection","atLeast":"16Mi","snapshots":2,"lastAfter":"60s"}`, q.spec)

@@ -3,7 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -15,29 +15,42 @@ import (
 func init() {
 	kinds.Register(kinds.Check, kinds.Kind[Check]{
 		Name: "nothingStuck",
-		Doc: "No goroutine that is blocked for good in a wait state, in whichever function, beyond those of the baseline.\n\n" +
-			"A fix may only move a leak: a build that blocks in a function of another name passes a check that asks for the incident's own. Goroutines are " +
-			"told by their ids: blocked for good are those that every one of the last dumps shows in the state, and no dump of the baseline.",
-		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: 3\n  lastAfter: 120s\n",
-		New:     func() Check { return &NothingStuck{Dumps: 3} },
+		Doc: "No goroutine that failed calls left behind for good, in whichever function and wait state.\n\n" +
+			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, passes a check that asks for the incident's " +
+			"own. Goroutines are told by their ids: left for good are those that every one of the last dumps shows. In one of the states named, a single one " +
+			"that the baseline didn't show is too many. In any other, goroutines come and go with clients, so groups of one stack and one creator are held against the " +
+			"baseline's largest of the same: one that grew by the given share of the calls that failed was left by them, and so was what all groups together grew by.",
+		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: 3\n  lastAfter: 120s\n" +
+			"  failed:\n    component: kube-apiserver\n    pattern: Delete object in DeleteCollection failed\n  share: 50%\n",
+		New: func() Check { return &NothingStuck{Dumps: 3, Share: "50%"} },
 	})
 }
 
-// NothingStuck asks that no goroutine was left blocked.
+// NothingStuck asks that no goroutine was left behind.
 type NothingStuck struct {
-	States    []string `json:"states" jsonschema:"wait states as a dump prints them: chan send"`
-	Dumps     int      `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show a goroutine for it to be blocked for good, and how many there must be"`
-	LastAfter string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
+	States    []string  `json:"states,omitempty" jsonschema:"wait states in which a single goroutine is too many, as a dump prints them: chan send"`
+	Dumps     int       `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show a goroutine for it to be left for good, and how many there must be"`
+	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
+	Failed    *LogLines `json:"failed,omitempty" jsonschema:"the line that each failed call writes, from the fault's beginning on; each may have left a goroutine of any stack in any state"`
+	Share     string    `json:"share,omitempty" jsonschema:"by which share of the failed calls a group of goroutines, or all of them, may not have grown"`
 }
 
-// Reads names debug=2 dumps. The subject's identity is in every trial.
-func (c *NothingStuck) Reads() []bundle.Kind { return []bundle.Kind{bundle.Goroutines2} }
+// fewest is by how many goroutines a group may always grow: a client's new connection or watch brings some.
+const fewest = 3
+
+// Reads names debug=2 dumps, and the log that tells the calls. The subject's identity is in every trial.
+func (c *NothingStuck) Reads() []bundle.Kind {
+	if c.Failed == nil {
+		return []bundle.Kind{bundle.Goroutines2}
+	}
+	return []bundle.Kind{bundle.Goroutines2, bundle.Logs}
+}
 
 // Validate refuses what any dump would meet.
 func (c *NothingStuck) Validate() error {
 	var errs []error
-	if len(c.States) == 0 || slices.Contains(c.States, "") {
-		errs = append(errs, fmt.Errorf("states is %q (want at least one, none of them empty)", c.States))
+	if len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, "") {
+		errs = append(errs, fmt.Errorf("states is %q (want at least one or failed, none of them empty)", c.States))
 	}
 	if c.Dumps < 2 {
 		errs = append(errs, fmt.Errorf("dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps))
@@ -45,12 +58,33 @@ func (c *NothingStuck) Validate() error {
 	if c.LastAfter != "" {
 		errs = append(errs, positive("lastAfter", c.LastAfter))
 	}
+	if c.Failed != nil {
+		_, err := c.Failed.compile()
+		errs = append(errs, err)
+		share, err := percent("share", c.Share)
+		if err == nil && (share <= 0 || share > 1) {
+			err = fmt.Errorf("share is %s (want above 0%% and up to 100%%)", c.Share)
+		}
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
+}
+
+func (c *NothingStuck) wanted() string {
+	var parts []string
+	if len(c.States) > 0 {
+		parts = append(parts, fmt.Sprintf("no goroutine [%s] in each of the last %d dumps that the baseline didn't have", strings.Join(c.States, ", "), c.Dumps))
+	}
+	if c.Failed != nil {
+		parts = append(parts, fmt.Sprintf("no group of goroutines that stay through the last %d dumps, nor all of them, larger than in the baseline by %s of the failed calls",
+			c.Dumps, c.Share))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Eval reads the last dumps of the window and those of the baseline.
 func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("no goroutine [%s] in each of the last %d dumps that the baseline didn't have", strings.Join(c.States, ", "), c.Dumps)
+	wanted := c.wanted()
 	if err := c.Validate(); err != nil {
 		return unknown(wanted, err.Error(), nil)
 	}
@@ -62,14 +96,11 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 	if !ok || before.End.IsZero() {
 		return unknown(wanted, "the baseline, which it is compared with, has not ended", nil)
 	}
-	was, now := c.blocked(v, s.Cell, before), c.blocked(v, s.Cell, w)
+	was, now := dumpsIn(v, s.Cell, before), dumpsIn(v, s.Cell, w)
 	f := Finding{Wanted: wanted, Evidence: slices.Concat(was.paths, now.paths), Differs: few(slices.Concat(was.notes, now.notes))}
 	f.Seen = fmt.Sprintf("%d dumps, and %d of the baseline", len(now.in), len(was.in))
 	began := w.Start.Add(-s.After)
-	doubt := now.missing
-	if doubt == "" {
-		doubt = restarted(v, s.Cell, bundle.Window{Start: before.Start, End: w.End})
-	}
+	doubt := firstOf(now.missing, was.missing, restarted(v, s.Cell, bundle.Window{Start: before.Start, End: w.End}))
 	switch {
 	case doubt != "":
 		f.Seen += "; " + doubt
@@ -81,64 +112,69 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 		f.Seen += fmt.Sprintf(", the last %s after %s began: too few to answer by", now.last.Sub(began).Round(time.Second), s.Phase)
 		return f
 	}
-	stuck := now.in[len(now.in)-1]
-	for _, earlier := range now.in[len(now.in)-c.Dumps:] {
-		stuck = both(stuck, earlier)
+	last := now.in[len(now.in)-c.Dumps:]
+	met := All(c.blocked(&f, was, last), c.grown(&f, v, s.Cell, sinceFault(v, s.Cell, w), was, last))
+	if met == NotMet && len(was.notes) > 0 { // what was there before may be in the dump that isn't
+		f.Seen += "; a dump of the baseline is missing"
+		return f
 	}
-	for _, normal := range was.in {
-		maps.DeleteFunc(stuck, func(id uint64, _ string) bool { _, had := normal[id]; return had })
-	}
-	f.Met = Of(len(stuck) == 0)
-	f.Seen += fmt.Sprintf("; %d goroutines stay blocked", len(stuck))
-	for _, id := range slices.Sorted(maps.Keys(stuck)) {
-		f.Detail = stuck[id]
-		break
-	}
+	f.Met = met
 	return f
 }
 
-// blockedIn are the blocked goroutines of the dumps of a window, in order of time: id -> stack.
-type blockedIn struct {
-	in      []map[uint64]string
-	last    time.Time
-	missing string
-	notes   []string
-	paths   []string
-}
-
-func (c *NothingStuck) blocked(v bundle.View, cell string, w bundle.Window) (out blockedIn) {
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: cell, From: w.Start, To: w.End}) {
-		if a.Error != "" {
-			out.notes = append(out.notes, fmt.Sprintf("the dump of %s failed: %s", clock(a.Time), a.Error))
-			continue
-		}
-		d, err := whole(v, a)
-		if err != nil {
-			out.missing = err.Error()
-			continue
-		}
-		ids := map[uint64]string{}
-		for _, g := range d.Groups {
-			if !slices.Contains(c.States, g.State) {
-				continue
-			}
-			stack := text(g)
-			for _, id := range g.IDs {
-				ids[id] = stack
-			}
-		}
-		out.in, out.last, out.paths = append(out.in, ids), a.Time, append(out.paths, a.Path)
-	}
-	return out
-}
-
-// both are the entries of a that b has, too.
-func both(a, b map[uint64]string) map[uint64]string {
-	out := map[uint64]string{}
-	for id, stack := range a {
-		if _, ok := b[id]; ok {
-			out[id] = stack
+func firstOf(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
 		}
 	}
-	return out
+	return ""
+}
+
+// blocked answers for the states in which a single goroutine is too many.
+func (c *NothingStuck) blocked(f *Finding, was dumped, last []goroutines) Tri {
+	if len(c.States) == 0 {
+		return Met
+	}
+	stuck := left(last, c.States)
+	for _, normal := range was.in {
+		for id, g := range normal {
+			if slices.Contains(c.States, g.State) {
+				delete(stuck, id)
+			}
+		}
+	}
+	f.Seen += fmt.Sprintf("; %d goroutines stay blocked", len(stuck))
+	if all := stuck.grouped(); len(all) > 0 {
+		f.Detail = text(*all[0].one)
+	}
+	return Of(len(stuck) == 0)
+}
+
+// grown answers for all other states, by how much larger than in the baseline the groups are that stay.
+func (c *NothingStuck) grown(f *Finding, v bundle.View, cell string, since bundle.Window, was dumped, last []goroutines) Tri {
+	if c.Failed == nil {
+		return Met
+	}
+	calls := c.Failed.find(v, cell, since)
+	f.Evidence = append(f.Evidence, calls.paths...)
+	if calls.doubt != "" {
+		f.Seen += "; " + calls.doubt
+		return Unknown
+	}
+	share, _ := percent("share", c.Share) // Validate has read it
+	limit := max(fewest+1, int(math.Ceil(share*float64(len(calls.found)))))
+	stay := left(last, nil)
+	all, most := stay.over(was.in)
+	f.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more are too many: %d stay, %+d against the baseline", len(calls.found), limit, len(stay), all)
+	if most.n > 0 {
+		f.Seen += fmt.Sprintf(", most of them, %d more, in %s", most.n, most.name())
+	}
+	if all < limit && most.n < limit {
+		return Met
+	}
+	if f.Detail == "" {
+		f.Detail = text(*most.one)
+	}
+	return NotMet
 }

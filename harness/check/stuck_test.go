@@ -2,6 +2,9 @@ package check_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -48,6 +51,28 @@ func TestNothingStuck(t *testing.T) {
 			seen: "3 dumps, and 0 of the baseline: nothing to compare with", evidence: four[:3],
 		},
 		{
+			name: "the dump of the baseline failed", fill: dumped(shot{second: 25, lacks: "2"}, leaks(300, 1), leaks(330, 1), leaks(360, 1)), met: check.Unknown,
+			seen: "3 dumps, and 0 of the baseline: nothing to compare with", evidence: four[:3], differs: []string{"the dump of 10:00:25 failed: connection refused"},
+		},
+		{
+			name: "one dump of the baseline failed, and what was there may be in it", met: check.Unknown, evidence: four,
+			fill: dumped(leaks(22, 0), shot{second: 30, lacks: "2"}, leaks(300, 1), leaks(330, 1), leaks(360, 1)),
+			seen: "1 goroutines stay blocked; a dump of the baseline is missing", differs: []string{"the dump of 10:00:30 failed"}, detail: "DeleteCollection.func1",
+		},
+		{
+			name: "one dump of the baseline failed, and there is nothing that could be in it", met: check.Met, evidence: four,
+			fill: dumped(leaks(22, 0), shot{second: 30, lacks: "2"}, leaks(300, 0), leaks(330, 0), leaks(360, 0)),
+			seen: "0 goroutines stay blocked", differs: []string{"the dump of 10:00:30 failed"},
+		},
+		{
+			name: "a dump of the baseline is gone", met: check.Unknown, seen: "is missing", evidence: four[:3],
+			fill: dumped(leaks(25, 1), leaks(300, 1), leaks(330, 1), leaks(360, 1)), damage: removeFirst(bundle.Goroutines2),
+		},
+		{
+			name: "a dump of the baseline is cut short", met: check.Unknown, seen: "is cut short", evidence: four[:3],
+			fill: dumped(cut(leaks(25, 1)), leaks(300, 1), leaks(330, 1), leaks(360, 1)),
+		},
+		{
 			name: "two dumps are too few", fill: dumped(leaks(25, 0), leaks(330, 0), leaks(360, 0)), met: check.Unknown,
 			seen: "the last 1m5s after recovery began: too few to answer by", evidence: four[:3],
 		},
@@ -86,12 +111,108 @@ func TestNothingStuck(t *testing.T) {
 	})
 }
 
+// What failed calls leave behind is found in whichever function and wait state it is, as long as there is about as much of it as there were calls.
+func TestNothingLeftByFailedCalls(t *testing.T) {
+	const feed, watch = "k8s.io/apiserver/pkg/registry/generic/registry.feed", "k8s.io/apiserver/pkg/endpoints/handlers.(*WatchServer).HandleWS"
+	calls := func(n int) []said {
+		var indexes []int
+		for i := range n {
+			indexes = append(indexes, i)
+		}
+		return failed(100, indexes...)
+	}
+	// shots has the same other goroutines in the baseline, and the same in each of three late dumps.
+	shots := func(was, is []others) []shot {
+		return []shot{{second: 22, others: was}, {second: 35}, {second: 300, others: is}, {second: 330, others: is}, {second: 360, others: is}}
+	}
+	evidence := append(times(5, bundle.Goroutines2), bundle.Logs)
+	watchers := func(n, first int) others { return others{n, watch, "select", first} }
+	questions := []question{
+		{
+			name: "watches that clients opened anew, and two more of them", met: check.Met,
+			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(42, 900)})...),
+			seen: "20 calls failed, and 10 goroutines more are too many: 43 stay, +2 against the baseline, most of them, 2 more, in " + watch,
+		},
+		{
+			name: "as many as half of the calls", met: check.NotMet, detail: feed,
+			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {10, feed, "chan receive", 3000}})...),
+			seen: "51 stay, +10 against the baseline, most of them, 10 more, in " + feed + " (created by " + deleteCollection + ")",
+		},
+		{
+			name: "one fewer than that", met: check.Met,
+			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {9, feed, "chan receive", 3000}})...),
+			seen: "50 stay, +9 against the baseline, most of them, 9 more, in " + feed,
+		},
+		{
+			name: "hidden by watches that are gone", met: check.NotMet, detail: feed,
+			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(20, 900), {20, feed, "select", 3000}})...),
+			seen: "41 stay, +0 against the baseline, most of them, 20 more, in " + feed,
+		},
+		{
+			name: "in as many functions as there are calls", met: check.NotMet, detail: feed,
+			fill: apiserver(arm, calls(20), shots(nil, []others{{5, feed + "1", "select", 3000}, {5, feed + "2", "select", 3100}, {5, feed + "3", "select", 3200}})...),
+			seen: "16 stay, +15 against the baseline, most of them, 5 more",
+		},
+		{
+			name: "others in each dump are at work", met: check.Met, seen: "1 stay, -20 against the baseline",
+			fill: apiserver(arm, calls(20), shot{second: 22, others: []others{{20, feed, "select", 500}}}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "select", 3000}}},
+				shot{second: 330, others: []others{{20, feed, "select", 4000}}}, shot{second: 360, others: []others{{20, feed, "select", 5000}}}),
+		},
+		{
+			name: "now asleep, now awake, and never gone", met: check.NotMet, detail: feed, seen: "most of them, 20 more, in " + feed,
+			fill: apiserver(arm, calls(20), shot{second: 22}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "sleep", 3000}}},
+				shot{second: 330, others: []others{{20, feed + ".poll", "runnable", 3000}}}, shot{second: 360, others: []others{{20, feed, "sleep", 3000}}}),
+		},
+		{
+			name: "few calls", met: check.Met, seen: "4 calls failed, and 4 goroutines more are too many: 4 stay, +3",
+			fill: apiserver(arm, calls(4), shots(nil, []others{{3, feed, "select", 3000}})...),
+		},
+		{
+			name: "no call failed", met: check.Met, seen: "0 calls failed, and 4 goroutines more are too many: 1 stay, +0",
+			fill: apiserver(arm, nil, shots(nil, nil)...),
+		},
+		{
+			name: "the log was cut", met: check.Unknown, seen: "does not cover", evidence: append(times(5, bundle.Goroutines2), bundle.Logs),
+			fill: func(tr *trial) {
+				tr.phases()
+				tr.process(arm, 312, 0, 394)
+				tr.log(arm, "kube-apiserver", 0, 200, calls(20)...)
+				tr.shoot(arm, shots(nil, nil)...)
+			},
+		},
+		{
+			name: "no log", met: check.Unknown, seen: "no log of kube-apiserver was recorded", evidence: times(5, bundle.Goroutines2),
+			fill: func(tr *trial) { tr.phases(); tr.process(arm, 312, 0, 394); tr.shoot(arm, shots(nil, nil)...) },
+		},
+	}
+	for _, state := range []string{
+		"chan receive", "select", "semacquire", "sync.WaitGroup.Wait", "sync.Cond.Wait", "select (no cases)", "chan send (nil chan)", "chan receive (nil chan)", "IO wait", "sleep",
+		"sync.Mutex.Lock", "runnable", "syscall",
+	} {
+		questions = append(questions, question{
+			name: "twenty that were left in " + state, met: check.NotMet, detail: "[" + state, seen: "+20 against the baseline, most of them, 20 more, in " + feed,
+			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {20, feed, state, 3000}})...),
+		})
+	}
+	run(t, questions, func(q *question) {
+		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.spec = `{"states":["chan send"],"dumps":3,"lastAfter":"60s","failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"share":"50%"}`
+		q.wanted = "no group of goroutines that stay through the last 3 dumps, nor all of them, larger than in the baseline by 50% of the failed calls"
+		if q.evidence == nil {
+			q.evidence = evidence
+		}
+	})
+}
+
 func TestNothingStuckRefuses(t *testing.T) {
 	for _, tt := range []struct{ spec, want string }{
 		{`{"dumps":3}`, "states is []"},
 		{`{"states":[""],"dumps":3}`, `states is [""]`},
 		{`{"states":["chan send"],"dumps":1}`, "dumps is 1 (want at least 2"},
 		{`{"states":["chan send"],"dumps":3,"lastAfter":"soon"}`, "lastAfter"},
+		{`{"failed":{"component":"kube-apiserver","pattern":""},"share":"50%","dumps":3}`, "pattern is empty"},
+		{`{"failed":{"component":"kube-apiserver","pattern":"x"},"share":"0.5","dumps":3}`, `share is "0.5" (want a share: 5%)`},
+		{`{"failed":{"component":"kube-apiserver","pattern":"x"},"share":"0%","dumps":3}`, "share is 0% (want above 0% and up to 100%)"},
 	} {
 		c := &check.NothingStuck{}
 		if err := json.Unmarshal([]byte(tt.spec), c); err != nil {
@@ -99,6 +220,19 @@ func TestNothingStuckRefuses(t *testing.T) {
 		}
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: the error is %v, want %q in it", tt.spec, err, tt.want)
+		}
+	}
+}
+
+// removeFirst deletes the first file of a kind from a bundle.
+func removeFirst(kind bundle.Kind) func(dir string) {
+	return func(dir string) {
+		found, err := filepath.Glob(filepath.Join(dir, "artifacts", fmt.Sprintf("*-%s-*", kind)))
+		if err == nil {
+			err = os.Remove(found[0])
+		}
+		if err != nil {
+			panic(err)
 		}
 	}
 }

@@ -29,9 +29,6 @@ type Stack struct {
 	Frames []string
 }
 
-// top is how many stacks Retained shows.
-const top = 10
-
 // Read reads a heap profile, gzipped or not. A profile that has no inuse_space in bytes and no inuse_objects is an error that names what
 // it has: it is none of a heap.
 func Read(r io.Reader) (*Profile, error) {
@@ -95,29 +92,27 @@ func framesOf(s *profile.Sample) []string {
 	return out
 }
 
-// Retained adds up what is in use of the stacks that have a frame whose function contains match, and returns the largest ten of them. An
-// empty match is all of the heap.
-func (p *Profile) Retained(match string) (bytes, objects int64, largest []Stack) {
+// Retained adds up what is in use of the stacks that have a frame whose function contains match, and returns them, the one with most bytes
+// first. An empty match is all of the heap.
+func (p *Profile) Retained(match string) (bytes, objects int64, stacks []Stack) {
 	for _, s := range p.Stacks {
 		if match != "" && !slices.ContainsFunc(s.Frames, func(f string) bool { return strings.Contains(f, match) }) {
 			continue
 		}
 		bytes += s.Bytes
 		objects += s.Objects
-		if len(largest) < top {
-			largest = append(largest, s)
-		}
+		stacks = append(stacks, s)
 	}
-	return bytes, objects, largest
+	return bytes, objects, stacks
 }
 
 // Retained reads a heap profile and says how many bytes and objects are in use that were allocated under a function whose name contains
-// match ("registry.(*Store).DeleteCollection"), and the ten places that have most of them.
-func Retained(r io.Reader, match string) (bytes, objects int64, largest []Stack, err error) {
+// match ("registry.(*Store).DeleteCollection"), and the places that have them, the one with most bytes first.
+func Retained(r io.Reader, match string) (bytes, objects int64, stacks []Stack, err error) {
 	p, err := Read(r)
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	bytes, objects, largest = p.Retained(match)
-	return bytes, objects, largest, nil
+	bytes, objects, stacks = p.Retained(match)
+	return bytes, objects, stacks, nil
 }

@@ -111,13 +111,13 @@ func TestRetained(t *testing.T) {
 	}
 }
 
-func TestRetainedShowsTheLargest(t *testing.T) {
+func TestRetainedShowsTheLargestFirst(t *testing.T) {
 	var samples []sample
 	for i := range 30 {
 		samples = append(samples, sample{int64(i + 1), 1, []string{"f" + strings.Repeat("x", i)}})
 	}
 	n, _, largest, err := heap.Retained(bytes.NewReader(encoded(t, []*profile.ValueType{inuseObjects, inuseSpace}, samples...)), "f")
-	if err != nil || n != 465 || len(largest) != 10 || largest[0].Bytes != 30 || largest[9].Bytes != 21 {
+	if err != nil || n != 465 || len(largest) != 30 || largest[0].Bytes != 30 || largest[9].Bytes != 21 {
 		t.Errorf("got %d bytes, %v, %v", n, largest, err)
 	}
 }

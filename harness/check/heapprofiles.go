@@ -1,0 +1,92 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/heap"
+)
+
+// retention is what a heap profile says of what was allocated under a function.
+type retention struct {
+	bytes, objects int64
+	stacks         []heap.Stack // the one with most bytes first
+}
+
+// profiles are the heap profiles of a window, in order of time.
+type profiles struct {
+	in      []retention
+	last    time.Time
+	missing string   // why some can't be relied on; "" if all can
+	notes   []string // captures that failed
+	paths   []string
+}
+
+func (p profiles) least() retention { return slices.MinFunc(p.in, byBytes) }
+func (p profiles) most() retention  { return slices.MaxFunc(p.in, byBytes) }
+
+func byBytes(a, b retention) int { return cmp.Compare(a.bytes, b.bytes) }
+
+// profiles reads the heap profiles of a window. A capture that failed is none; a file that is missing or damaged could have shown anything.
+func (c *RetainedHeap) profiles(v bundle.View, cell string, w bundle.Window) (out profiles) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Heap, Cell: cell, From: w.Start, To: w.End}) {
+		if a.Error != "" {
+			out.notes = append(out.notes, fmt.Sprintf("the profile of %s failed: %s", clock(a.Time), a.Error))
+			continue
+		}
+		kept, err := retainedIn(v, a, c.Func)
+		if err != nil {
+			out.missing = err.Error()
+			continue
+		}
+		out.in, out.last, out.paths = append(out.in, kept), a.Time, append(out.paths, a.Path)
+	}
+	return out
+}
+
+// retainedIn reads what a heap profile shows in use below a function, or in all if there is none.
+func retainedIn(v bundle.View, a bundle.Artifact, function string) (retention, error) {
+	if a.Missing {
+		return retention{}, errors.New(broken(a))
+	}
+	kept, err := v.Remember(a, "retained in "+function, func(_ any, r io.Reader) (any, error) {
+		var out retention
+		var err error
+		out.bytes, out.objects, out.stacks, err = heap.Retained(r, function)
+		return out, err
+	})
+	if err != nil {
+		return retention{}, fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	return kept.(retention), nil
+}
+
+// largestSaid is all that is retained, and the place that has most of it.
+func (r retention) largestSaid() string {
+	if len(r.stacks) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(r.bytes), r.objects, mebi(r.stacks[0].Bytes),
+		strings.Join(r.stacks[0].Frames, "\n\t"))
+}
+
+// grewSaid is the place that has most more than another profile shows of it.
+func (r retention) grewSaid(was retention) string {
+	had := map[string]int64{}
+	for _, s := range was.stacks {
+		had[strings.Join(s.Frames, "\n\t")] = s.Bytes
+	}
+	most, where := int64(0), ""
+	for _, s := range r.stacks {
+		if place := strings.Join(s.Frames, "\n\t"); s.Bytes-had[place] > most {
+			most, where = s.Bytes-had[place], place
+		}
+	}
+	return fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(r.bytes-was.bytes), mebi(most), where)
+}

@@ -18,8 +18,8 @@ func init() {
 		Doc: "No goroutine that failed calls left behind for good, in whichever function and wait state.\n\n" +
 			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, passes a check that asks for the incident's " +
 			"own. Goroutines are told by their ids: left for good are those that every one of the last dumps shows. In one of the states named, a single one " +
-			"that the baseline didn't show is too many. In any other, goroutines come and go with clients, so groups of one stack and one creator are held against the " +
-			"baseline's largest of the same: one that grew by the given share of the calls that failed was left by them, and so was what all groups together grew by.",
+			"that the baseline didn't show is too many. In all others, goroutines come and go with clients: those with one entry function and one creator are held " +
+			"against the baseline's most of the same, and all that are more, together, must be fewer than the given share of the calls that failed.",
 		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: 3\n  lastAfter: 120s\n" +
 			"  failed:\n    component: kube-apiserver\n    pattern: Delete object in DeleteCollection failed\n  share: 50%\n",
 		New: func() Check { return &NothingStuck{Dumps: 3, Share: "50%"} },
@@ -32,10 +32,10 @@ type NothingStuck struct {
 	Dumps     int       `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show a goroutine for it to be left for good, and how many there must be"`
 	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
 	Failed    *LogLines `json:"failed,omitempty" jsonschema:"the line that each failed call writes, from the fault's beginning on; each may have left a goroutine of any stack in any state"`
-	Share     string    `json:"share,omitempty" jsonschema:"by which share of the failed calls a group of goroutines, or all of them, may not have grown"`
+	Share     string    `json:"share,omitempty" jsonschema:"fewer goroutines than this share of the failed calls may have been left"`
 }
 
-// fewest is by how many goroutines a group may always grow: a client's new connection or watch brings some.
+// fewest is how many goroutines may be more in any case: a client's new connection or watch brings some.
 const fewest = 3
 
 // Reads names debug=2 dumps, and the log that tells the calls. The subject's identity is in every trial.
@@ -76,8 +76,7 @@ func (c *NothingStuck) wanted() string {
 		parts = append(parts, fmt.Sprintf("no goroutine [%s] in each of the last %d dumps that the baseline didn't have", strings.Join(c.States, ", "), c.Dumps))
 	}
 	if c.Failed != nil {
-		parts = append(parts, fmt.Sprintf("no group of goroutines that stay through the last %d dumps, nor all of them, larger than in the baseline by %s of the failed calls",
-			c.Dumps, c.Share))
+		parts = append(parts, fmt.Sprintf("fewer goroutines in each of the last %d dumps that the baseline didn't have, in any state, than %s of the failed calls", c.Dumps, c.Share))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -145,8 +144,8 @@ func (c *NothingStuck) blocked(f *Finding, was dumped, last []goroutines) Tri {
 		}
 	}
 	f.Seen += fmt.Sprintf("; %d goroutines stay blocked", len(stuck))
-	if all := stuck.grouped(); len(all) > 0 {
-		f.Detail = text(*all[0].one)
+	if len(stuck) > 0 {
+		f.Detail = text(*stuck.largest().one)
 	}
 	return Of(len(stuck) == 0)
 }
@@ -164,13 +163,12 @@ func (c *NothingStuck) grown(f *Finding, v bundle.View, cell string, since bundl
 	}
 	share, _ := percent("share", c.Share) // Validate has read it
 	limit := max(fewest+1, int(math.Ceil(share*float64(len(calls.found)))))
-	stay := left(last, nil)
-	all, most := stay.over(was.in)
-	f.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more are too many: %d stay, %+d against the baseline", len(calls.found), limit, len(stay), all)
+	all, most := more(was.in, last)
+	f.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d", len(calls.found), all, limit)
 	if most.n > 0 {
-		f.Seen += fmt.Sprintf(", most of them, %d more, in %s", most.n, most.name())
+		f.Seen += fmt.Sprintf(", most of them, %d, in %s", most.n, most.name())
 	}
-	if all < limit && most.n < limit {
+	if all < limit {
 		return Met
 	}
 	if f.Detail == "" {

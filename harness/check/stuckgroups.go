@@ -1,10 +1,8 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
@@ -60,80 +58,100 @@ func left(dumps []goroutines, states []string) goroutines {
 	return out
 }
 
-// group is how many goroutines have one stack and one creator, whatever they wait for and at which line.
+// group is how many goroutines one function started at another: whatever they wait for, that stays the same for as long as they live.
 type group struct {
 	n   int
 	one *goroutine.Group // of them
 }
 
-// name is what people know a group by: the function that it waits in, and who started it.
+// origin is what tells groups apart.
+type origin struct{ entry, createdBy string }
+
+func originOf(g *goroutine.Group) origin {
+	out := origin{createdBy: g.CreatedBy}
+	if n := len(g.Frames); n > 0 {
+		out.entry = g.Frames[n-1].Func
+	}
+	return out
+}
+
+// name is what people know a group by.
 func (g group) name() string {
-	if g.one.CreatedBy == "" {
-		return top(*g.one)
+	o := originOf(g.one)
+	if o.createdBy == "" {
+		return o.entry
 	}
-	return fmt.Sprintf("%s (created by %s)", top(*g.one), g.one.CreatedBy)
+	return fmt.Sprintf("%s (created by %s)", o.entry, o.createdBy)
 }
 
-// stackOf is what tells groups apart.
-func stackOf(g *goroutine.Group) string {
-	var b strings.Builder
-	for _, f := range g.Frames {
-		b.WriteString(f.Func)
-		b.WriteByte('\n')
-	}
-	b.WriteString("created by " + g.CreatedBy)
-	return b.String()
-}
-
-func (in goroutines) byStack() map[string]group {
-	keys, out := map[*goroutine.Group]string{}, map[string]group{}
+func (in goroutines) groups() map[origin]group {
+	out := map[origin]group{}
 	for _, g := range in {
-		key, ok := keys[g]
-		if !ok {
-			key = stackOf(g)
-			keys[g] = key
-		}
-		had := out[key]
+		had := out[originOf(g)]
 		if had.one == nil || g.IDs[0] < had.one.IDs[0] { // the same each time
 			had.one = g
 		}
 		had.n++
-		out[key] = had
+		out[originOf(g)] = had
 	}
 	return out
 }
 
-// grouped are the groups, the largest first.
-func (in goroutines) grouped() []group {
-	var out []group
-	for _, g := range in.byStack() {
-		out = append(out, g)
-	}
-	slices.SortFunc(out, largestFirst)
-	return out
-}
-
-func largestFirst(a, b group) int {
-	return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.one.IDs[0], b.one.IDs[0]))
-}
-
-// over is by how many goroutines there are more than in the largest of some dumps, and by how many more of the stack that has most more.
-func (in goroutines) over(dumps []goroutines) (all int, most group) {
-	total, were := 0, map[string]int{}
-	for _, d := range dumps {
-		total = max(total, len(d))
-		for key, g := range d.byStack() {
-			were[key] = max(were[key], g.n)
+// largest is the group with most of them.
+func (in goroutines) largest() (out group) {
+	for _, g := range in.groups() {
+		if out.one == nil || g.n > out.n || g.n == out.n && g.one.IDs[0] < out.one.IDs[0] {
+			out = g
 		}
 	}
-	var more []group
-	for key, g := range in.byStack() {
-		g.n -= were[key]
-		more = append(more, g)
+	return out
+}
+
+// without leaves out those that one of some dumps shows.
+func (in goroutines) without(dumps []goroutines) goroutines {
+	out := goroutines{}
+	for id, g := range in {
+		if !slices.ContainsFunc(dumps, func(d goroutines) bool { _, had := d[id]; return had }) {
+			out[id] = g
+		}
 	}
-	slices.SortFunc(more, largestFirst)
-	if len(more) > 0 {
-		most = more[0]
+	return out
+}
+
+// more is by how many goroutines the groups of the last dumps are larger than before, all together, and the one that is so by most. A group counts with
+// what came since and stays; where others of it went, as when a client opens its watches anew, only with what it is larger by in each of the last dumps.
+func more(before, last []goroutines) (all int, most group) {
+	were, least := map[origin]int{}, map[origin]int{}
+	for _, d := range before {
+		for o, g := range d.groups() {
+			were[o] = max(were[o], g.n)
+		}
 	}
-	return len(in) - total, most
+	for i, d := range last {
+		now := d.groups()
+		for o, g := range now {
+			if had, ok := least[o]; i == 0 || ok {
+				least[o] = g.n
+				if i > 0 {
+					least[o] = min(had, g.n)
+				}
+			}
+		}
+		for o := range least {
+			if _, ok := now[o]; !ok {
+				delete(least, o)
+			}
+		}
+	}
+	for o, g := range left(last, nil).without(before).groups() {
+		g.n = min(g.n, least[o]-were[o])
+		if g.n <= 0 {
+			continue
+		}
+		all += g.n
+		if g.n > most.n || g.n == most.n && g.one.IDs[0] < most.one.IDs[0] {
+			most = g
+		}
+	}
+	return all, most
 }

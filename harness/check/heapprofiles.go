@@ -75,18 +75,3 @@ func (r retention) largestSaid() string {
 	return fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(r.bytes), r.objects, mebi(r.stacks[0].Bytes),
 		strings.Join(r.stacks[0].Frames, "\n\t"))
 }
-
-// grewSaid is the place that has most more than another profile shows of it.
-func (r retention) grewSaid(was retention) string {
-	had := map[string]int64{}
-	for _, s := range was.stacks {
-		had[strings.Join(s.Frames, "\n\t")] = s.Bytes
-	}
-	most, where := int64(0), ""
-	for _, s := range r.stacks {
-		if place := strings.Join(s.Frames, "\n\t"); s.Bytes-had[place] > most {
-			most, where = s.Bytes-had[place], place
-		}
-	}
-	return fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(r.bytes-was.bytes), mebi(most), where)
-}

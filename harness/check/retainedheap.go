@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,9 +17,9 @@ func init() {
 	kinds.Register(kinds.Check, kinds.Kind[Check]{
 		Name: "retainedHeap",
 		Doc: "Memory that was allocated below a function and is still in use, by the heap profiles of the window, each taken after a garbage collection.\n\n" +
-			"Met when every profile of the window has at least so much of it, or with below, less: one that doesn't is decisive. With overBaseline, one of the last " +
-			"profiles must be back at what the baseline's largest had, give or take that much; func may then be left out, for all of the heap. The runtime " +
-			"samples allocations, so that amounts far below a mebibyte say little.",
+			"Met when every profile of the window has at least so much of it, or with below, less: one that doesn't is decisive. With overBaseline, " +
+			"what every one of the last profiles has above the baseline's most, added up over the places that allocated it, must be less than that; func may then be " +
+			"left out, for all of the heap. The runtime samples allocations: a place that grew by less than a mebibyte isn't counted.",
 		Example: "name: retained\nkind: retainedHeap\nphase: recovery\nspec:\n  func: registry.(*Store).DeleteCollection\n  atLeast: 16Mi\n  snapshots: 2\n  lastAfter: 120s\n",
 		New:     func() Check { return &RetainedHeap{Snapshots: 1} },
 	})
@@ -26,12 +27,13 @@ func init() {
 
 // RetainedHeap asks how much memory a function's callees retain.
 type RetainedHeap struct {
-	Func         string `json:"func,omitempty" jsonschema:"part of the name of the function below which the memory was allocated"`
-	AtLeast      string `json:"atLeast,omitempty" jsonschema:"how much each profile must have: bytes with a suffix (16Mi)"`
-	Below        string `json:"below,omitempty" jsonschema:"what no profile may reach, instead of atLeast"`
-	OverBaseline string `json:"overBaseline,omitempty" jsonschema:"what the last profiles may not have more than the baseline's largest, instead of atLeast"`
-	Snapshots    int    `json:"snapshots,omitzero" jsonschema:"how many profiles the answer must rest on, at least; with overBaseline, the last so many"`
-	LastAfter    string `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
+	Func         string   `json:"func,omitempty" jsonschema:"part of the name of the function below which the memory was allocated"`
+	AtLeast      string   `json:"atLeast,omitempty" jsonschema:"how much each profile must have: bytes with a suffix (16Mi)"`
+	Below        string   `json:"below,omitempty" jsonschema:"what no profile may reach, instead of atLeast"`
+	OverBaseline string   `json:"overBaseline,omitempty" jsonschema:"less than this may stay that the baseline didn't have, instead of atLeast"`
+	Except       []string `json:"except,omitempty" jsonschema:"with overBaseline: parts of names of functions below which memory doesn't count: what looking holds, and caches with bounds of their own"`
+	Snapshots    int      `json:"snapshots,omitzero" jsonschema:"how many profiles the answer must rest on, at least; with overBaseline, the last so many"`
+	LastAfter    string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
 }
 
 // Reads names heap profiles.
@@ -54,6 +56,9 @@ func (c *RetainedHeap) Validate() error {
 	default:
 		_, err := c.limit()
 		errs = append(errs, err)
+	}
+	if len(c.Except) > 0 && c.OverBaseline == "" || slices.Contains(c.Except, "") {
+		errs = append(errs, fmt.Errorf("except is %q (want names, none of them empty, and overBaseline with them)", c.Except))
 	}
 	if c.Snapshots < 1 {
 		errs = append(errs, fmt.Errorf("snapshots is %d (want at least 1)", c.Snapshots))
@@ -132,38 +137,6 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 	return f
 }
 
-// back answers whether the heap is where it was in the baseline. What is retained stays, so that of the last profiles the one with the least tells;
-// of the baseline the one with the most is normal.
-func (c *RetainedHeap) back(f *Finding, v bundle.View, s Scope, w bundle.Window, now profiles, limit int64) {
-	before, ok := v.Phase(s.Cell, Baseline)
-	if !ok || before.End.IsZero() {
-		f.Seen += "; the baseline, which it is compared with, has not ended"
-		return
-	}
-	was := c.profiles(v, s.Cell, before)
-	f.Evidence = slices.Concat(was.paths, f.Evidence)
-	f.Differs = few(slices.Concat(was.notes, now.notes))
-	if doubt := firstOf(now.missing, was.missing, restarted(v, s.Cell, bundle.Window{Start: before.Start, End: w.End})); doubt != "" {
-		f.Seen += "; " + doubt
-		return
-	}
-	switch {
-	case len(was.in) == 0:
-		f.Seen += "; there is none of the baseline to compare with"
-		return
-	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, w.Start.Add(-s.After)):
-		f.Seen += ": too few to answer by"
-		return
-	}
-	now.in = now.in[len(now.in)-c.Snapshots:]
-	least, most := now.least(), was.most()
-	f.Met = Of(least.bytes-most.bytes < limit)
-	f.Seen += fmt.Sprintf("; of the last %d the least has %s, against %s in the baseline", c.Snapshots, mebi(least.bytes), mebi(most.bytes))
-	if f.Met == NotMet {
-		f.Detail = least.grewSaid(most)
-	}
-}
-
 func (c *RetainedHeap) wanted() string {
 	limit, below := "at least "+c.AtLeast, " below "+c.Func
 	if c.Below != "" {
@@ -174,7 +147,10 @@ func (c *RetainedHeap) wanted() string {
 	}
 	out := fmt.Sprintf("%s retained%s in every one of at least %d heap profiles", limit, below, c.Snapshots)
 	if c.OverBaseline != "" {
-		out = fmt.Sprintf("less than %s more retained%s than in the baseline, in one of the last %d heap profiles", c.OverBaseline, below, c.Snapshots)
+		out = fmt.Sprintf("less than %s more retained%s in each of the last %d heap profiles than in the baseline", c.OverBaseline, below, c.Snapshots)
+		if len(c.Except) > 0 {
+			out += ", but for what is below " + strings.Join(c.Except, ", ")
+		}
 	}
 	if c.LastAfter != "" {
 		out += ", the last at least " + c.LastAfter + " into the phase"

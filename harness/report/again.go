@@ -30,7 +30,9 @@ func again(v Verdict) []string {
 	case len(pairs) > 1:
 		cmd = append(cmd, "--pair all")
 	}
-	if n := trials[pairs[0]]; n > 1 {
+	if v.Until != nil {
+		cmd = append(cmd, fmt.Sprintf("--until-confident --max-trials %d --confidence %g", v.Until.Max, v.Until.Confidence))
+	} else if n := trials[pairs[0]]; n > 1 {
 		cmd = append(cmd, fmt.Sprintf("--repeat %d", n))
 	}
 	cmd = append(cmd, fmt.Sprintf("--seed %d", v.Seed))

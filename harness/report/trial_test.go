@@ -124,6 +124,7 @@ func newArm(name, role, digest, after, health, expected string) *arm {
 type trial struct {
 	vulnerable, fixed *arm
 	only              *arm
+	third             *arm // a further arm; may be nil
 	plan              plan.Trial
 	run               plan.Plan // the run's own; its trials may be left out
 	world             bundle.World
@@ -155,6 +156,9 @@ func newTrial() *trial {
 func (tr *trial) arms() []*arm {
 	if tr.only != nil {
 		return []*arm{tr.only}
+	}
+	if tr.third != nil {
+		return []*arm{tr.vulnerable, tr.fixed, tr.third}
 	}
 	return []*arm{tr.vulnerable, tr.fixed}
 }

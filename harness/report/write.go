@@ -9,13 +9,16 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write leaves verdict.json, junit.xml, report.md, report.html and the trials' charts in dir, each placed whole or not at all, verdict.json last.
+// Write leaves verdict.json, junit.xml, summary.md, report.md, report.html and the trials' charts in dir, each placed whole or not at all, verdict.json last.
 func Write(dir string, v Verdict) error {
-	var x, m bytes.Buffer
+	var x, m, short bytes.Buffer
 	if err := JUnit(&x, v); err != nil {
 		return err
 	}
 	if err := Markdown(&m, v); err != nil {
+		return err
+	}
+	if err := Summary(&short, v); err != nil {
 		return err
 	}
 	j, err := v.JSON()
@@ -41,7 +44,7 @@ func Write(dir string, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range append(files, file{PageFile, page}, file{JUnitFile, x.Bytes()}, file{ReportFile, m.Bytes()}, file{VerdictFile, j}) {
+	for _, f := range append(files, file{PageFile, page}, file{JUnitFile, x.Bytes()}, file{ReportFile, m.Bytes()}, file{SummaryFile, short.Bytes()}, file{VerdictFile, j}) {
 		if err := renameio.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", f.name, err)
 		}

@@ -1,0 +1,97 @@
+package report_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func summaryOf(t *testing.T, run string) string {
+	t.Helper()
+	v, err := report.JudgeRun(run)
+	must(t, err)
+	v.Judge = "v1.2.4"
+	var out bytes.Buffer
+	must(t, report.Summary(&out, v))
+	return out.String()
+}
+
+// withCandidate is a trial of three arms, the third of which shows the incident still.
+func withCandidate(t *testing.T, run, id, pair string) {
+	t.Helper()
+	tr := newTrial()
+	tr.plan.ID, tr.plan.Pair = id, pair
+	tr.plan.Deviates = []string{"slow-runtime.latency is set to 80ms"}
+	mine := newArm("candidate", scenario.Candidate, strings.Repeat("c", 64), "goroutine 9 [chan send]", "ill", "NotReproduced")
+	mine.cell.Arm.Source.Dir = "/home/me/kubernetes"
+	tr.third = mine
+	if id == "002" {
+		tr.third.after, tr.third.health = "goroutine 9 [select]", "well | and\nmore"
+	}
+	tr.run.Trials = []plan.Trial{{ID: "001", Pair: "modern"}}
+	tr.writeTo(t, run)
+}
+
+// A run of three arms and two trials, as it is pasted into a pull request.
+func TestSummary(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "r1-x")
+	withCandidate(t, run, "001", "modern")
+	withCandidate(t, run, "002", "modern")
+	got, golden := summaryOf(t, run), filepath.Join("testdata", "summary.md")
+	if *update {
+		must(t, os.MkdirAll("testdata", 0o755))
+		must(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	must(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: -want +got (go test -update writes it anew):\n%s", golden, diff)
+	}
+}
+
+func TestSummaryHasAtMostThirtyLines(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "r1-x")
+	for i := range 24 {
+		withCandidate(t, run, fmt.Sprintf("%03d", i+1), fmt.Sprintf("pair-%d", i%4))
+	}
+	got := summaryOf(t, run)
+	if n := strings.Count(got, "\n"); n > report.SummaryLines || n < 20 {
+		t.Errorf("%d lines, want %d at most:\n%s", n, report.SummaryLines, got)
+	}
+	for _, want := range []string{"| | and 6 more, in report.md | | | | |\n", "- and 8 more arms, in report.md\n", "relapse run x --pair all --repeat 6 --seed 42"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it lacks %q:\n%s", want, got)
+		}
+	}
+}
+
+// It says what isn't there rather than leaving it out.
+func TestSummaryOfWhatIsNotKnown(t *testing.T) {
+	tr := newTrial()
+	tr.fixed.exposed, tr.plan.Modelled = "", nil
+	got := summaryOf(t, tr.write(t))
+	for _, want := range []string{"**Inconclusive** (exit 3)", "- what hit **fixed** (modern): exposure unknown: slow: no snapshot; stuck: no snapshot\n", "- modelled: nothing\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it lacks %q:\n%s", want, got)
+		}
+	}
+}
+
+func TestSummaryOfAnOpenEndedRunRepeatsIt(t *testing.T) {
+	got := summaryOf(t, writeOpen(t))
+	if want := "relapse run x --pair modern --until-confident --max-trials 3 --confidence 0.95 --seed 42`"; !strings.Contains(got, want) {
+		t.Errorf("it lacks %q:\n%s", want, got)
+	}
+}

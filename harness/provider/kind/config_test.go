@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -206,7 +207,21 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(none, "pgrep"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	pod := &StaticPod{name: "kube-apiserver"}
+	static := &StaticPod{name: "kube-apiserver"}
+	workload := (&Workload{w: cluster.Workload{Name: "agent"}}).pid(pod{uid: "0-1"})
+	tools := func(readlink string) string { // to which this process is one of the workload's name
+		dir := t.TempDir()
+		for name, does := range map[string]string{"pgrep": "echo " + strconv.Itoa(os.Getpid()), "readlink": readlink, "cat": `case "$1" in */cgroup) echo 0::/pod0_1 ;; *) exec /bin/cat "$@" ;; esac`} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "pgrep"), []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name, path, pid string
 		digest          bool
@@ -215,9 +230,14 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 	}{
 		{name: "one that runs", pid: "echo $$", digest: true, runs: true},
 		{name: "one that runs, without a digest", pid: "echo $$", runs: true},
-		{name: "no static pod's", path: none, pid: pod.pid(), digest: true},
+		{name: "no static pod's", path: none, pid: static.pid(), digest: true},
 		{name: "no unit's", pid: "echo 0"},
-		{name: "no workload's", pid: "true"},
+		{name: "no workload's", path: none, pid: workload},
+		{name: "a workload's", path: tools("echo /bin/agent"), pid: workload, runs: true},
+		{name: "another program of a workload's name", path: tools("echo /bin/other"), pid: workload},
+		{name: "a workload's that can't be looked at", path: tools("exit 1"), pid: workload, want: "exit status 1"},
+		{name: "a workload's, and the processes can't be listed", path: broken, pid: workload, want: "exit status 1"},
+		{name: "a static pod's, and the processes can't be listed", path: broken, pid: static.pid(), want: "exit status 1"},
 		{name: "one that has just ended", pid: `sh -c 'echo $$'`, digest: true},
 		{name: "nobody knows", pid: "exit 4", want: "exit status 4"},
 	} {

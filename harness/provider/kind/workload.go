@@ -142,13 +142,18 @@ func (w *Workload) Identity(ctx context.Context, digest bool) (cluster.Identity,
 	return id, err
 }
 
-// pid prints the id of the oldest process of the pod that runs the workload's program. A control group has the pod's UID in its name, by systemd's
-// driver with other dashes. It is asked every two seconds, so only processes of that name are looked at.
+// pid prints the id of the oldest process of the pod that runs the workload's program, or nothing if there is none. A control group has the pod's UID in
+// its name, by systemd's driver with other dashes. It is asked every two seconds, so only processes of that name are looked at. One that can't be
+// looked at though it is there is an error: whether it is the workload's is not known.
 func (w *Workload) pid(p pod) string {
 	const most = 15 // of a process's name, as the kernel keeps it
 	comm := w.w.Name[:min(len(w.w.Name), most)]
-	return `for p in $(pgrep --exact '` + comm + `'); do
-	case "$(readlink "/proc/$p/exe")" in */` + w.w.Name + `) ;; *) continue ;; esac
-	if grep -q -e '` + p.uid + `' -e '` + strings.ReplaceAll(p.uid, "-", "_") + `' "/proc/$p/cgroup"; then echo "$p"; fi
-done 2>/dev/null | sort -n | head -n 1`
+	return `ended() { case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in ''|Z*|X*) ;; *) exit 1 ;; esac; }
+all=$(pgrep --exact '` + comm + `' || [ $? = 1 ]) || exit 1
+for p in $(printf '%s\n' $all | sort -n); do
+	program=$(readlink "/proc/$p/exe") || { ended "$p"; continue; }
+	case "$program" in */` + w.w.Name + `) ;; *) continue ;; esac
+	group=$(cat "/proc/$p/cgroup") || { ended "$p"; continue; }
+	case "$group" in *'` + p.uid + `'*|*'` + strings.ReplaceAll(p.uid, "-", "_") + `'*) echo "$p"; exit 0 ;; esac
+done`
 }

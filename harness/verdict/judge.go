@@ -76,7 +76,7 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	var next string
 	out.Verdict, out.Exit, out.Sentence, next = Decide(lines)
 	if path, n := gone(v, ""); n > 0 && out.Exit == ExitOK && out.Verdict != VerdictReproduced {
-		out.Sentence = fmt.Sprintf("%d files of the bundle are gone, such as %s, and what they would say is not known; without them %s", n, path, out.Sentence)
+		out.Sentence = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not known; without them %s", n, path, out.Sentence)
 		out.Verdict, out.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
 	}
 	out.Notes = notes(v, t, out.Arms)

@@ -40,15 +40,16 @@ func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err er
 		if len(o.Arms) > 0 && !slices.Contains(o.Arms, a.Name) {
 			continue
 		}
+		buildOf := ""
 		if other, ok := o.Swap[a.Name]; ok && other != a.Name {
-			a.Source = byName[other].Source
+			a.Source, buildOf = byName[other].Source, other
 			deviates = append(deviates, fmt.Sprintf("arm %s runs the build of arm %s", a.Name, other))
 		}
 		expected := NotReproduced
 		if a.Role == scenario.Vulnerable {
 			expected = Reproduced
 		}
-		out = append(out, Cell{Name: a.Name, Arm: a, Expected: expected})
+		out = append(out, Cell{Name: a.Name, Arm: a, Expected: expected, BuildOf: buildOf})
 	}
 	return out, deviates, nil
 }

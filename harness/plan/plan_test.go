@@ -170,7 +170,7 @@ func TestOptions(t *testing.T) {
 		}},
 		{"swap", plan.Options{Swap: map[string]string{"vulnerable": "fixed"}}, func(t *testing.T, p *plan.Plan) {
 			c := p.Trials[0].Cells[0]
-			if c.Expected != plan.Reproduced || len(c.Arm.Source.Mutations) != 0 {
+			if c.Expected != plan.Reproduced || len(c.Arm.Source.Mutations) != 0 || c.BuildOf != "fixed" || p.Trials[0].Cells[1].BuildOf != "" {
 				t.Errorf("cell of the swapped arm is %+v", c)
 			}
 			want(t, p.Trials[0].Deviates, "arm vulnerable runs the build of arm fixed")

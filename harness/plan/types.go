@@ -81,6 +81,7 @@ type Cell struct {
 	Arm      scenario.Arm `json:"arm"`
 	Node     string       `json:"node"` // name relative to the cell's cluster
 	Expected string       `json:"expected"`
+	BuildOf  string       `json:"buildOf,omitempty"` // the arm whose build it was given instead of its own, a test of relapse itself
 	// Namespace is what a cell gets to itself with placement workload: its arm runs there as the container of a pod, on Node.
 	Namespace string `json:"namespace,omitempty"`
 }

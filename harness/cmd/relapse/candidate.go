@@ -32,11 +32,15 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 	return src, asRefusal(err)
 }
 
-// asRefusal makes a usage error of what is wrong with a candidate, and leaves every other error as it is.
+// asRefusal makes a usage error of what is wrong with a candidate or a pair, and leaves every other error as it is.
 func asRefusal(err error) error {
-	var refused *harness.CandidateError
-	if errors.As(err, &refused) {
-		return usage(err, refused.Hint)
+	var candidate *harness.CandidateError
+	var pair *harness.PairError
+	switch {
+	case errors.As(err, &candidate):
+		return usage(err, candidate.Hint)
+	case errors.As(err, &pair):
+		return usage(err, pair.Hint())
 	}
 	return err
 }

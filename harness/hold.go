@@ -48,12 +48,25 @@ func (r *trial) exposure(inForce bool) []plan.Check {
 	return slices.DeleteFunc(slices.Clone(r.plan.Exposure), func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
 }
 
-// judgeable reports whether a cell has shown the signature or that it is well, and whatever of the exposure belongs to the recovery.
+// judgeable reports whether a cell has shown the signature, or that it is well with every part of the signature known, and whatever of the exposure
+// belongs to the recovery.
 func (r *trial) judgeable(cell string) bool {
 	if later := r.exposure(false); len(later) > 0 && !r.met(cell, check.Recovery, later) {
 		return r.restarted(cell)
 	}
-	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed) || r.decided(cell) || r.restarted(cell)
+	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed) && r.known(cell) || r.decided(cell) || r.restarted(cell)
+}
+
+// known reports whether every part of the signature has an answer right now: what isn't met is only shown not to be there by that.
+func (r *trial) known(cell string) bool {
+	for i := range r.plan.Signature {
+		f, all, err := verdict.EvaluateSignature(r.writer.View(), cell, r.plan.Signature[i:i+1])
+		if !r.asked(err) || all == check.Unknown {
+			r.lacking.note(cell, f)
+			return false
+		}
+	}
+	return true
 }
 
 // decided reports whether a cell can't be shown to be well any more, because it wasn't while the fault was in force: nothing that is still to come

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -87,6 +88,46 @@ func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
 		if got := r.judgeable("candidate"); got == waits {
 			t.Errorf("a check about the %s is waited for: %t, want %t", phase, !got, waits)
 		}
+	}
+}
+
+func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &trial{
+		plan: plan.Trial{
+			Cells:     []plan.Cell{{Name: "fixed"}},
+			Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: json.RawMessage(`{"func": "a.B", "state": "chan send"}`)}},
+			Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: json.RawMessage(`{"status": "True", "hold": "1s"}`)}},
+		},
+		writer: w, events: event.NewStream(w),
+	}
+	began := time.Now().Add(-5 * time.Second)
+	w.Emit(event.Event{Time: began, Type: event.Phase, Message: check.Recovery})
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: "fixed"}, "jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.JSON(bundle.NodeStatus{Time: began, Node: "n", Status: "True"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Alive(began)
+	s.Alive(time.Now())
+	if r.judgeable("fixed") {
+		t.Error("it isn't waited for, and whether it shows the signature is not known")
+	}
+	if got := r.lacking.of([]string{"fixed"}); !strings.Contains(got, "stuck is unknown") {
+		t.Errorf("it is waited for because of %s", got)
+	}
+	dump := "goroutine 1 [select]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
+	if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: "fixed", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
+		t.Fatal(err)
+	}
+	if !r.judgeable("fixed") {
+		t.Errorf("it is waited for, and is well without the signature: %s", r.lacking.of([]string{"fixed"}))
 	}
 }
 

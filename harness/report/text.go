@@ -112,8 +112,11 @@ func paint(s string, good, color bool) string {
 	return "\x1b[31m" + s + "\x1b[0m"
 }
 
-// clip shortens a text at a word; the whole of it is in verdict.json.
+// clip shortens a text at a word; the whole of it is in verdict.json. The next step, with which a reason may end, stays.
 func clip(s string, n int) string {
+	if i := strings.LastIndex(s, verdict.NextStep); i >= 0 {
+		return clip(s[:i], n) + strings.TrimRight(s[i:], ".\n ")
+	}
 	s = strings.TrimRight(s, ".\n ")
 	if len(s) <= n {
 		return s

@@ -73,8 +73,12 @@ smoke: host
 	go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly'
 
 .PHONY: nightly
-nightly: host ## every scenario, every pair, the true constants, repeated; goes on with ARGS=--resume
-	@bin/relapse nightly --repeat $(REPEAT) $(ARGS)
+nightly: host ## every scenario, every pair, the true constants, repeated, and then make oracle; goes on with ARGS=--resume
+	@status=0; bin/relapse nightly --repeat $(REPEAT) $(ARGS) || status=$$?; bin/relapse oracle || status=$$?; exit $$status
+
+.PHONY: oracle
+oracle: host ## candidates with a known answer, of every scenario or of one: make oracle [NAME=pleg-deadlock] [ARGS=unbounded-queue]
+	@bin/relapse oracle $(NAME) $(ARGS)
 
 .PHONY: pages
 pages: need-go need-browser ## open the index and the reports below runs/ in a real browser; screenshots/ keeps pictures

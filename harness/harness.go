@@ -38,7 +38,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 		return "", v, err
 	}
 	defer func() { err = errors.Join(err, lab.Close()) }()
-	id := newID()
+	id := NewID()
 	dir, err = filepath.Abs(filepath.Join(o.Out, id+"-"+o.Plan.Scenario))
 	if err != nil {
 		return "", v, err
@@ -173,8 +173,8 @@ func recordStages(events *event.Stream) (take func() []event.Event, done func())
 	}, done
 }
 
-// newID is a run's id: eight hex digits, drawn at random so that runs side by side never meet.
-func newID() string {
+// NewID is a run's id: eight hex digits, drawn at random so that runs side by side never meet.
+func NewID() string {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails: see crypto/rand
 	return hex.EncodeToString(b)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/scenario"
-	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
 // again are the commands that run it again, the one to start with first. What a command line can't say stands in the run's own plan.
@@ -17,13 +16,25 @@ func again(v Verdict) []string {
 	}
 	var pairs []string
 	trials, candidate := map[string]int{}, false
+	var known []string // the scenario's own candidates, which go by their names
 	for _, t := range v.Trials {
 		if trials[t.Pair]++; trials[t.Pair] == 1 {
 			pairs = append(pairs, t.Pair)
 		}
-		candidate = candidate || slices.ContainsFunc(t.Arms, func(a verdict.Arm) bool { return a.Role == scenario.Candidate })
+		for _, a := range t.Arms {
+			switch {
+			case a.Role != scenario.Candidate:
+			case a.Name == scenario.Candidate:
+				candidate = true
+			case !slices.Contains(known, a.Name):
+				known = append(known, a.Name)
+			}
+		}
 	}
 	cmd := []string{"relapse run", quoted(v.Scenario)}
+	if len(known) > 0 {
+		cmd = append([]string{"relapse oracle", quoted(v.Scenario)}, append(known, "--full")...) // what was set follows
+	}
 	switch {
 	case len(pairs) == 1 && pairs[0] != "":
 		cmd = append(cmd, "--pair", quoted(pairs[0]))

@@ -45,6 +45,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newJudgeCmd(),
 		newListCmd(),
 		newNightlyCmd(),
+		newOracleCmd(),
 		newPlanCmd(),
 		newReportCmd(),
 		newRunCmd(),

@@ -116,19 +116,7 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 
 // execute runs a plan from the checks of the host to the verdict, prints that but for its last line, and adds it to the ledger.
 func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string, v reports.Verdict, err error) {
-	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
-	if err != nil {
-		return "", v, err
-	}
-	defer done()
-	events := event.NewStream(sink)
-	if err := preflight(ctx, p, events, cmd.ErrOrStderr()); err != nil {
-		return "", v, err
-	}
-	announce(p, events)
-	dir, v, err = harness.Run(ctx, harness.Options{Plan: p, Root: root, Out: f.out, Retain: f.retain, Events: events})
-	done()
-	if err != nil {
+	if dir, v, err = f.perform(ctx, cmd, root, p); err != nil {
 		return dir, v, err
 	}
 	if err := printVerdict(cmd.OutOrStdout(), v, false); err != nil {
@@ -140,6 +128,21 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
 	}
 	return dir, v, nil
+}
+
+// perform runs a plan from the checks of the host to the verdict, with its progress on stderr.
+func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string, v reports.Verdict, err error) {
+	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
+	if err != nil {
+		return "", v, err
+	}
+	defer done()
+	events := event.NewStream(sink)
+	if err := preflight(ctx, p, events, cmd.ErrOrStderr()); err != nil {
+		return "", v, err
+	}
+	announce(p, events)
+	return harness.Run(ctx, harness.Options{Plan: p, Root: root, Out: f.out, Retain: f.retain, Events: events})
 }
 
 // short is a path relative to the working directory where it lies below it.

@@ -1,0 +1,206 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// OracleOptions say which of a scenario's own candidates are run, and how.
+type OracleOptions struct {
+	Scenario   string
+	Relapse    string // what the program is
+	Settings   Settings
+	Candidates []scenario.Known
+	Beside     int    // how many are in one trial, at least 1
+	Dir        string // where oracle.json and oracle.md go; it is made
+	// Build makes the arms of some candidates, and says of each that can't be made why not. The error is for what is wrong with the controls or with us.
+	Build func(context.Context, []scenario.Known) (failed map[string]error, err error)
+	// Plan plans the trials of some candidates beside each other.
+	Plan func([]scenario.Known) (*plan.Plan, error)
+	Run  func(context.Context, *plan.Plan) (dir string, v report.Verdict, err error)
+	Say  func(string)
+	Now  func() time.Time // nil is time.Now
+}
+
+// Settings are the pair and the settings that candidates were run with.
+type Settings struct {
+	Pair string            `json:"pair"`
+	Set  map[string]string `json:"set,omitempty"`
+	Full bool              `json:"full,omitempty"` // not the scenario's short constants
+}
+
+// Grade says how a candidate's answer compares with the right one.
+type Grade string
+
+// The grades. NoAnswer is never as good as right: nothing was shown.
+const (
+	Right    Grade = "right"
+	Wrong    Grade = "wrong"
+	NoAnswer Grade = "no answer"
+	Errored  Grade = "error"
+	NotRun   Grade = "not run"
+)
+
+// exit is the exit code that a grade calls for.
+func (g Grade) exit() int {
+	switch g {
+	case Right:
+		return verdict.ExitOK
+	case Wrong:
+		return verdict.ExitFailed
+	case NoAnswer, NotRun:
+		return verdict.ExitInconclusive
+	}
+	return verdict.ExitError
+}
+
+// Oracle runs candidates whose answer is known and returns how the scenario's checks did, which is also on disk after each batch. A candidate that
+// doesn't build, or a run that fails, ends nothing. When ctx ends, what was not run is listed as such.
+func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := OracleSummary{Schema: OracleSchema, Scenario: o.Scenario, StartedAt: o.Now().UTC(), Relapse: o.Relapse, Settings: o.Settings, Beside: o.Beside}
+	for _, k := range o.Candidates {
+		s.Candidates = append(s.Candidates, Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why), Grade: NotRun,
+			Reason: "its turn hasn't come"})
+	}
+	if len(o.Candidates) == 0 {
+		return s, fmt.Errorf("scenario %s has no candidates to run", o.Scenario)
+	}
+	failed, err := o.Build(ctx, o.Candidates)
+	if err != nil {
+		return s, err
+	}
+	var built []scenario.Known
+	for i, k := range o.Candidates {
+		if err := failed[k.Metadata.Name]; err != nil {
+			s.Candidates[i].Grade, s.Candidates[i].Reason = Errored, "it can't be built: "+err.Error()
+			o.Say(fmt.Sprintf("%s: %s", k.Metadata.Name, s.Candidates[i].Reason))
+			continue
+		}
+		built = append(built, k)
+	}
+	batches := batch(built, o.Beside)
+	for i, b := range batches {
+		o.Say(fmt.Sprintf("%s: run %d of %d: %s", o.Scenario, i+1, len(batches), strings.Join(names(b), ", ")))
+		began := o.Now()
+		dir, v, err := o.run(ctx, b)
+		for j := range s.Candidates {
+			g := &s.Candidates[j]
+			if !slices.Contains(names(b), g.Name) {
+				continue
+			}
+			g.Seconds, g.Dir = o.Now().Sub(began).Seconds(), filepath.Base(dir)
+			switch {
+			case err == nil:
+				g.grade(v)
+				s.Versions = v.Versions
+			case ctx.Err() != nil:
+				g.Reason, g.Dir = "it was interrupted", ""
+			default:
+				g.Grade, g.Reason = Errored, err.Error()
+			}
+			o.Say(g.said())
+		}
+		if err := s.write(o); err != nil {
+			return s, err
+		}
+		if ctx.Err() != nil {
+			return s, context.Cause(ctx)
+		}
+	}
+	return s, s.write(o)
+}
+
+func (o OracleOptions) run(ctx context.Context, b []scenario.Known) (dir string, v report.Verdict, err error) {
+	p, err := o.Plan(b)
+	if err != nil {
+		return "", v, err
+	}
+	return o.Run(ctx, p)
+}
+
+// batch parts candidates into those that are in a trial together, in their order; one that is to be alone is.
+func batch(list []scenario.Known, beside int) [][]scenario.Known {
+	var out [][]scenario.Known
+	var open []scenario.Known
+	for _, k := range list {
+		if k.Spec.Alone {
+			out = append(out, []scenario.Known{k})
+			continue
+		}
+		if open = append(open, k); len(open) >= max(beside, 1) {
+			out, open = append(out, open), nil
+		}
+	}
+	if len(open) > 0 {
+		out = append(out, open)
+	}
+	return out
+}
+
+func names(list []scenario.Known) []string {
+	var out []string
+	for _, k := range list {
+		out = append(out, k.Metadata.Name)
+	}
+	return out
+}
+
+// grade compares what each trial of a run says of the candidate with the right answer. A trial whose controls are not as expected says nothing of it.
+func (g *Graded) grade(v report.Verdict) {
+	g.Grade = NoAnswer
+	g.Reason = "the run has no trial of it"
+	rank := []Grade{Right, NoAnswer, Errored, Wrong} // the last one that a trial gives
+	worst := -1
+	for _, a := range v.Arms {
+		if a.Name != g.Name || a.Role != scenario.Candidate {
+			continue
+		}
+		g.Given = append(g.Given, string(a.Outcome))
+		one, reason := g.judge(a, controls(v, a))
+		if at := slices.Index(rank, one); at > worst {
+			worst, g.Grade, g.Reason = at, one, reason
+		}
+	}
+}
+
+// judge grades one trial.
+func (g *Graded) judge(a verdict.Arm, controls []verdict.Arm) (Grade, string) {
+	if a.Outcome == verdict.Error {
+		return Errored, a.Reason
+	}
+	if len(controls) == 0 {
+		return NoAnswer, "there was no control beside it"
+	}
+	for _, c := range controls {
+		if c.Outcome == verdict.Error {
+			return Errored, fmt.Sprintf("the control %s is an error: %s", c.Name, c.Reason)
+		}
+		if c.Outcome != c.Expected {
+			return NoAnswer, fmt.Sprintf("the control %s is %s and should be %s: %s", c.Name, c.Outcome, c.Expected, c.Reason)
+		}
+	}
+	switch {
+	case string(a.Outcome) == g.Right:
+		return Right, a.Reason
+	case a.Outcome == verdict.Inconclusive:
+		return NoAnswer, a.Reason
+	}
+	return Wrong, a.Reason
+}
+
+// controls are the arms of the same trial that are no candidates.
+func controls(v report.Verdict, of verdict.Arm) []verdict.Arm {
+	return slices.DeleteFunc(slices.Clone(v.Arms), func(a verdict.Arm) bool { return a.Trial != of.Trial || a.Role == scenario.Candidate })
+}

@@ -1,0 +1,202 @@
+package campaign
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// The files of an oracle's directory.
+const (
+	OracleFile         = "oracle.json"
+	OracleMarkdownFile = "oracle.md"
+)
+
+// OracleSchema is the value of the schema field of OracleFile.
+const OracleSchema = "relapse.dev/oracle/v1alpha1"
+
+// OracleSummary is oracle.json: how a scenario's checks did with candidates whose answer is known.
+type OracleSummary struct {
+	Schema     string            `json:"schema"`
+	Scenario   string            `json:"scenario"`
+	StartedAt  time.Time         `json:"startedAt"`
+	EndedAt    time.Time         `json:"endedAt"` // of its latest change
+	Relapse    string            `json:"relapse"`
+	Versions   map[string]string `json:"versions,omitempty"` // of the latest run
+	Settings   Settings          `json:"settings"`
+	Beside     int               `json:"beside"`
+	Candidates []Graded          `json:"candidates"`
+	Grade      Grade             `json:"grade"` // of the first candidate with the exit code that outranks the others
+	ExitCode   int               `json:"exitCode"`
+}
+
+// Graded is one candidate with the answer that is right and the one that was given.
+type Graded struct {
+	Name    string   `json:"name"`
+	Doc     string   `json:"doc"`
+	Right   string   `json:"right"`
+	Why     string   `json:"why"`             // that is right
+	Given   []string `json:"given,omitempty"` // the outcome of its arm in each trial
+	Grade   Grade    `json:"grade"`
+	Reason  string   `json:"reason"` // of the outcome, or why there is none
+	Dir     string   `json:"dir,omitempty"`
+	Seconds float64  `json:"seconds"` // of its run, which it shares with those beside it
+}
+
+// said is a candidate's line while others are still to come.
+func (g Graded) said() string {
+	out := fmt.Sprintf("%s: %s (right is %s)", g.Name, g.answer(), g.Right)
+	if g.Grade != Right {
+		out += ": " + g.Reason
+	}
+	return out
+}
+
+// answer is what was given, with how often where that differs, and the grade where it is not right.
+func (g Graded) answer() string {
+	times := map[string]int{}
+	for _, o := range g.Given {
+		times[o]++
+	}
+	var parts []string
+	for _, o := range slices.Sorted(maps.Keys(times)) {
+		if len(g.Given) > 1 {
+			o = fmt.Sprintf("%s %d/%d", o, times[o], len(g.Given))
+		}
+		parts = append(parts, o)
+	}
+	out := strings.Join(parts, ", ")
+	switch {
+	case g.Grade == Right:
+		return out
+	case out == "":
+		return string(g.Grade)
+	}
+	return fmt.Sprintf("%s: %s", g.Grade, out)
+}
+
+// Took is the time from the first run to the end of the last.
+func (s OracleSummary) Took() time.Duration { return s.EndedAt.Sub(s.StartedAt).Round(time.Second) }
+
+// Count is how many candidates have a grade.
+func (s OracleSummary) Count(g Grade) int {
+	n := 0
+	for _, c := range s.Candidates {
+		if c.Grade == g {
+			n++
+		}
+	}
+	return n
+}
+
+// Sentence sums it up.
+func (s OracleSummary) Sentence() string {
+	var parts []string
+	for _, g := range []Grade{Right, Wrong, NoAnswer, Errored, NotRun} {
+		if n := s.Count(g); n > 0 || g == Right {
+			parts = append(parts, fmt.Sprintf("%d %s", n, g))
+		}
+	}
+	return fmt.Sprintf("%s: of %d candidates %s", s.Scenario, len(s.Candidates), strings.Join(parts, ", "))
+}
+
+// Rows are the table's, the first one its head.
+func (s OracleSummary) Rows() [][]string {
+	out := [][]string{{"CANDIDATE", "RIGHT", "GIVEN", "TIME", "RUN"}}
+	for _, g := range s.Candidates {
+		out = append(out, []string{g.Name, g.Right, g.answer(), time.Duration(g.Seconds * float64(time.Second)).Round(time.Second).String(), g.Dir})
+	}
+	return out
+}
+
+// Unexplained are the candidates that were not answered rightly, a sentence each.
+func (s OracleSummary) Unexplained() []string {
+	var out []string
+	for _, g := range s.Candidates {
+		if g.Grade != Right {
+			out = append(out, fmt.Sprintf("%s: %s; %s is right: %s", g.Name, g.Reason, g.Right, g.Why))
+		}
+	}
+	return out
+}
+
+// Markdown is the table as it stands in the scenario's README.
+func (s OracleSummary) Markdown() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s with pair %s", s.StartedAt.Format(time.DateOnly), s.Settings.Pair)
+	for _, name := range slices.Sorted(maps.Keys(s.Settings.Set)) {
+		fmt.Fprintf(&b, ", %s=%s", name, s.Settings.Set[name])
+	}
+	for _, v := range []struct{ name, says string }{{"kubernetes", "Kubernetes"}, {"engine", ""}, {"kernel", "Linux"}, {"go", ""}} {
+		if s.Versions[v.name] != "" {
+			fmt.Fprintf(&b, ", %s", strings.TrimSpace(v.says+" "+s.Versions[v.name]))
+		}
+	}
+	fmt.Fprintf(&b, ", relapse %s: %s, in %s.\n\n", s.Relapse, strings.TrimPrefix(s.Sentence(), s.Scenario+": "), s.Took())
+	b.WriteString("| candidate | what it is | right | given |\n|---|---|---|---|\n")
+	for _, g := range s.Candidates {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", g.Name, cell(g.Doc), g.Right, g.answer())
+	}
+	for i, u := range s.Unexplained() {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "- %s\n", oneLine(u))
+	}
+	return b.Bytes()
+}
+
+// cell is a text for a cell of a Markdown table.
+func cell(s string) string { return strings.ReplaceAll(oneLine(s), "|", `\|`) }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// JSON is oracle.json.
+func (s OracleSummary) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(s); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", OracleFile, err)
+	}
+	return b.Bytes(), nil
+}
+
+// write concludes what is known by now and places it in the oracle's directory.
+func (s *OracleSummary) write(o OracleOptions) error {
+	var exits []int
+	for _, g := range s.Candidates {
+		exits = append(exits, g.Grade.exit())
+	}
+	s.ExitCode, s.EndedAt = verdict.Combine(exits), o.Now().UTC()
+	for _, g := range s.Candidates {
+		if g.Grade.exit() == s.ExitCode {
+			s.Grade = g.Grade
+			break
+		}
+	}
+	raw, err := s.JSON()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return fmt.Errorf("writing %s: %w", OracleFile, err)
+	}
+	for name, data := range map[string][]byte{OracleFile: raw, OracleMarkdownFile: s.Markdown()} {
+		if err := renameio.WriteFile(filepath.Join(o.Dir, name), data, 0o644); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}

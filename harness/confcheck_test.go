@@ -21,6 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/load"
 )
 
 // checkEnvs has for every registered check a spec that the scripted subject meets, and one that it doesn't. It can't be killed for its memory:
@@ -52,6 +53,7 @@ var checkEnvs = map[string]struct{ meets, differs string }{
 		`{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"cell","fields":{"status.n":"0"},"hold":"500ms"}`,
 		`{"resource":"bundles.fleet.cattle.io","name":"a","fields":{"status.n":"1"},"hold":"500ms"}`,
 	},
+	"probeDone": {`{"probe":"works"}`, `{"probe":"idle"}`},
 	"quietWorld": {
 		`{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"1s"}`, `{"resources":["bundledeployments.fleet.cattle.io"],"still":"5s","for":"10s"}`,
 	},
@@ -98,6 +100,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 			}
 		}
 	}
+	s.probed(t, w, stream)
 	s.churns(ctx, &wg)
 	s.Component("worker", "kubelet").Log(s.line(3, skipped))
 	scope := check.Scope{Cell: arm, Phase: check.Fault}
@@ -209,11 +212,16 @@ func flood(t *testing.T, s *subject) {
 	}
 }
 
-// made are the artifacts that some registered collector leaves.
+// made are the artifacts that some registered collector or probe leaves.
 func made() []bundle.Kind {
 	var out []bundle.Kind
 	for _, e := range kinds.Of(kinds.Collector) {
 		out = append(out, e.New().(capture.Collector).Makes()...)
+	}
+	for _, e := range kinds.Of(kinds.Load) {
+		if makes := e.New().(load.Load).Makes(); slices.Contains(makes, bundle.WorkProbe) {
+			out = append(out, makes...)
+		}
 	}
 	return out
 }
@@ -231,7 +239,7 @@ func TestEveryCheckOnNothing(t *testing.T) {
 			}
 			for _, k := range c.Reads() {
 				if !slices.Contains(made(), k) {
-					t.Errorf("it reads %s, which no collector makes", k)
+					t.Errorf("it reads %s, which no collector or probe makes", k)
 				}
 			}
 			w := newBundle(t)

@@ -199,7 +199,7 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 			err = errors.Join(err, r.recover(context.WithoutCancel(ctx), cells))
 		}
 	}()
-	u, err := r.begin(ctx, cells)
+	u, err := r.begin(ctx, cells, check.Fault)
 	if err != nil {
 		stage(err)
 		return err
@@ -227,17 +227,31 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 		stage(err)
 		return err
 	}
+	err = r.watchRecovery(ctx, cells)
+	stage(err)
+	return err
+}
+
+// watchRecovery is the recovery, from when every lift was seen: its loads ask the subjects for work while is waited for what decides. A load that is
+// still on when that is known is cut off.
+func (r *trial) watchRecovery(ctx context.Context, cells []string) error {
+	p := r.plan.Phases.Recovery
 	r.enter(check.Recovery, cells)
+	u, err := r.begin(ctx, cells, check.Recovery)
+	if err != nil {
+		return err
+	}
 	r.sched.snapshot(ctx, cells, "phase")
-	healed := r.until(ctx, cells, p.Recovery.AtLeast.Duration, p.Recovery.Deadline.Duration, r.judgeable)
+	healed := r.until(u.ctx, cells, p.AtLeast.Duration, p.Deadline.Duration, r.judgeable)
+	if err := u.end(); err != nil {
+		return err
+	}
 	if healed != nil && ctx.Err() == nil {
 		r.events.Say(event.Warning, "judging at the deadline: "+healed.Error())
 	}
 	r.sched.snapshot(ctx, cells, "phase")
 	r.enter("end", cells)
-	err = r.covered(ctx, cells)
-	stage(err)
-	return err
+	return r.covered(ctx, cells)
 }
 
 // enter marks that a phase was seen to begin.

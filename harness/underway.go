@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,12 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/load"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// underway is the fault phase of some cells: the loads that run and the faults that are injected, each at its moment.
+// underway is a phase of some cells: the loads that run and, in the fault phase, the faults that are injected, each at its moment.
 type underway struct {
 	r      *trial
 	ctx    context.Context // ends when a load or a fault failed
@@ -35,15 +37,17 @@ type ofCell struct {
 	over time.Time // when the last of them was over; zero before
 }
 
-// begin starts every load and every fault of the cells.
-func (r *trial) begin(ctx context.Context, cells []string) (*underway, error) {
+// begin starts every load of a phase in the cells, and in the fault phase every fault.
+func (r *trial) begin(ctx context.Context, cells []string, phase string) (*underway, error) {
 	u := &underway{r: r, board: newBoard(), cells: map[string]*ofCell{}}
 	ctx, u.cancel = context.WithCancel(ctx)
 	u.group, u.ctx = errgroup.WithContext(ctx)
 	var aimed []aimedFault
-	if r.plan.NoFaults {
+	switch {
+	case phase != check.Fault:
+	case r.plan.NoFaults:
 		r.events.Say(event.Note, "null control: no fault is injected")
-	} else {
+	default:
 		var err error
 		if aimed, err = r.aim(cells); err != nil {
 			u.cancel()
@@ -52,13 +56,13 @@ func (r *trial) begin(ctx context.Context, cells []string) (*underway, error) {
 	}
 	for _, cell := range slices.Concat(cells, r.targeted(cells)) {
 		if u.cells[cell] == nil {
-			c := &ofCell{left: len(r.loads)}
+			c := &ofCell{left: len(r.loadsOf(cell, phase))}
 			c.ctx, c.stop = context.WithCancel(u.ctx)
 			u.cells[cell] = c
 		}
 	}
 	for _, cell := range cells {
-		for _, l := range r.loads {
+		for _, l := range r.loadsOf(cell, phase) {
 			u.group.Go(func() error { return u.load(cell, l) })
 		}
 	}
@@ -67,6 +71,13 @@ func (r *trial) begin(ctx context.Context, cells []string) (*underway, error) {
 		u.group.Go(func() error { return u.fault(f) })
 	}
 	return u, nil
+}
+
+// loadsOf are the loads of a phase that act in a cell.
+func (r *trial) loadsOf(cell, phase string) []namedLoad {
+	return slices.DeleteFunc(slices.Clone(r.loads), func(l namedLoad) bool {
+		return cmp.Or(l.item.Phase, check.Fault) != phase || l.item.Target.Cell != "" && l.item.Target.Cell != cell
+	})
 }
 
 // end stops what still runs and waits for it. The error is the first that a load or a fault had, if it wasn't stopped.
@@ -127,7 +138,10 @@ func (u *underway) load(cell string, l namedLoad) error {
 	if _, err := u.turn(cell, l.item, 1); err != nil {
 		return err
 	}
-	t := u.r.loadTarget(cell, l.item)
+	t, err := u.r.loadTarget(cell, l.item)
+	if err != nil {
+		return err
+	}
 	t.Round = func(n int, began bool) { u.board.note(cell, l.item.Name, n, began) }
 	if err := l.load.Run(ctx, t, u.r.writer); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("running the load %s in %s: %w", l.item.Name, cell, err)
@@ -222,9 +236,13 @@ func (r *trial) prepareLoads(ctx context.Context, cells []string) (err error) {
 	defer func() { stage(err) }()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cell := range cells {
-		for _, l := range r.loads {
+		for _, l := range slices.Concat(r.loadsOf(cell, check.Fault), r.loadsOf(cell, check.Recovery)) {
 			g.Go(func() error {
-				if err := l.load.Prepare(ctx, r.loadTarget(cell, l.item)); err != nil {
+				t, err := r.loadTarget(cell, l.item)
+				if err == nil {
+					err = l.load.Prepare(ctx, t)
+				}
+				if err != nil {
 					return fmt.Errorf("preparing the load %s in %s: %w", l.item.Name, cell, err)
 				}
 				return nil
@@ -234,9 +252,10 @@ func (r *trial) prepareLoads(ctx context.Context, cells []string) (err error) {
 	return g.Wait()
 }
 
-func (r *trial) loadTarget(cell string, item plan.Item) load.Target {
+func (r *trial) loadTarget(cell string, item plan.Item) (load.Target, error) {
+	t, _, err := r.target(cell, item)
 	return load.Target{
-		Run: r.world.name, Name: item.Name, Cell: cell, Cluster: r.world.clusterOf(cell), Events: r.events, Seed: r.world.plan.Seed,
+		Run: r.world.name, Name: item.Name, Cell: cell, Cluster: r.world.clusterOf(cell), Nodes: t.Nodes, Events: r.events, Seed: r.world.plan.Seed,
 		Round: func(int, bool) {},
-	}
+	}, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -99,7 +100,7 @@ func underWay(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) 
 		loads:  []namedLoad{{plan.Item{Name: "load", Target: everywhere}, l}},
 		faults: []namedFault{{plan.Item{Name: "fault", Target: everywhere, After: &plan.After{Name: "load"}, Duration: plan.Duration(duration)}, f}},
 	}
-	u, err := r.begin(t.Context(), []string{cell})
+	u, err := r.begin(t.Context(), []string{cell}, check.Fault)
 	if err != nil {
 		t.Fatal(err)
 	}

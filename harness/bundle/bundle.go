@@ -47,6 +47,7 @@ const (
 	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.EtcdProbe, each wrapped in Stamped
 	Calls         Kind = "load.calls"        // stream of Call
 	LoadSummary   Kind = "load.summary"      // JSON: Load
+	WorkProbe     Kind = "load.probe"        // JSON: ProbeRecord
 	Leases        Kind = "leases"            // stream of LeaseSample, of all nodes
 	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects
 	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at a moment
@@ -295,4 +296,32 @@ type LoadRound struct {
 	Calls  int       `json:"calls"`
 	Rate   float64   `json:"rate"`   // requests a second while they were sent
 	Wanted float64   `json:"wanted"` // requests a second asked for; 0 is all at once
+}
+
+// The ways in which a probe ends. Only the first two say anything about the subject.
+const (
+	ProbeDone    = "done"     // every step was seen
+	ProbeFailed  = "failed"   // the subject was asked, and didn't do a step in its time
+	ProbeCut     = "cut off"  // the phase ended before it did
+	ProbeUnasked = "no probe" // the harness couldn't ask, or couldn't look
+)
+
+// ProbeRecord is work that a load asked of the subject, to see whether it does it. It is written at the end, whatever that is.
+type ProbeRecord struct {
+	Name  string      `json:"name"` // the load's name
+	Work  string      `json:"work"` // what was asked, in words
+	Start time.Time   `json:"start"`
+	End   time.Time   `json:"end"`
+	Steps []ProbeStep `json:"steps"` // in their order; the last is the one that it ended with
+	Ended string      `json:"ended"`
+	Why   string      `json:"why,omitempty"` // unless it is done
+}
+
+// ProbeStep is one step of a probe.
+type ProbeStep struct {
+	Try   int       `json:"try"` // from 1
+	Step  string    `json:"step"`
+	Asked time.Time `json:"asked"`
+	Seen  time.Time `json:"seen,omitzero"` // zero if it never was
+	What  string    `json:"what,omitempty"`
 }

@@ -119,6 +119,7 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 		"nodeReady":        `{"status":"True"}`,
 		"nothingStuck":     `{"states":["chan send"]}`,
 		"objectField":      `{"resource":"r","fields":{"f":"v"}}`,
+		"probeDone":        `{"probe":"p"}`,
 		"quietWorld":       `{}`,
 		"retainedHeap":     `{"func":"f","atLeast":"1Mi"}`,
 		"unchangedUpdates": `{"resource":"r"}`,

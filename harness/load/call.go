@@ -77,13 +77,13 @@ func (o *objects) request(i int) (verb string, to *url.URL) {
 
 // ask sends one DELETE and reads the answer to its end. Code 0 is no answer. The error is the transport's, or what an answer other than 2xx says.
 // client-go's own request would try some answers again, and keep every deleted object in memory.
-func (o *objects) ask(ctx context.Context, to *url.URL) (code int, err error) {
+func (c *client) ask(ctx context.Context, to *url.URL) (code int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, to.String(), nil)
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Accept", runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON)
-	resp, err := o.http.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return 0, err
 	}

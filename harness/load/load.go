@@ -18,6 +18,7 @@ type Target struct {
 	Name    string // the item's name in the scenario, unique within it
 	Cell    string
 	Cluster cluster.Cluster
+	Nodes   []cluster.Node // those that the item's target chooses in the cell
 	Events  *event.Stream
 	Seed    int64 // of whatever draws lots
 	// Round is told when a round was seen to take effect (began) and when its last answer was there. Faults that come after a load wait
@@ -34,6 +35,9 @@ type Load interface {
 	// Makes says which artifacts it leaves.
 	Makes() []bundle.Kind
 }
+
+// OnNode is a Load that acts on one node of the cell and changes nothing that another node depends on: arms that share a cluster can each have it.
+type OnNode interface{ OnNode() bool }
 
 // New makes the load of a kind from a spec already validated.
 func New(kind string, spec json.RawMessage) (Load, error) {

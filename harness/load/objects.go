@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -15,19 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"github.com/kube-relapse/relapse/harness/event"
-)
-
-// The labels of everything that a load makes.
-const (
-	runLabel  = "relapse.dev/run"
-	loadLabel = "relapse.dev/load"
 )
 
 // makers is how many objects are made at a time.
@@ -36,20 +24,11 @@ const makers = 16
 // page is how much data a list may make the API server read at a time.
 const page = 16 << 20
 
-// asking bounds one request that is no call of the load: the API server itself takes no longer.
-const asking = time.Minute
-
-// errForeign is an object in our place that this run didn't make; errUnfit one that the API server will never take.
-var errForeign, errUnfit = errors.New("it is there and was not made by this load"), errors.New("the API server will not take it")
-
 // objects are the namespaces and ConfigMaps of one load in one cluster. What exists is asked of the API server, never remembered.
 type objects struct {
-	Target
-	spec     *DeleteCollection
-	bytes    int64
-	http     *http.Client // all three share its connections
-	typed    *kubernetes.Clientset
-	metadata metadata.Interface // lists without the data
+	*client
+	spec  *DeleteCollection
+	bytes int64
 }
 
 // Prepare makes the namespaces and their ConfigMaps, and returns when a list shows all of them. What this load has made before is taken for
@@ -67,33 +46,17 @@ func (l *DeleteCollection) objects(t Target) (*objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &objects{Target: t, spec: l, bytes: size}
-	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
-	cfg.QPS, cfg.Burst, cfg.RateLimiter = -1, -1, nil // what limits the load must be the cluster
-	cfg.Timeout = 0                                   // each request has its own
-	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	cfg.UserAgent = "relapse/" + t.Name
-	cfg.WarningHandler = rest.NoWarnings{}
-	if o.http, err = rest.HTTPClientFor(cfg); err != nil {
-		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
+	c, err := newClient(t)
+	if err != nil {
+		return nil, err
 	}
-	if o.typed, err = kubernetes.NewForConfigAndClient(cfg, o.http); err != nil {
-		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
-	}
-	if o.metadata, err = metadata.NewForConfigAndClient(cfg, o.http); err != nil {
-		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
-	}
-	return o, nil
+	return &objects{client: c, spec: l, bytes: size}, nil
 }
 
 // namespace is the name of the n-th one, from 0.
 func (o *objects) namespace(n int) string { return fmt.Sprintf("relapse-%s-%d", o.Name, n+1) }
 
 func item(n int) string { return fmt.Sprintf("item-%05d", n) }
-
-func (o *objects) labels() labels.Set { return labels.Set{runLabel: o.Run, loadLabel: o.Name} }
-
-func (o *objects) selector() string { return o.labels().String() }
 
 // ensure makes what is missing and looks again, until a list shows everything. A failure is tried again for as long as anything gets on within
 // patience.
@@ -165,24 +128,6 @@ func (o *objects) attempt(ctx context.Context) (missing int, err error) {
 	return len(want), g.Wait()
 }
 
-func (o *objects) makeNamespace(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: o.labels()}}
-	_, err := o.typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		if ns, err = o.typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err == nil {
-			switch {
-			case !o.ours(ns):
-				err = errForeign
-			case ns.DeletionTimestamp != nil:
-				err = errors.New("it is still being deleted")
-			}
-		}
-	}
-	return describe("namespace "+name, err)
-}
-
 func (o *objects) makeItem(ctx context.Context, namespace, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -195,21 +140,6 @@ func (o *objects) makeItem(ctx context.Context, namespace, n int) error {
 		}
 	}
 	return describe("ConfigMap "+o.namespace(namespace)+"/"+item(n), err)
-}
-
-func (o *objects) ours(m metav1.Object) bool {
-	return labels.SelectorFromSet(o.labels()).Matches(labels.Set(m.GetLabels()))
-}
-
-// describe names the object in an error of its making.
-func describe(what string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return fmt.Errorf("making %s: %w: %w", what, errUnfit, err)
-	}
-	return fmt.Errorf("making %s: %w", what, err)
 }
 
 // items lists the names of a namespace's ConfigMaps that are this load's. Others, such as kube-root-ca.crt, are left out.
@@ -247,16 +177,4 @@ func content(seed int64, namespace, n int, size int64) map[string]string {
 		out[keys[4-left]], text = text[:cut], text[cut:]
 	}
 	return out
-}
-
-// wait returns after d, or with the cause of ctx's end.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

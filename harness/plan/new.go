@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -193,6 +194,11 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	return nil
 }
 
+// LoadsOf are the loads of a phase, fault or recovery.
+func (t *Trial) LoadsOf(phase string) []Item {
+	return slices.DeleteFunc(slices.Clone(t.Loads), func(l Item) bool { return cmp.Or(l.Phase, check.Fault) != phase })
+}
+
 // ofPair leaves out the checks that are meant for other pairs.
 func ofPair(in []scenario.Check, pair string) []scenario.Check {
 	return slices.DeleteFunc(slices.Clone(in), func(c scenario.Check) bool { return len(c.Pairs) > 0 && !slices.Contains(c.Pairs, pair) })
@@ -244,6 +250,9 @@ func items(category string, in []scenario.Item) ([]Item, error) {
 		item := Item{
 			Name: it.Name, Kind: it.Kind, Target: it.Target, At: Duration(scenario.Length(it.At)),
 			Duration: Duration(scenario.Length(it.Duration)), Spec: spec,
+		}
+		if category == kinds.Load {
+			item.Phase = cmp.Or(it.Phase, check.Fault)
 		}
 		if it.After != nil {
 			item.After = &After{Name: it.After.Name, Plus: Duration(scenario.Length(it.After.Plus))}

@@ -135,8 +135,11 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		{check.Recovery, p.Recovery, "ends when each cell's signature or healed checks are met"},
 	} {
 		fmt.Fprintf(b, "  %s: %s%s\n", ph.name, ph.hold, times(ph.wait))
-		if ph.name == check.Fault {
+		switch ph.name {
+		case check.Fault:
 			t.injections(b)
+		case check.Recovery:
+			table(b, func(row func(...string)) { t.loads(row, check.Recovery) })
 		}
 		for _, l := range []struct {
 			name   string
@@ -159,9 +162,7 @@ func (t *Trial) injections(b *bytes.Buffer) {
 		b.WriteString("    one cell after the other\n")
 	}
 	table(b, func(row func(...string)) {
-		for _, l := range t.Loads {
-			row("load "+l.Name, when(l), where(l.Target), words(kinds.Load, l.Kind, l.Spec))
-		}
+		t.loads(row, check.Fault)
 		for _, f := range t.Faults {
 			if t.NoFaults {
 				row("fault "+f.Name, "not injected", "", f.Kind)
@@ -170,6 +171,12 @@ func (t *Trial) injections(b *bytes.Buffer) {
 			row("fault "+f.Name, when(f)+lasting(f), where(f.Target), words(kinds.Fault, f.Kind, f.Spec))
 		}
 	})
+}
+
+func (t *Trial) loads(row func(...string), phase string) {
+	for _, l := range t.LoadsOf(phase) {
+		row("load "+l.Name, when(l), where(l.Target), words(kinds.Load, l.Kind, l.Spec))
+	}
 }
 
 func writeChecks(b *bytes.Buffer, indent string, list []Check) {

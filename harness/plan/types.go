@@ -91,7 +91,8 @@ type Item struct {
 	Name   string          `json:"name"`
 	Kind   string          `json:"kind"`
 	Target scenario.Target `json:"target"`
-	At     Duration        `json:"at"`
+	Phase  string          `json:"phase,omitempty"` // of a load: fault or recovery
+	At     Duration        `json:"at"`              // from the start of its phase
 	After  *After          `json:"after,omitempty"`
 	// Duration lifts a fault that long after it took effect; it comes again with each further round of the load it comes after. 0 is until the
 	// end of the fault phase.

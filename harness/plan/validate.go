@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,19 +73,8 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 		errs = append(errs, t.validateFault(f, have))
 	}
 	for _, l := range t.Loads {
-		if _, err := whole(kinds.Load, l.Kind, l.Name, l.Spec); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		v, err := load.New(l.Kind, l.Spec)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		made = append(made, v.Makes()...)
-		if t.Placement != PlacementCluster {
-			errs = append(errs, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: cluster)", l.Name))
-		}
+		makes, err := t.validateLoad(l, seed)
+		made, errs = append(made, makes...), append(errs, err)
 	}
 	for _, c := range t.Clusters {
 		for component := range c.Memory {
@@ -187,6 +177,64 @@ func (t *Trial) validateFault(f Item, have *cluster.Capabilities) error {
 	return errors.Join(errs...)
 }
 
+// validateLoad says also what the load leaves.
+func (t *Trial) validateLoad(l Item, seed int64) ([]bundle.Kind, error) {
+	if _, err := whole(kinds.Load, l.Kind, l.Name, l.Spec); err != nil {
+		return nil, err
+	}
+	v, err := load.New(l.Kind, l.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if l.Phase != "" && l.Phase != check.Fault && l.Phase != check.Recovery {
+		return nil, fmt.Errorf("load %q is of phase %q (want fault or recovery)", l.Name, l.Phase)
+	}
+	one, ok := v.(load.OnNode)
+	switch onNode := ok && one.OnNode(); {
+	case onNode && t.Placement == PlacementWorkload:
+		return nil, fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)", l.Name)
+	case onNode:
+		return v.Makes(), t.oneNode(l, seed)
+	case t.Placement != PlacementCluster:
+		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: cluster)", l.Name)
+	}
+	return v.Makes(), nil
+}
+
+// oneNode refuses a target that chooses several nodes of a cell. What else is wrong with it is for validateTargets to say.
+func (t *Trial) oneNode(l Item, seed int64) error {
+	for _, cell := range t.Cells {
+		in := t.ClusterOf(cell.Name)
+		if in == nil {
+			continue
+		}
+		if nodes, err := fault.SelectNodes(l.Target, in.Topology.Nodes, cell.Name, seed); err == nil && len(nodes) > 1 {
+			return fmt.Errorf("load %q acts on one node, and its target chooses %s of cell %s", l.Name, strings.Join(nodes, ", "), cell.Name)
+		}
+	}
+	return nil
+}
+
+// validateProbes refuses a check about a probe that its phase doesn't have.
+func (t *Trial) validateProbes(c Check, probes []string) error {
+	var errs []error
+	for _, name := range probes {
+		i := slices.IndexFunc(t.Loads, func(l Item) bool { return l.Name == name })
+		if i < 0 {
+			errs = append(errs, fmt.Errorf("check %q is about the probe %q, which the scenario doesn't have", c.Name, name))
+			continue
+		}
+		l := t.Loads[i]
+		if v, err := load.New(l.Kind, l.Spec); err == nil && !slices.Contains(v.Makes(), bundle.WorkProbe) {
+			errs = append(errs, fmt.Errorf("check %q is about %q, a %s, which is no probe", c.Name, name, l.Kind))
+		}
+		if in := cmp.Or(l.Phase, check.Fault); in != c.Phase {
+			errs = append(errs, fmt.Errorf("check %q asks in the phase %s about the probe %q, which is of the phase %s", c.Name, c.Phase, name, in))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 	var errs []error
 	for _, c := range list {
@@ -217,6 +265,9 @@ func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 					errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have", c.Name, name))
 				}
 			}
+		}
+		if u, ok := v.(check.ProbeUser); ok {
+			errs = append(errs, t.validateProbes(c, u.NeedsProbes()))
 		}
 		if u, ok := v.(check.NodeUser); ok {
 			for _, name := range u.NeedsNodes() {

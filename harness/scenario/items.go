@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
+
+// phaseFault is the phase of a load that names none.
+const phaseFault = "fault"
 
 // items checks loads and faults, whose names share one space because each may come after any other.
 func (r *rules) items() {
@@ -42,6 +46,9 @@ func (r *rules) items() {
 		case it.Duration != nil && it.Duration.Duration <= 0:
 			r.add(it.path+".duration", "is 0 (want how long the fault lasts)")
 		}
+		if it.Phase != "" && it.category == kinds.Fault {
+			r.add(it.path+".phase", "stands on a fault, which is the fault phase's own (want it on a load)")
+		}
 		if it.At != nil && it.After != nil {
 			r.add(it.path+".after", "stands beside at (want one of them)")
 		}
@@ -50,6 +57,10 @@ func (r *rules) items() {
 		}
 		if _, ok := byName[it.After.Name]; !ok {
 			r.add(it.path+".after.name", "%q names no load or fault %s", it.After.Name, oneOf(it.After.Name, known))
+			continue
+		}
+		if first, phase := byName[it.After.Name], cmp.Or(it.Phase, phaseFault); cmp.Or(first.Phase, phaseFault) != phase {
+			r.add(it.path+".after.name", "%q is of another phase (want one of the phase %s)", it.After.Name, phase)
 			continue
 		}
 		if byName[it.Name].path != it.path {

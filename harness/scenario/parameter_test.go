@@ -129,6 +129,13 @@ func TestParameterViolations(t *testing.T) {
 		{"no duration", "duration: 30s", "duration: 0s", []string{line + `41:17: spec.faults[0].duration: is 0 (want how long the fault lasts)`}},
 		{"a load's duration", "  faults:\n", "  loads: [{name: l, kind: testLoad, target: {mode: all, selector: {component: etcd}}, duration: 1s}]\n  faults:\n", []string{
 			line + `37:97: spec.loads[0].duration: stands on a load, which ends by itself (want it on a fault)`}},
+		{"a fault's phase", "duration: 30s", "phase: recovery", []string{
+			line + `41:14: spec.faults[0].phase: stands on a fault, which is the fault phase's own (want it on a load)`}},
+		{"a load of no such phase", "  faults:\n", "  loads: [{name: l, kind: testLoad, phase: steady, target: {mode: all, selector: {component: etcd}}}]\n  faults:\n", []string{
+			line + `37:44: spec.loads[0].phase: unknown phase "steady" (want one of fault, recovery)`}},
+		{"after what is of another phase", "  faults:\n",
+			"  loads: [{name: l, kind: testLoad, phase: recovery, after: {name: slow}, target: {mode: all, selector: {component: etcd}}}]\n  faults:\n", []string{
+				line + `37:68: spec.loads[0].after.name: "slow" is of another phase (want one of the phase recovery)`}},
 		{"a foreign duration", "  faults:\n", "  loads: [{name: l, kind: testLoad, target: {mode: all, selector: {component: etcd}}, spec: {latency: 5, unit: x}}]\n  faults:\n", []string{
 			line + `37:103: spec.loads[0].spec.latency: 5 is no duration (want a duration with its unit: 250ms, 40s, 1m30s)`}},
 	} {

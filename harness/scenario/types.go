@@ -211,11 +211,13 @@ type Selector struct {
 
 // Item is the envelope of loads and faults.
 type Item struct {
-	Name   string           `json:"name"`
-	Kind   string           `json:"kind"`
-	Target Target           `json:"target"`
-	At     *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of the fault phase"`
-	After  *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Target Target `json:"target"`
+	// Phase is for loads: faults are what makes the fault phase.
+	Phase string           `json:"phase,omitempty" jsonschema:"when a load runs: fault, which is the default, or recovery, to see whether the subject works again"`
+	At    *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of its phase"`
+	After *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
 	// Duration is for faults: a load ends by itself.
 	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"it lifts itself after this, and comes again with each round of the load it comes after"`
 	Spec     json.RawMessage  `json:"spec,omitempty"`

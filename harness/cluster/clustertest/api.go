@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces and ConfigMaps, writes of the latter two, reads of
-// Leases and of a node's pods, and the node proxy to kubelets. Field selectors but metadata.name and other writes are refused rather than ignored.
+// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces, ConfigMaps and pods, writes of the latter three, reads of
+// Leases, and the node proxy to kubelets. Other field selectors than metadata.name and spec.nodeName, and other writes, are refused rather than ignored.
 type API struct {
 	server *httptest.Server
 	proxy  func(node, path string) ([]byte, error)
@@ -29,9 +29,9 @@ type API struct {
 	mu        sync.Mutex
 	version   int
 	nodes     []*corev1.Node
-	pods      []corev1.Pod
 	events    []*corev1.Event
-	objects   map[string][]metav1.Object         // namespaces and configmaps, in order of their keys
+	objects   map[string][]metav1.Object         // namespaces, configmaps and pods, in order of their keys
+	idle      map[string]bool                    // nodes whose kubelets do nothing about pods
 	kinds     map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
 	unique    int
 	history   []change
@@ -60,6 +60,7 @@ func newAPI() *API {
 			{Name: "nodes", SingularName: "node", Kind: "Node", Verbs: verbs},
 			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, Verbs: verbs},
 			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", Verbs: append(verbs, "create", "delete")},
+			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, Verbs: append(verbs, "create", "delete")},
 			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true, Verbs: append(verbs, "create", "delete", "deletecollection")},
 		},
 	}))
@@ -69,6 +70,7 @@ func newAPI() *API {
 	mux.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	a.handleObjects(mux)
+	a.handlePods(mux)
 	a.handleHeartbeats(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, r.Method+" "+r.URL.Path+" is nothing the fake has")

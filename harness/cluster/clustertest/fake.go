@@ -46,6 +46,7 @@ func New(name string, t cluster.Topology) *Cluster {
 			Status: corev1.NodeStatus{
 				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i+1)}},
 				Conditions: []corev1.NodeCondition{readyNow()},
+				Images:     []corev1.ContainerImage{{Names: []string{"image.invalid/pause@sha256:0", "image.invalid/pause:1"}}},
 			},
 		})
 	}

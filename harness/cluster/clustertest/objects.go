@@ -65,7 +65,9 @@ func (a *API) put(resource string, o metav1.Object) {
 		return
 	}
 	a.unique++
-	o.SetUID(types.UID(fmt.Sprintf("uid-%d", a.unique)))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("uid-%d", a.unique)))
+	}
 	o.SetCreationTimestamp(metav1.Now())
 	a.objects[resource] = slices.Insert(a.objects[resource], at, o)
 	a.record(resource, "ADDED", o)
@@ -79,7 +81,7 @@ func (a *API) drop(resource string, o metav1.Object) {
 	a.record(resource, "DELETED", last)
 }
 
-// create takes a namespace or a ConfigMap, in JSON or protobuf.
+// create takes a namespace, a ConfigMap or a pod, in JSON or protobuf. A dry run is checked and goes no further.
 func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -99,6 +101,11 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		o.Status.Phase = corev1.NamespaceActive
 	case *corev1.ConfigMap:
 		resource, o.Namespace, o.TypeMeta = "configmaps", ns, metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}
+	case *corev1.Pod:
+		resource, o.Namespace, o.TypeMeta = "pods", ns, metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+		o.Status.Phase = corev1.PodPending
+	}
+	if resource != "namespaces" {
 		_, in := a.find("namespaces", "", ns)
 		if in == nil {
 			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("namespaces %q not found", ns))
@@ -114,8 +121,15 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, fmt.Sprintf("%s %q already exists", resource, o.GetName()))
 		return
 	}
+	if r.URL.Query().Has("dryRun") {
+		send(w, o)
+		return
+	}
 	a.put(resource, o)
-	if resource == "namespaces" {
+	switch resource {
+	case "pods":
+		a.runPod(o.(*corev1.Pod))
+	case "namespaces":
 		a.put("configmaps", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: o.GetName(), Name: Root}, Data: map[string]string{"ca.crt": "none"}})
 	}

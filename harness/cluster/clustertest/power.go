@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -142,33 +141,28 @@ func (a *API) PutPod(p *corev1.Pod) {
 	defer a.mu.Unlock()
 	p = p.DeepCopy()
 	p.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
-	i := slices.IndexFunc(a.pods, func(have corev1.Pod) bool { return key(&have) == key(p) })
-	if i < 0 {
-		a.pods = append(a.pods, *p)
-		return
-	}
-	a.pods[i] = *p
+	a.put("pods", p)
 }
 
 // restartPods gives the containers that run on a node a new start.
 func (a *API) restartPods(node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range a.pods {
-		if a.pods[i].Spec.NodeName != node {
+	for _, o := range slices.Clone(a.objects["pods"]) {
+		p := o.(*corev1.Pod).DeepCopy()
+		if p.Spec.NodeName != node {
 			continue
 		}
-		p := a.pods[i].DeepCopy()
 		for j := range p.Status.ContainerStatuses {
 			if r := p.Status.ContainerStatuses[j].State.Running; r != nil {
 				r.StartedAt = metav1.Now()
 			}
 		}
-		a.pods[i] = *p
+		a.put("pods", p)
 	}
 }
 
-// handleHeartbeats adds what can be read of nodes that come and go: their Leases, and the pods of one.
+// handleHeartbeats adds the nodes' Leases.
 func (a *API) handleHeartbeats(mux *http.ServeMux) {
 	const path = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
@@ -182,17 +176,5 @@ func (a *API) handleHeartbeats(mux *http.ServeMux) {
 			}
 		}
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("leases %q not found", r.PathValue("name")))
-	})
-	mux.HandleFunc("GET /api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
-		node, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")
-		if !ok || r.URL.Query().Has("watch") || r.URL.Query().Has("labelSelector") {
-			refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, "the fake lists the pods of one node (fieldSelector spec.nodeName=NAME)")
-			return
-		}
-		a.mu.Lock()
-		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: slices.Clone(a.pods)}
-		a.mu.Unlock()
-		list.Items = slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName != node })
-		send(w, list)
 	})
 }

@@ -50,15 +50,23 @@ func filter(r *http.Request) (func(metav1.Object) bool, error) {
 		return nil, err
 	}
 	for _, req := range sel.Requirements() {
-		if req.Field != "metadata.name" && req.Field != "metadata.namespace" {
+		if !slices.Contains([]string{"metadata.name", "metadata.namespace", "spec.nodeName"}, req.Field) {
 			return nil, fmt.Errorf("the fake knows no field selector for %q", req.Field)
 		}
 	}
 	ns := r.PathValue("ns")
 	return func(o metav1.Object) bool {
 		return (ns == "" || o.GetNamespace() == ns) && with.Matches(labels.Set(o.GetLabels())) &&
-			sel.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()})
+			sel.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(), "spec.nodeName": nodeOf(o)})
 	}, nil
+}
+
+// nodeOf is the node that a pod is bound to.
+func nodeOf(o metav1.Object) string {
+	if p, ok := o.(*corev1.Pod); ok {
+		return p.Spec.NodeName
+	}
+	return ""
 }
 
 // now are the objects of a resource; they are never changed in place.
@@ -69,7 +77,7 @@ func (a *API) now(resource string) (out []metav1.Object) {
 }
 
 func (a *API) locked(resource string) (out []metav1.Object) {
-	if resource == "namespaces" || resource == "configmaps" || a.kinds[resource].Kind != "" {
+	if resource == "namespaces" || resource == "configmaps" || resource == "pods" || a.kinds[resource].Kind != "" {
 		return slices.Clone(a.objects[resource])
 	}
 	if resource == "nodes" {
@@ -105,7 +113,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep
 		sendListOf(w, metav1.TypeMeta{Kind: of.Kind + "List", APIVersion: of.Group + "/" + of.Version}, meta, items)
 		return
 	}
-	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList", "configmaps": "ConfigMapList"}[resource]
+	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList", "configmaps": "ConfigMapList", "pods": "PodList"}[resource]
 	sendList(w, kind, meta, items)
 }
 
@@ -178,6 +186,8 @@ func bookmark(resource string, version int) any {
 		return &corev1.Node{TypeMeta: of("Node"), ObjectMeta: meta}
 	case "namespaces":
 		return &corev1.Namespace{TypeMeta: of("Namespace"), ObjectMeta: meta}
+	case "pods":
+		return &corev1.Pod{TypeMeta: of("Pod"), ObjectMeta: meta}
 	case "configmaps":
 		return &corev1.ConfigMap{TypeMeta: of("ConfigMap"), ObjectMeta: meta}
 	}

@@ -1,0 +1,108 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// The labels of everything that a load makes.
+const (
+	runLabel  = "relapse.dev/run"
+	loadLabel = "relapse.dev/load"
+)
+
+// asking bounds one request that is no call of the load: the API server itself takes no longer.
+const asking = time.Minute
+
+// errForeign is an object in our place that this run didn't make; errUnfit one that the API server will never take.
+var errForeign, errUnfit = errors.New("it is there and was not made by this load"), errors.New("the API server will not take it")
+
+// client asks one cluster's API server, without limits of its own.
+type client struct {
+	Target
+	http     *http.Client // all three share its connections
+	typed    *kubernetes.Clientset
+	metadata metadata.Interface // lists without the data
+}
+
+func newClient(t Target) (*client, error) {
+	c := &client{Target: t}
+	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
+	cfg.QPS, cfg.Burst, cfg.RateLimiter = -1, -1, nil // what limits the load must be the cluster
+	cfg.Timeout = 0                                   // each request has its own
+	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	cfg.UserAgent = "relapse/" + t.Name
+	cfg.WarningHandler = rest.NoWarnings{}
+	var err error
+	if c.http, err = rest.HTTPClientFor(cfg); err != nil {
+		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
+	}
+	if c.typed, err = kubernetes.NewForConfigAndClient(cfg, c.http); err != nil {
+		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(cfg, c.http); err != nil {
+		return nil, fmt.Errorf("making a client for load %s: %w", t.Name, err)
+	}
+	return c, nil
+}
+
+func (c *client) labels() labels.Set { return labels.Set{runLabel: c.Run, loadLabel: c.Name} }
+
+func (c *client) selector() string { return c.labels().String() }
+
+func (c *client) makeNamespace(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: c.labels()}}
+	_, err := c.typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		if ns, err = c.typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{}); err == nil {
+			switch {
+			case !c.ours(ns):
+				err = errForeign
+			case ns.DeletionTimestamp != nil:
+				err = errors.New("it is still being deleted")
+			}
+		}
+	}
+	return describe("namespace "+name, err)
+}
+
+func (c *client) ours(m metav1.Object) bool {
+	return labels.SelectorFromSet(c.labels()).Matches(labels.Set(m.GetLabels()))
+}
+
+// describe names the object in an error of its making.
+func describe(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return fmt.Errorf("making %s: %w: %w", what, errUnfit, err)
+	}
+	return fmt.Errorf("making %s: %w", what, err)
+}
+
+// wait returns after d, or with the cause of ctx's end.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

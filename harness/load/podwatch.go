@@ -1,0 +1,105 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// lastLook is how long the look at a pod may take that decides, at the end, whether nothing came of it.
+const lastLook = 4 * time.Second
+
+// await watches a pod until it is as wanted; nil stands for one that isn't there. errIdle says that it was looked at after the timeout and wasn't.
+// what is how it was seen last.
+func (p *pods) await(ctx context.Context, name string, timeout time.Duration, wanted func(*corev1.Pod) bool) (what string, err error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for limited.Err() == nil {
+		if what, ok := p.follow(limited, name, wanted); ok {
+			return what, nil
+		}
+		_ = wait(limited, look) // the watch ended, or couldn't begin
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	last, cancel := context.WithTimeout(ctx, lastLook)
+	defer cancel()
+	pod, _, err := p.get(last, name)
+	if err != nil {
+		return "", fmt.Errorf("looking at the pod at the end: %w", err)
+	}
+	if what = state(pod); !wanted(pod) {
+		return what, fmt.Errorf("%w within %s: %s", errIdle, timeout, what)
+	}
+	return what, nil
+}
+
+// follow watches a pod until it is as wanted, or the watch ends.
+func (p *pods) follow(ctx context.Context, name string, wanted func(*corev1.Pod) bool) (what string, ok bool) {
+	pod, version, err := p.get(ctx, name)
+	if err != nil {
+		return "", false
+	}
+	if wanted(pod) {
+		return state(pod), true
+	}
+	w, err := p.typed.CoreV1().Pods(p.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
+	if err != nil {
+		return "", false
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		pod, is := e.Object.(*corev1.Pod)
+		if !is {
+			return "", false // an error: it is listed again
+		}
+		if e.Type == watch.Deleted {
+			pod = nil
+		}
+		if wanted(pod) {
+			return state(pod), true
+		}
+	}
+	return "", false
+}
+
+// get is a pod, nil if there is none, and the version from which to watch it.
+func (p *pods) get(ctx context.Context, name string) (*corev1.Pod, string, error) {
+	list, err := p.typed.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(list.Items) == 0 {
+		return nil, list.ResourceVersion, nil
+	}
+	return &list.Items[0], list.ResourceVersion, nil
+}
+
+// state says how a pod is.
+func state(pod *corev1.Pod) string {
+	if pod == nil {
+		return "there is no such pod"
+	}
+	out := []string{"the pod is " + string(pod.Status.Phase)}
+	if pod.DeletionTimestamp != nil {
+		out = append(out, "being deleted")
+	}
+	if pod.Status.Reason != "" {
+		out = append(out, strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message))
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		switch {
+		case c.State.Running != nil:
+			out = append(out, "its container started at "+c.State.Running.StartedAt.UTC().Format(time.TimeOnly))
+		case c.State.Waiting != nil:
+			out = append(out, strings.TrimSpace("its container waits: "+c.State.Waiting.Reason+" "+c.State.Waiting.Message))
+		}
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,90 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// probed has a probe in the recovery, and a healed check about it.
+func probed(s *scenario.Spec) {
+	s.Loads = []scenario.Item{{Name: "pod", Kind: "podProbe", Phase: check.Recovery, Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}}}
+	s.Healed = append(s.Healed, scenario.Check{Name: "pod-runs", Kind: "probeDone", Spec: json.RawMessage(`{"probe": "pod"}`)})
+}
+
+func TestLoadsOfPhases(t *testing.T) {
+	s := load(t)
+	probed(&s.Spec)
+	p, err := plan.New(s, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := p.Trials[0]
+	if in := tr.LoadsOf(check.Recovery); len(in) != 1 || in[0].Name != "pod" || len(tr.LoadsOf(check.Fault)) > 0 {
+		t.Errorf("the loads of the recovery are %+v, those of the fault %+v", in, tr.LoadsOf(check.Fault))
+	}
+	var text bytes.Buffer
+	if err := p.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	_, recovery, _ := strings.Cut(text.String(), "  recovery:")
+	if want := "    load pod  at once  all kubelet of every cell  a pod must run within 55s"; !strings.Contains(recovery, want) || strings.Count(text.String(), "load pod") > 1 {
+		t.Errorf("the text doesn't say %q of the recovery alone:\n%s", want, text.String())
+	}
+	s.Spec.Placement, s.Spec.Loads[0].Phase = "cluster", ""
+	s.Spec.Loads[0].Kind, s.Spec.Loads[0].Spec = "deleteCollection", nil
+	s.Spec.Healed = slices.DeleteFunc(s.Spec.Healed, func(c scenario.Check) bool { return c.Kind == "probeDone" })
+	if p, err = plan.New(s, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if in := p.Trials[0].Loads; in[0].Phase != check.Fault {
+		t.Errorf("a load that names no phase is %+v", in)
+	}
+}
+
+func TestProbesAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(s *scenario.Spec)
+		want   string
+	}{
+		{"a check about none", func(s *scenario.Spec) { s.Loads = nil }, `check "pod-runs" is about the probe "pod", which the scenario doesn't have`},
+		{"in another phase", func(s *scenario.Spec) { s.Loads[0].Phase = "" },
+			`check "pod-runs" asks in the phase recovery about the probe "pod", which is of the phase fault`},
+		{"what is none", func(s *scenario.Spec) { s.Placement, s.Loads[0].Kind = "cluster", "deleteCollection" },
+			`check "pod-runs" is about "pod", a deleteCollection, which is no probe`},
+		{"a phase of no load", func(s *scenario.Spec) { s.Loads[0].Phase = "steady" }, `load "pod" is of phase "steady" (want fault or recovery)`},
+		{"where arms share a cluster", func(s *scenario.Spec) { s.Loads[0].Kind = "collectionProbe" },
+			`load "pod" acts on a whole cluster, which arms must have to themselves (placement: cluster)`},
+		{"where arms share their nodes", func(s *scenario.Spec) {
+			s.Placement, s.Nodes = "workload", &scenario.Nodes{Workers: 1}
+		}, `load "pod" acts on the node of an arm, which the arms share (placement: node or cluster)`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := load(t)
+			probed(&s.Spec)
+			c.change(&s.Spec)
+			if _, err := plan.New(s, plan.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+	s := load(t)
+	probed(&s.Spec)
+	p, err := plan.New(s, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := &p.Trials[0].Clusters[0].Topology
+	top.Nodes = append(top.Nodes, cluster.NodeSpec{Name: "worker9", Role: cluster.Worker, Cell: "fixed"})
+	if want := `load "pod" acts on one node, and its target chooses worker2, worker9 of cell fixed`; !strings.Contains(p.Validate().Error(), want) {
+		t.Errorf("got  %v\nwant %s", p.Validate(), want)
+	}
+}

@@ -2,8 +2,12 @@ package harness
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -38,6 +42,53 @@ func largest(cells []bundle.CellWorld, constant string) (out int64, ok bool) {
 		}
 	}
 	return out, ok
+}
+
+// refuseFaults computes every trial's faults from its arms' constants, before a cluster exists for one that can't be.
+func (l *Lab) refuseFaults(p *plan.Plan) error {
+	for _, t := range p.Trials {
+		var given *scenario.Arm
+		var all, controls []map[string]int64
+		for _, c := range t.Cells {
+			constants := l.arms[armKey(c.Arm)].constants
+			all = append(all, constants)
+			if c.Arm.Role == scenario.Candidate {
+				given = &c.Arm
+			} else {
+				controls = append(controls, constants)
+			}
+		}
+		err := computable(t, all)
+		var tooLarge *fault.TooLargeError
+		if errors.As(err, &tooLarge) && given != nil && (len(controls) == 0 || computable(t, controls) == nil) {
+			return &CandidateError{Given: describe(given.Source), Err: err,
+				Hint: "set its constants back to those of the other arms and run it again: a larger number only needs a larger fault, and what is judged is how it goes on from there"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// computable is an error where the faults of a trial can't be computed from constants. The faults are made anew when it runs.
+func computable(t plan.Trial, constants []map[string]int64) error {
+	var all []fault.Fault
+	for _, item := range t.Faults {
+		f, err := fault.New(item.Kind, item.Spec)
+		if err != nil {
+			return fmt.Errorf("fault %s: %w", item.Name, err)
+		}
+		all = append(all, f)
+	}
+	for i, f := range all {
+		if c, ok := f.(fault.Computer); ok {
+			if _, err := c.Compute(constants, all); err != nil {
+				return fmt.Errorf("computing fault %s: %w", t.Faults[i].Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // diffs keeps how source trees differ from their commits.

@@ -125,7 +125,7 @@ func (l *Lab) buildEstimate() time.Duration {
 	return 5 * time.Second
 }
 
-// buildArms builds each distinct arm of the plan once, and refuses a pair that came out as one program.
+// buildArms builds each distinct arm of the plan once, and refuses a pair that came out as one program, and constants that no fault is large enough for.
 func (l *Lab) buildArms(ctx context.Context, p *plan.Plan) error {
 	for _, t := range p.Trials {
 		for _, c := range t.Cells {
@@ -134,7 +134,10 @@ func (l *Lab) buildArms(ctx context.Context, p *plan.Plan) error {
 			}
 		}
 	}
-	return l.distinct(p)
+	if err := l.distinct(p); err != nil {
+		return err
+	}
+	return l.refuseFaults(p)
 }
 
 func (l *Lab) buildFixtures(ctx context.Context, p *plan.Plan, assembling bool) error {

@@ -99,6 +99,8 @@ type Finding struct {
 	Evidence []string  `json:"evidence"`
 	Detail   string    `json:"detail,omitempty"` // the decisive stack or line, verbatim
 	AnyOf    []Finding `json:"anyOf,omitempty"`
+	// Tried says in numbers what the subject was exposed to, where the check has measured that: an arm is only shown to survive so much.
+	Tried string `json:"tried,omitempty"`
 	// Ended is when the subject's process ended, from a check that asks whether the incident did it. Where it is met the process's identity is
 	// judged up to there; where that is unknown, so is whether it was one process all along.
 	Ended time.Time `json:"ended,omitzero"`

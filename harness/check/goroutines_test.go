@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -19,7 +20,8 @@ func dumps(cell string, list ...any) func(*trial) {
 	}
 }
 
-// dump records one dump. "failed" is a capture that failed, a name with a "~" in front is cut in its middle.
+// dump records one dump. "failed" is a capture that failed, a name with a "~" in front is cut in its middle,
+// and "=" after it gives the goroutine that sends another state.
 func (tr *trial) dump(cell string, second int, name string) {
 	tr.t.Helper()
 	if name == "failed" {
@@ -27,8 +29,12 @@ func (tr *trial) dump(cell string, second int, name string) {
 		return
 	}
 	bare, cut := strings.CutPrefix(name, "~")
+	bare, as, other := strings.Cut(bare, "=")
 	text, err := os.ReadFile("testdata/" + bare + ".debug2")
 	tr.must(err)
+	if other {
+		text = []byte(strings.Replace(string(text), "[chan send", "["+as, 1))
+	}
 	if cut {
 		text = text[:strings.Index(string(text), "/src/k8s.io/kubernetes/pkg/kubelet/pleg/generic.go")]
 	}
@@ -182,5 +188,72 @@ func TestGoroutinesUnreadable(t *testing.T) {
 			tr.must(err)
 		},
 		met: check.Unknown, seen: "reading artifacts/00001-goroutines.debug2-vulnerable.txt:", wanted: "in one dump",
+	})
+}
+
+// A wrong fix of another shape: it waits in a select that can't go on either, in a function that Relist calls, or for a lock.
+func TestGoroutinesBlockedInAnyWay(t *testing.T) {
+	const deep = `,"depth":"any","state":"blocked","without":["google.golang.org/grpc"]`
+	persist := `{"func":"pleg.(*GenericPLEG).Relist","dumps":3,"lastAfter":"60s","persist":true` + deep + `}`
+	inARow := `{"func":"pleg.(*GenericPLEG).Relist","span":"30s"` + deep + `}`
+	skipping := `{"func":"pleg.(*GenericPLEG).Relist","since":` + skips + deep + `}`
+	all := func(name string) func(*trial) { return dumps(arm, 300, name, 320, name, 360, name) }
+	fault := check.Scope{Cell: arm, Phase: check.Fault}
+	three := times(3, bundle.Goroutines2)
+	questions := []question{
+		{name: "in a function that it calls", spec: persist, fill: all("helper"), met: check.Met, seen: "3 of 3 dumps show it", evidence: three, detail: "pleg.(*GenericPLEG).send"},
+		{
+			name: "waiting for the runtime is another illness", spec: persist, fill: all("busy"), met: check.NotMet, seen: "0 of 3 dumps show it", evidence: three,
+			differs: []string{"but [select] in google.golang.org/grpc", "but [select]", "but [select]"},
+		},
+		{
+			name: "a hard loop is not blocked", spec: persist, fill: all("blocked=running"), met: check.NotMet, seen: "0 of 3", evidence: three,
+			differs: []string{"[running]", "[running]", "[running]"},
+		},
+		{
+			name: "nor is the network", spec: persist, fill: all("blocked=IO wait"), met: check.NotMet, seen: "0 of 3", evidence: three,
+			differs: []string{"[IO wait]", "[IO wait]", "[IO wait]"},
+		},
+		{
+			name: "in a row for long enough, and then on", spec: inARow, scope: fault, fill: dumps(arm, 100, "blocked=select", 131, "helper", 141, "idle", 151, "blocked"),
+			met: check.Met, seen: "3 of 4 dumps show it, the last 1m51s after fault began, in a row over 31s", evidence: times(4, bundle.Goroutines2), detail: "[chan send",
+		},
+		{
+			name: "now and then is not in a row", spec: inARow, scope: fault, fill: dumps(arm, 100, "blocked", 120, "idle", 140, "blocked", 160, "busy"),
+			met: check.NotMet, seen: "in a row over 0s", evidence: times(4, bundle.Goroutines2), detail: "[chan send", differs: []string{"grpc"},
+		},
+		{
+			name: "not watched for long enough", spec: inARow, scope: fault, fill: dumps(arm, 100, "blocked", 120, "blocked"),
+			met: check.Unknown, seen: "in a row over 20s: they are too few to answer by", evidence: times(2, bundle.Goroutines2), detail: "[chan send",
+		},
+		{
+			name: "before it skips its consumer", spec: skipping, scope: fault,
+			fill: both(journal(arm, 0, 400, said{200, skip("3m2s"), ""}, said{205, skip("3m7s"), ""}), dumps(arm, 199, "blocked", 203, "idle")),
+			met:  check.NotMet, seen: "0 of 1 dumps show it", evidence: times(1, bundle.Goroutines2), wanted: "after 10:03:20",
+		},
+		{
+			name: "while it skips its consumer", spec: skipping, scope: fault,
+			fill: both(journal(arm, 0, 400, said{200, skip("3m2s"), ""}, said{205, skip("3m7s"), ""}), dumps(arm, 199, "idle", 203, "blocked=select")),
+			met:  check.Met, seen: "1 of 1 dumps show it", evidence: times(1, bundle.Goroutines2), detail: "[select", wanted: "after 10:03:20",
+		},
+		{
+			name: "it never skipped", spec: skipping, scope: fault, fill: both(journal(arm, 0, 400), dumps(arm, 203, "blocked")),
+			met: check.NotMet, seen: "it never said so: no line like", evidence: []bundle.Kind{bundle.Journal},
+		},
+		{name: "a depth that is none", spec: `{"func":"f","depth":"2"}`, fill: dumps(arm), met: check.Unknown, seen: `depth is "2" (want top or any)`},
+		{name: "without everything", spec: `{"func":"f","without":[""]}`, fill: dumps(arm), met: check.Unknown, seen: "without has an empty name"},
+		{name: "both", spec: `{"func":"f","persist":true,"span":"1s"}`, fill: dumps(arm), met: check.Unknown, seen: "persist and span are both given"},
+	}
+	for _, state := range []string{"select", "select (no cases)", "chan receive", "chan send (nil chan)", "semacquire", "sync.Mutex.Lock", "sync.RWMutex.RLock",
+		"sync.Cond.Wait", "sync.WaitGroup.Wait", "sleep"} {
+		questions = append(questions, question{name: state, spec: persist, fill: all("blocked=" + state), met: check.Met, seen: "3 of 3 dumps show it",
+			evidence: three, detail: "[" + state})
+	}
+	run(t, questions, func(q *question) {
+		q.kind = "goroutines"
+		if q.scope.Cell == "" {
+			q.scope = check.Scope{Cell: arm, Phase: check.Recovery}
+		}
+		q.wanted = cmp.Or(q.wanted, "goroutine [")
 	})
 }

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,7 +18,7 @@ func init() {
 		Name: "logLine",
 		Doc: "A line in the subject's own log, in the window.\n\n" +
 			"With equals, a named group of the pattern is read as a duration or a number and compared with a constant of the subject: the line must be " +
-			"about this build's own numbers. Finding none needs a log without gaps and without suppressed lines.",
+			"about this build's own numbers. With exceeds, a group has to be larger than another one of the same line. Finding none needs a log without gaps and without suppressed lines.",
 		Example: "name: says-so\nkind: logLine\nphase: recovery\nspec:\n  pattern: 'pleg was last seen active .* threshold is (?P<limit>[0-9hms.]+)'\n  equals:\n    limit: {duration: 3m}\n",
 		New:     func() Check { return &LogLine{AtLeast: 1} },
 	})
@@ -26,6 +28,7 @@ func init() {
 type LogLine struct {
 	Pattern string              `json:"pattern" jsonschema:"a regular expression over the message; case does not matter"`
 	Equals  map[string]Quantity `json:"equals,omitempty" jsonschema:"named groups of the pattern and what they must equal"`
+	Exceeds map[string]string   `json:"exceeds,omitempty" jsonschema:"named groups that are durations, and which other group each has to exceed"`
 	AtLeast int                 `json:"atLeast,omitzero" jsonschema:"how many lines"`
 }
 
@@ -55,6 +58,11 @@ func (c *LogLine) Validate() error {
 	for group := range c.Equals {
 		if re.SubexpIndex(group) < 0 {
 			return fmt.Errorf("equals.%s: the pattern has no group of that name", group)
+		}
+	}
+	for group, other := range c.Exceeds {
+		if re.SubexpIndex(group) < 0 || re.SubexpIndex(other) < 0 {
+			return fmt.Errorf("exceeds.%s: %s: the pattern lacks one of these groups", group, other)
 		}
 	}
 	return nil
@@ -95,7 +103,7 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 		if m == nil {
 			return
 		}
-		if why := differs(re, m, want); why != "" {
+		if why := cmp.Or(differs(re, m, want), c.short(re, m)); why != "" {
 			f.Differs = append(f.Differs, e.Time.UTC().Format("15:04:05")+": "+why)
 			return
 		}
@@ -140,6 +148,18 @@ func (c *LogLine) scan(v bundle.View, cell string, w bundle.Window, f *Finding, 
 		}
 	}
 	return st.doubt
+}
+
+// short says which group of a match doesn't exceed the other, "" if all do.
+func (c *LogLine) short(re *regexp.Regexp, m []string) string {
+	for group, other := range c.Exceeds {
+		a, err := time.ParseDuration(m[re.SubexpIndex(group)])
+		b, err2 := time.ParseDuration(m[re.SubexpIndex(other)])
+		if errors.Join(err, err2) != nil || a <= b {
+			return fmt.Sprintf("%s is %s, which does not exceed the %s of %s", group, m[re.SubexpIndex(group)], other, m[re.SubexpIndex(other)])
+		}
+	}
+	return ""
 }
 
 // differs says how the groups of a match differ from what is wanted, "" if they don't.

@@ -49,6 +49,17 @@ func skipping(threshold string) string {
 	return `E0301 10:05:30.000000     312 kubelet.go:2506] "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 4m30.2s ago; threshold is ` + threshold + `"`
 }
 
+// skip is kubelet's line with an age, and the threshold of 3 minutes.
+func skip(age string) string {
+	return `E0301 10:05:30.000000     312 kubelet.go:2506] "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active ` + age + ` ago; threshold is 3m0s"`
+}
+
+const (
+	skipPattern = `pleg was last seen active (?P<age>[0-9hms.]+) ago; threshold is (?P<threshold>[0-9hms.]+)`
+	exceeds     = `{"pattern":"` + skipPattern + `","equals":{},"exceeds":{"age":"threshold"}}`
+	skips       = `{"log":{"pattern":"` + skipPattern + `","exceeds":"threshold"}}`
+)
+
 func TestLogLine(t *testing.T) {
 	lines := []bundle.Kind{bundle.Journal}
 	run(t, []question{
@@ -137,6 +148,15 @@ func TestLogLine(t *testing.T) {
 			name: "a number in a group", spec: `{"pattern":"capacity (?P<n>\\S+)","equals":{"n":{"constant":"channelCapacity"}}}`,
 			fill: journal(arm, 0, 400, said{330, "capacity 1000", ""}, said{331, "capacity 40", ""}, said{332, "capacity many", ""}),
 			met:  check.Met, seen: "1 such lines among 3", evidence: lines, detail: "capacity 1000", differs: []string{"n is 40, not 1000", "n is many, not 1000"},
+		},
+		{
+			name: "an age that exceeds the line's own limit", spec: exceeds, fill: journal(arm, 0, 400, said{330, skip("3m0.5s"), ""}, said{331, skip("2m59s"), ""}),
+			met: check.Met, seen: "1 such lines among 2", evidence: lines, detail: "active 3m0.5s ago",
+			differs: []string{"age is 2m59s, which does not exceed the threshold of 3m0s"},
+		},
+		{
+			name: "a group to exceed that the pattern lacks", spec: `{"equals":{},"exceeds":{"threshold":"no"}}`, fill: func(tr *trial) { tr.phases() },
+			met: check.Unknown, seen: "exceeds.threshold: no: the pattern lacks one of these groups",
 		},
 	}, func(q *question) {
 		q.kind, q.scope = "logLine", check.Scope{Cell: arm, Phase: check.Recovery, After: 30e9}

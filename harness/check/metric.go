@@ -102,8 +102,13 @@ type MetricIncrease struct {
 	Tail   string            `json:"tail,omitempty" jsonschema:"only the last stretch of the window counts: a duration with its unit"`
 }
 
-// Reads names metric samples.
-func (c *MetricIncrease) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
+// Reads names metric samples, and what the mark comes from.
+func (c *MetricIncrease) Reads() []bundle.Kind {
+	if c.Since == nil {
+		return []bundle.Kind{bundle.MetricSamples}
+	}
+	return with(c.Since.reads(), bundle.MetricSamples)
+}
 
 // NeedsConstants names the constants of the amount and of the mark.
 func (c *MetricIncrease) NeedsConstants() []string {
@@ -147,18 +152,18 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 		return unknown(wanted, never, nil)
 	}
 	if c.Since != nil {
-		mark, short, doubt := c.Since.at(v, s.Cell, w)
-		if doubt != "" {
-			return unknown(wanted, doubt, nil)
+		mark := c.Since.at(v, s.Cell, w)
+		if mark.doubt != "" {
+			return unknown(wanted, mark.doubt, nil)
 		}
-		wanted += " after " + mark.UTC().Format("15:04:05")
-		if short != "" {
-			return Finding{Met: NotMet, Wanted: wanted, Seen: short}
+		wanted += mark.after()
+		if mark.short != "" {
+			return Finding{Met: NotMet, Wanted: wanted, Seen: mark.short}
 		}
-		if !mark.Before(w.End) {
+		if !mark.Start.Before(w.End) {
 			return Finding{Met: NotMet, Wanted: wanted, Seen: fmt.Sprintf("that moment was not reached by %s", w.End.UTC().Format("15:04:05"))}
 		}
-		w.Start = later(w.Start, mark)
+		w.Start, w.End = later(w.Start, mark.Start), mark.End
 	}
 	if c.Tail != "" {
 		d, err := time.ParseDuration(c.Tail)

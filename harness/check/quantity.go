@@ -65,40 +65,6 @@ func (q Quantity) constants() []string {
 	return []string{q.Constant}
 }
 
-// Mark is a moment that a metric names: the largest age of a timestamp metric in the window says when something began and did not
-// come back, and Plus is how long after that.
-type Mark struct {
-	Metric string   `json:"metric" jsonschema:"a metric whose value is a time in seconds since the epoch"`
-	Plus   Quantity `json:"plus" jsonschema:"how long after that time the mark is"`
-}
-
-// at finds the mark in a window. doubt says which data isn't there. short says that the metric never grew as old as Plus: then there is
-// no such moment, whatever the time.
-func (m Mark) at(v bundle.View, cell string, w bundle.Window) (mark time.Time, short, doubt string) {
-	plus, err := m.Plus.value(v, cell)
-	if err != nil {
-		return mark, "", err.Error()
-	}
-	all, _, doubt := samples(v, cell, m.Metric, nil, w)
-	if doubt != "" {
-		return mark, "", doubt
-	}
-	oldest, age := time.Time{}, time.Duration(-1)
-	for _, s := range within(all, w) {
-		if began := seconds(s.Value); s.Value > 0 && s.Time.Sub(began) > age {
-			oldest, age = began, s.Time.Sub(began)
-		}
-	}
-	if age < 0 {
-		return mark, "", fmt.Sprintf("no sample of %s in %s", m.Metric, span(w))
-	}
-	if age < time.Duration(plus) {
-		short = fmt.Sprintf("that moment was never reached: %s was at most %s old, and it lies %s after it",
-			m.Metric, age.Round(100*time.Millisecond), time.Duration(plus))
-	}
-	return oldest.Add(time.Duration(plus)), short, ""
-}
-
 // validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds.
 func (q Quantity) validate(field string, asDuration bool) error {
 	switch {
@@ -121,14 +87,6 @@ func (q Quantity) validate(field string, asDuration bool) error {
 		return fmt.Errorf("%s has neither a constant nor a number", field)
 	}
 	return nil
-}
-
-// validate holds for a moment what validate of Quantity does.
-func (m Mark) validate(field string) error {
-	if m.Metric == "" {
-		return fmt.Errorf("%s.metric is empty", field)
-	}
-	return m.Plus.validate(field+".plus", true)
 }
 
 // positive refuses what is no duration above 0.

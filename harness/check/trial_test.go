@@ -38,6 +38,8 @@ type trial struct {
 	t     *testing.T
 	w     *bundle.Writer
 	start time.Time
+
+	entered bool // the phases are there
 }
 
 // newTrial makes an empty bundle with the constants of two arms and no phase.
@@ -48,7 +50,7 @@ func newTrial(t *testing.T, start time.Time) *trial {
 		t.Fatal(err)
 	}
 	constants := map[string]int64{"channelCapacity": 1000, "relistThreshold": int64(3 * time.Minute)}
-	tr := &trial{t, w, start}
+	tr := &trial{t: t, w: w, start: start}
 	tr.must(w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: arm, Constants: constants}, {Cell: other, Constants: constants}}}))
 	return tr
 }
@@ -62,6 +64,9 @@ func (tr *trial) must(err error) {
 
 // phases enters all phases.
 func (tr *trial) phases() {
+	if tr.entered {
+		return
+	}
 	tr.enter(steadyAt, check.Steady)
 	tr.enter(baselineAt, check.Baseline)
 	tr.enter(faultAt, check.Fault)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -19,11 +21,13 @@ func init() {
 		Doc: "Containers that come all at once: the runtime reports many more pods than before.\n\n" +
 			"They are only reported, nothing runs; real containers are not touched. How many there are follows from the subject's constants: one relist must " +
 			"outlast the threshold and still have more events to send than the channel holds. Where an arm's are not known, as those of an executable " +
-			"aren't, it is sized for a channel that holds unknownFactor times as much as the largest that is known: its verdict is about that much.",
+			"aren't, it is sized for a channel that holds unknownFactor times as much as the largest that is known, and for a threshold of up to " +
+			"unknownOutlastFactor times, as far as one relist of at most longest gets: its verdict is about that much. Known ones that don't fit are refused.",
 		Example: "name: flood\nkind: containerFlood\ntarget: {mode: all, selector: {component: kubelet}}\n" +
 			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
 		New: func() Fault {
-			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5, UnknownFactor: 8}
+			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5, UnknownFactor: 8, UnknownOutlastFactor: 12,
+				Longest: metav1.Duration{Duration: 20 * time.Minute}}
 		},
 	})
 }
@@ -37,6 +41,9 @@ type ContainerFlood struct {
 	Overflow         string  `json:"overflow,omitempty" jsonschema:"the constant that says how many events the channel holds"`
 	OverflowFactor   float64 `json:"overflowFactor,omitzero" jsonschema:"how many times that many events must be left when the relist has outlasted it"`
 	UnknownFactor    float64 `json:"unknownFactor,omitzero" jsonschema:"how many times the largest known overflow stands for one that is not known"`
+	// A threshold is cheap to exceed: it costs time only, and the relist ends early where the subject's own is shorter.
+	UnknownOutlastFactor float64         `json:"unknownOutlastFactor,omitzero" jsonschema:"how many times the largest known outlast stands for one that is not known, at most"`
+	Longest              metav1.Duration `json:"longest,omitzero" jsonschema:"how long one relist may be made to last"`
 
 	assumed map[string]int64
 }
@@ -58,6 +65,10 @@ func (f *ContainerFlood) Validate() error {
 		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)", f.OverflowFactor)
 	case f.UnknownFactor < 1:
 		return fmt.Errorf("unknownFactor is %g (want at least 1, or an arm that is not known would be tried with less than one that is)", f.UnknownFactor)
+	case f.UnknownOutlastFactor < 1:
+		return fmt.Errorf("unknownOutlastFactor is %g (want at least 1, or an arm that is not known would be tried with less than one that is)", f.UnknownOutlastFactor)
+	case f.Longest.Duration <= 0:
+		return fmt.Errorf("longest is %s (want above 0)", f.Longest.Duration)
 	}
 	return nil
 }
@@ -100,44 +111,66 @@ func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (
 	if err != nil {
 		return nil, err
 	}
-	f.assumed = map[string]int64{}
-	if !allThresholds {
-		f.assumed[f.Outlast] = threshold
-	}
-	known := capacity
-	if !allCapacities {
-		capacity = int64(ceil(f.UnknownFactor * float64(known)))
-		f.assumed[f.Overflow] = capacity
-	}
+	return f.size(latency, threshold, capacity, allThresholds, allCapacities)
+}
+
+// size fills in the pods for the largest known constants, and for assumed ones as far as there is room: capacity first, which a wrong fix is more likely
+// to have changed.
+func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, thresholdKnown, capacityKnown bool) (map[string]string, error) {
 	calls, events := f.ContainersPerPod+3, f.ContainersPerPod+1
-	busy := ceil(float64(threshold) / float64(latency*time.Duration(calls)))
-	left := ceil(f.OverflowFactor * float64(capacity) / float64(events))
-	var limited string
-	if most := maxReported / f.ContainersPerPod; busy+left > most {
-		limited = fmt.Sprintf("%d pods would be needed, and a runtime's one answer holds about %d: it is limited to those", busy+left, most)
-		left = max(most-busy, 0)
-		if fits := int64(float64(left*events) / f.OverflowFactor); !allCapacities && fits >= known {
-			capacity, f.assumed[f.Overflow] = fits, fits
+	perPod := latency * time.Duration(calls)
+	most := min(maxReported/f.ContainersPerPod, int(f.Longest.Duration/perPod))
+	pods := func(threshold, capacity float64) (busy, left int) {
+		return ceil(threshold / float64(perPod)), ceil(capacity / float64(events))
+	}
+	busy, left := pods(float64(threshold), leastOverflow*float64(capacity))
+	if busy+left > most {
+		return nil, &TooLargeError{fmt.Sprintf("one relist that outlasts the %s of %s and still overflows the %s of %d would take %s and report %d containers: "+
+			"at most %s and %d are possible", f.Outlast, time.Duration(threshold), f.Overflow, capacity,
+			(time.Duration(busy+left) * perPod).Round(time.Second), (busy+left)*f.ContainersPerPod, f.Longest.Duration, maxReported)}
+	}
+	f.assumed = map[string]int64{}
+	said := map[string]string{}
+	known := capacity
+	if !capacityKnown {
+		capacity = int64(ceil(f.UnknownFactor * float64(known)))
+	}
+	if _, left = pods(0, f.OverflowFactor*float64(capacity)); busy+left > most {
+		said["limited"] = fmt.Sprintf("%d pods would be needed, and at most %d are possible: it is limited to those", busy+left, most)
+		left = most - busy
+		if fits := int64(float64(left*events) / f.OverflowFactor); !capacityKnown {
+			capacity = max(fits, known)
 		}
 	}
-	f.Pods = busy + left
-	said := map[string]string{
-		"pods": fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at %d events a pod",
-			f.Pods, busy, f.Outlast, time.Duration(threshold), calls, latency, left, f.OverflowFactor, f.Overflow, capacity, events),
-		"reach": fmt.Sprintf("up to %d events in one relist", f.Pods*events),
-	}
-	if limited != "" {
-		said["limited"] = limited
-	}
-	if !allCapacities {
+	if !capacityKnown {
+		f.assumed[f.Overflow] = capacity
 		said["unknown"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %d, up to %g times the largest that is known (%d); a channel that holds "+
-			"more than the flood's reach would look like a fix", f.Overflow, capacity, f.UnknownFactor, known)
+			"more would look like a fix", f.Overflow, capacity, f.UnknownFactor, known)
 	}
-	if !allThresholds {
-		said["unknownThreshold"] = fmt.Sprintf("%s is not known for every arm: %s is assumed, the largest that is known", f.Outlast, time.Duration(threshold))
+	if !thresholdKnown {
+		largest := threshold
+		busy, _ = pods(f.UnknownOutlastFactor*float64(threshold), 0)
+		busy = min(busy, most-left)
+		threshold = max(int64((time.Duration(busy) * perPod).Truncate(time.Second)), largest)
+		f.assumed[f.Outlast] = threshold
+		said["unknownThreshold"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %s, up to %g times the largest that is known (%s); a longer one "+
+			"is never exceeded", f.Outlast, time.Duration(threshold), f.UnknownOutlastFactor, time.Duration(largest))
 	}
+	f.Pods = busy + left
+	said["pods"] = fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at %d events a pod",
+		f.Pods, busy, f.Outlast, time.Duration(threshold), calls, latency, left, f.OverflowFactor, f.Overflow, capacity, events)
+	said["planned"] = fmt.Sprintf("up to %d events, and one relist of at least %s if it is given them all", f.Pods*events, (time.Duration(f.Pods) * perPod).Round(time.Second))
 	return said, nil
 }
+
+// leastOverflow is how many times what a channel holds a flood must have left for it, whatever is asked for: a check that more was delivered
+// has to be able to be met.
+const leastOverflow = 1.25
+
+// TooLargeError says that no flood is large enough for known constants.
+type TooLargeError struct{ why string }
+
+func (e *TooLargeError) Error() string { return e.why }
 
 // Assumed is what the flood was sized for where a constant is not known.
 func (f *ContainerFlood) Assumed() map[string]int64 { return f.assumed }

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// assumed says of each arm which of its constants are not known and what stands for them, and how far the faults that follow from them reach: an
-// arm is only shown to survive that much.
-func assumed(w bundle.World, t plan.Trial) []string {
+// assumed says of each arm which of its constants are not known and what stands for them, and what it was really tried with: an arm is only shown to
+// survive that much.
+func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 	var out []string
 	for _, c := range t.Cells {
 		taken := cellWorld(w, c.Name).Assumed
@@ -25,12 +26,29 @@ func assumed(w bundle.World, t plan.Trial) []string {
 			parts = append(parts, name+" "+amount(taken[name]))
 		}
 		note := fmt.Sprintf("constants of %s are not known, and these are assumed: %s", c.Name, strings.Join(parts, ", "))
-		for _, name := range slices.Sorted(maps.Keys(w.Computed)) {
-			if strings.HasSuffix(name, ".reach") {
-				note += fmt.Sprintf("; it was tried with %s, and nothing is said of more", w.Computed[name])
-			}
+		if with := tried(arms, c.Arm.Name); len(with) > 0 {
+			note += fmt.Sprintf("; it was tried with %s, and nothing is said of more", strings.Join(with, " and "))
 		}
 		out = append(out, note)
+	}
+	return out
+}
+
+// tried is what an arm's exposure measured.
+func tried(arms []Arm, name string) (out []string) {
+	var collect func([]check.Finding)
+	collect = func(list []check.Finding) {
+		for _, f := range list {
+			if f.Met == check.Met && f.Tried != "" && !slices.Contains(out, f.Tried) {
+				out = append(out, f.Tried)
+			}
+			collect(f.AnyOf)
+		}
+	}
+	for _, a := range arms {
+		if a.Name == name {
+			collect(a.Exposure)
+		}
 	}
 	return out
 }

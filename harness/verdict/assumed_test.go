@@ -6,26 +6,30 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 func TestWhatIsAssumedOfAnArmIsSaid(t *testing.T) {
-	tr := plan.Trial{Cells: []plan.Cell{{Name: "fixed"}, {Name: "candidate"}}}
+	tr := plan.Trial{Cells: []plan.Cell{{Name: "fixed"}, {Name: "candidate", Arm: scenario.Arm{Name: "candidate"}}}}
 	w := bundle.World{
-		Computed: map[string]string{"flood.pods": "1438", "flood.reach": "up to 15818 events in one relist"},
+		Computed: map[string]string{"flood.pods": "1438", "flood.planned": "up to 15818 events"},
 		Cells: []bundle.CellWorld{
 			{Cell: "fixed", Constants: map[string]int64{"channelCapacity": 1000}},
 			{Cell: "candidate", Assumed: map[string]int64{"relistThreshold": int64(3 * time.Minute), "channelCapacity": 8000}},
 		},
 	}
 	want := []string{"constants of candidate are not known, and these are assumed: channelCapacity 8000, relistThreshold 3m0s; " +
-		"it was tried with up to 15818 events in one relist, and nothing is said of more"}
-	if got := assumed(w, tr); !slices.Equal(got, want) {
+		"it was tried with 9633 state changes delivered from 10:04:00 on, and nothing is said of more"}
+	arms := []Arm{{Name: "fixed"}, {Name: "candidate", Exposure: []check.Finding{{Met: check.Met, AnyOf: []check.Finding{
+		{Met: check.Met, Tried: "9633 state changes delivered from 10:04:00 on"}, {Met: check.NotMet, Tried: "what did not suffice"},
+	}}}}}
+	if got := assumed(w, tr, arms); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	w.Cells[1].Assumed = nil
-	if got := assumed(w, tr); got != nil {
+	if got := assumed(w, tr, arms); got != nil {
 		t.Errorf("nothing is assumed, and it says %q", got)
 	}
 }

@@ -1,0 +1,135 @@
+package check_test
+
+import (
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// both records what several do. The phases are entered once.
+func both(fill ...func(*trial)) func(*trial) {
+	return func(tr *trial) {
+		for i, f := range fill {
+			if i > 0 {
+				tr.entered = true
+			}
+			f(tr)
+		}
+	}
+}
+
+// counted is a flood of which n state changes were delivered a second after a moment, as the interposer said at 285 s.
+func counted(mark float64, n int) func(*trial) {
+	return func(tr *trial) {
+		st := tr.stream(bundle.Interposer, arm)
+		st.Alive(tr.at(0))
+		st.Alive(tr.at(400))
+		tr.read(st, reading{285, mark, n, 1, "flood"})
+	}
+}
+
+// What counts is what the subject did: that its own log says it skips its consumer, by a limit that the line itself states.
+func TestFloodDeliveredWhileItSkips(t *testing.T) {
+	const mark = 240
+	both2 := []bundle.Kind{bundle.Journal, bundle.Interposer}
+	skipped := func(lines ...said) func(*trial) { return journal(arm, 0, 400, lines...) }
+	all := []said{{238, skip("3m0.2s"), ""}, {240, skip("3m2.2s"), ""}, {244, skip("3m6.2s"), ""}}
+	run(t, []question{
+		{
+			name: "more than the channel holds", fill: both(skipped(all...), counted(mark, 1001)), met: check.Met, evidence: both2, wanted: "delivered after 10:03:58",
+			seen: "1001 delivered from then on, of 1201 in all; it said so from 10:03:58 on, and at last: 3m6.2s, above its own limit of 3m0s",
+		},
+		{
+			name: "a threshold changed where it is used: the declared one has passed, and it goes on reading", fill: both(skipped(), counted(mark, 9000)), met: check.NotMet,
+			evidence: both2, seen: "it never said so: no line like",
+		},
+		{
+			name: "deliveries before that", fill: both(skipped(all...), counted(mark-10, 9000)), met: check.NotMet, evidence: both2, seen: "0 delivered from then on",
+		},
+		{
+			name: "deliveries after it went on reading", fill: both(skipped(all...), counted(mark+10, 9000)), met: check.NotMet, evidence: both2, seen: "0 delivered from then on",
+		},
+		{
+			name: "the longest of two relists counts", fill: both(skipped(append([]said{{100, skip("3m1s"), ""}, {101, skip("3m2s"), ""}}, all...)...), counted(mark, 1001)),
+			met: check.Met, evidence: both2, seen: "from 10:03:58 on",
+		},
+		{
+			name: "a line whose age is within its limit is none", fill: both(skipped(said{238, skip("2m59s"), ""}, said{244, skip("3m0s"), ""}), counted(mark, 9000)),
+			met: check.NotMet, evidence: both2, seen: "it never said so",
+		},
+		{
+			name: "one line says nothing of how long", fill: both(skipped(said{238, skip("3m1s"), ""}), counted(mark, 9000)), met: check.NotMet, evidence: both2,
+			seen: "it said so only once: pleg was last seen active 3m1s ago",
+		},
+		{name: "no journal", fill: both(func(tr *trial) { tr.phases() }, counted(mark, 9000)), met: check.Unknown, seen: "no journal was recorded for vulnerable"},
+		{
+			name: "a journal with a gap", fill: both(journal(arm, 0, 150), counted(mark, 9000)), met: check.Unknown, seen: "journal of vulnerable does not cover",
+		},
+		{name: "two sources", spec: `{"since":{"metric":"m","node":"x","plus":{"duration":"1s"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since has 2 sources (want one of"},
+		{name: "no age", spec: `{"since":{"log":{"pattern":"x(?P<y>.)","exceeds":"y"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since.log.pattern has no group age"},
+		{name: "no limit of its own", spec: `{"since":{"log":{"pattern":"(?P<age>.)"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: `since.log.exceeds is "" (want a group`},
+	}, func(q *question) {
+		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":`+skips+`}`, q.spec)
+		if q.wanted == "" {
+			q.wanted = "state changes delivered"
+		}
+	})
+}
+
+// A build whose log has other words still turns its node NotReady.
+func TestFloodDeliveredWhileTheNodeIsNotReady(t *testing.T) {
+	ill := beat{238, "False", "KubeletNotReady", "PLEG is not healthy: the lister is late", ""}
+	ready := beat{0, "True", "KubeletReady", "kubelet is posting ready status", ""}
+	both2 := []bundle.Kind{bundle.Nodes, bundle.Interposer}
+	run(t, []question{
+		{
+			name: "not ready to the end", fill: both(watched(arm, 0, 400, ready, ill), counted(240, 1001)), met: check.Met, evidence: both2,
+			seen: "1001 delivered from then on, of 1201 in all; the node was not Ready: PLEG is not healthy: the lister is late",
+		},
+		{
+			name: "ready again", fill: both(watched(arm, 0, 400, ready, ill, beat{239, "True", "KubeletReady", "", ""}), counted(240, 1001)), met: check.NotMet,
+			evidence: both2, seen: "0 delivered from then on",
+		},
+		{
+			name: "for another reason", fill: both(watched(arm, 0, 400, ready, beat{238, "False", "KubeletNotReady", "container runtime is down", ""}), counted(240, 1001)),
+			met: check.NotMet, evidence: both2, seen: "the node was never not Ready with a message like",
+		},
+	}, func(q *question) {
+		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.spec, q.wanted = `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":{"node":"PLEG is not healthy"}}`, "state changes delivered"
+	})
+}
+
+// A build that refreshes its time stamp within a relist is never overdue: what it was given, as the interposer saw it, is what it was tried with. One
+// that only has a longer threshold lets its time stamp grow old.
+func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
+	young := func(tr *trial) { tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 400) }
+	old := func(tr *trial) { tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 60) }
+	phases := func(tr *trial) { tr.phases() }
+	run(t, []question{
+		{
+			name: "kept young", fill: both(phases, young, counted(75, 1001)), met: check.Met, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples},
+			seen: "1001 delivered from then on, of 1201 in all; the first delivery was at 10:00:55; kubelet_pleg_last_seen_seconds was at most 0s old",
+		},
+		{
+			name: "grown old, and it went on reading", fill: both(phases, old, counted(75, 9000)), met: check.NotMet, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples},
+			seen: "kubelet_pleg_last_seen_seconds was at most 3m48s old", wanted: "while kubelet_pleg_last_seen_seconds is never 1m30s old",
+		},
+		{
+			name: "too fast to be overdue", spec: `{"since":{"flood":"flood","plus":{"duration":"30s"}}}`, fill: both(phases, young, counted(75, 9000)), met: check.NotMet,
+			evidence: []bundle.Kind{bundle.Interposer}, seen: "0 delivered from then on",
+		},
+		{name: "no time stamp", fill: both(phases, counted(75, 1001)), met: check.Unknown, evidence: []bundle.Kind{bundle.Interposer}, seen: "no metrics.samples was recorded"},
+		{name: "no flood", fill: both(phases, young, counted(75, 1)), spec: `{"since":{"flood":"another","plus":{"duration":"30s"}}}`, met: check.NotMet,
+			evidence: []bundle.Kind{bundle.Interposer}, seen: "nothing of another was delivered"},
+	}, func(q *question) {
+		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":{"flood":"flood","plus":{"duration":"20s"}},`+
+			`"fresh":{"metric":"`+lastSeen+`","below":{"constant":"relistThreshold","times":0.5}}}`, q.spec)
+		if q.wanted == "" {
+			q.wanted = "state changes delivered"
+		}
+	})
+}

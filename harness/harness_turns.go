@@ -57,7 +57,7 @@ func (t *turns) over(dir string, events *event.Stream) error {
 	}
 	d := t.schedule.Judged(judged)
 	goes := "it goes on"
-	if d.Done {
+	if d.Done() {
 		goes = "that ends the pair's trials"
 	}
 	events.Say(event.Note, fmt.Sprintf("trial %s, pair %s: %s, %s; %s: %s", judged.ID, judged.Pair, judged.Verdict, judged.Sentence, goes, d.Why))

@@ -35,7 +35,7 @@ func TestTurnsOfAnOpenEndedRun(t *testing.T) {
 	cell := func(role, expected string) plan.Cell {
 		return plan.Cell{Name: role, Arm: scenario.Arm{Name: role, Role: role}, Expected: expected}
 	}
-	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Until: &plan.Until{Rule: "separated", Confidence: 0.95, Max: 2},
+	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Until: &plan.Until{Rule: "below-target", Confidence: 0.75, Target: 0.5, Max: 3},
 		Trials: []plan.Trial{{ID: "001", Pair: "a", Cells: []plan.Cell{cell("vulnerable", plan.Reproduced), cell("fixed", plan.NotReproduced)}}}}
 	dir := t.TempDir()
 	var said []string
@@ -64,7 +64,7 @@ func TestTurnsOfAnOpenEndedRun(t *testing.T) {
 	if turns.had != 2 || turns.err != nil || len(said) != 2 {
 		t.Fatalf("%d trials, %v, said %q", turns.had, turns.err, said)
 	}
-	for i, want := range []string{"; it goes on: the arms can't be told apart yet", "; that ends the pair's trials: the rule was not content after 2 trials: the arms can't be told apart yet"} {
+	for i, want := range []string{"; it goes on: fixed showed it in none of 0 trials that count, and 2 are needed; 1 set aside (limit 1)", "; that ends the pair's trials: a rate below 50 % can't be shown any more: 0 of 2 trials count, and 2 without the incident are needed; 2 set aside (limit 1)"} {
 		if !strings.HasPrefix(said[i], "trial 00"+string(rune('1'+i))+", pair a: Inconclusive, ") || !strings.HasSuffix(said[i], want) {
 			t.Errorf("said %q, want it to end in %q", said[i], want)
 		}

@@ -28,7 +28,7 @@ const CellLabel = "relapse.dev/cell"
 type Options struct {
 	Pair       string            // "" is the default pair, AllPairs every one
 	Repeat     int               // trials of each pair; 0 is 1
-	Until      *Until            // trials go on until a rule is content; Repeat is 0 or 1 then
+	Until      *Until            // trials go on until a rule is satisfied; Repeat is 0 or 1 then
 	Seed       int64             // recorded; whatever draws lots depends on it alone
 	Sequential bool              // one cell after the other
 	NoFaults   bool              // the null control: everything but the faults
@@ -78,7 +78,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("planning %s: repeat is %d: want at least 1", s.Metadata.Name, o.Repeat)
 	}
 	if o.Until != nil && o.Repeat > 1 {
-		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is content: want one of the two", s.Metadata.Name, o.Repeat)
+		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is satisfied: want one of the two", s.Metadata.Name, o.Repeat)
 	}
 	var round []Trial
 	for _, pair := range pairs {

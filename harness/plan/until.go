@@ -4,20 +4,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/rate"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // Until makes a run open-ended. Its plan lists the first trial of each pair; the pairs take turns, and each goes on with further trials like its first
-// until the rule is content with it or it has had Max. Trials are numbered as they come. Which trials there are follows from their outcomes, so that
-// whoever has the bundles can tell whether one is missing.
+// until the rule ends it. Trials are numbered as they come. Which trials there are follows from their outcomes, so that whoever has the bundles, each of
+// which holds the rule in its plan, can tell whether one is missing.
 type Until struct {
 	Rule       string  `json:"rule"`       // one of rate.Rules
 	Confidence float64 `json:"confidence"` // 0.95
-	Max        int     `json:"max"`        // trials of each pair
+	Target     float64 `json:"target"`     // 0.2: the judged arm is to be shown to show the incident less often
+	Max        int     `json:"max"`        // trials of each pair, those that are set aside included
+}
+
+// Asks is the rule itself.
+func (u *Until) Asks() rate.Rule {
+	return rate.Rule{Confidence: u.Confidence, Target: u.Target, Max: u.Max}
 }
 
 // MaxTrials is how many trials a run can have: their ids have three digits.
@@ -37,19 +43,21 @@ func (p *Plan) validateUntil() error {
 	if !slices.Contains(rate.Rules, u.Rule) {
 		errs = append(errs, fmt.Errorf("plan goes on until the rule %q: want one of %s", u.Rule, strings.Join(rate.Rules, ", ")))
 	}
-	if !(u.Confidence > 0.5 && u.Confidence < 1) {
-		errs = append(errs, fmt.Errorf("plan goes on until a confidence of %v: want one above 0.5 and below 1, as 0.95", u.Confidence))
-	}
-	if u.Max < 1 || u.Max*len(p.Trials) > MaxTrials {
-		errs = append(errs, fmt.Errorf("plan goes on for at most %d trials of each of %d pairs: want at least 1 and at most %d in all", u.Max, len(p.Trials), MaxTrials))
+	if err := u.Asks().Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("plan goes on until a rule is satisfied: %w", err))
+	} else if u.Max*len(p.Trials) > MaxTrials {
+		errs = append(errs, fmt.Errorf("plan goes on for at most %d trials of each of %d pairs: want at most %d in all", u.Max, len(p.Trials), MaxTrials))
 	}
 	pairs := map[string]bool{}
 	for i, t := range p.Trials {
 		if pairs[t.Pair] || t.ID != trialID(i+1) {
-			errs = append(errs, errors.New("plan goes on until a rule is content: want the first trial of each pair, numbered from 001"))
+			errs = append(errs, errors.New("plan goes on until a rule is satisfied: want the first trial of each pair, numbered from 001"))
 			break
 		}
 		pairs[t.Pair] = true
+		if !t.has(scenario.Vulnerable) || !t.has(scenario.Fixed) && !t.has(scenario.Candidate) {
+			errs = append(errs, fmt.Errorf("pair %s goes on until a rule is satisfied: want a vulnerable arm as the control, and a fixed one or a candidate to be judged", t.Pair))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -89,5 +97,12 @@ func (p *Plan) howMany() string {
 	if p.Until == nil {
 		return count(len(p.Trials), "trial")
 	}
-	return fmt.Sprintf("trials of each pair until the rule %q is content at %g %%, at most %d", p.Until.Rule, math.Round(p.Until.Confidence*1e6)/1e4, p.Until.Max)
+	r := p.Until.Asks()
+	return fmt.Sprintf("trials of each pair until the judged arm is shown to show the incident in less than %s of them at %s: %d without it, at most %d in all",
+		rate.Exactly(r.Target), rate.Exactly(r.Confidence), r.Needed(), r.Max)
+}
+
+// has reports whether an arm of the trial has a role.
+func (t *Trial) has(role string) bool {
+	return slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Arm.Role == role })
 }

@@ -61,7 +61,7 @@ func TestSameSeedSamePlan(t *testing.T) {
 func TestUntil(t *testing.T) {
 	s := twoPairs(t)
 	s.Spec.Budget = &metav1.Duration{Duration: 90 * time.Minute}
-	p, err := plan.New(s, plan.Options{Pair: plan.AllPairs, Until: &plan.Until{Rule: "separated", Confidence: 0.95, Max: 30}})
+	p, err := plan.New(s, plan.Options{Pair: plan.AllPairs, Until: &plan.Until{Rule: "below-target", Confidence: 0.95, Target: 0.2, Max: 21}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +86,15 @@ func TestUntil(t *testing.T) {
 	if err := p.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`trials of each pair until the rule "separated" is content at 95 %, at most 30`, "a nightly gives it at most 1h30m\n"} {
+	for _, want := range []string{"trials of each pair until the judged arm is shown to show the incident in less than 20 % of them at 95 %: 14 without it, at most 21 in all", "a nightly gives it at most 1h30m\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the plan's text lacks %q:\n%s", want, text.String())
 		}
 	}
+}
+
+func until(confidence, target float64, most int) *plan.Until {
+	return &plan.Until{Rule: "below-target", Confidence: confidence, Target: target, Max: most}
 }
 
 func TestUntilRefuses(t *testing.T) {
@@ -99,11 +103,18 @@ func TestUntilRefuses(t *testing.T) {
 		options plan.Options
 		want    string
 	}{
-		{"another rule", plan.Options{Until: &plan.Until{Rule: "luck", Confidence: 0.95, Max: 3}}, `plan goes on until the rule "luck": want one of separated`},
-		{"percent", plan.Options{Until: &plan.Until{Rule: "separated", Confidence: 95, Max: 3}}, "plan goes on until a confidence of 95: want one above 0.5 and below 1, as 0.95"},
-		{"no trials", plan.Options{Until: &plan.Until{Rule: "separated", Confidence: 0.95}}, "plan goes on for at most 0 trials of each of 1 pairs: want at least 1 and at most 999 in all"},
-		{"too many", plan.Options{Until: &plan.Until{Rule: "separated", Confidence: 0.95, Max: 1000}}, "plan goes on for at most 1000 trials of each of 1 pairs"},
-		{"repeats, too", plan.Options{Repeat: 2, Until: &plan.Until{Rule: "separated", Confidence: 0.95, Max: 3}}, "repeat is 2, and trials go on until a rule is content: want one of the two"},
+		{"another rule", plan.Options{Until: &plan.Until{Rule: "luck", Confidence: 0.95, Target: 0.2, Max: 20}}, `plan goes on until the rule "luck": want one of below-target`},
+		{"percent", plan.Options{Until: until(95, 0.2, 20)}, "a confidence of 95: want one above 0.5 and below 1, as 0.95"},
+		{"a target in percent", plan.Options{Until: until(0.95, 20, 20)}, "a target rate of 20: want one from 0.01 to 0.5, as 0.2"},
+		{"no target", plan.Options{Until: until(0.95, 0, 20)}, "a target rate of 0: want one from 0.01 to 0.5, as 0.2"},
+		{"too few trials for it", plan.Options{Until: until(0.95, 0.2, 13)},
+			"at most 13 trials of each pair: a rate below 20 % at 95 % takes 14 without the incident (want 14 to 28)"},
+		{"more set aside than count", plan.Options{Until: until(0.95, 0.2, 29)}, "at most 29 trials of each pair: a rate below 20 % at 95 % takes 14 without the incident (want 14 to 28)"},
+		{"too many", plan.Options{Until: until(0.999, 0.01, 1000)}, "plan goes on for at most 1000 trials of each of 1 pairs: want at most 999 in all"},
+		{"no control", plan.Options{Arms: []string{"fixed"}, Until: until(0.95, 0.2, 21)},
+			"pair modern goes on until a rule is satisfied: want a vulnerable arm as the control, and a fixed one or a candidate to be judged"},
+		{"none to judge", plan.Options{Arms: []string{"vulnerable"}, Until: until(0.95, 0.2, 21)}, "want a vulnerable arm as the control, and a fixed one or a candidate to be judged"},
+		{"repeats, too", plan.Options{Repeat: 2, Until: until(0.95, 0.2, 21)}, "repeat is 2, and trials go on until a rule is satisfied: want one of the two"},
 		{"very many repeats", plan.Options{Repeat: 1000}, "plan has 1000 trials: want at most 999"},
 	} {
 		if _, err := plan.New(load(t), c.options); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -2,89 +2,150 @@ package rate
 
 import (
 	"fmt"
-	"slices"
-
-	"github.com/kube-relapse/relapse/harness/scenario"
+	"math"
 )
 
-// Separated is the name of the rule that Decide is.
-const Separated = "separated"
+// BelowTarget is the name of the rule that Rule is.
+const BelowTarget = "below-target"
 
 // Rules are the names of all rules there are.
-var Rules = []string{Separated}
+var Rules = []string{BelowTarget}
 
-// Arm is what is known of one arm: how many of its judged trials showed the incident.
-type Arm struct {
-	Name string
-	Role string // vulnerable, fixed or candidate
-	Count
+// Rule is when the trials of a pair may end: once the judged arm is shown to show the incident in less than Target of the trials that count, or as soon as
+// that can't be shown any more. A trial counts if its controls were as expected and the judged arm gave an answer; the others are set aside.
+//
+// One trial that counts and shows the incident is proof that the arm has it and ends the run, so what can be shown takes Needed trials in a row without it.
+// An arm that shows it in Target of its trials or more has a chance of (1-Target)^Needed <= 1-Confidence to get through them. That is all of it,
+// however often one looks: after the first that shows it nothing is claimed. So the probability that a pair ever ends as Below with a rate of Target
+// or more is at most 1-Confidence. Of several pairs, each has its own.
+type Rule struct {
+	Confidence float64 // 0.95
+	Target     float64 // 0.2: the rate that the judged arm is to be shown to stay below
+	Max        int     // trials in all, those that are set aside included
 }
 
-// Decision is what the rule says after some trials. Why is what is then known, or why it isn't yet; it ends without a full stop.
+// Tally is what is known of a pair after some trials.
+type Tally struct {
+	Judged   string // the name of the arm that is judged
+	Clear    int    // trials that count and in which it didn't show the incident
+	Shown    int    // trials that count and in which it did
+	Broken   int    // trials that count and in which it failed in another way
+	Failed   int    // trials in which something of ours failed
+	SetAside int    // all others
+	Doubtful int    // those of them in which it showed the incident beside a control that was not as expected
+
+	Control string // the name of the vulnerable arm
+	Bites   Count  // how often that one showed it, of all trials in which it gave an answer
+}
+
+// End is how a pair's trials end; "" is that they go on.
+type End string
+
+// The ends.
+const (
+	Below     End = "below"     // the judged arm is shown to stay below the target
+	Shown     End = "shown"     // it showed the incident
+	Broken    End = "broken"    // it failed in another way, beside controls that were well
+	Failed    End = "failed"    // something of ours failed
+	Undecided End = "undecided" // the target can't be shown any more, and nothing else was
+)
+
+// Decision is what the rule says after some trials. Why is what is then known, or what is still lacking; it ends without a full stop.
 type Decision struct {
-	Done bool
-	Why  string
+	End End
+	Why string
 }
 
-// half is what a rate is compared with where there is no other arm to compare with: does the arm show the incident in most of its trials?
-const half = 0.5
+// Done reports whether the pair's trials end.
+func (d Decision) Done() bool { return d.End != "" }
 
-// Decide is the stopping rule: may a pair's trials end, after those that arms count? It may be asked after every trial. It says so as soon as one of these
-// is known:
-//
-//  1. the judged arm (the candidate, else the fixed one) shows the incident less often than the vulnerable one does,
-//  2. the judged arm shows it in more than half of its trials,
-//  3. the vulnerable arm shows it in less than half of its trials, so that the pair is no proof of anything,
-//  4. of a lone arm, on which side of one half it is.
-//
-// "Known" means by intervals of Sequence at (1-confidence)/len(arms) each. With a probability of at least confidence all of them hold at all times at
-// once (Boole's inequality, which needs no independence), and then whatever is concluded from them is true. So the probability that a pair ever
-// stops with a false statement is at most 1-confidence, however many trials there are and whenever one looks. Of several pairs, each has its own.
-func Decide(arms []Arm, confidence float64) Decision {
-	if len(arms) == 0 {
-		return Decision{Why: "there is no arm"}
+// Needed is how many trials that count, none of which shows the incident, show a rate below the target: 14 for 20 % at 95 %. It is 0 of a rule that
+// makes no sense.
+func (r Rule) Needed() int {
+	if r.sensible() != nil {
+		return 0
 	}
-	alpha := (1 - confidence) / float64(len(arms))
-	if len(arms) == 1 {
-		return lone(arms[0], alpha)
+	n := 1
+	for math.Pow(1-r.Target, float64(n)) > 1-r.Confidence+1e-12 {
+		n++
 	}
-	judged, control := named(arms, scenario.Candidate), named(arms, scenario.Vulnerable)
-	if judged == nil {
-		judged = named(arms, scenario.Fixed)
-	}
-	if judged != nil {
-		low, high := Sequence(judged.Count, alpha)
-		if control != nil {
-			if least, _ := Sequence(control.Count, alpha); high < least {
-				return Decision{true, fmt.Sprintf("%s shows it in at most %s of its trials, %s in at least %s", judged.Name, Percent(high, true), control.Name, Percent(least, false))}
-			}
-		}
-		if low > half {
-			return Decision{true, fmt.Sprintf("%s shows it in at least %s of its trials", judged.Name, Percent(low, false))}
-		}
-	}
-	if control != nil {
-		if _, high := Sequence(control.Count, alpha); high < half {
-			return Decision{true, fmt.Sprintf("%s shows it in at most %s of its trials, which makes a poor control", control.Name, Percent(high, true))}
-		}
-	}
-	return Decision{Why: "the arms can't be told apart yet"}
+	return n
 }
 
-func lone(a Arm, alpha float64) Decision {
-	switch low, high := Sequence(a.Count, alpha); {
-	case low > half:
-		return Decision{true, fmt.Sprintf("%s shows it in at least %s of its trials", a.Name, Percent(low, false))}
-	case high < half:
-		return Decision{true, fmt.Sprintf("%s shows it in at most %s of its trials", a.Name, Percent(high, true))}
-	}
-	return Decision{Why: fmt.Sprintf("%s may show it in more than half of its trials or in less", a.Name)}
-}
+// Limit is how many trials may be set aside; with one more, Needed don't fit into Max.
+func (r Rule) Limit() int { return r.Max - r.Needed() }
 
-// named is the first arm of a role, nil if there is none.
-func named(arms []Arm, role string) *Arm {
-	if i := slices.IndexFunc(arms, func(a Arm) bool { return a.Role == role }); i >= 0 {
-		return &arms[i]
+// DefaultMax leaves room for half as many trials that are set aside as are needed.
+func (r Rule) DefaultMax() int { return r.Needed() + (r.Needed()+1)/2 }
+
+// Validate refuses a rule that can't be kept. Of a run in which more trials are set aside than count, too little is known to call an arm cured.
+func (r Rule) Validate() error {
+	if err := r.sensible(); err != nil {
+		return err
+	}
+	if n := r.Needed(); r.Max < n || r.Max > 2*n {
+		return fmt.Errorf("at most %d trials of each pair: a rate below %s at %s takes %d without the incident (want %d to %d)",
+			r.Max, Exactly(r.Target), Exactly(r.Confidence), n, n, 2*n)
 	}
 	return nil
+}
+
+func (r Rule) sensible() error {
+	switch {
+	case !(r.Confidence > 0.5 && r.Confidence < 1):
+		return fmt.Errorf("a confidence of %v: want one above 0.5 and below 1, as 0.95", r.Confidence)
+	case !(r.Target >= 0.01 && r.Target <= 0.5):
+		return fmt.Errorf("a target rate of %v: want one from 0.01 to 0.5, as 0.2", r.Target)
+	}
+	return nil
+}
+
+// Decide may be asked after every trial.
+func (r Rule) Decide(t Tally) Decision {
+	counted := t.Clear + t.Shown + t.Broken
+	switch {
+	case t.Failed > 0:
+		return Decision{Failed, "something of relapse's own failed"}
+	case t.Shown > 0:
+		return Decision{Shown, fmt.Sprintf("%s showed it in %d of %d trials that count, and one is proof that it has it", t.Judged, t.Shown, counted)}
+	case t.Broken > 0:
+		return Decision{Broken, fmt.Sprintf("%s failed in another way in %d of %d trials that count", t.Judged, t.Broken, counted)}
+	case t.Clear >= r.Needed() && t.Doubtful > 0:
+		return Decision{Undecided, fmt.Sprintf("%s showed it in %d of the trials that were set aside, beside a control that was not as expected: that is no proof, and it can't be called cured",
+			t.Judged, t.Doubtful) + r.aside(t)}
+	case t.Clear >= r.Needed() && r.bites(t):
+		return Decision{Below, r.below(t) + r.aside(t)}
+	case t.SetAside > r.Limit(), t.Clear+t.SetAside >= r.Max:
+		return Decision{Undecided, fmt.Sprintf("a rate below %s can't be shown any more: %d of %d trials count, and %d without the incident are needed%s",
+			Exactly(r.Target), t.Clear, t.Clear+t.SetAside, r.Needed(), r.short(t)) + r.aside(t)}
+	}
+	return Decision{Why: fmt.Sprintf("%s showed it in none of %d trials that count, and %d are needed%s", t.Judged, t.Clear, r.Needed(), r.short(t)) + r.aside(t)}
+}
+
+// bites reports whether the vulnerable arm is shown to lie above the target, by an interval that may be looked at after every trial: only then is the
+// judged arm's staying below it the doing of a cure. Below claims both at once, so it is false with no larger a probability than either alone.
+func (r Rule) bites(t Tally) bool {
+	least, _ := Sequence(t.Bites, 1-r.Confidence)
+	return least > r.Target
+}
+
+func (r Rule) below(t Tally) string {
+	least, _ := Sequence(t.Bites, 1-r.Confidence)
+	return fmt.Sprintf("%s showed it in none of %d trials that count: its rate is below %s at %s, whenever one stops; %s showed it in %s: at least %s",
+		t.Judged, t.Clear, Exactly(r.Target), Exactly(r.Confidence), t.Control, t.Bites, Percent(least, false))
+}
+
+// short says so where it is the control that is lacking.
+func (r Rule) short(t Tally) string {
+	if t.Clear < r.Needed() || r.bites(t) {
+		return ""
+	}
+	return fmt.Sprintf("; %s showed it in %s only, which doesn't show a rate above %s", t.Control, t.Bites, Exactly(r.Target))
+}
+
+func (r Rule) aside(t Tally) string {
+	if t.SetAside == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d set aside (limit %d)", t.SetAside, r.Limit())
 }

@@ -41,8 +41,8 @@ func again(v Verdict) []string {
 	case len(pairs) > 1:
 		cmd = append(cmd, "--pair all")
 	}
-	if v.Until != nil {
-		cmd = append(cmd, fmt.Sprintf("--until-confident --max-trials %d --confidence %g", v.Until.Max, v.Until.Confidence))
+	if u := v.Until; u != nil {
+		cmd = append(cmd, fmt.Sprintf("--until-confident --target-rate %g --confidence %g --max-trials %d", u.Target, u.Confidence, u.Max))
 	} else if n := trials[pairs[0]]; n > 1 {
 		cmd = append(cmd, fmt.Sprintf("--repeat %d", n))
 	}

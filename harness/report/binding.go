@@ -118,7 +118,7 @@ func (e *bundles) find(dir string, names []string) error {
 	}
 	e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d of %d trials were sealed", len(e.dirs), len(e.plan.Trials))
 	if e.plan.Until != nil {
-		e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d trials were sealed, and its rule was not content", len(e.dirs))
+		e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d trials were sealed", len(e.dirs))
 	}
 	return nil
 }

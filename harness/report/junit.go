@@ -12,7 +12,8 @@ import (
 )
 
 // JUnit writes one test case for each arm and one for the verdict. An arm that is as expected passes; one that gave no answer, and
-// whatever of ours failed, is an error; anything else is a failure.
+// whatever of ours failed, is an error; anything else is a failure. What the rule of an
+// open-ended run set aside is skipped.
 func JUnit(w io.Writer, v Verdict) error {
 	suite := junit.Testsuite{Name: "relapse/" + v.Scenario, Time: strconv.FormatFloat(total(v), 'f', 3, 64)}
 	if !v.StartedAt.IsZero() {
@@ -21,12 +22,18 @@ func JUnit(w io.Writer, v Verdict) error {
 	for _, r := range v.Rates {
 		suite.AddProperty(fmt.Sprintf("rate/%s/%s", r.Pair, r.Arm), plain(r.Sentence))
 	}
+	aside := map[string]bool{}
+	for _, t := range v.Trials {
+		aside[t.ID] = v.Until != nil && setAside(t.Trial)
+	}
 	for _, a := range v.Arms {
 		c := junit.Testcase{Name: fmt.Sprintf("%s/%s/%s", a.Trial, a.Pair, a.Name), Classname: "relapse." + v.Scenario, Status: string(a.Outcome)}
 		bad := &junit.Result{Message: plain(fmt.Sprintf("%s, expected %s: %s", a.Outcome, a.Expected, a.Reason)), Type: string(a.Outcome), Data: plain(unmet(a))}
 		switch {
 		case a.Outcome == a.Expected:
 			c.SystemOut = &junit.Output{Data: plain(a.Reason + "\n" + a.Decisive)}
+		case aside[a.Trial]:
+			c.Skipped = &junit.Result{Message: "set aside: " + bad.Message}
 		case a.Outcome == verdict.Inconclusive || a.Outcome == verdict.Error:
 			c.Error = bad
 		default:

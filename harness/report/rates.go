@@ -13,7 +13,8 @@ import (
 )
 
 // Rate is how often an outcome came about over the trials of a pair's arm. A trial counts for N only if it answers the question: the incident was
-// Reproduced, or it was NotReproduced. Those that are Broken, Inconclusive or an Error are in Others: they are no successes of anyone.
+// Reproduced, or it was NotReproduced, and for a judged arm the controls of the same trial were as expected. All others are in Others: they are no
+// successes of anyone.
 type Rate struct {
 	Pair       string         `json:"pair"`
 	Arm        string         `json:"arm"`
@@ -45,31 +46,34 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 				i = len(out)
 				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced), Confidence: confidence})
 			}
-			out[i].count(a.Outcome)
+			out[i].count(a.Outcome, proves(t, a.Name))
 		}
 	}
 	for i := range out {
 		out[i].Low, out[i].High = counts.Wilson(out[i].counted(), confidence)
 	}
 	for i, r := range out {
-		out[i].Sentence = r.say(controlOf(out, r), until != nil)
+		out[i].Sentence = r.say(controlOf(out, r), judgedAmong(out, r), until != nil)
 	}
 	return out
 }
 
-func (r *Rate) count(o verdict.Outcome) {
-	switch o {
-	case verdict.Reproduced:
-		r.K++
-		r.N++
-	case verdict.NotReproduced:
-		r.N++
-	default:
-		if r.Others == nil {
-			r.Others = map[string]int{}
-		}
-		r.Others[string(o)]++
+// unproven stands behind an outcome that doesn't count.
+const unproven = " in a trial that proves nothing"
+
+func (r *Rate) count(o verdict.Outcome, counted bool) {
+	c, what := r.counted(), string(o)
+	if counted && answer(&c, o) {
+		r.K, r.N = c.K, c.N
+		return
 	}
+	if o == verdict.Reproduced || o == verdict.NotReproduced {
+		what += unproven
+	}
+	if r.Others == nil {
+		r.Others = map[string]int{}
+	}
+	r.Others[what]++
 }
 
 func (r Rate) counted() counts.Count { return counts.Count{K: r.K, N: r.N} }
@@ -85,15 +89,28 @@ func controlOf(all []Rate, r Rate) *Rate {
 	return &all[i]
 }
 
+// judgedAmong reports whether a rate is that of an arm that is judged beside a control: the candidate's, else the fixed one's.
+func judgedAmong(all []Rate, r Rate) bool {
+	if r.Role == scenario.Vulnerable || controlOf(all, r) == nil {
+		return false
+	}
+	return r.Role == scenario.Candidate || !slices.ContainsFunc(all, func(o Rate) bool { return o.Pair == r.Pair && o.Role == scenario.Candidate })
+}
+
 // say puts a rate into words. Where trials went on until they pleased, the bound is one that allows for that.
-func (r Rate) say(control *Rate, openEnded bool) string {
+func (r Rate) say(control *Rate, judged, openEnded bool) string {
 	s := r.counted().String()
 	if control != nil {
 		s += fmt.Sprintf(" with %s in the control", control.counted())
 	}
-	if openEnded {
+	switch {
+	case openEnded && judged && r.K > 0:
+		s += ": it has it, and how often isn't said, as the first one ends the trials"
+	case openEnded && judged && r.N > 0:
+		s += ": " + counts.NoneSoFar(r.N, r.Confidence)
+	case openEnded:
 		s += ": " + counts.Anytime(r.counted(), r.Confidence)
-	} else {
+	default:
 		s += ": " + counts.Fixed(r.counted(), r.Confidence)
 	}
 	if left := r.left(); left != "" {
@@ -131,10 +148,20 @@ func (p *printer) rates(v Verdict) {
 	}
 	p.say("\nLow and high are the ends of Wilson's interval. Trials that gave no answer are not counted, and are named.\n\n")
 	if v.Until != nil {
-		p.say("Trials went on until the rule `%s` was content, at most %d of each pair:\n\n", v.Until.Rule, v.Until.Max)
-		for _, pair := range sortedKeys(v.Until.Stopped) {
-			p.say("- %s: %s\n", cell(pair), cell(v.Until.Stopped[pair]))
+		p.say("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
+			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)
+		for _, e := range v.Until.Pairs {
+			p.say("- %s: %s\n", cell(e.Pair), cell(e.said()))
 		}
 		p.say("\n")
 	}
+}
+
+// said is how a pair ended, in a line.
+func (e Ending) said() string {
+	s := fmt.Sprintf("%s: %s", e.Verdict, e.Why)
+	if len(e.SetAside) > 0 {
+		s += "; set aside: " + strings.Join(e.SetAside, ", ")
+	}
+	return s
 }

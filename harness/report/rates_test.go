@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +21,17 @@ import (
 // outcomes is a trial of a vulnerable and a fixed arm, and of a candidate if there is a third outcome.
 func outcomes(pair string, of ...verdict.Outcome) verdict.Trial {
 	t := verdict.Trial{Pair: pair}
+	var lines []verdict.ArmOutcome
 	for i, o := range of {
 		role := []string{"vulnerable", "fixed", "candidate"}[i]
-		t.Arms = append(t.Arms, verdict.Arm{Name: role, Role: role, Pair: pair, Outcome: o})
+		expected := verdict.NotReproduced
+		if i == 0 {
+			expected = verdict.Reproduced
+		}
+		t.Arms = append(t.Arms, verdict.Arm{Name: role, Role: role, Pair: pair, Outcome: o, Expected: expected})
+		lines = append(lines, verdict.ArmOutcome{Name: role, Role: role, Outcome: o, Expected: expected})
 	}
+	t.Verdict, t.Exit, t.Sentence, _ = verdict.Decide(lines)
 	return t
 }
 
@@ -44,56 +52,129 @@ func TestRates(t *testing.T) {
 		{Pair: "modern", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", N: 20, Others: map[string]int{"Broken": 1, "Inconclusive": 1},
 			Confidence: 0.95, High: 0.1611, Sentence: "0 of 20 with 21 of 21 in the control: at most 14 % at 95 %; not counted: 1 Broken, 1 Inconclusive"},
 		{Pair: "genuine", Arm: "vulnerable", Role: "vulnerable", Outcome: "Reproduced", N: 1, Confidence: 0.95, High: 0.7935, Sentence: "0 of 1: at most 95 % at 95 %"},
-		{Pair: "genuine", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", K: 1, N: 1, Confidence: 0.95, Low: 0.2065, High: 1,
-			Sentence: "1 of 1 with 0 of 1 in the control: at least 5 % at 95 %"},
+		{Pair: "genuine", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", Others: map[string]int{"Reproduced in a trial that proves nothing": 1},
+			Confidence: 0.95, High: 1, Sentence: "0 of 0 with 0 of 1 in the control: anything from 0 % to 100 % at 95 %; not counted: 1 Reproduced in a trial that proves nothing"},
 	}
 	if diff := cmp.Diff(want, report.Rates(trials, nil), cmpopts.EquateApprox(0, 5e-5)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	open := report.Rates(trials[:20], &plan.Until{Rule: "separated", Confidence: 0.9, Max: 30})
-	if got, want := open[1].Sentence, "0 of 20 with 20 of 20 in the control: at most 20 % at 90 %, whenever one stops"; got != want {
-		t.Errorf("open-ended: %q, want %q", got, want)
+	open := report.Rates(trials[:20], rule(30))
+	for i, want := range []string{"20 of 20: at least 77 % at 95 %, whenever one stops", "0 of 20 with 20 of 20 in the control: at most 14 % at 95 %, whenever one stops"} {
+		if got := open[i].Sentence; got != want {
+			t.Errorf("open-ended: %q, want %q", got, want)
+		}
+	}
+	shown := append(trials[:3:3], outcomes("modern", verdict.Reproduced, verdict.Reproduced))
+	if got, want := report.Rates(shown, rule(30))[1].Sentence, "1 of 4 with 4 of 4 in the control: it has it, and how often isn't said, as the first one ends the trials"; got != want {
+		t.Errorf("shown: %q, want %q", got, want)
 	}
 }
 
-// until plays an open-ended run of two pairs, of which each trial has the outcomes that of says, and returns the pairs in their order and why they stopped.
-func until(t *testing.T, most int, of func(pair string) verdict.Trial) (turns []string, stopped map[string]string) {
+func rule(most int) *plan.Until {
+	return &plan.Until{Rule: "below-target", Confidence: 0.95, Target: 0.2, Max: most}
+}
+
+// until plays an open-ended run of which the n-th trial of each pair, counted from 1, has the outcomes that of says. It returns the pairs in their order
+// and how they ended.
+func until(t *testing.T, u *plan.Until, pairs []string, of func(pair string, n int) verdict.Trial) (turns []string, ends []report.Ending) {
 	t.Helper()
-	p := &plan.Plan{Until: &plan.Until{Rule: "separated", Confidence: 0.95, Max: most}, Trials: []plan.Trial{{ID: "001", Pair: "a"}, {ID: "002", Pair: "b"}}}
+	p := &plan.Plan{Until: u}
+	for _, pair := range pairs {
+		p.Trials = append(p.Trials, plan.Trial{Pair: pair})
+	}
 	s := report.NewSchedule(p)
+	had := map[string]int{}
 	for pair, number, ok := s.Next(); ok; pair, number, ok = s.Next() {
-		if turns = append(turns, pair); number != len(turns) || number > 2*most {
+		if turns = append(turns, pair); number != len(turns) || number > 2*u.Max {
 			t.Fatalf("trial %d is numbered %d", len(turns), number)
 		}
-		s.Judged(of(pair))
+		had[pair]++
+		one := of(pair, had[pair])
+		one.ID = fmt.Sprintf("%03d", number)
+		s.Judged(one)
 	}
-	return turns, s.Stopped()
+	return turns, s.Endings()
 }
 
 func TestSchedule(t *testing.T) {
-	turns, stopped := until(t, 10, func(pair string) verdict.Trial {
-		if pair == "a" {
-			return outcomes(pair, verdict.Reproduced, verdict.NotReproduced)
+	turns, ends := until(t, rule(21), []string{"a", "b"}, func(pair string, n int) verdict.Trial {
+		if pair == "b" && n == 3 {
+			return outcomes(pair, verdict.Reproduced, verdict.Reproduced)
 		}
-		return outcomes(pair, verdict.Reproduced, verdict.Inconclusive)
+		return outcomes(pair, verdict.Reproduced, verdict.NotReproduced)
 	})
-	if got, want := strings.Join(turns, ""), strings.Repeat("ab", 8)+"bb"; got != want {
+	if got, want := strings.Join(turns, ""), strings.Repeat("ab", 3)+strings.Repeat("a", 11); got != want {
 		t.Errorf("the pairs came in the order %s, want %s", got, want)
 	}
-	if diff := cmp.Diff(map[string]string{
-		"a": "fixed shows it in at most 49 % of its trials, vulnerable in at least 51 %",
-		"b": "the rule was not content after 10 trials: the arms can't be told apart yet",
-	}, stopped); diff != "" {
+	if diff := cmp.Diff([]report.Ending{
+		{Pair: "a", Verdict: verdict.Validated, SetAside: []string{},
+			Why: "fixed showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; vulnerable showed it in 14 of 14: at least 70 %"},
+		{Pair: "b", Verdict: verdict.StillVulnerable, ExitCode: 1, SetAside: []string{},
+			Why: "fixed showed it in 1 of 3 trials that count, and one is proof that it has it; trial 006: fixed shows the incident still, while vulnerable is Reproduced"},
+	}, ends); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// writeOpen leaves an open-ended run of one pair with at most three trials of it.
+// What a run of one rule comes to, by what its trials come to. A trial is written as the outcomes of the vulnerable arm, the fixed one and the candidate.
+func TestHowAnOpenEndedRunEnds(t *testing.T) {
+	letters := map[rune]verdict.Outcome{'R': verdict.Reproduced, 'n': verdict.NotReproduced, '?': verdict.Inconclusive, 'B': verdict.Broken}
+	for _, c := range []struct {
+		name, trials string // further trials are Rnn
+		want         verdict.Verdict
+		exit, had    int
+		aside        int
+		says         string
+	}{
+		{"cured", "", verdict.Validated, 0, 14, 0, "candidate showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; " +
+			"vulnerable showed it in 14 of 14: at least 70 %"},
+		{"the arms were told apart long ago, and it has it", "Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn RnR", verdict.StillVulnerable, 1, 10, 0,
+			"candidate showed it in 1 of 10 trials that count, and one is proof that it has it; trial 010: candidate shows the incident still"},
+		{"no answer once", "Rnn Rn?", verdict.Validated, 0, 15, 1, "vulnerable showed it in 15 of 15: at least 71 %; 1 set aside (limit 7)"},
+		{"a control that gave no answer", "R?n ?nn", verdict.Validated, 0, 16, 2, "vulnerable showed it in 15 of 15: at least 71 %; 2 set aside (limit 7)"},
+		{"a control that missed it", "nnn", verdict.Validated, 0, 15, 1, "vulnerable showed it in 14 of 15: at least 58 %; 1 set aside (limit 7)"},
+		{"it showed it, and the control didn't", "nnR", verdict.VerdictInconclusive, 3, 15, 1,
+			"candidate showed it in 1 of the trials that were set aside, beside a control that was not as expected: that is no proof, and it can't be called cured"},
+		{"it showed it without a control, and then with one", "?nR Rnn RnR", verdict.StillVulnerable, 1, 3, 1, "candidate showed it in 1 of 2 trials that count"},
+		{"it broke", "Rnn RnB", verdict.VerdictBroken, 1, 2, 0,
+			"candidate failed in another way in 1 of 2 trials that count; trial 002: candidate doesn't show the incident and failed in another way"},
+		{"it broke, and so did a control", "BnB", verdict.Validated, 0, 15, 1, "1 set aside (limit 7)"},
+		{"hardly ever an answer", strings.Repeat("Rn? ", 8), verdict.VerdictInconclusive, 3, 8, 8,
+			"a rate below 20 % can't be shown any more: 0 of 8 trials count, and 14 without the incident are needed; 8 set aside (limit 7); what was lacking stands with each trial"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			trials := strings.Fields(c.trials)
+			turns, ends := until(t, rule(21), []string{"modern"}, func(pair string, n int) verdict.Trial {
+				of := "Rnn"
+				if n <= len(trials) {
+					of = trials[n-1]
+				}
+				var list []verdict.Outcome
+				for _, l := range of {
+					list = append(list, letters[l])
+				}
+				return outcomes(pair, list...)
+			})
+			e := ends[0]
+			if e.Verdict != c.want || e.ExitCode != c.exit || len(turns) != c.had || len(e.SetAside) != c.aside || !strings.Contains(e.Why, c.says) {
+				t.Errorf("%d trials, %+v, want %d, %s (exit %d), %d set aside, saying %q", len(turns), e, c.had, c.want, c.exit, c.aside, c.says)
+			}
+		})
+	}
+}
+
+// short is a rule that four trials satisfy.
+var short = plan.Until{Rule: "below-target", Confidence: 0.75, Target: 0.3, Max: 6}
+
+// writeOpen leaves an open-ended run of one pair: of its five trials one gave no answer.
 func writeOpen(t *testing.T) string {
 	t.Helper()
 	var run string
-	for _, id := range []string{"001", "002", "003"} {
+	for _, id := range []string{"001", "002", "003", "004", "005"} {
 		tr := open(id)
+		if id == "002" {
+			tr.fixed.health = ""
+		}
 		if run == "" {
 			run = tr.write(t)
 		} else {
@@ -107,7 +188,7 @@ func writeOpen(t *testing.T) string {
 func open(id string) *trial {
 	tr := newTrial()
 	tr.plan.ID = id
-	tr.run.Until = &plan.Until{Rule: "separated", Confidence: 0.95, Max: 3}
+	tr.run.Until = &short
 	tr.run.Trials = []plan.Trial{{ID: "001", Pair: "modern"}}
 	return tr
 }
@@ -118,8 +199,9 @@ func TestOpenEndedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Verdict != verdict.Validated || v.Until == nil || v.Until.Stopped["modern"] != "the rule was not content after 3 trials: the arms can't be told apart yet" {
-		t.Errorf("%s, %+v", v.Verdict, v.Until)
+	why := "fixed showed it in none of 4 trials that count: its rate is below 30 % at 75 %, whenever one stops; vulnerable showed it in 5 of 5: at least 57 %; 1 set aside (limit 2)"
+	if v.Verdict != verdict.Validated || v.ExitCode != 0 || v.Sentence != why || v.LastLine() != "relapse: Validated (exit 0)" {
+		t.Errorf("%s: %q, want %q", v.LastLine(), v.Sentence, why)
 	}
 	var text, page, x bytes.Buffer
 	for _, err := range []error{report.Text(&text, v, false), report.Markdown(&page, v), report.JUnit(&x, v)} {
@@ -127,20 +209,56 @@ func TestOpenEndedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	said := "0 of 3 with 3 of 3 in the control: at most 75 % at 95 %, whenever one stops"
+	html, err := report.Page(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := "0 of 4 with 5 of 5 in the control: at most 30 % at 75 %, whenever one stops; not counted: 1 Inconclusive"
 	for name, c := range map[string]struct{ in, want string }{
 		"text":     {text.String(), "pair modern, fixed: " + said + "\n"},
-		"its end":  {text.String(), "pair modern ended: the rule was not content after 3 trials"},
-		"markdown": {page.String(), "| modern | fixed | 0 of 3 | 0.0 % | 56.1 % | " + said + " |\n"},
+		"its end":  {text.String(), "pair modern ended as Validated: " + why + "; set aside: 002 Inconclusive\n"},
+		"last":     {text.String(), "\nValidated: " + why + ".\n"},
+		"markdown": {page.String(), "| modern | fixed | 0 of 4 | "},
+		"again":    {string(html), "--until-confident --target-rate 0.3 --confidence 0.75 --max-trials 6 --seed 42"},
 		"JUnit":    {x.String(), `<property name="rate/modern/fixed" value="` + said + `"></property>`},
+		"an arm of a trial that is set aside fails nothing": {x.String(), `<skipped message="set aside: Inconclusive, expected NotReproduced`},
 	} {
 		if !strings.Contains(c.in, c.want) {
 			t.Errorf("%s lacks %q:\n%s", name, c.want, c.in)
 		}
 	}
+	if strings.Contains(x.String(), "<error") || strings.Contains(x.String(), "<failure") {
+		t.Errorf("JUnit has an error or a failure for a run that is Validated:\n%s", x.String())
+	}
 	one, err := report.JudgeTrial(filepath.Join(run, "trials", "002"))
-	if err != nil || one.Verdict != verdict.Validated || one.ID != "002" {
+	if err != nil || one.Verdict != verdict.VerdictInconclusive || one.ID != "002" {
 		t.Errorf("trial 002: %s, %v", one.Verdict, err)
+	}
+}
+
+// A run that was killed before its rule was satisfied gives no answer, and one that showed the incident before does.
+func TestOpenEndedRunThatWasCutShort(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		last func(*trial)
+		want verdict.Verdict
+		says string
+	}{
+		{"too early", func(*trial) {}, verdict.VerdictInconclusive, "fixed showed it in none of 2 trials that count, and 4 are needed"},
+		{"after it was seen", func(tr *trial) { tr.fixed.after = "goroutine 9 [chan send]" }, verdict.StillVulnerable, "fixed showed it in 1 of 2 trials that count, and one is proof"},
+	} {
+		first, last := open("001"), open("002")
+		run := first.write(t)
+		c.last(last)
+		last.writeTo(t, run)
+		x, err := bundle.ReadIndex(run)
+		must(t, err)
+		x.Complete = false
+		must(t, x.Write(run))
+		v, err := report.JudgeRun(run)
+		if err != nil || v.Verdict != c.want || !strings.Contains(v.Sentence, c.says) || !strings.Contains(v.Sentence, "the run was cut short, or isn't over: 2 trials were sealed") {
+			t.Errorf("%s: %s, %q, %v, want %s saying %q", c.name, v.Verdict, v.Sentence, err, c.want, c.says)
+		}
 	}
 }
 
@@ -150,12 +268,12 @@ func TestOpenEndedRunLacksNoTrial(t *testing.T) {
 		change func(t *testing.T, run string)
 		want   string
 	}{
-		{"the last is gone", func(t *testing.T, run string) { remove(t, run, "003") }, "the run isn't over: trial 003, of pair modern, comes next, and there is no bundle of it"},
+		{"the last is gone", func(t *testing.T, run string) { remove(t, run, "005") }, "the run isn't over: trial 005, of pair modern, comes next, and there is no bundle of it"},
 		{"one in the middle is gone", func(t *testing.T, run string) { remove(t, run, "002") },
 			"trial 003 of pair modern stands where trial 002 of pair modern belongs: one is missing, or isn't of this run"},
 		{"one too many", func(t *testing.T, run string) {
-			open("004").writeTo(t, run)
-		}, "the run was over before trial 004: its rule was content with every pair"},
+			open("006").writeTo(t, run)
+		}, "the run was over before trial 006: its rule had ended every pair"},
 	} {
 		run := writeOpen(t)
 		c.change(t, run)

@@ -9,30 +9,40 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Until is how an open-ended run ended, by pair.
+// Until is how an open-ended run ended, pair by pair in the order of their first trials.
 type Until struct {
 	plan.Until
-	Stopped map[string]string `json:"stopped"` // pair -> why it had no further trial
+	Needed int      `json:"needed"` // trials that count, none of which shows the incident
+	Pairs  []Ending `json:"pairs"`
 }
 
-// Schedule says whose turn it is in an open-ended run: pairs take turns, and one that the rule is content with, or that has had all the trials that
-// it may have, is passed over. The same outcomes give the same schedule, while the run goes on and when it is judged again.
+// Ending is what the rule says of a pair, which its trials' own verdicts don't: those that are set aside decide nothing.
+type Ending struct {
+	Pair     string          `json:"pair"`
+	Verdict  verdict.Verdict `json:"verdict"`
+	ExitCode int             `json:"exitCode"`
+	SetAside []string        `json:"setAside"` // "003 Inconclusive"
+	Why      string          `json:"why"`
+}
+
+// Schedule says whose turn it is in an open-ended run: pairs take turns, and one that the rule has ended is passed over. The same outcomes give the same
+// schedule, while the run goes on and when it is judged again.
 type Schedule struct {
-	plan    *plan.Plan
-	trials  []verdict.Trial
-	stopped map[string]string
-	turn    int // index of the pair that comes next, unless it has stopped
+	plan   *plan.Plan
+	trials []verdict.Trial
+	ended  map[string]Ending
+	turn   int // index of the pair that comes next, unless it has ended
 }
 
 // NewSchedule begins the schedule of a plan that has Until.
-func NewSchedule(p *plan.Plan) *Schedule { return &Schedule{plan: p, stopped: map[string]string{}} }
+func NewSchedule(p *plan.Plan) *Schedule { return &Schedule{plan: p, ended: map[string]Ending{}} }
 
-// Next is the pair of the next trial and that trial's number, from 1. ok is false when all pairs have stopped.
+// Next is the pair of the next trial and that trial's number, from 1. ok is false when all pairs have ended.
 func (s *Schedule) Next() (pair string, number int, ok bool) {
 	pairs := s.plan.Pairs()
 	for i := range pairs {
 		at := (s.turn + i) % len(pairs)
-		if _, over := s.stopped[pairs[at]]; !over {
+		if _, over := s.ended[pairs[at]]; !over {
 			return pairs[at], len(s.trials) + 1, true
 		}
 	}
@@ -47,33 +57,47 @@ func (s *Schedule) Judged(t verdict.Trial) counts.Decision {
 			s.turn = i + 1
 		}
 	}
-	had := 0
-	for _, o := range s.trials {
-		if o.Pair == t.Pair {
-			had++
-		}
-	}
-	d := counts.Decide(armsOf(Rates(s.trials, s.plan.Until), t.Pair), s.plan.Until.Confidence)
-	if !d.Done && had >= s.plan.Until.Max {
-		d = counts.Decision{Done: true, Why: fmt.Sprintf("the rule was not content after %d trials: %s", had, d.Why)}
-	}
-	if d.Done {
-		s.stopped[t.Pair] = d.Why
+	d := s.plan.Until.Asks().Decide(tally(s.trials, t.Pair))
+	if d.Done() {
+		s.ended[t.Pair] = s.end(t, d)
 	}
 	return d
 }
 
-// Stopped is why each pair that has stopped did.
-func (s *Schedule) Stopped() map[string]string { return s.stopped }
-
-func armsOf(rates []Rate, pair string) []counts.Arm {
-	var out []counts.Arm
-	for _, r := range rates {
-		if r.Pair == pair {
-			out = append(out, counts.Arm{Name: r.Arm, Role: r.Role, Count: r.counted()})
+// Endings are how the pairs ended, in the plan's order. One that hasn't ended, as its run was cut short, is Inconclusive.
+func (s *Schedule) Endings() []Ending {
+	out := []Ending{}
+	for _, pair := range s.plan.Pairs() {
+		e, ok := s.ended[pair]
+		if !ok {
+			e = s.end(verdict.Trial{Pair: pair}, s.plan.Until.Asks().Decide(tally(s.trials, pair)))
 		}
+		out = append(out, e)
 	}
 	return out
+}
+
+// end puts into words how a pair ended with its last trial.
+func (s *Schedule) end(last verdict.Trial, d counts.Decision) Ending {
+	e := Ending{Pair: last.Pair, SetAside: []string{}, Why: d.Why}
+	switch d.End {
+	case counts.Below:
+		e.Verdict, e.ExitCode = verdict.Validated, verdict.ExitOK
+	case counts.Shown, counts.Broken, counts.Failed:
+		e.Verdict, e.ExitCode = last.Verdict, last.Exit
+		e.Why += fmt.Sprintf("; trial %s: %s", last.ID, last.Sentence)
+	case counts.Undecided:
+		e.Verdict, e.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
+		e.Why += "; what was lacking stands with each trial: mend that, and run it again"
+	default:
+		e.Verdict, e.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
+	}
+	for _, t := range s.trials {
+		if t.Pair == last.Pair && setAside(t) {
+			e.SetAside = append(e.SetAside, fmt.Sprintf("%s %s", t.ID, t.Verdict))
+		}
+	}
+	return e
 }
 
 // JudgeTrial judges one bundle.
@@ -90,7 +114,7 @@ func JudgeTrial(dir string) (verdict.Trial, error) {
 }
 
 // sum adds the rates over all trials. The trials of an open-ended run must be those that its schedule asks for, up to its end: whoever takes one away
-// changes what the others call for.
+// changes what the others call for. What the rule says then is the run's verdict.
 func (v *Verdict) sum(from bundles) error {
 	var trials []verdict.Trial
 	for _, t := range v.Trials {
@@ -101,13 +125,16 @@ func (v *Verdict) sum(from bundles) error {
 		v.Rates = Rates(trials, nil)
 		return nil
 	}
+	if err := p.Until.Asks().Validate(); err != nil {
+		return fmt.Errorf("reading %s: %w", bundle.PlanFile, err)
+	}
 	v.Rates = Rates(trials, p.Until)
 	s := NewSchedule(p)
 	for _, t := range trials {
 		pair, number, ok := s.Next()
 		if want := fmt.Sprintf("%03d", number); !ok || t.Pair != pair || t.ID != want {
 			if !ok {
-				return fmt.Errorf("the run was over before trial %s: its rule was content with every pair", t.ID)
+				return fmt.Errorf("the run was over before trial %s: its rule had ended every pair", t.ID)
 			}
 			return fmt.Errorf("trial %s of pair %s stands where trial %s of pair %s belongs: one is missing, or isn't of this run", t.ID, t.Pair, want, pair)
 		}
@@ -116,6 +143,26 @@ func (v *Verdict) sum(from bundles) error {
 	if pair, number, more := s.Next(); more && from.cut == "" {
 		return fmt.Errorf("the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it", number, pair)
 	}
-	v.Until = &Until{Until: *p.Until, Stopped: s.Stopped()}
+	v.Until = &Until{Until: *p.Until, Needed: p.Until.Asks().Needed(), Pairs: s.Endings()}
+	v.ruled()
 	return nil
+}
+
+// ruled replaces the verdict that follows from each trial by the one that the rule gives. Several pairs are as good as the worst.
+func (v *Verdict) ruled() {
+	var exits []int
+	for _, e := range v.Until.Pairs {
+		exits = append(exits, e.ExitCode)
+	}
+	v.ExitCode = verdict.Combine(exits)
+	for _, e := range v.Until.Pairs {
+		if e.ExitCode != v.ExitCode {
+			continue
+		}
+		v.Verdict, v.Sentence = e.Verdict, e.Why
+		if len(v.Until.Pairs) > 1 {
+			v.Sentence = fmt.Sprintf("pair %s: %s", e.Pair, e.Why)
+		}
+		return
+	}
 }

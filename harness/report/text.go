@@ -52,8 +52,8 @@ func Text(w io.Writer, v Verdict, color bool) error {
 			p.say("pair %s, %s: %s\n", r.Pair, r.Arm, r.Sentence)
 		}
 		if v.Until != nil {
-			for _, pair := range sortedKeys(v.Until.Stopped) {
-				p.say("pair %s ended: %s\n", pair, v.Until.Stopped[pair])
+			for _, e := range v.Until.Pairs {
+				p.say("pair %s ended as %s\n", e.Pair, e.said())
 			}
 		}
 	}

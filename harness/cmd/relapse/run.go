@@ -21,6 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/history"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/rate"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
@@ -51,6 +52,12 @@ on Ctrl-C; what a killed run left is removed by relapse clean.
 
 ` + candidateHelp + `
 
+--until-confident goes on until the judged arm is shown to show the incident in less than --target-rate of its trials, at 95 % whenever
+one stops. A trial counts if its controls were as expected and the arm gave an answer; the others are set aside and counted apart. With
+20% that takes 14 trials that count without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for 5%). The first that counts and shows
+it ends the run as StillVulnerable, one in which the arm fails in another way as Broken (exit 1 both). Where so many were set aside that
+the rate can't be shown within --max-trials any more, it ends as Inconclusive.
+
 Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced, 3 inconclusive, 4 something of
 relapse's own failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse run pleg-deadlock
@@ -58,7 +65,7 @@ relapse's own failed, 64 wrong usage, 130 interrupted.`,
   relapse run pleg-deadlock --no-faults           # the null control
   relapse run apiserver-goroutine-leak --pair all --set items=2000
   relapse run pleg-deadlock --arms fixed --repeat 5
-  relapse run pleg-deadlock --until-confident --max-trials 20
+  relapse run pleg-deadlock --until-confident --target-rate 10%
   relapse run -f plan.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.file != "" {
@@ -264,6 +271,11 @@ func announce(p *plan.Plan, events *event.Stream) {
 			arms = append(arms, fmt.Sprintf("%s (expected %s)", c.Name, c.Expected))
 		}
 		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair, strings.Join(arms, ", ")))
+	}
+	if u := p.Until; u != nil {
+		r := u.Asks()
+		events.Say(event.Note, fmt.Sprintf("trials go on until the judged arm is shown to show the incident in less than %s of them at %s, or shows it: that takes %d trials without it; "+
+			"up to %d more may be set aside, because a control was not as expected or there was no answer", rate.Exactly(r.Target), rate.Exactly(r.Confidence), r.Needed(), r.Limit()))
 	}
 	events.Say(event.Note, fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes each on 2 cores",
 		strings.Join(p.Versions(), " and ")))

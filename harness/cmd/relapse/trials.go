@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +18,18 @@ import (
 // untilFlags make a run open-ended.
 type untilFlags struct {
 	confident  bool
+	target     string
 	maxTrials  int
 	confidence float64
 }
 
+const targetRate = "20%"
+
 func (f *untilFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.confident, "until-confident", false, "go on with trials until the arms of each pair are told apart, by a rule that keeps its error rate")
-	fl.IntVar(&f.maxTrials, "max-trials", 30, "trials of each pair at most, with --until-confident")
+	fl.BoolVar(&f.confident, "until-confident", false, "go on with trials of each pair until the judged arm is shown to show the incident in less than --target-rate of them, or shows it; 14 trials by default, none of which may show it")
+	fl.StringVar(&f.target, "target-rate", targetRate, "the rate that is to be ruled out, with --until-confident; 10% takes 29 trials, 5% takes 59")
+	fl.IntVar(&f.maxTrials, "max-trials", 0, "trials of each pair at most, those set aside included, with --until-confident (default: half as many again as are needed)")
 	fl.Float64Var(&f.confidence, "confidence", 0.95, "how sure is sure, with --until-confident")
 }
 
@@ -31,7 +37,7 @@ func (f *untilFlags) register(cmd *cobra.Command) {
 func (f *untilFlags) resolve(cmd *cobra.Command) (*plan.Until, error) {
 	fl := cmd.Flags()
 	if !f.confident {
-		for _, name := range []string{"max-trials", "confidence"} {
+		for _, name := range []string{"max-trials", "confidence", "target-rate"} {
 			if fl.Changed(name) {
 				return nil, usage(fmt.Errorf("--%s is for --until-confident", name), "add --until-confident, or use --repeat")
 			}
@@ -41,7 +47,31 @@ func (f *untilFlags) resolve(cmd *cobra.Command) (*plan.Until, error) {
 	if fl.Changed("repeat") {
 		return nil, usage(errors.New("--repeat and --until-confident are two ways to say how many trials there are"), "--max-trials limits --until-confident")
 	}
-	return &plan.Until{Rule: rate.Separated, Confidence: f.confidence, Max: f.maxTrials}, nil
+	target, err := share(f.target)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--target-rate %w", err), "")
+	}
+	u := &plan.Until{Rule: rate.BelowTarget, Confidence: f.confidence, Target: target, Max: f.maxTrials}
+	if !fl.Changed("max-trials") {
+		u.Max = u.Asks().DefaultMax()
+	}
+	if err := u.Asks().Validate(); err != nil {
+		return nil, usage(err, "a lower --target-rate and a higher --confidence take more trials")
+	}
+	return u, nil
+}
+
+// share reads "20%" or "0.2".
+func share(text string) (float64, error) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no rate (want one such as 20%% or 0.2)", text)
+	}
+	if percent {
+		v /= 100
+	}
+	return v, nil
 }
 
 func registerSeed(cmd *cobra.Command, seed *int64) {

@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,15 +9,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// The rule by which a scenario is said to lose its bite, over the trials of its vulnerable arm, pair by pair.
-const (
-	// Window is how many of the newest trials that gave an answer are held against all that gave one before them, of which there must be as many.
-	Window = 10
-	// Streak is how many of the newest trials in a row may give no answer at all.
-	Streak = 3
+// Window is how many trials that gave an answer one span of an arm's history has.
+const Window = 10
 
-	confidence = 0.95
-)
+// confidence is that of all intervals. They hold whenever one looks, as a ledger is looked at after every nightly.
+const confidence = 0.95
 
 // The outcomes that answer whether an arm has the incident.
 const (
@@ -39,6 +34,7 @@ type Line struct {
 	Last     *Entry         `json:"lastReproduced"` // nil: never
 	Newest   Entry          `json:"newest"`
 	Fading   []string       `json:"fading,omitempty"` // why it is losing its bite
+	Silent   string         `json:"silent,omitempty"` // that its last trials gave no answer, which says nothing of its bite
 }
 
 // Span is the rate over some trials that gave an answer, in the order of time.
@@ -47,7 +43,7 @@ type Span struct {
 	To   time.Time `json:"to"`
 	rate.Count
 	Low  float64 `json:"low"`
-	High float64 `json:"high"` // Wilson's interval at 95 %
+	High float64 `json:"high"` // the interval at 95 % that holds whenever one looks
 }
 
 // Summary sums a ledger up, by scenario, pair and arm.
@@ -101,7 +97,7 @@ func line(of []Entry) Line {
 		l.Spans = append(l.Spans, span(part))
 	}
 	if l.Role == scenario.Vulnerable {
-		l.Fading = fading(of, answered)
+		l.Fading, l.Silent = fading(of, answered), silent(of)
 	}
 	return l
 }
@@ -116,35 +112,6 @@ func span(of []Entry) Span {
 	if len(of) > 0 {
 		s.From, s.To = of[0].Time, of[len(of)-1].Time
 	}
-	s.Low, s.High = rate.Wilson(s.Count, confidence)
+	s.Low, s.High = rate.Sequence(s.Count, 1-confidence)
 	return s
-}
-
-// fading is the rule. A vulnerable arm loses its bite when the newest window's interval lies wholly below that of all before it, or when nothing but
-// trials without an answer has come for some time. Too few trials for a comparison are no sign of either.
-func fading(of, answered []Entry) []string {
-	var out []string
-	streak := 0
-	for _, e := range slices.Backward(of) {
-		if e.Outcome == reproduced || e.Outcome == notReproduced {
-			break
-		}
-		streak++
-	}
-	if streak >= Streak {
-		out = append(out, fmt.Sprintf("the last %d trials gave no answer, the newest is %s (limit %d in a row)", streak, of[len(of)-1].Outcome, Streak-1))
-	}
-	if len(answered) < 2*Window {
-		return out
-	}
-	before, now := span(answered[:len(answered)-Window]), span(answered[len(answered)-Window:])
-	if now.High >= before.Low {
-		return out
-	}
-	why := fmt.Sprintf("Reproduced in %s since %s (at most %s), and in %s before (at least %s)", now.Count, now.From.UTC().Format(time.DateOnly),
-		rate.Percent(now.High, true), before.Count, rate.Percent(before.Low, false))
-	if was, is := answered[len(answered)-Window-1].Digest, of[len(of)-1].Digest; was != is {
-		why += fmt.Sprintf("; the binary was %.12s and is %.12s", was, is)
-	}
-	return append(out, why)
 }

@@ -27,10 +27,11 @@ func newHistoryCmd() *cobra.Command {
 it shows the rate of reproduction over time, %d trials at a time, and when it was last reproduced, with which binary and versions. Trials that gave
 no answer are counted apart.
 
-A pair is flagged as losing its bite when its vulnerable arm's newest %d answered trials have a rate whose interval (Wilson, 95 %%) lies wholly below
-that of all trials before, of which there must be as many; or when the last %d trials gave no answer.
+Intervals hold at 95 %% whenever one looks. A pair is flagged as losing its bite when its vulnerable arm's trials are shown to reproduce the incident less
+often, or to give an answer less often, since some trial than before it. The ledger may be looked at after every nightly: an arm that never changes is
+flagged with a probability of %g %% at most, over any number of years. When the last %d trials gave no answer that is said, too.
 
-A line of the ledger that can't be read is named with its number, and what is shown lacks it.`, history.File, history.Window, history.Window, history.Streak),
+A line of the ledger that can't be read is named with its number, and what is shown lacks it.`, history.File, history.Window, 100*history.FalseAlarm, history.Streak),
 		Example: "  relapse history\n  relapse history pleg-deadlock -o json | jq '.arms[].fading'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -114,6 +115,11 @@ func historyText(w io.Writer, lines []history.Line) error {
 	for _, l := range lines {
 		for _, why := range l.Fading {
 			if _, err := fmt.Fprintf(w, "\nLOSING ITS BITE: %s, pair %s, arm %s: %s\n", l.Scenario, l.Pair, l.Arm, why); err != nil {
+				return err
+			}
+		}
+		if l.Silent != "" {
+			if _, err := fmt.Fprintf(w, "\nNO ANSWER: %s, pair %s, arm %s: %s\n", l.Scenario, l.Pair, l.Arm, l.Silent); err != nil {
 				return err
 			}
 		}

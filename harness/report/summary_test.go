@@ -91,7 +91,7 @@ func TestSummaryOfWhatIsNotKnown(t *testing.T) {
 
 func TestSummaryOfAnOpenEndedRunRepeatsIt(t *testing.T) {
 	got := summaryOf(t, writeOpen(t))
-	if want := "relapse run x --pair modern --until-confident --max-trials 3 --confidence 0.95 --seed 42`"; !strings.Contains(got, want) {
+	if want := "relapse run x --pair modern --until-confident --target-rate 0.3 --confidence 0.75 --max-trials 6 --seed 42`"; !strings.Contains(got, want) {
 		t.Errorf("it lacks %q:\n%s", want, got)
 	}
 }

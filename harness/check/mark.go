@@ -1,8 +1,9 @@
 package check
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"time"
@@ -131,53 +132,83 @@ func (m Mark) nodeAt(v bundle.View, cell string, w bundle.Window) (out marked) {
 // maxPause is the longest that a line may be waited for: kubelet's sync loop says that it skips every 5 s at the latest.
 const maxPause = 5 * time.Second
 
+// overdue is a line whose age exceeds its own limit.
+type overdue struct {
+	at         time.Time
+	age, limit time.Duration
+}
+
+// began is when what the line is about began.
+func (o overdue) began() time.Time { return o.at.Add(-o.age) }
+
+// lines are those of the whole journal. They are asked for every two seconds while it grows, so only what is new is read; each is one record.
+func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[overdue] {
+	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
+	type found struct {
+		lines []overdue
+		err   error // the first
+	}
+	return readWith(v, bundle.Journal, cell, w, func(a bundle.Artifact) ([]overdue, error) {
+		all, err := v.Remember(a, "lines above their "+l.Exceeds+" like "+l.Pattern, func(before any, r io.Reader) (any, error) {
+			out, _ := before.(found)
+			for e, err := range klog.ReadJournal(r) {
+				if err != nil {
+					out.err = cmp.Or(out.err, err)
+					continue
+				}
+				m := re.FindStringSubmatch(e.Message)
+				if m == nil || e.Suppressed > 0 {
+					continue
+				}
+				age, err := time.ParseDuration(m[re.SubexpIndex("age")])
+				limit, err2 := time.ParseDuration(m[re.SubexpIndex(l.Exceeds)])
+				if err == nil && err2 == nil && age > limit {
+					out.lines = append(out.lines, overdue{e.Time, age, limit})
+				}
+			}
+			return out, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		f := all.(found)
+		return f.lines, f.err
+	})
+}
+
 // at is the longest stretch of lines about one beginning. A loop that backs off pauses for twice as long as before after each line, and does
 // nothing in its pause: so much is added to the last line.
 func (l MarkLine) at(v bundle.View, cell string, w bundle.Window) (out marked) {
-	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
-	var f Finding
-	var lines, last []time.Time
-	var began time.Time
-	var said, lastSaid string
-	end := func() {
-		if len(last) > 1 && last[len(last)-1].Sub(last[0]) >= out.End.Sub(out.Start) {
-			pause := min(2*last[len(last)-1].Sub(last[len(last)-2]), maxPause)
-			out.Window = bundle.Window{Start: last[0], End: earlier(last[len(last)-1].Add(pause), w.End)}
-			out.said = lastSaid
+	st := l.lines(v, cell, w)
+	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool { return o.at.Before(w.Start) || o.at.After(w.End) })
+	out.paths = st.paths
+	for len(in) > 0 {
+		n := 1
+		for n < len(in) && in[n].began().Sub(in[0].began()).Abs() <= sameBeginning {
+			n++
 		}
+		if last := in[n-1]; n > 1 && last.at.Sub(in[0].at) >= out.End.Sub(out.Start) {
+			pause := min(2*last.at.Sub(in[n-2].at), maxPause)
+			out.Window = bundle.Window{Start: in[0].at, End: earlier(last.at.Add(pause), w.End)}
+			out.said = fmt.Sprintf("it said so from %s on, and at last: %s, above its own limit of %s", clock(in[0].at), last.age.Round(100*time.Millisecond), last.limit)
+		} else if n == 1 && out.said == "" {
+			out.short = fmt.Sprintf("it said so only once, at %s: %s, above its own limit of %s", clock(last.at), last.age, last.limit)
+		}
+		in = in[n:]
 	}
-	doubt := (&LogLine{}).scan(v, cell, w, &f, func(e klog.Entry) {
-		m := re.FindStringSubmatch(e.Message)
-		if m == nil {
-			return
-		}
-		age, err := time.ParseDuration(m[re.SubexpIndex("age")])
-		limit, err2 := time.ParseDuration(m[re.SubexpIndex(l.Exceeds)])
-		if errors.Join(err, err2) != nil || age <= limit {
-			return
-		}
-		lines = append(lines, e.Time)
-		if at := e.Time.Add(-age); len(last) == 0 || at.Sub(began).Abs() > 3*time.Second {
-			end()
-			began, last = at, nil
-		}
-		last = append(last, e.Time)
-		lastSaid = fmt.Sprintf("it said so from %s on, and at last: %s, above its own limit of %s", clock(last[0]), age.Round(100*time.Millisecond), limit)
-		said = m[0]
-	})
-	end()
-	out.paths = f.Evidence
 	switch {
 	case out.said != "":
-	case doubt != "":
-		out.doubt = doubt
-	case len(lines) > 0:
-		out.short = fmt.Sprintf("it said so only once: %s", said)
-	default:
+		out.short = ""
+	case st.doubt != "":
+		out.doubt = st.doubt
+	case out.short == "":
 		out.short = fmt.Sprintf("it never said so: no line like %q", l.Pattern)
 	}
 	return out
 }
+
+// sameBeginning is how far apart two lines about one beginning may put it.
+const sameBeginning = 3 * time.Second
 
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {

@@ -60,7 +60,7 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 		},
 		{
 			name: "one line says nothing of how long", fill: both(skipped(said{238, skip("3m1s"), ""}), counted(mark, 9000)), met: check.NotMet, evidence: both2,
-			seen: "it said so only once: pleg was last seen active 3m1s ago",
+			seen: "it said so only once, at 10:03:58: 3m1s, above its own limit of 3m0s",
 		},
 		{name: "no journal", fill: both(func(tr *trial) { tr.phases() }, counted(mark, 9000)), met: check.Unknown, seen: "no journal was recorded for vulnerable"},
 		{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/kube-relapse/relapse/harness/attest"
 	"github.com/kube-relapse/relapse/harness/bundle"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -17,9 +19,15 @@ import (
 	_ "github.com/kube-relapse/relapse/harness/check"
 )
 
+type judgeFlags struct {
+	asJSON      bool
+	verify      string // a public key
+	attestation string
+}
+
 // newJudgeCmd is `relapse judge`.
 func newJudgeCmd() *cobra.Command {
-	var asJSON bool
+	var o judgeFlags
 	cmd := &cobra.Command{
 		Use:   "judge DIR",
 		Short: "Judge a run again from its evidence, with no cluster and no engine",
@@ -31,30 +39,36 @@ A bundle with a changed byte, a file that its manifest doesn't list or a broken 
 nothing is written. Nor has a run with a trial of another run or plan, without a trial that its index.json lists, or without
 its plan.json or index.json. A file that a manifest lists and that is gone makes what needs it unknown.
 
-A run that was killed, or goes on still, is judged by the trials that were sealed: it is never better than Inconclusive.`,
-		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge runs/latest/trials/001",
-		Args:    exactly(1, "directory"),
+A run that was killed, or goes on still, is judged by the trials that were sealed: it is never better than Inconclusive.
+
+With --verify the run is held against what relapse attest signed, first: the files that it names, then the verdict. What differs has no verdict, and
+nothing is written in any case, as another relapse's verdict.json is another file.`,
+		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge runs/latest/trials/001\n" +
+			"  relapse judge --verify key.pub runs/latest",
+		Args: exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return judge(args[0], asJSON, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return judge(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print verdict.json instead of the text; the last line goes to stderr")
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print verdict.json instead of the text; the last line goes to stderr")
+	cmd.Flags().StringVar(&o.verify, "verify", "", "hold the run against its attestation, signed with the key of which this is the public one (PEM)")
+	cmd.Flags().StringVar(&o.attestation, "attestation", "", "the attestation, with --verify (default: DIR/"+attest.File+")")
 	return cmd
 }
 
 // judge prints the verdict over dir, writes it down if dir is a run, and ends with the verdict's exit code.
-func judge(dir string, asJSON bool, out, errs io.Writer) error {
+func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) error {
 	last := out
-	if asJSON {
+	if o.asJSON {
 		last = errs
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return usage(fmt.Errorf("judging %s: it is no directory", dir), "runs are listed in runs/; runs/latest is the last one")
 	}
-	v, err := reports.JudgeRun(dir)
-	if err == nil && !reports.IsTrial(dir) {
-		err = reports.Write(dir, v)
+	if o.attestation != "" && o.verify == "" {
+		return usage(errors.New("--attestation is for --verify"), "--verify names the public key")
 	}
+	v, err := o.judged(ctx, dir, errs)
 	if err != nil {
 		fmt.Fprintln(errs, "error:", err)
 		var damage *bundle.DamageError
@@ -64,11 +78,34 @@ func judge(dir string, asJSON bool, out, errs io.Writer) error {
 		fmt.Fprintln(last, reports.LastLine(verdict.VerdictError, verdict.ExitError))
 		return exitWith(verdict.ExitError)
 	}
-	if err := printVerdict(out, v, asJSON); err != nil {
+	if err := printVerdict(out, v, o.asJSON); err != nil {
 		return fmt.Errorf("printing the verdict: %w", err)
 	}
 	fmt.Fprintln(last, v.LastLine())
 	return exitWith(v.ExitCode)
+}
+
+// judged is the verdict over dir: written down, or found to be the one that was signed.
+func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (reports.Verdict, error) {
+	if o.verify == "" {
+		v, err := reports.JudgeRun(dir)
+		if err == nil && !reports.IsTrial(dir) {
+			err = reports.Write(dir, v)
+		}
+		return v, err
+	}
+	signed, err := attested(ctx, dir, o.verify, o.attestation)
+	if err != nil {
+		return reports.Verdict{}, err
+	}
+	v, err := reports.JudgeRun(dir)
+	if err == nil {
+		err = signed.Agrees(v)
+	}
+	if err == nil {
+		fmt.Fprintf(errs, "verified: the files and the verdict are those that were signed; relapse %s judged them then\n", signed.Judge)
+	}
+	return v, err
 }
 
 func printVerdict(out io.Writer, v reports.Verdict, asJSON bool) error {

@@ -18,39 +18,32 @@ import (
 func writeRun(t *testing.T, failure string) string {
 	t.Helper()
 	run := filepath.Join(t.TempDir(), "run")
-	w, err := bundle.Create(filepath.Join(run, "trials", "001"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := `{"schema":"relapse.dev/plan/v1alpha1","scenario":"x","trials":[{"id":"001","pair":"p","cells":[
-		{"name":"vulnerable","arm":{"name":"vulnerable","role":"vulnerable"},"expected":"Reproduced"},
-		{"name":"fixed","arm":{"name":"fixed","role":"fixed"},"expected":"NotReproduced"}]}]}`
-	if err := w.PutPlan([]byte(plan)); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256([]byte(plan))
-	x := bundle.Index{Run: "r1", Plan: hex.EncodeToString(sum[:]), Complete: true}
-	if err := w.SetWorld(bundle.World{Run: x.Run, Plan: x.Plan}); err != nil {
-		t.Fatal(err)
-	}
-	if failure != "" {
-		w.Emit(event.Event{Type: event.Failure, Message: failure})
-	}
-	if err := w.Seal(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(run, "plan.json"), []byte(plan), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := bundle.ManifestSum(filepath.Join(run, "trials", "001"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.Trials = []bundle.IndexedTrial{{ID: "001", Pair: "p", Manifest: manifest}}
-	if err := x.Write(run); err != nil {
+	if err := makeRun(run, failure); err != nil {
 		t.Fatal(err)
 	}
 	return run
+}
+
+func makeRun(run, failure string) error {
+	plan := `{"schema":"relapse.dev/plan/v1alpha1","scenario":"x","trials":[{"id":"001","pair":"p","cells":[
+		{"name":"vulnerable","arm":{"name":"vulnerable","role":"vulnerable"},"expected":"Reproduced"},
+		{"name":"fixed","arm":{"name":"fixed","role":"fixed"},"expected":"NotReproduced"}]}]}`
+	trial := filepath.Join(run, "trials", "001")
+	w, err := bundle.Create(trial)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(plan))
+	x := bundle.Index{Run: "r1", Plan: hex.EncodeToString(sum[:]), Complete: true}
+	err = errors.Join(w.PutPlan([]byte(plan)), w.SetWorld(bundle.World{Run: x.Run, Plan: x.Plan}))
+	if failure != "" {
+		w.Emit(event.Event{Type: event.Failure, Message: failure})
+	}
+	_, lost := w.Write(bundle.Meta{Kind: bundle.Configz}, "json", strings.NewReader("{}"))
+	err = errors.Join(err, lost, w.Seal(), os.WriteFile(filepath.Join(run, "plan.json"), []byte(plan), 0o644))
+	manifest, unread := bundle.ManifestSum(trial)
+	x.Trials = []bundle.IndexedTrial{{ID: "001", Pair: "p", Manifest: manifest}}
+	return errors.Join(err, unread, x.Write(run))
 }
 
 func TestJudgeCommand(t *testing.T) {

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness/attest"
+	reports "github.com/kube-relapse/relapse/harness/report"
+)
+
+// newAttestCmd is `relapse attest`.
+func newAttestCmd() *cobra.Command {
+	var key, out string
+	cmd := &cobra.Command{
+		Use:   "attest DIR --key KEY",
+		Short: "Sign a run's verdict together with its evidence, for relapse judge --verify",
+		Long: `Attest judges the run once more, and signs what it finds: an in-toto statement in a DSSE envelope, whose subjects are plan.json, index.json,
+verdict.json and each trial's manifest.json with their SHA-256, and whose predicate is the verdict, the arms with their binaries, the plan and the judge.
+
+The sums within a run tell of accidents. This tells of malice, too, as far as the key is kept: relapse judge --verify KEY DIR holds it against the files.
+
+The key is a PEM file of yours, ed25519 or ecdsa, without a passphrase:
+
+  openssl genpkey -algorithm ed25519 -out key.pem
+  openssl pkey -in key.pem -pubout -out key.pub`,
+		Example: "  relapse attest runs/latest --key key.pem\n  relapse judge --verify key.pub runs/latest",
+		Args:    exactly(1, "directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if key == "" {
+				return usage(errors.New("attesting takes a key to sign with"), "--key names a private key, as PEM")
+			}
+			if out == "" {
+				out = filepath.Join(args[0], attest.File)
+			}
+			if err := attestRun(cmd.Context(), args[0], key, out); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), short(out))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "the private key to sign with: a PEM file, ed25519 or ecdsa")
+	cmd.Flags().StringVar(&out, "out", "", "where the attestation is written (default: DIR/"+attest.File+")")
+	return cmd
+}
+
+func attestRun(ctx context.Context, dir, key, out string) error {
+	if reports.IsTrial(dir) {
+		return usage(fmt.Errorf("attesting %s: it is a single trial", dir), "name the run that it belongs to")
+	}
+	raw, err := os.ReadFile(key)
+	if err != nil {
+		return usage(err, "--key names a private key, as PEM")
+	}
+	v, err := reports.JudgeRun(dir)
+	if err != nil {
+		return err
+	}
+	signed, err := attest.Sign(ctx, dir, v, raw)
+	if err != nil {
+		return hinted(fmt.Errorf("attesting %s: %w", dir, err), "relapse judge "+dir+" writes the verdict anew")
+	}
+	return renameio.WriteFile(out, signed, 0o644)
+}
+
+// attested is what is signed of a run's verdict, after its files were held against it.
+func attested(ctx context.Context, dir, key, file string) (attest.Predicate, error) {
+	if file == "" {
+		file = filepath.Join(dir, attest.File)
+	}
+	public, err := os.ReadFile(key)
+	if err != nil {
+		return attest.Predicate{}, err
+	}
+	envelope, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return attest.Predicate{}, fmt.Errorf("there is no attestation %s: relapse attest makes one", file)
+	}
+	if err != nil {
+		return attest.Predicate{}, err
+	}
+	return attest.Verify(ctx, dir, envelope, public)
+}

@@ -99,6 +99,24 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		concluded(v, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 	}, judgeTime)
 
+	It("is never Validated without one of its captures", func() {
+		sealed, err := bundle.Open(filepath.Join(first.dir, "trials", "001"))
+		Expect(err).NotTo(HaveOccurred())
+		kinds := map[bundle.Kind]bool{}
+		for _, a := range sealed.Artifacts(bundle.Query{}) {
+			if a.Path != "" && !kinds[a.Kind] {
+				kinds[a.Kind] = true
+				dir := clone(first.dir)
+				remove(dir, a.Kind)
+				v, err := report.JudgeRun(dir)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(v.ExitCode).To(Equal(verdict.ExitInconclusive), "without %s: %s", a.Kind, v.Sentence)
+				Expect(v.Sentence).To(ContainSubstring(verdict.NextStep), "without %s", a.Kind)
+			}
+		}
+		Expect(kinds).To(HaveKey(bundle.Journal))
+	}, judgeTime)
+
 	DescribeTable("refuses evidence that isn't what was recorded", func(ctx SpecContext, damage func(dir string), says string) {
 		dir := clone(first.dir)
 		damage(dir)

@@ -238,6 +238,7 @@ func (v *Verdict) cutShort(why string) {
 	v.Sentence = why + "; " + v.Sentence
 	if v.ExitCode == verdict.ExitOK {
 		v.Verdict, v.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
+		v.Sentence += verdict.NextStep + "run it again to its end"
 	}
 }
 

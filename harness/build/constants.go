@@ -12,6 +12,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -142,7 +143,7 @@ func parsePackage(mod mutate.Module, changed map[string][]byte, pkg string) (*co
 	if !ok {
 		return nil, fmt.Errorf("package %s is not in module %s", pkg, mod.Path)
 	}
-	list, err := fs.ReadDir(mod.FS, dir)
+	list, err := goFiles(mod, changed, dir)
 	if err != nil {
 		return nil, fmt.Errorf("looking for package %s in module %s: %w", pkg, mod.Path, err)
 	}
@@ -160,16 +161,13 @@ func parsePackage(mod mutate.Module, changed map[string][]byte, pkg string) (*co
 		return io.NopCloser(bytes.NewReader(src)), err
 	}
 	p := &constants{fset: token.NewFileSet(), decls: map[string]declaration{}, other: map[string]string{}}
-	for _, e := range list {
-		if e.IsDir() || !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-			continue
-		}
-		if built, err := target.MatchFile(dir, e.Name()); err != nil {
-			return nil, fmt.Errorf("reading the build constraints of %s: %w", path.Join(dir, e.Name()), err)
+	for _, file := range list {
+		name := path.Join(dir, file)
+		if built, err := target.MatchFile(dir, file); err != nil {
+			return nil, fmt.Errorf("reading the build constraints of %s: %w", name, err)
 		} else if !built {
 			continue
 		}
-		name := path.Join(dir, e.Name())
 		src, err := read(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", name, err)
@@ -182,6 +180,27 @@ func parsePackage(mod mutate.Module, changed map[string][]byte, pkg string) (*co
 		p.files = append(p.files, tree)
 	}
 	return p, nil
+}
+
+// goFiles are the names of a folder's source files, tests left out, with those that a mutation adds.
+func goFiles(mod mutate.Module, changed map[string][]byte, dir string) ([]string, error) {
+	list, err := fs.ReadDir(mod.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, e := range list {
+		names[e.Name()] = !e.IsDir()
+	}
+	for name := range changed {
+		if path.Dir(name) == dir {
+			names[path.Base(name)] = true
+		}
+	}
+	maps.DeleteFunc(names, func(name string, isFile bool) bool {
+		return !isFile || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go")
+	})
+	return slices.Sorted(maps.Keys(names)), nil
 }
 
 // add remembers a file's constants, each with the expression that it repeats if it has none of its own.

@@ -1,6 +1,7 @@
 package build_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -60,5 +61,18 @@ func TestAConstantChangedWhereItIsUsedIsNotKnown(t *testing.T) {
 				t.Errorf("got %+v, %v\nwant %s", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// What a mutation adds to the package uses its constants as well.
+func TestAConstantIsLookedForInAddedFiles(t *testing.T) {
+	mod := mutate.Module{Path: "example.org/tiny", Version: "v1.2.3", FS: fstest.MapFS{
+		"pleg/pleg.go": {Data: []byte("package pleg\n\nconst capacity = 1000\n\nvar ch = make(chan int, capacity)\n")},
+	}}
+	add := mutate.Mutation{Kind: "addFile", Sites: 1,
+		Spec: json.RawMessage(`{"package":"example.org/tiny/pleg","name":"more.go","content":"package pleg\n\nvar more = make(chan int, capacity+1)\n"}`)}
+	_, err := build.ReadConstants(mod, []mutate.Mutation{add}, ref("capacity"))
+	if want := "pleg/more.go:3:27: capacity + 1 is not the constant as it is declared"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

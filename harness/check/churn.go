@@ -17,9 +17,11 @@ func init() {
 	kinds.Register(kinds.Check, kinds.Kind[Check]{
 		Name: "churn",
 		Doc: "While the world stood still, one object of the cell was written again and again, and nothing in it changed but what a loop changes.\n\n" +
-			"It looks at the quiet window that quietWorld finds. A write counts if the watch showed it: one that changed no byte is none. With none: true, " +
-			"it asks instead that no such object was written at all, which the record has to prove. In the baseline, where a window may not fit, fewer " +
-			"writes than the rate over the whole phase are not met.",
+			"It looks at the quiet window that quietWorld finds. A write counts if the watch showed it: one that changed no byte is none. On a loaded machine " +
+			"a loop stalls: up to the part stalls of the window may lie beyond gap. With none: true, it asks instead that no such object was written at " +
+			"all, which the record has to prove. With noneOnly, it asks that no write of the whole phase, still world or not, changed nothing but those " +
+			"paths: a writer that is slow shows there. In the baseline, where a window may not fit, fewer writes than the rate over the whole phase are " +
+			"not met.",
 		Example: "name: status-churn\nkind: churn\nphase: fault\nspec:\n  resource: bundledeployments.fleet.cattle.io\n  rate: 0.3\n  gap: 5s\n  share: 0.95\n" +
 			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(cell)\n  window:\n    terminating: 1\n",
 		New: func() Check { return &Churn{Rate: 0.3, Gap: "5s", Share: 0.95, Window: standstill()} },
@@ -32,10 +34,12 @@ type Churn struct {
 	Name     string   `json:"name,omitempty" jsonschema:"the object; when left out the one that was written most, or with none any"`
 	Rate     float64  `json:"rate,omitempty" jsonschema:"how many writes a second at least"`
 	Gap      string   `json:"gap,omitempty" jsonschema:"the longest time without a write, the window's ends included: a duration with its unit"`
+	Stalls   float64  `json:"stalls,omitzero" jsonschema:"which part of the window may lie beyond the gap, as on a loaded machine: 0 up to 0.5"`
 	Share    float64  `json:"share,omitempty" jsonschema:"which part of the writes must change nothing else and be by the manager, up to 1"`
 	Only     []string `json:"only,omitempty" jsonschema:"the paths that they may change, with what is below them; [*] is any element"`
 	By       string   `json:"by,omitempty" jsonschema:"the field manager; $(cell) in it is the cell's name"`
 	None     bool     `json:"none,omitempty" jsonschema:"no write at all, instead"`
+	NoneOnly []string `json:"noneOnly,omitempty" jsonschema:"no write in the whole phase that changes only these paths, instead; [*] is any element"`
 	Window   Quiet    `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld"`
 }
 
@@ -51,11 +55,17 @@ func (c *Churn) Validate() error {
 	if slices.Contains(c.Window.filled().Resources, c.Resource) {
 		errs = append(errs, fmt.Errorf("resource %s is among those that have to stand still", c.Resource))
 	}
+	if len(c.NoneOnly) > 0 {
+		return errors.Join(append(errs, c.validateVain())...)
+	}
 	if c.None {
 		if len(c.Only) > 0 || c.By != "" {
 			errs = append(errs, errors.New("with none, no write counts less than another (want neither only nor by)"))
 		}
 		return errors.Join(errs...)
+	}
+	if c.Stalls < 0 || c.Stalls > 0.5 {
+		errs = append(errs, fmt.Errorf("stalls is %g (want 0 up to 0.5)", c.Stalls))
 	}
 	if c.Rate <= 0 {
 		errs = append(errs, fmt.Errorf("rate is %g (want above 0)", c.Rate))
@@ -74,12 +84,19 @@ func (c *Churn) wanted(cell string) string {
 	if c.Name != "" {
 		what += " " + c.Name
 	}
+	if len(c.NoneOnly) > 0 {
+		return fmt.Sprintf("in the whole phase no write to %s that changed only %s", what, strings.Join(c.NoneOnly, ", "))
+	}
 	window := fmt.Sprintf("in a window of %s after %s of standstill", c.Window.filled().For, c.Window.filled().Still)
 	if c.None {
 		return fmt.Sprintf("no write to %s %s", what, window)
 	}
-	out := fmt.Sprintf("at least %g writes a second to one of %s %s, no gap over %s, at least %g %% of them only %s",
-		c.Rate, what, window, c.Gap, 100*c.Share, strings.Join(c.Only, ", "))
+	gaps := "no gap over " + c.Gap
+	if c.Stalls > 0 {
+		gaps = fmt.Sprintf("at most %g %% of the time in gaps beyond %s", 100*c.Stalls, c.Gap)
+	}
+	out := fmt.Sprintf("at least %g writes a second to one of %s %s, %s, at least %g %% of them only %s",
+		c.Rate, what, window, gaps, 100*c.Share, strings.Join(c.Only, ", "))
 	if c.By != "" {
 		out += " by " + c.by(cell)
 	}
@@ -105,6 +122,9 @@ func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	of := following(all, c.Resource)
 	if len(of) == 0 {
 		return unknown(wanted, cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, s.Cell)), nil)
+	}
+	if len(c.NoneOnly) > 0 {
+		return c.vain(of, doubt, w, wanted)
 	}
 	q := c.Window.find(v, s.Cell, w)
 	evidence := slices.Compact(append(pathsOf(of), slices.DeleteFunc(q.paths, func(p string) bool { return slices.Contains(pathsOf(of), p) })...))
@@ -193,11 +213,15 @@ func (c *Churn) loop(of []*recorded, w bundle.Window, cell string) Finding {
 	}
 	limit, _ := time.ParseDuration(c.Gap) // Validate has read it
 	gap, at := churn.LongestGap(times, w.Start, w.End)
+	stalled := beyond(times, w, limit)
 	rate := float64(len(all)) / w.End.Sub(w.Start).Seconds()
 	share := float64(len(like)) / float64(len(all))
-	f := Finding{Met: Of(rate >= c.Rate && gap <= limit && share >= c.Share), Detail: exampleOf(of, orAll(like, all))}
+	f := Finding{Met: Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), Detail: exampleOf(of, orAll(like, all))}
 	f.Seen = fmt.Sprintf("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, by %s",
 		len(all), most, span(w), rate, gap.Round(100*time.Millisecond), clock(at), 100*share, strings.Join(c.Only, ", "), managers(orAll(like, all)))
+	if stalled > 0 && c.Stalls > 0 {
+		f.Seen += fmt.Sprintf("; %.2g %% of the time lay in gaps beyond %s", 100*stalled, c.Gap)
+	}
 	f.Differs = few(groups(unlike))
 	return f
 }

@@ -115,6 +115,15 @@ func TestChurn(t *testing.T) {
 			seen: "at most 8s apart (from 10:02:11)", detail: monitored,
 		},
 		{
+			name: "a loop that stalls, as on a loaded machine", spec: `{"stalls":0.2}`, fill: churning(func(o *objects) { loop(o, 101, 131); loop(o, 139, 289) }), met: check.Met,
+			evidence: both, detail: monitored, seen: "at most 8s apart (from 10:02:11), 100 % of them only " + monitored + ", by fleet-agent-vulnerable (status); 5 % of the time lay in gaps beyond 5s",
+			wanted: "at most 20 % of the time in gaps beyond 5s, at least 95 %",
+		},
+		{
+			name: "a burst, and then nothing, is no stall", spec: `{"stalls":0.2}`, fill: churning(func(o *objects) { loop(o, 101, 155) }), met: check.NotMet, evidence: both,
+			detail: monitored, seen: "at most 20s apart", wanted: "at most 20 % of the time in gaps beyond 5s",
+		},
+		{
 			name: "a loop that changes more", fill: churning(func(o *objects) {
 				for s := 101.0; s < 289; s += 2 {
 					o.say(s, churn.Modified, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(s, int(s)%4 == 1))
@@ -234,6 +243,60 @@ func TestNoChurn(t *testing.T) {
 	})
 }
 
+// A slow writer's writes fall between the windows in which the world stands still, but not between the ends of a phase.
+func TestNoVainWrite(t *testing.T) {
+	one := []bundle.Kind{bundle.Objects}
+	stamps := func(o *objects, at ...float64) {
+		for _, s := range at {
+			o.say(s, churn.Modified, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(s, false))
+		}
+	}
+	real := func(o *objects) { stamps(o, 90) } // ready turns false
+	run(t, []question{
+		{name: "silence", fill: churning(nil), met: check.Met, evidence: one, seen: "0 of 0 writes in 10:00:40.0 to 10:04:50.0 changed nothing else"},
+		{name: "writes that say something", fill: churning(real), met: check.Met, evidence: one, seen: "0 of 1 writes"},
+		{
+			name: "a write every 100 s, none in the quiet window", fill: churning(func(o *objects) { stamps(o, 85, 185, 285) }), met: check.NotMet, evidence: one,
+			seen: "2 of 3 writes in 10:00:40.0 to 10:04:50.0 changed nothing else, the first at 10:03:05", differs: []string{"2 writes changed " + monitored + ", by fleet-agent-vulnerable"},
+			detail: monitored,
+		},
+		{
+			name: "a write that changes only an annotation", met: check.NotMet, evidence: one, seen: "1 of 2 writes", differs: []string{"1 writes changed metadata.annotations"}, detail: "metadata.annotations: nothing -> ",
+			fill: churning(func(o *objects) {
+				for i, a := range []string{"", `"annotations":{"round":"7"},`} {
+					o.must(o.st.Append(churn.Version{Time: o.at(200 + float64(i)), Type: churn.Modified, Resource: bundles, Namespace: "ns", Name: "bundle", UID: "uid-bundle",
+						Object: []byte(`{"metadata":{` + a + `"name":"bundle"},"status":` + bundleStatus(0, false) + `}`)}))
+				}
+			}),
+		},
+		{name: "a slow writer before and after the phase", fill: churning(func(o *objects) { stamps(o, 10, 20, 292, 300) }), met: check.Met, evidence: one, seen: "0 of 0 writes"},
+		{
+			name: "a gap in the phase, far from any quiet window", met: check.Unknown, evidence: one, seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover",
+			fill: churning(func(o *objects) { real(o); o.st.Gap(o.at(280), o.at(281), "had to be listed anew") }),
+		},
+		{
+			name: "a gap beside what was seen", met: check.NotMet, evidence: one, seen: "1 of 2 writes", differs: []string{monitored}, detail: monitored,
+			fill: churning(func(o *objects) { stamps(o, 90, 200); o.st.Gap(o.at(280), o.at(281), "had to be listed anew") }),
+		},
+		{name: "a record that ends before the phase", met: check.Unknown, evidence: one, seen: "does not cover", fill: func(tr *trial) {
+			tr.phases()
+			own := tr.objects(arm, bundles)
+			own.say(0, churn.Listed, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(0, true))
+			own.covers(0, 280)
+		}},
+		{name: "nobody could have written", met: check.Unknown, evidence: one, seen: "there was no " + bundles, fill: func(tr *trial) {
+			tr.phases()
+			tr.objects(arm, bundles).covers(0, 400)
+		}},
+		{name: "nobody watched", met: check.Unknown, seen: "nobody followed " + bundles, fill: func(tr *trial) { tr.phases() }},
+		{name: "a missing file", fill: churning(nil), damage: remove(t, bundle.Objects), met: check.Unknown, seen: "is missing"},
+	}, func(q *question) {
+		q.kind, q.scope = "churn", check.Scope{Cell: arm, Phase: check.Fault}
+		q.spec = `{"resource":"` + bundles + `","noneOnly":["status.conditions[*].lastUpdateTime","metadata.annotations"]}`
+		q.wanted = "in the whole phase no write to " + bundles + " that changed only status.conditions[*].lastUpdateTime, metadata.annotations"
+	})
+}
+
 func TestChurnRefuses(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{"only":["a"]}`:                                                                "resource is empty",
@@ -244,6 +307,9 @@ func TestChurnRefuses(t *testing.T) {
 		`{"resource":"a","only":[""]}`:                                                  `only is [""] (want the paths that a loop changes)`,
 		`{"resource":"a","only":["b"],"gap":"5"}`:                                       `gap is "5" (want a duration with its unit: 3m)`,
 		`{"resource":"a","none":true,"by":"b"}`:                                         "with none, no write counts less than another (want neither only nor by)",
+		`{"resource":"a","only":["b"],"stalls":0.6}`:                                    "stalls is 0.6 (want 0 up to 0.5)",
+		`{"resource":"a","noneOnly":["b"],"none":true}`:                                 "noneOnly stands alone (want none of none, only and by)",
+		`{"resource":"a","noneOnly":[""]}`:                                              `noneOnly is [""] (want the paths that a loop changes)`,
 		`{"resource":"a","none":true,"window":{"still":"0s"}}`:                          "window.still is 0s (want above 0)",
 		`{"resource":"a","none":true,"window":{"terminating":-1}}`:                      "window.terminating is -1 (want 0 or more)",
 		`{"resource":"a","none":true,"window":{"resources":["nodes"],"terminating":1}}`: "window.terminating is 1, and pods are not among the resources",

@@ -43,6 +43,7 @@ var checkEnvs = map[string]struct{ meets, differs string }{
 	"logCount":       {`{"component":"kubelet","pattern":"skipping pod","atLeast":1}`, `{"component":"kubelet","pattern":"no such line","atLeast":1}`},
 	"logLine":        {`{"pattern":"threshold is (?P<limit>\\S+)\"","equals":{"limit":{"duration":"3m"}}}`, `{"pattern":"no such line"}`},
 	"metricAge":      {`{"metric":"seen_seconds","above":{"duration":"5s"}}`, `{"metric":"seen_seconds","above":{"duration":"1h"}}`},
+	"metricAbsent":   {`{"metric":"no_such_total"}`, `{"metric":"grows_total"}`},
 	"metricIncrease": {`{"metric":"grows_total","by":{"number":3}}`, `{"metric":"stands_total"}`},
 	"metricMean":     {`{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`, `{"metric":"took_seconds","above":{"duration":"2s"},"atLeast":3}`},
 	"metricRate":     {`{"metric":"grows_total","above":0.1}`, `{"metric":"stands_total","above":0.1}`},
@@ -53,7 +54,8 @@ var checkEnvs = map[string]struct{ meets, differs string }{
 		`{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"cell","fields":{"status.n":"0"},"hold":"500ms"}`,
 		`{"resource":"bundles.fleet.cattle.io","name":"a","fields":{"status.n":"1"},"hold":"500ms"}`,
 	},
-	"probeDone": {`{"probe":"works"}`, `{"probe":"idle"}`},
+	"probeDone":  {`{"probe":"works"}`, `{"probe":"idle"}`},
+	"processCPU": {`{"atMost":1}`, `{"above":1}`},
 	"quietWorld": {
 		`{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"1s"}`, `{"resources":["bundledeployments.fleet.cattle.io"],"still":"5s","for":"10s"}`,
 	},

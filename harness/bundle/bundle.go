@@ -212,7 +212,8 @@ type IdentitySample struct {
 	StartTicks int64     `json:"startTicks"`
 	Restarts   int       `json:"restarts"`
 	SHA256     string    `json:"sha256,omitempty"`
-	Expected   bool      `json:"expected,omitempty"` // a restart that the harness itself made
+	Expected   bool      `json:"expected,omitempty"`   // a restart that the harness itself made
+	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // that the process has used, as its node's kernel counts it; 0 is not known
 }
 
 // RestartProof records the restart of a deadlocked subject after judging: the incident's own proof of the diagnosis.

@@ -16,7 +16,7 @@ const digestEvery = 30 * time.Second
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "identity",
-		Doc: "Which process the subject is, every two seconds, and now and then the SHA-256 of what it runs.\n\n" +
+		Doc: "Which process the subject is and what CPU time it has used, every two seconds, and now and then the SHA-256 of what it runs.\n\n" +
 			"Every trial has it, asked for or not: an arm that restarted, or that isn't the binary that was built for it, must not be judged.",
 		Example: "name: identity\nkind: identity\n",
 		New:     func() Collector { return &Identity{} },
@@ -59,6 +59,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		last = now
 		return st.JSON(bundle.IdentitySample{
 			Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts, SHA256: now.SHA256,
+			CPUSeconds: float64(now.CPUTicks) / cluster.TicksPerSecond,
 		})
 	})
 	return st.Close()

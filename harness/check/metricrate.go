@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/bundle"
@@ -32,6 +33,8 @@ type MetricRate struct {
 	AtMostTimesBaseline float64           `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times"`
 	Floor               float64           `json:"floor,omitzero" jsonschema:"what the baseline's rate counts as at least"`
 	Window              *Quiet            `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
+
+	read func(v bundle.View, cell string, w bundle.Window) ([]bundle.MetricSample, []string, string) // where not in the metrics
 }
 
 // Reads names metric samples, and recorded objects where there is a window.
@@ -128,6 +131,8 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 			return unknown(wanted, f.Seen+"; in the baseline "+base.doubt, f.Evidence)
 		case base.last.Value > now.first.Value && base.last.Time.Before(now.first.Time):
 			return unknown(wanted, fmt.Sprintf("%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, base.last.Value, now.first.Value), f.Evidence)
+		case c.read != nil && !maps.Equal(base.last.Labels, now.first.Labels):
+			return unknown(wanted, f.Seen+"; in the baseline it was another process", f.Evidence)
 		}
 		limit = max(base.rate(), c.Floor)
 		f.Seen += fmt.Sprintf(", %.3g times the baseline's %.4g", now.rate()/limit, base.rate())
@@ -162,7 +167,13 @@ func (g growth) rate() float64 {
 
 // grown reads the counter in a window. Two samples say something if they span most of it.
 func (c *MetricRate) grown(v bundle.View, cell string, w bundle.Window) growth {
-	all, paths, doubt := samples(v, cell, c.Metric, c.Labels, w)
+	read := c.read
+	if read == nil {
+		read = func(v bundle.View, cell string, w bundle.Window) ([]bundle.MetricSample, []string, string) {
+			return samples(v, cell, c.Metric, c.Labels, w)
+		}
+	}
+	all, paths, doubt := read(v, cell, w)
 	in := within(all, w)
 	g := growth{paths: paths, doubt: doubt}
 	if doubt != "" {

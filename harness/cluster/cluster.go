@@ -136,4 +136,8 @@ type Identity struct {
 	StartTicks int64  `json:"startTicks"` // field 22 of /proc/PID/stat: clock ticks since boot
 	Restarts   int    `json:"restarts"`   // the supervisor's count
 	SHA256     string `json:"sha256,omitempty"`
+	CPUTicks   int64  `json:"cpuTicks"` // fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 is not known
 }
+
+// TicksPerSecond is the unit of times in /proc: USER_HZ, which Linux keeps at 100 for all programs.
+const TicksPerSecond = 100

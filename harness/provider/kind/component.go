@@ -183,6 +183,13 @@ func parseIdentity(out string, digest bool) (id cluster.Identity, err error) {
 	if id.StartTicks, err = strconv.ParseInt(fields[19], 10, 64); err != nil {
 		return id, fmt.Errorf("field 22 of /proc/PID/stat: %w", err)
 	}
+	for i, field := range fields[11:13] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return id, fmt.Errorf("field %d of /proc/PID/stat: %w", 14+i, err)
+		}
+		id.CPUTicks += ticks
+	}
 	if digest {
 		id.SHA256, _, _ = strings.Cut(lines[3], " ")
 		if len(id.SHA256) != 64 {

@@ -162,10 +162,10 @@ func TestNames(t *testing.T) {
 }
 
 func TestParseIdentity(t *testing.T) {
-	stat := "12 (a b) c) S" + strings.Repeat(" 0", 18) + " 777 0 0"
+	stat := "12 (a b) c) S" + strings.Repeat(" 0", 10) + " 40 2" + strings.Repeat(" 0", 6) + " 777 0 0"
 	sum := strings.Repeat("ab", 32)
 	id, err := parseIdentity("12\n3\n"+stat+"\n"+sum+"  -\n", true)
-	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum}); err != nil || id != want {
+	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum, CPUTicks: 42}); err != nil || id != want {
 		t.Errorf("got %+v, %v; want %+v", id, err, want)
 	}
 	for in, want := range map[string]string{
@@ -174,6 +174,7 @@ func TestParseIdentity(t *testing.T) {
 		"12\nx\n" + stat + "\ns": "the count of restarts",
 		"12\n3\n12 (a) S\ns":     "/proc/PID/stat is",
 		"12\n3\n" + stat + "\ns": "sha256sum printed",
+		"12\n3\n" + strings.Replace(stat, "40", "x", 1) + "\ns": "field 14 of /proc/PID/stat",
 	} {
 		if _, err := parseIdentity(in, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", in, err, want)

@@ -1,0 +1,65 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "metricAbsent",
+		Doc: "A component whose metrics were read throughout the phase has none of this name.\n\n" +
+			"A build may name its metrics otherwise. In an anyOf beside a check of the metric it lets other evidence answer where the metric can't, and " +
+			"only there. The collector has to ask for the family; metrics that nobody could read are unknown.",
+		Example: "name: counts-no-writes\nkind: metricAbsent\nphase: fault\nspec:\n  metric: fleet_agent_status_writes_total\n",
+		New:     func() Check { return &MetricAbsent{} },
+	})
+}
+
+// MetricAbsent asks whether a component lacks a metric.
+type MetricAbsent struct {
+	Metric string `json:"metric" jsonschema:"the name as it would be exposed"`
+}
+
+// Reads names metric samples.
+func (c *MetricAbsent) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
+
+// Validate refuses no name, which no component exposes.
+func (c *MetricAbsent) Validate() error {
+	if c.Metric == "" {
+		return errors.New("metric is empty")
+	}
+	return nil
+}
+
+// Eval looks through all that was recorded of the component: one sample at any time is enough to say that it has the metric.
+func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {
+	wanted := "no " + c.Metric + " among the metrics"
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	all := read[bundle.MetricSample](v, bundle.MetricSamples, s.Cell, w)
+	others := 0
+	for _, one := range all.records {
+		if one.Name == c.Metric {
+			return Finding{Met: NotMet, Wanted: wanted, Evidence: all.paths, Seen: "there is one, at " + clock(one.Time)}
+		}
+		if !one.Time.Before(w.Start) && !one.Done.After(w.End) {
+			others++
+		}
+	}
+	switch {
+	case all.doubt != "":
+		return unknown(wanted, all.doubt, all.paths)
+	case others == 0:
+		return unknown(wanted, fmt.Sprintf("no metric at all was recorded in %s", span(w)), all.paths)
+	}
+	return Finding{Met: Met, Wanted: wanted, Evidence: all.paths, Seen: fmt.Sprintf("none in %s, where %d samples have other names", span(w), others)}
+}

@@ -1,0 +1,75 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "processCPU",
+		Doc: "How many CPUs the subject's process used, against a number or against the baseline.\n\n" +
+			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, can't keep to itself. Every trial " +
+			"records it beside the process's identity. Another process, or none for longer than 20s, is unknown.",
+		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  floor: 0.01\n  window:\n    terminating: 1\n",
+		New:     func() Check { return &ProcessCPU{} },
+	})
+}
+
+// ProcessCPU asks how busy the subject's process is.
+type ProcessCPU struct {
+	Above               *float64 `json:"above,omitempty" jsonschema:"how many CPUs it must use more than"`
+	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"how many it must not use more than, instead"`
+	TimesBaseline       float64  `json:"timesBaseline,omitzero" jsonschema:"it must use at least so many times the baseline's, instead"`
+	AtMostTimesBaseline float64  `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times"`
+	Floor               float64  `json:"floor,omitzero" jsonschema:"what the baseline's use counts as at least"`
+	Window              *Quiet   `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
+}
+
+// rate is the question as one about a counter of seconds.
+func (c *ProcessCPU) rate() *MetricRate {
+	return &MetricRate{Metric: "the process's CPU time", Above: c.Above, AtMost: c.AtMost, TimesBaseline: c.TimesBaseline,
+		AtMostTimesBaseline: c.AtMostTimesBaseline, Floor: c.Floor, Window: c.Window, read: cpuTimes}
+}
+
+// Reads names identities, and recorded objects where there is a window.
+func (c *ProcessCPU) Reads() []bundle.Kind {
+	if c.Window != nil {
+		return []bundle.Kind{bundle.Identity, bundle.Objects}
+	}
+	return []bundle.Kind{bundle.Identity}
+}
+
+// Validate refuses what metricRate does.
+func (c *ProcessCPU) Validate() error { return c.rate().Validate() }
+
+// Eval compares the use between the first and the last look with the limit.
+func (c *ProcessCPU) Eval(v bundle.View, s Scope) Finding { return c.rate().Eval(v, s) }
+
+// cpuTimes are what a cell's process had used each time that somebody looked. Times of different processes can't be compared.
+func cpuTimes(v bundle.View, cell string, w bundle.Window) ([]bundle.MetricSample, []string, string) {
+	s := read[bundle.IdentitySample](v, bundle.Identity, cell, w)
+	var out []bundle.MetricSample
+	var last bundle.IdentitySample
+	for _, one := range s.records {
+		if one.Expected || one.PID <= 0 || one.CPUSeconds <= 0 || one.Time.Before(w.Start) || one.Time.After(w.End) {
+			continue
+		}
+		if len(out) > 0 && (one.PID != last.PID || one.StartTicks != last.StartTicks) && s.doubt == "" {
+			s.doubt = fmt.Sprintf("process %d was followed by process %d at %s", last.PID, one.PID, clock(one.Time))
+		}
+		last = one
+		out = append(out, bundle.MetricSample{Time: one.Time, Done: one.Time, Value: one.CPUSeconds,
+			Labels: map[string]string{"process": fmt.Sprintf("%d since tick %d", one.PID, one.StartTicks)}})
+	}
+	switch {
+	case s.doubt != "":
+	case len(out) == 0:
+		s.doubt = fmt.Sprintf("nobody recorded the CPU time of %s in %s", cell, span(w))
+	default:
+		s.doubt = holes(out, "the process's CPU time", w)
+	}
+	return out, s.paths, s.doubt
+}

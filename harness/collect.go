@@ -39,9 +39,7 @@ func startCollectors(ctx context.Context, r *trial, cells []string) (*scheduler,
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &scheduler{r: r, cancel: cancel, phases: map[string]string{}}
 	items := r.plan.Collectors
-	if !hasKind(items, "identity") {
-		items = append([]plan.Collector{{Name: "identity", Kind: "identity"}}, items...)
-	}
+	items = withBuiltIn(items, r.plan.Placement)
 	for _, item := range items {
 		c, err := capture.New(item.Kind, item.Spec)
 		if err != nil {
@@ -57,6 +55,22 @@ func startCollectors(ctx context.Context, r *trial, cells []string) (*scheduler,
 		}
 	}
 	return s, nil
+}
+
+// withBuiltIn adds the collectors that every trial has: which process the subject is, how loaded the host is, and, of a pod that is an arm's own, how
+// the kubelet says that it is.
+func withBuiltIn(items []plan.Collector, placement string) []plan.Collector {
+	builtIn := []string{"identity", "hostPressure"}
+	if placement == plan.PlacementWorkload {
+		builtIn = append(builtIn, "containerStatuses")
+	}
+	var out []plan.Collector
+	for _, kind := range builtIn {
+		if !hasKind(items, kind) {
+			out = append(out, plan.Collector{Name: kind, Kind: kind})
+		}
+	}
+	return append(out, items...)
 }
 
 func hasKind(items []plan.Collector, kind string) bool {

@@ -98,6 +98,8 @@ func (s *subject) target(c capture.Collector) capture.Target {
 type collectorEnv struct {
 	spec  string
 	fails func(*testing.T, *subject)
+	// broken is a spec with a source that is broken from the start, where none of the subject's is its source.
+	broken string
 }
 
 // collectorEnvs has an entry for every registered collector: without one the suite fails.
@@ -112,6 +114,7 @@ var collectorEnvs = map[string]collectorEnv{
 	"health":            {spec: `{"interval":"200ms"}`, fails: breaks},
 	"componentLogs":     {spec: `{"components":["kubelet"],"interval":"200ms"}`, fails: powerOff},
 	"containerStatuses": {spec: `{"components":["kubelet"]}`, fails: closeAPI},
+	"hostPressure":      {spec: `{"interval":"200ms"}`, broken: `{"interval":"200ms","proc":"/no/such/proc"}`, fails: func(*testing.T, *subject) {}},
 	"identity":          {fails: powerOff},
 	"journal":           {fails: powerOff},
 	"leases":            {fails: closeAPI},
@@ -148,7 +151,7 @@ func TestCollectors(t *testing.T) {
 				t.Fatal("it makes nothing")
 			}
 			t.Run("Makes", func(t *testing.T) { makes(t, c) })
-			t.Run("Broken", func(t *testing.T) { leavesARecord(t, c, env) })
+			t.Run("Broken", func(t *testing.T) { leavesARecord(t, e.Name, c, env) })
 		})
 	}
 	for name := range collectorEnvs {
@@ -232,10 +235,16 @@ func makes(t *testing.T, c capture.Collector) {
 
 // leavesARecord breaks the source and wants that to be seen in the bundle: a snapshot is an artifact with its error; a stream doesn't speak for
 // the time in which its source was broken.
-func leavesARecord(t *testing.T, c capture.Collector, env collectorEnv) {
+func leavesARecord(t *testing.T, kind string, c capture.Collector, env collectorEnv) {
 	s, w := newSubject(t), newBundle(t)
 	target := s.target(c)
 	env.fails(t, s)
+	if env.broken != "" {
+		var err error
+		if c, err = capture.New(kind, json.RawMessage(env.broken)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	broke := time.Now()
 	snapshots := 0
 	if sn, ok := c.(capture.Snapshotter); ok {

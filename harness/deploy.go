@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/nodeimage"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -35,8 +37,8 @@ import (
 // fieldManager is who applied what a scenario's manifests say.
 const fieldManager = "relapse"
 
-// deployed is how long the arms' pods may take to be Ready once all is applied.
-const deployed = 3 * time.Minute
+// deployed is how long the arms' pods may take to be Ready once all is applied: all at once, on a machine that may be loaded.
+const deployed = 5 * time.Minute
 
 // deploy brings each arm's image to the nodes, applies the scenario's manifests and waits until every arm's pod is Ready.
 func (w *World) deploy(ctx context.Context) (err error) {
@@ -65,10 +67,31 @@ func (w *World) deploy(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, cell := range w.trial.Cells {
-		if err := w.podReady(ctx, a.core, cell); err != nil {
-			return err
+	return w.podsReady(ctx, a.core)
+}
+
+// podsReady waits until every arm's pod is Ready, all at once. Controls must be; a candidate whose pod isn't is remembered as silent: that it doesn't
+// start where a control does is an answer.
+func (w *World) podsReady(ctx context.Context, core kubernetes.Interface) error {
+	errs := make([]error, len(w.trial.Cells))
+	var wg sync.WaitGroup
+	for i, cell := range w.trial.Cells {
+		wg.Go(func() { errs[i] = w.podReady(ctx, core, cell) })
+	}
+	wg.Wait()
+	for i, cell := range w.trial.Cells {
+		if errs[i] != nil && (ctx.Err() != nil || !w.candidate(cell.Name)) {
+			return errs[i]
 		}
+	}
+	for i, cell := range w.trial.Cells {
+		if errs[i] == nil {
+			continue
+		}
+		w.lab.Events.Emit(event.Event{Type: event.Warning, Cell: cell.Name, Message: fmt.Sprintf("the %s of %s doesn't get ready: %v", w.trial.Subject, cell.Name, errs[i])})
+		w.mu.Lock()
+		w.silent = append(w.silent, cell.Name)
+		w.mu.Unlock()
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 
 // This file brings up a candidate that may not run at all. A cluster that is made with it would never come up, and nobody could tell whose fault that
 // is. So a candidate's node begins with a control's build, and once all nodes are there every arm, control or not, has its own laid and is
-// restarted from it: what fails from then on is the arm's doing, and is evidence.
+// restarted from it: what fails from then on is the arm's doing, and is evidence. An arm that is a pod begins with its own build: its cluster comes up
+// without it.
 
 // answerTime is how long a static pod may take to answer after it was restarted; it takes 10 to 40 seconds.
 const answerTime = 2 * time.Minute

@@ -51,6 +51,7 @@ const (
 	Leases        Kind = "leases"            // stream of LeaseSample, of all nodes
 	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects
 	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at a moment
+	Host          Kind = "host"              // stream of HostSample, of the machine that runs the nodes
 	SourceDiff    Kind = "source.diff"       // text: how a tree that an arm was built from differs from its commit, as git prints it
 )
 
@@ -214,6 +215,20 @@ type IdentitySample struct {
 	SHA256     string    `json:"sha256,omitempty"`
 	Expected   bool      `json:"expected,omitempty"`   // a restart that the harness itself made
 	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // that the process has used, as its node's kernel counts it; 0 is not known
+}
+
+// HostSample is how loaded the machine was that runs the nodes at Time. The three times have gone on since boot, over all cores: what was spent between
+// two samples is their difference. Pressure is the share of the last ten seconds, in percent, in which some tasks, or all ("full"), waited:
+// "cpu.some", "memory.some", "memory.full", "io.some", "io.full"; nil where the kernel doesn't tell.
+type HostSample struct {
+	Time         time.Time          `json:"time"`
+	Cores        int                `json:"cores"`
+	Running      int                `json:"running"` // tasks that run or could
+	Load1        float64            `json:"load1"`
+	BusySeconds  float64            `json:"busySeconds"`
+	StealSeconds float64            `json:"stealSeconds"` // taken by the hypervisor for others
+	AllSeconds   float64            `json:"allSeconds"`
+	Pressure     map[string]float64 `json:"pressure,omitempty"`
 }
 
 // RestartProof records the restart of a deadlocked subject after judging: the incident's own proof of the diagnosis.

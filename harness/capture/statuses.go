@@ -19,9 +19,10 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "containerStatuses",
-		Doc: "What the kubelet reports of the control plane's containers on the cell's node, once a second, each change recorded.\n\n" +
+		Doc: "What the kubelet reports of the control plane's containers on the cell's node, or of a pod that is an arm's own, once a second, each change " +
+			"recorded.\n\n" +
 			"It is asked for rather than watched: an answer a second tells an API server that has nothing to say from one that is dead. It answers " +
-			"from its own memory, so that etcd is not asked for it.",
+			"from its own memory, so that etcd is not asked for it. Every trial whose arms are pods has it, asked for or not.",
 		Example: "name: statuses\nkind: containerStatuses\nspec:\n  components: [kube-apiserver, etcd]\n",
 		New: func() Collector {
 			return &ContainerStatuses{Components: []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}}
@@ -29,9 +30,9 @@ func init() {
 	})
 }
 
-// ContainerStatuses collects the statuses of containers in kube-system.
+// ContainerStatuses collects the statuses of containers in kube-system, or of the subject's in a namespace that the cell has for itself.
 type ContainerStatuses struct {
-	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system"`
+	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system; of an arm's own pod it is always the subject"`
 }
 
 // Validate refuses no components at all, which any answer would do for.
@@ -59,13 +60,17 @@ func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writ
 	if err != nil {
 		return err
 	}
+	namespace, components := metav1.NamespaceSystem, c.Components
+	if t.Namespace != "" {
+		namespace, components = t.Namespace, []string{t.Component.Name()}
+	}
 	last := map[string]bundle.ContainerStatus{} // by pod and container
 	follow(ctx, time.Second, st, func(ctx context.Context) error {
-		pods, err := client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return err
 		}
-		now, missing := c.statuses(pods.Items, t.Node.Name())
+		now, missing := statuses(pods.Items, t.Node.Name(), components)
 		for _, s := range now {
 			key := s.Pod + "/" + s.Container
 			before := last[key]
@@ -87,15 +92,15 @@ func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writ
 }
 
 // statuses are the components' containers on a node, and the components that have none.
-func (c *ContainerStatuses) statuses(pods []corev1.Pod, node string) (out []bundle.ContainerStatus, missing []string) {
-	missing = slices.Clone(c.Components)
+func statuses(pods []corev1.Pod, node string, components []string) (out []bundle.ContainerStatus, missing []string) {
+	missing = slices.Clone(components)
 	now := time.Now().UTC()
 	for _, pod := range pods {
 		if pod.Spec.NodeName != node {
 			continue
 		}
 		for _, s := range pod.Status.ContainerStatuses {
-			if !slices.Contains(c.Components, s.Name) {
+			if !slices.Contains(components, s.Name) {
 				continue
 			}
 			missing = slices.DeleteFunc(missing, func(name string) bool { return name == s.Name })

@@ -57,7 +57,7 @@ func runs(id string, restarts int32) corev1.ContainerStatus {
 	return corev1.ContainerStatus{ContainerID: "containerd://" + id, Ready: true, RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 }
 
-// statuses collects for 59 seconds of a bubble's time.
+// statuses collects for 58.5 seconds of a bubble's time.
 func statuses(t *testing.T, list func(since time.Duration) ([]corev1.Pod, error)) (*pods, bundle.Artifact, []bundle.ContainerStatus) {
 	t.Helper()
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
@@ -70,7 +70,7 @@ func statuses(t *testing.T, list func(since time.Duration) ([]corev1.Pod, error)
 	}
 	began := time.Now()
 	p := &pods{list: func() ([]corev1.Pod, error) { return list(time.Since(began)) }}
-	ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond) // between two looks, so that its end is at none
 	defer cancel()
 	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Cluster: p, Node: node{}, Component: &component{}}, w); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestStatusesThatLackSomething(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		gap := fmt.Sprintf("[{%s %s the API server has no status of kube-apiserver on worker}]", began, began.Add(59*time.Second))
+		gap := fmt.Sprintf("[{%s %s the API server has no status of kube-apiserver on worker}]", began, began.Add(58500*time.Millisecond))
 		if said := fmt.Sprint(a.Coverage.Gaps); said != gap || a.Coverage.Covers(began, began.Add(30*time.Second), time.Second) {
 			t.Errorf("it covers %+v, want the gap %s", a.Coverage, gap)
 		}

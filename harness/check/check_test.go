@@ -111,6 +111,8 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 		"logCount":         `{"component":"c","pattern":"p","atLeast":1}`,
 		"logLine":          `{"pattern":"p"}`,
 		"metricAge":        `{"metric":"m","above":{"duration":"3m"}}`,
+		"metricAbsent":     `{"metric":"m"}`,
+		"processCPU":       `{"above":1}`,
 		"metricIncrease":   `{"metric":"m"}`,
 		"metricMean":       `{"metric":"m","above":{"number":1}}`,
 		"metricRate":       `{"metric":"m","above":1}`,

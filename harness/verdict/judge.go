@@ -86,6 +86,7 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	if next != "" {
 		out.Sentence += NextStep + next
 	}
+	nameContext(v, t, &out)
 	return out, nil
 }
 

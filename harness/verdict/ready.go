@@ -12,9 +12,14 @@ import (
 )
 
 // neverReady reports that the cell was watched through its steady state, which it never got past or in which it was never seen Ready, and wasn't
-// Ready at its end, while another arm was. Ready is the node, or what the subject itself answers to /readyz.
+// Ready at its end, while another arm was. Ready is the node, what the subject itself answers to /readyz, or, where arms share their nodes,
+// the container in the arm's own pod.
 func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
-	for _, ready := range []func(bundle.View, string) readiness{nodeReady, answersReady} {
+	ways := []func(bundle.View, string) readiness{nodeReady, answersReady}
+	if t.Placement == plan.PlacementWorkload {
+		ways = []func(bundle.View, string) readiness{func(v bundle.View, cell string) readiness { return containerReady(v, cell, t.Subject) }}
+	}
+	for _, ready := range ways {
 		own := ready(v, c.Name)
 		_, went := v.Phase(c.Name, check.Baseline)
 		if !own.watched || own.atEnd || own.ever && went {
@@ -52,6 +57,28 @@ func nodeReady(v bundle.View, cell string) (r readiness) {
 			return readiness{}
 		}
 		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, check.MaxIdentityGap)
+	}
+	return r
+}
+
+// containerReady is the readiness of a subject's container, as the kubelet reports it.
+func containerReady(v bundle.View, cell, subject string) (r readiness) {
+	steady, begun := v.Phase(cell, check.Steady)
+	if !begun || steady.End.IsZero() {
+		return r
+	}
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Cell: cell}) {
+		whole := lines(v, a, func(s bundle.ContainerStatus) {
+			if s.Container != subject || s.Time.After(steady.End) {
+				return
+			}
+			r.atEnd = s.Ready
+			r.ever = r.ever || s.Ready
+		})
+		if !whole {
+			return readiness{}
+		}
+		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, MaxIdentityGap)
 	}
 	return r
 }

@@ -8,22 +8,24 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// nameContext adds to sentences what a reader must know beside them and what decided nothing: why a subject ended that nobody asked to, and that the
-// host was overloaded where the answer isn't clean. No outcome, verdict or exit code changes.
-func nameContext(v bundle.View, t plan.Trial, out *Trial) {
-	for i := range out.Arms {
-		nameCause(v, &out.Arms[i])
-	}
-	if out.Verdict != VerdictInconclusive && out.Verdict != VerdictBroken {
-		return
+// hostNotes say that the host was overloaded where a trial's answer isn't clean. That explains and excuses nothing: no verdict changes by it.
+func hostNotes(v bundle.View, t plan.Trial, is Verdict) []string {
+	if is != VerdictInconclusive && is != VerdictBroken {
+		return nil
 	}
 	if note := hostLoad(v, t); note != "" {
-		out.Notes = append(out.Notes, note)
-		out.Sentence += "; " + note
+		return []string{note}
+	}
+	return nil
+}
+
+// nameCauses adds to arms that didn't stay one process why their first one ended. It decided nothing.
+func nameCauses(v bundle.View, arms []Arm) {
+	for i := range arms {
+		nameCause(v, &arms[i])
 	}
 }
 
-// nameCause adds to an arm that didn't stay one process why its first one ended.
 func nameCause(v bundle.View, a *Arm) {
 	for i := range a.Identity {
 		f := &a.Identity[i]
@@ -32,7 +34,9 @@ func nameCause(v bundle.View, a *Arm) {
 		}
 		if cause := causeOfEnd(v, a.Name, firstEnd(v, a.Name)); cause != "" {
 			f.Seen += "; " + cause
-			a.Reason += "; " + cause
+			if a.Outcome == Broken {
+				a.Reason += "; " + cause
+			}
 		}
 	}
 }

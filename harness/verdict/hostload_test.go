@@ -96,10 +96,8 @@ func TestHostLoad(t *testing.T) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 			for verdict, named := range map[Verdict]bool{Validated: false, StillVulnerable: false, VerdictInconclusive: true, VerdictBroken: true} {
-				out := Trial{Verdict: verdict, Exit: 7, Sentence: "so it is"}
-				nameContext(v, trial, &out)
-				if said := strings.Contains(out.Sentence, "overloaded"); said != (named && c.want != "") || out.Verdict != verdict || out.Exit != 7 {
-					t.Errorf("%s became %+v", verdict, out)
+				if said := len(hostNotes(v, trial, verdict)) > 0; said != (named && c.want != "") {
+					t.Errorf("beside %s it is said: %t", verdict, said)
 				}
 			}
 		})
@@ -169,12 +167,11 @@ func TestTheCauseIsNamed(t *testing.T) {
 		record(t, w, bundle.Meta{Kind: bundle.Statuses, Cell: "candidate", Component: "agent"},
 			bundle.ContainerStatus{Time: second(151), Pod: "agent-0", Container: "agent", State: "running", LastReason: "OOMKilled", LastExitCode: 137, LastFinished: second(149)})
 	})
-	out := Trial{Verdict: VerdictBroken, Sentence: "candidate failed in another way",
-		Arms: []Arm{{Name: "candidate", Outcome: Broken, Reason: "the subject exited or restarted unasked",
-			Identity: []check.Finding{{Name: CheckProcess, Met: check.NotMet, Seen: "process 7, then process 8"}}}}}
-	nameContext(v, plan.Trial{Cells: []plan.Cell{{Name: "candidate"}}}, &out)
+	arms := []Arm{{Name: "candidate", Outcome: Broken, Reason: "the subject exited or restarted unasked",
+		Identity: []check.Finding{{Name: CheckProcess, Met: check.NotMet, Seen: "process 7, then process 8"}}}}
+	nameCauses(v, arms)
 	const want = "its container ended with OOMKilled, exit code 137"
-	if a := out.Arms[0]; a.Reason != "the subject exited or restarted unasked; "+want || a.Identity[0].Seen != "process 7, then process 8; "+want {
+	if a := arms[0]; a.Reason != "the subject exited or restarted unasked; "+want || a.Identity[0].Seen != "process 7, then process 8; "+want {
 		t.Errorf("the arm is %+v", a)
 	}
 }

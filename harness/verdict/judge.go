@@ -79,14 +79,14 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 		out.Sentence = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not known; without them %s", n, path, out.Sentence)
 		out.Verdict, out.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
 	}
-	out.Notes = notes(v, t, out.Arms)
+	nameCauses(v, out.Arms)
+	out.Notes = append(notes(v, t, out.Arms), hostNotes(v, t, out.Verdict)...)
 	for _, note := range out.Notes {
 		out.Sentence += "; " + note
 	}
 	if next != "" {
 		out.Sentence += NextStep + next
 	}
-	nameContext(v, t, &out)
 	return out, nil
 }
 

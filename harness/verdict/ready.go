@@ -78,7 +78,7 @@ func containerReady(v bundle.View, cell, subject string) (r readiness) {
 		if !whole {
 			return readiness{}
 		}
-		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, MaxIdentityGap)
+		r.watched = r.watched || a.Coverage.Covers(steady.Start, steady.End, check.MaxIdentityGap)
 	}
 	return r
 }

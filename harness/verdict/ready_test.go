@@ -121,3 +121,54 @@ func TestWhoNeverGotReady(t *testing.T) {
 		})
 	}
 }
+
+// Arms that share their nodes are told by the containers of their own pods.
+func TestWhosePodNeverGotReady(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ready []bool // of the candidate's container, one each 30 s
+		until int
+		want  bool
+	}{
+		{"never", []bool{false, false, false}, 120, true},
+		{"at last", []bool{false, false, true}, 120, false},
+		{"once, and it never got on", []bool{true, false, false}, 120, true},
+		{"nobody watched to the end", []bool{false, false}, 60, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := steadyState{t, w}
+			s.phase(0, "", check.Steady)
+			s.nodes("candidate", map[int]string{0: "True"}, 0) // of the node that both share
+			s.nodes("fixed", map[int]string{0: "True"}, 0)
+			for cell, all := range map[string][]bool{"fixed": {true}, "candidate": c.ready} {
+				st, err := w.Stream(bundle.Meta{Kind: bundle.Statuses, Cell: cell, Component: "agent", Time: began}, "jsonl")
+				if err != nil {
+					t.Fatal(err)
+				}
+				st.Alive(second(0))
+				for i, ready := range all {
+					if err := st.JSON(bundle.ContainerStatus{Time: second(30 * i), Container: "agent", Ready: ready}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				st.Alive(second(c.until))
+				if err := st.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.phase(20, "fixed", check.Baseline)
+			s.phase(120, "candidate", bundle.EndPhase)
+			trial := plan.Trial{Placement: plan.PlacementWorkload, Subject: "agent", Cells: []plan.Cell{{Name: "fixed"}, {Name: "candidate"}}}
+			if got := neverReady(w.View(), trial, trial.Cells[1]); got != c.want {
+				t.Errorf("never Ready: %t, want %t", got, c.want)
+			}
+			if neverReady(w.View(), trial, trial.Cells[0]) {
+				t.Error("the control was never Ready")
+			}
+		})
+	}
+}

@@ -21,8 +21,8 @@ func bundled(t *testing.T, fill func(*bundle.Writer)) bundle.View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, phase := range map[int]string{0: check.Steady, 100: check.Fault, 200: check.Recovery, 300: bundle.EndPhase} {
-		w.Emit(event.Event{Type: event.Phase, Time: second(at), Message: phase})
+	for i, phase := range []string{check.Steady, check.Fault, check.Recovery, bundle.EndPhase} {
+		w.Emit(event.Event{Type: event.Phase, Time: second(100 * i), Message: phase})
 	}
 	fill(w)
 	return w.View()

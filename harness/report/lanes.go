@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"html"
 	"html/template"
@@ -82,11 +83,31 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 		}
 		l.Rows = append(l.Rows, r)
 	}
+	for _, p := range probesOf(v, c.Name) {
+		w := bundle.Window{Start: p.Start, End: p.End}
+		l.Rows = append(l.Rows, Row{Name: p.Name, Class: "load", Bars: []Bar{{l.span(w), p.Name, " (" + p.Ended + ")"}}})
+	}
 	l.capture(v, c.Name)
 	return l
 }
 
 func (k Clock) span(w bundle.Window) Span { return Span{k.seconds(w.Start), k.seconds(w.End)} }
+
+// probesOf are the records of a cell's probes. One that can't be read shows in the check that asks for it.
+func probesOf(v bundle.View, cell string) (out []bundle.ProbeRecord) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Cell: cell}) {
+		r, err := v.Open(a)
+		if err != nil {
+			continue
+		}
+		var p bundle.ProbeRecord
+		if json.NewDecoder(r).Decode(&p) == nil {
+			out = append(out, p)
+		}
+		r.Close()
+	}
+	return out
+}
 
 // faultNames are the faults that were seen in a cell, in the order in which they were.
 func faultNames(events []event.Event, cell string) []string {
@@ -103,7 +124,7 @@ func faultNames(events []event.Event, cell string) []string {
 // capture lists the snapshots of a cell, those that were begun within one second together.
 func (l *Lane) capture(v bundle.View, cell string) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
-		if a.Coverage != nil || a.Time.IsZero() || a.Cell != cell || a.Kind == bundle.LoadSummary {
+		if a.Coverage != nil || a.Time.IsZero() || a.Cell != cell || a.Kind == bundle.LoadSummary || a.Kind == bundle.WorkProbe {
 			continue
 		}
 		what := string(a.Kind)

@@ -152,7 +152,7 @@ func TestPageHasItsPartsInOrder(t *testing.T) {
 	inOrder(t, page,
 		"<h1>Validated</h1>", "fixed survives what brings the incident back, while vulnerable is Reproduced.", "<dt>Exit code</dt><dd>0</dd>", "<dd>2026-03-04 05:06:07 UTC</dd>", "<dd>v1.34.4</dd>",
 		">Arms</h2>", `<article class="card ill">`, "Reproduced<span class=\"expected\">as expected", digestV, `<article class="card good">`, "NotReproduced<span", digestF,
-		">Timeline</h3>", "0 is 05:06:49 UTC, when the fault was first seen", "deletes: -1 s to 15 s (round 1 of 20 calls)", "slow-etcd: 0 s to 16 s", "onset, cpu", ">fixed</b>",
+		">Timeline</h3>", "0 is 05:06:49 UTC, when the fault was first seen", "deletes: -1 s to 15 s (round 1 of 20 calls)", "slow-etcd: 0 s to 16 s", "collection: 20 s to 22 s (done)", "onset, cpu", ">fixed</b>",
 		">Over time</h3>", "goroutines in registry.(*Store).DeleteCollection [chan send]</figcaption>", "all goroutines of kube-apiserver</figcaption>", "CPU of kube-apiserver</figcaption>", "Thin: etcd (shared).",
 		"resident memory of", "heap in use of", "age of the last relist (PLEG)", "slowest answer of etcd to a probe", "vulnerable: probes without an answer: 1", "requests to etcd as kube-apiserver timed them, mean",
 		">Decisive stacks</h3>", "still 8 in the last of 8 dumps", `<span class="count">8</span> goroutines <code>[chan send]</code>, age 2 min`, "registry.(*Store).DeleteCollection\n    store.go:1329", "none in any of 8 dumps",

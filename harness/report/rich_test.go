@@ -147,6 +147,9 @@ func extras(t *testing.T, w *bundle.Writer, cell string, grows float64) {
 		Rounds: []bundle.LoadRound{{Round: 1, Start: at(41), Sent: at(43), Began: at(42), End: at(57), Calls: 20, Rate: 10}}})
 	must(t, err)
 	put(bundle.LoadSummary, 79, "", "json", bytes.NewReader(load))
+	asked, err := json.Marshal(bundle.ProbeRecord{Name: "collection", Start: at(62), End: at(64), Ended: bundle.ProbeDone})
+	must(t, err)
+	put(bundle.WorkProbe, 62, "", "json", bytes.NewReader(asked))
 }
 
 // recorded is a record of writes to an object of a namespace at some seconds, watched up to the last second.

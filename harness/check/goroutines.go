@@ -19,7 +19,7 @@ func init() {
 		Doc: "Goroutines in a wait state inside a function, in the debug=2 dumps of the window.\n\n" +
 			"With persist, every dump must show them: that tells stuck from busy. With span, dumps in a row must. Without either, one dump is enough. Each " +
 			"answer needs the dumps: fewer than asked for, a cut dump or a missing file is unknown. The state blocked stands for every state in which a goroutine waits " +
-			"for another one, a lock or a timer, but not for the network.",
+			"for another one, a lock or a timer, but not for the network; any for all there are.",
 		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
 		New:     func() Check { return &Goroutines{Dumps: 1, Count: 1} },
 	})
@@ -28,7 +28,7 @@ func init() {
 // Goroutines asks for goroutines that are blocked in a function.
 type Goroutines struct {
 	Func      string   `json:"func" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter"`
-	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer"`
+	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or any: whatever it is"`
 	Depth     string   `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
 	Without   []string `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
 	Count     int      `json:"count,omitzero" jsonschema:"how many goroutines at least in each dump"`
@@ -227,7 +227,7 @@ func (c *Goroutines) match() goroutine.Match {
 	if c.Depth == "any" {
 		m.Depth = 0
 	}
-	if c.State == anyWait {
+	if c.State == anyWait || c.State == anyState {
 		m.State = ""
 	}
 	return m
@@ -248,8 +248,11 @@ func (c *Goroutines) row() time.Duration {
 	return d
 }
 
-// anyWait is the state that stands for all of waits.
-const anyWait = "blocked"
+// anyWait is the state that stands for all of waits, anyState the one that stands for all there are: a hard loop goes on no more than a wait does.
+const (
+	anyWait  = "blocked"
+	anyState = "any"
+)
 
 // waits reports whether a goroutine in a state waits for another one, a lock or a timer: `chan send`, `select (no cases)`, `sync.Mutex.Lock`.
 func waits(state string) bool {

@@ -219,6 +219,14 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 			met: check.Met, seen: "3 of 4 dumps show it, the last 1m51s after fault began, in a row over 31s", evidence: times(4, bundle.Goroutines2), detail: "[chan send",
 		},
 		{
+			name: "a hard loop goes on no more", spec: over(t, inARow, `{"state":"any"}`), scope: fault, fill: dumps(arm, 100, "blocked=runnable", 131, "blocked=running"),
+			met: check.Met, seen: "in a row over 31s", evidence: times(2, bundle.Goroutines2), detail: "[running",
+		},
+		{
+			name: "in whatever state, but not in a call to the runtime", spec: over(t, inARow, `{"state":"any"}`), scope: fault, fill: dumps(arm, 100, "busy", 131, "busy"),
+			met: check.NotMet, seen: "0 of 2", evidence: times(2, bundle.Goroutines2), differs: []string{"grpc", "grpc"},
+		},
+		{
 			name: "now and then is not in a row", spec: inARow, scope: fault, fill: dumps(arm, 100, "blocked", 120, "idle", 140, "blocked", 160, "busy"),
 			met: check.NotMet, seen: "in a row over 0s", evidence: times(4, bundle.Goroutines2), detail: "[chan send", differs: []string{"grpc"},
 		},

@@ -168,28 +168,35 @@ func (g *Graded) grade(v report.Verdict) {
 			continue
 		}
 		g.Given = append(g.Given, string(a.Outcome))
-		one, reason := g.judge(a, controls(v, a))
+		one, reason := g.judge(v, a)
 		if at := slices.Index(rank, one); at > worst {
 			worst, g.Grade, g.Reason = at, one, reason
 		}
 	}
 }
 
-// judge grades one trial.
-func (g *Graded) judge(a verdict.Arm, controls []verdict.Arm) (Grade, string) {
+// judge grades one trial, that of a.
+func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
 	if a.Outcome == verdict.Error {
 		return Errored, a.Reason
 	}
-	if len(controls) == 0 {
-		return NoAnswer, "there was no control beside it"
+	controls := 0
+	for _, o := range v.Arms {
+		twin := v.Digests[o.Name] != "" && v.Digests[o.Name] == v.Digests[a.Name]
+		switch known := o.Outcome != verdict.Inconclusive && a.Outcome != verdict.Inconclusive; {
+		case o.Trial != a.Trial || o.Name == a.Name:
+		case o.Role != scenario.Candidate && o.Outcome == verdict.Error:
+			return Errored, fmt.Sprintf("the control %s is an error: %s", o.Name, o.Reason)
+		case o.Role != scenario.Candidate && o.Outcome != o.Expected:
+			return NoAnswer, fmt.Sprintf("the control %s is %s and should be %s: %s", o.Name, o.Outcome, o.Expected, o.Reason)
+		case twin && known && o.Outcome != a.Outcome:
+			return NoAnswer, fmt.Sprintf("it is %s and %s is %s, and they are the same program: %s", a.Outcome, o.Name, o.Outcome, a.Reason)
+		case o.Role != scenario.Candidate:
+			controls++
+		}
 	}
-	for _, c := range controls {
-		if c.Outcome == verdict.Error {
-			return Errored, fmt.Sprintf("the control %s is an error: %s", c.Name, c.Reason)
-		}
-		if c.Outcome != c.Expected {
-			return NoAnswer, fmt.Sprintf("the control %s is %s and should be %s: %s", c.Name, c.Outcome, c.Expected, c.Reason)
-		}
+	if controls == 0 {
+		return NoAnswer, "there was no control beside it"
 	}
 	switch {
 	case string(a.Outcome) == g.Right:
@@ -198,9 +205,4 @@ func (g *Graded) judge(a verdict.Arm, controls []verdict.Arm) (Grade, string) {
 		return NoAnswer, a.Reason
 	}
 	return Wrong, a.Reason
-}
-
-// controls are the arms of the same trial that are no candidates.
-func controls(v report.Verdict, of verdict.Arm) []verdict.Arm {
-	return slices.DeleteFunc(slices.Clone(v.Arms), func(a verdict.Arm) bool { return a.Trial != of.Trial || a.Role == scenario.Candidate })
 }

@@ -27,6 +27,7 @@ type hall struct {
 	outcomes map[string][]verdict.Outcome
 	failed   map[string]error
 	broke    map[string]error // runs, by a candidate in them
+	digests  map[string]string
 	trials   int
 }
 
@@ -55,7 +56,7 @@ func newHall(t *testing.T, beside int, candidates ...scenario.Known) *hall {
 
 func (h *hall) run(ctx context.Context, p *plan.Plan) (string, report.Verdict, error) {
 	h.now = h.now.Add(5 * time.Minute)
-	v := report.Verdict{Versions: map[string]string{"kubernetes": "v1.34.4"}}
+	v := report.Verdict{Versions: map[string]string{"kubernetes": "v1.34.4"}, Digests: h.digests}
 	var in []string
 	for i, t := range p.Trials {
 		id := string(rune('1' + i))
@@ -149,6 +150,21 @@ func TestOracleTakesNoAnswerFromATrialWithoutItsControls(t *testing.T) {
 	}
 	const why = "the control vulnerable is NotReproduced and should be Reproduced: seen in vulnerable"
 	if diff := cmp.Diff([]string{"cure: no answer: NotReproduced: " + why, "vague: no answer: Inconclusive: " + why}, graded(s)); diff != "" || s.ExitCode != 3 {
+		t.Errorf("exit %d, -want +got:\n%s", s.ExitCode, diff)
+	}
+}
+
+// One program that came out both ways shows that something else decided.
+func TestOracleTakesNoAnswerFromEqualProgramsWithDifferentOutcomes(t *testing.T) {
+	h := newHall(t, 4, known("cure", verdict.NotReproduced), known("other", verdict.NotReproduced))
+	h.outcomes = map[string][]verdict.Outcome{"cure": {verdict.Broken}}
+	h.digests = map[string]string{"fixed": "aa", "cure": "aa", "other": "bb"}
+	s, err := campaign.Oracle(t.Context(), h.OracleOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"cure: no answer: Broken: it is Broken and fixed is NotReproduced, and they are the same program: seen in cure",
+		"other: right: NotReproduced: seen in other"}, graded(s)); diff != "" || s.ExitCode != 3 {
 		t.Errorf("exit %d, -want +got:\n%s", s.ExitCode, diff)
 	}
 }

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,7 +13,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/campaign"
-	"github.com/kube-relapse/relapse/harness/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
@@ -112,158 +108,6 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	}
 	fmt.Fprintln(last, reports.LastLine(verdict.Verdict(grade), verdict.Combine(exits)))
 	return exitWith(verdict.Combine(exits))
-}
-
-// exam is one scenario with the candidates of it that are run.
-type exam struct {
-	scenario *scenario.Scenario
-	flags    planFlags
-	options  campaign.OracleOptions
-}
-
-// exams are one for each scenario that is to be run. What can't be planned is refused before anything is spent.
-func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
-	var files, candidates []string
-	if len(args) > 0 {
-		files, candidates = args[:1], args[1:]
-	} else {
-		var err error
-		if files, err = scenarioFiles(cmd); err != nil {
-			return nil, err
-		}
-	}
-	var out []exam
-	for _, name := range files {
-		s, err := loadScenario(cmd, name)
-		if err != nil {
-			return nil, err
-		}
-		e, err := f.exam(cmd, s, candidates)
-		if err != nil {
-			return nil, err
-		}
-		if len(e.options.Candidates) > 0 {
-			out = append(out, e)
-		} else if len(args) > 0 {
-			return nil, usage(fmt.Errorf("scenario %s has no candidates for pair %s", s.Metadata.Name, e.options.Settings.Pair), "relapse list candidates")
-		}
-	}
-	if len(out) == 0 {
-		return nil, usage(errors.New("no scenario has candidates for the pair"), "relapse list candidates")
-	}
-	return out, nil
-}
-
-func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []string) (exam, error) {
-	e := exam{scenario: s, flags: f.planFlags}
-	set, err := e.settings(f.full)
-	if err != nil {
-		return e, err
-	}
-	all, err := s.Candidates()
-	if err != nil {
-		return e, asInput(err)
-	}
-	chosen, err := choose(all, wanted, s.Metadata.Name, set.Pair)
-	if err != nil {
-		return e, err
-	}
-	e.options = campaign.OracleOptions{
-		Scenario: s.Metadata.Name, Settings: set, Candidates: chosen,
-		Dir: filepath.Join(f.out, harness.NewID()+"-oracle-"+s.Metadata.Name),
-	}
-	if len(chosen) > 0 {
-		p, err := e.plan(cmd, chosen[:1])
-		if err != nil {
-			return e, err
-		}
-		e.options.Beside = f.beside
-		if f.beside == 0 {
-			e.options.Beside = beside(p.Trials[0].Placement, runtime.NumCPU(), engine.FreeMemory())
-		}
-		_, err = e.plan(cmd, chosen)
-		return e, err
-	}
-	return e, nil
-}
-
-// settings puts into the flags what the scenario says of its oracle and they leave open.
-func (e *exam) settings(full bool) (campaign.Settings, error) {
-	given, err := assignments("--set", e.flags.set)
-	if err != nil {
-		return campaign.Settings{}, err
-	}
-	set := map[string]string{}
-	if o := e.scenario.Spec.Oracle; o != nil && !full {
-		if e.flags.options.Pair == "" {
-			e.flags.options.Pair = o.Pair
-		}
-		for name, v := range o.Set {
-			set[name] = string(v)
-		}
-	}
-	maps.Copy(set, given)
-	for _, p := range e.scenario.Spec.Pairs {
-		if e.flags.options.Pair == "" && (p.Default || len(e.scenario.Spec.Pairs) == 1) {
-			e.flags.options.Pair = p.Name
-		}
-	}
-	if e.flags.options.Pair == plan.AllPairs {
-		return campaign.Settings{}, usage(errors.New("--pair all is more than one run (want the name of a pair)"), "")
-	}
-	e.flags.set = nil
-	for _, name := range slices.Sorted(maps.Keys(set)) {
-		e.flags.set = append(e.flags.set, name+"="+set[name])
-	}
-	return campaign.Settings{Pair: e.flags.options.Pair, Set: set, Full: full}, nil
-}
-
-// choose are the wanted candidates, or all that are made for the pair.
-func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenario.Known, error) {
-	var known []string
-	for _, k := range all {
-		known = append(known, k.Metadata.Name)
-	}
-	for _, w := range wanted {
-		i := slices.Index(known, w)
-		if i < 0 {
-			return nil, usage(fmt.Errorf("scenario %s has no candidate %q (want one of %s)", name, w, strings.Join(known, ", ")), "relapse list candidates")
-		}
-		if !all[i].For(pair) {
-			return nil, usage(fmt.Errorf("the candidate %s is made for %s, and this is pair %s", w, strings.Join(all[i].Spec.Pairs, ", "), pair), "relapse oracle --pair")
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(k scenario.Known) bool {
-		return !k.For(pair) || len(wanted) > 0 && !slices.Contains(wanted, k.Metadata.Name)
-	}), nil
-}
-
-// beside is how many candidates a machine takes at once: a kubelet with its node, a cluster, or a workload each, beside two controls.
-func beside(placement string, cores int, free int64) int {
-	type needs struct {
-		each, most int
-		memory     int64
-	}
-	n := map[string]needs{
-		plan.PlacementNode:     {2 * cores, 8, 1 << 30},
-		plan.PlacementCluster:  {cores, 4, 2 << 30},
-		plan.PlacementWorkload: {4 * cores, 16, 512 << 20},
-	}[placement]
-	out := min(n.each, n.most)
-	if free > 0 && n.memory > 0 {
-		out = min(out, int(free/n.memory)-2)
-	}
-	return max(out, 1)
-}
-
-// plan plans the trials of some candidates beside each other.
-func (e *exam) plan(cmd *cobra.Command, list []scenario.Known) (*plan.Plan, error) {
-	flags := e.flags
-	flags.options.Candidates = nil
-	for _, k := range list {
-		flags.options.Candidates = append(flags.options.Candidates, plan.Candidate{Known: &k})
-	}
-	return flags.resolve(cmd, e.scenario.Origin.File)
 }
 
 // hooks are what the oracle does by the harness.

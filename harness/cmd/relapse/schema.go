@@ -10,15 +10,20 @@ import (
 
 func newSchemaCmd() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of a scenario, for editors",
+		Use:       "schema [scenario|candidate]",
+		Short:     "Print the JSON Schema of a scenario, or of a candidate beside one, for editors",
+		ValidArgs: []string{"scenario", "candidate"},
 		Long: `schema prints the JSON Schema that scenarios are validated with; where a value may stand, it also takes $(name) of a parameter.
 Save it and name it on a scenario's first line:
 
   # yaml-language-server: $schema=../../relapse.schema.json`,
-		Args: exactly(0, "arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := scenario.EditorSchema()
+		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from := scenario.EditorSchema
+			if len(args) > 0 && args[0] == "candidate" {
+				from = scenario.KnownSchema
+			}
+			s, err := from()
 			if err != nil {
 				return err
 			}

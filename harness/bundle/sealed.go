@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Sealed is the View of a bundle whose manifest was verified.
@@ -130,8 +131,8 @@ func (s *Sealed) load() error {
 		return err
 	}
 	if b != nil {
-		if err := json.Unmarshal(b, &s.world); err != nil {
-			return &DamageError{s.dir, []string{fmt.Sprintf("%s: %v", WorldFile, err)}}
+		if err := kinds.DecodeStrictly(b, &s.world); err != nil { // its bytes are what was recorded: this program doesn't know all of it
+			return fmt.Errorf("reading %s, which a newer relapse may have written: %w", WorldFile, err)
 		}
 	}
 	s.plan, err = readOptional(s.dir, PlanFile)

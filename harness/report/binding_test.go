@@ -231,3 +231,27 @@ func TestVerdictNamesItsRunAndItsJudge(t *testing.T) {
 		t.Errorf("judged by %q over %+v, want %+v", v.Judge, v.Index, x)
 	}
 }
+
+// A newer relapse may record of the world what weakens a trial.
+func TestUnknownFieldOfTheWorld(t *testing.T) {
+	run := newTrial().write(t)
+	dir := filepath.Join(run, "trials", "001")
+	resealed(t, dir, bundle.WorldFile, `"startedAt"`, `"throttled": true, "startedAt"`)
+	want := `reading world.json, which a newer relapse may have written: json: unknown field "throttled"`
+	if _, err := report.JudgeRun(dir); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// resealed makes a bundle anew with a text of one of its files replaced.
+func resealed(t *testing.T, dir, file, old, new string) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	must(t, err)
+	changed := strings.Replace(string(b), old, new, 1)
+	must(t, os.RemoveAll(dir))
+	w, err := bundle.Create(dir)
+	must(t, err)
+	put(t, filepath.Join(dir, file), changed)
+	must(t, w.Seal())
+}

@@ -1,4 +1,4 @@
-// Package report judges the bundles of a run and writes the verdict down: verdict.json, junit.xml, report.md with a chart of each trial,
+// Package report judges the bundles of a run and writes the verdict down: verdict.json, junit.xml, summary.md, report.md with a chart of each trial,
 // and a text for the terminal. Everything that it writes is a function of the bundles alone, byte for byte: judging again, elsewhere, later, with no
 // cluster, gives the same files.
 package report

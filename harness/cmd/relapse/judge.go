@@ -31,7 +31,7 @@ func newJudgeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "judge DIR",
 		Short: "Judge a run again from its evidence, with no cluster and no engine",
-		Long: `Judge reads the bundles of a run's directory, decides again and writes verdict.json, junit.xml and report.md:
+		Long: `Judge reads the bundles of a run's directory, decides again and writes verdict.json, junit.xml, summary.md and report.md:
 the same bytes, wherever the directory was copied to. Given one trial's directory it prints its verdict and writes
 nothing, as a bundle is never changed.
 

@@ -18,13 +18,14 @@ func newReportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Build the reports of runs again from their evidence, and an index over many",
-		Long: `Report reads the bundles of each run and writes its report.html, report.md, verdict.json and junit.xml again: the same bytes, wherever the
+		Long: `Report reads the bundles of each run and writes its report.html, report.md, summary.md, verdict.json and junit.xml again: the same bytes, wherever the
 directory was copied to. Each page is one file that needs no network.
 
 A DIR is a run, or a folder of runs such as runs/. With several runs, or a folder of them, it also writes index.html: the history of each scenario and
 arm. It lies in the folder that has all of the runs, or where --index says.
 
-A run without a verdict, because its evidence is damaged or it broke off, is named in the index, and makes the exit code 4.`,
+A run without a verdict, because its evidence is damaged or isn't its own, or it broke off before a trial was sealed, is named in the index, and makes the
+exit code 4.`,
 		Example: "  relapse report runs/latest\n  relapse report runs\n  relapse report runs/2026* --index public",
 		Args:    someDirectories,
 		RunE:    func(cmd *cobra.Command, args []string) error { return buildReports(cmd, args, index) },
@@ -71,7 +72,7 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(short(index), reports.IndexFile))
 	}
-	return hinted(errors.Join(failed...), "a run has a verdict only if it was ended and its evidence is as it was recorded")
+	return hinted(errors.Join(failed...), "a run has a verdict only if its evidence is as it was recorded, and all of it is its own")
 }
 
 // writeIndex writes the index with the runs' directories as they are seen from it.

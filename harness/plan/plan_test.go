@@ -222,6 +222,8 @@ func TestRefuses(t *testing.T) {
 			`fault "slow" must run commands in nodes, which this provider can't`,
 			`fault "flood" must cut the power of nodes, which this provider can't`,
 		}},
+		{"memory", func(s *scenario.Spec) { s.Memory = map[string]string{"etcd": "1Gi"} }, plan.Options{},
+			[]string{"the memory of etcd can't be limited: want one of kube-apiserver"}},
 		{"placement", func(s *scenario.Spec) { s.Placement = "rack" }, plan.Options{},
 			[]string{`planning pleg, pair modern: placement "rack" can't be planned: want node, cluster or workload`}},
 		{"workloads without nodes", func(s *scenario.Spec) { s.Placement = "workload" }, plan.Options{},

@@ -78,8 +78,8 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	}
 	for _, c := range t.Clusters {
 		for component := range c.Memory {
-			if component != "kube-apiserver" {
-				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want kube-apiserver", component))
+			if !slices.Contains(scenario.Limited, component) {
+				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want one of %s", component, strings.Join(scenario.Limited, ", ")))
 			}
 		}
 	}

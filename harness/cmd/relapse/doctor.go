@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/cache"
 	"github.com/kube-relapse/relapse/harness/engine"
 )
 
@@ -84,9 +84,9 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 		_, err = engine.Undo(ctx, e, out)
 		return err
 	}
-	opts := engine.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module}
-	if dir, err := os.UserCacheDir(); err == nil {
-		opts.CacheDir = filepath.Join(dir, "relapse")
+	opts, err := f.options()
+	if err != nil {
+		return err
 	}
 	checks := engine.Preflight(ctx, opts)
 	if f.fix {
@@ -113,6 +113,12 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 		return hinted(err, "relapse doctor --fix mends what it can, and says what it changes")
 	}
 	return nil
+}
+
+// options are what is asked of the host: its cache is the one that runs will use.
+func (f doctorFlags) options() (engine.Options, error) {
+	dir, err := cache.DefaultDir()
+	return engine.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module, CacheDir: dir}, err
 }
 
 // mend installs what is missing, and registers the bounded runtime if the

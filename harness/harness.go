@@ -61,6 +61,13 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	}
 	stages, done := recordStages(o.Events)
 	defer done()
+	prov, err := newProvider(ledger.Files, o.Events, false)
+	if err != nil {
+		return dir, v, err
+	}
+	if err := refuse(ctx, prov, o.Plan); err != nil {
+		return dir, v, err
+	}
 	if err := lab.Prepare(ctx, o.Plan); err != nil {
 		return dir, v, err
 	}
@@ -112,6 +119,7 @@ func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger,
 			retained = true
 			ledger.Retained = true
 			err = errors.Join(err, ledger.save())
+			inForce(l.Events, err)
 			for _, name := range world.up() {
 				l.Events.Say(event.Note, fmt.Sprintf("kept the cluster %s: KUBECONFIG=%s kubectl get nodes; `relapse clean %s` removes it",
 					name, prov.KubeconfigPath(name), ledger.Run))
@@ -122,6 +130,16 @@ func (l *Lab) trial(ctx context.Context, o Options, t plan.Trial, ledger Ledger,
 	}()
 	world.earlier = stages()
 	return false, world.Trial(ctx, t, run)
+}
+
+// inForce says of a cluster that is kept whether a fault may still be in force in it. Each trial lifts what it injected before it ends, however it ends.
+func inForce(events *event.Stream, err error) {
+	var left *LiftError
+	if errors.As(err, &left) {
+		events.Say(event.Warning, left.Error()+"; it lifts itself in its node after its time limit")
+		return
+	}
+	events.Say(event.Note, "no fault is in force any more: all that were injected were lifted")
 }
 
 // clusterNames are the names of all clusters that a run may make.

@@ -75,13 +75,23 @@ func (w *World) Trial(ctx context.Context, t plan.Trial, run *RunDir) (err error
 		}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return interrupted(ctx, err)
 	}
 	if err != nil { // the bundle still tells what was seen, and why no verdict can come of it
 		r.events.Emit(event.Event{Type: event.Failure, Message: err.Error()})
 	}
 	detach()
 	return errors.Join(err, writer.Seal(), run.sealed(t.ID))
+}
+
+// interrupted is what comes of a trial that was broken off: why, and which faults were not seen to be lifted. What else failed did so because it was
+// broken off.
+func interrupted(ctx context.Context, err error) error {
+	var left *LiftError
+	if errors.As(err, &left) {
+		return errors.Join(context.Cause(ctx), left)
+	}
+	return context.Cause(ctx)
 }
 
 // group creates the clusters of some cells unless they are up, and puts the cells through all phases with their collectors running.
@@ -194,9 +204,12 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 	r.enter(check.Fault, cells)
 	stage := r.lab.stage("fault", "injecting, and holding until each arm has blocked or has gone on", r.holdEstimate())
 	lifted := false
-	defer func() { // whatever happens, what was injected is recovered, also after Ctrl-C
-		if !lifted {
-			err = errors.Join(err, r.recover(context.WithoutCancel(ctx), cells))
+	defer func() { // whatever happens, what was injected is recovered, also after Ctrl-C, and once more where that failed
+		if lifted {
+			return
+		}
+		if e := r.recover(context.WithoutCancel(ctx), cells); e != nil {
+			err = errors.Join(err, &LiftError{e})
 		}
 	}()
 	u, err := r.begin(ctx, cells, check.Fault)
@@ -221,12 +234,12 @@ func (r *trial) treat(ctx context.Context, cells []string) (err error) {
 		return context.Cause(ctx)
 	}
 	stage = r.lab.stage("recovery", "lifting, and watching what heals", p.Recovery.AtLeast.Duration+5*time.Second)
-	lifted = true
 	r.enter(check.Lifting, cells) // what the lift itself brings about is evidence of neither phase
 	if err := r.recover(ctx, cells); err != nil {
 		stage(err)
 		return err
 	}
+	lifted = true
 	err = r.watchRecovery(ctx, cells)
 	stage(err)
 	return err

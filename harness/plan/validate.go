@@ -24,6 +24,9 @@ var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Restart}
 // whose seams or constants are missing, cells without a node.
 func (p *Plan) Validate() error { return p.validate(nil) }
 
+// ValidateFor is Validate for a provider of which it is known what its clusters can do.
+func (p *Plan) ValidateFor(have cluster.Capabilities) error { return p.validate(&have) }
+
 func (p *Plan) validate(have *cluster.Capabilities) error {
 	if p.Schema != Schema {
 		return fmt.Errorf("plan has schema %q: want %q", p.Schema, Schema)
@@ -75,6 +78,9 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	for _, l := range t.Loads {
 		makes, err := t.validateLoad(l, seed)
 		made, errs = append(made, makes...), append(errs, err)
+	}
+	if have != nil && !have.NodeFiles {
+		errs = append(errs, errors.New("arms and seams are files of nodes, which this provider can't lay down"))
 	}
 	for _, c := range t.Clusters {
 		for component := range c.Memory {

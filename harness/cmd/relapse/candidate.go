@@ -36,11 +36,14 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 func asRefusal(err error) error {
 	var candidate *harness.CandidateError
 	var pair *harness.PairError
+	var lacks *harness.CapabilityError
 	switch {
 	case errors.As(err, &candidate):
 		return usage(err, candidate.Hint)
 	case errors.As(err, &pair):
 		return usage(err, pair.Hint())
+	case errors.As(err, &lacks):
+		return usage(err, "relapse plan shows what is asked for; --without leaves a fault out")
 	}
 	return err
 }

@@ -58,8 +58,8 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	}
 	if ctx.Err() != nil {
 		said := errors.New("interrupted")
-		if !errors.Is(err, context.Canceled) { // something else went wrong on the way out, and must not go unsaid
-			said = fmt.Errorf("interrupted: %w", err)
+		if more := besides(err); more != nil { // something else went wrong on the way out, and must not go unsaid
+			said = fmt.Errorf("interrupted: %w", more)
 		}
 		e = &exitError{code: exitInterrupted, err: said, hint: e.hint}
 	}
@@ -70,4 +70,23 @@ func report(w io.Writer, ctx context.Context, err error) int {
 		fmt.Fprintln(w, "hint:", e.hint)
 	}
 	return e.code
+}
+
+// besides is what there is in an error besides the interrupt itself, nil if that is all.
+func besides(err error) error {
+	var e *exitError
+	if errors.As(err, &e) {
+		err = e.err
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, part := range joined.Unwrap() {
+			rest = append(rest, besides(part))
+		}
+		return errors.Join(rest...)
+	}
+	if err == nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }

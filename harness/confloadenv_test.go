@@ -30,6 +30,7 @@ type loadEnv struct {
 var loadEnvs = map[string][]loadEnv{
 	"deleteCollection": {
 		{spec: `{"items":200,"bytes":"64","calls":4,"begun":5,"rounds":2}`, calls: 4, serve: slowEtcd},
+		{spec: `{"items":200,"bytes":"64","calls":4,"begun":5,"rounds":2,"still":"20ms"}`, calls: 4, serve: slowEtcd},
 		{spec: `{"by":"namespaceController","items":40,"bytes":"64","calls":3,"begun":5,"rounds":2}`, calls: 3, serve: namespaceController},
 	},
 }

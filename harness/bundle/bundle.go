@@ -290,6 +290,8 @@ type Call struct {
 	Path  string    `json:"path"`
 	Code  int       `json:"code"`
 	Error string    `json:"error,omitempty"`
+	// GaveUp is a call that the load ended itself: its time was up, or the load's was.
+	GaveUp bool `json:"gaveUp,omitempty"`
 }
 
 // Load sums up what a load did. Objects are what it made beforehand; their names end in their number in the order of a list, from 0.
@@ -312,7 +314,21 @@ type LoadRound struct {
 	Calls  int       `json:"calls"`
 	Rate   float64   `json:"rate"`   // requests a second while they were sent
 	Wanted float64   `json:"wanted"` // requests a second asked for; 0 is all at once
+
+	// Cut is what became of the calls that were on their way when the round began; nil where nobody could tell.
+	Cut *CutCalls `json:"cut,omitempty"`
 }
+
+// CutCalls are the calls of a round that were on their way when it began, as the load saw them.
+type CutCalls struct {
+	Open     int  `json:"open"`           // calls without an answer then
+	Deleting int  `json:"deleting"`       // those of them with a worker in a delete, by the API server's goroutines
+	Failed   int  `json:"failed"`         // those of them that the API server ended later on with a failure, or without an answer
+	Left     *int `json:"left,omitempty"` // objects that were still there afterwards, and stood still; nil if that isn't known
+}
+
+// AtLeast is how many calls deleted when the round began and failed later on, whichever they were.
+func (c CutCalls) AtLeast() int { return max(0, c.Deleting+c.Failed-c.Open) }
 
 // The ways in which a probe ends. Only the first two say anything about the subject.
 const (

@@ -58,7 +58,7 @@ func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Ti
 	code, err := o.ask(ctx, to)
 	c.Code, c.Done = code, time.Now().UTC()
 	if err != nil {
-		c.Error = err.Error()
+		c.Error, c.GaveUp = err.Error(), code == 0 && ctx.Err() != nil
 	}
 	if code != 0 {
 		wrote() // over HTTP/2 an answer may overtake the news of its request

@@ -23,7 +23,9 @@ func init() {
 			"A round has begun, for the faults that come after it, once all its requests were written, then `begun` deletions were seen in a watch, and " +
 			"the API server's goroutines show a worker that deletes in every call: such a call has its list behind it. It has begun at the latest when a " +
 			"quarter of the objects is gone; by the namespace controller, with the deletions. A round that never begins says so and is recorded as such. Every answer is evidence, none fails " +
-			"the load; client-go's throttle and its retries are off. A further round makes the missing objects again before it starts.",
+			"the load; client-go's throttle and its retries are off. A further round makes the missing objects again before it starts.\n\n" +
+			"With `still` and `by: calls` it is looked after each round how many objects are left, once two lists so far apart show the same number. With the calls " +
+			"that deleted when the round began and that the API server ended with a failure, that tells how many calls were cut short, whatever it logs.",
 		Example: "name: deletions\nkind: deleteCollection\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
 			"spec:\n  items: 1000\n  bytes: 2Ki\n  calls: 20\n",
 		New: func() Load {
@@ -61,6 +63,7 @@ type DeleteCollection struct {
 	Rounds  int             `json:"rounds" jsonschema:"how often the calls are made; each round gets its objects back first"`
 	Pause   metav1.Duration `json:"pause,omitzero" jsonschema:"the time between the end of a round and the next one"`
 	Lasts   metav1.Duration `json:"lasts" jsonschema:"by the namespace controller: how long a round goes on at most after its last answer"`
+	Still   metav1.Duration `json:"still,omitzero" jsonschema:"by calls: two lists so far apart must show the same number of objects for what a round left to be known; 0 doesn't look"`
 }
 
 // Makes names the calls and their summary.
@@ -91,6 +94,8 @@ func (l *DeleteCollection) Validate() error {
 		return fmt.Errorf("timeout is %s (want above 0)", l.Timeout.Duration)
 	case l.Pause.Duration < 0:
 		return fmt.Errorf("pause is %s (want 0 or more)", l.Pause.Duration)
+	case l.Still.Duration < 0:
+		return fmt.Errorf("still is %s (want 0 or more)", l.Still.Duration)
 	case l.Lasts.Duration <= 0:
 		return fmt.Errorf("lasts is %s (want above 0)", l.Lasts.Duration)
 	}

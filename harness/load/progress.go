@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,9 @@ func (p *progress) record(c bundle.Call) {
 	p.codes[code]++
 	p.sum.Codes[code]++
 	p.out.Calls++
+	if p.out.Cut != nil && !c.GaveUp && (c.Code == 0 || c.Code >= http.StatusInternalServerError) {
+		p.out.Cut.Failed++
+	}
 	if c.Done.After(p.out.End) {
 		p.out.End = c.Done
 	}
@@ -131,7 +135,8 @@ func (p *progress) inside(in inDelete) {
 	case in.err != nil:
 		p.begin(fmt.Sprintf("; in how many calls is not known: %v", in.err))
 	case in.calls >= open || p.seen > p.spec.Items/4:
-		p.begin(fmt.Sprintf(", with a worker deleting in %d of %d calls", min(in.calls, open), open))
+		p.out.Cut = &bundle.CutCalls{Open: open, Deleting: min(in.calls, open)}
+		p.begin(fmt.Sprintf(", with a worker deleting in %d of %d calls", p.out.Cut.Deleting, open))
 	}
 }
 

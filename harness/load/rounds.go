@@ -37,13 +37,16 @@ func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) 
 		_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: t.Cell}, r.sum)
 		err = errors.Join(err, calls.Close(), e)
 	}()
+	var over time.Time // when the last round was
 	for n := 1; n <= l.Rounds; n++ {
-		if n > 1 && wait(ctx, l.Pause.Duration) != nil {
+		if n > 1 && wait(ctx, time.Until(over.Add(l.Pause.Duration))) != nil {
 			break
 		}
 		if !r.round(ctx, n) {
 			break
 		}
+		over = time.Now()
+		r.noteLeft(ctx, &r.sum.Rounds[len(r.sum.Rounds)-1])
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ import (
 // checkEnvs has for every registered check a spec that the scripted subject meets, and one that it doesn't. It can't be killed for its memory:
 // that is for the check's own tests.
 var checkEnvs = map[string]struct{ meets, differs string }{
+	"callsCutShort": {`{"load":"deletes","atLeast":20,"moreThan":256}`, `{"load":"deletes","atLeast":21}`},
 	"churn": {
 		`{"resource":"bundledeployments.fleet.cattle.io","rate":0.9,"only":["status.n"],"by":"agent-$(cell)",` + quietBundles + `}`,
 		`{"resource":"bundledeployments.fleet.cattle.io","none":true,` + quietBundles + `}`,
@@ -103,6 +104,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 		}
 	}
 	s.probed(t, w, stream)
+	cutShort(t, w)
 	s.churns(ctx, &wg)
 	s.Component("worker", "kubelet").Log(s.line(3, skipped))
 	scope := check.Scope{Cell: arm, Phase: check.Fault}
@@ -153,6 +155,17 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 		if f := c.Eval(sealed, check.Scope{Cell: other, Phase: check.Fault}); f.Met != alone {
 			t.Errorf("%s, asked of the arm that nobody looked at: %+v, want %s", name, f, alone)
 		}
+	}
+}
+
+// cutShort records a load of the fault phase whose calls were cut short.
+func cutShort(t *testing.T, w *bundle.Writer) {
+	t.Helper()
+	sum := bundle.Load{Name: "deletes", Objects: 1000, Rounds: []bundle.LoadRound{{
+		Round: 1, Start: time.Now(), Calls: 20, Cut: &bundle.CutCalls{Open: 20, Deleting: 20, Failed: 20, Left: new(919)},
+	}}}
+	if _, err := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: arm}, sum); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -101,6 +101,7 @@ func TestWindowThatNeverOpened(t *testing.T) {
 func example(t *testing.T, e kinds.Entry) check.Check {
 	t.Helper()
 	spec := map[string]string{
+		"callsCutShort":    `{"load":"l"}`,
 		"churn":            `{"resource":"r","none":true}`,
 		"etcdHealthy":      `{}`,
 		"floodDelivered":   `{"fault":"flood","moreThan":{"number":1000},"since":{"metric":"m","plus":{"duration":"3m"}}}`,

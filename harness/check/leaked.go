@@ -14,7 +14,8 @@ func init() {
 		Name: "leakedGoroutines",
 		Doc: "Goroutines that calls left behind for good: as many as there were calls with a failed delete and more items left than a channel holds.\n\n" +
 			"Only quiet snapshots count: no call is in flight in them, and debug=1 has as many goroutines on top of the function as debug=2 has in the state. " +
-			"Met when all of them show the very same goroutines, and their number is that of the calls, which the log tells from the fault's beginning on. " +
+			"Met when all of them show the very same goroutines, and their number is that of the calls, which the log tells from the fault's beginning on; where it has not one such line, the load's own count of the calls " +
+			"that deleted and failed. " +
 			"Goroutines of another number are unknown, never a no. With none, it asks for their absence. In the baseline one quiet snapshot without them is a no.",
 		Example: "name: leaked\nkind: leakedGoroutines\nphase: recovery\nspec:\n  func: registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  snapshots: 3\n  lastAfter: 120s\n  load: deletes\n  moreThan: 256\n" +
@@ -72,11 +73,7 @@ func (c *LeakedGoroutines) Validate() error {
 	case c.MoreThan < 0:
 		errs = append(errs, fmt.Errorf("moreThan is %d (want 0 or more)", c.MoreThan))
 	default:
-		re, err := c.Failed.compile()
-		if err == nil && re.SubexpIndex("index") < 0 {
-			err = errors.New("failed.pattern has no group index")
-		}
-		errs = append(errs, err)
+		errs = append(errs, c.Failed.indexed())
 	}
 	return errors.Join(errs...)
 }
@@ -158,14 +155,21 @@ func (c *LeakedGoroutines) present(f *Finding, v bundle.View, s Scope, w bundle.
 		f.Seen += ": too few to answer by"
 		return
 	}
-	calls := c.calls(v, s.Cell, bundle.Window{Start: fault.Start, End: w.End})
+	since := bundle.Window{Start: fault.Start, End: w.End}
+	calls := callsLogged(v, s.Cell, since, *c.Failed, c.Load, c.MoreThan)
+	if calls.n == 0 && calls.doubt == "" { // a build may log another text
+		if seen := callsSeen(v, s.Cell, since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
+			seen.paths = calls.paths // that the log has none is evidence, too
+			calls = seen
+		}
+	}
 	f.Evidence = append(f.Evidence, calls.paths...)
 	f.Seen += "; " + calls.said(c.MoreThan)
 	f.Detail += calls.left()
 	switch {
 	case calls.doubt != "":
 		f.Seen += "; " + calls.doubt
-	case calls.over != newest.blocked: // fewer or more than the calls explain: something else goes on as well, which is no clean no either
+	case !calls.explains(newest.blocked): // fewer or more than the calls explain: something else goes on as well, which is no clean no either
 		f.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.over)
 	default:
 		f.Met = Met

@@ -13,26 +13,30 @@ import (
 // namespace, and which sorts after them.
 const alsoListed = 1
 
-// calls are the calls in which a worker got as far as a failed delete. With one worker a call, which is kube-apiserver's default, each
-// writes one line and goes no further: what is in its list behind that object is left.
+// calls are the calls in which a worker got as far as a failed delete, as the log or the load tells. With one worker a call, which is kube-apiserver's
+// default, each writes one line and goes no further: what is in its list behind that object is left. The load knows bounds of their number, and
+// of what each left only the least.
 type calls struct {
-	lines  int
-	over   int // those with more items left than the channel holds
+	n      int // calls, at least
+	most   int // calls, at most
+	over   int // those with more items left than the channel holds, at least
+	upto   int // and at most
 	lo, hi int // items left, of any of them
 	items  int // in a list
+	seen   bool
 	paths  []string
 	doubt  string
 }
 
-// calls counts the calls of a window by their log lines.
-func (c *LeakedGoroutines) calls(v bundle.View, cell string, w bundle.Window) (out calls) {
-	load, path, err := loadOf(v, cell, c.Load)
+// callsLogged counts the calls of a window by their log lines.
+func callsLogged(v bundle.View, cell string, w bundle.Window, lines LogLines, name string, moreThan int) (out calls) {
+	load, path, err := loadOf(v, cell, name)
 	if err != nil {
 		return calls{doubt: err.Error()}
 	}
-	l := c.Failed.find(v, cell, w)
+	l := lines.find(v, cell, w)
 	out = calls{items: load.Objects + alsoListed, paths: append([]string{path}, l.paths...), doubt: l.doubt}
-	re, err := c.Failed.compile()
+	re, err := lines.compile()
 	if err != nil {
 		out.doubt = err.Error()
 		return out
@@ -41,24 +45,73 @@ func (c *LeakedGoroutines) calls(v bundle.View, cell string, w bundle.Window) (o
 		text := re.FindStringSubmatch(line.Text)[re.SubexpIndex("index")]
 		index, err := strconv.Atoi(text)
 		if err != nil || index >= load.Objects {
-			out.doubt = fmt.Sprintf("a line of %s names object %q, and load %s made %d", clock(line.Time), text, c.Load, load.Objects)
+			out.doubt = fmt.Sprintf("a line of %s names object %q, and load %s made %d", clock(line.Time), text, name, load.Objects)
 			continue
 		}
 		left := out.items - (index + 1)
-		if out.lines == 0 {
-			out.lo, out.hi = left, left
-		}
-		out.lines, out.lo, out.hi = out.lines+1, min(out.lo, left), max(out.hi, left)
-		if left > c.MoreThan {
-			out.over++
+		out.add(1, 1, left)
+		if left > moreThan {
+			out.over, out.upto = out.over+1, out.upto+1
 		}
 	}
 	return out
 }
 
+// callsSeen counts the calls of a window's rounds by what the load saw: they deleted when the round began, the API server ended them with a failure,
+// and their collection was neither as it had been nor empty when it had stood still for a while. No such call has come to its list's end, and what
+// the list of all shows is in the rest of each: any worker has behind it only what is gone.
+func callsSeen(v bundle.View, cell string, w bundle.Window, name string, moreThan int) (out calls) {
+	load, path, err := loadOf(v, cell, name)
+	if err != nil {
+		return calls{doubt: err.Error()}
+	}
+	out = calls{items: load.Objects + alsoListed, seen: true, paths: []string{path}}
+	for _, r := range load.Rounds {
+		switch {
+		case r.Start.Before(w.Start) || r.Start.After(w.End):
+		case r.Cut == nil:
+			out.doubt = fmt.Sprintf("in how many calls of round %d of load %s a worker deleted was not seen", r.Round, name)
+		case r.Cut.Failed == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // none that failed had been seen to delete
+		case r.Cut.Left == nil:
+			out.doubt = fmt.Sprintf("how many objects round %d of load %s left is not known", r.Round, name)
+		case *r.Cut.Left > 0 && *r.Cut.Left < load.Objects:
+			out.add(r.Cut.AtLeast(), r.Cut.Failed, *r.Cut.Left)
+			out.upto += r.Cut.Failed
+			if *r.Cut.Left > moreThan {
+				out.over += r.Cut.AtLeast()
+			}
+		}
+	}
+	if len(load.Rounds) == 0 {
+		out.doubt = fmt.Sprintf("load %s made no round", name)
+	}
+	return out
+}
+
+// add counts calls that left so many items.
+func (c *calls) add(least, most, left int) {
+	if c.most == 0 {
+		c.lo, c.hi = left, left
+	}
+	c.n, c.most, c.lo, c.hi = c.n+least, c.most+most, min(c.lo, left), max(c.hi, left)
+}
+
+// explains says that so many goroutines are as many as the calls that must have left one.
+func (c calls) explains(n int) bool { return c.over <= n && n <= c.upto && n > 0 }
+
 func (c calls) said(moreThan int) string {
-	out := fmt.Sprintf("%d calls with a failed delete", c.lines)
-	if c.lines > 0 {
+	if c.seen {
+		out := fmt.Sprintf("%d calls that deleted and failed, as the load saw them", c.n)
+		if c.most > c.n {
+			out += fmt.Sprintf(" (%d at most)", c.most)
+		}
+		if c.most > 0 {
+			out += fmt.Sprintf(", %d of them with more than %d items left (at least %d of %d)", c.over, moreThan, c.lo, c.items)
+		}
+		return out
+	}
+	out := fmt.Sprintf("%d calls with a failed delete", c.n)
+	if c.n > 0 {
 		out += fmt.Sprintf(", %d of them with more than %d items left (%d..%d of %d)", c.over, moreThan, c.lo, c.hi, c.items)
 	}
 	return out
@@ -66,8 +119,11 @@ func (c calls) said(moreThan int) string {
 
 // left is the line about the items that goes below the leaked stack.
 func (c calls) left() string {
-	if c.lines == 0 {
+	switch {
+	case c.most == 0:
 		return ""
+	case c.seen:
+		return fmt.Sprintf("\nitems left: at least %d of %d", c.lo, c.items)
 	}
 	return fmt.Sprintf("\nitems left: %d..%d of %d", c.lo, c.hi, c.items)
 }

@@ -19,7 +19,8 @@ func init() {
 			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, passes a check that asks for the incident's " +
 			"own. Goroutines are told by their ids: left for good are those that every one of the last dumps shows. In one of the states named, a single one " +
 			"that the baseline didn't show is too many. In all others, goroutines come and go with clients: those with one entry function and one creator are held " +
-			"against the baseline's most of the same, and all that are more, together, must be fewer than the given share of the calls that failed.",
+			"against the baseline's most of the same, and all that are more, together, must be fewer than the given share of the calls that failed. Where the log has not one line of such a call, " +
+			"as of a build that words it differently, their number is the load's own count.",
 		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: 3\n  lastAfter: 120s\n" +
 			"  failed:\n    component: kube-apiserver\n    pattern: Delete object in DeleteCollection failed\n  share: 50%\n",
 		New: func() Check { return &NothingStuck{Dumps: 3, Share: "50%"} },
@@ -33,6 +34,7 @@ type NothingStuck struct {
 	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
 	Failed    *LogLines `json:"failed,omitempty" jsonschema:"the line that each failed call writes, from the fault's beginning on; each may have left a goroutine of any stack in any state"`
 	Share     string    `json:"share,omitempty" jsonschema:"fewer goroutines than this share of the failed calls may have been left"`
+	Load      string    `json:"load,omitempty" jsonschema:"the load that made the calls: where the log has not one line of failed, they are those that it saw delete and fail"`
 }
 
 // fewest is how many goroutines may be more in any case: a client's new connection or watch brings some.
@@ -46,6 +48,14 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Goroutines2, bundle.Logs}
 }
 
+// NeedsLoads names the load that may have to tell the calls.
+func (c *NothingStuck) NeedsLoads() []string {
+	if c.Load == "" {
+		return nil
+	}
+	return []string{c.Load}
+}
+
 // Validate refuses what any dump would meet.
 func (c *NothingStuck) Validate() error {
 	var errs []error
@@ -57,6 +67,9 @@ func (c *NothingStuck) Validate() error {
 	}
 	if c.LastAfter != "" {
 		errs = append(errs, positive("lastAfter", c.LastAfter))
+	}
+	if c.Load != "" && c.Failed == nil {
+		errs = append(errs, fmt.Errorf("load is %q, and failed is missing", c.Load))
 	}
 	if c.Failed != nil {
 		_, err := c.Failed.compile()
@@ -155,24 +168,44 @@ func (c *NothingStuck) grown(f *Finding, v bundle.View, cell string, since bundl
 	if c.Failed == nil {
 		return Met
 	}
-	calls := c.Failed.find(v, cell, since)
-	f.Evidence = append(f.Evidence, calls.paths...)
-	if calls.doubt != "" {
-		f.Seen += "; " + calls.doubt
+	failed, doubt := c.calls(f, v, cell, since)
+	if failed < 0 {
+		f.Seen += "; " + doubt
 		return Unknown
 	}
 	share, _ := percent("share", c.Share) // Validate has read it
-	limit := max(fewest+1, int(math.Ceil(share*float64(len(calls.found)))))
+	limit := max(fewest+1, int(math.Ceil(share*float64(failed))))
 	all, most := more(was.in, last)
-	f.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d", len(calls.found), all, limit)
+	f.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d", failed, all, limit)
 	if most.n > 0 {
 		f.Seen += fmt.Sprintf(", most of them, %d, in %s", most.n, most.name())
 	}
-	if all < limit {
+	switch {
+	case all < limit:
 		return Met
+	case doubt != "": // more calls would allow for more
+		f.Seen += "; " + doubt
+		return Unknown
 	}
 	if f.Detail == "" {
 		f.Detail = text(*most.one)
 	}
 	return NotMet
+}
+
+// calls counts the calls that failed: by the log, and where that has not one such line by what the load saw. -1 is unknown, for the reason given; a reason
+// with a number says that there may have been more.
+func (c *NothingStuck) calls(f *Finding, v bundle.View, cell string, since bundle.Window) (n int, doubt string) {
+	logged := c.Failed.find(v, cell, since)
+	f.Evidence = append(f.Evidence, logged.paths...)
+	switch {
+	case logged.doubt != "":
+		return -1, logged.doubt
+	case len(logged.found) > 0 || c.Load == "":
+		return len(logged.found), ""
+	}
+	seen := callsSeen(v, cell, since, c.Load, 0)
+	f.Evidence = append(f.Evidence, seen.paths...)
+	f.Seen += "; the log has no line of a failed call, and the load tells their number"
+	return seen.n, seen.doubt
 }

@@ -217,6 +217,7 @@ func TestNothingStuckRefuses(t *testing.T) {
 		{`{"failed":{"component":"kube-apiserver","pattern":""},"share":"50%","dumps":3}`, "pattern is empty"},
 		{`{"failed":{"component":"kube-apiserver","pattern":"x"},"share":"0.5","dumps":3}`, `share is "0.5" (want a share: 5%)`},
 		{`{"failed":{"component":"kube-apiserver","pattern":"x"},"share":"0%","dumps":3}`, "share is 0% (want above 0% and up to 100%)"},
+		{`{"states":["chan send"],"dumps":3,"load":"deletes"}`, `load is "deletes", and failed is missing`},
 	} {
 		c := &check.NothingStuck{}
 		if err := json.Unmarshal([]byte(tt.spec), c); err != nil {

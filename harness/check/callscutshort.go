@@ -1,0 +1,108 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Check, kinds.Kind[Check]{
+		Name: "callsCutShort",
+		Doc: "Calls of a deleteCollection load whose workers had begun to delete and did not come to the end, with more items left than a channel holds.\n\n" +
+			"With failed, they are told by the line that each writes. Without it, by what the load saw, whatever a build logs: a worker of the call deleted when " +
+			"the round began, the API server ended the call with a failure, and some of the collection, not all of it, was still there when it had stood still " +
+			"for a while. Which of the calls deleted isn't known then, so of 20 calls of which 18 deleted and 19 failed, 17 count. A call that died in its list leaves " +
+			"all, one that succeeded leaves none. The load has to have `still` and `by: calls`, and the API server one worker a call. The finding states how many items were " +
+			"left: an arm is only shown to survive so many.",
+		Example: "name: deletes-failed\nkind: callsCutShort\nphase: fault\nspec:\n  load: deletes\n  atLeast: 10\n  moreThan: 256\n",
+		New:     func() Check { return &CallsCutShort{AtLeast: 1} },
+	})
+}
+
+// CallsCutShort asks for calls that failed while they deleted.
+type CallsCutShort struct {
+	Load     string    `json:"load" jsonschema:"the name of the load that made the calls and their objects"`
+	Failed   *LogLines `json:"failed,omitempty" jsonschema:"the line that a call with a failed delete writes; its group index is the object's number in the list. Without it the load's own record is asked"`
+	AtLeast  int       `json:"atLeast,omitzero" jsonschema:"how many calls"`
+	MoreThan int       `json:"moreThan,omitzero" jsonschema:"only calls with more items left than this count: what the channel holds at most"`
+}
+
+// Reads names the log, if it is asked. The load's summary comes from the load itself.
+func (c *CallsCutShort) Reads() []bundle.Kind {
+	if c.Failed == nil {
+		return nil
+	}
+	return []bundle.Kind{bundle.Logs}
+}
+
+// NeedsLoads names the load.
+func (c *CallsCutShort) NeedsLoads() []string { return []string{c.Load} }
+
+// Validate refuses what any load would meet.
+func (c *CallsCutShort) Validate() error {
+	var errs []error
+	if c.Load == "" {
+		errs = append(errs, errors.New("load is empty"))
+	}
+	if c.AtLeast < 1 {
+		errs = append(errs, fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast))
+	}
+	if c.MoreThan < 0 {
+		errs = append(errs, fmt.Errorf("moreThan is %d (want 0 or more)", c.MoreThan))
+	}
+	if c.Failed != nil {
+		errs = append(errs, c.Failed.indexed())
+	}
+	return errors.Join(errs...)
+}
+
+// indexed refuses a pattern that doesn't say which object a line is about.
+func (l LogLines) indexed() error {
+	re, err := l.compile()
+	if err == nil && re.SubexpIndex("index") < 0 {
+		err = errors.New("failed.pattern has no group index")
+	}
+	return err
+}
+
+// Eval counts the calls of the window.
+func (c *CallsCutShort) Eval(v bundle.View, s Scope) Finding {
+	wanted := fmt.Sprintf("at least %d calls of load %s that failed while they deleted, with more than %d items left", c.AtLeast, c.Load, c.MoreThan)
+	if err := c.Validate(); err != nil {
+		return unknown(wanted, err.Error(), nil)
+	}
+	w, never := s.open(v)
+	if never != "" {
+		return unknown(wanted, never, nil)
+	}
+	var calls calls
+	if c.Failed != nil {
+		calls = callsLogged(v, s.Cell, w, *c.Failed, c.Load, c.MoreThan)
+	} else {
+		calls = callsSeen(v, s.Cell, w, c.Load, c.MoreThan)
+	}
+	if calls.items == 0 { // the load left no record
+		return unknown(wanted, calls.doubt, nil)
+	}
+	f := Finding{Wanted: wanted, Seen: calls.said(c.MoreThan), Evidence: calls.paths}
+	switch {
+	case calls.over >= c.AtLeast:
+		f.Met, f.Tried = Met, calls.tried()
+	case calls.doubt != "":
+		f.Seen += "; " + calls.doubt
+	default:
+		f.Met = NotMet
+	}
+	return f
+}
+
+// tried is what an arm was exposed to.
+func (c calls) tried() string {
+	if c.seen || c.lo == c.hi {
+		return fmt.Sprintf("%d failed calls that left at least %d of %d items each", c.n, c.lo, c.items)
+	}
+	return fmt.Sprintf("%d failed calls that left %d to %d of %d items each", c.n, c.lo, c.hi, c.items)
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // assumed says of each arm which of its constants are not known and what stands for them, and what it was really tried with: an arm is only shown to
@@ -30,6 +31,23 @@ func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 			note += fmt.Sprintf("; it was tried with %s, and nothing is said of more", strings.Join(with, " and "))
 		}
 		out = append(out, note)
+	}
+	return out
+}
+
+// survived says what the judged arms that don't show the incident were tried with: a build that only takes more of it before it fails would be seen to
+// survive, too. What is assumed of an arm says it already.
+func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
+	judged := scenario.Fixed
+	if slices.ContainsFunc(arms, func(a Arm) bool { return a.Role == scenario.Candidate }) {
+		judged = scenario.Candidate
+	}
+	var out []string
+	for _, a := range arms {
+		said := slices.ContainsFunc(t.Cells, func(c plan.Cell) bool { return c.Arm.Name == a.Name && len(cellWorld(w, c.Name).Assumed) > 0 })
+		if with := tried(arms, a.Name); a.Role == judged && a.Outcome == NotReproduced && !said && len(with) > 0 {
+			out = append(out, fmt.Sprintf("%s was tried with %s, and nothing is said of more", a.Name, strings.Join(with, " and ")))
+		}
 	}
 	return out
 }

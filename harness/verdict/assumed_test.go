@@ -34,6 +34,34 @@ func TestWhatIsAssumedOfAnArmIsSaid(t *testing.T) {
 	}
 }
 
+// A larger buffer survives what is smaller than it: the verdict says how much that was.
+func TestWhatAnArmSurvivedIsSaid(t *testing.T) {
+	const with = "20 failed calls that left at least 919 of 1001 items each"
+	tried := []check.Finding{{Met: check.Met, AnyOf: []check.Finding{{Met: check.NotMet, Tried: "none"}, {Met: check.Met, Tried: with}}}}
+	is := func(name, role string, o Outcome) Arm {
+		return Arm{Name: name, Role: role, Outcome: o, Exposure: tried}
+	}
+	vulnerable, fixed := is("vulnerable", scenario.Vulnerable, Reproduced), is("fixed", scenario.Fixed, NotReproduced)
+	w := bundle.World{Cells: []bundle.CellWorld{{Cell: "candidate", Assumed: map[string]int64{"channelCapacity": 8000}}}}
+	for _, c := range []struct {
+		name  string
+		arms  []Arm
+		cells []plan.Cell
+		want  []string
+	}{
+		{"the fixed arm", []Arm{vulnerable, fixed}, nil, []string{"fixed was tried with " + with + ", and nothing is said of more"}},
+		{"the candidate alone", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, NotReproduced)}, nil, []string{"candidate was tried with " + with + ", and nothing is said of more"}},
+		{"one that shows it", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, Reproduced)}, nil, nil},
+		{"one of which it is said with what is assumed", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, NotReproduced)},
+			[]plan.Cell{{Name: "candidate", Arm: scenario.Arm{Name: "candidate"}}}, nil},
+		{"nothing was measured", []Arm{{Name: "fixed", Role: scenario.Fixed, Outcome: NotReproduced}}, nil, nil},
+	} {
+		if got := survived(w, plan.Trial{Cells: c.cells}, c.arms); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestArmsOfOneSource(t *testing.T) {
 	published := scenario.Source{Module: "k8s.io/kubernetes", Version: "v1.34.4", Package: "k8s.io/kubernetes/cmd/kubelet"}
 	fork, tree := published, published

@@ -11,7 +11,7 @@ import (
 
 // notes are what a reader must know of a trial beside the outcomes. They stand in its sentence, and in the reports among what deviates.
 func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
-	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), notHealedByRestart(arms))
+	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), survived(v.World(), t, arms), notHealedByRestart(arms))
 }
 
 // sameBinary names arms that are one program.

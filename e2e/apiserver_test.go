@@ -64,7 +64,7 @@ var _ = Describe("A leak in the API server", func() {
 		Entry("no fault", SpecTimeout(15*time.Minute), "the exposure is not met, and must be met: etcd-slow", "--no-faults"),
 		Entry("an etcd that was not slow", SpecTimeout(15*time.Minute), "the exposure is not met, and must be met: etcd-slow", "--set", "latency=0s"),
 		// Current versions list from their watch cache, which no latency of etcd's holds up for long.
-		Entry("a latency that meets the lists", SpecTimeout(15*time.Minute), "deletes-failed: 0 such lines", "--pair", "genuine", "--set", "calls=20",
+		Entry("a latency that meets the lists", SpecTimeout(15*time.Minute), "0 calls with a failed delete", "--pair", "genuine", "--set", "calls=20",
 			"--set", "items=1000", "--set", "bytes=20Ki", "--set", "faults.slow-etcd.after=null", "--set", "faults.slow-etcd.duration=null",
 			"--set", "loads.deletes.after={name: slow-etcd}"),
 	)

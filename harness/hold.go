@@ -29,8 +29,11 @@ func (r *trial) onset(ctx context.Context) func(cell string) bool {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	return func(cell string) bool {
+		if r.restarted(cell) { // asked first: it takes little, and a subject that crashes again and again has a log that takes long to read
+			return true
+		}
 		if !r.met(cell, check.Fault, r.exposure(true)) {
-			return r.restarted(cell)
+			return false
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -51,10 +54,13 @@ func (r *trial) exposure(inForce bool) []plan.Check {
 // judgeable reports whether a cell has shown the signature, or that it is well with every part of the signature known, and whatever of the exposure
 // belongs to the recovery.
 func (r *trial) judgeable(cell string) bool {
-	if later := r.exposure(false); len(later) > 0 && !r.met(cell, check.Recovery, later) {
-		return r.restarted(cell)
+	if r.restarted(cell) {
+		return true
 	}
-	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed) && r.known(cell) || r.decided(cell) || r.restarted(cell)
+	if later := r.exposure(false); len(later) > 0 && !r.met(cell, check.Recovery, later) {
+		return false
+	}
+	return r.signature(cell) || r.met(cell, check.Recovery, r.plan.Healed) && r.known(cell) || r.decided(cell)
 }
 
 // known reports whether every part of the signature has an answer right now: what isn't met is only shown not to be there by that.

@@ -31,7 +31,7 @@ func (w *World) facts(t plan.Trial) bundle.World {
 	for _, c := range t.Cells {
 		b := w.cells[c.Name]
 		out.Cells = append(out.Cells, bundle.CellWorld{
-			Cell: c.Name, Arm: c.Arm.Name, Node: w.nodeOf(c.Name), Digest: b.digest, Graph: b.graph, Flags: b.flags, GoVersion: b.goVersion,
+			Cell: c.Name, Arm: c.Arm.Name, Node: w.nodeOf(c.Name), Namespace: c.Namespace, Digest: b.digest, Graph: b.graph, Flags: b.flags, GoVersion: b.goVersion,
 			Changes: b.changes, Constants: b.constants,
 		})
 		for _, m := range b.modelled {

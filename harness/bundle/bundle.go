@@ -161,8 +161,9 @@ type CellWorld struct {
 	Cell      string           `json:"cell"`
 	Arm       string           `json:"arm"`
 	Node      string           `json:"node,omitempty"`
-	Digest    string           `json:"digest"` // SHA-256 of the binary that was built for the arm, hex
-	Graph     string           `json:"graph"`  // hash of the module graph it was built from
+	Namespace string           `json:"namespace,omitempty"` // the cell's own, where it has one
+	Digest    string           `json:"digest"`              // SHA-256 of the binary that was built for the arm, hex
+	Graph     string           `json:"graph"`               // hash of the module graph it was built from
 	Flags     []string         `json:"flags"`
 	GoVersion string           `json:"goVersion"`
 	Changes   []string         `json:"changes"` // everything that was changed to build it: mutations, replaced modules

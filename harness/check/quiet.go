@@ -20,7 +20,8 @@ func init() {
 		Name: "quietWorld",
 		Doc: "Chosen objects stood still for a while, and then through a whole window.\n\n" +
 			"It is the window in which churn and metricRate look: the first in the phase in which nobody else gave a reason to write. What comes and goes " +
-			"by itself, such as heartbeats, is left out by its path. The record of objects has to cover all of it: a gap is no standstill.",
+			"by itself, such as heartbeats, is left out by its path, and so is what other arms have in namespaces of their own. The record of objects has to " +
+			"cover all of it: a gap is no standstill.",
 		Example: "name: world-still\nkind: quietWorld\nphase: fault\nspec:\n  resources: [nodes, pods, deployments.apps, daemonsets.apps]\n  still: 15s\n  for: 60s\n  terminating: 1\n",
 		New:     func() Check { return &QuietWorld{Quiet: standstill()} },
 	})
@@ -112,7 +113,7 @@ func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness)
 	}
 	all := slices.Concat(used...)
 	out.paths = pathsOf(all)
-	disturbed, terminating := q.disturbances(all, used)
+	disturbed, terminating := q.disturbances(all, used, others(v, cell))
 	longest := bundle.Window{}
 	for _, from := range begins(all, disturbed, w) {
 		next, by := w.End, ""
@@ -191,8 +192,20 @@ func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	return slices.SortedFunc(maps.Keys(at), time.Time.Compare)
 }
 
+// others are the namespaces that other cells have to themselves. What happens there, an agent that crashes again and again, say, is no reason for this
+// cell's subject to do anything, and must not keep it from being judged.
+func others(v bundle.View, cell string) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range v.World().Cells {
+		if c.Cell != cell && c.Namespace != "" {
+			out[c.Namespace] = true
+		}
+	}
+	return out
+}
+
 // disturbances are the writes that count, in order, and how many pods are terminating at a time.
-func (q Quiet) disturbances(all []*recorded, used [][]*recorded) ([]written, func(time.Time) int) {
+func (q Quiet) disturbances(all []*recorded, used [][]*recorded, others map[string]bool) ([]written, func(time.Time) int) {
 	ignored := matchers(q.Ignore)
 	var out, pods []written
 	seen := map[*recorded]bool{}
@@ -203,7 +216,7 @@ func (q Quiet) disturbances(all []*recorded, used [][]*recorded) ([]written, fun
 		seen[r] = true
 		for _, x := range r.versions {
 			i := slices.Index(q.Resources, x.resource)
-			if i < 0 || !slices.Contains(used[i], r) {
+			if i < 0 || !slices.Contains(used[i], r) || others[x.namespace] {
 				continue
 			}
 			if x.resource == "pods" {

@@ -47,6 +47,26 @@ func TestQuietWorld(t *testing.T) {
 			seen: "the window is 10:03:05.0 to 10:04:05.0",
 		},
 		{
+			name: "a write in another arm's namespace", met: check.Met, evidence: one, seen: "the window is 10:01:55.0 to 10:02:55.0",
+			fill: func(tr *trial) {
+				tr.must(tr.w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: arm, Namespace: "ns"}, {Cell: other, Namespace: "ns-other"}}}))
+				world(func(o *objects) {
+					o.must(o.st.Append(churn.Version{Time: o.at(120), Type: churn.Added, Resource: "pods", Namespace: "ns-other", Name: "crashes", UID: "uid-crashes",
+						Object: []byte(`{}`)}))
+				})(tr)
+			},
+		},
+		{
+			name: "a write in a namespace of nobody's", met: check.Met, evidence: one, seen: "the window is 10:02:15.0 to 10:03:15.0",
+			fill: func(tr *trial) {
+				tr.must(tr.w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: arm, Namespace: "ns"}, {Cell: other}}}))
+				world(func(o *objects) {
+					o.must(o.st.Append(churn.Version{Time: o.at(120), Type: churn.Added, Resource: "pods", Namespace: "kube-system", Name: "new", UID: "uid-new",
+						Object: []byte(`{}`)}))
+				})(tr)
+			},
+		},
+		{
 			name: "too late", fill: world(func(o *objects) {
 				o.say(216, churn.Added, "pods", "new", "kubelet", `{}`)
 				o.say(150, churn.Added, "pods", "newer", "kubelet", `{}`)

@@ -40,7 +40,7 @@ func Summary(w io.Writer, v Verdict) error {
 	p.say("\n")
 	told := arms[:min(len(arms), summaryTold)]
 	for _, a := range told {
-		p.say("- what hit **%s**%s: %s\n- what was seen of it: %s\n", cell(a.rate.Arm), a.where(), line(a.hit(), 350), line(a.telling.Reason, 450))
+		p.say("- what hit **%s**%s: %s\n- what was seen of it: %s\n", cell(a.rate.Arm), a.where(), line(a.hit(), 350), line(a.seen(), 450))
 	}
 	if more := len(arms) - len(told); more > 0 {
 		p.say("- and %d more arms, in %s\n", more, ReportFile)
@@ -119,18 +119,33 @@ func (a armOfPair) where() string {
 
 // hit says whether the arm was exposed, and what shows it.
 func (a armOfPair) hit() string {
-	met := sum(a.telling.Exposure)
+	return fmt.Sprintf("exposure %s: %s", sum(a.telling.Exposure), findings(a.telling.Exposure))
+}
+
+// seen is what the outcome rests on beside the exposure: the signature, or what shows that the arm is well, else its reason.
+func (a armOfPair) seen() string {
+	switch a.telling.Outcome {
+	case verdict.Reproduced:
+		return "the signature is met: " + findings(a.telling.Signature)
+	case verdict.NotReproduced:
+		return "the signature is not met, and the subject is well: " + findings(a.telling.Healed)
+	}
+	return a.telling.Reason
+}
+
+// findings names what was seen, of alternatives that held only those that did.
+func findings(list []check.Finding) string {
 	var parts []string
-	for _, f := range a.telling.Exposure {
-		list := []check.Finding{f}
+	for _, f := range list {
+		some := []check.Finding{f}
 		if len(f.AnyOf) > 0 {
-			list = slices.DeleteFunc(slices.Clone(f.AnyOf), func(part check.Finding) bool { return f.Met == check.Met && part.Met != check.Met })
+			some = slices.DeleteFunc(slices.Clone(f.AnyOf), func(part check.Finding) bool { return f.Met == check.Met && part.Met != check.Met })
 		}
-		for _, part := range list {
+		for _, part := range some {
 			parts = append(parts, part.Name+": "+part.Seen)
 		}
 	}
-	return fmt.Sprintf("exposure %s: %s", met, orNothing(parts))
+	return orNothing(parts)
 }
 
 func orNothing(list []string) string {

@@ -47,7 +47,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		concluded(v, verdict.Validated, verdict.ExitOK)
 		Expect(armOf(v, "vulnerable").Outcome).To(Equal(verdict.Reproduced))
 		Expect(armOf(v, "fixed").Outcome).To(Equal(verdict.NotReproduced))
-		Expect(armOf(v, "fixed").Reason).To(ContainSubstring("events in one relist"), "what the arm was shown to survive")
+		Expect(v.Sentence).To(MatchRegexp(`fixed was tried with \d+ state changes delivered`), "what the arm was shown to survive")
 
 		Expect(armOf(v, "vulnerable").Decisive).To(ContainSubstring("pleg.(*GenericPLEG).Relist"))
 		Expect(armOf(v, "vulnerable").Decisive).To(ContainSubstring("chan send"))
@@ -99,12 +99,12 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		concluded(v, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 	}, judgeTime)
 
-	It("is never Validated without one of its captures", func() {
+	It("is never Validated without one of its captures", func(ctx SpecContext) {
 		sealed, err := bundle.Open(filepath.Join(first.dir, "trials", "001"))
 		Expect(err).NotTo(HaveOccurred())
 		kinds := map[bundle.Kind]bool{}
 		for _, a := range sealed.Artifacts(bundle.Query{}) {
-			if a.Path != "" && !kinds[a.Kind] {
+			if a.Path != "" && !kinds[a.Kind] && ctx.Err() == nil {
 				kinds[a.Kind] = true
 				dir := clone(first.dir)
 				remove(dir, a.Kind)
@@ -115,7 +115,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 			}
 		}
 		Expect(kinds).To(HaveKey(bundle.Journal))
-	}, judgeTime)
+	}, SpecTimeout(10*time.Minute))
 
 	DescribeTable("refuses evidence that isn't what was recorded", func(ctx SpecContext, damage func(dir string), says string) {
 		dir := clone(first.dir)
@@ -173,7 +173,8 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		Expect(v.Deviates).To(ContainElement(ContainSubstring(without)))
 		for _, a := range v.Arms {
 			Expect(a.Outcome).To(Equal(verdict.Inconclusive), a.Reason)
-			Expect(a.Reason).To(ContainSubstring("the exposure is not met"))
+			// In so short a phase nothing can be seen to hang for a minute, so that alternative has no answer.
+			Expect(a.Reason).To(MatchRegexp("the exposure is (not met|unknown), and must be met"))
 		}
 	},
 		Entry("a flood at a fast runtime", "slow-runtime", SpecTimeout(trialTime)),

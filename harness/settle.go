@@ -123,7 +123,11 @@ func (w *World) speaking(cells []string) []string {
 // control does. It returns the cells that go on; none where a control is not well either.
 func (r *trial) steady(ctx context.Context, everyone, speaking []string) ([]string, error) {
 	stage := r.lab.stage("steady state", "waiting until every arm is well", r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
-	well := func(cell string) bool { return r.met(cell, check.Steady, r.plan.Steady) }
+	last := map[string]bool{} // who was well when they were asked last: another look at a busy machine may come before their records do
+	well := func(cell string) bool {
+		last[cell] = r.met(cell, check.Steady, r.plan.Steady)
+		return last[cell]
+	}
 	p := r.plan.Phases.Steady
 	err := r.until(ctx, speaking, p.AtLeast.Duration, p.Deadline.Duration, well)
 	if err == nil && len(speaking) < len(everyone) { // a silent one has had its time, and has no loads prepared: it is only watched
@@ -141,7 +145,7 @@ func (r *trial) steady(ctx context.Context, everyone, speaking []string) ([]stri
 	control := false // that isn't well
 	for _, cell := range everyone {
 		switch {
-		case slices.Contains(speaking, cell) && well(cell):
+		case last[cell]:
 			on = append(on, cell)
 		case r.world.candidate(cell):
 			behind = append(behind, cell)

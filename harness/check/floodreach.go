@@ -146,8 +146,9 @@ func (r Fresh) judge(v bundle.View, cell string, w bundle.Window, f *Finding) {
 	}
 }
 
-// newestFlood is a flood's record in the last reading of the window. An interposer that was restarted counts from zero with nothing armed,
-// which leaves the stream in doubt: what it says is too little at best.
+// newestFlood is a flood's record in the last reading of the window. One that was over before the window began is another's, of a trial before in the
+// same cluster, say: its deliveries are none of this one's. An interposer that was restarted counts from zero with nothing armed, which leaves the stream
+// in doubt: what it says is too little at best.
 func newestFlood(name string, st *stream[bundle.Stamped[control.Counts]], w bundle.Window) (rec control.ArmRecord, found bool) {
 	var process control.Counts
 	for _, r := range st.records {
@@ -158,7 +159,7 @@ func newestFlood(name string, st *stream[bundle.Stamped[control.Counts]], w bund
 			st.doubt = fmt.Sprintf("the interposer was restarted by %s", r.Time.UTC().Format("15:04:05"))
 		}
 		process = r.Value
-		if a, ok := r.Value.Find(control.FaultFlood, name); ok {
+		if a, ok := r.Value.Find(control.FaultFlood, name); ok && !(a.EndedAt != nil && a.EndedAt.Before(w.Start)) {
 			rec, found = a, true
 		}
 	}

@@ -58,6 +58,19 @@ func TestFloodDelivered(t *testing.T) {
 			seen: "1001 delivered from then on, of 1201 in all",
 		},
 		{
+			name: "of a trial before in the same cluster", met: check.NotMet, evidence: []bundle.Kind{bundle.Interposer, bundle.Interposer}, seen: "no flood was armed",
+			fill: func(tr *trial) {
+				flooded(arm)(tr)
+				st, over := tr.stream(bundle.Interposer, arm), tr.at(-30)
+				st.Alive(tr.at(0))
+				st.Alive(tr.at(400))
+				tr.must(st.JSON(bundle.Stamped[control.Counts]{Time: tr.at(285), Value: control.Counts{PID: 1, Arms: []control.ArmRecord{{
+					Arm: control.Arm{ID: "flood"}, Fault: control.FaultFlood, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10}, DeliveredContainers: 3000, EndedAt: &over,
+					Delivered: []control.Bucket{{From: tr.at(mark + 1).UnixNano(), To: tr.at(mark + 1).UnixNano(), N: 3000}},
+				}}}}))
+			},
+		},
+		{
 			name: "just as many", fill: flooded(arm, reading{285, mark, 1000, 1, "flood"}),
 			met: check.NotMet, evidence: counts, seen: "1000 delivered from then on, of 1200 in all",
 		},

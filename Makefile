@@ -68,8 +68,8 @@ unit: need-go need-cc need-browser need-jq
 
 .PHONY: smoke
 smoke: host
-	go test -tags cluster -count 1 -timeout 20m ./harness/engine ./harness/nodeimage
-	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 20m -run 'TestCluster' ./harness/provider/kind
+	go test -tags cluster -count 1 -timeout 20m ./harness/cluster/kind/engine ./harness/build/nodeimage
+	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 20m -run 'TestCluster' ./harness/cluster/kind
 	go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly'
 
 .PHONY: nightly
@@ -86,14 +86,14 @@ pages: need-go need-browser ## open the index and the reports below runs/ in a r
 
 .PHONY: bench
 bench: host ## ratios: our readers beside known libraries, our cluster beside a bare kind
-	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/goroutine
-	go test -run '^$$' -bench Spans -benchtime 3x ./harness/klog
-	go test -run '^$$' -bench 'Ratio|Updates' -benchtime 3x ./harness/churn
-	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/provider/kind
+	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/evidence/goroutine
+	go test -run '^$$' -bench Spans -benchtime 3x ./harness/evidence/klog
+	go test -run '^$$' -bench 'Ratio|Updates' -benchtime 3x ./harness/evidence/churn
+	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/cluster/kind
 
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each
-	@for t in goroutine:FuzzRead klog:FuzzParse klog:FuzzReadJournal klog:FuzzSpans heap:FuzzRead churn:FuzzRead scenario:FuzzParse fault:FuzzChaosMesh; do \
+	@for t in evidence/goroutine:FuzzRead evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/klog:FuzzSpans evidence/heap:FuzzRead evidence/churn:FuzzRead scenario:FuzzParse inject/fault:FuzzChaosMesh; do \
 	  go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s -fuzzminimizetime 5x ./harness/$${t%:*} || exit 1; done
 
 .PHONY: clean

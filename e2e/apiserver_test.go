@@ -11,8 +11,8 @@ import (
 	"github.com/onsi/gomega/gexec"
 	. "github.com/onsi/gomega/gstruct"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )

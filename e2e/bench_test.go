@@ -20,11 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/provider/kind"
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/trial"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -32,7 +33,7 @@ import (
 type bench struct {
 	name  string
 	files string // the provider's private directory
-	world *harness.World
+	env   *environment.Environment
 }
 
 // newBench makes the cluster and has it removed when the container of specs is done.
@@ -42,13 +43,13 @@ func newBench(ctx SpecContext) *bench {
 	Expect(os.MkdirAll(b.files, 0o700)).To(Succeed())
 	prov, err := kind.New(kind.Options{Dir: b.files, Events: events})
 	Expect(err).NotTo(HaveOccurred())
-	b.world, err = lab.Up(ctx, smoke, smoke.Trials[0], prov, b.name)
+	b.env, err = environment.Create(ctx, environment.Options{Run: b.name, Plan: smoke, Trial: smoke.Trials[0], Artifacts: made, Provider: prov, Events: events})
 	Expect(err).NotTo(HaveOccurred(), "creating the cluster")
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(b.world.Down(ctx)).To(Succeed())
+		Expect(b.env.Delete(ctx)).To(Succeed())
 		Expect(os.ReadDir(b.files)).To(BeEmpty(), "the provider's files are gone with the cluster")
 	}, NodeTimeout(3*time.Minute))
-	Expect(b.world.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+	Expect(b.env.WaitReady(ctx, 3*time.Minute)).To(Succeed())
 	b.podsReady(ctx)
 	return b
 }
@@ -56,7 +57,7 @@ func newBench(ctx SpecContext) *bench {
 // podsReady waits until the pods of each worker are there and Ready, so that what runs on them no longer changes by itself.
 func (b *bench) podsReady(ctx context.Context) {
 	GinkgoHelper()
-	client, err := kubernetes.NewForConfig(b.world.Cluster().RESTConfig())
+	client, err := kubernetes.NewForConfig(b.env.Cluster().RESTConfig())
 	Expect(err).NotTo(HaveOccurred())
 	for _, cell := range []string{"vulnerable", "fixed"} {
 		here := metav1.ListOptions{FieldSelector: "spec.nodeName=" + b.node(cell).Name()}
@@ -80,10 +81,10 @@ func draw() string {
 }
 
 // settle gives every worker its own arm's kubelet again and waits until all nodes are Ready.
-func (b *bench) settle(ctx context.Context, t plan.Trial) {
+func (b *bench) settle(ctx context.Context, p *plan.Plan, t plan.Trial) {
 	GinkgoHelper()
-	Expect(b.world.Relay(ctx, t)).To(Succeed())
-	Expect(b.world.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+	Expect(b.env.Reinstall(ctx, p, t)).To(Succeed())
+	Expect(b.env.WaitReady(ctx, 3*time.Minute)).To(Succeed())
 }
 
 // trial runs one trial of the smoke pair as the options change it, and judges it. The run's directory has the layout of `relapse run`.
@@ -91,11 +92,11 @@ func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report
 	GinkgoHelper()
 	p := newPlan(o)
 	t := p.Trials[0]
-	b.settle(ctx, t)
+	b.settle(ctx, p, t)
 	dir = filepath.Join(scratch, "run-"+draw())
-	run, err := harness.CreateRunDir(dir, "relapse-"+filepath.Base(dir), p)
+	run, err := trial.CreateRunDir(dir, "relapse-"+filepath.Base(dir), p)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(b.world.Trial(ctx, t, run)).To(Succeed())
+	Expect(trial.Run(ctx, b.env, run, events, nil)).To(Succeed())
 	Expect(run.Complete()).To(Succeed())
 	v, err = report.JudgeRun(dir)
 	Expect(err).NotTo(HaveOccurred())
@@ -128,7 +129,7 @@ func concluded(v report.Verdict, want verdict.Verdict, exit int) {
 // node is the node of a cell.
 func (b *bench) node(cell string) cluster.Node {
 	GinkgoHelper()
-	for _, n := range b.world.Cluster().Nodes() {
+	for _, n := range b.env.Cluster().Nodes() {
 		if n.Cell() == cell {
 			return n
 		}
@@ -148,7 +149,7 @@ func exec(ctx context.Context, n cluster.Node, argv ...string) string {
 // kubelet is the kubelet of a cell.
 func (b *bench) kubelet(cell string) cluster.Component {
 	GinkgoHelper()
-	for _, c := range b.world.Cluster().Components("kubelet") {
+	for _, c := range b.env.Cluster().Components("kubelet") {
 		if c.Node().Cell() == cell {
 			return c
 		}

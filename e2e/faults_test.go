@@ -12,9 +12,9 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/fault"
-	"github.com/kube-relapse/relapse/harness/provider/kind"
-	"github.com/kube-relapse/relapse/harness/seam"
+	"github.com/kube-relapse/relapse/harness/cluster/kind"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 )
 
 // delay is far above what a listing of a real runtime takes.
@@ -44,7 +44,7 @@ func faultSpecs(bench func() *bench) {
 	const cell = "fixed"
 	DescribeTable("A fault is injected, seen, and recovered by anyone", append([]any{func(ctx SpecContext, c faultCase) {
 		b := bench()
-		b.settle(ctx, smoke.Trials[0])
+		b.settle(ctx, smoke, smoke.Trials[0])
 		n := b.node(cell)
 		real := running(ctx, n)
 		Expect(c.hit(probe(ctx, n))).To(BeFalse(), "before")
@@ -74,12 +74,12 @@ func faultSpecs(bench func() *bench) {
 
 		nothingArmed(ctx, n)
 		Expect(running(ctx, n)).To(Equal(real), "what really runs was not touched")
-		Expect(b.world.WaitReady(ctx, time.Minute)).To(Succeed())
+		Expect(b.env.WaitReady(ctx, time.Minute)).To(Succeed())
 	}}, entries...)...)
 
 	DescribeTable("A fault ends by its own time limit, with nobody there to recover it", append([]any{func(ctx SpecContext, c faultCase) {
 		b := bench()
-		b.settle(ctx, smoke.Trials[0])
+		b.settle(ctx, smoke, smoke.Trials[0])
 		n := b.node(cell)
 		const limit = 12 * time.Second
 		Expect(newFault(c).Inject(ctx, b.target(n, "expiring", limit))).To(Succeed())
@@ -103,7 +103,7 @@ func newFault(c faultCase) fault.Fault {
 
 // target is one node, for a fault of a name.
 func (b *bench) target(n cluster.Node, name string, expires time.Duration) fault.Target {
-	return fault.Target{Run: b.name, Name: name, Cell: n.Cell(), Cluster: b.world.Cluster(), Nodes: []cluster.Node{n}, Expires: expires, Events: events}
+	return fault.Target{Run: b.name, Name: name, Cell: n.Cell(), Cluster: b.env.Cluster(), Nodes: []cluster.Node{n}, Expires: expires, Events: events}
 }
 
 // probe is one set of CRI calls as kubelet makes them, through kubelet's socket.

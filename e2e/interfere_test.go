@@ -17,7 +17,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/provider"
 )
 
 // This file holds what specs do behind the harness's back.
@@ -40,13 +39,13 @@ func (b *bench) put(ctx context.Context, cell, source string) {
 	k := b.kubelet(cell)
 	before, err := k.(cluster.Identifier).Identity(ctx, true)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(k.Node().(provider.Layer).Lay(ctx, kubeletPath, source)).To(Succeed())
+	Expect(k.Node().(cluster.Installer).Install(ctx, kubeletPath, source)).To(Succeed())
 	Expect(k.(cluster.Restarter).Restart(ctx)).To(Succeed())
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		now, err := k.(cluster.Identifier).Identity(ctx, true)
 		return now.SHA256, err
 	}).WithTimeout(30 * time.Second).ShouldNot(Or(BeEmpty(), Equal(before.SHA256)))
-	Expect(b.world.WaitReady(ctx, 3*time.Minute)).To(Succeed())
+	Expect(b.env.WaitReady(ctx, 3*time.Minute)).To(Succeed())
 }
 
 // kill is a SIGKILL that is under way.

@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/gomega/gstruct"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
@@ -153,7 +153,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	}, SpecTimeout(trialTime))
 
 	It("doesn't take two fixed arms for a proof", func(ctx SpecContext) {
-		DeferCleanup(func(ctx SpecContext) { b.settle(ctx, smoke.Trials[0]) }, NodeTimeout(4*time.Minute))
+		DeferCleanup(func(ctx SpecContext) { b.settle(ctx, smoke, smoke.Trials[0]) }, NodeTimeout(4*time.Minute))
 		_, v := b.trial(ctx, plan.Options{Swap: map[string]string{"vulnerable": "fixed"}})
 		concluded(v, verdict.VerdictNotReproduced, verdict.ExitFailed)
 		Expect(v.Digests["vulnerable"]).To(Equal(v.Digests["fixed"]))

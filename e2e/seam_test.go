@@ -41,7 +41,7 @@ const proberImage = "relapse.invalid/prober:e2e"
 func seamSpecs(bench func() *bench) {
 	It("passes a pod's whole life through the cri seam: init container, probes, exec, logs, port-forward", func(ctx SpecContext) {
 		b := bench()
-		b.settle(ctx, smoke.Trials[0])
+		b.settle(ctx, smoke, smoke.Trials[0])
 		n := b.node("fixed")
 		importProber(ctx, n)
 		DeferCleanup(func(ctx SpecContext) {
@@ -49,7 +49,7 @@ func seamSpecs(bench func() *bench) {
 		}, NodeTimeout(time.Minute))
 		before := counts(ctx, n)
 
-		cfg := b.world.Cluster().RESTConfig()
+		cfg := b.env.Cluster().RESTConfig()
 		client, err := kubernetes.NewForConfig(cfg)
 		Expect(err).NotTo(HaveOccurred())
 		pods := client.CoreV1().Pods(metav1.NamespaceDefault)

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -20,11 +20,11 @@ import (
 
 // What all specs share.
 var (
-	root    string       // the module's root
-	scratch string       // a folder that is removed after the suite
-	program string       // the command line program, built from this checkout
-	lab     *harness.Lab // with the smoke pair and the node image ready, so that no spec waits for a build
-	smoke   *plan.Plan   // one trial of pleg-deadlock's smoke pair
+	root    string               // the module's root
+	scratch string               // a folder that is removed after the suite
+	program string               // the command line program, built from this checkout
+	made    *artifacts.Artifacts // with the smoke pair and the node image ready, so that no spec waits for a build
+	smoke   *plan.Plan           // one trial of pleg-deadlock's smoke pair
 	events  = event.NewStream(event.Lines{W: GinkgoWriter})
 )
 
@@ -43,11 +43,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() error { return os.RemoveAll(scratch) })
 
 	program = goBuild(ctx, "relapse", "./harness/cmd/relapse")
-	lab, err = harness.OpenLab(ctx, root, "", events)
+	made, err = artifacts.Open(ctx, root, "", events)
 	Expect(err).NotTo(HaveOccurred(), "opening the engine and the cache")
-	DeferCleanup(func() error { return lab.Close() })
+	DeferCleanup(func() error { return made.Close() })
 	smoke = newPlan(plan.Options{})
-	Expect(lab.Prepare(ctx, smoke)).To(Succeed(), "building the arms and the node image")
+	Expect(made.Prepare(ctx, smoke)).To(Succeed(), "building the arms and the node image")
 }, NodeTimeout(30*time.Minute))
 
 // goBuild builds a static program of this module and returns its path.

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -15,10 +17,28 @@ import (
 // module is the path that all packages of ours begin with.
 const module = "github.com/kube-relapse/relapse/"
 
-// leaves are the packages that can be read, tested and reused alone.
-var leaves = []string{
-	"harness/bundle", "harness/cache", "harness/churn", "harness/cluster", "harness/event", "harness/goroutine", "harness/heap", "harness/history",
-	"harness/kinds", "harness/klog", "harness/metrics", "harness/mutate", "harness/rate", "harness/scenario",
+// stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself.
+var stages = []string{
+	"cmd/relapse", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict", "plan", "check", "build", "inject", "evidence", "scenario",
+	"cluster", "kinds", "event", "version",
+}
+
+// strangers are parts of one stage that know nothing of each other.
+var strangers = [][]string{
+	{"inject/fault", "inject/load"},
+	{"evidence/goroutine", "evidence/klog", "evidence/churn", "evidence/heap", "evidence/metrics"},
+}
+
+// stageOf is the place of a package in stages; -1 if it is in none.
+func stageOf(pkg string) int {
+	rel, ok := strings.CutPrefix(pkg, "harness")
+	if !ok {
+		return -1
+	}
+	if rel == "" {
+		return slices.Index(stages, ".")
+	}
+	return slices.IndexFunc(stages, func(s string) bool { return below(rel[1:], s) })
 }
 
 // clients are the libraries that talk to a cluster.
@@ -34,21 +54,36 @@ type importRule struct {
 
 var importRules = []importRule{
 	{
-		name:    "leaves import nothing of ours but leaves",
-		reason:  "what reads evidence or describes a cluster must be usable and testable without the rest",
-		of:      func(pkg string) bool { return slices.Contains(leaves, pkg) },
-		refuses: func(_, imported string) bool { return ours(imported) && !slices.Contains(leaves, imported) },
+		name:   "stages import downwards",
+		reason: "whoever reads a stage must need nothing of what comes before it in a run",
+		of:     func(pkg string) bool { return stageOf(pkg) >= 0 },
+		refuses: func(pkg, imported string) bool {
+			to := stageOf(imported)
+			return to >= 0 && to < stageOf(pkg)
+		},
 	},
 	{
-		name:    "only provider/kind imports kind",
+		name:   "parts of a stage that know nothing of each other",
+		reason: "each must be readable, testable and replaceable alone",
+		of: func(pkg string) bool {
+			return slices.ContainsFunc(strangers, func(g []string) bool { return slices.Contains(g, strings.TrimPrefix(pkg, "harness/")) })
+		},
+		refuses: func(pkg, imported string) bool {
+			return slices.ContainsFunc(strangers, func(g []string) bool {
+				return pkg != imported && slices.Contains(g, strings.TrimPrefix(pkg, "harness/")) && slices.Contains(g, strings.TrimPrefix(imported, "harness/"))
+			})
+		},
+	},
+	{
+		name:    "only cluster/kind imports kind",
 		reason:  "another provider must fit in beside it, and kind's habits must not spread",
-		of:      func(pkg string) bool { return pkg != "harness/provider/kind" },
+		of:      func(pkg string) bool { return pkg != "harness/cluster/kind" },
 		refuses: func(_, imported string) bool { return below(imported, "sigs.k8s.io/kind") }, tests: true,
 	},
 	{
-		name:    "only fault imports Chaos Mesh's API",
+		name:    "only inject/fault imports Chaos Mesh's API",
 		reason:  "its manifests are converted in one place; everything else knows our faults only",
-		of:      func(pkg string) bool { return pkg != "harness/fault" },
+		of:      func(pkg string) bool { return pkg != "harness/inject/fault" },
 		refuses: func(_, imported string) bool { return below(imported, "github.com/chaos-mesh/chaos-mesh") }, tests: true,
 	},
 	{
@@ -127,15 +162,27 @@ func TestImportRules(t *testing.T) {
 // What a rule allows to one package must be there, or its prefix may be misspelt.
 func TestImportRulesNameWhatExists(t *testing.T) {
 	all := listPackages(t)
-	if !slices.ContainsFunc(all["harness/provider/kind"].Imports, func(i string) bool { return below(i, "sigs.k8s.io/kind") }) {
-		t.Error("harness/provider/kind doesn't import kind")
+	if !slices.ContainsFunc(all["harness/cluster/kind"].Imports, func(i string) bool { return below(i, "sigs.k8s.io/kind") }) {
+		t.Error("harness/cluster/kind doesn't import kind")
 	}
 	if !slices.Contains(all["harness/cluster/clustertest"].Imports, "testing") {
 		t.Error("harness/cluster/clustertest doesn't import testing")
 	}
-	for _, leaf := range leaves {
-		if !all[leaf].ours {
-			t.Errorf("the leaf %s doesn't exist", leaf)
+	for _, stage := range stages {
+		if !all[path.Join("harness", stage)].ours && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(p string) bool { return below(p, "harness/"+stage) }) {
+			t.Errorf("the stage %s doesn't exist", stage)
+		}
+	}
+	for name, p := range all {
+		if p.ours && below(name, "harness") && stageOf(name) < 0 {
+			t.Errorf("%s is in no stage", name)
+		}
+	}
+	for _, group := range strangers {
+		for _, part := range group {
+			if !all["harness/"+part].ours {
+				t.Errorf("the part %s doesn't exist", part)
+			}
 		}
 	}
 	mod, err := os.ReadFile("../go.mod")
@@ -166,8 +213,8 @@ func TestJudgingReachesNoClient(t *testing.T) {
 			}
 		}
 	}
-	if wayTo(all, "harness/capture", "k8s.io/client-go", nil) == nil {
-		t.Error("harness/capture reaches no client-go: the search finds nothing")
+	if wayTo(all, "harness/evidence/capture", "k8s.io/client-go", nil) == nil {
+		t.Error("harness/evidence/capture reaches no client-go: the search finds nothing")
 	}
 }
 

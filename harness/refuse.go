@@ -2,9 +2,9 @@ package harness
 
 import (
 	"context"
+	"github.com/kube-relapse/relapse/harness/cluster"
 
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/provider"
 )
 
 // CapabilityError says what a plan asks for that the provider's clusters can't do. Nothing was built or created for it.
@@ -17,7 +17,7 @@ func (e *CapabilityError) Error() string { return "this can't be run here: " + e
 func (e *CapabilityError) Unwrap() error { return e.Err }
 
 // refuse asks the provider what its clusters can do, and holds the plan against that.
-func refuse(ctx context.Context, prov provider.Provider, p *plan.Plan) error {
+func refuse(ctx context.Context, prov cluster.Provider, p *plan.Plan) error {
 	have, err := prov.Capabilities(ctx)
 	if err != nil {
 		return err

@@ -21,8 +21,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/cache"
-	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // recipe changes whenever this package builds the same source differently, so that no binary of an older recipe is taken for one.

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/build"
-	"github.com/kube-relapse/relapse/harness/cache"
-	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // tiny is a module with two programs, of which one sends events and both know a constant.

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // ConstantRef names a number of the subject.

@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/kube-relapse/relapse/harness/build"
-	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // A constant is known only where the source uses it as it is: whatever is between its declaration and what the program does makes it unknown.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/cache"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
 // fixtureFlags build a small static program without anything of this machine in it.

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
-	"github.com/kube-relapse/relapse/harness/cache"
+	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
 // This file builds a user's source tree where it lies, with its own go.mod or go.work and its own vendor directory if it has one, and never

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // Program is what an executable file tells of itself.
@@ -32,9 +34,6 @@ type Program struct {
 // versionTime bounds how long a program may take to say its version: one that is wrong in other ways may hang.
 const versionTime = 10 * time.Second
 
-// versioned are the programs that answer --version with Kubernetes' own.
-var versioned = []string{"kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"}
-
 // Inspect reads an executable and refuses what can't run as subject on a node of this machine: no ELF program, another architecture or
 // program, and a dynamically linked one where there is nothing to link it with. A Kubernetes subject is run once, with --version; one that fails
 // at that has an unknown version.
@@ -50,11 +49,12 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 		return p, fmt.Errorf("%s is the program %s (%s): want a %s", file, programName(p.Main), p.Main, subject)
 	}
 	// A node has Debian's C library; an image of a control plane's component has none.
-	if p.Loader != "" && subject != "kubelet" {
+	row, _ := component.Of(subject)
+	if p.Loader != "" && !row.Node {
 		return p, fmt.Errorf("%s is dynamically linked (%s), and there is nothing to link it with where a %s runs: want one built with CGO_ENABLED=0",
 			file, p.Loader, subject)
 	}
-	if slices.Contains(versioned, subject) {
+	if row.Kubernetes {
 		p.Version, p.Doubt = versionOf(ctx, file)
 	}
 	return p, nil

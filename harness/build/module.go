@@ -15,7 +15,7 @@ import (
 	"github.com/blang/semver/v4"
 	"golang.org/x/mod/modfile"
 
-	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // armModule is the path of the generated main module. It is the same for every arm, as are all paths in its go.mod.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // Source says what to build.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/build"
-	"github.com/kube-relapse/relapse/harness/mutate"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
 // staged is tiny with the package that sends in a module of its own, as Kubernetes has its staging modules.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // cut is a round of a load that began 5 s into the fault: calls open, deleting and failed, and how many objects it left; -1 is unknown.

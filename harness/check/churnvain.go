@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/churn"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
 
 // validateVain refuses what has no say where every write of a phase is asked what it changed.

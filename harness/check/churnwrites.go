@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/churn"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
 
 // writes are those of a window, by object; there is every object that was there when the window began, written or not.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // probed writes a probe of etcd every two seconds of from..to, each taking half a second.

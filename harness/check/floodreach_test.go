@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // reading is what the interposer had counted at a second: n state changes delivered after the moment mark, of 200 before it.

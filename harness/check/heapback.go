@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/heap"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/heap"
 )
 
 // coarse is the least growth of one place that counts: the runtime samples one allocation in 512 KiB, so that a single sample more says nothing.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/heap"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/heap"
 )
 
 // retention is what a heap profile says of what was allocated under a function.

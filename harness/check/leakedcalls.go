@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // alsoListed are the objects that a list of a load's namespace has besides its own: kube-root-ca.crt, which Kubernetes puts into every

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
 // Leak says what a leaked goroutine looks like, and by what a call that is still served is told from one that is over.

@@ -3,7 +3,7 @@ package check
 import (
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // reached reports whether something lies at least that long after the beginning of a phase; "" asks for nothing.

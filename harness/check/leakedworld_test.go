@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 const deleteCollection = "k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"

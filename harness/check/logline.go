@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
 	"github.com/kube-relapse/relapse/harness/kinds"
-	"github.com/kube-relapse/relapse/harness/klog"
 )
 
 func init() {

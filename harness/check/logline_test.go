@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // said is a line of the journal at a second.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/klog"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
 // Mark is a moment from which on something counts, and the stretch of time that begins there. One of its sources is given:

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 const (

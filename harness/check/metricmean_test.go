@@ -3,8 +3,8 @@ package check_test
 import (
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 const etcdRequests = "etcd_request_duration_seconds"

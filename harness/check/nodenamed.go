@@ -3,7 +3,7 @@ package check
 import (
 	"slices"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // ofCluster is the cell under which a kind is recorded for the whole of a cell's cluster: the cell's own name where the cell has the cluster to

@@ -3,8 +3,8 @@ package check_test
 import (
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 const pleg = "PLEG is not healthy: pleg was last seen active 4m2.1s ago; threshold is 3m0s"

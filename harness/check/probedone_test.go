@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // workProbe writes a probe's record: each step takes a second, and the last of a probe that isn't done was never seen.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // MaxIdentityGap is how far the first look at a process may lie behind the beginning of a judged window, and the last one before its end.

@@ -3,7 +3,7 @@ package check
 import (
 	"fmt"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 

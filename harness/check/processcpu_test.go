@@ -3,8 +3,8 @@ package check_test
 import (
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // looks is a trial in which the subject's process uses idle CPUs, and busy ones from second 100 to 250; more may change a look.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // Quantity is a number or a duration in a check's spec: given as it is, or by the name of one of the subject's constants.

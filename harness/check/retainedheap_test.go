@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // heap records a heap profile with so many MiB in use below DeleteCollection, and 40 elsewhere.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 func TestNothingStuck(t *testing.T) {

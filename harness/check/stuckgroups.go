@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
 // goroutines are those of one dump: id -> the group that it is in.

@@ -3,8 +3,8 @@ package check_test
 import (
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // served is a trial in which both arms may write, and the API server counts so many updates a second.

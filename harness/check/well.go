@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // Tolerance is how much may be amiss in what is well on the whole. One slow answer is a matter of the machine that everything runs on; two in a row

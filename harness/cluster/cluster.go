@@ -14,7 +14,7 @@ import (
 type Topology struct {
 	Version string     `json:"version"`        // Kubernetes version, "v1.34.4"
 	Nodes   []NodeSpec `json:"nodes"`          // in creation order
-	Base    []byte     `json:"base,omitempty"` // the provider's own config (kind-config.yaml), which the rest is laid over
+	Base    []byte     `json:"base,omitempty"` // the provider's own config (kind-config.yaml), which the rest is merged over
 	Network string     `json:"network"`        // the engine network's name, made for this cluster and removed with it
 }
 
@@ -31,7 +31,7 @@ type NodeSpec struct {
 	Image  string                       `json:"image"`
 	Cell   string                       `json:"cell,omitempty"`
 	Labels map[string]string            `json:"labels,omitempty"`
-	Files  []File                       `json:"files,omitempty"`  // laid down before any unit starts
+	Files  []File                       `json:"files,omitempty"`  // installed before any unit starts
 	Units  []Unit                       `json:"units,omitempty"`  // enabled before any unit starts
 	Args   map[string]map[string]string `json:"args,omitempty"`   // component -> flag -> value
 	Mounts map[string]map[string]string `json:"mounts,omitempty"` // component -> path in its container -> file on the node, read-only

@@ -17,7 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/e2eframework"
-	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 )
 
 var _ support.E2EClusterProviderWithLifeCycle = &e2eframework.Provider{}

@@ -1,5 +1,5 @@
 // Package e2eframework lets a test written with sigs.k8s.io/e2e-framework run on a relapse cluster with relapse's faults: it implements
-// that framework's cluster-provider interfaces over any provider.Provider, and turns a fault into its environment functions.
+// that framework's cluster-provider interfaces over any cluster.Provider, and turns a fault into its environment functions.
 package e2eframework
 
 import (
@@ -19,13 +19,12 @@ import (
 	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/provider"
 )
 
 // Provider implements support.E2EClusterProvider and support.E2EClusterProviderWithLifeCycle. Like the framework's own, it is for one
 // cluster and not safe for concurrent use.
 type Provider struct {
-	inner provider.Provider
+	inner cluster.Provider
 	topo  cluster.Topology
 	dir   string
 
@@ -40,7 +39,7 @@ const readyTime = 3 * time.Minute
 
 // New returns an adapter that makes clusters of the topology with inner. Their kubeconfigs are written to dir, which must exist; the
 // user's is left alone.
-func New(inner provider.Provider, t cluster.Topology, dir string) *Provider {
+func New(inner cluster.Provider, t cluster.Topology, dir string) *Provider {
 	return (&Provider{inner: inner, topo: t, dir: dir}).defaults()
 }
 
@@ -157,7 +156,7 @@ func (p *Provider) WaitForControlPlane(ctx context.Context, client klient.Client
 	for _, n := range p.cluster.Nodes() {
 		names = append(names, n.Name())
 	}
-	return provider.WaitReady(ctx, client, names, readyTime)
+	return cluster.WaitReady(ctx, client, names, readyTime)
 }
 
 // ExportLogs writes each node's whole journal to dest, in a file named after the node. Nodes that fail don't keep the others from it.

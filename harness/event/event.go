@@ -92,3 +92,16 @@ func (s *Stream) Emit(e Event) Event {
 
 // Say emits an event that has a type and a message only.
 func (s *Stream) Say(typ, message string) Event { return s.Emit(Event{Type: typ, Message: message}) }
+
+// Stage announces a stage of the run, what is done in it and how long it is likely to take, and returns how to end it.
+func (s *Stream) Stage(name, what string, expect time.Duration) (done func(error)) {
+	began := time.Now()
+	s.Emit(Event{Type: Stage, Stage: name, Message: what, Fields: map[string]any{"expectSeconds": expect.Seconds()}})
+	return func(err error) {
+		msg := "done"
+		if err != nil {
+			msg = "not done: " + err.Error()
+		}
+		s.Emit(Event{Type: StageDone, Stage: name, Message: msg, Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
+	}
+}

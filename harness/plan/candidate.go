@@ -8,7 +8,8 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -97,7 +98,7 @@ func clusterVersion(c Cell, spec string, controls []scenario.Arm) string {
 func (t *Trial) skew() error {
 	for _, c := range t.Cells {
 		in := t.ClusterOf(c.Name)
-		if in == nil || t.Placement == PlacementWorkload || c.Arm.Role != scenario.Candidate {
+		if in == nil || t.Place().SharedNodes() || c.Arm.Role != scenario.Candidate {
 			continue
 		}
 		if want := fits(t.Subject, c.Arm.Source.Version, in.Topology.Version); want != "" {
@@ -114,18 +115,13 @@ func fits(subject, version, cluster string) string {
 	if version == "" || err1 != nil || err2 != nil {
 		return ""
 	}
-	older := 1
-	switch subject {
-	case "kube-apiserver":
-		older = 0
-	case "kubelet", "kube-proxy":
-		older = 3
-		if c.Minor < 28 {
-			older = 2
-		}
-	case "kube-controller-manager", "kube-scheduler":
-	default:
+	row, known := component.Of(subject)
+	if !known || row.Older < 0 {
 		return ""
+	}
+	older := row.Older
+	if until := row.OlderUntil; until != nil && c.Minor < until.Minor {
+		older = until.Older
 	}
 	if v.Major == c.Major && v.Minor <= c.Minor && int(c.Minor-v.Minor) <= older {
 		return ""

@@ -7,49 +7,13 @@ import (
 	"strconv"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/scenario"
-)
-
-// What an arm gets to itself.
-const (
-	PlacementNode     = "node"
-	PlacementCluster  = "cluster"
-	PlacementWorkload = "workload"
 )
 
 // clusterMemory is what a cluster of one node must find free to run beside another, in bytes: one was seen to use 0.6 GiB, and what leaks in it
 // and the builds' caches come on top.
 const clusterMemory = 2 << 30
-
-// place gives each cell its node, and the trial its clusters. Images, seams and subjects are laid in when they exist.
-func (t *Trial) place(s *scenario.Scenario, o Options) error {
-	switch t.Placement {
-	case PlacementNode:
-		top := cluster.Topology{Version: s.Spec.Version, Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane("", s)}}
-		for i := range t.Cells {
-			t.Cells[i].Node = numbered(cluster.Worker, i)
-			top.Nodes = append(top.Nodes, cluster.NodeSpec{
-				Name: numbered(cluster.Worker, i), Role: cluster.Worker, Cell: t.Cells[i].Name, Labels: map[string]string{CellLabel: t.Cells[i].Name},
-				Args: argsOf(s, cluster.Worker),
-			})
-		}
-		t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
-	case PlacementCluster:
-		for i := range t.Cells {
-			c := &t.Cells[i]
-			c.Node = cluster.ControlPlane
-			t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
-				Version: clusterVersion(*c, s.Spec.Version, t.controls(s)), Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
-			}})
-		}
-		t.concurrency(o.FreeMemory)
-	case PlacementWorkload:
-		return t.share(s, o)
-	default:
-		return fmt.Errorf("placement %q can't be planned: want node, cluster or workload", t.Placement)
-	}
-	return t.skew()
-}
 
 // concurrency decides whether the clusters of a trial run at once.
 func (t *Trial) concurrency(free int64) {
@@ -80,9 +44,9 @@ func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
 // argsOf are the scenario's flags for what runs on nodes of a role.
 func argsOf(s *scenario.Scenario, role string) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	for component, flags := range s.Spec.Args {
-		if role == cluster.ControlPlane || component == "kubelet" {
-			out[component] = maps.Clone(flags)
+	for name, flags := range s.Spec.Args {
+		if row, _ := component.Of(name); role == cluster.ControlPlane || row.Node {
+			out[name] = maps.Clone(flags)
 		}
 	}
 	if len(out) == 0 {
@@ -119,7 +83,7 @@ func (t *Trial) ClusterOf(cell string) *Cluster {
 			return &t.Clusters[i]
 		}
 	}
-	if t.Placement == PlacementWorkload && len(t.Clusters) == 1 && slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == cell }) {
+	if t.Place().SharedNodes() && len(t.Clusters) == 1 && slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == cell }) {
 		return &t.Clusters[0]
 	}
 	return nil
@@ -134,7 +98,7 @@ func (t *Trial) Groups() [][]string {
 		all = append(all, c.Name)
 		each = append(each, []string{c.Name})
 	}
-	if t.Sequential && t.Placement == PlacementCluster {
+	if t.Sequential && t.Place().OwnCluster() {
 		return each
 	}
 	return [][]string{all}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -132,7 +132,7 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 	if t.Cells, t.Deviates, err = cells(pair, o); err != nil {
 		return t, err
 	}
-	if err := t.place(s, o); err != nil {
+	if err := t.Place().arrange(&t, s, o); err != nil {
 		return t, err
 	}
 	if err := t.fill(s, o); err != nil {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 )
 
 // validateTargets has every load and fault choose its nodes, by the same code and the same seed as the run will. What chooses none is refused here,
@@ -30,7 +30,7 @@ func (t *Trial) validateTargets(seed int64) error {
 // validateTarget looks at the cells in which an item acts; arms that share a cluster are all met at once by what happens to it. The first cell
 // in which nothing can be chosen is enough: the others mostly say the same. Cells without a cluster are for validateCells to refuse.
 func (t *Trial) validateTarget(it Item, seed int64) error {
-	if t.Placement == PlacementWorkload {
+	if t.Place().SharedNodes() {
 		if it.Target.Cell != "" {
 			return fmt.Errorf("it is aimed at cell %s, and the arms share the nodes (want no cell)", it.Target.Cell)
 		}

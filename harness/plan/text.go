@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/capture"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )

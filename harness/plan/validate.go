@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/capture"
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/fault"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/kinds"
-	"github.com/kube-relapse/relapse/harness/load"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -83,9 +84,9 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 		errs = append(errs, errors.New("arms and seams are files of nodes, which this provider can't lay down"))
 	}
 	for _, c := range t.Clusters {
-		for component := range c.Memory {
-			if !slices.Contains(scenario.Limited, component) {
-				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want one of %s", component, strings.Join(scenario.Limited, ", ")))
+		for name := range c.Memory {
+			if limited := component.Names(component.Limited); !slices.Contains(limited, name) {
+				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want one of %s", name, strings.Join(limited, ", ")))
 			}
 		}
 	}
@@ -118,16 +119,7 @@ func (t *Trial) validateCells() error {
 			errs = append(errs, fmt.Errorf("cell name %q is empty, reserved or used twice", c.Name))
 		}
 		names[c.Name] = true
-		in := t.ClusterOf(c.Name)
-		if t.Placement == PlacementWorkload {
-			if in == nil || c.Namespace == "" {
-				errs = append(errs, fmt.Errorf("cell %q has no namespace of its own in the cluster", c.Name))
-			}
-			continue
-		}
-		if in == nil || !slices.ContainsFunc(in.Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
-			errs = append(errs, fmt.Errorf("cell %q has no node %q of its own in any cluster", c.Name, c.Node))
-		}
+		errs = append(errs, t.Place().placed(c, t.ClusterOf(c.Name)))
 	}
 	for _, it := range slices.Concat(t.Loads, t.Faults) {
 		if it.Target.Cell != "" && !names[it.Target.Cell] {
@@ -197,11 +189,11 @@ func (t *Trial) validateLoad(l Item, seed int64) ([]bundle.Kind, error) {
 	}
 	one, ok := v.(load.OnNode)
 	switch onNode := ok && one.OnNode(); {
-	case onNode && t.Placement == PlacementWorkload:
+	case onNode && t.Place().SharedNodes():
 		return nil, fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)", l.Name)
 	case onNode:
 		return v.Makes(), t.oneNode(l, seed)
-	case t.Placement != PlacementCluster:
+	case !t.Place().OwnCluster():
 		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: cluster)", l.Name)
 	}
 	return v.Makes(), nil

@@ -23,8 +23,7 @@ const idle = "idle"
 // ImageReference stands in a cell's manifests for the image of its arm.
 const ImageReference = "$(image)"
 
-// share gives all cells one cluster, with a namespace for each.
-func (t *Trial) share(s *scenario.Scenario, o Options) error {
+func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
 	if o.Sequential {
 		return errors.New("the arms share one cluster and its faults: they can't go one after the other")
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	ledger "github.com/kube-relapse/relapse/harness/history"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
+	ledger "github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 

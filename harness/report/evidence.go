@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/churn"
-	"github.com/kube-relapse/relapse/harness/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
 // evidence reads a bundle for the reports: what several pictures are made of is read once.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // Flames are the profiles of one kind, of each arm that has one.

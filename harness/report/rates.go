@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/plan"
-	counts "github.com/kube-relapse/relapse/harness/rate"
+	counts "github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )

@@ -12,9 +12,9 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/churn"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 

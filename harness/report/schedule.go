@@ -3,9 +3,9 @@ package report
 import (
 	"fmt"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
-	counts "github.com/kube-relapse/relapse/harness/rate"
+	counts "github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/klog"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
 // slowest is how many of a component's traces a report shows.

@@ -3,7 +3,7 @@ package report
 import (
 	"slices"
 
-	counts "github.com/kube-relapse/relapse/harness/rate"
+	counts "github.com/kube-relapse/relapse/harness/plan/rate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -55,19 +56,11 @@ func (r *rules) inPairs(path string, pairs []string, alternative bool) {
 	}
 }
 
-// What flags and memory limits can be given to; the latter are static pods.
-var (
-	flagged = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"}
-
-	flagName = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
-)
-
-// Limited are the components whose memory can be limited: one is known to run under its limit once it answers again, and the other static pods can't be
-// asked from outside their node. It is the one list of them, for scenarios and for plans.
-var Limited = []string{"kube-apiserver"}
+var flagName = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
 
 // components are the rules of what is given to components of every arm.
 func (r *rules) components() {
+	flagged, limited := component.Names(component.Flagged), component.Names(component.Limited)
 	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Args)) {
 		if !slices.Contains(flagged, c) {
 			r.about([]string{"spec", "args", c}, "%q takes no flags %s", c, oneOf(c, flagged))
@@ -80,8 +73,8 @@ func (r *rules) components() {
 	}
 	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Memory)) {
 		at := []string{"spec", "memory", c}
-		if !slices.Contains(Limited, c) {
-			r.about(at, "the memory of %q can't be limited %s", c, oneOf(c, Limited))
+		if !slices.Contains(limited, c) {
+			r.about(at, "the memory of %q can't be limited %s", c, oneOf(c, limited))
 			continue
 		}
 		q, err := resource.ParseQuantity(r.s.Spec.Memory[c])

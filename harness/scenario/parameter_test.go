@@ -118,9 +118,9 @@ func TestParameterViolations(t *testing.T) {
 		{"flags of nothing", "kube-apiserver: {v", "kube-apisrver: {v", []string{
 			line + `22:5: spec.args.kube-apisrver: "kube-apisrver" takes no flags (want one of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet; did you mean kube-apiserver?)`}},
 		{"memory of what is no pod", "kube-apiserver: $(apiserver.memory)", "kubelet: 1Gi", []string{
-			line + `24:5: spec.memory.kubelet: the memory of "kubelet" can't be limited (want one of kube-apiserver)`}},
+			line + `24:5: spec.memory.kubelet: the memory of "kubelet" can't be limited (want one of kube-apiserver, kube-controller-manager, kube-scheduler)`}},
 		{"memory of what can't be asked", "kube-apiserver: $(apiserver.memory)", "etcd: 1Gi", []string{
-			line + `24:5: spec.memory.etcd: the memory of "etcd" can't be limited (want one of kube-apiserver)`}},
+			line + `24:5: spec.memory.etcd: the memory of "etcd" can't be limited (want one of kube-apiserver, kube-controller-manager, kube-scheduler)`}},
 		{"no amount", "kube-apiserver: $(apiserver.memory)", "kube-apiserver: much", []string{
 			line + `24:21: spec.memory.kube-apiserver: "much" is no amount of memory (want a quantity above 0: 512Mi)`}},
 		{"no such pair", "pairs: [genuine], spec", "pairs: [genuin, modern, modern], spec", []string{

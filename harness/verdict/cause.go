@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
-	"github.com/kube-relapse/relapse/harness/klog"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // The names of the checks that every arm of every scenario gets.

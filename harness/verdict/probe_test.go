@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
+	_ "github.com/kube-relapse/relapse/harness/build/mutate" // the scenarios' mutations
 	"github.com/kube-relapse/relapse/harness/check"
+	_ "github.com/kube-relapse/relapse/harness/cluster/seam" // and seams
 	"github.com/kube-relapse/relapse/harness/event"
-	_ "github.com/kube-relapse/relapse/harness/mutate" // the scenarios' mutations
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
-	_ "github.com/kube-relapse/relapse/harness/seam" // and seams
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 

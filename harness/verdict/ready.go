@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
@@ -16,7 +16,7 @@ import (
 // the container in the arm's own pod.
 func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
 	ways := []func(bundle.View, string) readiness{nodeReady, answersReady}
-	if t.Placement == plan.PlacementWorkload {
+	if t.Place().SharedNodes() {
 		ways = []func(bundle.View, string) readiness{func(v bundle.View, cell string) readiness { return containerReady(v, cell, t.Subject) }}
 	}
 	for _, ready := range ways {

@@ -15,11 +15,10 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
-	"github.com/kube-relapse/relapse/harness/provider"
 )
 
 func topology() cluster.Topology {
-	laid := []cluster.File{{Path: clustertest.LaidPath, Content: []byte(clustertest.LaidContent)}}
+	laid := []cluster.File{{Path: clustertest.InstalledPath, Content: []byte(clustertest.InstalledContent)}}
 	return cluster.Topology{Version: "v1.34.4", Nodes: []cluster.NodeSpec{
 		{Name: "control-plane", Role: cluster.ControlPlane, Files: laid},
 		{Name: "worker", Role: cluster.Worker, Cell: "one", Files: laid},
@@ -53,9 +52,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-var _ provider.Provider = &clustertest.Provider{}
-var _ provider.Opener = &clustertest.Provider{}
-var _ provider.Layer = &clustertest.Node{}
+var _ cluster.Provider = &clustertest.Provider{}
+var _ cluster.Installer = &clustertest.Node{}
 
 // Informers list, watch and see what changes.
 func TestInformers(t *testing.T) {
@@ -115,30 +113,30 @@ func TestWaitReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := []string{"fake-control-plane", "fake-worker", "fake-worker2"}
-	if err := provider.WaitReady(t.Context(), client, all, 10*time.Second); err != nil {
+	if err := cluster.WaitReady(t.Context(), client, all, 10*time.Second); err != nil {
 		t.Error(err)
 	}
 	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "PLEG is not healthy"})
 	done := make(chan error, 1)
-	go func() { done <- provider.WaitReady(t.Context(), client, all, 10*time.Second) }()
+	go func() { done <- cluster.WaitReady(t.Context(), client, all, 10*time.Second) }()
 	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
 	if err := recv(t, done); err != nil {
 		t.Errorf("a node that got Ready in time: %v", err)
 	}
 
 	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "PLEG is not healthy"})
-	err = provider.WaitReady(t.Context(), client, []string{"fake-worker", "elsewhere"}, time.Second)
+	err = cluster.WaitReady(t.Context(), client, []string{"fake-worker", "elsewhere"}, time.Second)
 	want := "nodes not Ready after 1s: fake-worker was Ready=False (KubeletNotReady: PLEG is not healthy); elsewhere was not there"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = provider.WaitReady(ctx, client, []string{"fake-worker"}, time.Second)
+	err = cluster.WaitReady(ctx, client, []string{"fake-worker"}, time.Second)
 	if want := "waiting for nodes fake-worker to be Ready: context canceled"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	err = provider.WaitReady(t.Context(), client, nil, time.Second)
+	err = cluster.WaitReady(t.Context(), client, nil, time.Second)
 	if want := "waiting for nodes to be Ready: no nodes were named"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

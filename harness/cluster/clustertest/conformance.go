@@ -17,17 +17,17 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// LaidPath is the file that a cluster under Conformance has on its nodes, with LaidContent.
+// InstalledPath is the file that a cluster under Conformance has on its nodes, with InstalledContent.
 const (
-	LaidPath    = "/opt/conformance/laid"
-	LaidContent = "laid before any unit started\n"
+	InstalledPath    = "/opt/conformance/installed"
+	InstalledContent = "installed before any unit started\n"
 )
 
 // patience is how long a component may take to come back.
 const patience = 90 * time.Second
 
 // Conformance holds a cluster to the contracts of package cluster: every capability that is claimed is used. The topology is the one
-// that it was made from, with at least one worker, and LaidPath on all nodes if NodeFiles is claimed. The nodes are Ready. It kills
+// that it was made from, with at least one worker, and InstalledPath on all nodes if NodeFiles is claimed. The nodes are Ready. It kills
 // kubelets and switches nodes off and on.
 func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, topo cluster.Topology) {
 	s := suite{c, caps, topo}

@@ -43,9 +43,9 @@ func (s suite) exec(t *testing.T) {
 
 func (s suite) files(t *testing.T) {
 	for _, n := range s.c.Nodes() {
-		out, err := n.(cluster.Execer).Exec(t.Context(), nil, "cat", LaidPath)
-		if err != nil || string(out) != LaidContent {
-			t.Errorf("%s on %s has %q, %v", LaidPath, n.Name(), out, err)
+		out, err := n.(cluster.Execer).Exec(t.Context(), nil, "cat", InstalledPath)
+		if err != nil || string(out) != InstalledContent {
+			t.Errorf("%s on %s has %q, %v", InstalledPath, n.Name(), out, err)
 		}
 	}
 }

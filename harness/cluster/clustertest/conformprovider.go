@@ -8,7 +8,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Maker is what ProviderConformance needs of a provider.Provider.
+// Maker is what ProviderConformance needs of a cluster.Provider.
 type Maker interface {
 	Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error)
 	Delete(ctx context.Context, name string) error

@@ -121,7 +121,7 @@ func (c *Cluster) proxy(node, path string) ([]byte, error) {
 	return k.answer(path)
 }
 
-// Provider makes clusters in memory. It implements provider.Provider and provider.Opener. The zero value is ready to use.
+// Provider makes clusters in memory. It implements cluster.Provider. The zero value is ready to use.
 type Provider struct {
 	// Made, if set, is called with each new cluster before Create returns it: the place to script it. Its error fails the Create.
 	Made func(*Cluster) error
@@ -129,6 +129,12 @@ type Provider struct {
 	mu       sync.Mutex
 	clusters map[string]*Cluster
 }
+
+// Name returns "fake".
+func (p *Provider) Name() string { return "fake" }
+
+// KubeconfigPath is nowhere: clusters in memory have no kubeconfig.
+func (p *Provider) KubeconfigPath(string) string { return "" }
 
 // Capabilities has everything; nodes are not bounded.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {

@@ -18,7 +18,7 @@ import (
 // ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
 type ExecFunc func(ctx context.Context, stdin io.Reader, argv []string) (stdout []byte, err error)
 
-// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and provider.Layer.
+// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and cluster.Installer.
 type Node struct {
 	name    string
 	spec    cluster.NodeSpec
@@ -121,7 +121,7 @@ func echo(_ context.Context, _ io.Reader, argv []string) ([]byte, error) {
 	return []byte(strings.Join(argv[1:], " ") + "\n"), nil
 }
 
-// cat knows the files that were laid; with no argument it copies its input.
+// cat knows the files that were installed; with no argument it copies its input.
 func (n *Node) cat(_ context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	if len(argv) == 1 {
 		return io.ReadAll(stdin)
@@ -168,16 +168,16 @@ func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// Lay replaces a file that was laid at creation.
-func (n *Node) Lay(_ context.Context, path, source string) error {
+// Install replaces a file that was installed at creation.
+func (n *Node) Install(_ context.Context, path, source string) error {
 	b, err := os.ReadFile(source)
 	if err != nil {
-		return fmt.Errorf("laying %s at %s of node %s: %w", source, path, n.name, err)
+		return fmt.Errorf("installing %s at %s of node %s: %w", source, path, n.name, err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.files[path]; !ok {
-		return fmt.Errorf("laying %s at %s of node %s: only what the topology laid can be replaced", source, path, n.name)
+		return fmt.Errorf("installing %s at %s of node %s: only what the topology installed can be replaced", source, path, n.name)
 	}
 	n.files[path] = b
 	return nil

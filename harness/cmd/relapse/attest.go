@@ -11,8 +11,8 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/attest"
 	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/report/attest"
 )
 
 // newAttestCmd is `relapse attest`.

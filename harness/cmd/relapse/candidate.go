@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -28,18 +30,18 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 	if err != nil {
 		return nil, err
 	}
-	src, err := harness.Candidate(cmd.Context(), s, given, "")
+	src, err := candidate.Read(cmd.Context(), s, given, "")
 	return src, asRefusal(err)
 }
 
 // asRefusal makes a usage error of what is wrong with a candidate or a pair, and leaves every other error as it is.
 func asRefusal(err error) error {
-	var candidate *harness.CandidateError
-	var pair *harness.PairError
+	var refused *candidate.Error
+	var pair *artifacts.PairError
 	var lacks *harness.CapabilityError
 	switch {
-	case errors.As(err, &candidate):
-		return usage(err, candidate.Hint)
+	case errors.As(err, &refused):
+		return usage(err, refused.Hint)
 	case errors.As(err, &pair):
 		return usage(err, pair.Hint())
 	case errors.As(err, &lacks):

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/ledger"
 )
 
 func newCleanCmd() *cobra.Command {
@@ -19,10 +22,10 @@ bundles, node images in the making and abandoned builds. Runs that are alive are
 is removed only when its name is given, or with --all.`,
 		Example: "  relapse clean\n  relapse clean relapse-1a2b3c4d\n  relapse clean --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withLab(cmd, func(lab *harness.Lab) error {
-				return harness.Clean(cmd.Context(), lab, harness.CleanOptions{Runs: args, All: all}, func(s string) {
-					fmt.Fprintln(cmd.OutOrStdout(), s)
-				})
+			return withArtifacts(cmd, func(made *artifacts.Artifacts) error {
+				say := func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) }
+				provider := func(name string) (cluster.Provider, error) { return newProvider(name, nil, false) }
+				return errors.Join(ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all}, say), made.Clean(cmd.Context(), say))
 			})
 		},
 	}
@@ -30,18 +33,18 @@ is removed only when its name is given, or with --all.`,
 	return cmd
 }
 
-// withLab opens the engine and the cache for one command.
-func withLab(cmd *cobra.Command, f func(*harness.Lab) error) (err error) {
-	lab, err := harness.OpenLab(cmd.Context(), "", "", event.NewStream())
+// withArtifacts opens the engine and the cache for one command.
+func withArtifacts(cmd *cobra.Command, f func(*artifacts.Artifacts) error) (err error) {
+	made, err := artifacts.Open(cmd.Context(), "", "", event.NewStream())
 	if err != nil {
 		return hinted(err, "relapse doctor checks the host")
 	}
 	defer func() {
-		if e := lab.Close(); err == nil {
+		if e := made.Close(); err == nil {
 			err = e
 		}
 	}()
-	return f(lab)
+	return f(made)
 }
 
 func newCacheCmd() *cobra.Command {
@@ -56,13 +59,13 @@ func newCacheCmd() *cobra.Command {
 		&cobra.Command{
 			Use: "ls", Short: "List cached builds and node images", Args: exactly(0, "arguments"),
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return withLab(cmd, func(lab *harness.Lab) error { return lab.ListCache(cmd.Context(), cmd.OutOrStdout()) })
+				return withArtifacts(cmd, func(made *artifacts.Artifacts) error { return made.List(cmd.Context(), cmd.OutOrStdout()) })
 			},
 		},
 		&cobra.Command{
 			Use: "prune", Short: "Remove cached builds and node images that no run is using", Args: exactly(0, "arguments"),
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return withLab(cmd, func(lab *harness.Lab) error { return lab.PruneCache(cmd.Context(), cmd.OutOrStdout()) })
+				return withArtifacts(cmd, func(made *artifacts.Artifacts) error { return made.Prune(cmd.Context(), cmd.OutOrStdout()) })
 			},
 		},
 	)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/cache"
-	"github.com/kube-relapse/relapse/harness/engine"
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 )
 
 type doctorFlags struct {

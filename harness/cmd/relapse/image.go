@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
@@ -31,16 +31,16 @@ cache, or for kind itself (kind create cluster --image …).`,
 			if err != nil {
 				return err
 			}
-			lab, err := harness.OpenLab(cmd.Context(), root, "", event.NewStream(event.Lines{W: cmd.ErrOrStderr()}))
+			made, err := artifacts.Open(cmd.Context(), root, "", event.NewStream(event.Lines{W: cmd.ErrOrStderr()}))
 			if err != nil {
 				return hinted(err, "relapse doctor checks the host")
 			}
 			defer func() {
-				if e := lab.Close(); err == nil {
+				if e := made.Close(); err == nil {
 					err = e
 				}
 			}()
-			ref, err := lab.NodeImage(cmd.Context(), p.Version, p.NodeImage)
+			ref, err := made.GetNodeImage(cmd.Context(), p.Version, p.NodeImage)
 			if err != nil {
 				return err
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/kube-relapse/relapse/harness/attest"
-	"github.com/kube-relapse/relapse/harness/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/report/attest"
 	"github.com/kube-relapse/relapse/harness/verdict"
 
 	// What a scenario names is judged by the kinds registered here.

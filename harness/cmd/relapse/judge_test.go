@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/bundle"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // writeRun leaves a run of one trial in which nothing was recorded but a failure, if there is one.

@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/trial"
 )
 
 // What failed while a run was broken off is said, and the interrupt itself isn't said twice.
 func TestAnInterruptHidesNoOtherError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	left := &harness.LiftError{Err: errors.New("recovering slow in fixed: the proxy doesn't answer")}
+	left := &trial.LiftError{Err: errors.New("recovering slow in fixed: the proxy doesn't answer")}
 	for _, c := range []struct {
 		name string
 		err  error

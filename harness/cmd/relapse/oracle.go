@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -118,7 +119,7 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 	o.Run = func(ctx context.Context, p *plan.Plan) (string, reports.Verdict, error) {
 		return f.perform(ctx, cmd, root, p)
 	}
-	o.Build = func(ctx context.Context, list []scenario.Known) (map[string]error, error) {
+	o.Build = func(ctx context.Context, list []scenario.Known) (failed map[string]error, err error) {
 		p, err := e.plan(cmd, list)
 		if err != nil {
 			return nil, err
@@ -128,7 +129,12 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 			return nil, err
 		}
 		defer done()
-		return harness.BuildCandidates(ctx, harness.Options{Plan: p, Root: root, Events: event.NewStream(sink)})
+		made, err := artifacts.Open(ctx, root, "", event.NewStream(sink))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, made.Close()) }()
+		return made.BuildCandidates(ctx, p)
 	}
 	return o
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/campaign"
-	"github.com/kube-relapse/relapse/harness/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -83,7 +83,7 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 		}
 		e.options.Beside = f.beside
 		if f.beside == 0 {
-			e.options.Beside = beside(p.Trials[0].Placement, runtime.NumCPU(), engine.FreeMemory())
+			e.options.Beside = p.Trials[0].Place().Beside(runtime.NumCPU(), engine.FreeMemory())
 		}
 		_, err = e.plan(cmd, chosen)
 		return e, err
@@ -140,24 +140,6 @@ func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenari
 	return slices.DeleteFunc(slices.Clone(all), func(k scenario.Known) bool {
 		return !k.For(pair) || len(wanted) > 0 && !slices.Contains(wanted, k.Metadata.Name)
 	}), nil
-}
-
-// beside is how many candidates a machine takes at once: a kubelet with its node, a cluster, or a workload each, beside two controls.
-func beside(placement string, cores int, free int64) int {
-	type needs struct {
-		each, most int
-		memory     int64
-	}
-	n := map[string]needs{
-		plan.PlacementNode:     {2 * cores, 8, 1 << 30},
-		plan.PlacementCluster:  {cores, 4, 2 << 30},
-		plan.PlacementWorkload: {4 * cores, 16, 512 << 20},
-	}[placement]
-	out := min(n.each, n.most)
-	if free > 0 && n.memory > 0 {
-		out = min(out, int(free/n.memory)-2)
-	}
-	return max(out, 1)
 }
 
 // plan plans the trials of some candidates beside each other.

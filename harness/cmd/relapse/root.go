@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	// Kinds register themselves; these packages are imported for that alone.
-	_ "github.com/kube-relapse/relapse/harness/mutate"
-	_ "github.com/kube-relapse/relapse/harness/seam"
+	_ "github.com/kube-relapse/relapse/harness/build/mutate"
+	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 )
 
 // newRootCmd builds the whole command tree. A command is one file with a function newXxxCmd, listed here.

@@ -16,13 +16,13 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kube-relapse/relapse/harness"
-	"github.com/kube-relapse/relapse/harness/cache"
-	"github.com/kube-relapse/relapse/harness/engine"
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/history"
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/rate"
+	"github.com/kube-relapse/relapse/harness/plan/rate"
 	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
 )
@@ -149,7 +149,11 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 		return "", v, err
 	}
 	announce(p, events)
-	return harness.Run(ctx, harness.Options{Plan: p, Root: root, Out: f.out, Retain: f.retain, Events: events})
+	provider, err := newProvider("", events, f.retain)
+	if err != nil {
+		return "", v, err
+	}
+	return harness.Run(ctx, harness.Options{Plan: p, Provider: provider, Root: root, Out: f.out, Retain: f.retain, Events: events})
 }
 
 // short is a path relative to the working directory where it lies below it.

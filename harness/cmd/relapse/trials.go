@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/harness/rate"
+	"github.com/kube-relapse/relapse/harness/plan/rate"
 )
 
 // untilFlags make a run open-ended.

@@ -1,0 +1,221 @@
+package artifacts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/mutate"
+	"github.com/kube-relapse/relapse/harness/build/nodeimage"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan/candidate"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// buildArm builds one arm, or takes up an executable that was given.
+func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject string, constants []scenario.Constant) error {
+	key := armKey(arm)
+	if _, built := a.arms[key]; built {
+		return nil
+	}
+	get := a.build
+	if arm.Source.Given() {
+		get = a.given
+	}
+	b, err := get(ctx, arm, subject, constants)
+	var failed *exec.ExitError
+	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command: the source is the user's
+		return &candidate.Error{Given: describe(arm.Source), Err: err, Hint: "mend the source: it doesn't build"}
+	}
+	if err != nil {
+		return fmt.Errorf("arm %s: %w", arm.Name, err)
+	}
+	a.arms[key] = b
+	return nil
+}
+
+// given takes up an executable that exists already. Its constants can't be read.
+func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string, _ []scenario.Constant) (b Build, err error) {
+	src := arm.Source
+	b.Constants, b.Path = map[string]int64{}, src.Binary
+	var from string
+	switch {
+	case src.Image != "":
+		x, err := nodeimage.Extract(ctx, a.cache, a.engine, src.Image, subject)
+		if err != nil {
+			return b, err
+		}
+		b.Path, from = x.Path, fmt.Sprintf("%s of image %s (%s), %s; it runs where the other arms do, and nothing else of the image", x.At, src.Image, x.ID, x.How)
+	case src.NodeImage != "":
+		x, err := nodeimage.Extract(ctx, a.cache, a.engine, src.NodeImage, subject, nodeimage.KubeletPlace)
+		if err != nil {
+			return b, err
+		}
+		// Arms differ in the subject alone: with the image's container runtime they wouldn't.
+		b.Path, from = x.Path, fmt.Sprintf("%s of node image %s (%s), %s; it is laid over the node image of the other arms, and nothing else of its own is used",
+			x.At, src.NodeImage, x.ID, x.How)
+	default:
+		from = "an executable that was given: " + filepath.Base(src.Binary)
+	}
+	p, err := build.Inspect(ctx, b.Path, subject)
+	if err != nil {
+		return b, err
+	}
+	if b.Digest, err = sha256File(b.Path); err != nil {
+		return b, err
+	}
+	b.GoVersion = p.Go
+	b.Changes = append(b.Changes, from, aboutProgram(p))
+	a.Events.Say(event.Note, fmt.Sprintf("arm %s: %s, sha256 %.12s", arm.Name, from, b.Digest))
+	return b, nil
+}
+
+// aboutProgram is what an executable tells of how it was built.
+func aboutProgram(p build.Program) string {
+	about := []string{"how it was built is known only as far as it says so itself"}
+	switch {
+	case p.Version != "":
+		about = append(about, "version "+p.Version)
+	case p.Doubt != "":
+		about = append(about, "its version is unknown: "+p.Doubt)
+	}
+	if p.Go != "" {
+		about = append(about, strings.TrimSpace("by "+p.Go+" from "+p.Main))
+	}
+	if p.Loader != "" {
+		about = append(about, "linked dynamically by "+p.Loader+" of the node image, where the other arms are static")
+	}
+	return strings.Join(about, "; ")
+}
+
+// build builds an arm from source.
+func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string, constants []scenario.Constant) (b Build, err error) {
+	from, err := a.resolve(arm.Source)
+	if err != nil {
+		return b, err
+	}
+	tree := arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
+	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir, InPlace: tree && len(arm.Source.Mutations) == 0,
+		Packages: []string{from.Package}, Unoptimized: from.Unoptimized}
+	b.Constants = map[string]int64{}
+	if tree {
+		b.Changes, b.Diff = stateOf(ctx, from.Dir)
+	}
+	for _, m := range arm.Source.Mutations {
+		mu := mutate.Mutation(m)
+		src.Mutations = append(src.Mutations, mu)
+		if mu.Compresses() {
+			b.Modelled = append(b.Modelled, mu.Label())
+		}
+	}
+	refs := references(constants)
+	if arm.Role != scenario.Candidate { // a candidate may have done away with one
+		src.Constants = refs
+	}
+	began := time.Now()
+	r, err := a.builder.Build(ctx, src)
+	if err != nil {
+		return b, err
+	}
+	if len(r.Binaries) != 1 {
+		return b, fmt.Errorf("building %s gave %d programs, want 1", from.Package, len(r.Binaries))
+	}
+	b.Graph, b.GoVersion, b.Flags, b.Changes = r.GraphSum, r.GoVersion, r.Flags, append(b.Changes, r.Changes...)
+	for _, bin := range r.Binaries {
+		b.Path, b.Digest = bin.Path, bin.SHA256
+	}
+	for name, c := range r.Constants {
+		b.Constants[name] = c.Int
+	}
+	if arm.Role == scenario.Candidate {
+		if err := a.candidateConstants(ctx, src, refs, &b); err != nil {
+			return b, err
+		}
+	}
+	a.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package), describe(from), b.Digest, howLong(r.Cached, began)))
+	return b, nil
+}
+
+// describe names what an arm is built from.
+func describe(s scenario.Source) string {
+	switch {
+	case s.Dir != "":
+		return s.Dir
+	case s.Fork != "":
+		return s.Fork
+	}
+	return s.Module + " " + s.Version
+}
+
+func references(constants []scenario.Constant) []build.ConstantRef {
+	var out []build.ConstantRef
+	for _, c := range constants {
+		out = append(out, build.ConstantRef{Name: c.Name, Package: c.Package, Ident: c.Ident})
+	}
+	return out
+}
+
+// candidateConstants reads each constant by itself: one that a candidate hasn't any more is not known, and the others are.
+func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, refs []build.ConstantRef, b *Build) error {
+	for _, ref := range refs {
+		src.Constants = []build.ConstantRef{ref}
+		got, err := a.builder.Constants(ctx, src)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			b.Changes = append(b.Changes, fmt.Sprintf("its %s is not known: %v", ref.Name, err))
+			continue
+		}
+		b.Constants[ref.Name] = got[ref.Name].Int
+	}
+	return nil
+}
+
+// stateOf is what git knows of a tree: in a sentence, and the diff to its commit.
+func stateOf(ctx context.Context, dir string) (said []string, diff []byte) {
+	s, err := build.LookAt(ctx, dir)
+	if err != nil {
+		return []string{"what the tree was made from is not known: " + err.Error()}, nil
+	}
+	return []string{s.Sentence()}, s.Diff
+}
+
+func howLong(cached bool, began time.Time) string {
+	if cached {
+		return "from the cache"
+	}
+	return "built in " + time.Since(began).Round(time.Second).String()
+}
+
+// armKey addresses an arm by all that it is built from.
+func armKey(a scenario.Arm) string {
+	raw, err := json.Marshal(a.Source)
+	if err != nil { // a Source is plain data
+		panic(err)
+	}
+	return string(raw)
+}
+
+func sha256File(path string) (sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,34 @@
+package artifacts
+
+import (
+	"context"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// BuildCandidates builds every arm of a plan's first trial into the cache, the controls first, and says of each candidate that can't be built why not.
+// The error is for what is wrong with a control, or with this machine: then no candidate can be judged.
+func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed map[string]error, err error) {
+	stage := a.Events.Stage("build", "building the candidates", a.buildEstimate())
+	defer func() { stage(err) }()
+	failed = map[string]error{}
+	t := p.Trials[0]
+	for _, candidates := range []bool{false, true} {
+		for _, c := range t.Cells {
+			if (c.Arm.Role == scenario.Candidate) != candidates {
+				continue
+			}
+			err := a.buildArm(ctx, c.Arm, t.Subject, t.Constants)
+			switch {
+			case ctx.Err() != nil:
+				return failed, context.Cause(ctx)
+			case err != nil && !candidates:
+				return failed, err
+			case err != nil:
+				failed[c.Name] = err
+			}
+		}
+	}
+	return failed, nil
+}

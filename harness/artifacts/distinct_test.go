@@ -1,0 +1,86 @@
+package artifacts
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// agent builds a program of no dependencies.
+func agent(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.org/agent\n", "main.go": "package main\n\nfunc main() {}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", "agent", ".")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// given is a file with a program, and a text appended to it, which changes its digest only.
+func given(t *testing.T, program []byte, appended string) scenario.Source {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "agent")
+	if err := os.WriteFile(path, slices.Concat(program, []byte(appended)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return scenario.Source{Binary: path}
+}
+
+func TestAPairOfOneProgramIsRefusedOnceItIsBuilt(t *testing.T) {
+	p := agent(t)
+	one, same, other := given(t, p, ""), given(t, p, ""), given(t, p, "x")
+	cell := func(name, role string, src scenario.Source) plan.Cell {
+		return plan.Cell{Name: name, Arm: scenario.Arm{Name: name, Role: role, Source: src}}
+	}
+	swapped := cell("vulnerable", scenario.Vulnerable, one)
+	swapped.BuildOf = "fixed"
+	for _, c := range []struct {
+		name  string
+		cells []plan.Cell
+		want  string
+	}{
+		{"two programs", []plan.Cell{cell("vulnerable", scenario.Vulnerable, one), cell("fixed", scenario.Fixed, other)}, ""},
+		{"one program", []plan.Cell{cell("vulnerable", scenario.Vulnerable, one), cell("fixed", scenario.Fixed, same)},
+			"pair modern: vulnerable and fixed are the same program (SHA-256 "},
+		{"one source", []plan.Cell{cell("fixed", scenario.Fixed, one), cell("vulnerable", scenario.Vulnerable, one)},
+			"pair modern: vulnerable and fixed are the same program (SHA-256 "},
+		{"one program on purpose", []plan.Cell{swapped, cell("fixed", scenario.Fixed, one)}, ""},
+		{"a candidate that is the fixed arm", []plan.Cell{cell("vulnerable", scenario.Vulnerable, other), cell("fixed", scenario.Fixed, one),
+			cell("candidate", scenario.Candidate, same)}, ""},
+		{"a candidate that is the vulnerable arm", []plan.Cell{cell("vulnerable", scenario.Vulnerable, one), cell("candidate", scenario.Candidate, same)}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := &Artifacts{Events: event.NewStream(), arms: map[string]Build{}}
+			err := a.buildArms(t.Context(), &plan.Plan{Trials: []plan.Trial{{Pair: "modern", Subject: "agent", Cells: c.cells}}})
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			var refused *PairError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || !strings.Contains(refused.Hint(), "--swap vulnerable=fixed") {
+				t.Errorf("%v, want a PairError: %s", err, c.want)
+			}
+		})
+	}
+}

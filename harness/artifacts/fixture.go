@@ -1,0 +1,43 @@
+package artifacts
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// fixtureVersion is what a fixture's module is required at: it is never published.
+const fixtureVersion = "v0.0.0"
+
+// resolve says where a subject of our own lies, or a candidate for it: its module is what its go.mod says.
+func (a *Artifacts) resolve(s scenario.Source) (scenario.Source, error) {
+	what := "fixture " + s.Fixture
+	switch {
+	case s.Fixture != "":
+		s.Dir = filepath.Join(a.root, "fixtures", s.Fixture)
+	case s.Dir != "" && s.Module == "":
+		what = "module in " + s.Dir
+	default:
+		return s, nil
+	}
+	file := filepath.Join(s.Dir, "go.mod")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return s, fmt.Errorf("looking for the %s: %w", what, err)
+	}
+	mod, err := modfile.ParseLax(file, text, nil)
+	if err != nil {
+		return s, fmt.Errorf("reading the %s: %w", what, err)
+	}
+	if mod.Module == nil {
+		return s, fmt.Errorf("reading the %s: %s names no module", what, file)
+	}
+	s.Module, s.Version = mod.Module.Mod.Path, fixtureVersion
+	s.Package = cmp.Or(s.Package, s.Module)
+	return s, nil
+}

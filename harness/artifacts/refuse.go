@@ -1,0 +1,92 @@
+package artifacts
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/plan/candidate"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// PairError says that the arms of a pair were built and are one program, so that no trial can tell them apart. No cluster was created for it.
+type PairError struct {
+	Pair, Vulnerable, Fixed string // the pair's name and the arms'
+	Digest                  string
+}
+
+// Error names the arms.
+func (e *PairError) Error() string {
+	return fmt.Sprintf("pair %s: %s and %s are the same program (SHA-256 %.12s), so nothing that happens to them tells the bug from its cure",
+		e.Pair, e.Vulnerable, e.Fixed, e.Digest)
+}
+
+// Hint is what to do next.
+func (e *PairError) Hint() string {
+	return fmt.Sprintf("give %s a mutation that takes the fix out, or a version without it; --swap %s=%s gives both one build on purpose", e.Vulnerable, e.Vulnerable, e.Fixed)
+}
+
+// distinct refuses vulnerable and fixed arms that were built to one program, unless one was given the other's build on purpose.
+func (a *Artifacts) distinct(p *plan.Plan) error {
+	for _, t := range p.Trials {
+		for _, ill := range t.Cells {
+			for _, well := range t.Cells {
+				if ill.Arm.Role != scenario.Vulnerable || well.Arm.Role != scenario.Fixed || ill.BuildOf != "" || well.BuildOf != "" {
+					continue
+				}
+				if d := a.arms[armKey(ill.Arm)].Digest; d != "" && d == a.arms[armKey(well.Arm)].Digest {
+					return &PairError{Pair: t.Pair, Vulnerable: ill.Name, Fixed: well.Name, Digest: d}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// refuseFaults computes every trial's faults from its arms' constants, before a cluster exists for one that can't be.
+func (a *Artifacts) refuseFaults(p *plan.Plan) error {
+	for _, t := range p.Trials {
+		var given *scenario.Arm
+		var all, controls []map[string]int64
+		for _, c := range t.Cells {
+			constants := a.arms[armKey(c.Arm)].Constants
+			all = append(all, constants)
+			if c.Arm.Role == scenario.Candidate {
+				given = &c.Arm
+			} else {
+				controls = append(controls, constants)
+			}
+		}
+		err := computable(t, all)
+		var tooLarge *fault.TooLargeError
+		if errors.As(err, &tooLarge) && given != nil && (len(controls) == 0 || computable(t, controls) == nil) {
+			return &candidate.Error{Given: describe(given.Source), Err: err,
+				Hint: "set its constants back to those of the other arms and run it again: a larger number only needs a larger fault, and what is judged is how it goes on from there"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// computable is an error where the faults of a trial can't be computed from constants. The faults are made anew when it runs.
+func computable(t plan.Trial, constants []map[string]int64) error {
+	var all []fault.Fault
+	for _, item := range t.Faults {
+		f, err := fault.New(item.Kind, item.Spec)
+		if err != nil {
+			return fmt.Errorf("fault %s: %w", item.Name, err)
+		}
+		all = append(all, f)
+	}
+	for i, f := range all {
+		if c, ok := f.(fault.Computer); ok {
+			if _, err := c.Compute(constants, all); err != nil {
+				return fmt.Errorf("computing fault %s: %w", t.Faults[i].Name, err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package artifacts
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/plan/candidate"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// A candidate whose own numbers ask for a flood that can't be is refused once it is built, with the next step, and never an error of ours after a
+// cluster was made for it.
+func TestACandidateThatNoFaultIsLargeEnoughForIsRefused(t *testing.T) {
+	constants := func(capacity int64, threshold time.Duration) map[string]int64 {
+		return map[string]int64{"channelCapacity": capacity, "relistThreshold": int64(threshold)}
+	}
+	arm := func(role string) plan.Cell {
+		return plan.Cell{Name: role, Arm: scenario.Arm{Name: role, Role: role, Source: scenario.Source{Dir: "/src/" + role}}}
+	}
+	for _, tc := range []struct {
+		name           string
+		given, control map[string]int64
+		refused, err   string
+	}{
+		{"like the others", constants(1000, 3*time.Minute), constants(1000, 3*time.Minute), "", ""},
+		{"a larger channel", constants(5000, 3*time.Minute), constants(1000, 3*time.Minute), "", ""},
+		{"a longer threshold", constants(1000, 15*time.Minute), constants(1000, 3*time.Minute), "", ""},
+		{"nothing is known of it", nil, constants(1000, 3*time.Minute), "", ""},
+		{
+			"20 minutes", constants(1000, 20*time.Minute), constants(1000, 3*time.Minute),
+			"candidate /src/candidate: computing fault flood: one relist that outlasts the relistThreshold of 20m0s and still overflows the channelCapacity of 1000 would take", "",
+		},
+		{
+			"a huge channel", constants(1<<40, 3*time.Minute), constants(1000, 3*time.Minute), "still overflows the channelCapacity of 1099511627776 would take", "",
+		},
+		{"a control can't be tried either", constants(1000, 20*time.Minute), constants(1000, 20*time.Minute), "", "computing fault flood: one relist that outlasts"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := &plan.Plan{Trials: []plan.Trial{{
+				Cells: []plan.Cell{arm(scenario.Vulnerable), arm(scenario.Candidate)},
+				Faults: []plan.Item{
+					{Name: "slow-runtime", Kind: "criLatency", Spec: json.RawMessage(`{"latency":"40ms"}`)},
+					{Name: "flood", Kind: "containerFlood", Spec: json.RawMessage(`{"outlast":"relistThreshold","overflow":"channelCapacity"}`)},
+				},
+			}}}
+			a := &Artifacts{arms: map[string]Build{
+				armKey(p.Trials[0].Cells[0].Arm): {Constants: tc.control}, armKey(p.Trials[0].Cells[1].Arm): {Constants: tc.given},
+			}}
+			err := a.refuseFaults(p)
+			var refused *candidate.Error
+			switch {
+			case tc.refused != "":
+				if !errors.As(err, &refused) || !strings.Contains(err.Error(), tc.refused) || !strings.Contains(refused.Hint, "set its constants back") {
+					t.Errorf("%v, want a refusal: %s", err, tc.refused)
+				}
+			case tc.err != "":
+				if errors.As(err, &refused) || err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("%v, want the error %s", err, tc.err)
+				}
+			case err != nil:
+				t.Error(err)
+			}
+		})
+	}
+}

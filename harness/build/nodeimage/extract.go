@@ -1,0 +1,315 @@
+package nodeimage
+
+import (
+	"archive/tar"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+)
+
+// KubeletPlace is where a node image has its kubelet.
+const KubeletPlace = "/usr/bin/kubelet"
+
+// Extracted is a program that was taken out of an image.
+type Extracted struct {
+	Path string `json:"path"` // on this machine, until the cache is closed
+	At   string `json:"at"`   // in the image
+	ID   string `json:"id"`   // the image's, sha256:…
+	How  string `json:"how"`  // how the image was come by, in words
+}
+
+// Extract takes a program out of an image: an archive as `docker save` writes it, or a reference, which is pulled if the engine doesn't have it.
+// places are tried first, then where images of such a program usually have it, then whatever the image starts. eng may be nil for an archive.
+func Extract(ctx context.Context, store *cache.Store, eng Runner, image, program string, places ...string) (Extracted, error) {
+	src, err := openImage(ctx, eng, image)
+	if err != nil {
+		return Extracted{}, fmt.Errorf("opening image %s: %w", image, err)
+	}
+	if len(places) == 0 {
+		places = usual(program, src.start)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{"1", src.id, program}, places...), "\n")))
+	dir, _, err := store.Do(ctx, "program", hex.EncodeToString(sum[:16]), func(ctx context.Context, dir string) error {
+		at, err := src.take(ctx, places, filepath.Join(dir, program))
+		if err != nil {
+			return err
+		}
+		note := fmt.Sprintf("%s of image %s\n", at, image)
+		return errors.Join(os.WriteFile(filepath.Join(dir, "at"), []byte(at), 0o644), os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(note), 0o644))
+	})
+	if err != nil {
+		return Extracted{}, fmt.Errorf("taking %s out of image %s: %w", program, image, err)
+	}
+	at, err := os.ReadFile(filepath.Join(dir, "at"))
+	if err != nil {
+		return Extracted{}, fmt.Errorf("taking %s out of image %s: %w", program, image, err)
+	}
+	return Extracted{Path: filepath.Join(dir, program), At: string(at), ID: src.id, How: src.how}, nil
+}
+
+// usual are the places where an image of a program has it: what it starts, if that has the program's name; where Kubernetes, its distributions and
+// ko put it; and whatever it starts.
+func usual(program string, start []string) []string {
+	var out []string
+	add := func(at string) {
+		if path.IsAbs(at) && !slices.Contains(out, at) {
+			out = append(out, at)
+		}
+	}
+	for _, s := range start {
+		if path.Base(s) == program {
+			add(s)
+		}
+	}
+	for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/bin", "/", "/ko-app", "/app"} {
+		add(path.Join(dir, program))
+	}
+	if len(start) > 0 {
+		add(start[0])
+	}
+	return out
+}
+
+// source is an opened image.
+type source struct {
+	id, how string
+	start   []string // its entry point and command
+	// take writes the first of the places that there is to a file.
+	take func(ctx context.Context, places []string, to string) (at string, err error)
+}
+
+func openImage(ctx context.Context, eng Runner, image string) (source, error) {
+	if info, err := os.Stat(image); err == nil && info.Mode().IsRegular() {
+		return openArchive(image)
+	}
+	if eng == nil {
+		return source{}, errors.New("it is no archive, and there is no engine to ask")
+	}
+	return openReference(ctx, eng, image)
+}
+
+func openArchive(file string) (source, error) {
+	img, err := tarball.ImageFromPath(file, nil)
+	if err != nil {
+		return source{}, fmt.Errorf("reading the archive (want one image, as `docker save` writes it): %w", err)
+	}
+	id, err := img.ConfigName()
+	if err != nil {
+		return source{}, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return source{}, err
+	}
+	return source{
+		id: id.String(), how: "from the archive " + filepath.Base(file), start: slices.Concat(config.Config.Entrypoint, config.Config.Cmd),
+		take: func(_ context.Context, places []string, to string) (string, error) { return takeFlat(img, places, to) },
+	}, nil
+}
+
+// takeFlat looks for the places in the image's layers, laid over one another. Links are followed.
+func takeFlat(img v1.Image, places []string, to string) (string, error) {
+	links := map[string]string{} // of every entry; "" for a regular file
+	err := eachEntry(img, func(name string, h *tar.Header, _ io.Reader) error {
+		switch h.Typeflag {
+		case tar.TypeReg:
+			links[name] = ""
+		case tar.TypeSymlink:
+			links[name] = absolute(path.Dir(name), h.Linkname)
+		case tar.TypeLink:
+			links[name] = absolute("/", h.Linkname)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, at := range places {
+		final, ok := follow(links, at)
+		if !ok {
+			continue
+		}
+		done := errors.New("found")
+		err := eachEntry(img, func(name string, h *tar.Header, r io.Reader) error {
+			if name != final || h.Typeflag != tar.TypeReg {
+				return nil
+			}
+			return cmp.Or(writeProgram(to, r), done)
+		})
+		if errors.Is(err, done) {
+			return at, nil
+		}
+		return "", cmp.Or(err, fmt.Errorf("%s is there and can't be read", at))
+	}
+	return "", nowhere(places)
+}
+
+// follow resolves a path through the links of an image, also those of its folders.
+func follow(links map[string]string, at string) (string, bool) {
+	for range 20 { // a loop of links leads nowhere
+		if to, ok := links[at]; ok {
+			if to == "" {
+				return at, true
+			}
+			at = to
+			continue
+		}
+		moved := false
+		for dir := path.Dir(at); dir != "/"; dir = path.Dir(dir) {
+			if to := links[dir]; to != "" {
+				at, moved = path.Join(to, strings.TrimPrefix(at, dir)), true
+				break
+			}
+		}
+		if !moved {
+			return "", false
+		}
+	}
+	return "", false
+}
+
+func absolute(dir, target string) string {
+	if path.IsAbs(target) {
+		return path.Clean(target)
+	}
+	return path.Join(dir, target)
+}
+
+func eachEntry(img v1.Image, do func(name string, h *tar.Header, r io.Reader) error) error {
+	flat := mutate.Extract(img)
+	defer flat.Close()
+	in := tar.NewReader(flat)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading its layers: %w", err)
+		}
+		if err := do(path.Join("/", h.Name), h, in); err != nil {
+			return err
+		}
+	}
+}
+
+func openReference(ctx context.Context, eng Runner, ref string) (source, error) {
+	s := source{how: "which the engine had"}
+	out, err := eng.Output(ctx, "image", "inspect", "--format", "{{json .}}", ref)
+	if err != nil {
+		if _, pulling := eng.Output(ctx, "pull", "--quiet", ref); pulling != nil {
+			return s, fmt.Errorf("it is no archive and the engine doesn't have it, and pulling it: %w", pulling)
+		}
+		s.how = "which was pulled"
+		if out, err = eng.Output(ctx, "image", "inspect", "--format", "{{json .}}", ref); err != nil {
+			return s, err
+		}
+	}
+	var info struct {
+		ID     string `json:"Id"`
+		Config struct{ Entrypoint, Cmd []string }
+	}
+	if err := json.Unmarshal(out, &info); err != nil {
+		return s, fmt.Errorf("reading what the engine says of it: %w", err)
+	}
+	s.id, s.start = info.ID, slices.Concat(info.Config.Entrypoint, info.Config.Cmd)
+	s.take = func(ctx context.Context, places []string, to string) (string, error) {
+		return takeCopied(ctx, eng, info.ID, places, to)
+	}
+	return s, nil
+}
+
+// takeCopied copies out of a container of the image that is never started.
+func takeCopied(ctx context.Context, eng Runner, id string, places []string, to string) (at string, err error) {
+	name := "relapse-program-" + strings.ToLower(rand.Text()[:10])
+	if _, err := eng.Output(ctx, "create", "--name", name, "--network", "none", id, "/never-started"); err != nil {
+		return "", err
+	}
+	defer func() {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		_, gone := eng.Output(undo, "rm", "--force", "--volumes", name)
+		err = errors.Join(err, gone)
+	}()
+	for _, at := range places {
+		found, err := copyOut(ctx, eng, name+":"+at, to)
+		if err != nil || found {
+			return at, err
+		}
+	}
+	return "", nowhere(places)
+}
+
+// copyOut copies a file of a container, as the tar stream that the engine makes of it.
+func copyOut(ctx context.Context, eng Runner, from, to string) (found bool, err error) {
+	r, w := io.Pipe()
+	copied := make(chan error, 1)
+	go func() {
+		err := eng.Stream(ctx, nil, w, "cp", "--follow-link", from, "-")
+		copied <- err
+		w.CloseWithError(cmp.Or(err, io.EOF))
+	}()
+	defer func() {
+		_, _ = io.Copy(io.Discard, r) // what is left of the stream says nothing
+		r.Close()
+		failed := <-copied
+		var said *engine.CommandError
+		if errors.As(failed, &said) && (strings.Contains(said.Stderr, "Could not find the file") || strings.Contains(said.Stderr, "No such")) {
+			found, err = false, nil
+			return
+		}
+		err = cmp.Or(failed, err)
+	}()
+	in := tar.NewReader(r)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if h.Typeflag == tar.TypeReg {
+			return true, writeProgram(to, in)
+		}
+	}
+}
+
+func nowhere(places []string) error {
+	return fmt.Errorf("it has none: want it at one of %s", strings.Join(places, ", "))
+}
+
+// writeProgram writes an executable file. An empty one is none.
+func writeProgram(to string, r io.Reader) error {
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(f, r)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if n == 0 {
+		return errors.New("it is empty")
+	}
+	return nil
+}

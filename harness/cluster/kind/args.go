@@ -1,0 +1,112 @@
+package kind
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+// layArgs gives the flags to kubeadm in every form it may read: a map up to v1beta3, a list of names and values in v1beta4. kind
+// chooses the version by the node image's, and applies the patches that fit.
+func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
+	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
+		row, ok := component.Of(name)
+		if !ok {
+			return fmt.Errorf("flags for %q: want one of %q", name, component.Names(component.Flagged))
+		}
+		if !row.Node && spec.Role != cluster.ControlPlane {
+			return fmt.Errorf("flags for %q on a %s: it runs on the control plane only", name, spec.Role)
+		}
+		flags := spec.Args[name]
+		for _, kind := range row.Kubeadm.Documents {
+			for _, version := range []string{"v1beta2", "v1beta3"} {
+				doc, err := merge(version, kind, row.Kubeadm.Path, flags)
+				if err != nil {
+					return err
+				}
+				n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
+			}
+			if err := layList(n, kind, row.Kubeadm, flags); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// layList is the form of v1beta4. A merge would replace the whole list, so what kind has put there is appended to.
+func layList(n *v1alpha4.Node, kind string, p component.Kubeadm, flags map[string]string) error {
+	var list []map[string]string
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		list = append(list, map[string]string{"name": name, "value": flags[name]})
+	}
+	if !p.Listed {
+		doc, err := merge("v1beta4", kind, p.Path, list)
+		if err == nil {
+			n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
+		}
+		return err
+	}
+	for _, entry := range list {
+		value, err := json.Marshal(entry)
+		if err != nil {
+			return err
+		}
+		pointer := ""
+		for _, step := range p.Path {
+			pointer += "/" + step
+		}
+		n.KubeadmConfigPatchesJSON6902 = append(n.KubeadmConfigPatchesJSON6902, patch("v1beta4", kind, pointer+"/-", string(value)))
+	}
+	return nil
+}
+
+// merge is a merge patch that sets the value at path in one document of one version.
+func merge(version, kind string, path []string, value any) (string, error) {
+	for _, step := range slices.Backward(path) {
+		value = map[string]any{step: value}
+	}
+	doc := value.(map[string]any)
+	doc["apiVersion"], doc["kind"] = "kubeadm.k8s.io/"+version, kind
+	b, err := yaml.Marshal(doc)
+	return string(b), err
+}
+
+// patch is a JSON patch that adds value, itself JSON, at a path of one document of one version.
+func patch(version, kind, path, value string) v1alpha4.PatchJSON6902 {
+	return v1alpha4.PatchJSON6902{Group: "kubeadm.k8s.io", Version: version, Kind: kind,
+		Patch: fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)}
+}
+
+// layMounts has kubeadm mount files of the node into a static pod's container, over what its image has there.
+func layMounts(n *v1alpha4.Node, spec cluster.NodeSpec) error {
+	for _, name := range slices.Sorted(maps.Keys(spec.Mounts)) {
+		row, _ := component.Of(name)
+		if row.Node || !row.Kubernetes { // etcd's has no such place
+			return fmt.Errorf("mounts for %q: want one of the static pods of Kubernetes", name)
+		}
+		if spec.Role != cluster.ControlPlane {
+			return fmt.Errorf("mounts for %q on a %s: it runs on the control plane only", name, spec.Role)
+		}
+		var list []map[string]any
+		files := spec.Mounts[name]
+		for i, at := range slices.Sorted(maps.Keys(files)) {
+			list = append(list, map[string]any{"name": fmt.Sprintf("relapse-%d", i), "hostPath": files[at], "mountPath": at, "readOnly": true, "pathType": "File"})
+		}
+		for _, version := range []string{"v1beta2", "v1beta3", "v1beta4"} {
+			doc, err := merge(version, "ClusterConfiguration", []string{row.Kubeadm.Path[0], "extraVolumes"}, list)
+			if err != nil {
+				return err
+			}
+			n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
+		}
+	}
+	return nil
+}

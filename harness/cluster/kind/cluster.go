@@ -1,0 +1,158 @@
+package kind
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	kindcluster "sigs.k8s.io/kind/pkg/cluster"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+// Cluster implements cluster.Cluster.
+type Cluster struct {
+	name  string
+	p     *Provider
+	nodes []*Node
+	rest  *rest.Config
+	http  *http.Client // to the API server, with the cluster's credentials and without a rate limit
+
+	netMu sync.Mutex    // one writer of routes at a time
+	power chan struct{} // holds one element while a node is being started
+	own   bool          // the nodes' CNI configuration and routes are ours
+}
+
+func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {
+	c := &Cluster{name: name, p: p, power: make(chan struct{}, 1)}
+	for _, n := range t.Nodes {
+		c.nodes = append(c.nodes, &Node{c: c, name: name + "-" + n.Name, role: n.Role, cell: n.Cell,
+			dir: filepath.Join(p.home(name), "nodes", n.Name)})
+	}
+	return c
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.name }
+
+// RESTConfig returns a copy that the caller may change: the API server by its port on this host, as cluster admin.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
+
+// Nodes returns the nodes in the topology's order; all are cluster.Execer, cluster.PowerSwitch and cluster.Installer.
+func (c *Cluster) Nodes() []cluster.Node {
+	out := make([]cluster.Node, len(c.nodes))
+	for i, n := range c.nodes {
+		out[i] = n
+	}
+	return out
+}
+
+// Components returns the kubelets of all nodes, or a static pod's instances on the control planes. Other names have none.
+func (c *Cluster) Components(name string) []cluster.Component {
+	row, known := component.Of(name)
+	if !known {
+		return nil
+	}
+	var out []cluster.Component
+	for _, n := range c.nodes {
+		switch {
+		case row.Node:
+			out = append(out, &Kubelet{n})
+		case n.role == cluster.ControlPlane:
+			out = append(out, &StaticPod{n, name})
+		}
+	}
+	return out
+}
+
+// record is what can't be read from a cluster itself.
+type record struct {
+	Nodes []cluster.NodeSpec `json:"nodes"` // name, role and cell
+	Own   bool               `json:"ownNetwork"`
+}
+
+func (p *Provider) recordPath(name string) string { return filepath.Join(p.home(name), "cluster.json") }
+
+func (p *Provider) remember(c *Cluster, t cluster.Topology) error {
+	rec := record{Own: c.own}
+	for _, n := range t.Nodes {
+		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: n.Name, Role: n.Role, Cell: n.Cell, Image: n.Image})
+	}
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.recordPath(c.name), b, 0o600)
+}
+
+// recall reads the record, or where there is none makes it up from the containers' labels.
+func (p *Provider) recall(ctx context.Context, name string) (record, error) {
+	var rec record
+	b, err := os.ReadFile(p.recordPath(name))
+	if err == nil {
+		if err := json.Unmarshal(b, &rec); err != nil {
+			return record{}, fmt.Errorf("reading %s: %w", p.recordPath(name), err)
+		}
+		return rec, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return record{}, err
+	}
+	out, err := p.docker.Output(ctx, "ps", "-a", "--filter", "label="+kindLabel+"="+name,
+		"--format", `{{.Names}} {{.Label "`+kindRole+`"}}`)
+	if err != nil {
+		return record{}, err
+	}
+	for line := range strings.Lines(string(out)) {
+		container, role, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if role != cluster.ControlPlane && role != cluster.Worker {
+			continue // the load balancer before several control planes
+		}
+		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: strings.TrimPrefix(container, name+"-"), Role: role})
+	}
+	if len(rec.Nodes) == 0 {
+		return record{}, errors.New("there are no containers of that name")
+	}
+	slices.SortFunc(rec.Nodes, func(a, b cluster.NodeSpec) int { return strings.Compare(a.Name, b.Name) })
+	rec.Own = true // kind's own network never appears under our names unless the topology's base asked for it
+	return rec, nil
+}
+
+// connect makes the clients, from the cluster's kubeconfig or else from the control plane's.
+func (c *Cluster) connect(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(c.p.KubeconfigPath(c.name))
+	if errors.Is(err, fs.ErrNotExist) {
+		var text string
+		text, err = kindcluster.NewProvider(kindcluster.ProviderWithDocker()).KubeConfig(c.name, false)
+		raw = []byte(text)
+	}
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	// From bytes: the loading rules of files know the user's kubeconfig.
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return fmt.Errorf("parsing the kubeconfig: %w", err)
+	}
+	cfg.QPS, cfg.Burst = 100, 200 // client-go's defaults of 5 and 10 would be the slowest part of a run
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return err
+	}
+	c.rest, c.http = cfg, client
+	return nil
+}

@@ -1,0 +1,223 @@
+package kind
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+const kubelet = "kubelet"
+
+// Kubelet is the kubelet of a node: a unit of its systemd.
+type Kubelet struct{ n *Node }
+
+// Name returns "kubelet".
+func (k *Kubelet) Name() string { return kubelet }
+
+// Node returns where it runs.
+func (k *Kubelet) Node() cluster.Node { return k.n }
+
+// Get asks the kubelet through the API server's node proxy.
+func (k *Kubelet) Get(ctx context.Context, path string) (io.ReadCloser, error) {
+	a, err := k.n.c.get(ctx, "/api/v1/nodes/"+k.n.name+"/proxy/"+strings.TrimPrefix(path, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("asking the kubelet of %s: %w", k.n.name, err)
+	}
+	return a, nil
+}
+
+// Logs gives `journalctl -o json` lines of the kubelet's unit with the fields that say something, whole however long they are, and of journald's own unit, which says
+// what it suppressed.
+func (k *Kubelet) Logs(ctx context.Context) (io.ReadCloser, error) {
+	return k.n.stream(ctx, "journalctl", "--output=json", "--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all", "--no-pager",
+		"--unit=kubelet.service", "--unit=systemd-journald.service")
+}
+
+// Signal sends to the main process only.
+func (k *Kubelet) Signal(ctx context.Context, sig os.Signal) error {
+	return k.n.signal(ctx, sig, `systemctl show kubelet.service --property=MainPID --value`)
+}
+
+// Restart stops the process and starts a new one, from the binary that is there now.
+func (k *Kubelet) Restart(ctx context.Context) error {
+	_, err := k.n.Exec(ctx, nil, "systemctl", "restart", "kubelet.service")
+	return err
+}
+
+// Identity is an error while no process runs. Restarts are the ones that systemd did unasked.
+func (k *Kubelet) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
+	return k.n.identity(ctx, digest, `systemctl show kubelet.service --property=MainPID --value`,
+		`systemctl show kubelet.service --property=NRestarts --value`)
+}
+
+// StaticPod is a component of the control plane.
+type StaticPod struct {
+	n    *Node
+	name string
+}
+
+// Name returns the component's name.
+func (s *StaticPod) Name() string { return s.name }
+
+// Node returns where it runs.
+func (s *StaticPod) Node() cluster.Node { return s.n }
+
+// kubeletClient are the certificate and key by which a control plane's API server asks kubelets: an administrator's, on any component.
+const kubeletClient = "/etc/kubernetes/pki/apiserver-kubelet-client"
+
+// Get asks the API server from here, and the others on their node's loopback.
+func (s *StaticPod) Get(ctx context.Context, at string) (io.ReadCloser, error) {
+	row, _ := component.Of(s.name)
+	if row.Endpoint.URL == "" {
+		a, err := s.n.c.get(ctx, "/"+strings.TrimPrefix(at, "/"))
+		if err != nil {
+			return nil, fmt.Errorf("asking %s: %w", s.name, err)
+		}
+		return a, nil
+	}
+	argv := []string{"curl", "--silent", "--show-error", "--fail"}
+	if row.Endpoint.Authenticated { // its own certificate is signed by itself
+		argv = append(argv, "--insecure", "--cert", kubeletClient+".crt", "--key", kubeletClient+".key")
+	}
+	out, err := s.n.Exec(ctx, nil, append(argv, row.Endpoint.URL+"/"+strings.TrimPrefix(at, "/"))...)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", s.name, err)
+	}
+	return io.NopCloser(strings.NewReader(string(out))), nil
+}
+
+// Logs gives CRI log lines of all its containers so far, and of those to come.
+func (s *StaticPod) Logs(ctx context.Context) (io.ReadCloser, error) {
+	return s.n.stream(ctx, "sh", "-c", `exec tail --quiet --lines=+1 --follow=name --retry /var/log/pods/kube-system_"$1"-*/"$1"/*.log`, "sh", s.name)
+}
+
+// Signal sends to the component's process.
+func (s *StaticPod) Signal(ctx context.Context, sig os.Signal) error {
+	return s.n.signal(ctx, sig, s.pid())
+}
+
+// Identity is an error while no process runs. Restarts are the kubelet's, read from the names of its log files.
+func (s *StaticPod) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
+	return s.n.identity(ctx, digest, s.pid(),
+		`ls /var/log/pods/kube-system_`+s.name+`-*/`+s.name+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
+}
+
+// pid prints the process's id, or nothing if there is none, which is pgrep's status 1. A name of more than 15 characters is cut in /proc, so the command
+// line is matched.
+func (s *StaticPod) pid() string {
+	return `{ pgrep --oldest --full '^` + s.name + `( |$)' || [ $? = 1 ]; }`
+}
+
+// signal sends to the process that the command pid prints.
+func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
+	number, ok := sig.(syscall.Signal)
+	if !ok {
+		return fmt.Errorf("sending %v on node %s: it has no number", sig, n.name)
+	}
+	_, err := n.Exec(ctx, nil, "sh", "-ec", `pid=$(`+pid+`); if [ "$pid" -gt 0 ]; then kill -`+strconv.Itoa(int(number))+` "$pid"; else echo "no process" >&2; exit 1; fi`)
+	return err
+}
+
+// identity asks everything in one go, so that no process can come in between. A process id of 0 says that there is none, which is an
+// answer and no failure.
+func (n *Node) identity(ctx context.Context, digest bool, pid, restarts string) (cluster.Identity, error) {
+	out, err := n.Exec(ctx, nil, "sh", "-ec", identityScript(digest, pid, restarts))
+	if err != nil {
+		return cluster.Identity{}, err
+	}
+	id, err := parseIdentity(string(out), digest)
+	if err != nil {
+		return id, fmt.Errorf("parsing a process's identity on node %s: %w", n.name, err)
+	}
+	return id, nil
+}
+
+// identityScript prints what parseIdentity reads. A process that ends while it is looked at is none.
+func identityScript(digest bool, pid, restarts string) string {
+	sum := `sum=`
+	if digest {
+		sum = `sum=$(sha256sum <"/proc/$pid/exe") || gone`
+	}
+	return `gone() { if [ -e "/proc/$pid/stat" ]; then exit 1; fi; echo 0; exit 0; }
+pid=$(` + pid + `)
+if ! [ "${pid:-0}" -gt 0 ]; then echo 0; exit 0; fi
+stat=$(cat "/proc/$pid/stat") || gone
+` + sum + `
+echo "$pid"
+` + restarts + `
+echo "$stat"
+echo "$sum"
+`
+}
+
+// parseIdentity reads a line each: the process's id, the count of restarts, /proc/PID/stat, and sha256sum's output.
+func parseIdentity(out string, digest bool) (id cluster.Identity, err error) {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if lines[0] == "0" {
+		return id, nil
+	}
+	want := 3
+	if digest {
+		want++
+	}
+	if len(lines) != want {
+		return id, fmt.Errorf("got %d lines, want %d: %q", len(lines), want, out)
+	}
+	if id.PID, err = strconv.Atoi(lines[0]); err != nil {
+		return id, fmt.Errorf("the process's id: %w", err)
+	}
+	if id.Restarts, err = strconv.Atoi(lines[1]); err != nil {
+		return id, fmt.Errorf("the count of restarts: %w", err)
+	}
+	// Field 2 is the command in parentheses and may hold spaces; field 22 is the twentieth after it.
+	_, rest, _ := cutLast(lines[2], ")")
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return id, fmt.Errorf("/proc/PID/stat is %q", lines[2])
+	}
+	if id.StartTicks, err = strconv.ParseInt(fields[19], 10, 64); err != nil {
+		return id, fmt.Errorf("field 22 of /proc/PID/stat: %w", err)
+	}
+	for i, field := range fields[11:13] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return id, fmt.Errorf("field %d of /proc/PID/stat: %w", 14+i, err)
+		}
+		id.CPUTicks += ticks
+	}
+	if digest {
+		id.SHA256, _, _ = strings.Cut(lines[3], " ")
+		if len(id.SHA256) != 64 {
+			return id, fmt.Errorf("sha256sum printed %q", lines[3])
+		}
+	}
+	return id, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// answer is the body of a successful HTTP answer.
+type answer struct{ io.ReadCloser }
+
+// newAnswer makes a cluster.StatusError of whatever is not a success; it carries the beginning of the body.
+func newAnswer(resp *http.Response, path string) (*answer, error) {
+	if resp.StatusCode == http.StatusOK {
+		return &answer{resp.Body}, nil
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
+	return nil, &cluster.StatusError{Path: path, Code: resp.StatusCode, Status: resp.Status, Text: strings.TrimSpace(string(said))}
+}

@@ -1,0 +1,120 @@
+//go:build cluster
+
+package engine_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+)
+
+// TestPrivilegedOnTheRealEngine mends this host if it needs it, and leaves it
+// mended, as `relapse doctor --fix` does. Then it runs a privileged container,
+// and a command inside one, as nodes need both.
+func TestPrivilegedOnTheRealEngine(t *testing.T) {
+	ctx := t.Context()
+	e, err := engine.Detect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := engine.ModuleRoot(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapper, err := engine.BuildWrapper(ctx, root, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := engine.Fix(ctx, e, t.Output(), wrapper)
+	if err != nil {
+		t.Fatalf("Fix: changed=%t, %v", changed, err)
+	}
+	p, err := e.ProbePrivileged(ctx, "")
+	if err != nil || p.Bounding == 0 {
+		t.Fatalf("probe: %+v, %v", p, err)
+	}
+	bounded, err := engine.Bounded(ctx, e)
+	if err != nil || bounded != p.LacksSysResource() {
+		t.Errorf("Bounded = %t, %v; the probe saw %#x", bounded, err, p.Bounding)
+	}
+	out, err := execInPrivileged(t, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has := strings.Contains(out, "CapBnd:\t"); !has {
+		t.Errorf("a command in a privileged container printed %q", out)
+	}
+	for _, list := range [][]string{{"ps", "-aq", "--filter", "name=relapse-probe-"}, {"images", "-q", "relapse-probe-*"}} {
+		if left, err := e.Output(context.WithoutCancel(ctx), list...); err != nil || len(left) > 0 {
+			t.Errorf("docker %v: %s, %v, want nothing", list, left, err)
+		}
+	}
+}
+
+const execProgram = `package main
+
+import "os"
+
+func main() {
+	if len(os.Args) > 1 {
+		data, _ := os.ReadFile("/proc/self/status")
+		os.Stdout.Write(data)
+		return
+	}
+	os.Stdin.Read(make([]byte, 1)) // until the container is removed
+}
+`
+
+func execInPrivileged(t *testing.T, e *engine.Engine) (string, error) {
+	t.Helper()
+	const name = "relapse-engine-exec-test"
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(execProgram), 0o644); err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", "main", "main.go")
+	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	if err := build.Run(); err != nil {
+		return "", err
+	}
+	program, err := os.ReadFile(filepath.Join(dir, "main"))
+	if err != nil {
+		return "", err
+	}
+	var image bytes.Buffer
+	w := tar.NewWriter(&image)
+	if err := w.WriteHeader(&tar.Header{Name: "main", Mode: 0o755, Size: int64(len(program))}); err != nil {
+		return "", err
+	}
+	if _, err := w.Write(program); err != nil {
+		return "", err
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	t.Cleanup(func() {
+		ctx := context.Background() // the test's own is done by now
+		_, rmErr := e.Output(ctx, "rm", "--force", name)
+		_, rmiErr := e.Output(ctx, "rmi", "--force", name)
+		if rmErr != nil || rmiErr != nil {
+			t.Errorf("removing %s: %v, %v", name, rmErr, rmiErr)
+		}
+	})
+	if err := e.Stream(t.Context(), &image, nil, "import", "-", name); err != nil {
+		return "", err
+	}
+	_, err = e.Output(t.Context(), "run", "--detach", "--interactive", "--name", name,
+		"--label", engine.RunLabel+"="+name, "--privileged", "--network", "none", name, "/main")
+	if err != nil {
+		return "", err
+	}
+	out, err := e.Output(t.Context(), "exec", "--privileged", name, "/main", "status")
+	return string(out), err
+}

@@ -1,0 +1,386 @@
+//go:build cluster
+
+// These tests make clusters on the engine of this host. RELAPSE_NODE_IMAGE names the node image; relapse image prints
+// one.
+package kind_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/e2e-framework/klient"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/harness/cluster/kind"
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+func env(t *testing.T, name string) string {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		t.Fatalf("%s is not set", name)
+	}
+	return v
+}
+
+// ownKubelet is a kubelet of the image's version that is not the image's own file: a copy with a byte behind the program, which no
+// loader reads and every digest sees.
+func ownKubelet(t *testing.T) string {
+	t.Helper()
+	image := env(t, "RELAPSE_NODE_IMAGE")
+	docker := func(args ...string) string {
+		out, err := exec.Command("docker", args...).Output()
+		if err != nil {
+			t.Fatalf("docker %s: %v", strings.Join(args, " "), err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	path := filepath.Join(t.TempDir(), "kubelet")
+	box := docker("create", image)
+	docker("cp", box+":/usr/bin/kubelet", path)
+	docker("rm", "--volumes", box)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte{0}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func topology(t *testing.T, name string) cluster.Topology {
+	t.Helper()
+	image := env(t, "RELAPSE_NODE_IMAGE")
+	base, err := os.ReadFile("../../../kind-config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid := cluster.File{Path: clustertest.InstalledPath, Content: []byte(clustertest.InstalledContent)}
+	return cluster.Topology{Version: "v1.34.4", Base: base, Network: name, Nodes: []cluster.NodeSpec{
+		{Name: "control-plane", Role: cluster.ControlPlane, Image: image, Files: []cluster.File{laid},
+			Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}, "etcd": {"log-level": "warn"}}},
+		{Name: "worker", Role: cluster.Worker, Image: image, Cell: "one", Labels: map[string]string{"relapse.dev/cell": "one"},
+			Files: []cluster.File{laid, {Path: "/usr/bin/kubelet", Source: ownKubelet(t), Mode: 0o755}},
+			Units: []cluster.Unit{
+				{Name: "conformance.service", Content: "[Unit]\nBefore=kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"},
+				{Name: "kubelet.service", DropIn: "20-conformance.conf", Content: "[Service]\nEnvironment=CONFORMANCE=yes\n"},
+			},
+			Args: map[string]map[string]string{"kubelet": {"v": "3"}}},
+		{Name: "worker2", Role: cluster.Worker, Image: image, Cell: "two", Files: []cluster.File{laid}},
+	}}
+}
+
+func newProvider(t *testing.T) (*kind.Provider, string) {
+	t.Helper()
+	start, dir := time.Now(), t.TempDir()
+	p, err := kind.New(kind.Options{Dir: dir, Events: event.NewStream(event.SinkFunc(func(e event.Event) {
+		t.Log(time.Since(start).Round(10*time.Millisecond), e.Type, e.Message)
+	}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, dir
+}
+
+// world is all that a test may not change: containers, networks and volumes of the engine, the user's kubeconfig, the environment.
+func world(t *testing.T, name string) string {
+	t.Helper()
+	var all []string
+	for _, args := range [][]string{
+		{"ps", "-a", "--filter", "name=" + name, "--format", "{{.Names}}"},
+		{"network", "ls", "--filter", "name=" + name, "--format", "{{.Name}}"},
+		{"volume", "ls", "--filter", "dangling=true", "--format", "{{.Name}}"},
+	} {
+		out, err := exec.Command("docker", args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("docker %v: %v: %s", args, err, out)
+		}
+		all = append(all, string(out))
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := os.ReadFile(filepath.Join(home, ".kube", "config"))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Join(append(all, string(user), os.Getenv("KUBECONFIG"), os.Getenv("KIND_EXPERIMENTAL_DOCKER_NETWORK")), "|")
+}
+
+func TestCluster(t *testing.T) {
+	const name = "relapse-conformance"
+	p, dir := newProvider(t)
+	topo := topology(t, name)
+	before := world(t, name)
+	t.Cleanup(func() {
+		if after := world(t, name); after != before {
+			t.Errorf("the host was %q and is %q", before, after)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("files left: %v, %v", left, err)
+		}
+	})
+	caps, err := p.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	clustertest.ProviderConformance(t, p, name, topo, func(t *testing.T, c cluster.Cluster) {
+		t.Logf("created in %s", time.Since(start))
+		ready(t, c)
+		t.Logf("ready in %s", time.Since(start))
+		t.Run("Private", func(t *testing.T) { private(t, p, name) })
+		t.Run("Installed", func(t *testing.T) { installed(t, c) })
+		t.Run("Replaced", func(t *testing.T) { replaced(t, c) })
+		t.Run("LogsLeaveNothing", func(t *testing.T) { logsLeaveNothing(t, c) })
+		t.Run("StaticPods", func(t *testing.T) { staticPods(t, c) })
+		clustertest.Conformance(t, c, caps, topo)
+		t.Run("RoutesAfterPower", func(t *testing.T) { ready(t, c); routes(t, c) })
+	})
+}
+
+func ready(t *testing.T, c cluster.Cluster) {
+	t.Helper()
+	client, err := klient.New(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, n := range c.Nodes() {
+		names = append(names, n.Name())
+	}
+	if err := cluster.WaitReady(t.Context(), client, names, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func private(t *testing.T, p *kind.Provider, name string) {
+	info, err := os.Stat(p.KubeconfigPath(name))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the kubeconfig: %v, %v; want mode 0600", info, err)
+	}
+	out, err := exec.Command("docker", "network", "inspect", name, "--format", "{{len .Containers}}").CombinedOutput()
+	if strings.TrimSpace(string(out)) != "3" || err != nil {
+		t.Errorf("containers on the network of its own: %s, %v; want 3", out, err)
+	}
+}
+
+func run(t *testing.T, n cluster.Node, argv ...string) string {
+	t.Helper()
+	out, err := n.(cluster.Execer).Exec(t.Context(), nil, argv...)
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func digest(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// installed looks at what the topology asked for, in what runs.
+func installed(t *testing.T, c cluster.Cluster) {
+	worker := c.Nodes()[1]
+	if got := run(t, worker, "systemctl", "is-active", "conformance.service"); got != "active" {
+		t.Errorf("the unit is %s", got)
+	}
+	if got := run(t, worker, "systemctl", "show", "kubelet.service", "--property=Environment"); !strings.Contains(got, "CONFORMANCE=yes") {
+		t.Errorf("the drop-in is not in %s", got)
+	}
+	if got := run(t, worker, "pgrep", "--full", "--list-full", "^/usr/bin/kubelet"); !strings.Contains(got, "--v=3") {
+		t.Errorf("the worker's kubelet runs as %s", got)
+	}
+	if got := run(t, c.Nodes()[2], "pgrep", "--full", "--list-full", "^/usr/bin/kubelet"); strings.Contains(got, "--v=3") {
+		t.Errorf("the other worker's kubelet runs as %s", got)
+	}
+	if got := run(t, c.Nodes()[0], "pgrep", "--full", "--list-full", "^kube-apiserver "); !strings.Contains(got, "--v=2") {
+		t.Errorf("the API server runs as %s", got)
+	}
+	if got := run(t, c.Nodes()[0], "pgrep", "--full", "--list-full", "^etcd "); !strings.Contains(got, "--log-level=warn") {
+		t.Errorf("etcd runs as %s", got)
+	}
+	id, err := c.Components("kubelet")[1].(cluster.Identifier).Identity(t.Context(), true)
+	if want := digest(t, ownKubelet(t)); err != nil || id.SHA256 != want {
+		t.Errorf("the worker's kubelet has the digest %s, %v; want %s", id.SHA256, err, want)
+	}
+}
+
+// replaced swaps a kubelet for another, and finds it after a loss of power too; then puts the first one back.
+func replaced(t *testing.T, c cluster.Cluster) {
+	k := c.Components("kubelet")[1]
+	ctx, n := t.Context(), k.Node()
+	first := ownKubelet(t)
+	b, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := filepath.Join(t.TempDir(), "kubelet")
+	if err := os.WriteFile(second, append(b, "another one"...), 0o755); err != nil { // what follows an ELF file is not loaded
+		t.Fatal(err)
+	}
+	is := func(when, file string) {
+		t.Helper()
+		var id cluster.Identity
+		var err error
+		for deadline := time.Now().Add(30 * time.Second); id.PID == 0 && err == nil && time.Now().Before(deadline); { // it may be on its way up
+			id, err = k.(cluster.Identifier).Identity(ctx, true)
+		}
+		if want := digest(t, file); err != nil || id.SHA256 != want {
+			t.Errorf("%s: the digest is %s, %v; want %s", when, id.SHA256, err, want)
+		}
+	}
+	if err := n.(cluster.Installer).Install(ctx, "/usr/bin/kubelet", second); err != nil {
+		t.Fatal(err)
+	}
+	is("installed, not restarted", first)
+	if err := k.(cluster.Restarter).Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	is("restarted", second)
+	if err := n.(cluster.PowerSwitch).PowerOff(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.(cluster.PowerSwitch).PowerOn(ctx); err != nil {
+		t.Fatal(err)
+	}
+	is("after a loss of power", second)
+	if err := n.(cluster.Installer).Install(ctx, "/usr/bin/kubelet", first); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.(cluster.Restarter).Restart(ctx); err != nil {
+		t.Fatal(err)
+	}
+	is("put back", first)
+	if err := n.(cluster.Installer).Install(ctx, "/etc/hostname", first); err == nil || !strings.Contains(err.Error(), "only what the topology installed can be replaced") {
+		t.Errorf("replacing what was not installed: %v", err)
+	}
+	ready(t, c)
+}
+
+// logsLeaveNothing follows a log and ends it in the two ways that there are.
+func logsLeaveNothing(t *testing.T, c cluster.Cluster) {
+	k := c.Components("kubelet")[2]
+	for _, how := range []string{"context", "Close"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := k.Logs(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if how == "Close" {
+			_ = r.Close()
+		}
+		cancel()
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			_, err := k.Node().(cluster.Execer).Exec(t.Context(), nil, "pgrep", "--exact", "journalctl")
+			if err != nil { // pgrep's way of saying that there is none
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("journalctl is still there 10s after the log was ended by %s", how)
+			}
+		}
+		_ = r.Close()
+	}
+}
+
+func staticPods(t *testing.T, c cluster.Cluster) {
+	for name, path := range map[string]string{"kube-apiserver": "/metrics", "etcd": "/metrics", "kube-scheduler": "", "kube-controller-manager": ""} {
+		all := c.Components(name)
+		if len(all) != 1 {
+			t.Errorf("there are %d of %s", len(all), name)
+			continue
+		}
+		id, err := all[0].(cluster.Identifier).Identity(t.Context(), true)
+		if err != nil || id.PID <= 0 || len(id.SHA256) != 64 {
+			t.Errorf("%s is %+v, %v", name, id, err)
+		}
+		if path != "" {
+			r, err := all[0].Get(t.Context(), path)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			_ = r.Close()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := all[0].Logs(ctx)
+		if err == nil {
+			_, err = r.Read(make([]byte, 1))
+		}
+		if err != nil {
+			t.Errorf("the log of %s: %v", name, err)
+		}
+		cancel()
+		_ = r.Close()
+	}
+}
+
+// routes wants every node to have one to each of the others.
+func routes(t *testing.T, c cluster.Cluster) {
+	for _, n := range c.Nodes() {
+		out := run(t, n, "ip", "route", "list")
+		if got := strings.Count(out, "10.244."); got < 2 {
+			t.Errorf("node %s has %d routes to pods: %s", n.Name(), got, out)
+		}
+		if got := run(t, n, "ls", "/etc/cni/net.d"); got != "10-relapse.conflist" {
+			t.Errorf("node %s has the CNI files %q", n.Name(), got)
+		}
+	}
+}
+
+// A Create that is cancelled leaves nothing, wherever it was.
+func TestCancel(t *testing.T) {
+	for _, at := range []string{"Preparing nodes", "Starting control-plane", "Joining worker nodes"} {
+		t.Run(at, func(t *testing.T) {
+			const name = "relapse-cancel"
+			dir, before := t.TempDir(), world(t, name)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var when time.Time
+			p, err := kind.New(kind.Options{Dir: dir, Events: event.NewStream(event.SinkFunc(func(e event.Event) {
+				if strings.Contains(e.Message, at) {
+					when = time.Now()
+					time.AfterFunc(700*time.Millisecond, cancel)
+				}
+			}))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = p.Create(ctx, name, topology(t, name))
+			if err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
+				t.Errorf("it ended with %v", err)
+			}
+			t.Logf("gone %s after the cancel", time.Since(when)-700*time.Millisecond)
+			if after := world(t, name); after != before {
+				t.Errorf("the host was %q and is %q", before, after)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("files left: %v, %v", left, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package kind
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+// limitTime is how long a static pod may take to come back under another limit; it takes 10 to 40 seconds.
+const limitTime = 3 * time.Minute
+
+// Limit writes the memory limit into the static pod's manifest, as an administrator would, and waits until kubelet has replaced the pod and it
+// answers.
+func (s *StaticPod) Limit(ctx context.Context, memory string) error {
+	if err := s.limit(ctx, memory); err != nil {
+		return fmt.Errorf("limiting the memory of %s on %s to %s: %w", s.name, s.n.name, memory, err)
+	}
+	return nil
+}
+
+func (s *StaticPod) limit(ctx context.Context, memory string) error {
+	amount, err := resource.ParseQuantity(memory)
+	if err != nil {
+		return err
+	}
+	before, err := s.Identity(ctx, false)
+	if err != nil {
+		return err
+	}
+	err = s.rewrite(ctx, func(pod *corev1.Pod) error {
+		if len(pod.Spec.Containers) != 1 {
+			return fmt.Errorf("it has %d containers, want 1", len(pod.Spec.Containers))
+		}
+		c := &pod.Spec.Containers[0]
+		if c.Resources.Limits == nil {
+			c.Resources.Limits = corev1.ResourceList{}
+		}
+		c.Resources.Limits[corev1.ResourceMemory] = amount
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.replaced(ctx, before.PID)
+}
+
+// rewrite changes the static pod's manifest, for which kubelet replaces the pod.
+func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error) error {
+	manifest := "/etc/kubernetes/manifests/" + s.name + ".yaml"
+	raw, err := s.n.Exec(ctx, nil, "cat", manifest)
+	if err != nil {
+		return err
+	}
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict(raw, &pod); err != nil {
+		return fmt.Errorf("parsing %s: %w", manifest, err)
+	}
+	if err := change(&pod); err != nil {
+		return fmt.Errorf("changing %s: %w", manifest, err)
+	}
+	if raw, err = yaml.Marshal(pod); err != nil {
+		return err
+	}
+	// Moved into place whole: kubelet watches the folder, and must not see half of it.
+	_, err = s.n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec", `cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifest)
+	return err
+}
+
+// replaced waits until another process than pid runs and answers.
+func (s *StaticPod) replaced(ctx context.Context, pid int) error {
+	ctx, cancel := context.WithTimeout(ctx, limitTime)
+	defer cancel()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var last error
+	for {
+		now, err := s.Identity(ctx, false)
+		switch {
+		case err != nil:
+			last = err
+		case now.PID == pid || now.PID == 0:
+			last = fmt.Errorf("kubelet has not replaced process %d yet", pid)
+		default:
+			row, _ := component.Of(s.name)
+			body, err := s.Get(ctx, row.Ready)
+			if err == nil {
+				return body.Close()
+			}
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not back within %s: %w", limitTime, last)
+		case <-tick.C:
+		}
+	}
+}

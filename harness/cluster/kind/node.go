@@ -1,0 +1,95 @@
+package kind
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and cluster.Installer.
+type Node struct {
+	c                *Cluster
+	name, role, cell string
+	dir              string // the host's folder of its files
+}
+
+// Name returns the name of the container, the host and the Node object alike.
+func (n *Node) Name() string { return n.name }
+
+// Role returns cluster.ControlPlane or cluster.Worker.
+func (n *Node) Role() string { return n.role }
+
+// Cell returns the cell that the topology gave the node to, or "".
+func (n *Node) Cell() string { return n.cell }
+
+// execMark is set in the environment of what Exec starts, to find it again with all its children.
+const execMark = "RELAPSE_EXEC"
+
+// Exec runs a command in the node as root. When ctx ends first, the command and what it started are killed: the engine would leave
+// them behind. The error carries the command line and its output.
+func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byte, error) {
+	mark := rand.Text()
+	args := []string{"exec", "--env", execMark + "=" + mark}
+	if stdin != nil {
+		args = append(args, "--interactive")
+	}
+	var out bytes.Buffer
+	err := n.c.p.docker.Stream(ctx, stdin, &out, append(append(args, n.name), argv...)...)
+	if err == nil {
+		return out.Bytes(), nil
+	}
+	if ctx.Err() != nil {
+		n.killMarked(ctx, mark)
+	}
+	err = fmt.Errorf("executing %q on node %s: %w", argv, n.name, err)
+	if said := strings.TrimSpace(out.String()); said != "" {
+		err = fmt.Errorf("%w; it printed: %s", err, said)
+	}
+	return out.Bytes(), err
+}
+
+// killMarked ends what an Exec left running. Its own failure says nothing new: the node is gone, and its processes with it.
+func (n *Node) killMarked(ctx context.Context, mark string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	const script = `for p in /proc/[0-9]*; do
+	if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "$1"; then kill -KILL "${p#/proc/}" 2>/dev/null; fi
+done; true`
+	_, _ = n.c.p.docker.Output(ctx, "exec", n.name, "sh", "-c", script, "sh", execMark+"="+mark)
+}
+
+// Install replaces a file that was installed at creation. On the host the file is replaced for good: the engine mounts
+// from there at each start of the node. In the running node it is mounted over the old one, which a process that runs from it keeps.
+func (n *Node) Install(ctx context.Context, at, source string) error {
+	err := n.install(ctx, at, source)
+	if err != nil {
+		return fmt.Errorf("installing %s at %s of node %s: %w", source, at, n.name, err)
+	}
+	return nil
+}
+
+func (n *Node) install(ctx context.Context, at, source string) error {
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(hostPath(n.dir, at)); err != nil {
+		return fmt.Errorf("only what the topology installed can be replaced: %w", err)
+	}
+	f := cluster.File{Path: at, Source: source, Mode: uint32(info.Mode().Perm())}
+	if err := writeFile(hostPath(n.dir, at), f); err != nil {
+		return err
+	}
+	// The rename has left the node's mount on a file without a name, over which nothing can be mounted, so it goes first. For that
+	// moment the image's own file shows; who starts a process from it would have another digest.
+	_, err = n.Exec(ctx, nil, "sh", "-ec", `umount --lazy "$2"; mount --bind "$1" "$2"`, "sh", path.Join(layDir, "root", at), at)
+	return err
+}

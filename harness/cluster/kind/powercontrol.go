@@ -1,0 +1,40 @@
+package kind
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+)
+
+// balancerImage is what kind puts before several control planes: its own constant, which it doesn't export.
+const balancerImage = "docker.io/envoyproxy/envoy:v1.36.2"
+
+// registryTime is how long a registry may take to say whether it has the image.
+const registryTime = 5 * time.Second
+
+// oneControlPlane says why a cluster can't have several control planes, "" if it can: kind pulls the load balancer's image when it makes such a
+// cluster, unless the engine has it. Here the registry is only asked for it, as most clusters need none.
+func oneControlPlane(ctx context.Context, docker *engine.Engine) string {
+	if _, err := docker.Output(ctx, "image", "inspect", "--format", "{{.Id}}", balancerImage); err == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, registryTime)
+	defer cancel()
+	_, err := docker.Output(ctx, "manifest", "inspect", balancerImage)
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("kind puts the load balancer %s before several, the engine doesn't have that image, and its registry doesn't give it (%v)", balancerImage, err)
+}
+
+func controlPlanes(t cluster.Topology) (n int) {
+	for _, node := range t.Nodes {
+		if node.Role == cluster.ControlPlane {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,198 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+)
+
+// etcdSide is an etcd that knows its health only, with the real etcd proxy in front of it. A node of the suite starts one when it is first
+// asked for.
+type etcdSide struct {
+	dir, bin, address string // the proxy's address
+	etcd              *httptest.Server
+	client            *http.Client
+}
+
+func newEtcdSide(t *testing.T, dir string) (*etcdSide, error) {
+	bin, err := etcdProxy()
+	if err != nil {
+		return nil, err
+	}
+	e := &etcdSide{dir: dir, bin: bin, etcd: httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"health":"true"}`)
+	}))}
+	e.etcd.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	e.etcd.Config.ErrorLog = log.New(io.Discard, "", 0) // an outage cuts handshakes off
+	e.etcd.StartTLS()
+	t.Cleanup(e.etcd.Close)
+	own := e.etcd.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]})
+	for name, text := range map[string][]byte{"cert": cert, "ca": cert, "key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})} {
+		if err := os.WriteFile(e.path(name), text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(e.etcd.Certificate())
+	e.client = &http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}}}
+	t.Cleanup(e.client.CloseIdleConnections)
+	return e, e.serve(t)
+}
+
+func (e *etcdSide) path(name string) string { return filepath.Join(e.dir, "etcd-"+name) }
+
+// serve starts the proxy and returns when it says that it is ready.
+func (e *etcdSide) serve(t *testing.T) error {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	e.address = free.Addr().String()
+	free.Close()
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: e.path("notify"), Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	defer notify.Close()
+	cmd := exec.Command(e.bin, "serve", "--listen", e.address, "--control", e.path("sock"), "--etcd", e.etcd.Listener.Addr().String())
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+e.path("notify"))
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait() // it was killed: that is its error
+	})
+	if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	message := make([]byte, 64)
+	if n, err := notify.Read(message); err != nil || string(message[:n]) != "READY=1" {
+		return fmt.Errorf("the etcd proxy said %q, %v, want READY=1", message[:n], err)
+	}
+	return nil
+}
+
+// runEtcd is the etcd proxy's program as the node runs it.
+func (c *criNode) runEtcd(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+	if err := c.hooked(ctx, argv); err != nil {
+		return nil, err
+	}
+	e, err := c.etcd()
+	if err != nil {
+		return nil, err
+	}
+	return e.run(ctx, stdin, argv)
+}
+
+// run is the proxy's program as the node runs it: on the node's own places.
+func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+	args := slices.Clone(argv[1:])
+	switch args[0] {
+	case "ctl":
+		args = slices.Insert(args, 1, "--control", e.path("sock"))
+	case "probe":
+		args = append(args, "--through", e.address, "--direct", e.etcd.Listener.Addr().String(),
+			"--cert", e.path("cert"), "--key", e.path("key"), "--ca", e.path("ca"))
+	}
+	cmd := exec.CommandContext(ctx, e.bin, args...)
+	var out, said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("%w: %s", err, said.String())
+	}
+	return out.Bytes(), nil
+}
+
+// ask makes one request through the proxy, on an open connection if there is one.
+func (e *etcdSide) ask(ctx context.Context) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.address+"/health", nil)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	answer, err := e.client.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return time.Since(began), err
+}
+
+// etcdOf is a node's etcd.
+func etcdOf(t *testing.T, n *criNode) *etcdSide {
+	t.Helper()
+	e, err := n.etcd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// etcdSlow reports whether answers take the latency, on a connection that is warm.
+func etcdSlow(latency time.Duration) func(*testing.T, *criNode) bool {
+	return func(t *testing.T, n *criNode) bool {
+		e := etcdOf(t, n)
+		if _, err := e.ask(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 { // any answer of a loaded machine may be slow; with the latency in force all are
+			took, err := e.ask(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took < latency {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// etcdSilent reports whether there is no answer.
+func etcdSilent(t *testing.T, n *criNode) bool {
+	_, err := etcdOf(t, n).ask(t.Context())
+	return err != nil
+}
+
+// etcdArmed counts what was ever armed in a node's etcd proxy, and lists what still is.
+func etcdArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+	t.Helper()
+	e := etcdOf(t, n)
+	c := control.NewEtcdClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
+		return e.run(ctx, bytes.NewReader(stdin), args)
+	})
+	s, err := c.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Arms {
+		if r.Armed() {
+			armed = append(armed, fmt.Sprintf("%+v", r))
+		}
+	}
+	return len(s.Arms), armed
+}

@@ -1,0 +1,300 @@
+package conformance_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// faultSuite holds one fault to its contract.
+type faultSuite struct {
+	entry kinds.Entry
+	env   faultEnv
+	*world
+}
+
+// TestFaults is the conformance suite of faults, on a cluster in memory with real interposers and etcd proxies.
+func TestFaults(t *testing.T) {
+	for _, e := range kinds.Of(kinds.Fault) {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			env, ok := faultEnvs[e.Name]
+			if !ok {
+				t.Fatalf("fault %s has no entry in faultEnvs: it is not tested", e.Name)
+			}
+			s := faultSuite{e, env, newWorld(t)}
+			if env.setup != nil {
+				env.setup(s.world)
+			}
+			t.Run("Needs", s.needs)
+			t.Run("InjectAndRecover", s.injectAndRecover)
+			t.Run("RecoverFromAnotherProcess", s.recoverFromAnother)
+			t.Run("RecoverOfNothing", s.recoverOfNothing)
+			t.Run("CancelledInject", s.cancelled)
+			t.Run("PartialInject", s.partial)
+			t.Run("RecoverPastABrokenNode", s.recoverPartly)
+			t.Run("TimeLimit", s.timeLimit)
+			t.Run("NothingLeft", s.nothingLeft)
+		})
+	}
+	for name := range faultEnvs {
+		if _, ok := kinds.Lookup(kinds.Fault, name); !ok {
+			t.Errorf("faultEnvs has %s, which is no fault", name)
+		}
+	}
+}
+
+// fresh makes the fault as another process would: from its spec alone.
+func (s faultSuite) fresh(t *testing.T) fault.Fault {
+	t.Helper()
+	f, err := fault.New(s.entry.Name, json.RawMessage(s.env.spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (s faultSuite) target() (fault.Target, *events) {
+	seen := &events{}
+	return fault.Target{
+		Run: "run", Name: "item", Cell: arm, Cluster: s.Cluster, Nodes: []cluster.Node{s.nodes[0].Node, s.nodes[1].Node},
+		Expires: time.Minute, Events: event.NewStream(seen),
+	}, seen
+}
+
+// force fails unless the effect is there, or isn't, on each node in order.
+func (s faultSuite) force(t *testing.T, when string, want ...bool) {
+	t.Helper()
+	got := make([]bool, len(s.nodes))
+	var wg sync.WaitGroup // at once: what is looked at may be over soon
+	for i, n := range s.nodes {
+		wg.Go(func() { got[i] = s.env.inForce(t, n) })
+	}
+	wg.Wait()
+	for i, n := range s.nodes {
+		if got[i] != want[i] {
+			t.Errorf("%s, on %s its effect shows: %v, want %v", when, n.Name(), got[i], want[i])
+		}
+	}
+}
+
+func (s faultSuite) needs(t *testing.T) {
+	needs := s.fresh(t).Needs()
+	for _, name := range needs.Seams {
+		if _, ok := kinds.Lookup(kinds.Seam, name); !ok {
+			t.Errorf("it needs the seam %q, which doesn't exist", name)
+		}
+	}
+	for lacks, said := range map[bool]string{needs.Exec: "node silent can't run commands", needs.Power: "node silent has no power switch"} {
+		if !lacks {
+			continue
+		}
+		target, _ := s.target()
+		target.Nodes = []cluster.Node{silentNode{}}
+		for what, act := range map[string]func(context.Context, fault.Target) error{"Inject": s.fresh(t).Inject, "Recover": s.fresh(t).Recover} {
+			if err := act(t.Context(), target); err == nil || !strings.Contains(err.Error(), said) {
+				t.Errorf("%s on a node that lacks what it needs: %v, want %q", what, err, said)
+			}
+		}
+	}
+}
+
+// silentNode is a node that can do nothing.
+type silentNode struct{}
+
+func (silentNode) Name() string { return "silent" }
+func (silentNode) Role() string { return cluster.Worker }
+func (silentNode) Cell() string { return arm }
+
+func (s faultSuite) injectAndRecover(t *testing.T) {
+	s.force(t, "before", false, false)
+	f := s.fresh(t)
+	target, seen := s.target()
+	names := []string{s.nodes[0].Name(), s.nodes[1].Name()}
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	s.force(t, "injected", true, true)
+	if got := seen.of(event.FaultSeen); !slices.Equal(got, names) {
+		t.Errorf("it was seen on %q, want %q", got, names)
+	}
+	if got := seen.of(event.FaultGone); len(got) > 0 {
+		t.Errorf("before its recovery it was seen to be gone on %q", got)
+	}
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Errorf("injecting it again, as a run that goes on does: %v", err)
+	}
+	for range 2 {
+		if err := f.Recover(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		s.force(t, "recovered", false, false)
+	}
+	if got := slices.Compact(seen.of(event.FaultGone)); !slices.Equal(got, names) {
+		t.Errorf("it was seen to be gone on %q, want %q", got, names)
+	}
+}
+
+func (s faultSuite) recoverFromAnother(t *testing.T) {
+	target, _ := s.target()
+	if err := s.fresh(t).Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	later, _ := s.target()
+	if err := s.fresh(t).Recover(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	s.force(t, "recovered from another process", false, false)
+}
+
+func (s faultSuite) recoverOfNothing(t *testing.T) {
+	target, _ := s.target()
+	if err := s.fresh(t).Recover(t.Context(), target); err != nil {
+		t.Errorf("recovering what was never injected: %v", err)
+	}
+}
+
+// cancelled ends the context when the first observation is under way.
+func (s faultSuite) cancelled(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	target, _ := s.target()
+	if err := s.fresh(t).Inject(over, target); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that is over: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	observing := make(chan struct{}, 64)
+	for _, n := range s.nodes {
+		n.intercept(func(ctx context.Context, argv []string) error {
+			if argv[1] != "probe" {
+				return nil
+			}
+			observing <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		t.Cleanup(func() { n.intercept(nil) })
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.fresh(t).Inject(ctx, target) }()
+	soon(t, "the first observation", observing)
+	cancel()
+	began := time.Now()
+	if err := soon(t, "Inject after its context ended", done); err == nil {
+		t.Error("it was cancelled before its effect was seen, and says that it was injected")
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it returned %s after its context ended", took)
+	}
+	for _, n := range s.nodes {
+		n.intercept(nil)
+	}
+	if err := s.fresh(t).Recover(t.Context(), target); err != nil {
+		t.Error(err)
+	}
+	s.force(t, "recovered after a cancelled Inject", false, false)
+}
+
+// partial injects into two nodes of which one can't.
+func (s faultSuite) partial(t *testing.T) {
+	broken := s.nodes[1]
+	broken.intercept(func(context.Context, []string) error { return errBroken })
+	t.Cleanup(func() { broken.intercept(nil) })
+	target, _ := s.target()
+	if err := s.fresh(t).Inject(t.Context(), target); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), broken.Name()) {
+		t.Errorf("with one node broken: %v, want an error with its name", err)
+	}
+	broken.intercept(nil)
+	s.force(t, "injected in part", true, false)
+	if err := s.fresh(t).Recover(t.Context(), target); err != nil {
+		t.Error(err)
+	}
+	s.force(t, "recovered", false, false)
+}
+
+// recoverPartly recovers two nodes of which one can't: the other is recovered all the same.
+func (s faultSuite) recoverPartly(t *testing.T) {
+	target, _ := s.target()
+	if err := s.fresh(t).Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	broken := s.nodes[0]
+	broken.intercept(func(context.Context, []string) error { return errBroken })
+	t.Cleanup(func() { broken.intercept(nil) })
+	if err := s.fresh(t).Recover(t.Context(), target); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), broken.Name()) {
+		t.Errorf("with one node broken: %v, want an error with its name", err)
+	}
+	s.force(t, "recovered in part", true, false)
+	broken.intercept(nil)
+	if err := s.fresh(t).Recover(t.Context(), target); err != nil {
+		t.Error(err)
+	}
+	s.force(t, "recovered", false, false)
+}
+
+// timeLimit has nobody recover it.
+func (s faultSuite) timeLimit(t *testing.T) {
+	target, _ := s.target()
+	if s.env.forever != "" {
+		target.Expires = time.Millisecond
+		if err := s.fresh(t).Inject(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		s.force(t, "injected, past a time limit that can't be kept ("+s.env.forever+")", true, true)
+		if err := s.fresh(t).Recover(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		s.force(t, "recovered", false, false)
+		return
+	}
+	target.Expires = 15 * time.Second
+	if err := s.fresh(t).Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	s.force(t, "injected", true, true)
+	for _, n := range s.nodes {
+		eventually(t, "its lift by itself", func() string {
+			if s.env.inForce(t, n) {
+				return "it is in force on " + n.Name()
+			}
+			return ""
+		})
+	}
+}
+
+// nothingLeft looks at what all the tests before it left in the nodes.
+func (s faultSuite) nothingLeft(t *testing.T) {
+	for _, n := range s.nodes {
+		ever, armed := s.env.armed(t, n)
+		if ever == 0 {
+			t.Errorf("on %s nothing was ever armed: the suite tested nothing", n.Name())
+		}
+		if len(armed) > 0 {
+			t.Errorf("on %s is still armed: %s", n.Name(), armed)
+		}
+		c, err := n.client().Totals(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.runtime.mu.Lock(); len(n.runtime.touched) > 0 {
+			t.Errorf("on %s real containers were touched: %q", n.Name(), n.runtime.touched)
+		}
+		n.runtime.mu.Unlock()
+		calls := fmt.Sprint(c.Forwarded)
+		if len(c.Touches) > 0 {
+			t.Errorf("on %s calls that change something went on to the runtime: %s", n.Name(), calls)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// faultEnv is what the suite has to know of a fault: a spec, how its effect shows to someone who doesn't know the fault, and what was ever armed on
+// a node and still is. setup has what the fault does pass by the nodes' hooks, where that isn't one of their commands. forever says why it can have
+// no time limit.
+type faultEnv struct {
+	spec    string
+	setup   func(*world)
+	forever string
+	inForce func(*testing.T, *criNode) bool
+	armed   func(*testing.T, *criNode) (ever int, armed []string)
+}
+
+// faultEnvs has an entry for every registered fault: without one the suite fails.
+var faultEnvs = map[string]faultEnv{
+	"criLatency": {
+		spec: `{"latency":"250ms"}`, armed: criArmed,
+		inForce: func(t *testing.T, n *criNode) bool {
+			for range 3 { // any call of a loaded machine may be slow; with the delay in force all are
+				began := time.Now()
+				if _, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}); err != nil {
+					t.Fatal(err)
+				}
+				if time.Since(began) < 250*time.Millisecond {
+					return false
+				}
+			}
+			return true
+		},
+	},
+	"containerFlood": {
+		spec: `{"pods":7,"containersPerPod":3}`, armed: criArmed,
+		inForce: func(t *testing.T, n *criNode) bool {
+			pods, containers := countReported(t, n)
+			if pods != 7 || containers != 21 { // it may have been lifted between the two listings: only once
+				pods, containers = countReported(t, n)
+			}
+			if (pods != 7 || containers != 21) && (pods != 0 || containers != 0) {
+				t.Errorf("%d pods and %d containers are reported, want 7 and 21, or none", pods, containers)
+			}
+			return pods > 0
+		},
+	},
+	"etcdLatency": {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
+	"etcdOutage":  {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
+	"nodePowerOff": {
+		spec: `{"stale":"20s","ready":"20s"}`, setup: hookPower, forever: "nothing runs in a node that is off", armed: powerArmed,
+		inForce: func(t *testing.T, n *criNode) bool {
+			_, err := n.Exec(t.Context(), nil, "echo")
+			return err != nil
+		},
+	},
+}
+
+// hookPower has the nodes' hooks asked before a node is switched, and before its Lease is looked at, which is how the loss of one is seen.
+func hookPower(w *world) {
+	for _, n := range w.nodes {
+		n.OnPower(func(ctx context.Context, _ bool) error { return n.hooked(ctx, []string{"power", "switch"}) })
+	}
+	w.API().Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		for _, n := range w.nodes {
+			if strings.HasSuffix(r.URL.Path, "/leases/"+n.Name()) && n.hooked(r.Context(), []string{"lease", "probe"}) != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		return false
+	})
+}
+
+// powerArmed counts how often a node was off, and says so if it is.
+func powerArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+	if _, err := n.Booted(t.Context()); err != nil {
+		armed = append(armed, err.Error())
+	}
+	return n.Offs(), armed
+}
+
+// criArmed counts what was ever armed in a node's interposer, and lists what still is.
+func criArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+	t.Helper()
+	c, err := n.client().Totals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range c.Arms {
+		if r.Armed() {
+			armed = append(armed, fmt.Sprintf("%+v", r))
+		}
+	}
+	return len(c.Arms), armed
+}
+
+// countReported lists pods and containers, and counts those that are only reported. The real ones must be there, too.
+func countReported(t *testing.T, n *criNode) (pods, containers int) {
+	t.Helper()
+	p, err := n.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range p.Items {
+		if reported(one.Id) {
+			pods++
+		}
+	}
+	for _, one := range c.Containers {
+		if reported(one.Id) {
+			containers++
+		}
+	}
+	if len(p.Items)-pods != 2 || len(c.Containers)-containers != 2 {
+		t.Errorf("%d real pods and %d real containers are listed, want 2 each", len(p.Items)-pods, len(c.Containers)-containers)
+	}
+	return pods, containers
+}

@@ -1,0 +1,195 @@
+package conformance_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// TestLoads is the conformance suite of loads, on a cluster in memory.
+func TestLoads(t *testing.T) {
+	for _, e := range kinds.Of(kinds.Load) {
+		if slices.Contains(e.New().(load.Load).Makes(), bundle.WorkProbe) {
+			t.Run(e.Name, func(t *testing.T) { t.Parallel(); probesWork(t, e) })
+			continue
+		}
+		if len(loadEnvs[e.Name]) == 0 {
+			t.Errorf("load %s has no entry in loadEnvs: it is not tested", e.Name)
+		}
+		for i, env := range loadEnvs[e.Name] {
+			t.Run(fmt.Sprintf("%s/%d", e.Name, i), func(t *testing.T) {
+				t.Parallel()
+				l, err := load.New(e.Name, json.RawMessage(env.spec))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v, ok := l.(interface{ Validate() error }); ok && v.Validate() != nil {
+					t.Fatal(v.Validate())
+				}
+				t.Run("Rounds", func(t *testing.T) { env.rounds(t, l) })
+				t.Run("Refused", func(t *testing.T) { env.refused(t, l) })
+				t.Run("Cancelled", func(t *testing.T) { env.cancelled(t, l) })
+			})
+		}
+	}
+	for name := range loadEnvs {
+		if _, ok := kinds.Lookup(kinds.Load, name); !ok {
+			t.Errorf("loadEnvs has %s, which is no load", name)
+		}
+	}
+}
+
+// rounds wants each round to begin and to end, and the artifacts that were promised to tell of it.
+func (env loadEnv) rounds(t *testing.T, l load.Load) {
+	s, w := newLoaded(t), newBundle(t)
+	for range 2 { // a run that goes on prepares again
+		if err := l.Prepare(t.Context(), s.target()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.script(env.serve(s))
+	before := time.Now()
+	if err := soon(t, "the load's end", run(t.Context(), l, s, w)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1 began", "1 over", "2 began", "2 over"} {
+		if got := soon(t, want, s.told); got != want {
+			t.Fatalf("told %q, want %q; events: %+v", got, want, s.seen.all)
+		}
+	}
+	sum, calls := leftBy(t, l, w)
+	if len(sum.Rounds) != 2 || len(calls) != 2*env.calls {
+		t.Fatalf("%d rounds and %d calls are recorded, want 2 and %d: %+v", len(sum.Rounds), len(calls), 2*env.calls, sum)
+	}
+	for i, r := range sum.Rounds {
+		times := []time.Time{before.Round(0), r.Start, r.Sent, r.Began, r.End, time.Now()}
+		if r.Round != i+1 || r.Calls != env.calls || !slices.IsSortedFunc(times, time.Time.Compare) {
+			t.Errorf("round %d is recorded as %+v", i+1, r)
+		}
+	}
+	if sum.Name != "item" || sum.Objects < 1 || sum.Bytes < 1 || sum.Way == "" {
+		t.Errorf("the load is recorded as %+v", sum)
+	}
+}
+
+// refused has the API server refuse whatever would change something: that is evidence, and no round begins.
+func (env loadEnv) refused(t *testing.T, l load.Load) {
+	s, w := newLoaded(t), newBundle(t)
+	if err := l.Prepare(t.Context(), s.target()); err != nil {
+		t.Fatal(err)
+	}
+	s.script(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete {
+			http.Error(w, "on purpose", http.StatusInternalServerError)
+		}
+		return r.Method == http.MethodDelete
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := run(ctx, l, s, w)
+	if got := soon(t, "the first round's end", s.told); got != "1 over" {
+		t.Errorf("told %q, though everything was refused", got)
+	}
+	cancel()
+	if err := soon(t, "the load's end", done); err != nil {
+		t.Errorf("with all calls refused: %v", err)
+	}
+	sum, calls := leftBy(t, l, w)
+	if sum.Codes["500"] < env.calls || !sum.Rounds[0].Began.IsZero() || calls[0].Code != 500 || !strings.Contains(calls[0].Error, "on purpose") {
+		t.Errorf("%+v, %+v", sum, calls)
+	}
+}
+
+// cancelled ends the context when the first call is under way, and before anything is.
+func (env loadEnv) cancelled(t *testing.T, l load.Load) {
+	s := newLoaded(t)
+	if err := l.Prepare(t.Context(), s.target()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var under atomic.Int64
+	s.script(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodDelete {
+			return false
+		}
+		if under.Add(1) == 1 {
+			cancel()
+		}
+		<-r.Context().Done()
+		return true
+	})
+	for _, when := range []string{"under way", "over before"} {
+		w := newBundle(t)
+		done := run(ctx, l, s, w)
+		soon(t, "the context's end", ctx.Done())
+		began := time.Now()
+		if err := soon(t, "the load's end", done); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: it ended %s after its context", when, took)
+		}
+		sum, calls := leftBy(t, l, w)
+		if n := len(calls); (when == "under way") != (n > 0) || sum.Codes["none"] != n {
+			t.Errorf("%s: %+v, %+v", when, sum, calls)
+		}
+	}
+}
+
+// run runs a load; the channel has its error.
+func run(ctx context.Context, l load.Load, s *loaded, w *bundle.Writer) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx, s.target(), w) }()
+	return done
+}
+
+// leftBy reads what a load left: each artifact that it promises, once, and nothing else.
+func leftBy(t *testing.T, l load.Load, w *bundle.Writer) (sum bundle.Load, calls []bundle.Call) {
+	t.Helper()
+	left := map[bundle.Kind]bundle.Artifact{}
+	for _, a := range w.View().Artifacts(bundle.Query{Cell: arm}) {
+		if _, dup := left[a.Kind]; dup || a.Error != "" {
+			t.Errorf("it left %+v, which failed or is there twice", a)
+		}
+		left[a.Kind] = a
+	}
+	if got, want := slices.Sorted(maps.Keys(left)), slices.Sorted(slices.Values(l.Makes())); !slices.Equal(got, want) {
+		t.Fatalf("it left %q, and says that it makes %q", got, want)
+	}
+	for kind, read := range map[bundle.Kind]func(*json.Decoder) error{
+		bundle.LoadSummary: func(d *json.Decoder) error { return d.Decode(&sum) },
+		bundle.Calls: func(d *json.Decoder) error {
+			for d.More() {
+				var c bundle.Call
+				if err := d.Decode(&c); err != nil {
+					return err
+				}
+				calls = append(calls, c)
+			}
+			return nil
+		},
+	} {
+		r, err := w.View().Open(left[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := read(json.NewDecoder(io.Reader(r))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sum, calls
+}

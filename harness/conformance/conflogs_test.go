@@ -1,0 +1,85 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+)
+
+// layLogs gives a node the log file of a kubelet that runs as a static pod. A shell on the node then runs on this machine, with the folder of
+// all logs replaced.
+func layLogs(t *testing.T, n *clustertest.Node) {
+	t.Helper()
+	root := t.TempDir()
+	dir := filepath.Join(root, "kube-system_kubelet-"+n.Name()+"_0a1b", "kubelet")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	line := time.Now().UTC().Format(time.RFC3339Nano) + " stderr F " + skipped + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "0.log"), []byte(line), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	n.Handle("sh", func(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+		args := slices.Clone(argv)
+		if i := slices.Index(args, "/var/log/pods"); i >= 0 {
+			args[i] = root
+		}
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Stdin = stdin
+		return cmd.Output()
+	})
+}
+
+// podCluster is the cluster with an API server that has a static pod of a kubelet on each node, too. It is there as long as the cluster's is.
+type podCluster struct{ *clustertest.Cluster }
+
+func (c podCluster) RESTConfig() *rest.Config {
+	cfg := c.Cluster.RESTConfig()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return staticPods{next, c.Cluster} })
+	return cfg
+}
+
+type staticPods struct {
+	next    http.RoundTripper
+	cluster *clustertest.Cluster
+}
+
+func (s staticPods) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != "/api/v1/namespaces/kube-system/pods" {
+		return s.next.RoundTrip(r)
+	}
+	there := r.Clone(r.Context())
+	there.URL.Path, there.URL.RawQuery = "/version", ""
+	resp, err := s.next.RoundTrip(there)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body.Close()
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+	for _, n := range s.cluster.Nodes() {
+		list.Items = append(list.Items, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kubelet-" + n.Name()},
+			Spec:       corev1.PodSpec{NodeName: n.Name()},
+			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "kubelet", ContainerID: "containerd://0a1b", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+			}},
+		})
+	}
+	b, err := json.Marshal(list)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(bytes.NewReader(b)), Request: r}, err
+}

@@ -1,0 +1,290 @@
+package conformance_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// arm is the cell of the first worker, other of the second.
+const (
+	arm   = "vulnerable"
+	other = "fixed"
+)
+
+// patience bounds what has to happen soon.
+const patience = 20 * time.Second
+
+// world is a cluster in memory whose workers have the real interposer in front of a container runtime in memory.
+type world struct {
+	*clustertest.Cluster
+	nodes []*criNode // the workers
+}
+
+// criNode is a worker's runtime and interposer, and an etcd with its proxy. hook, if set, is asked before each command of the two programs: its
+// error is the command's.
+type criNode struct {
+	*clustertest.Node
+	dir     string
+	bin     string
+	runtime *memoryRuntime
+	cri     runtimeapi.RuntimeServiceClient
+	serving *exec.Cmd
+	etcd    func() (*etcdSide, error)
+
+	mu   sync.Mutex
+	hook func(ctx context.Context, argv []string) error
+}
+
+// newWorld starts a control plane and two workers; all of it ends with the test.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Cluster: clustertest.New("conformance", cluster.Topology{Nodes: []cluster.NodeSpec{
+		{Name: "control-plane", Role: cluster.ControlPlane}, {Name: "worker", Role: cluster.Worker, Cell: arm}, {Name: "worker2", Role: cluster.Worker, Cell: other},
+	}})}
+	t.Cleanup(w.Close)
+	bin, err := interposer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"worker", "worker2"} {
+		w.nodes = append(w.nodes, newCRINode(t, w.Node(name), bin))
+	}
+	return w
+}
+
+func newCRINode(t *testing.T, n *clustertest.Node, bin string) *criNode {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cri") // a socket's path may have 107 bytes, which a test's own directory exceeds
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	c := &criNode{Node: n, dir: dir, bin: bin, runtime: newMemoryRuntime()}
+	l, err := net.Listen("unix", c.path("runtime.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	runtimeapi.RegisterRuntimeServiceServer(server, c.runtime)
+	go server.Serve(l)
+	t.Cleanup(server.Stop)
+	c.serve(t)
+	n.Handle(control.BinaryPath, c.run)
+	c.etcd = sync.OnceValues(func() (*etcdSide, error) { return newEtcdSide(t, dir) })
+	n.Handle(control.EtcdBinaryPath, c.runEtcd)
+	conn, err := grpc.NewClient("unix:"+c.path("cri.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(control.MaxAnswer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	c.cri = runtimeapi.NewRuntimeServiceClient(conn)
+	return c
+}
+
+func (c *criNode) path(name string) string { return filepath.Join(c.dir, name) }
+
+// serve starts the interposer and returns when it says that it is ready.
+func (c *criNode) serve(t *testing.T) {
+	t.Helper()
+	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: c.path("notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(c.path("notify"))
+	defer notify.Close()
+	cmd := exec.Command(c.bin, "serve", "--listen", c.path("cri.sock"), "--control", c.path("control.sock"), "--containerd", "unix:"+c.path("runtime.sock"))
+	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+c.path("notify"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.serving = cmd
+	t.Cleanup(c.kill)
+	if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	message := make([]byte, 64)
+	if n, err := notify.Read(message); err != nil || string(message[:n]) != "READY=1" {
+		t.Fatalf("the interposer said %q, %v, want READY=1", message[:n], err)
+	}
+}
+
+// kill ends the interposer as an out-of-memory killer would.
+func (c *criNode) kill() {
+	if c.serving.ProcessState == nil {
+		c.serving.Process.Kill()
+		c.serving.Wait() // it was killed: that is its error
+	}
+}
+
+// intercept sets the hook; nil takes it off.
+func (c *criNode) intercept(hook func(ctx context.Context, argv []string) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hook = hook
+}
+
+func (c *criNode) hooked(ctx context.Context, argv []string) error {
+	c.mu.Lock()
+	hook := c.hook
+	c.mu.Unlock()
+	if hook == nil {
+		return nil
+	}
+	return hook(ctx, argv)
+}
+
+// run is the interposer's program as the node runs it: on the node's own sockets.
+func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
+	if err := c.hooked(ctx, argv); err != nil {
+		return nil, err
+	}
+	args := slices.Clone(argv[1:])
+	switch args[0] {
+	case "ctl":
+		args = slices.Insert(args, 1, "--control", c.path("control.sock"))
+	case "probe":
+		args = append(args, "--listen", c.path("cri.sock"))
+	}
+	cmd := exec.CommandContext(ctx, c.bin, args...)
+	var out, said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("%w: %s", err, said.String())
+	}
+	return out.Bytes(), nil
+}
+
+// client asks the interposer past the hook.
+func (c *criNode) client() *control.Client {
+	return control.NewClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
+		bare := &criNode{dir: c.dir, bin: c.bin}
+		return bare.run(ctx, bytes.NewReader(stdin), args)
+	})
+}
+
+// built are the folders of the programs that were built; TestMain removes them.
+var built sync.Map
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	built.Range(func(dir, _ any) bool {
+		os.RemoveAll(dir.(string))
+		return true
+	})
+	os.Exit(code)
+}
+
+// interposer and etcdProxy build a fixture, once.
+var (
+	interposer = sync.OnceValues(func() (string, error) { return program("cri-interposer") })
+	etcdProxy  = sync.OnceValues(func() (string, error) { return program("etcd-proxy") })
+)
+
+// program builds a fixture and returns where it is.
+func program(fixture string) (string, error) {
+	dir, err := os.MkdirTemp("", fixture)
+	if err != nil {
+		return "", err
+	}
+	built.Store(dir, true)
+	bin := filepath.Join(dir, fixture)
+	if out, err := exec.Command("go", "build", "-o", bin, "../../fixtures/"+fixture).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", fixture, err, out)
+	}
+	return bin, nil
+}
+
+// events collects what a stream says.
+type events struct {
+	mu  sync.Mutex
+	all []event.Event
+}
+
+func (e *events) Emit(one event.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, one)
+}
+
+// of lists the nodes that events of a type are about, sorted.
+func (e *events) of(typ string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []string
+	for _, one := range e.all {
+		if one.Type == typ {
+			out = append(out, fmt.Sprint(one.Fields["node"]))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func newBundle(t *testing.T) *bundle.Writer {
+	t.Helper()
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func phaseEvent(phase string) event.Event { return event.Event{Type: event.Phase, Message: phase} }
+
+// eventually waits until ok says "", and fails with what it said last.
+func eventually(t *testing.T, what string, ok func() string) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		said := ok()
+		if said == "" {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%s: not within %s: %s", what, patience, said)
+		case <-tick.C:
+		}
+	}
+}
+
+// soon fails if done doesn't close soon.
+func soon[T any](t *testing.T, what string, done <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-done:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: not within %s", what, patience)
+	}
+	panic("unreachable")
+}
+
+var errBroken = errors.New("broken on purpose")
+
+func reported(id string) bool { return strings.HasPrefix(id, control.IDPrefix) }

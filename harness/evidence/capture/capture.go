@@ -1,0 +1,46 @@
+// Package capture holds the collectors: what takes diagnostics from the components at the moment it happens. Each kind lives in a
+// file of its own. A failure leaves a record in the bundle, never a hole.
+package capture
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// Target is what a collector looks at: one component of one cell, or with Component nil the cluster as a whole.
+type Target struct {
+	Cell      string
+	Cluster   cluster.Cluster
+	Node      cluster.Node
+	Component cluster.Component
+	Namespace string        // of the cell, with placement workload
+	Phase     func() string // the phase of the cell right now
+	Mark      string        // why a snapshot is taken: "schedule", "phase", "onset"
+}
+
+// Collector is a Snapshotter, a Streamer, or both. Makes says which artifacts it leaves.
+type Collector interface{ Makes() []bundle.Kind }
+
+// Snapshotter takes one picture at a time; the harness schedules it.
+type Snapshotter interface {
+	Collector
+	Snapshot(ctx context.Context, t Target, w *bundle.Writer) error
+}
+
+// Streamer follows something until ctx ends. It retries by itself and records its gaps.
+type Streamer interface {
+	Collector
+	Stream(ctx context.Context, t Target, w *bundle.Writer) error
+}
+
+// ClusterWide is a Collector that looks at the cluster once instead of at each cell's component.
+type ClusterWide interface{ ClusterWide() bool }
+
+// New makes the collector of a kind from a spec already validated.
+func New(kind string, spec json.RawMessage) (Collector, error) {
+	return kinds.Decode[Collector](kinds.Collector, kind, spec)
+}

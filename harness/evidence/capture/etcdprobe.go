@@ -1,0 +1,53 @@
+package capture
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+const (
+	// etcdRequests is how many answers a probe of etcd asks for: one alone may be slow by chance.
+	etcdRequests = 2
+	// etcdLimit is how long each is waited for. With the handshake, three of them stay below askTimeout.
+	etcdLimit = 5 * time.Second
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "etcdProbe",
+		Doc: "How fast and how well etcd answers on the cell's control-plane node: requests of our own through the etcd proxy and past it.\n\n" +
+			"They are made on connections whose handshake is over, with kube-apiserver's certificate, so they show what kube-apiserver gets. No answer is an " +
+			"answer: a sample says that there was none within 5s. Only where the probe itself can't be made is there a gap.",
+		Example: "name: etcd\nkind: etcdProbe\nspec:\n  interval: 2s\n",
+		New: func() Collector {
+			return &EtcdProbe{Interval: metav1.Duration{Duration: 2 * time.Second}}
+		},
+	})
+}
+
+// EtcdProbe collects probes of etcd.
+type EtcdProbe struct {
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two probes; one that takes longer delays the next"`
+}
+
+// Makes names probes of etcd.
+func (*EtcdProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.EtcdProbe} }
+
+// Stream probes until ctx ends.
+func (c *EtcdProbe) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	client, err := seam.EtcdProxy(t.Node)
+	if err != nil {
+		w.Fail(t.meta(bundle.EtcdProbe), err)
+		return err
+	}
+	return stamp(ctx, c.Interval.Duration, t, w, bundle.EtcdProbe, func(ctx context.Context) (control.EtcdProbe, error) {
+		return client.Probe(ctx, etcdRequests, etcdLimit)
+	})
+}

@@ -1,0 +1,76 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "goroutines",
+		Doc: "Goroutine profiles of the subject: debug=1 first, then debug=2.\n\n" +
+			"In that order, because debug=2 stops the world and is cut at 64 MiB without an error, while debug=1 of the same process is small and exact.",
+		Example: "name: goroutines\nkind: goroutines\nevery: 20s\n",
+		New:     func() Collector { return &Goroutines{} },
+	})
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name:    "configz",
+		Doc:     "The subject's own view of its configuration: /configz, at phase marks.",
+		Example: "name: configz\nkind: configz\n",
+		New:     func() Collector { return &Configz{} },
+	})
+}
+
+// Goroutines collects goroutine profiles.
+type Goroutines struct{}
+
+// Makes names both forms.
+func (*Goroutines) Makes() []bundle.Kind {
+	return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2}
+}
+
+// Snapshot takes both forms; one that fails is recorded and does not keep the other from being taken.
+func (*Goroutines) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
+	return errors.Join(
+		get(ctx, t, w, bundle.Goroutines1, "/debug/pprof/goroutine?debug=1", "txt"),
+		get(ctx, t, w, bundle.Goroutines2, "/debug/pprof/goroutine?debug=2", "txt"),
+	)
+}
+
+// Configz collects the subject's configuration.
+type Configz struct{}
+
+// Makes names the configuration.
+func (*Configz) Makes() []bundle.Kind { return []bundle.Kind{bundle.Configz} }
+
+// Snapshot takes the configuration once.
+func (*Configz) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
+	return get(ctx, t, w, bundle.Configz, "/configz", "json")
+}
+
+// get records what the component answers at path, or that it did not.
+func get(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
+	return getWithin(ctx, askTimeout, t, w, kind, path, ext)
+}
+
+// getWithin is get for what takes its time to answer.
+func getWithin(ctx context.Context, limit time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	m := t.meta(kind)
+	body, err := t.Component.Get(ctx, path)
+	if err == nil {
+		defer body.Close()
+		_, err = w.Write(m, ext, body)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s of %s on %s: %w", path, m.Component, m.Node, err)
+		w.Fail(m, err)
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// healthLimit is how long an answer is waited for: longer than an apiserver asks etcd for its own answer, which is 2 s.
+const healthLimit = 5 * time.Second
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "health",
+		Doc: "What the subject's health endpoints answer, at a steady interval, each answer with its code.\n\n" +
+			"An answer other than 200 is evidence, and so is none within 5s: it has the code 0 and its reason. As nobody knows what the endpoint " +
+			"would have said, that time is a gap as well.",
+		Example: "name: health\nkind: health\nspec:\n  paths: [/livez, /readyz]\n  interval: 2s\n",
+		New: func() Collector {
+			return &Health{Paths: []string{"/livez", "/readyz"}, Interval: metav1.Duration{Duration: 2 * time.Second}}
+		},
+	})
+}
+
+// Health collects the answers of health endpoints.
+type Health struct {
+	Paths    []string        `json:"paths,omitempty" jsonschema:"the endpoints"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two rounds of questions"`
+}
+
+// Validate refuses a collector that would ask nothing.
+func (c *Health) Validate() error {
+	if len(c.Paths) == 0 {
+		return errors.New("paths is empty (want at least one)")
+	}
+	if i := slices.IndexFunc(c.Paths, func(p string) bool { return !strings.HasPrefix(p, "/") }); i >= 0 {
+		return fmt.Errorf("paths has %q (want it to begin with a slash: /readyz)", c.Paths[i])
+	}
+	if c.Interval.Duration <= 0 {
+		return fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration)
+	}
+	return nil
+}
+
+// Makes names health samples.
+func (*Health) Makes() []bundle.Kind { return []bundle.Kind{bundle.Health} }
+
+// Stream asks all endpoints at once, again and again, until ctx ends.
+func (c *Health) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	st, err := w.Stream(t.meta(bundle.Health), "jsonl")
+	if err != nil {
+		return err
+	}
+	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+		errs := make([]error, len(c.Paths))
+		var wg sync.WaitGroup
+		for i, path := range c.Paths {
+			wg.Go(func() { errs[i] = sample(ctx, t.Component, st, path) })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	})
+	return st.Close()
+}
+
+// sample records what one endpoint answers, or that it didn't, which is no gap: how many of those are too many is for a check to say. The error is
+// one of recording only, or that ctx ended before there was anything to record.
+func sample(ctx context.Context, k cluster.Component, st *bundle.Stream, path string) error {
+	one, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	asked := time.Now().UTC()
+	body, err := k.Get(one, path)
+	s := bundle.HealthSample{Time: asked, Done: time.Now().UTC(), Path: path, Code: 200}
+	var status *cluster.StatusError
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			body.Close()
+		}
+		return ctx.Err()
+	case err == nil:
+		body.Close()
+	case errors.As(err, &status):
+		s.Code, s.Text = status.Code, status.Text
+	case one.Err() != nil:
+		s.Code, s.Text = 0, fmt.Sprintf("no answer within %s", healthLimit)
+	default:
+		s.Code, s.Text = 0, err.Error()
+	}
+	return st.JSON(s)
+}

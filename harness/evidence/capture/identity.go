@@ -1,0 +1,66 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// digestEvery is how often the running executable is hashed: rarely, because it is read whole each time.
+const digestEvery = 30 * time.Second
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "identity",
+		Doc: "Which process the subject is and what CPU time it has used, every two seconds, and now and then the SHA-256 of what it runs.\n\n" +
+			"Every trial has it, asked for or not: an arm that restarted, or that isn't the binary that was built for it, must not be judged.",
+		Example: "name: identity\nkind: identity\n",
+		New:     func() Collector { return &Identity{} },
+	})
+}
+
+// Identity collects process identities.
+type Identity struct{}
+
+// Makes names identities.
+func (*Identity) Makes() []bundle.Kind { return []bundle.Kind{bundle.Identity} }
+
+// Stream asks until ctx ends. A new process is hashed at once.
+func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	id, ok := t.Component.(cluster.Identifier)
+	if !ok {
+		err := fmt.Errorf("%s on %s can't say which process it is", t.Component.Name(), t.Node.Name())
+		w.Fail(t.meta(bundle.Identity), err)
+		return err
+	}
+	st, err := w.Stream(t.meta(bundle.Identity), "jsonl")
+	if err != nil {
+		return err
+	}
+	var last cluster.Identity
+	var hashed time.Time
+	var hashedIn string // the phase of the last digest: each phase gets one, however short it is
+	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
+		phase := t.phase()
+		now, err := id.Identity(ctx, time.Since(hashed) > digestEvery || phase != hashedIn)
+		if err == nil && now.SHA256 == "" && now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks) {
+			now, err = id.Identity(ctx, true)
+		}
+		if err != nil {
+			return err
+		}
+		if now.SHA256 != "" {
+			hashed, hashedIn = time.Now(), phase
+		}
+		last = now
+		return st.JSON(bundle.IdentitySample{
+			Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts, SHA256: now.SHA256,
+			CPUSeconds: float64(now.CPUTicks) / cluster.TicksPerSecond,
+		})
+	})
+	return st.Close()
+}

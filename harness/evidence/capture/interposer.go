@@ -1,0 +1,119 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "interposer",
+		Doc: "What the CRI interposer did: its counts with the times of delivery, CRI calls of our own through its socket, and a census of containers.\n\n" +
+			"The calls are made as kubelet makes them, so they show what kubelet sees: how slow the runtime is and how many pods it reports.",
+		Example: "name: interposer\nkind: interposer\nspec:\n  interval: 5s\n",
+		New: func() Collector {
+			return &Interposer{Interval: metav1.Duration{Duration: 5 * time.Second}}
+		},
+	})
+}
+
+// Interposer collects the counts and the probe of the CRI interposer on the cell's node.
+type Interposer struct {
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two readings"`
+}
+
+// Makes names counts, probes and the census.
+func (*Interposer) Makes() []bundle.Kind {
+	return []bundle.Kind{bundle.Interposer, bundle.Probe, bundle.Containers}
+}
+
+// Snapshot takes a census: the containers that kubelet itself runs, and how many were only reported.
+func (*Interposer) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	m := t.meta(bundle.Containers)
+	c, err := census(ctx, t)
+	if err == nil {
+		_, err = w.WriteJSON(m, c)
+	}
+	if err != nil {
+		err = fmt.Errorf("census of the containers on %s: %w", m.Node, err)
+		w.Fail(m, err)
+	}
+	return err
+}
+
+func census(ctx context.Context, t Target) (bundle.ContainerCensus, error) {
+	out := bundle.ContainerCensus{Time: time.Now().UTC(), Ran: []string{},
+		ReportedAs: fmt.Sprintf("namespace %s, ids beginning with %s", control.Namespace, control.IDPrefix)}
+	client, err := seam.Interposer(t.Node)
+	if err != nil {
+		return out, err
+	}
+	p, err := client.Probe(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.ReportedPods, out.ReportedContainers = p.ReportedPods, p.ReportedContainers
+	body, err := t.Component.Get(ctx, "/pods")
+	if err != nil {
+		return out, err
+	}
+	defer body.Close()
+	var pods corev1.PodList
+	if err := json.NewDecoder(body).Decode(&pods); err != nil {
+		return out, fmt.Errorf("reading the pods of %s: %w", t.Component.Name(), err)
+	}
+	for _, pod := range pods.Items {
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.State.Running != nil {
+				out.Ran = append(out.Ran, pod.Namespace+"/"+pod.Name+"/"+c.Name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Stream reads until ctx ends.
+func (c *Interposer) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	client, err := seam.Interposer(t.Node)
+	if err != nil {
+		w.Fail(t.meta(bundle.Interposer), err)
+		return err
+	}
+	probes := make(chan error, 1)
+	go func() {
+		probes <- stamp(ctx, c.Interval.Duration, t, w, bundle.Probe, client.Probe)
+	}()
+	err = stamp(ctx, c.Interval.Duration, t, w, bundle.Interposer, client.Counts)
+	if e := <-probes; err == nil {
+		err = e
+	}
+	return err
+}
+
+// stamp records what ask answers, with the time of the answer.
+func stamp[T any](ctx context.Context, every time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, ask func(context.Context) (T, error)) error {
+	st, err := w.Stream(t.meta(kind), "jsonl")
+	if err != nil {
+		return err
+	}
+	follow(ctx, every, st, func(ctx context.Context) error {
+		v, err := ask(ctx)
+		if err != nil {
+			return err
+		}
+		return st.JSON(bundle.Stamped[T]{Time: time.Now().UTC(), Value: v})
+	})
+	return st.Close()
+}

@@ -1,0 +1,135 @@
+package capture
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "journal",
+		Doc: "The subject's journal, followed from its start, with what journald says it suppressed.\n\n" +
+			"A connection that breaks is taken up again at the last line seen, so that nothing is lost or doubled.",
+		Example: "name: journal\nkind: journal\n",
+		New:     func() Collector { return &Journal{} },
+	})
+}
+
+// Journal collects a component's log.
+type Journal struct{}
+
+// Makes names the journal.
+func (*Journal) Makes() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
+
+// Stream follows the log until ctx ends.
+func (*Journal) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	st, err := w.Stream(t.meta(bundle.Journal), "jsonl")
+	if err != nil {
+		return err
+	}
+	f := &follower{st: st}
+	follow(ctx, time.Second, st, func(ask context.Context) error {
+		if f.open.Load() {
+			return nil
+		}
+		return f.connect(ctx, t)
+	})
+	f.wait()
+	return st.Close()
+}
+
+// follower copies one connection's lines and remembers where it was.
+type follower struct {
+	st    *bundle.Stream
+	open  atomic.Bool
+	done  chan struct{}
+	place place // of the last line recorded
+}
+
+// connect opens the log and copies it in the background. The first lines are skipped up to the one seen last.
+func (f *follower) connect(ctx context.Context, t Target) error {
+	f.wait()
+	rc, err := t.Component.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	f.open.Store(true)
+	done := make(chan struct{})
+	f.done = done
+	// Whatever the component makes of its context, its reader is closed when that ends: a copy that never ended would hold up the run.
+	closing := context.AfterFunc(ctx, func() { _ = rc.Close() })
+	go func() {
+		defer close(done)
+		defer f.open.Store(false)
+		defer rc.Close()
+		defer closing()
+		f.copy(rc)
+	}()
+	return nil
+}
+
+func (f *follower) wait() {
+	if f.done != nil {
+		<-f.done
+	}
+}
+
+// copy records what r has beyond the place where the last connection ended. A journal that has lost that place goes on at its first later
+// line, and the time in between is a gap: waiting for the place would drop everything unnoticed.
+func (f *follower) copy(r io.Reader) {
+	searching := f.place.cursor != ""
+	br := bufio.NewReaderSize(r, 256<<10)
+	for {
+		line, err := br.ReadBytes('\n')
+		if err != nil { // the end, however it came: follow connects again
+			return
+		}
+		here := placeOf(line)
+		if searching && !here.at.After(f.place.at) {
+			searching = here.cursor != f.place.cursor
+			continue
+		}
+		if searching {
+			f.st.Gap(f.place.at, here.at, "the journal no longer has the last line that was seen")
+			searching = false
+		}
+		if here.cursor != "" {
+			f.place = here
+		}
+		if bytes.Contains(line, []byte("Suppressed ")) {
+			for e := range klog.ReadJournal(bytes.NewReader(line)) {
+				f.st.Suppressed(e.Suppressed)
+			}
+		}
+		_ = f.st.Line(line[:len(line)-1]) // a full disk shows in Close
+	}
+}
+
+// place is a line of a journal.
+type place struct {
+	cursor string
+	at     time.Time
+}
+
+// placeOf reads a line's place; it is zero for what is no line of a journal.
+func placeOf(line []byte) place {
+	var l struct {
+		Cursor string `json:"__CURSOR"`
+		Micros string `json:"__REALTIME_TIMESTAMP"`
+	}
+	us := int64(0)
+	if json.Unmarshal(line, &l) == nil {
+		us, _ = strconv.ParseInt(l.Micros, 10, 64) // a line without a time is before all others
+	}
+	return place{l.Cursor, time.UnixMicro(us).UTC()}
+}

@@ -1,0 +1,139 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "componentLogs",
+		Doc: "The logs of components that run as static pods, or of an arm that is a workload, from the files on the cell's node, rotated ones too.\n\n" +
+			"The API server is not asked: it may be slow or dead. Files are told apart by their first line, so that a rotation, a compression, " +
+			"a restart or a command that failed loses and doubles nothing; a file that vanished before it was read to its end is a gap.",
+		Example: "name: logs\nkind: componentLogs\nspec:\n  components: [kube-apiserver, etcd, kube-controller-manager]\n  interval: 2s\n",
+		New: func() Collector {
+			return &ComponentLogs{
+				Components: []string{"kube-apiserver", "etcd", "kube-controller-manager"},
+				Interval:   metav1.Duration{Duration: 2 * time.Second},
+			}
+		},
+	})
+}
+
+// ComponentLogs collects the log files of the components of the cell's node.
+type ComponentLogs struct {
+	Components []string        `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, or in the namespace that an arm has to itself"`
+	Interval   metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks at the files"`
+}
+
+var componentName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// Validate refuses names that no container can have, and no names at all.
+func (c *ComponentLogs) Validate() error {
+	var errs []error
+	if len(c.Components) == 0 {
+		errs = append(errs, errors.New("components is empty (want at least one)"))
+	}
+	for i, name := range c.Components {
+		switch {
+		case !componentName.MatchString(name):
+			errs = append(errs, fmt.Errorf("components has %q (want the name of a container: a-z, 0-9 and -)", name))
+		case slices.Contains(c.Components[:i], name):
+			errs = append(errs, fmt.Errorf("components has %q twice", name))
+		}
+	}
+	if c.Interval.Duration <= 0 {
+		errs = append(errs, fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration))
+	}
+	return errors.Join(errs...)
+}
+
+// Makes names logs.
+func (*ComponentLogs) Makes() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
+
+// Stream looks until ctx ends. There is a stream for each component.
+func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	node, ok := t.Node.(cluster.Execer)
+	err := c.Validate()
+	if err == nil && !ok {
+		err = fmt.Errorf("reading log files on %s: it runs no commands", t.Node.Name())
+	}
+	if err != nil {
+		w.Fail(t.meta(bundle.Logs), err)
+		return err
+	}
+	l := &logReader{node: node, namespace: cmp.Or(t.Namespace, metav1.NamespaceSystem), began: time.Now()}
+	for _, name := range c.Components {
+		m := t.meta(bundle.Logs)
+		m.Component = name
+		st, err := w.Stream(m, "jsonl")
+		if err != nil {
+			return errors.Join(err, l.close())
+		}
+		l.logs = append(l.logs, newComponentLog(name, st))
+	}
+	l.run(ctx, c.Interval.Duration)
+	return l.close()
+}
+
+// logReader reads the logs of a node's components.
+type logReader struct {
+	node      cluster.Execer
+	namespace string // of the pods
+	began     time.Time
+	logs      []*componentLog
+}
+
+// run looks every so often, and again at once while there is more than one look takes in. A look that fails loses nothing, because the files stay
+// where they are, but until one succeeds the streams speak for no later time.
+func (l *logReader) run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		one, cancel := context.WithTimeout(ctx, askTimeout)
+		more, err := l.look(one)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			for _, c := range l.logs {
+				c.doubt = err.Error()
+			}
+		}
+		if more && err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// close ends the streams. What was not read for longer than is tolerated by then is a gap, which names the reason.
+func (l *logReader) close() error {
+	var errs []error
+	now := time.Now()
+	for _, c := range l.logs {
+		c.end()
+		from := c.known
+		if from.IsZero() {
+			from = l.began
+		}
+		if c.doubt != "" && now.Sub(from) > tolerated {
+			c.st.Gap(from, now, c.doubt)
+		}
+		errs = append(errs, c.st.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,80 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/metrics"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "metrics",
+		Doc: "The subject's metrics: all of them at phase marks, chosen families as samples at a steady interval.\n\n" +
+			"A sample carries when it was asked for and when it was answered.",
+		Example: "name: metrics\nkind: metrics\nspec:\n  families: [kubelet_pleg_last_seen_seconds, kubelet_pleg_relist_duration_seconds]\n  interval: 2s\n",
+		New: func() Collector {
+			return &Metrics{Interval: metav1.Duration{Duration: 2 * time.Second}}
+		},
+	})
+}
+
+// Metrics collects a component's metrics.
+type Metrics struct {
+	Families []string        `json:"families" jsonschema:"the metric families to sample, by the name in their TYPE line"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
+}
+
+// Makes names whole expositions and samples.
+func (*Metrics) Makes() []bundle.Kind { return []bundle.Kind{bundle.Metrics, bundle.MetricSamples} }
+
+// Snapshot takes the whole exposition.
+func (*Metrics) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
+	return get(ctx, t, w, bundle.Metrics, "/metrics", "txt")
+}
+
+// Stream samples the families.
+func (c *Metrics) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	st, err := w.Stream(t.meta(bundle.MetricSamples), "jsonl")
+	if err != nil {
+		return err
+	}
+	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+		asked := time.Now().UTC()
+		body, err := t.Component.Get(ctx, "/metrics")
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		raw, err := io.ReadAll(body)
+		if err != nil {
+			return err
+		}
+		done := time.Now().UTC()
+		found, err := metrics.Read(bytes.NewReader(raw), c.Families...)
+		if err != nil {
+			return err
+		}
+		for _, s := range found {
+			if strings.HasSuffix(s.Name, "_bucket") { // a histogram's count and sum say enough, at a twentieth of the size
+				continue
+			}
+			if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) { // as an empty summary's quantiles: JSON has no such number, and it says nothing
+				continue
+			}
+			if err := st.JSON(bundle.MetricSample{Time: asked, Done: done, Name: s.Name, Labels: s.Labels, Value: s.Value}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return st.Close()
+}

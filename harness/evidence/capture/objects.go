@@ -1,0 +1,166 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "objects",
+		Doc: "Every version of chosen objects, as watches show them, managed fields included.\n\n" +
+			"Of the cell's namespace, or with shared of the whole cluster, or of some of its namespaces. A watch that says nothing may be dead: at each " +
+			"interval the objects' versions are asked for, and the evidence reaches as far as the watches are seen to have shown all of them. Where a " +
+			"watch can't go on the objects are listed anew, and the time in between is a gap. A resource that the API server doesn't have yet is waited for.",
+		Example: "name: bundle\nkind: objects\nspec:\n  resources: [bundledeployments.fleet.cattle.io]\n",
+		New: func() Collector {
+			return &Objects{Interval: metav1.Duration{Duration: 2 * time.Second}}
+		},
+	})
+}
+
+// Objects collects all versions of objects.
+type Objects struct {
+	Chosen
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"how often the watches are held against what there is"`
+}
+
+// Chosen says which objects are meant.
+type Chosen struct {
+	Resources         []string `json:"resources" jsonschema:"plural names, with their API group unless it is the core's: pods, deployments.apps"`
+	Shared            bool     `json:"shared,omitempty" jsonschema:"of the cluster instead of the cell's namespace: evidence that is no arm's"`
+	Namespaces        []string `json:"namespaces,omitempty" jsonschema:"with shared: of namespaced resources, only those in one of these"`
+	NamespaceSelector string   `json:"namespaceSelector,omitempty" jsonschema:"with shared: or in one with these labels, as they were when it was first seen"`
+}
+
+// Validate refuses no resources, Secrets, and namespaces that would go unused.
+func (c *Chosen) Validate() error {
+	var errs []error
+	if len(c.Resources) == 0 {
+		errs = append(errs, errors.New("resources is empty (want at least one)"))
+	}
+	for i, r := range c.Resources {
+		name, _, _ := strings.Cut(r, ".")
+		switch {
+		case r != strings.ToLower(r) || strings.ContainsAny(r, "/ ") || name == "":
+			errs = append(errs, fmt.Errorf("resources: %q is no resource (want its plural name and group: pods, deployments.apps)", r))
+		case r == "secrets":
+			errs = append(errs, errors.New("resources: secrets are not recorded"))
+		case slices.Contains(c.Resources[:i], r):
+			errs = append(errs, fmt.Errorf("resources: %s is there twice", r))
+		}
+	}
+	if !c.Shared && (len(c.Namespaces) > 0 || c.NamespaceSelector != "") {
+		errs = append(errs, errors.New("namespaces are chosen without shared (want shared: true; without it, it is the cell's)"))
+	}
+	if _, err := labels.Parse(c.NamespaceSelector); err != nil {
+		errs = append(errs, fmt.Errorf("namespaceSelector: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate refuses an interval that is none, too.
+func (c *Objects) Validate() error {
+	err := c.Chosen.Validate()
+	if c.Interval.Duration <= 0 {
+		err = errors.Join(err, fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration))
+	}
+	return err
+}
+
+// ClusterWide is true of shared ones.
+func (c *Chosen) ClusterWide() bool { return c.Shared }
+
+// Makes names versions of objects.
+func (*Objects) Makes() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
+
+// Stream follows each resource by itself and proves time and again that none has missed anything.
+func (c *Objects) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	api, err := c.api(t, c.Validate())
+	if err != nil {
+		w.Fail(t.meta(bundle.Objects), err)
+		return err
+	}
+	st, err := w.Stream(t.meta(bundle.Objects), "jsonl"+bundle.Packed)
+	if err != nil {
+		return err
+	}
+	p := &prover{stream: st}
+	var wg sync.WaitGroup
+	for _, name := range c.Resources {
+		f := &watched{resource: name, api: api, prover: p, changed: make(chan struct{})}
+		p.all = append(p.all, f)
+		wg.Go(func() { f.run(ctx) })
+	}
+	p.run(ctx, c.Interval.Duration)
+	wg.Wait()
+	return st.Close()
+}
+
+// prover moves a stream's coverage to where all that is watched is proven to have been shown.
+type prover struct {
+	stream *bundle.Stream
+	all    []*watched
+
+	mu     sync.Mutex
+	proven time.Time // zero before the first proof
+}
+
+// run looks until ctx ends. Where proofs lie further apart than is tolerated nothing was missed, but when it was seen says little about when it
+// happened: that is a gap, too.
+func (p *prover) run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var reason error
+	for ctx.Err() == nil {
+		asked := time.Now()
+		if err := p.prove(ctx); err == nil {
+			if last := p.last(); !last.IsZero() && asked.Sub(last) > tolerated {
+				p.stream.Gap(last, asked, why(reason, asked.Sub(last)))
+			}
+			p.stream.Alive(asked)
+			p.mu.Lock()
+			p.proven, reason = asked, nil
+			p.mu.Unlock()
+		} else if ctx.Err() == nil {
+			reason = err
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	if last := p.last(); reason != nil && !last.IsZero() && time.Since(last) > tolerated {
+		p.stream.Gap(last, time.Now(), reason.Error())
+	}
+}
+
+func (p *prover) last() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.proven
+}
+
+// prove holds each watch against what there is now.
+func (p *prover) prove(ctx context.Context) error {
+	for _, f := range p.all {
+		one, cancel := context.WithTimeout(ctx, askTimeout)
+		err := f.prove(one)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("following %s: %w", f.resource, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "objectList",
+		Doc: "Chosen objects at a moment, as YAML for people: what a user would have seen then.\n\n" +
+			"Of the cell's namespace, or with shared of the whole cluster, or of some of its namespaces. With where: terminating, only what is being " +
+			"deleted. Managed fields are left out.",
+		Example: "name: stuck\nkind: objectList\nevery: 60s\nspec:\n  resources: [pods]\n  shared: true\n  where: terminating\n",
+		New:     func() Collector { return &ObjectList{} },
+	})
+}
+
+// terminating is what is being deleted.
+const terminating = "terminating"
+
+// ObjectList collects objects as they are at a moment.
+type ObjectList struct {
+	Chosen
+	Where string `json:"where,omitempty" jsonschema:"terminating: only what has a deletionTimestamp"`
+}
+
+// Makes names lists of objects.
+func (*ObjectList) Makes() []bundle.Kind { return []bundle.Kind{bundle.ObjectList} }
+
+// Validate refuses a condition that is none.
+func (c *ObjectList) Validate() error {
+	err := c.Chosen.Validate()
+	if c.Where != "" && c.Where != terminating {
+		err = errors.Join(err, fmt.Errorf("where is %q (want terminating, or nothing)", c.Where))
+	}
+	return err
+}
+
+// Snapshot lists them, one resource after another.
+func (c *ObjectList) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
+	m := t.meta(bundle.ObjectList)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	text, err := c.list(ctx, t)
+	if err != nil {
+		w.Fail(m, err)
+		return err
+	}
+	_, err = w.Write(m, "yaml", bytes.NewReader(text))
+	return err
+}
+
+// list is one YAML document for each resource.
+func (c *ObjectList) list(ctx context.Context, t Target) ([]byte, error) {
+	api, err := c.api(t, c.Validate())
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, name := range c.Resources {
+		gvr, err := api.resolve(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all, err := api.objects(gvr).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", name, err)
+		}
+		kept := []unstructured.Unstructured{}
+		for _, o := range all.Items {
+			meant, err := api.meant(ctx, o.GetNamespace())
+			if err != nil {
+				return nil, err
+			}
+			if !meant || c.Where == terminating && o.GetDeletionTimestamp() == nil {
+				continue
+			}
+			o.SetManagedFields(nil)
+			kept = append(kept, o)
+		}
+		total := len(all.Items)
+		all.Items = kept
+		doc, err := yaml.Marshal(all.UnstructuredContent())
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", name, err)
+		}
+		fmt.Fprintf(&out, "---\n# %d of %d %s\n%s", len(kept), total, name, doc)
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,63 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "heap",
+		Doc: "Heap profiles of the subject, each after a garbage collection.\n\n" +
+			"So what they show in use is retained: nothing in them only waits to be collected.",
+		Example: "name: heap\nkind: heap\nevery: 20s\n",
+		New:     func() Collector { return &Heap{} },
+	})
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "cpu",
+		Doc: "CPU profiles of the subject, over a few seconds each.\n\n" +
+			"A process makes one at a time: one that meets another's is refused, and recorded as such.",
+		Example: "name: cpu\nkind: cpu\nspec:\n  seconds: 5\n",
+		New:     func() Collector { return &CPU{Seconds: 5} },
+	})
+}
+
+// Heap collects heap profiles.
+type Heap struct{}
+
+// Makes names heap profiles.
+func (*Heap) Makes() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
+
+// Snapshot has the subject collect its garbage and takes what is left.
+func (*Heap) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
+	return get(ctx, t, w, bundle.Heap, "/debug/pprof/heap?gc=1", "pb.gz")
+}
+
+// maxSeconds bounds a CPU profile: a snapshot that takes longer holds up the phases.
+const maxSeconds = 60
+
+// CPU collects CPU profiles.
+type CPU struct {
+	Seconds int `json:"seconds,omitzero" jsonschema:"how long to profile: 1 to 60"`
+}
+
+// Validate refuses a time that is none, or too long.
+func (c *CPU) Validate() error {
+	if c.Seconds < 1 || c.Seconds > maxSeconds {
+		return fmt.Errorf("seconds is %d (want 1 to %d)", c.Seconds, maxSeconds)
+	}
+	return nil
+}
+
+// Makes names CPU profiles.
+func (*CPU) Makes() []bundle.Kind { return []bundle.Kind{bundle.CPU} }
+
+// Snapshot profiles from now on; the artifact's time is that of the beginning.
+func (c *CPU) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
+	took := time.Duration(c.Seconds) * time.Second
+	return getWithin(ctx, took+askTimeout, t, w, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds), "pb.gz")
+}

@@ -1,0 +1,127 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "containerStatuses",
+		Doc: "What the kubelet reports of the control plane's containers on the cell's node, or of a pod that is an arm's own, once a second, each change " +
+			"recorded.\n\n" +
+			"It is asked for rather than watched: an answer a second tells an API server that has nothing to say from one that is dead. It answers " +
+			"from its own memory, so that etcd is not asked for it. Every trial whose arms are pods has it, asked for or not.",
+		Example: "name: statuses\nkind: containerStatuses\nspec:\n  components: [kube-apiserver, etcd]\n",
+		New: func() Collector {
+			return &ContainerStatuses{Components: []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}}
+		},
+	})
+}
+
+// ContainerStatuses collects the statuses of containers in kube-system, or of the subject's in a namespace that the cell has for itself.
+type ContainerStatuses struct {
+	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system; of an arm's own pod it is always the subject"`
+}
+
+// Validate refuses no components at all, which any answer would do for.
+func (c *ContainerStatuses) Validate() error {
+	if len(c.Components) == 0 {
+		return errors.New("components is empty (want at least one)")
+	}
+	return nil
+}
+
+// Makes names container statuses.
+func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.Statuses} }
+
+// Stream asks for the pods once a second and records what changed. A component that has no status there is as good as no answer.
+func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	if err := c.Validate(); err != nil {
+		w.Fail(t.meta(bundle.Statuses), err)
+		return err
+	}
+	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	st, err := w.Stream(t.meta(bundle.Statuses), "jsonl")
+	if err != nil {
+		return err
+	}
+	namespace, components := metav1.NamespaceSystem, c.Components
+	if t.Namespace != "" {
+		namespace, components = t.Namespace, []string{t.Component.Name()}
+	}
+	last := map[string]bundle.ContainerStatus{} // by pod and container
+	follow(ctx, time.Second, st, func(ctx context.Context) error {
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		now, missing := statuses(pods.Items, t.Node.Name(), components)
+		for _, s := range now {
+			key := s.Pod + "/" + s.Container
+			before := last[key]
+			before.Time = s.Time
+			if before == s {
+				continue
+			}
+			if err := st.JSON(s); err != nil {
+				return err
+			}
+			last[key] = s
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("the API server has no status of %s on %s", strings.Join(missing, ", "), t.Node.Name())
+		}
+		return nil
+	})
+	return st.Close()
+}
+
+// statuses are the components' containers on a node, and the components that have none.
+func statuses(pods []corev1.Pod, node string, components []string) (out []bundle.ContainerStatus, missing []string) {
+	missing = slices.Clone(components)
+	now := time.Now().UTC()
+	for _, pod := range pods {
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		for _, s := range pod.Status.ContainerStatuses {
+			if !slices.Contains(components, s.Name) {
+				continue
+			}
+			missing = slices.DeleteFunc(missing, func(name string) bool { return name == s.Name })
+			out = append(out, statusOf(now, pod.Name, s))
+		}
+	}
+	return out, missing
+}
+
+func statusOf(now time.Time, pod string, s corev1.ContainerStatus) bundle.ContainerStatus {
+	out := bundle.ContainerStatus{Time: now, Pod: pod, Container: s.Name, ID: s.ContainerID, State: "waiting", Ready: s.Ready, RestartCount: s.RestartCount}
+	switch {
+	case s.State.Running != nil:
+		out.State = "running"
+	case s.State.Terminated != nil:
+		out.State, out.Reason, out.ExitCode = "terminated", s.State.Terminated.Reason, s.State.Terminated.ExitCode
+	case s.State.Waiting != nil: // with none of the three it waits, too
+		out.Reason = s.State.Waiting.Reason
+	}
+	if l := s.LastTerminationState.Terminated; l != nil {
+		out.LastID, out.LastReason, out.LastExitCode, out.LastFinished = l.ContainerID, l.Reason, l.ExitCode, l.FinishedAt.UTC()
+	}
+	return out
+}

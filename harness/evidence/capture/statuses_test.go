@@ -1,0 +1,167 @@
+package capture_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+)
+
+// pods is an API server that answers a list of kube-system's pods, in memory: it can live in a bubble of time.
+type pods struct {
+	cluster.Cluster
+	list  func() ([]corev1.Pod, error)
+	asked string
+}
+
+func (p *pods) RESTConfig() *rest.Config {
+	return &rest.Config{Host: "http://api.test", Transport: p,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
+}
+
+func (p *pods) RoundTrip(r *http.Request) (*http.Response, error) {
+	p.asked = r.URL.RequestURI()
+	items, err := p.list()
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: items})
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(strings.NewReader(string(b))), Request: r}, err
+}
+
+// pod is a static pod of a node with one container.
+func pod(name, on string, s corev1.ContainerStatus) corev1.Pod {
+	s.Name = name
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + on}, Spec: corev1.PodSpec{NodeName: on},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{s}}}
+}
+
+func runs(id string, restarts int32) corev1.ContainerStatus {
+	return corev1.ContainerStatus{ContainerID: "containerd://" + id, Ready: true, RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+}
+
+// statuses collects for 58.5 seconds of a bubble's time.
+func statuses(t *testing.T, list func(since time.Duration) ([]corev1.Pod, error)) (*pods, bundle.Artifact, []bundle.ContainerStatus) {
+	t.Helper()
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := capture.New("containerStatuses", json.RawMessage(`{"components":["etcd","kube-apiserver"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p := &pods{list: func() ([]corev1.Pod, error) { return list(time.Since(began)) }}
+	ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond) // between two looks, so that its end is at none
+	defer cancel()
+	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Cluster: p, Node: node{}, Component: &component{}}, w); err != nil {
+		t.Fatal(err)
+	}
+	all := w.View().Artifacts(bundle.Query{})
+	if len(all) != 1 {
+		t.Fatalf("it left %d artifacts: %+v", len(all), all)
+	}
+	r, err := w.View().Open(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var out []bundle.ContainerStatus
+	for d := json.NewDecoder(r); ; {
+		var s bundle.ContainerStatus
+		if err := d.Decode(&s); err == io.EOF {
+			return p, all[0], out
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, s)
+	}
+}
+
+// An OOM kill: the API server is away for a while, and then says how its container ended.
+func TestStatusesOfAKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now().UTC()
+		etcd := pod("etcd", "worker", runs("e", 0))
+		again := runs("b", 1)
+		again.Ready = false
+		again.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137, ContainerID: "containerd://a",
+			FinishedAt: metav1.NewTime(began.Add(20 * time.Second))}
+		crashing := corev1.ContainerStatus{ContainerID: "containerd://b", RestartCount: 1,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, LastTerminationState: again.LastTerminationState}
+		p, a, got := statuses(t, func(since time.Duration) ([]corev1.Pod, error) {
+			elsewhere := pod("kube-apiserver", "another", runs("x", int32(since/time.Second)))
+			other := pod("coredns", "worker", runs("y", int32(since/time.Second)))
+			switch {
+			case since < 20*time.Second:
+				return []corev1.Pod{elsewhere, etcd, other, pod("kube-apiserver", "worker", runs("a", 0))}, nil
+			case since < 35*time.Second:
+				return nil, errors.New("connection refused")
+			case since < 45*time.Second:
+				return []corev1.Pod{elsewhere, etcd, other, pod("kube-apiserver", "worker", again)}, nil
+			}
+			return []corev1.Pod{elsewhere, etcd, other, pod("kube-apiserver", "worker", crashing)}, nil
+		})
+		last := bundle.ContainerStatus{Pod: "kube-apiserver-worker", Container: "kube-apiserver", ID: "containerd://b", RestartCount: 1,
+			LastID: "containerd://a", LastReason: "OOMKilled", LastExitCode: 137, LastFinished: began.Add(20 * time.Second)}
+		running, waiting := last, last
+		running.Time, running.State = began.Add(35*time.Second), "running"
+		waiting.Time, waiting.State, waiting.Reason = began.Add(45*time.Second), "waiting", "CrashLoopBackOff"
+		want := []bundle.ContainerStatus{
+			{Time: began, Pod: "etcd-worker", Container: "etcd", ID: "containerd://e", State: "running", Ready: true},
+			{Time: began, Pod: "kube-apiserver-worker", Container: "kube-apiserver", ID: "containerd://a", State: "running", Ready: true},
+			running, waiting,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		gap := fmt.Sprintf("[{%s %s ", began.Add(19*time.Second), began.Add(35*time.Second))
+		if said := fmt.Sprint(a.Coverage.Gaps); !strings.HasPrefix(said, gap) || !strings.HasSuffix(said, "connection refused}]") {
+			t.Errorf("the gaps are %s, want %s… connection refused}]", said, gap)
+		}
+		if !a.Coverage.First.Equal(began) || !a.Coverage.Last.Equal(began.Add(58*time.Second)) {
+			t.Errorf("it covers %+v", a.Coverage)
+		}
+		if want := "/api/v1/namespaces/kube-system/pods?resourceVersion=0"; p.asked != want {
+			t.Errorf("it asked for %s, want %s", p.asked, want)
+		}
+	})
+}
+
+// A container that ended and one whose component is missing.
+func TestStatusesThatLackSomething(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now().UTC()
+		ended := corev1.ContainerStatus{ContainerID: "containerd://a", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1}}}
+		_, a, got := statuses(t, func(time.Duration) ([]corev1.Pod, error) { return []corev1.Pod{pod("etcd", "worker", ended)}, nil })
+		want := []bundle.ContainerStatus{{Time: began, Pod: "etcd-worker", Container: "etcd", ID: "containerd://a", State: "terminated", Reason: "Error", ExitCode: 1}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		gap := fmt.Sprintf("[{%s %s the API server has no status of kube-apiserver on worker}]", began, began.Add(58500*time.Millisecond))
+		if said := fmt.Sprint(a.Coverage.Gaps); said != gap || a.Coverage.Covers(began, began.Add(30*time.Second), time.Second) {
+			t.Errorf("it covers %+v, want the gap %s", a.Coverage, gap)
+		}
+	})
+	if err := (&capture.ContainerStatuses{}).Validate(); err == nil || err.Error() != "components is empty (want at least one)" {
+		t.Errorf("got %v", err)
+	}
+}

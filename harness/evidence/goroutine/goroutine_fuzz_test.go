@@ -1,0 +1,57 @@
+package goroutine_test
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+// FuzzRead holds Read to its contract on any input: it doesn't panic, gives the same each time, its counts add up, and what it
+// read can be written and read again.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"states.debug1", "states.debug2", "panic.system", "panic.ancestors"} {
+		plain := fixture(f, name)
+		f.Add([]byte(plain))
+		lines := strings.Split(strings.TrimSuffix(plain, "\n"), "\n")
+		for _, wrap := range wraps {
+			f.Add([]byte(wrap(lines[:min(len(lines), 12)])))
+		}
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		d, err := goroutine.Read(bytes.NewReader(in))
+		again, err2 := goroutine.Read(bytes.NewReader(in))
+		if (err == nil) != (err2 == nil) || !reflect.DeepEqual(d, again) {
+			t.Fatalf("read twice: %v, %v\n%s", err, err2, cmp.Diff(d, again))
+		}
+		if err != nil {
+			return
+		}
+		switch n := d.Counted(); {
+		case d.Format == goroutine.Stacks && (n != d.Total || n == 0):
+			t.Errorf("%d goroutines in groups, %d in all", n, d.Total)
+		case d.Format == goroutine.Profile && n != d.Total && !d.Truncated:
+			t.Errorf("counted %d of %d, and not truncated", n, d.Total)
+		}
+		for _, g := range d.Groups {
+			if d.Format == goroutine.Stacks && len(g.IDs) != g.Count || g.Locked > g.Count || g.MinWait > g.MaxWait {
+				t.Errorf("an impossible group: %+v", g)
+			}
+		}
+		var b bytes.Buffer
+		if err := d.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		back, err := goroutine.Read(&b)
+		if err != nil {
+			t.Fatalf("reading what was written: %v", err)
+		}
+		if !reflect.DeepEqual(d.Groups, back.Groups) || d.Total != back.Total {
+			t.Errorf("written and read again (-first +second):\n%s", cmp.Diff(d, back))
+		}
+	})
+}

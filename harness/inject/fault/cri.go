@@ -1,0 +1,149 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "criLatency",
+		Doc: "A slow container runtime: every ListPodSandbox, PodSandboxStatus, ListContainers and ContainerStatus call takes longer.\n\n" +
+			"Status and Version are never delayed: a runtime that is down is another incident. Injected and lifted are seen by the harness's own " +
+			"CRI calls through kubelet's socket. It lifts itself when its time limit passes.",
+		Example: "name: slow-runtime\nkind: criLatency\ntarget: {mode: all, selector: {component: kubelet}}\nspec: {latency: 40ms}\n",
+		New:     func() Fault { return &CRILatency{} },
+	})
+}
+
+// seenWithin bounds how long the effect of an arming may take to be observed.
+const seenWithin = 30 * time.Second
+
+// CRILatency delays the calls that kubelet's relist makes.
+type CRILatency struct {
+	Latency metav1.Duration `json:"latency" jsonschema:"added to each call; below 10s"`
+}
+
+// Validate refuses a latency that the interposer would refuse, before anything is built for it.
+func (f *CRILatency) Validate() error {
+	if d := f.Latency.Duration; d <= 0 || d > control.MaxDelay {
+		return fmt.Errorf("latency is %s (want above 0, at most %s)", d, control.MaxDelay)
+	}
+	return nil
+}
+
+// Needs says that the calls pass through the cri seam.
+func (f *CRILatency) Needs() Needs { return Needs{Seams: []string{"cri"}, Exec: true} }
+
+// Inject arms the delay on every node and returns when a call of ours took that long.
+func (f *CRILatency) Inject(ctx context.Context, t Target) error {
+	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
+		if _, err := c.ArmLatency(ctx, arm(t), control.Latency{Delay: control.Duration(f.Latency.Duration)}); err != nil {
+			return err
+		}
+		p, err := observe(ctx, c, func(p control.Probe) bool { return listTime(p) >= f.Latency.Duration })
+		if err != nil {
+			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultSeen, n, "a ListContainers call takes %s", listTime(p).Round(time.Millisecond))
+		return nil
+	})
+}
+
+// Recover disarms the delay and returns when calls of ours are fast again: below half of the latency.
+func (f *CRILatency) Recover(ctx context.Context, t Target) error {
+	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
+		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultLatency}); err != nil {
+			return err
+		}
+		p, err := observe(ctx, c, func(p control.Probe) bool { return statusTime(p) < f.Latency.Duration/2+5*time.Millisecond })
+		if err != nil {
+			return fmt.Errorf("%s on %s disarmed and calls are still slow: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultGone, n, "a %s call takes %s", fastest(p), statusTime(p).Round(100*time.Microsecond))
+		return nil
+	})
+}
+
+func arm(t Target) control.Arm {
+	return control.Arm{ID: t.Name, Owner: t.Run, Expires: control.Duration(t.Expires)}
+}
+
+// onNodes acts on all nodes of the target at once and returns all errors.
+func onNodes(ctx context.Context, t Target, act func(context.Context, cluster.Node, *control.Client) error) error {
+	return each(t.Nodes, func(n cluster.Node) error {
+		c, err := seam.Interposer(n)
+		if err != nil {
+			return err
+		}
+		return act(ctx, n, c)
+	})
+}
+
+// observe probes until want is satisfied; the error shows the last probe.
+func observe(ctx context.Context, c *control.Client, want func(control.Probe) bool) (control.Probe, error) {
+	all := ctx
+	ctx, cancel := context.WithTimeout(ctx, seenWithin)
+	defer cancel()
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	var last control.Probe
+	var lastErr error
+	for {
+		p, err := c.Probe(ctx)
+		if err == nil && want(p) {
+			return p, nil
+		}
+		if err != nil && ctx.Err() == nil {
+			lastErr = err
+		} else if err == nil {
+			last = p
+		}
+		select {
+		case <-ctx.Done():
+			if all.Err() != nil {
+				return last, context.Cause(all)
+			}
+			if lastErr != nil {
+				return last, lastErr
+			}
+			return last, fmt.Errorf("within %s; the last probe: %+v", seenWithin, last)
+		case <-tick.C:
+		}
+	}
+}
+
+// listTime is the fastest ListContainers call of a probe: a call that happens to be slow must not pass for the fault.
+func listTime(p control.Probe) time.Duration { return fast(p, "ListContainers") }
+
+// statusTime is the fastest of the delayed calls that a probe made.
+func statusTime(p control.Probe) time.Duration { return fast(p, fastest(p)) }
+
+func fastest(p control.Probe) string {
+	if len(p.Seconds["ContainerStatus"]) > 0 {
+		return "ContainerStatus"
+	}
+	return "ListPodSandbox"
+}
+
+func fast(p control.Probe, method string) time.Duration {
+	if len(p.Seconds[method]) == 0 {
+		return 0
+	}
+	return time.Duration(slices.Min(p.Seconds[method]) * float64(time.Second))
+}
+
+func say(t Target, typ string, n cluster.Node, format string, args ...any) {
+	t.Events.Emit(event.Event{Type: typ, Cell: t.Cell, Message: t.Name + ": " + fmt.Sprintf(format, args...),
+		Fields: map[string]any{"fault": t.Name, "node": n.Name()}})
+}

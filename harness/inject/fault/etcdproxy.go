@@ -1,0 +1,94 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+)
+
+const (
+	// etcdLimit is how long a request waits for an etcd that isn't delayed on purpose.
+	etcdLimit = 3 * time.Second
+	// etcdRequests is how many answers in a row have to agree.
+	etcdRequests = 3
+)
+
+// onProxies acts on the etcd proxies of all nodes of the target at once and returns all errors.
+func onProxies(ctx context.Context, t Target, act func(context.Context, cluster.Node, *control.EtcdClient) error) error {
+	return each(t.Nodes, func(n cluster.Node) error {
+		c, err := seam.EtcdProxy(n)
+		if err != nil {
+			return err
+		}
+		return act(ctx, n, c)
+	})
+}
+
+// lift disarms a fault and says how it ended.
+func lift(ctx context.Context, c *control.EtcdClient, t Target, fault string) (string, error) {
+	d, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: fault})
+	if err != nil {
+		return "", err
+	}
+	if len(d.IDs) > 0 {
+		return "lifted", nil
+	}
+	s, err := c.State(ctx)
+	if err != nil {
+		return "", err
+	}
+	for i := len(s.Arms) - 1; i >= 0; i-- {
+		if r := s.Arms[i]; r.ID == t.Name && r.Owner == t.Run && r.Fault == fault && !r.Armed() {
+			if r.Expired {
+				return "lifted by its own time limit after " + round(r.EndedAt.Sub(r.ArmedAt)).String(), nil
+			}
+			return "lifted already", nil
+		}
+	}
+	return "not armed", nil
+}
+
+// answered reports whether every request got an answer of a healthy etcd, both ways.
+func answered(p control.EtcdProbe) bool {
+	return p.Healthy && len(p.Through) == etcdRequests && p.DirectErr == "" && len(p.Direct) == etcdRequests
+}
+
+// proxyAdds is what the proxy adds at least to an answer: a request that happens to be slow must not pass for the fault.
+func proxyAdds(p control.EtcdProbe) time.Duration {
+	return control.Fastest(p.Through) - control.Fastest(p.Direct)
+}
+
+// measure probes until want is satisfied, for as long as within; limit is for each answer. The error shows the last probe.
+func measure(ctx context.Context, c *control.EtcdClient, within, limit time.Duration, want func(control.EtcdProbe) bool) (control.EtcdProbe, error) {
+	all := ctx
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	last := fmt.Errorf("within %s", within)
+	for {
+		p, err := c.Probe(ctx, etcdRequests, limit)
+		switch {
+		case err == nil && want(p):
+			return p, nil
+		case err == nil:
+			last = fmt.Errorf("within %s; the last probe: %+v", within, p)
+		case ctx.Err() == nil:
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			if all.Err() != nil {
+				return p, context.Cause(all)
+			}
+			return p, last
+		case <-tick.C:
+		}
+	}
+}
+
+func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

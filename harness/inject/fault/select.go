@@ -1,0 +1,203 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+const (
+	// ownNodes among a selector's nodes stands for all nodes of the arm's own cell.
+	ownNodes = "cell"
+	// controlPlaneLabel is on the Node objects of control planes, with no value, whoever made the cluster by kubeadm. Workers have none like it.
+	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+)
+
+// SelectNodes picks nodes of a topology by a target's words, which are Chaos Mesh's: all parts of the selector have to hold, and the mode says how
+// many of the nodes that they leave. It returns the nodes' names in the topology's order. Planning and running both ask it, so that what is planned
+// is what happens.
+//
+// Only nodes of the cell count; cell bundle.Shared, or none, means those that belong to no cell. A node's labels are those of its spec, and
+// node-role.kubernetes.io/control-plane for a control plane. fixed-percent takes that share of the nodes, rounded down, and random-max-percent
+// draws a share from 0 to its value first. Draws depend on the seed and on the number of nodes alone, so that every cell is treated alike.
+//
+// An empty selector, a name of no node, and a choice that comes to no node at all, or to fewer than mode fixed asks for, are errors that say
+// what was asked and which nodes there are. In Chaos Mesh they select everything, nothing, or what there is.
+func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed int64) ([]string, error) {
+	if err := ActsOnNodes(t); err != nil {
+		return nil, err
+	}
+	if cell == "" {
+		cell = bundle.Shared
+	}
+	asked := words(t.Selector)
+	if asked == "" {
+		return nil, errors.New("the selector is empty, which would select everything (want nodes, nodeSelectors or component)")
+	}
+	for _, name := range t.Selector.Nodes {
+		if name != ownNodes && !slices.ContainsFunc(nodes, func(n cluster.NodeSpec) bool { return n.Name == name }) {
+			return nil, fmt.Errorf("the selector (%s) names the node %q, which the cluster doesn't have: it has %s", asked, name, describe(nodes))
+		}
+	}
+	var found []string
+	for _, n := range nodes {
+		if in := n.Cell == cell || n.Cell == "" && cell == bundle.Shared; in && selected(t.Selector, n) {
+			found = append(found, n.Name)
+		}
+	}
+	of := "of cell " + cell
+	if cell == bundle.Shared {
+		of = "that belong to no cell"
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the selector (%s) matches none of the nodes %s: there are %s", asked, of, describe(nodes))
+	}
+	want, err := howMany(t, len(found), seed)
+	if err != nil {
+		return nil, fmt.Errorf("the selector (%s) matches %d nodes %s (%s), and %w", asked, len(found), of, strings.Join(found, ", "), err)
+	}
+	drawn := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(found))[:want]
+	slices.Sort(drawn)
+	out := make([]string, want)
+	for i, d := range drawn {
+		out[i] = found[d]
+	}
+	return out, nil
+}
+
+// Select is SelectNodes on a cluster that runs. labels are those of its nodes' specs, by the nodes' full names.
+func Select(t scenario.Target, c cluster.Cluster, cell string, labels map[string]map[string]string, seed int64) ([]cluster.Node, error) {
+	var specs []cluster.NodeSpec
+	byName := map[string]cluster.Node{}
+	for _, n := range c.Nodes() {
+		short := strings.TrimPrefix(n.Name(), c.Name()+"-")
+		specs = append(specs, cluster.NodeSpec{Name: short, Role: n.Role(), Cell: n.Cell(), Labels: labels[n.Name()]})
+		byName[short] = n
+	}
+	names, err := SelectNodes(t, specs, cell, seed)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]cluster.Node, len(names))
+	for i, name := range names {
+		out[i] = byName[name]
+	}
+	return out, nil
+}
+
+// ActsOnNodes refuses a target whose selector means pods: the faults there are act on nodes, and what a selector says must not be passed over.
+func ActsOnNodes(t scenario.Target) error {
+	if len(t.Selector.Namespaces)+len(t.Selector.LabelSelectors) > 0 {
+		return fmt.Errorf("the selector means pods (namespaces, labelSelectors), and the fault acts on nodes (want nodes, nodeSelectors or component)")
+	}
+	return nil
+}
+
+func selected(s scenario.Selector, n cluster.NodeSpec) bool {
+	if len(s.Nodes) > 0 && !slices.Contains(s.Nodes, n.Name) && (n.Cell == "" || !slices.Contains(s.Nodes, ownNodes)) {
+		return false
+	}
+	have := labelsOf(n)
+	for k, v := range s.NodeSelectors {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	row, known := component.Of(s.Component)
+	return s.Component == "" || known && (row.Node || n.Role == cluster.ControlPlane)
+}
+
+func labelsOf(n cluster.NodeSpec) map[string]string {
+	out := map[string]string{}
+	if n.Role == cluster.ControlPlane {
+		out[controlPlaneLabel] = ""
+	}
+	maps.Copy(out, n.Labels)
+	return out
+}
+
+// howMany says how many of some nodes a mode means: at least one. Its errors go on after "and".
+func howMany(t scenario.Target, found int, seed int64) (int, error) {
+	mode := v1alpha1.SelectorMode(t.Mode)
+	value, err := strconv.Atoi(t.Value)
+	switch mode {
+	case v1alpha1.AllMode:
+		return found, nil
+	case v1alpha1.OneMode:
+		return 1, nil
+	case v1alpha1.FixedMode:
+		if err != nil || value < 1 {
+			return 0, fmt.Errorf("mode %s has the value %q (want a number of at least 1)", mode, t.Value)
+		}
+		if found < value {
+			return 0, fmt.Errorf("mode %s wants %d", mode, value)
+		}
+		return value, nil
+	case v1alpha1.FixedPercentMode, v1alpha1.RandomMaxPercentMode:
+		if err != nil || value < 1 || value > 100 {
+			return 0, fmt.Errorf("mode %s has the value %q (want a percentage from 1 to 100)", mode, t.Value)
+		}
+	default:
+		return 0, fmt.Errorf("the mode is %q (want one, all, fixed, fixed-percent or random-max-percent)", t.Mode)
+	}
+	why := ""
+	if mode == v1alpha1.RandomMaxPercentMode {
+		most := value
+		value = rand.New(rand.NewPCG(uint64(seed), 1)).IntN(most + 1)
+		why = fmt.Sprintf(", drawn by the seed %d from 0 to %d %%", seed, most)
+	}
+	if found*value/100 == 0 {
+		return 0, fmt.Errorf("mode %s takes %d %% of them, rounded down to none%s", mode, value, why)
+	}
+	return found * value / 100, nil
+}
+
+// words is what a selector asks of nodes, "" if nothing.
+func words(s scenario.Selector) string {
+	var out []string
+	if len(s.Nodes) > 0 {
+		out = append(out, "nodes "+strings.Join(s.Nodes, ", "))
+	}
+	if len(s.NodeSelectors) > 0 {
+		out = append(out, "nodeSelectors "+pairs(s.NodeSelectors))
+	}
+	if s.Component != "" {
+		out = append(out, "component "+s.Component)
+	}
+	return strings.Join(out, "; ")
+}
+
+// describe lists nodes by name with all that a selector could ask of them.
+func describe(nodes []cluster.NodeSpec) string {
+	var out []string
+	for _, n := range nodes {
+		of := []string{n.Role}
+		if n.Cell != "" {
+			of = append(of, "cell "+n.Cell)
+		}
+		if have := labelsOf(n); len(have) > 0 {
+			of = append(of, "labels "+pairs(have))
+		}
+		out = append(out, fmt.Sprintf("%s (%s)", n.Name, strings.Join(of, ", ")))
+	}
+	return strings.Join(out, ", ")
+}
+
+func pairs(m map[string]string) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, k+"="+m[k])
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,144 @@
+package load
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Load, kinds.Kind[Load]{
+		Name: "deleteCollection",
+		Doc: "Many ConfigMaps that are deleted as whole collections, by many calls at once.\n\n" +
+			"The objects are made before the steady state, in namespaces relapse-<name>-<n>, and named item-00000 and so on, so that their number is " +
+			"their place in a list. With `by: calls`, all calls of a round are DELETECOLLECTION requests on the ConfigMaps of one namespace; the round " +
+			"ends with the last answer. With `by: namespaceController`, there are as many namespaces as calls, each call deletes one, and the namespace " +
+			"controller deletes what is in them, with all its retries; the round ends when they are gone, or `lasts` after the last answer.\n\n" +
+			"A round has begun, for the faults that come after it, once all its requests were written, then `begun` deletions were seen in a watch, and " +
+			"the API server's goroutines show a worker that deletes in every call: such a call has its list behind it. It has begun at the latest when a " +
+			"quarter of the objects is gone; by the namespace controller, with the deletions. A round that never begins says so and is recorded as such. Every answer is evidence, none fails " +
+			"the load; client-go's throttle and its retries are off. A further round makes the missing objects again before it starts.\n\n" +
+			"With `still` and `by: calls` it is looked after each round how many objects are left, once two lists so far apart show the same number. With the calls " +
+			"that deleted when the round began and that the API server ended with a failure, that tells how many calls were cut short, whatever it logs.",
+		Example: "name: deletions\nkind: deleteCollection\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
+			"spec:\n  items: 1000\n  bytes: 2Ki\n  calls: 20\n",
+		New: func() Load {
+			return &DeleteCollection{
+				By: ByCalls, Items: 1000, Bytes: "2Ki", Calls: 20, Begun: 20, Timeout: metav1.Duration{Duration: time.Minute},
+				Rounds: 1, Lasts: metav1.Duration{Duration: 45 * time.Second},
+			}
+		},
+	})
+}
+
+// The ways in which collections get deleted.
+const (
+	ByCalls               = "calls"
+	ByNamespaceController = "namespaceController"
+)
+
+// The bounds of what a load may put into etcd: an object must fit into one request of its own, and all that the rounds write must fit beside
+// the rest into etcd's default quota of 2 GiB, which counts what was deleted, too, until it is compacted.
+const (
+	maxBytes = 512 << 10
+	maxTotal = 3 << 29
+	maxItems = 100_000 // item-00000 to item-99999 sort by their number
+)
+
+// DeleteCollection makes ConfigMaps and has them deleted as collections.
+type DeleteCollection struct {
+	By      string          `json:"by" jsonschema:"calls: DELETECOLLECTION requests of our own; namespaceController: namespaces are deleted"`
+	Items   int             `json:"items" jsonschema:"ConfigMaps in each namespace; to overflow a channel of 256 some hundreds"`
+	Bytes   string          `json:"bytes" jsonschema:"the size of each object's data, as a quantity: 2Ki; at most 512Ki"`
+	Calls   int             `json:"calls" jsonschema:"requests in each round; by the namespace controller also the number of namespaces"`
+	Rate    float64         `json:"rate,omitzero" jsonschema:"requests a second while they are sent; 0 sends all at once"`
+	Begun   int             `json:"begun" jsonschema:"deletions to be seen after the last request was written, for a round to have begun"`
+	Timeout metav1.Duration `json:"timeout" jsonschema:"how long a call waits for its answer; the API server itself gives up after 34s"`
+	Rounds  int             `json:"rounds" jsonschema:"how often the calls are made; each round gets its objects back first"`
+	Pause   metav1.Duration `json:"pause,omitzero" jsonschema:"the time between the end of a round and the next one"`
+	Lasts   metav1.Duration `json:"lasts" jsonschema:"by the namespace controller: how long a round goes on at most after its last answer"`
+	Still   metav1.Duration `json:"still,omitzero" jsonschema:"by calls: two lists so far apart must show the same number of objects for what a round left to be known; 0 doesn't look"`
+}
+
+// Makes names the calls and their summary.
+func (*DeleteCollection) Makes() []bundle.Kind {
+	return []bundle.Kind{bundle.Calls, bundle.LoadSummary}
+}
+
+// Validate refuses a load that asks nothing, or more than etcd can keep.
+func (l *DeleteCollection) Validate() error {
+	size, err := l.size()
+	if err != nil {
+		return err
+	}
+	switch {
+	case l.By != ByCalls && l.By != ByNamespaceController:
+		return fmt.Errorf("by is %q (want %s or %s)", l.By, ByCalls, ByNamespaceController)
+	case l.Items < 1 || l.Items > maxItems:
+		return fmt.Errorf("items is %d (want 1 to %d)", l.Items, maxItems)
+	case l.Calls < 1:
+		return fmt.Errorf("calls is %d (want at least 1)", l.Calls)
+	case l.Rounds < 1:
+		return fmt.Errorf("rounds is %d (want at least 1)", l.Rounds)
+	case l.Rate < 0:
+		return fmt.Errorf("rate is %g requests a second (want 0 for all at once, or more)", l.Rate)
+	case l.Begun < 1 || l.Begun > l.Items*l.namespaces():
+		return fmt.Errorf("begun is %d deletions (want 1 to %d, which is all there can be)", l.Begun, l.Items*l.namespaces())
+	case l.Timeout.Duration <= 0:
+		return fmt.Errorf("timeout is %s (want above 0)", l.Timeout.Duration)
+	case l.Pause.Duration < 0:
+		return fmt.Errorf("pause is %s (want 0 or more)", l.Pause.Duration)
+	case l.Still.Duration < 0:
+		return fmt.Errorf("still is %s (want 0 or more)", l.Still.Duration)
+	case l.Lasts.Duration <= 0:
+		return fmt.Errorf("lasts is %s (want above 0)", l.Lasts.Duration)
+	}
+	if total := float64(size) * float64(l.Items) * float64(l.namespaces()) * float64(l.Rounds); total > maxTotal {
+		return fmt.Errorf("%d rounds of %d namespaces with %d items of %s write %.2f GiB (want at most 1.5 GiB: etcd's default quota is 2 GiB)",
+			l.Rounds, l.namespaces(), l.Items, l.Bytes, total/(1<<30))
+	}
+	return nil
+}
+
+// size is Bytes as a number.
+func (l *DeleteCollection) size() (int64, error) {
+	q, err := resource.ParseQuantity(l.Bytes)
+	if err != nil {
+		return 0, fmt.Errorf("bytes is %q (want a quantity such as 2Ki): %w", l.Bytes, err)
+	}
+	if n := q.Value(); n < 1 || n > maxBytes {
+		return 0, fmt.Errorf("bytes is %s (want 1 to 512Ki)", l.Bytes)
+	}
+	return q.Value(), nil
+}
+
+// namespaces is how many of them are filled.
+func (l *DeleteCollection) namespaces() int {
+	if l.By == ByNamespaceController {
+		return l.Calls
+	}
+	return 1
+}
+
+// Describe says in words what is asked of the cluster.
+func (l *DeleteCollection) Describe() string {
+	pace := "at once"
+	if l.Rate > 0 {
+		pace = "at " + strconv.FormatFloat(l.Rate, 'g', -1, 64) + " a second"
+	}
+	out := fmt.Sprintf("%d DELETECOLLECTION calls %s on %d ConfigMaps of %s", l.Calls, pace, l.Items, l.Bytes)
+	if l.By == ByNamespaceController {
+		out = fmt.Sprintf("%d namespaces of %d ConfigMaps of %s each are deleted %s, their contents by the namespace controller, watched for up to %s",
+			l.Calls, l.Items, l.Bytes, pace, l.Lasts.Duration)
+	}
+	if l.Rounds > 1 {
+		out = fmt.Sprintf("%d rounds of: %s", l.Rounds, out)
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+// Package load holds what can be asked of a cluster through its API: calls, creations, deletions, at a rate. Each kind lives in a file of
+// its own. What a load achieved, and every response code, are evidence.
+package load
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// Target is the cell whose cluster is asked.
+type Target struct {
+	Run     string // the run's id, which owns what is created
+	Name    string // the item's name in the scenario, unique within it
+	Cell    string
+	Cluster cluster.Cluster
+	Nodes   []cluster.Node // those that the item's target chooses in the cell
+	Events  *event.Stream
+	Seed    int64 // of whatever draws lots
+	// Round is told when a round was seen to take effect (began) and when its last answer was there. Faults that come after a load wait
+	// for the first, and those with a duration of their own are lifted by the second at the latest.
+	Round func(n int, began bool)
+}
+
+// Load is data plus one behaviour.
+type Load interface {
+	// Prepare makes the objects that the load needs, before the steady state. It returns once they are there.
+	Prepare(ctx context.Context, t Target) error
+	// Run puts the load on the cluster and returns after the last answer. Calls that fail are evidence, not errors. When ctx ends it stops.
+	Run(ctx context.Context, t Target, w *bundle.Writer) error
+	// Makes says which artifacts it leaves.
+	Makes() []bundle.Kind
+}
+
+// OnNode is a Load that acts on one node of the cell and changes nothing that another node depends on: arms that share a cluster can each have it.
+type OnNode interface{ OnNode() bool }
+
+// New makes the load of a kind from a spec already validated.
+func New(kind string, spec json.RawMessage) (Load, error) {
+	return kinds.Decode[Load](kinds.Load, kind, spec)
+}

@@ -1,0 +1,81 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// errIdle is a subject that was asked for a piece of work and didn't do it. Any other error of a probe's step says nothing about the subject.
+var errIdle = errors.New("not done")
+
+// probe is a run of a probe as it will be recorded.
+type probe struct {
+	Target
+	out bundle.ProbeRecord
+}
+
+func newProbe(t Target, work string) *probe {
+	return &probe{t, bundle.ProbeRecord{Name: t.Name, Work: work, Start: time.Now().UTC(), Steps: []bundle.ProbeStep{}}}
+}
+
+// step does one step and notes when it was asked for and seen. do says what was seen, whatever came of it.
+func (p *probe) step(try int, name string, do func() (what string, err error)) error {
+	s := bundle.ProbeStep{Try: try, Step: name, Asked: time.Now().UTC()}
+	what, err := do()
+	if s.What = what; err == nil {
+		s.Seen = time.Now().UTC()
+	}
+	p.out.Steps = append(p.out.Steps, s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// record writes down how the probe ended, which err says. ctx is the probe's: its end cut the probe off.
+func (p *probe) record(ctx context.Context, w *bundle.Writer, err error) error {
+	p.out.End = time.Now().UTC()
+	typ := event.Warning
+	switch {
+	case err == nil:
+		p.out.Ended, typ = bundle.ProbeDone, event.Note
+	case errors.Is(err, errIdle):
+		p.out.Ended = bundle.ProbeFailed
+	case ctx.Err() != nil:
+		p.out.Ended, typ = bundle.ProbeCut, event.Note
+	default:
+		p.out.Ended = bundle.ProbeUnasked
+	}
+	message := fmt.Sprintf("%s: %s after %s", p.Name, p.out.Ended, brief(p.out.End.Sub(p.out.Start)))
+	if err != nil {
+		p.out.Why = err.Error()
+		message += ": " + p.out.Why
+	}
+	p.Events.Emit(event.Event{Type: typ, Cell: p.Cell, Message: message, Fields: map[string]any{"load": p.Name}})
+	_, err = w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Cell: p.Cell, Time: p.out.Start}, p.out)
+	return err
+}
+
+// insist tries until it succeeds, and gives up after patience, or when trying again is of no use, with the last error.
+func insist(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var last error
+	for {
+		err := try(limited)
+		if err == nil || errors.Is(err, errForeign) || errors.Is(err, errUnfit) {
+			return err
+		}
+		if limited.Err() == nil || last == nil {
+			last = err // not that its time was up
+		}
+		if wait(limited, time.Second) != nil {
+			return errors.Join(last, context.Cause(ctx))
+		}
+	}
+}

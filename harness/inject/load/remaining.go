@@ -1,0 +1,55 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// looks is how often it is looked again whether what a round left still gets less, and lookFor how long each list is tried.
+const (
+	looks   = 4
+	lookFor = 20 * time.Second
+)
+
+// noteLeft notes how many objects a round left, once their number stands still: while it falls somebody goes on deleting, and no call was cut short.
+// Without an answer, as of an API server that was killed, it stays unknown.
+func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
+	if r.spec.Still.Duration == 0 || round.Cut == nil {
+		return
+	}
+	n, err := r.remaining(ctx)
+	for range looks {
+		was := n
+		if err != nil || wait(ctx, r.spec.Still.Duration) != nil {
+			break
+		}
+		if n, err = r.remaining(ctx); err == nil && n == was {
+			round.Cut.Left = &n
+			r.say(event.Note, round.Round, "left %d of %d objects, of %d calls that deleted when it began %d or more failed", n, r.spec.Items,
+				round.Cut.Deleting, round.Cut.AtLeast())
+			return
+		}
+	}
+	why := fmt.Sprintf("their number has not stood still for %s", r.spec.Still.Duration)
+	switch {
+	case ctx.Err() != nil:
+		why = "it was cut off"
+	case err != nil:
+		why = err.Error()
+	}
+	r.say(event.Warning, round.Round, "how many objects it left is not known: %s", why)
+}
+
+// remaining counts the objects of the calls' namespace.
+func (r *rounds) remaining(ctx context.Context) (n int, err error) {
+	err = insist(ctx, lookFor, func(ctx context.Context) error {
+		have, err := r.items(ctx, r.namespace(0))
+		n = len(have)
+		return err
+	})
+	return n, err
+}

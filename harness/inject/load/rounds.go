@@ -1,0 +1,124 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// again is how long the objects of a round are tried to be made again: an API server that was killed is back by then.
+const again = 2 * time.Minute
+
+// Run makes the calls, round after round, and returns after the last answer, or soon after the end of ctx, with nil: what became of the calls
+// stands in the artifacts, and their summary is written in any case. An error is one of the evidence's writing. If a round's objects can't be made
+// within two minutes, an event says so and there are no further rounds.
+func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) (err error) {
+	o, err := l.objects(t)
+	if err != nil {
+		return err
+	}
+	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Cell: t.Cell}, "jsonl")
+	if err != nil {
+		return err
+	}
+	calls.Alive(time.Now())
+	r := &rounds{objects: o, calls: calls, sum: bundle.Load{
+		Name: t.Name, Way: l.By, Objects: l.Items, Bytes: o.bytes, Rounds: []bundle.LoadRound{}, Codes: map[string]int{},
+	}}
+	defer func() {
+		calls.Alive(time.Now())
+		_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: t.Cell}, r.sum)
+		err = errors.Join(err, calls.Close(), e)
+	}()
+	var over time.Time // when the last round was
+	for n := 1; n <= l.Rounds; n++ {
+		if n > 1 && wait(ctx, time.Until(over.Add(l.Pause.Duration))) != nil {
+			break
+		}
+		if !r.round(ctx, n) {
+			break
+		}
+		over = time.Now()
+		r.noteLeft(ctx, &r.sum.Rounds[len(r.sum.Rounds)-1])
+	}
+	return nil
+}
+
+// rounds is one Run.
+type rounds struct {
+	*objects
+	calls *bundle.Stream
+	sum   bundle.Load
+}
+
+// round makes one round's calls, and reports false when there should be no further one.
+func (r *rounds) round(ctx context.Context, n int) bool {
+	ctx, cancel := context.WithCancel(ctx) // ends the watch with the round
+	defer cancel()
+	defer r.tell(n, false)
+	deleted, err := r.ready(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.say(event.Warning, n, "can't start, and the load ends: %v", err)
+		}
+		return false
+	}
+	p := &progress{rounds: r, out: bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: r.spec.Rate}, codes: map[string]int{}}
+	p.follow(ctx, deleted)
+	r.sum.Rounds = append(r.sum.Rounds, p.out)
+	return ctx.Err() == nil
+}
+
+// ready makes what is missing and watches it from then on.
+func (r *rounds) ready(ctx context.Context) (watch.Interface, error) {
+	for until := time.Now().Add(again); ; {
+		if err := r.ensure(ctx, again); err != nil {
+			return nil, err
+		}
+		deleted, err := r.deletions(ctx)
+		if err == nil {
+			return deleted, nil
+		}
+		if time.Now().After(until) || wait(ctx, time.Second) != nil {
+			return nil, err
+		}
+	}
+}
+
+// deletions watches the load's ConfigMaps from now on, until ctx ends. The watch is there when it returns.
+func (o *objects) deletions(ctx context.Context) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(asking, cancel) // a limit for its beginning only
+	defer late.Stop()
+	list, err := o.metadata.Resource(configMaps).List(ctx, metav1.ListOptions{LabelSelector: o.selector(), Limit: 1})
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("listing the ConfigMaps of load %s: %w", o.Name, err)
+	}
+	opts := metav1.ListOptions{LabelSelector: o.selector(), ResourceVersion: list.ResourceVersion}
+	w, err := o.typed.CoreV1().ConfigMaps(metav1.NamespaceAll).Watch(ctx, opts)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("watching the ConfigMaps of load %s: %w", o.Name, err)
+	}
+	return w, nil
+}
+
+// tell passes on that a round began or is over.
+func (r *rounds) tell(n int, began bool) {
+	if r.Round != nil {
+		r.Round(n, began)
+	}
+}
+
+func (r *rounds) say(typ string, n int, format string, args ...any) {
+	r.Events.Emit(event.Event{Type: typ, Cell: r.Cell, Message: fmt.Sprintf("%s: round %d ", r.Name, n) + fmt.Sprintf(format, args...),
+		Fields: map[string]any{"load": r.Name, "round": n}})
+}

@@ -1,0 +1,31 @@
+package ledger
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// RemoveUnsealed removes the trial directories of a run that have no manifest: half-written evidence must not be taken for a bundle.
+func RemoveUnsealed(dir string) error {
+	trials, err := filepath.Glob(filepath.Join(dir, "trials", "*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range trials {
+		if _, err := os.Stat(filepath.Join(t, "manifest.json")); errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, os.RemoveAll(t))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveIfEmpty removes a run directory in which nothing is left but its plan: the run came to nothing.
+func RemoveIfEmpty(dir string) error {
+	if sealed, err := filepath.Glob(filepath.Join(dir, "trials", "*", "manifest.json")); err != nil || len(sealed) > 0 {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,310 @@
+// Package candidate reads what a user gave as their own build, and looks at it, so that what can't work is refused before anything is built.
+package candidate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+
+	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/build/nodeimage"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Error says what is wrong with a candidate that was asked for. Nothing was built or created for it.
+type Error struct {
+	Given string
+	Err   error
+	Hint  string // what to do next
+}
+
+// Error names what was given.
+func (e *Error) Error() string { return fmt.Sprintf("candidate %s: %v", e.Given, e.Err) }
+
+// Unwrap gives the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// forms are the ways to give a candidate.
+var forms = []struct {
+	name, want string
+	read       func(ctx context.Context, a asked) (*scenario.Source, error)
+}{
+	{"bin", "bin:PATH, an executable", binary},
+	{"src", "src:DIR, a source tree", sourceTree},
+	{"mod", "mod:PATH@VERSION, a published module", published},
+	{"image", "image:REF, an image or an archive of one", programOfImage},
+	{"nodeimage", "nodeimage:REF, a node image or an archive of one", kubeletOfImage},
+}
+
+// asked is a candidate that is being read.
+type asked struct {
+	rest     string // what follows the form
+	scenario *scenario.Scenario
+	like     scenario.Source // a fixed arm of the scenario
+	cacheDir string          // "" is the user's
+}
+
+func (a asked) subject() string { return a.scenario.Spec.Subject }
+
+// Read reads what the user gave as a candidate for a scenario and looks at it, so that what can't work is refused before anything is built:
+// the error is then a *Error. The forms are those of `relapse run --candidate`; without one, a version is a published
+// module's, a folder a source tree and a file an executable. cacheDir is the cache that a program is taken out of an image into; "" is the user's.
+func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string) (*scenario.Source, error) {
+	a := asked{rest: given, scenario: s, cacheDir: cacheDir}
+	for _, p := range s.Spec.Pairs {
+		for _, arm := range p.Arms {
+			if arm.Role == scenario.Fixed && (a.like.Package == "" || p.Default) {
+				a.like = arm.Source
+			}
+		}
+	}
+	read, err := formOf(&a)
+	var src *scenario.Source
+	if err == nil {
+		src, err = read(ctx, a)
+	}
+	if err == nil {
+		return src, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	refused := &Error{Given: given, Err: err}
+	var h hinted
+	if errors.As(err, &h) {
+		refused.Err, refused.Hint = h.error, h.hint
+	}
+	return nil, refused
+}
+
+// hinted is an error with what to do next.
+type hinted struct {
+	error
+	hint string
+}
+
+var wholeVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+
+// formOf parts the form from the rest, or finds out what a bare word is.
+func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), error) {
+	name, rest, ok := strings.Cut(a.rest, ":")
+	for _, f := range forms {
+		if ok && f.name == name {
+			if rest == "" {
+				return nil, hinted{errors.New("nothing follows its form"), "want " + f.want}
+			}
+			a.rest = rest
+			return f.read, nil
+		}
+	}
+	if wholeVersion.MatchString(a.rest) && a.like.Fixture == "" {
+		a.rest = a.like.Module + "@" + a.rest
+		return published, nil
+	}
+	info, err := os.Stat(a.rest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		var want []string
+		for _, f := range forms {
+			want = append(want, f.want)
+		}
+		return nil, hinted{errors.New("there is no such file or folder, and it has no form that is known"), "want " + strings.Join(want, "; ") + "; or a version such as v1.34.7"}
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return sourceTree, nil
+	}
+	return binary, nil
+}
+
+// binary is an executable of the user's.
+func binary(ctx context.Context, a asked) (*scenario.Source, error) {
+	file, err := filepath.Abs(a.rest)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, hinted{err, "give the path of an executable"}
+	case info.IsDir():
+		return nil, hinted{errors.New("it is a folder"), "src:" + a.rest + " for a source tree, or the path of an executable"}
+	case info.Mode()&0o111 == 0:
+		return nil, hinted{errors.New("it is not executable"), "chmod +x " + a.rest}
+	}
+	p, err := build.Inspect(ctx, file, a.subject())
+	if err != nil {
+		return nil, hinted{err, "build one with CGO_ENABLED=0 GOOS=linux, or give its source tree: src:DIR"}
+	}
+	return &scenario.Source{Binary: file, Version: p.Version}, nil
+}
+
+// programOfImage is the subject's program in an image.
+func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
+	p, err := a.extract(ctx)
+	if err != nil {
+		return nil, hinted{err, "docker images lists what the engine has; docker save -o FILE REF makes an archive"}
+	}
+	return &scenario.Source{Image: a.place(), Version: p.Version}, nil
+}
+
+// kubeletOfImage is the kubelet of a node image.
+func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
+	if a.subject() != "kubelet" {
+		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()), "image:REF takes a program out of its own image"}
+	}
+	p, err := a.extract(ctx, nodeimage.KubeletPlace)
+	if err != nil {
+		return nil, hinted{err, "docker images lists what the engine has; docker save -o FILE REF makes an archive"}
+	}
+	return &scenario.Source{NodeImage: a.place(), Version: p.Version}, nil
+}
+
+// place is the image's reference, or its archive's absolute path.
+func (a asked) place() string {
+	if info, err := os.Stat(a.rest); err == nil && info.Mode().IsRegular() {
+		if abs, err := filepath.Abs(a.rest); err == nil {
+			return abs
+		}
+	}
+	return a.rest
+}
+
+// extract takes the subject's program out of an image and inspects it.
+func (a asked) extract(ctx context.Context, places ...string) (p build.Program, err error) {
+	dir := a.cacheDir
+	if dir == "" {
+		if dir, err = cache.DefaultDir(); err != nil {
+			return p, err
+		}
+	}
+	store, err := cache.Open(dir)
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	var run nodeimage.Runner
+	if info, err := os.Stat(a.rest); err != nil || !info.Mode().IsRegular() {
+		eng, err := engine.Detect(ctx)
+		if err != nil {
+			return p, err
+		}
+		run = eng
+	}
+	out, err := nodeimage.Extract(ctx, store, run, a.place(), a.subject(), places...)
+	if err != nil {
+		return p, err
+	}
+	if p, err = build.Inspect(ctx, out.Path, a.subject()); err != nil {
+		return p, fmt.Errorf("%s in it: %w", out.At, err)
+	}
+	return p, nil
+}
+
+// published is a version of a module that the proxy has: the subject's own, or a fork's that replaces it.
+func published(ctx context.Context, a asked) (*scenario.Source, error) {
+	if a.like.Fixture != "" || a.like.Module == "" {
+		return nil, hinted{fmt.Errorf("the subject %s is no published module", a.subject()), "src:DIR or bin:PATH"}
+	}
+	module, query, ok := strings.Cut(a.rest, "@")
+	if !ok || module == "" || query == "" {
+		return nil, hinted{errors.New("it has no module and version"), "want mod:PATH@VERSION, for example mod:" + a.like.Module + "@" + a.like.Version}
+	}
+	version, err := build.Resolve(ctx, module, query)
+	if err != nil {
+		return nil, hinted{err, "go list -m -versions " + module + " lists what there is"}
+	}
+	if module == a.like.Module {
+		return &scenario.Source{Module: module, Version: version}, nil
+	}
+	return &scenario.Source{Module: a.like.Module, Version: release(version), Fork: module + "@" + version}, nil
+}
+
+// release is the release that a fork's version is based on, as far as its number says: v1.34.4 for v1.34.4-acme.2; "" for a pseudo-version of nothing.
+func release(version string) string {
+	base := strings.TrimSuffix(strings.TrimSuffix(semver.Canonical(version), semver.Build(version)), semver.Prerelease(version))
+	if strings.HasPrefix(base, "v0.0.0") {
+		return ""
+	}
+	return base
+}
+
+// sourceTree is a tree of the user's.
+func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
+	given, stated := a.rest, ""
+	if _, err := os.Stat(given); err != nil {
+		if dir, v, ok := strings.Cut(given, "@"); ok && semver.IsValid(v) {
+			given, stated = dir, v
+		}
+	}
+	dir, err := filepath.Abs(given)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return nil, hinted{err, "give the folder of a source tree"}
+	case !info.IsDir():
+		return nil, hinted{errors.New("it is no folder"), "bin:" + given + " for an executable, image:" + given + " for an archive of an image"}
+	}
+	src := &scenario.Source{Dir: dir}
+	module, pkg := a.like.Module, a.like.Package
+	if a.like.Fixture != "" {
+		module = ""
+	}
+	if module, err = treeModule(dir, module, a); err != nil {
+		return nil, err
+	}
+	if a.like.Fixture == "" {
+		src.Module = module
+		if rel, ok := strings.CutPrefix(pkg, module+"/"); ok {
+			if found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(rel), "*.go")); err != nil || len(found) == 0 {
+				return nil, hinted{fmt.Errorf("it has no program %s (looked in %s)", path.Base(rel), rel), "give the root of the module " + module}
+			}
+		}
+		src.Version = a.treeVersion(ctx, dir, stated)
+	}
+	return src, nil
+}
+
+// treeModule is the module in a folder; want is what it must be, "" for anything.
+func treeModule(dir, want string, a asked) (string, error) {
+	file := filepath.Join(dir, "go.mod")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", hinted{fmt.Errorf("reading its go.mod: %w", err), "give the root of a Go module"}
+	}
+	module := modfile.ModulePath(text)
+	if want != "" && module != want {
+		return "", hinted{fmt.Errorf("its go.mod says that it is module %q, want %s", module, want), "give a tree of " + want + ", which the scenario's " + a.subject() + " is built from"}
+	}
+	return module, nil
+}
+
+// treeVersion is what was stated, else what the nearest tag says, else what the tree's folder does. Of a change log, which is one patch behind at a
+// release, only another minor version than the scenario's is believed. "" leaves it to the fixed arm.
+func (a asked) treeVersion(ctx context.Context, dir, stated string) string {
+	if stated != "" {
+		return stated
+	}
+	if s, err := build.LookAt(ctx, dir); err == nil && s.Version != "" { // what keeps git from answering is named when the tree is built
+		return s.Version
+	}
+	v, exact := build.VersionOfTree(dir)
+	if !exact && semver.MajorMinor(v) == semver.MajorMinor(a.like.Version) {
+		return ""
+	}
+	return v
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// What an arm gets to itself, by name.
+const (
+	PlacementNode     = "node"
+	PlacementCluster  = "cluster"
+	PlacementWorkload = "workload"
+)
+
+// Placement is what an arm gets to itself, and all that follows from it.
+type Placement interface {
+	// OwnCluster reports whether each arm has a cluster to itself, so that what is recorded of the cluster is evidence of that arm.
+	OwnCluster() bool
+	// SharedNodes reports whether the arms are pods that share their nodes, so that what happens to a node happens to all of them.
+	SharedNodes() bool
+	// Beside is how many candidates a machine takes at once, beside two controls. free is its free memory in bytes; 0 is not known.
+	Beside(cores int, free int64) int
+
+	// arrange gives each cell its place and the trial its clusters. Images, seams and subjects are put in when they exist.
+	arrange(t *Trial, s *scenario.Scenario, o Options) error
+	// placed is an error where a cell lacks its place in the cluster, which is nil where it has none.
+	placed(c Cell, in *Cluster) error
+}
+
+var placements = map[string]Placement{PlacementNode: nodePlacement{}, PlacementCluster: clusterPlacement{}, PlacementWorkload: workloadPlacement{}}
+
+// Place is the trial's placement. One that doesn't exist is like a node's, and arranges nothing.
+func (t *Trial) Place() Placement {
+	if p, ok := placements[t.Placement]; ok {
+		return p
+	}
+	return unknownPlacement{name: t.Placement}
+}
+
+type unknownPlacement struct {
+	nodePlacement
+	name string
+}
+
+func (p unknownPlacement) arrange(*Trial, *scenario.Scenario, Options) error {
+	return fmt.Errorf("placement %q can't be planned: want node, cluster or workload", p.name)
+}
+
+// beside is how many candidates a machine takes of which each wants so much memory, and at most so many.
+func beside(most int, each, free int64) int {
+	if free > 0 {
+		most = min(most, int(free/each)-2)
+	}
+	return max(most, 1)
+}
+
+// nodePlacement gives each arm a worker in one cluster.
+type nodePlacement struct{}
+
+func (nodePlacement) OwnCluster() bool                 { return false }
+func (nodePlacement) SharedNodes() bool                { return false }
+func (nodePlacement) Beside(cores int, free int64) int { return beside(min(2*cores, 8), 1<<30, free) }
+
+func (nodePlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
+	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane("", s)}}
+	for i := range t.Cells {
+		t.Cells[i].Node = numbered(cluster.Worker, i)
+		top.Nodes = append(top.Nodes, cluster.NodeSpec{
+			Name: numbered(cluster.Worker, i), Role: cluster.Worker, Cell: t.Cells[i].Name, Labels: map[string]string{CellLabel: t.Cells[i].Name},
+			Args: argsOf(s, cluster.Worker),
+		})
+	}
+	t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
+	return t.skew()
+}
+
+func (nodePlacement) placed(c Cell, in *Cluster) error {
+	if in == nil || !slices.ContainsFunc(in.Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
+		return fmt.Errorf("cell %q has no node %q of its own in any cluster", c.Name, c.Node)
+	}
+	return nil
+}
+
+// clusterPlacement gives each arm the control plane of a cluster of its own.
+type clusterPlacement struct{ nodePlacement }
+
+func (clusterPlacement) OwnCluster() bool { return true }
+func (clusterPlacement) Beside(cores int, free int64) int {
+	return beside(min(cores, 4), clusterMemory, free)
+}
+
+func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
+	for i := range t.Cells {
+		c := &t.Cells[i]
+		c.Node = cluster.ControlPlane
+		t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
+			Version: clusterVersion(*c, s.Spec.Version, t.controls(s)), Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
+		}})
+	}
+	t.concurrency(o.FreeMemory)
+	return t.skew()
+}
+
+// workloadPlacement gives each arm a namespace in one cluster, with a workload in it.
+type workloadPlacement struct{}
+
+func (workloadPlacement) OwnCluster() bool  { return false }
+func (workloadPlacement) SharedNodes() bool { return true }
+func (workloadPlacement) Beside(cores int, free int64) int {
+	return beside(min(4*cores, 16), 512<<20, free)
+}
+
+func (workloadPlacement) placed(c Cell, in *Cluster) error {
+	if in == nil || c.Namespace == "" {
+		return fmt.Errorf("cell %q has no namespace of its own in the cluster", c.Name)
+	}
+	return nil
+}

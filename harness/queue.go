@@ -1,0 +1,65 @@
+package harness
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+)
+
+// queue hands out a run's trials: those that its plan lists, or in an open-ended run one after the other, by what came of those before.
+type queue struct {
+	plan     *plan.Plan
+	schedule *report.Schedule // nil unless the run is open-ended
+	had      int              // trials that are over
+
+	trial plan.Trial // the one that runs
+	last  bool       // there will be none after it, as far as can be known before it
+	err   error
+}
+
+func newQueue(p *plan.Plan) *queue {
+	q := &queue{plan: p}
+	if p.Until != nil {
+		q.schedule = report.NewSchedule(p)
+	}
+	return q
+}
+
+// next goes to the next trial; false when there is none, or on an error.
+func (q *queue) next() bool {
+	if q.schedule == nil {
+		if q.had == len(q.plan.Trials) {
+			return false
+		}
+		q.trial, q.last = q.plan.Trials[q.had], q.had == len(q.plan.Trials)-1
+		return true
+	}
+	pair, number, ok := q.schedule.Next()
+	if !ok {
+		return false
+	}
+	q.trial, q.err = q.plan.Another(pair, number)
+	return q.err == nil
+}
+
+// over ends the trial. In an open-ended run its bundle is judged, and what is known by now is said.
+func (q *queue) over(dir string, events *event.Stream) error {
+	q.had++
+	if q.schedule == nil {
+		return nil
+	}
+	judged, err := report.JudgeTrial(filepath.Join(dir, "trials", q.trial.ID))
+	if err != nil {
+		return err
+	}
+	d := q.schedule.Judged(judged)
+	goes := "it goes on"
+	if d.Done() {
+		goes = "that ends the pair's trials"
+	}
+	events.Say(event.Note, fmt.Sprintf("trial %s, pair %s: %s, %s; %s: %s", judged.ID, judged.Pair, judged.Verdict, judged.Sentence, goes, d.Why))
+	return nil
+}

@@ -1,0 +1,135 @@
+package attest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	intoto "github.com/in-toto/attestation/go/v1"
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/report"
+)
+
+// Verify holds an attestation against the files of a run: it was signed with the key that the public key (PEM) belongs to, and each file that it names is
+// there as it was. What it attests of the verdict is for Predicate.Agrees, once the run was judged.
+func Verify(ctx context.Context, dir string, envelope, key []byte) (Predicate, error) {
+	var p Predicate
+	verifier, err := publicKey(key)
+	if err != nil {
+		return p, err
+	}
+	s, err := opened(ctx, envelope, verifier)
+	if err != nil {
+		return p, err
+	}
+	if err := sameFiles(dir, s); err != nil {
+		return p, err
+	}
+	raw, err := protojson.Marshal(s.GetPredicate())
+	if err != nil {
+		return p, fmt.Errorf("reading the attestation: %w", err)
+	}
+	if err := kinds.DecodeStrictly(raw, &p); err != nil {
+		return p, fmt.Errorf("reading the attestation's predicate: %w", err)
+	}
+	return p, nil
+}
+
+// opened is the statement in an envelope whose signature is good.
+func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*intoto.Statement, error) {
+	var e dsse.Envelope
+	if err := kinds.DecodeStrictly(envelope, &e); err != nil {
+		return nil, fmt.Errorf("reading the attestation: %w", err)
+	}
+	v, err := dsse.NewEnvelopeVerifier(key)
+	if err != nil {
+		return nil, err
+	}
+	_, body, err := v.VerifyAndDecode(ctx, &e)
+	if err != nil {
+		return nil, fmt.Errorf("the attestation was not signed with this key, or was changed: %w", err)
+	}
+	if e.PayloadType != payloadType {
+		return nil, fmt.Errorf("the attestation holds %q, want %q", e.PayloadType, payloadType)
+	}
+	s := &intoto.Statement{}
+	if err := protojson.Unmarshal(body, s); err != nil {
+		return nil, fmt.Errorf("reading the attestation's statement: %w", err)
+	}
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("reading the attestation's statement: %w", err)
+	}
+	if s.GetPredicateType() != PredicateType {
+		return nil, fmt.Errorf("the attestation is about %q, want %q", s.GetPredicateType(), PredicateType)
+	}
+	return s, nil
+}
+
+// sameFiles compares what was attested with what is there, and says all that is not the same.
+func sameFiles(dir string, s *intoto.Statement) error {
+	var errs []error
+	var named []string
+	for _, d := range s.GetSubject() {
+		named = append(named, d.GetName())
+		sum, err := sumOf(dir, d.GetName())
+		switch want := d.GetDigest()["sha256"]; {
+		case errors.Is(err, fs.ErrNotExist):
+			errs = append(errs, fmt.Errorf("%s was attested and is gone", d.GetName()))
+		case err != nil:
+			errs = append(errs, err)
+		case sum != want:
+			errs = append(errs, fmt.Errorf("%s is not what was attested: SHA-256 %.12s, and was %.12s", d.GetName(), sum, want))
+		}
+	}
+	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, report.VerdictFile} {
+		if !slices.Contains(named, name) {
+			errs = append(errs, fmt.Errorf("the attestation says nothing of %s", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Agrees wants the run to be judged today as it was attested, with every file there that its manifests list. Another version of relapse may be the judge.
+func (p Predicate) Agrees(v report.Verdict) error {
+	var errs []error
+	for _, t := range v.Trials {
+		for _, a := range t.Failed {
+			if a.Missing {
+				errs = append(errs, fmt.Errorf("%s/%s was there when it was attested, and is gone", t.Dir, a.Path))
+			}
+		}
+	}
+	now := predicateOf(v)
+	now.Judge = p.Judge
+	was, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	if string(was) != string(is) {
+		errs = append(errs, fmt.Errorf("attested is %s (exit %d), as relapse %s judged it: %s; relapse %s judges %s (exit %d): %s",
+			p.Verdict, p.ExitCode, p.Judge, outcomes(p), v.Judge, now.Verdict, now.ExitCode, outcomes(now)))
+	}
+	return errors.Join(errs...)
+}
+
+func outcomes(p Predicate) string {
+	var out string
+	for i, a := range p.Arms {
+		if i > 0 {
+			out += ", "
+		}
+		out += fmt.Sprintf("%s %s %s", a.Trial, a.Name, a.Outcome)
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/plan/rate"
+)
+
+const (
+	// FalseAlarm is the probability, at most, that an arm whose rates never change is ever said to lose its bite, however often one looks.
+	FalseAlarm = 0.05
+	// Streak is how many of the newest trials in a row may give no answer at all.
+	Streak = 3
+)
+
+// fading says why a vulnerable arm loses its bite: of the trials that gave an answer fewer show the incident than before, or fewer trials give one.
+func fading(of, answered []Entry) []string {
+	var out []string
+	for _, q := range []struct {
+		of   []Entry
+		yes  func(Entry) bool
+		what string
+	}{
+		{answered, func(e Entry) bool { return e.Outcome == reproduced }, "Reproduced in"},
+		{of, answers, "there was an answer in"},
+	} {
+		yes := make([]bool, len(q.of))
+		for i, e := range q.of {
+			yes[i] = q.yes(e)
+		}
+		d, ok := dropIn(yes, FalseAlarm/2, rate.Sequence)
+		if !ok {
+			continue
+		}
+		why := fmt.Sprintf("%s %s since %s (at most %.1f %%), and in %s before (at least %.1f %%)", q.what, d.since, q.of[d.at].Time.UTC().Format(time.DateOnly),
+			100*d.high, d.before, 100*d.low)
+		if was, is := q.of[d.at-1].Digest, of[len(of)-1].Digest; was != is {
+			why += fmt.Sprintf("; the binary was %.12s and is %.12s", was, is)
+		}
+		out = append(out, why)
+	}
+	return out
+}
+
+func answers(e Entry) bool { return e.Outcome == reproduced || e.Outcome == notReproduced }
+
+// silent says that nothing but trials without an answer has come for some time. It is what happened, and no conclusion from it.
+func silent(of []Entry) string {
+	n := 0
+	for _, e := range slices.Backward(of) {
+		if answers(e) {
+			break
+		}
+		n++
+	}
+	if n < Streak {
+		return ""
+	}
+	return fmt.Sprintf("the last %d trials gave no answer, the newest is %s", n, of[len(of)-1].Outcome)
+}
+
+// drop is where something became rarer: before and since the entry at.
+type drop struct {
+	at            int
+	before, since rate.Count
+	low, high     float64 // at least so often before, at most so often since
+}
+
+// dropIn looks for the moment since which something is rarer than it was before, and returns the one that shows most. Every Window-th entry may have
+// been that moment.
+//
+// All that went before is held by one confidence sequence at alpha/2. What came since the i-th moment is held by a sequence of its own, at alpha/2
+// divided by i(i+1); over all i those add up to alpha/2. With a probability of at least 1-alpha all of them hold the rate at all times at once, if it
+// never changes, and then none of the later ones lies below the first (Boole's inequality). So there is ever a false alarm with a probability of at most
+// alpha, over any number of years, and whoever looks after every nightly has no other.
+func dropIn(yes []bool, alpha float64, sequence func(rate.Count, float64) (low, high float64)) (best drop, found bool) {
+	all := rate.Count{N: len(yes)}
+	for _, y := range yes {
+		if y {
+			all.K++
+		}
+	}
+	before := rate.Count{}
+	for at, y := range yes {
+		if at > 0 && at%Window == 0 {
+			i := float64(at / Window)
+			d := drop{at: at, before: before, since: rate.Count{K: all.K - before.K, N: all.N - before.N}}
+			d.low, _ = sequence(d.before, alpha/2)
+			_, d.high = sequence(d.since, alpha/2/(i*(i+1)))
+			if d.high < d.low && (!found || d.low-d.high > best.low-best.high) {
+				best, found = d, true
+			}
+		}
+		before.N++
+		if y {
+			before.K++
+		}
+	}
+	return best, found
+}

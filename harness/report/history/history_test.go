@@ -1,0 +1,146 @@
+package history_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/report/history"
+)
+
+var t0 = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// nights is an arm's trials, one a day: R reproduced, n not, ? inconclusive.
+func nights(role, letters string) (out []history.Entry) {
+	for i, l := range letters {
+		out = append(out, history.Entry{Time: t0.AddDate(0, 0, i), Scenario: "x", Pair: "modern", Arm: role, Role: role, Trial: "001", Digest: "aaaaaaaaaaaaaaaa",
+			Outcome: map[rune]string{'R': "Reproduced", 'n': "NotReproduced", '?': "Inconclusive"}[l], Run: fmt.Sprintf("%08d-x", i)})
+	}
+	return out
+}
+
+func TestAppendAndRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs", history.File)
+	want := nights("vulnerable", "Rn?")
+	want[0].Versions, want[0].Seed, want[0].Seconds = map[string]string{"kubernetes": "v1.34.4"}, 7, 61.5
+	for _, part := range [][]history.Entry{want[:1], want[1:], nil} {
+		if err := history.Append(path, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, skipped, err := history.Read(path)
+	if err != nil || len(skipped) > 0 {
+		t.Fatal(skipped, err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if err := history.Append(path, []history.Entry{{Time: t0, Scenario: "x"}}); err == nil || !strings.HasSuffix(err.Error(), "history.jsonl: it has no pair") {
+		t.Errorf("an entry that lacks its pair: %v", err)
+	}
+}
+
+func TestReadSaysWhatItSkips(t *testing.T) {
+	path := filepath.Join(t.TempDir(), history.File)
+	if _, _, err := history.Read(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no ledger: %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("reading made a ledger")
+	}
+	text := `{"time":"2026-03-04T05:06:07Z","scenario":"x","pair":"p","arm":"fixed","role":"fixed","outcome":"Broken"}` + "\nnonsense\n\n{}\n" + `{"time":"2026-03-04T05:06:07Z","scen`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := history.Append(path, nights("vulnerable", "R")); err != nil { // after a line that a crash left torn
+		t.Fatal(err)
+	}
+	entries, skipped, err := history.Read(path)
+	if err != nil || len(entries) != 2 {
+		t.Fatal(entries, err)
+	}
+	var said []string
+	for _, s := range skipped {
+		said = append(said, strings.TrimPrefix(s.String(), path))
+	}
+	want := []string{":2: invalid character 'o' in literal null (expecting 'u')", ":4: it has no time", ":5: unexpected end of JSON input"}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAppendAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), history.File)
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := history.Append(path, nights("vulnerable", "RRRRR")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if entries, skipped, err := history.Read(path); err != nil || len(skipped) > 0 || len(entries) != 100 {
+		t.Errorf("%d entries, %v, %v", len(entries), skipped, err)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	entries := append(nights("fixed", "nn"), nights("vulnerable", strings.Repeat("R", 11)+"?n")...)
+	lines := history.Summary(entries)
+	if len(lines) != 2 || lines[0].Role != "vulnerable" || lines[1].Role != "fixed" {
+		t.Fatalf("%+v", lines)
+	}
+	v := lines[0]
+	if v.Trials != 13 || v.All.String() != "11 of 12" || v.Others["Inconclusive"] != 1 || v.Last.Run != "00000010-x" || v.Newest.Outcome != "NotReproduced" {
+		t.Errorf("%+v", v)
+	}
+	if len(v.Spans) != 2 || v.Spans[0].String() != "10 of 10" || v.Spans[1].String() != "1 of 2" || !v.Spans[1].From.Equal(t0.AddDate(0, 0, 10)) {
+		t.Errorf("%+v", v.Spans)
+	}
+	if lines[1].Last != nil || lines[1].All.K != 0 {
+		t.Errorf("%+v", lines[1])
+	}
+}
+
+func TestFading(t *testing.T) {
+	many := strings.Repeat("R", 30)
+	for _, c := range []struct {
+		name, role, letters string
+		want                []string
+		silent              string
+	}{
+		{"as ever", "vulnerable", many + many, nil, ""},
+		{"one miss", "vulnerable", many + "RRRRRRRRRn", nil, ""},
+		{"four misses may be chance, over all the looks of a year", "vulnerable", many + "RnRnRnRnRR", nil, ""},
+		{"blind", "vulnerable", many + "nnnnnnnnnn", []string{"Reproduced in 0 of 10 since 2026-04-03 (at most 57.7 %), and in 30 of 30 before (at least 80.1 %)"}, ""},
+		{"half of them", "vulnerable", many + strings.Repeat("Rn", 20), []string{"Reproduced in 20 of 40 since 2026-04-03 (at most 80.0 %), and in 30 of 30 before (at least 80.1 %)"}, ""},
+		{"too new for a comparison", "vulnerable", "RRRRRRRRRnnnnnnnnnn", nil, ""},
+		{"two without an answer", "vulnerable", many + "??", nil, ""},
+		{"three without an answer", "vulnerable", many + "???", nil, "the last 3 trials gave no answer, the newest is Inconclusive"},
+		{"three, and then one", "vulnerable", many + "???R", nil, ""},
+		{"hardly an answer any more", "vulnerable", many + "????R?????",
+			[]string{"there was an answer in 1 of 10 since 2026-04-03 (at most 71.2 %), and in 30 of 30 before (at least 80.1 %)"}, "the last 5 trials gave no answer, the newest is Inconclusive"},
+		{"a fixed arm has no bite to lose", "fixed", many + "nnnnnnnnnn???", nil, ""},
+	} {
+		l := history.Summary(nights(c.role, c.letters))[0]
+		if !cmp.Equal(c.want, l.Fading) || l.Silent != c.silent {
+			t.Errorf("%s: %q and %q, want %q and %q", c.name, l.Fading, l.Silent, c.want, c.silent)
+		}
+	}
+	changed := nights("vulnerable", many+"nnnnnnnnnn")
+	for i := 30; i < 40; i++ {
+		changed[i].Digest = "bbbbbbbbbbbbbbbb"
+	}
+	if got := history.Summary(changed)[0].Fading[0]; !strings.HasSuffix(got, "; the binary was aaaaaaaaaaaa and is bbbbbbbbbbbb") {
+		t.Errorf("another binary: %q", got)
+	}
+}

@@ -1,0 +1,117 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/plan/rate"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Window is how many trials that gave an answer one span of an arm's history has.
+const Window = 10
+
+// confidence is that of all intervals. They hold whenever one looks, as a ledger is looked at after every nightly.
+const confidence = 0.95
+
+// The outcomes that answer whether an arm has the incident.
+const (
+	reproduced    = "Reproduced"
+	notReproduced = "NotReproduced"
+)
+
+// Line is what the ledger says of one arm of a pair.
+type Line struct {
+	Scenario string         `json:"scenario"`
+	Pair     string         `json:"pair"`
+	Arm      string         `json:"arm"`
+	Role     string         `json:"role"`
+	Trials   int            `json:"trials"`
+	All      Span           `json:"all"`
+	Spans    []Span         `json:"spans"` // Window answered trials each, oldest first; the newest may be shorter
+	Others   map[string]int `json:"others,omitempty"`
+	Last     *Entry         `json:"lastReproduced"` // nil: never
+	Newest   Entry          `json:"newest"`
+	Fading   []string       `json:"fading,omitempty"` // why it is losing its bite
+	Silent   string         `json:"silent,omitempty"` // that its last trials gave no answer, which says nothing of its bite
+}
+
+// Span is the rate over some trials that gave an answer, in the order of time.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	rate.Count
+	Low  float64 `json:"low"`
+	High float64 `json:"high"` // the interval at 95 % that holds whenever one looks
+}
+
+// Summary sums a ledger up, by scenario, pair and arm.
+func Summary(entries []Entry) []Line {
+	sorted := slices.Clone(entries)
+	slices.SortStableFunc(sorted, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair), cmp.Compare(order(a.Role), order(b.Role)),
+			cmp.Compare(a.Arm, b.Arm), a.Time.Compare(b.Time), cmp.Compare(a.Trial, b.Trial))
+	})
+	var out []Line
+	for len(sorted) > 0 {
+		first := sorted[0]
+		n := slices.IndexFunc(sorted, func(e Entry) bool {
+			return e.Scenario != first.Scenario || e.Pair != first.Pair || e.Arm != first.Arm || e.Role != first.Role
+		})
+		if n < 0 {
+			n = len(sorted)
+		}
+		out = append(out, line(sorted[:n]))
+		sorted = sorted[n:]
+	}
+	return out
+}
+
+// order puts the control first.
+func order(role string) int {
+	return slices.Index([]string{scenario.Vulnerable, scenario.Fixed, scenario.Candidate}, role)
+}
+
+// line sums up the trials of one arm, in the order of time.
+func line(of []Entry) Line {
+	newest := of[len(of)-1]
+	l := Line{Scenario: newest.Scenario, Pair: newest.Pair, Arm: newest.Arm, Role: newest.Role, Trials: len(of), Newest: newest, Spans: []Span{}}
+	var answered []Entry
+	for _, e := range of {
+		switch e.Outcome {
+		case reproduced:
+			l.Last = &e
+			answered = append(answered, e)
+		case notReproduced:
+			answered = append(answered, e)
+		default:
+			if l.Others == nil {
+				l.Others = map[string]int{}
+			}
+			l.Others[e.Outcome]++
+		}
+	}
+	l.All = span(answered)
+	for part := range slices.Chunk(answered, Window) {
+		l.Spans = append(l.Spans, span(part))
+	}
+	if l.Role == scenario.Vulnerable {
+		l.Fading, l.Silent = fading(of, answered), silent(of)
+	}
+	return l
+}
+
+func span(of []Entry) Span {
+	s := Span{Count: rate.Count{N: len(of)}}
+	for _, e := range of {
+		if e.Outcome == reproduced {
+			s.K++
+		}
+	}
+	if len(of) > 0 {
+		s.From, s.To = of[0].Time, of[len(of)-1].Time
+	}
+	s.Low, s.High = rate.Sequence(s.Count, 1-confidence)
+	return s
+}

@@ -1,0 +1,204 @@
+// Package harness runs scenarios: it builds the arms, makes clusters, brings faults upon them, collects evidence and has it judged.
+// Run reads from top to bottom; everything else is a step of it.
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/trial"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
+)
+
+// Options say how a plan is run.
+type Options struct {
+	Plan     *plan.Plan
+	Provider cluster.Provider // of the trials' clusters
+	Root     string           // the module's root, where fixtures are built from
+	Out      string           // the directory of run directories
+	CacheDir string           // "" is the user's
+	Retain   bool             // keep the clusters of the last trial, or of the one that failed
+	Events   *event.Stream
+}
+
+// Run runs every trial of a plan, and judges the bundles. Each trial gets fresh clusters: a cluster that has been through a fault may not behave like a
+// new one. It returns the run directory and the verdict. When ctx ends it removes what it made, faults and half-written bundles included, and returns
+// ctx's cause.
+func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
+	made, err := artifacts.Open(ctx, o.Root, o.CacheDir, o.Events)
+	if err != nil {
+		return "", v, err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	r, err := begin(o)
+	if err != nil {
+		return "", v, err
+	}
+	defer func() { err = errors.Join(err, r.end(ctx, err)) }()
+	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
+		return r.dir.Path(), v, err
+	}
+	if err := made.Prepare(ctx, o.Plan); err != nil {
+		return r.dir.Path(), v, err
+	}
+	queue := newQueue(o.Plan)
+	for queue.next() {
+		err := r.trial(ctx, made, queue.trial, queue.last)
+		if err == nil {
+			err = queue.over(r.dir.Path(), o.Events)
+		}
+		if err != nil {
+			return r.dir.Path(), v, err
+		}
+	}
+	if queue.err != nil {
+		return r.dir.Path(), v, queue.err
+	}
+	v, err = r.judge()
+	return r.dir.Path(), v, err
+}
+
+// run is a run that was begun: noted down, with its directory.
+type run struct {
+	Options
+	ledger ledger.Ledger
+	dir    *trial.RunDir
+	stages *stages
+}
+
+// begin notes a run down before anything of it exists, and makes its directory.
+func begin(o Options) (*run, error) {
+	id := NewID()
+	dir, err := filepath.Abs(filepath.Join(o.Out, id+"-"+o.Plan.Scenario))
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Options: o}
+	if r.ledger, err = ledger.Open("relapse-"+id, dir, o.Provider.Name(), clusterNames("relapse-"+id, o.Plan)); err != nil {
+		return nil, err
+	}
+	if r.dir, err = trial.CreateRunDir(dir, r.ledger.Run, o.Plan); err != nil {
+		return nil, errors.Join(err, ledger.RemoveIfEmpty(dir), r.ledger.Forget())
+	}
+	r.stages = recordStages(o.Events)
+	return r, nil
+}
+
+// end removes what a run that failed left half made, and forgets the run unless its clusters are kept.
+func (r *run) end(ctx context.Context, failed error) (err error) {
+	r.stages.stop()
+	if ctx.Err() != nil || failed != nil {
+		err = errors.Join(ledger.RemoveUnsealed(r.dir.Path()), ledger.RemoveIfEmpty(r.dir.Path()))
+	}
+	if r.ledger.Retained {
+		return err
+	}
+	return errors.Join(err, r.ledger.Close(ctx, r.Provider))
+}
+
+// trial makes a trial's clusters, runs it in them and removes them again. kind's containers carry no labels of ours: the run's name is the clusters'
+// identity, and trials follow one another under it. So those of the last trial are kept, or of the one that failed.
+func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool) (err error) {
+	env, err := environment.Create(ctx, environment.Options{Run: r.ledger.Run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider, Events: r.Events})
+	if err != nil {
+		return err
+	}
+	err = trial.Run(ctx, env, r.dir, r.Events, r.stages.take())
+	if !r.Retain || !last && err == nil {
+		return errors.Join(err, env.Delete(ctx))
+	}
+	r.ledger.Retained = true
+	inForce(r.Events, err)
+	for _, name := range env.Names() {
+		r.Events.Say(event.Note, fmt.Sprintf("kept the cluster %s: KUBECONFIG=%s kubectl get nodes; `relapse clean %s` removes it",
+			name, r.Provider.KubeconfigPath(name), r.ledger.Run))
+	}
+	return errors.Join(err, r.ledger.Save())
+}
+
+// judge judges the bundles and writes the reports.
+func (r *run) judge() (v report.Verdict, err error) {
+	if err := r.dir.Complete(); err != nil {
+		return v, err
+	}
+	stage := r.Events.Stage("judge", "judging the evidence", time.Second)
+	if v, err = report.JudgeRun(r.dir.Path()); err == nil {
+		err = report.Write(r.dir.Path(), v)
+	}
+	stage(err)
+	if err != nil {
+		return v, err
+	}
+	return v, report.Latest(r.dir.Path())
+}
+
+// inForce says of clusters that are kept whether a fault may still be in force in them. Each trial lifts what it injected before it ends, however it ends.
+func inForce(events *event.Stream, err error) {
+	var left *trial.LiftError
+	if errors.As(err, &left) {
+		events.Say(event.Warning, left.Error()+"; it lifts itself in its node after its time limit")
+		return
+	}
+	events.Say(event.Note, "no fault is in force any more: all that were injected were lifted")
+}
+
+// clusterNames are the names of all clusters that a run may make.
+func clusterNames(run string, p *plan.Plan) []string {
+	var out []string
+	for _, t := range p.Trials {
+		for _, c := range t.Clusters {
+			if name := environment.ClusterName(run, c.Name); !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// stages keeps the stages that end before a trial's bundle exists, so that its timeline can begin with them.
+type stages struct {
+	mu   sync.Mutex
+	kept []event.Event
+	stop func()
+}
+
+func recordStages(events *event.Stream) *stages {
+	s := &stages{}
+	s.stop = events.Attach(event.SinkFunc(func(e event.Event) {
+		if e.Type == event.Stage || e.Type == event.StageDone {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.kept = append(s.kept, e)
+		}
+	}))
+	return s
+}
+
+// take returns the stages since it was last called.
+func (s *stages) take() []event.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.kept
+	s.kept = nil
+	return out
+}
+
+// NewID is a run's id: eight hex digits, drawn at random so that runs side by side never meet.
+func NewID() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails: see crypto/rand
+	return hex.EncodeToString(b)
+}

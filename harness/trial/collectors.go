@@ -1,0 +1,219 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
+)
+
+// collectors run through a trial: streams from start to stop, snapshots every so often and when it is told to.
+type collectors struct {
+	env    *environment.Environment
+	writer *bundle.Writer
+	events *event.Stream
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	snaps  []snapshotter
+
+	mu     sync.Mutex
+	phases map[string]string
+	errs   []error
+}
+
+type snapshotter struct {
+	name   string
+	kind   capture.Snapshotter
+	target capture.Target
+	mu     *sync.Mutex // one snapshot of a collector at a time
+}
+
+// startCollectors starts every collector on the component of each of the cells. It returns before the streams have their first record: the steady
+// state waits for those.
+func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream, cells []string) (*collectors, error) {
+	// Collectors outlive a Ctrl-C long enough to be stopped in order; what they ask for has time limits of its own.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s := &collectors{env: env, writer: w, events: events, cancel: cancel, phases: map[string]string{}}
+	for _, item := range withBuiltIn(env.Trial.Collectors, env.Trial.Place()) {
+		c, err := capture.New(item.Kind, item.Spec)
+		if err != nil {
+			cancel()
+			return nil, fmt.Errorf("collector %s: %w", item.Name, err)
+		}
+		targets, err := s.targets(ctx, item, c, cells)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("collector %s: %w", item.Name, err), s.stop())
+		}
+		for _, t := range targets {
+			s.start(ctx, item, c, t)
+		}
+	}
+	return s, nil
+}
+
+// withBuiltIn adds the collectors that every trial has: which process the subject is, how loaded the host is, and, of a pod that is an arm's own, how
+// the kubelet says that it is.
+func withBuiltIn(items []plan.Collector, placement plan.Placement) []plan.Collector {
+	builtIn := []string{"identity", "hostPressure"}
+	if placement.SharedNodes() {
+		builtIn = append(builtIn, "containerStatuses")
+	}
+	var out []plan.Collector
+	for _, kind := range builtIn {
+		if !hasKind(items, kind) {
+			out = append(out, plan.Collector{Name: kind, Kind: kind})
+		}
+	}
+	return append(out, items...)
+}
+
+func hasKind(items []plan.Collector, kind string) bool {
+	for _, i := range items {
+		if i.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// targets are the components that a collector looks at: the subject in each cell, or each cluster once. A cluster that a cell has to itself is
+// that cell's evidence; of one that is shared it is no arm's.
+func (s *collectors) targets(ctx context.Context, item plan.Collector, c capture.Collector, cells []string) ([]capture.Target, error) {
+	wide, ok := c.(capture.ClusterWide)
+	whole := ok && wide.ClusterWide() || item.Component != ""
+	if whole && !s.env.Trial.Place().OwnCluster() {
+		t := capture.Target{Cell: bundle.Shared, Cluster: s.env.ClusterOf(cells[0]), Phase: func() string { return "" }}
+		return instances(t, item.Component), nil
+	}
+	var out []capture.Target
+	for _, cell := range cells {
+		t := capture.Target{Cell: cell, Cluster: s.env.ClusterOf(cell), Phase: func() string { return s.phaseOf(cell) }}
+		switch {
+		case whole:
+			out = append(out, instances(t, item.Component)...)
+		case s.env.Trial.Place().SharedNodes():
+			comp, err := s.env.Workload(ctx, cell)
+			if err != nil {
+				return nil, err
+			}
+			t.Node, t.Component, t.Namespace = comp.Node(), comp, s.env.Namespace(cell)
+			out = append(out, t)
+		default:
+			for _, one := range instances(t, s.env.Trial.Subject) {
+				if one.Node.Cell() == cell {
+					out = append(out, one)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// instances are the targets of all instances of a component, or of "" the cluster itself.
+func instances(t capture.Target, component string) []capture.Target {
+	if component == "" {
+		return []capture.Target{t}
+	}
+	var out []capture.Target
+	for _, comp := range t.Cluster.Components(component) {
+		t.Node, t.Component = comp.Node(), comp
+		out = append(out, t)
+	}
+	return out
+}
+
+func (s *collectors) start(ctx context.Context, item plan.Collector, c capture.Collector, t capture.Target) {
+	if st, ok := c.(capture.Streamer); ok {
+		s.wg.Go(func() {
+			if err := st.Stream(ctx, t, s.writer); err != nil && ctx.Err() == nil {
+				s.fail(item.Name, t, err)
+			}
+		})
+	}
+	sn, ok := c.(capture.Snapshotter)
+	if !ok {
+		return
+	}
+	one := snapshotter{item.Name, sn, t, &sync.Mutex{}}
+	s.snaps = append(s.snaps, one)
+	if every := time.Duration(item.Every); every > 0 {
+		s.wg.Go(func() {
+			tick := time.NewTicker(every)
+			defer tick.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-tick.C:
+					s.take(ctx, one, "schedule")
+				}
+			}
+		})
+	}
+}
+
+// snapshot has every snapshotter of the cells take one now and returns when they have.
+func (s *collectors) snapshot(ctx context.Context, cells []string, mark string) {
+	var wg sync.WaitGroup
+	for _, one := range s.snaps {
+		for _, c := range cells {
+			if one.target.Cell == c {
+				wg.Go(func() { s.take(ctx, one, mark) })
+			}
+		}
+	}
+	wg.Wait()
+}
+
+func (s *collectors) take(ctx context.Context, one snapshotter, mark string) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	one.target.Mark = mark
+	err := one.kind.Snapshot(ctx, one.target, s.writer)
+	msg := one.name + " taken (" + mark + ")"
+	if err != nil {
+		msg = one.name + " not taken (" + mark + "): " + err.Error()
+	}
+	s.events.Emit(event.Event{Type: event.Capture, Cell: one.target.Cell, Message: msg})
+}
+
+// fail records that a collector gave up. The evidence that it owes is unknown to whatever needs it, which is for the checks to say.
+func (s *collectors) fail(name string, t capture.Target, err error) {
+	s.events.Emit(event.Event{Type: event.Warning, Cell: t.Cell, Message: fmt.Sprintf("collector %s gave up: %v", name, err)})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errs = append(s.errs, fmt.Errorf("collector %s: %w", name, err))
+}
+
+func (s *collectors) phase(cells []string, phase string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range cells {
+		s.phases[c] = phase
+	}
+}
+
+func (s *collectors) phaseOf(cell string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phases[cell]
+}
+
+// stop ends the streams and waits for them.
+func (s *collectors) stop() error {
+	s.cancel()
+	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.errs...)
+}

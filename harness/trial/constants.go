@@ -1,0 +1,39 @@
+package trial
+
+import (
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// fillUnknownConstants has each constant that is not known of a cell stand for something: what a fault was sized for, or else the largest value that another
+// cell has. One that is known of no cell stays unknown.
+func fillUnknownConstants(w *bundle.World, constants []scenario.Constant, sized map[string]int64) {
+	for i := range w.Cells {
+		c := &w.Cells[i]
+		for _, k := range constants {
+			if _, known := c.Constants[k.Name]; known {
+				continue
+			}
+			value, ok := sized[k.Name]
+			if !ok {
+				value, ok = largest(w.Cells, k.Name)
+			}
+			if !ok {
+				continue
+			}
+			if c.Assumed == nil {
+				c.Assumed = map[string]int64{}
+			}
+			c.Assumed[k.Name] = value
+		}
+	}
+}
+
+func largest(cells []bundle.CellWorld, constant string) (out int64, ok bool) {
+	for _, c := range cells {
+		if v, known := c.Constants[constant]; known && (!ok || v > out) {
+			out, ok = v, true
+		}
+	}
+	return out, ok
+}

@@ -1,0 +1,236 @@
+// Package environment makes a trial's clusters with every arm installed in them.
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/e2e-framework/klient"
+
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Environment is one trial's clusters with every arm in its cell.
+type Environment struct {
+	Trial plan.Trial
+
+	run       string     // its name, which every cluster's name begins with
+	plan      *plan.Plan // that the trial is of
+	artifacts Artifacts
+	provider  cluster.Provider
+	events    *event.Stream
+	builds    map[string]artifacts.Build // by cell
+	started   time.Time
+	versions  map[string]string
+
+	mu           sync.Mutex
+	clusters     map[string]cluster.Cluster // those that exist, by plan.Cluster's name
+	unresponsive []string                   // cells of candidates that didn't answer once they were installed
+}
+
+// Artifacts are what is installed; *artifacts.Artifacts has them once they are prepared.
+type Artifacts interface {
+	Of(arm scenario.Arm) (artifacts.Build, error)
+	Fixture(name string) string      // its path on this host
+	NodeImage(version string) string // a reference
+	Versions(ctx context.Context, p *plan.Plan) map[string]string
+}
+
+// Options say which trial's environment is made, and of what. All are required.
+type Options struct {
+	Run       string // the run's name
+	Plan      *plan.Plan
+	Trial     plan.Trial
+	Artifacts Artifacts
+	Provider  cluster.Provider
+	Events    *event.Stream
+}
+
+// Create creates a trial's clusters, with each arm's executable and every seam in its node before anything starts there. Where cells go through the
+// phases one after the other in clusters of their own, only the first one's is created; CreateFor creates the others.
+func Create(ctx context.Context, o Options) (*Environment, error) {
+	e := &Environment{
+		Trial: o.Trial, run: o.Run, plan: o.Plan, artifacts: o.Artifacts, provider: o.Provider, events: o.Events,
+		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Artifacts.Versions(ctx, o.Plan), clusters: map[string]cluster.Cluster{},
+	}
+	for _, c := range o.Trial.Cells {
+		b, err := o.Artifacts.Of(c.Arm)
+		if err != nil {
+			return nil, err
+		}
+		e.builds[c.Name] = b
+	}
+	if err := e.CreateFor(ctx, o.Trial.Groups()[0]); err != nil {
+		return nil, errors.Join(err, e.Delete(ctx))
+	}
+	return e, nil
+}
+
+// CreateFor creates those clusters of some cells that don't exist yet, at once.
+func (e *Environment) CreateFor(ctx context.Context, cells []string) (err error) {
+	var missing []plan.Cluster
+	var names []string
+	for _, c := range e.Trial.Clusters {
+		if _, there := e.clusters[c.Name]; !there && slices.ContainsFunc(cells, func(cell string) bool { return e.Trial.ClusterOf(cell).Name == c.Name }) {
+			missing, names = append(missing, c), append(names, e.clusterName(c.Name))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	what := "creating the cluster "
+	if len(names) > 1 {
+		what = "creating the clusters "
+	}
+	stage := e.events.Stage("cluster", what+strings.Join(names, " and "), 35*time.Second)
+	defer func() { stage(err) }()
+	g, creating := errgroup.WithContext(ctx)
+	for _, c := range missing {
+		g.Go(func() error { return e.create(creating, c) })
+	}
+	if err := g.Wait(); err != nil || !e.Trial.Place().SharedNodes() {
+		return err
+	}
+	return e.installWorkloads(ctx)
+}
+
+// create creates one cluster and limits what is to be limited in it.
+func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
+	topology, err := e.topology(c)
+	if err != nil {
+		return err
+	}
+	made, err := e.provider.Create(ctx, e.clusterName(c.Name), topology)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.clusters[c.Name] = made
+	e.mu.Unlock()
+	for _, component := range slices.Sorted(maps.Keys(c.Memory)) {
+		for _, one := range made.Components(component) {
+			l, ok := one.(cluster.Limiter)
+			if !ok {
+				return fmt.Errorf("the memory of %s can't be limited here", component)
+			}
+			if err := l.Limit(ctx, c.Memory[component]); err != nil {
+				return err
+			}
+		}
+	}
+	return e.installCandidates(ctx, made)
+}
+
+// Names are the full names of the clusters that exist, in the plan's order.
+func (e *Environment) Names() []string {
+	var out []string
+	for _, c := range e.Trial.Clusters {
+		if _, there := e.clusters[c.Name]; there {
+			out = append(out, e.clusterName(c.Name))
+		}
+	}
+	return out
+}
+
+func (e *Environment) clusterName(name string) string { return ClusterName(e.run, name) }
+
+// ClusterName is the full name of a plan's cluster in a run.
+func ClusterName(run, name string) string {
+	if name == "" {
+		return run
+	}
+	return run + "-" + name
+}
+
+// Run is the name of the run.
+func (e *Environment) Run() string { return e.run }
+
+// Seed is the plan's, of whatever draws lots.
+func (e *Environment) Seed() int64 { return e.plan.Seed }
+
+// Cluster is the first cluster that exists: the only one where cells share it.
+func (e *Environment) Cluster() cluster.Cluster {
+	for _, c := range e.Trial.Clusters {
+		if one, there := e.clusters[c.Name]; there {
+			return one
+		}
+	}
+	return nil
+}
+
+// ClusterOf is the cluster of a cell; nil if it doesn't exist.
+func (e *Environment) ClusterOf(cell string) cluster.Cluster {
+	if c := e.Trial.ClusterOf(cell); c != nil {
+		return e.clusters[c.Name]
+	}
+	return nil
+}
+
+// Components are the instances of a component in all clusters that exist.
+func (e *Environment) Components(name string) []cluster.Component {
+	var out []cluster.Component
+	for _, c := range e.Trial.Clusters {
+		if one, there := e.clusters[c.Name]; there {
+			out = append(out, one.Components(name)...)
+		}
+	}
+	return out
+}
+
+// Build is a cell's arm.
+func (e *Environment) Build(cell string) artifacts.Build { return e.builds[cell] }
+
+// Delete deletes all clusters. It works after ctx has ended, too.
+func (e *Environment) Delete(ctx context.Context) error { return e.delete(ctx, e.Trial.Clusters) }
+
+// DeleteOf deletes the clusters that some cells have to themselves.
+func (e *Environment) DeleteOf(ctx context.Context, cells []string) error {
+	return e.delete(ctx, slices.DeleteFunc(slices.Clone(e.Trial.Clusters), func(c plan.Cluster) bool { return !slices.Contains(cells, c.Name) }))
+}
+
+// delete deletes some clusters, at once.
+func (e *Environment) delete(ctx context.Context, list []plan.Cluster) (err error) {
+	stage := e.events.Stage("remove", "removing the clusters", 3*time.Second)
+	defer func() { stage(err) }()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
+	defer cancel()
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, c := range list {
+		wg.Go(func() { errs[i] = e.provider.Delete(ctx, e.clusterName(c.Name)) })
+	}
+	wg.Wait()
+	for _, c := range list {
+		delete(e.clusters, c.Name)
+	}
+	return errors.Join(errs...)
+}
+
+// WaitReady waits until every node is Ready.
+func (e *Environment) WaitReady(ctx context.Context, timeout time.Duration) error {
+	for _, c := range e.clusters {
+		client, err := klient.New(c.RESTConfig())
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, n := range c.Nodes() {
+			names = append(names, n.Name())
+		}
+		if err := cluster.WaitReady(ctx, client, names, timeout); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package environment
+
+import (
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// Plan is the run's plan with this trial in it alone.
+func (e *Environment) Plan() plan.Plan {
+	p := *e.plan
+	p.Trials = []plan.Trial{e.Trial}
+	return p
+}
+
+// Facts is what the trial's bundle records of the world.
+func (e *Environment) Facts() bundle.World {
+	out := bundle.World{
+		StartedAt: e.started, Versions: e.versions, Computed: map[string]string{},
+		Modelled: slices.Clone(e.Trial.Modelled), Deviates: slices.Clone(e.Trial.Deviates),
+	}
+	for _, c := range e.Trial.Cells {
+		b := e.builds[c.Name]
+		out.Cells = append(out.Cells, bundle.CellWorld{
+			Cell: c.Name, Arm: c.Arm.Name, Node: e.nodeOf(c), Namespace: c.Namespace, Digest: b.Digest, Graph: b.Graph, Flags: b.Flags, GoVersion: b.GoVersion,
+			Changes: b.Changes, Constants: b.Constants,
+		})
+		for _, m := range b.Modelled {
+			if !slices.Contains(out.Modelled, m) {
+				out.Modelled = append(out.Modelled, m)
+			}
+		}
+	}
+	return out
+}
+
+// Digests are the SHA-256 of the binaries that the trial's arms were built to.
+func (e *Environment) Digests() map[string]string {
+	out := map[string]string{}
+	for _, c := range e.Trial.Cells {
+		out[c.Arm.Name] = e.builds[c.Name].Digest
+	}
+	return out
+}
+
+// nodeOf is the name of a cell's node, which is known before it exists.
+func (e *Environment) nodeOf(c plan.Cell) string {
+	if in := e.Trial.ClusterOf(c.Name); in != nil {
+		return e.clusterName(in.Name) + "-" + c.Node
+	}
+	return ""
+}

@@ -1,0 +1,154 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// A cluster that is made with a candidate that doesn't run at all would never come up, and nobody could tell whose fault that is. So a candidate's node
+// begins with a control's build, and once all nodes are there every arm, control or not, has its own build installed and is restarted from it: what fails
+// from then on is the arm's doing, and is evidence. An arm that is a pod begins with its own build: its cluster comes up without it.
+
+// answerTime is how long a static pod may take to answer after it was restarted; it takes 10 to 40 seconds.
+const answerTime = 2 * time.Minute
+
+// firstBuild is the build that a cell's node begins with: the arm's own, but for a candidate that of a control that fits its cluster, the fixed one first.
+func (e *Environment) firstBuild(cell string) artifacts.Build {
+	own := e.builds[cell]
+	i := slices.IndexFunc(e.Trial.Cells, func(c plan.Cell) bool { return c.Name == cell })
+	if i < 0 || e.Trial.Cells[i].Arm.Role != scenario.Candidate || e.Trial.Place().SharedNodes() {
+		return own
+	}
+	for _, role := range []string{scenario.Fixed, scenario.Vulnerable} {
+		for _, c := range e.Trial.Cells {
+			if c.Arm.Role == role && e.Trial.ClusterOf(c.Name).Topology.Version == e.Trial.ClusterOf(cell).Topology.Version {
+				return e.builds[c.Name]
+			}
+		}
+	}
+	return own
+}
+
+// replaces reports whether arms get their own builds after their clusters are up.
+func (e *Environment) replaces() bool {
+	return slices.ContainsFunc(e.Trial.Cells, func(c plan.Cell) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
+}
+
+// installCandidates installs every arm's own build in a cluster that has come up, and restarts the arm from it. Controls must answer again; a candidate that doesn't is
+// remembered as unresponsive.
+func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluster) error {
+	if !e.replaces() {
+		return nil
+	}
+	row, _ := component.Of(e.Trial.Subject)
+	g, ctx := errgroup.WithContext(ctx)
+	for _, comp := range made.Components(e.Trial.Subject) {
+		cell := comp.Node().Cell()
+		arm, ours := e.builds[cell]
+		if !ours {
+			continue
+		}
+		g.Go(func() error {
+			if err := replace(ctx, comp, arm.Path); err != nil {
+				return fmt.Errorf("installing the build of %s: %w", cell, err)
+			}
+			if row.Node { // the steady state waits for nodes
+				return nil
+			}
+			err := answers(ctx, comp, row.Ready)
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+			if !e.IsCandidate(cell) {
+				return fmt.Errorf("the %s of %s, a control, doesn't come back: %w", e.Trial.Subject, cell, err)
+			}
+			e.events.Emit(event.Event{Type: event.Warning, Cell: cell, Message: fmt.Sprintf("the %s of %s doesn't answer: %v", e.Trial.Subject, cell, err)})
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.unresponsive = append(e.unresponsive, cell)
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// answers waits until a component of the control plane says that it is ready.
+func answers(ctx context.Context, comp cluster.Component, ready string) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, time.Second, answerTime, true, func(ctx context.Context) (bool, error) {
+		var body io.ReadCloser
+		if body, last = comp.Get(ctx, ready); last != nil {
+			return false, nil
+		}
+		return true, body.Close()
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("not within %s: %w", answerTime, last)
+}
+
+// IsCandidate reports whether the arm in a cell is a candidate.
+func (e *Environment) IsCandidate(cell string) bool {
+	return slices.ContainsFunc(e.Trial.Cells, func(c plan.Cell) bool { return c.Name == cell && c.Arm.Role == scenario.Candidate })
+}
+
+// Responsive are the cells whose subject answered once it was installed.
+func (e *Environment) Responsive(cells []string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(cells), func(c string) bool { return slices.Contains(e.unresponsive, c) })
+}
+
+// Reinstall replaces the executables of running clusters by those of another plan's trial and restarts the subjects, so that several trials can use the
+// same clusters. The cells must be the same.
+func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial) error {
+	e.plan, e.Trial = p, t
+	for _, comp := range e.Components(t.Subject) {
+		i := slices.IndexFunc(t.Cells, func(c plan.Cell) bool { return c.Name == comp.Node().Cell() })
+		if i < 0 {
+			continue
+		}
+		want, err := e.artifacts.Of(t.Cells[i].Arm)
+		if err != nil {
+			return err
+		}
+		if want.Digest == e.builds[t.Cells[i].Name].Digest {
+			continue
+		}
+		if err := replace(ctx, comp, want.Path); err != nil {
+			return err
+		}
+		e.builds[t.Cells[i].Name] = want
+	}
+	return nil
+}
+
+// replace installs another executable and restarts the component from it.
+func replace(ctx context.Context, comp cluster.Component, path string) error {
+	installer, ok := comp.Node().(cluster.Installer)
+	restarter, ok2 := comp.(cluster.Restarter)
+	if !ok || !ok2 {
+		return fmt.Errorf("node %s can't have its %s replaced", comp.Node().Name(), comp.Name())
+	}
+	if err := installer.Install(ctx, executable(comp.Name()), path); err != nil {
+		return err
+	}
+	return restarter.Restart(ctx)
+}

@@ -1,0 +1,268 @@
+package environment
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kube-relapse/relapse/harness/build/nodeimage"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// fieldManager is who applied what a scenario's manifests say.
+const fieldManager = "relapse"
+
+// deployed is how long the arms' pods may take to be Ready once all is applied: all at once, on a machine that may be loaded.
+const deployed = 5 * time.Minute
+
+// installWorkloads brings each arm's image to the nodes, applies the scenario's manifests and waits until every arm's pod is Ready.
+func (e *Environment) installWorkloads(ctx context.Context) (err error) {
+	stage := e.events.Stage("deploy", "bringing the arms' images to the nodes and applying the manifests", 20*time.Second)
+	defer func() { stage(err) }()
+	c := e.Cluster()
+	g, gctx := errgroup.WithContext(ctx)
+	for _, cell := range e.Trial.Cells {
+		g.Go(func() error { return e.load(gctx, c, cell) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	a, err := newApplier(c.RESTConfig())
+	if err != nil {
+		return err
+	}
+	for _, cell := range e.Trial.Cells {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cell.Namespace, Labels: map[string]string{plan.CellLabel: cell.Name}}}
+		if _, err := a.core.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("making the namespace %s: %w", cell.Namespace, err)
+		}
+	}
+	for _, m := range e.Trial.Manifests {
+		if err := a.apply(ctx, m.File, strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Cell))); err != nil {
+			return err
+		}
+	}
+	return e.podsReady(ctx, a.core)
+}
+
+// podsReady waits until every arm's pod is Ready, all at once. Controls must be; a candidate whose pod isn't is remembered as unresponsive: that it doesn't
+// start where a control does is an answer.
+func (e *Environment) podsReady(ctx context.Context, core kubernetes.Interface) error {
+	errs := make([]error, len(e.Trial.Cells))
+	var wg sync.WaitGroup
+	for i, cell := range e.Trial.Cells {
+		wg.Go(func() { errs[i] = e.podReady(ctx, core, cell) })
+	}
+	wg.Wait()
+	for i, cell := range e.Trial.Cells {
+		if errs[i] != nil && (ctx.Err() != nil || !e.IsCandidate(cell.Name)) {
+			return errs[i]
+		}
+	}
+	for i, cell := range e.Trial.Cells {
+		if errs[i] == nil {
+			continue
+		}
+		e.events.Emit(event.Event{Type: event.Warning, Cell: cell.Name, Message: fmt.Sprintf("the %s of %s doesn't get ready: %v", e.Trial.Subject, cell.Name, errs[i])})
+		e.mu.Lock()
+		e.unresponsive = append(e.unresponsive, cell.Name)
+		e.mu.Unlock()
+	}
+	return nil
+}
+
+// image is the name of a cell's image: never one that could be pulled.
+func (e *Environment) image(cell string) string {
+	return fmt.Sprintf("relapse.invalid/%s:%.12s", e.Trial.Subject, e.builds[cell].Digest)
+}
+
+// load puts a cell's image into every node.
+func (e *Environment) load(ctx context.Context, c cluster.Cluster, cell plan.Cell) error {
+	dir, err := os.MkdirTemp("", "relapse-image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) // a temporary directory: what is left of it is the system's to remove
+	archive := filepath.Join(dir, cell.Name+".tar")
+	ref := e.image(cell.Name)
+	if err := nodeimage.WriteProgram(archive, ref, e.Trial.Subject, e.builds[cell.Name].Path, runtime.GOARCH); err != nil {
+		return err
+	}
+	for _, n := range c.Nodes() {
+		if err := importImage(ctx, n, archive); err != nil {
+			return fmt.Errorf("bringing image %s to node %s: %w", ref, n.Name(), err)
+		}
+	}
+	return nil
+}
+
+func importImage(ctx context.Context, n cluster.Node, archive string) error {
+	x, ok := n.(cluster.Execer)
+	if !ok {
+		return errors.New("it runs no commands")
+	}
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = x.Exec(ctx, f, "ctr", "--namespace", "k8s.io", "images", "import", "--digests", "-")
+	return err
+}
+
+// applier applies manifests.
+type applier struct {
+	core    kubernetes.Interface
+	dynamic dynamic.Interface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+}
+
+func newApplier(cfg *rest.Config) (*applier, error) {
+	core, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	var d discovery.DiscoveryInterface = core.Discovery()
+	return &applier{core, dyn, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
+}
+
+// apply applies every object of a file, in the file's order. A kind that was only just declared is waited for.
+func (a *applier) apply(ctx context.Context, file, text string) error {
+	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	for n := 1; ; n++ {
+		obj := &unstructured.Unstructured{}
+		switch err := d.Decode(&obj.Object); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading object %d of %s: %w", n, file, err)
+		case len(obj.Object) == 0: // nothing between two separators
+			continue
+		}
+		if err := a.one(ctx, obj); err != nil {
+			return fmt.Errorf("applying %s %s of %s: %w", obj.GetKind(), obj.GetName(), file, err)
+		}
+	}
+}
+
+// declared is how long the API server may take to serve a kind after its declaration was applied.
+const declared = 30 * time.Second
+
+func (a *applier) one(ctx context.Context, obj *unstructured.Unstructured) error {
+	gvk := obj.GroupVersionKind()
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, declared, true, func(ctx context.Context) (bool, error) {
+		var m *meta.RESTMapping
+		if m, last = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); last == nil {
+			client := a.dynamic.Resource(m.Resource).Namespace(obj.GetNamespace()) // "" is none
+			_, last = client.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager})
+		}
+		if last != nil && (meta.IsNoMatchError(last) || apierrors.IsNotFound(last)) {
+			a.mapper.Reset()
+			return false, nil
+		}
+		return true, last
+	})
+	return cmp.Or(last, err)
+}
+
+// podReady waits until the pod of a cell's arm is Ready.
+func (e *Environment) podReady(ctx context.Context, core kubernetes.Interface, cell plan.Cell) error {
+	var listed error
+	last := ""
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, deployed, true, func(ctx context.Context) (bool, error) {
+		var list *corev1.PodList
+		list, listed = core.CoreV1().Pods(cell.Namespace).List(ctx, metav1.ListOptions{LabelSelector: subjectLabel + "=" + e.Trial.Subject})
+		if listed != nil || len(list.Items) == 0 {
+			last = "there is no such pod"
+			return false, nil
+		}
+		last = said(list.Items[0])
+		return len(list.Items) == 1 && ready(list.Items[0]), nil
+	})
+	if err == nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("waiting for the %s of %s in %s: %s", e.Trial.Subject, cell.Name, cell.Namespace, last), listed, cmp.Or(context.Cause(ctx), err))
+}
+
+// subjectLabel has the subject's name on the pod of each arm.
+const subjectLabel = "app.kubernetes.io/name"
+
+func ready(p corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// said tells how a pod is, as far as it matters for why it is not Ready.
+func said(p corev1.Pod) string {
+	out := fmt.Sprintf("%s is %s", p.Name, p.Status.Phase)
+	for _, c := range p.Status.Conditions {
+		if c.Status != corev1.ConditionTrue && c.Message != "" {
+			out += "; " + c.Message
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if s.State.Waiting != nil {
+			out += "; " + strings.TrimSpace(s.State.Waiting.Reason+" "+s.State.Waiting.Message)
+		}
+		if t := s.LastTerminationState.Terminated; t != nil {
+			out += fmt.Sprintf("; ended with %s, exit code %d", t.Reason, t.ExitCode)
+		}
+	}
+	return out
+}
+
+// Workload is the component of a cell's arm.
+func (e *Environment) Workload(ctx context.Context, cell string) (cluster.Component, error) {
+	host, ok := e.ClusterOf(cell).(cluster.Host)
+	if !ok {
+		return nil, fmt.Errorf("the cluster can't address the %s of %s", e.Trial.Subject, cell)
+	}
+	return host.Workload(ctx, cluster.Workload{Name: e.Trial.Subject, Namespace: e.Namespace(cell), Cell: cell})
+}
+
+// Namespace is the one that a cell has to itself; "" if it has none.
+func (e *Environment) Namespace(cell string) string {
+	for _, c := range e.Trial.Cells {
+		if c.Name == cell {
+			return c.Namespace
+		}
+	}
+	return ""
+}

@@ -1,0 +1,219 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// injection is a phase of some cells: the loads that run and, in the fault phase, the faults that are injected, each at its moment.
+type injection struct {
+	trial    *trial
+	ctx      context.Context // ends when a load or a fault failed
+	cancel   context.CancelFunc
+	group    *errgroup.Group
+	progress *progress
+	first    sync.WaitGroup // every fault has taken effect for the first time, or never will
+
+	mu    sync.Mutex
+	cells map[string]*cellInjection
+}
+
+// cellInjection is what goes on in one cell.
+type cellInjection struct {
+	ctx  context.Context
+	stop context.CancelFunc
+	left int       // loads that aren't over
+	over time.Time // when the last of them was over; zero before
+}
+
+// begin starts every load of a phase in the cells, and in the fault phase every fault.
+func begin(ctx context.Context, r *trial, cells []string, phase string) (*injection, error) {
+	i := &injection{trial: r, progress: newProgress(), cells: map[string]*cellInjection{}}
+	ctx, i.cancel = context.WithCancel(ctx)
+	i.group, i.ctx = errgroup.WithContext(ctx)
+	var aimed []aimedFault
+	switch {
+	case phase != check.Fault:
+	case r.plan.NoFaults:
+		r.events.Say(event.Note, "null control: no fault is injected")
+	default:
+		var err error
+		if aimed, err = r.items.aim(cells); err != nil {
+			i.cancel()
+			return nil, err
+		}
+	}
+	for _, cell := range slices.Concat(cells, r.items.targeted(cells)) {
+		if i.cells[cell] == nil {
+			c := &cellInjection{left: len(r.items.loadsOf(cell, phase))}
+			c.ctx, c.stop = context.WithCancel(i.ctx)
+			i.cells[cell] = c
+		}
+	}
+	for _, cell := range cells {
+		for _, l := range r.items.loadsOf(cell, phase) {
+			i.group.Go(func() error { return i.load(cell, l) })
+		}
+	}
+	for _, f := range aimed {
+		i.first.Add(1)
+		i.group.Go(func() error { return i.fault(f) })
+	}
+	return i, nil
+}
+
+// end stops what still runs and waits for it. The error is the first that a load or a fault had, if it wasn't stopped.
+func (i *injection) end() error {
+	failed := context.Cause(i.ctx) != nil // before it is stopped
+	i.cancel()
+	if err := i.group.Wait(); failed {
+		return err
+	}
+	return nil
+}
+
+// effective waits until every fault has taken effect.
+func (i *injection) effective() error {
+	done := make(chan struct{})
+	go func() { i.first.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-i.ctx.Done():
+		return context.Cause(i.ctx)
+	}
+}
+
+// evidenceLag is how long after the last load the evidence of it may take to be on disk.
+const evidenceLag = 15 * time.Second
+
+// settled is exposure that waits for the cell's loads to be over. Once they are, exposure that has not come soon never will. Where the incident
+// is over before them, as with a process that it has killed, they are stopped.
+func (i *injection) settled(exposed func(string) bool) func(string) bool {
+	return func(cell string) bool {
+		c := i.cells[cell]
+		i.mu.Lock()
+		left, over := c.left, c.over
+		i.mu.Unlock()
+		if left > 0 {
+			if i.trial.live.signature(cell) && exposed(cell) {
+				c.stop()
+			}
+			return false
+		}
+		return exposed(cell) || !over.IsZero() && time.Since(over) > evidenceLag
+	}
+}
+
+// load runs one load in one cell.
+func (i *injection) load(cell string, l namedLoad) error {
+	defer func() {
+		i.progress.finish(cell, l.item.Name)
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		c := i.cells[cell]
+		if c.left--; c.left == 0 {
+			c.over = time.Now()
+		}
+	}()
+	ctx := i.cells[cell].ctx
+	if _, err := i.turn(cell, l.item, 1); err != nil {
+		return err
+	}
+	t, err := i.trial.items.loadTarget(cell, l.item)
+	if err != nil {
+		return err
+	}
+	t.Round = func(n int, began bool) { i.progress.note(cell, l.item.Name, n, began) }
+	if err := l.load.Run(ctx, t, i.trial.writer); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("running the load %s in %s: %w", l.item.Name, cell, err)
+	}
+	return nil
+}
+
+// fault injects one fault into one cell, and again with every round of the load that it comes after if it lifts itself.
+func (i *injection) fault(f aimedFault) error {
+	said := sync.OnceFunc(i.first.Done)
+	defer said()
+	cell, name := f.target.Cell, f.item.Name
+	defer i.progress.finish(cell, name)
+	ctx := i.cells[cell].ctx
+	for round := 1; ; round++ {
+		comes, err := i.turn(cell, f.item, round)
+		if ctx.Err() != nil && i.ctx.Err() == nil { // this cell is done: what is injected is lifted with the rest
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !comes {
+			if round == 1 {
+				i.trial.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected", f.item.After.Name, name)})
+			}
+			return nil
+		}
+		if err := f.fault.Inject(ctx, f.target); err != nil {
+			if ctx.Err() != nil && i.ctx.Err() == nil {
+				return nil
+			}
+			return fmt.Errorf("injecting %s into %s: %w", name, cell, err)
+		}
+		i.progress.note(cell, name, round, true)
+		said()
+		if f.item.Duration == 0 {
+			return nil
+		}
+		if err := i.pulse(f, round); err != nil || f.item.After == nil {
+			return err
+		}
+	}
+}
+
+// pulse lifts a fault after its duration, or when the round of the load it came after is over.
+func (i *injection) pulse(f aimedFault, round int) error {
+	cell := f.target.Cell
+	ctx, cancel := context.WithTimeout(i.cells[cell].ctx, time.Duration(f.item.Duration))
+	defer cancel()
+	if a := f.item.After; a != nil {
+		_, _ = i.progress.await(ctx, cell, a.Name, func(p state) bool { return p.ended >= round || p.over }) // or its time is up
+	} else {
+		<-ctx.Done()
+	}
+	if i.ctx.Err() != nil {
+		return context.Cause(i.ctx)
+	}
+	if err := f.fault.Recover(i.ctx, f.target); err != nil {
+		return fmt.Errorf("lifting %s in %s after its duration: %w", f.item.Name, cell, err)
+	}
+	i.progress.note(cell, f.item.Name, round, false)
+	i.trial.collectors.snapshot(i.ctx, []string{cell}, "round")
+	return nil
+}
+
+// turn waits for an item's moment in a round; false if what it comes after is over and has no such round.
+func (i *injection) turn(cell string, item plan.Item, round int) (bool, error) {
+	ctx := i.cells[cell].ctx
+	if round == 1 {
+		if err := wait(ctx, time.Duration(item.At)); err != nil {
+			return false, err
+		}
+	}
+	if item.After == nil {
+		return true, nil
+	}
+	p, err := i.progress.await(ctx, cell, item.After.Name, func(p state) bool { return p.began >= round || p.over })
+	if err != nil || p.began < round {
+		return false, err
+	}
+	return true, wait(ctx, time.Duration(item.After.Plus))
+}

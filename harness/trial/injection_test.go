@@ -1,0 +1,186 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// story is what happened, in order.
+type story struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *story) tell(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+func (s *story) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.lines)
+}
+
+// rounds is a load of which rounds 1..begins take effect. A round ends once it was hit, if something comes after it.
+type rounds struct {
+	*story
+	rounds, begins int
+	hit            chan struct{}
+	err            error
+}
+
+func (*rounds) Prepare(context.Context, load.Target) error { return nil }
+func (*rounds) Makes() []bundle.Kind                       { return nil }
+func (l *rounds) Run(ctx context.Context, t load.Target, _ *bundle.Writer) error {
+	for n := 1; n <= l.rounds; n++ {
+		if n <= l.begins {
+			l.tell("round %d began", n)
+			t.Round(n, true)
+			if l.hit != nil {
+				select {
+				case <-l.hit:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+		t.Round(n, false)
+	}
+	return l.err
+}
+
+// blow is a fault that tells when it comes and goes.
+type blow struct {
+	*story
+	hit chan struct{}
+}
+
+func (*blow) Needs() fault.Needs { return fault.Needs{} }
+func (f *blow) Inject(context.Context, fault.Target) error {
+	f.tell("injected")
+	if f.hit != nil {
+		f.hit <- struct{}{}
+	}
+	return nil
+}
+func (f *blow) Recover(context.Context, fault.Target) error { f.tell("recovered"); return nil }
+
+// begun begins a fault phase in which the fault comes after the load.
+func begun(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (*injection, *story) {
+	t.Helper()
+	const cell = "fixed"
+	topology := cluster.Topology{Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell}}}
+	heard := &story{}
+	tr := plan.Trial{Cells: []plan.Cell{{Name: cell}}, Clusters: []plan.Cluster{{Name: cell, Topology: topology}}}
+	events := event.NewStream(event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) }))
+	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
+	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
+	r := &trial{plan: tr, env: env, events: events, live: newLive(tr, nil, events), collectors: &collectors{phases: map[string]string{}}, items: &items{env: env, events: events,
+		loads:  []namedLoad{{plan.Item{Name: "load", Target: everywhere}, l}},
+		faults: []namedFault{{plan.Item{Name: "fault", Target: everywhere, After: &plan.After{Name: "load"}, Duration: plan.Duration(duration)}, f}},
+	}}
+	u, err := begin(t.Context(), r, []string{cell}, check.Fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u, heard
+}
+
+// over waits until everything that was begun is over by itself.
+func over(t *testing.T, u *injection) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- u.group.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on and on")
+		return nil
+	}
+}
+
+func TestFaultComesWithItsLoad(t *testing.T) {
+	s, hit := &story{}, make(chan struct{})
+	u, _ := begun(t, &rounds{story: s, rounds: 1, begins: 1, hit: hit}, &blow{s, hit}, 0)
+	if err := errors.Join(u.effective(), over(t, u), u.end()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.told(), []string{"round 1 began", "injected"}; !slices.Equal(got, want) {
+		t.Errorf("it went %q, want %q", got, want)
+	}
+}
+
+// With a duration it is lifted when the round is over, and comes again with the next.
+func TestFaultComesWithEveryRound(t *testing.T) {
+	s, hit := &story{}, make(chan struct{})
+	u, _ := begun(t, &rounds{story: s, rounds: 2, begins: 2, hit: hit}, &blow{s, hit}, time.Minute)
+	if err := errors.Join(u.effective(), over(t, u), u.end()); err != nil {
+		t.Fatal(err)
+	}
+	got := s.told()
+	if n := len(slices.DeleteFunc(slices.Clone(got), func(l string) bool { return l != "injected" })); n != 2 {
+		t.Errorf("injected %d times: %q", n, got)
+	}
+	if got[0] != "round 1 began" || got[1] != "injected" || got[len(got)-1] != "recovered" {
+		t.Errorf("it went %q", got)
+	}
+}
+
+func TestFaultIsLiftedAfterItsDuration(t *testing.T) {
+	s := &story{}
+	u, _ := begun(t, &rounds{story: s, rounds: 1, begins: 1, hit: make(chan struct{})}, &blow{s, nil}, 10*time.Millisecond)
+	for deadline := time.Now().Add(20 * time.Second); !slices.Contains(s.told(), "recovered"); time.Sleep(time.Millisecond) { // between two looks
+		if time.Now().After(deadline) {
+			t.Fatalf("it was never lifted: %q", s.told())
+		}
+	}
+	if err := u.end(); err != nil { // the round is still on
+		t.Errorf("ending it: %v", err)
+	}
+}
+
+// A load that never takes effect has no fault after it: nothing would be proved by one.
+func TestFaultStaysAwayFromALoadThatNeverBegan(t *testing.T) {
+	s := &story{}
+	u, heard := begun(t, &rounds{story: s, rounds: 1}, &blow{s, nil}, 0)
+	if err := errors.Join(u.effective(), over(t, u), u.end()); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.told()) > 0 || !slices.Contains(heard.told(), "load never took effect, so fault, which comes after it, is not injected") {
+		t.Errorf("it went %q and said %q", s.told(), heard.told())
+	}
+	exposed := false
+	if settled := u.settled(func(string) bool { return exposed }); settled("fixed") {
+		t.Error("settled at once, with evidence still to come")
+	} else if exposed = true; !settled("fixed") {
+		t.Error("not settled with the loads over and the exposure met")
+	}
+}
+
+func TestLoadsErrorEndsThePhase(t *testing.T) {
+	s := &story{}
+	u, _ := begun(t, &rounds{story: s, rounds: 1, err: errors.New("disk full")}, &blow{s, nil}, 0)
+	<-u.ctx.Done()
+	if err := u.end(); err == nil || !strings.Contains(err.Error(), "running the load load in fixed: disk full") {
+		t.Errorf("it ended with %v", err)
+	}
+}

@@ -1,0 +1,176 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
+)
+
+// items are a trial's loads and faults, and where each acts.
+type items struct {
+	env    *environment.Environment
+	events *event.Stream
+	faults []namedFault
+	loads  []namedLoad
+}
+
+type namedFault struct {
+	item  plan.Item
+	fault fault.Fault
+}
+
+type namedLoad struct {
+	item plan.Item
+	load load.Load
+}
+
+// aimedFault is a fault with what it acts on in one cell.
+type aimedFault struct {
+	namedFault
+	target fault.Target
+}
+
+func newItems(env *environment.Environment, events *event.Stream) (*items, error) {
+	x := &items{env: env, events: events}
+	for _, item := range env.Trial.Loads {
+		l, err := load.New(item.Kind, item.Spec)
+		if err != nil {
+			return nil, fmt.Errorf("load %s: %w", item.Name, err)
+		}
+		x.loads = append(x.loads, namedLoad{item, l})
+	}
+	for _, item := range env.Trial.Faults {
+		f, err := fault.New(item.Kind, item.Spec)
+		if err != nil {
+			return nil, fmt.Errorf("fault %s: %w", item.Name, err)
+		}
+		x.faults = append(x.faults, namedFault{item, f})
+	}
+	return x, nil
+}
+
+// loadsOf are the loads of a phase that act in a cell.
+func (x *items) loadsOf(cell, phase string) []namedLoad {
+	return slices.DeleteFunc(slices.Clone(x.loads), func(l namedLoad) bool {
+		return cmp.Or(l.item.Phase, check.Fault) != phase || l.item.Target.Cell != "" && l.item.Target.Cell != cell
+	})
+}
+
+// prepareLoads has the loads make what they need.
+func (x *items) prepareLoads(ctx context.Context, cells []string) (err error) {
+	if len(x.loads) == 0 {
+		return nil
+	}
+	stage := x.events.Stage("load", "making the objects that the loads need", 20*time.Second)
+	defer func() { stage(err) }()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, cell := range cells {
+		for _, l := range slices.Concat(x.loadsOf(cell, check.Fault), x.loadsOf(cell, check.Recovery)) {
+			g.Go(func() error {
+				t, err := x.loadTarget(cell, l.item)
+				if err == nil {
+					err = l.load.Prepare(ctx, t)
+				}
+				if err != nil {
+					return fmt.Errorf("preparing the load %s in %s: %w", l.item.Name, cell, err)
+				}
+				return nil
+			})
+		}
+	}
+	return g.Wait()
+}
+
+func (x *items) loadTarget(cell string, item plan.Item) (load.Target, error) {
+	t, _, err := x.target(cell, item)
+	return load.Target{
+		Run: x.env.Run(), Name: item.Name, Cell: cell, Cluster: x.env.ClusterOf(cell), Nodes: t.Nodes, Events: x.events, Seed: x.env.Seed(),
+		Round: func(int, bool) {},
+	}, err
+}
+
+// targeted are the cells that faults act in: where arms share everything but a namespace, what happens to the cluster happens to all of them, once.
+func (x *items) targeted(cells []string) []string {
+	if x.env.Trial.Place().SharedNodes() {
+		return []string{bundle.Shared}
+	}
+	return cells
+}
+
+// aim chooses the targets of all faults in cells. What could be chosen is returned beside an error, so that it can still be recovered.
+func (x *items) aim(cells []string) (aimed []aimedFault, err error) {
+	for _, cell := range x.targeted(cells) {
+		for _, f := range x.faults {
+			t, acts, e := x.target(cell, f.item)
+			if e != nil {
+				err = errors.Join(err, e)
+			} else if acts {
+				aimed = append(aimed, aimedFault{f, t})
+			}
+		}
+	}
+	return aimed, err
+}
+
+// target is where an item acts in a cell; false if it doesn't act there.
+func (x *items) target(cell string, item plan.Item) (t fault.Target, acts bool, err error) {
+	if item.Target.Cell != "" && item.Target.Cell != cell {
+		return t, false, nil
+	}
+	trial := x.env.Trial
+	c, top, owner := x.env.ClusterOf(cell), trial.ClusterOf(cell), cell
+	if cell == bundle.Shared {
+		c, top, owner = x.env.Cluster(), &trial.Clusters[0], "" // a node of no cell is everyone's
+	}
+	labels := map[string]map[string]string{}
+	for _, n := range top.Topology.Nodes {
+		labels[c.Name()+"-"+n.Name] = n.Labels
+	}
+	nodes, err := fault.Select(item.Target, c, owner, labels, x.env.Seed())
+	if err != nil {
+		return t, false, fmt.Errorf("choosing the target of %s: %w", item.Name, err)
+	}
+	return fault.Target{
+		Run: x.env.Run(), Name: item.Name, Cell: cell, Cluster: c, Nodes: nodes,
+		Constants: x.env.Build(cell).Constants,
+		Expires:   trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events,
+	}, true, nil
+}
+
+// lifted is how long all lifts together may take to be observed. Faults have limits of their own, which say more.
+const lifted = 5 * time.Minute
+
+// recover lifts every fault in every cell and returns when each lift was observed.
+func (x *items) recover(ctx context.Context, cells []string) error {
+	if x.env.Trial.NoFaults {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lifted)
+	defer cancel()
+	aimed, err := x.aim(cells)
+	errs := make([]error, len(aimed), len(aimed)+1)
+	var wg sync.WaitGroup
+	for i, f := range aimed {
+		wg.Go(func() {
+			if err := f.fault.Recover(ctx, f.target); err != nil {
+				errs[i] = fmt.Errorf("recovering %s in %s: %w", f.item.Name, f.target.Cell, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(append(errs, err)...)
+}

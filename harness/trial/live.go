@@ -1,0 +1,219 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// live asks a trial's checks while it runs, to know what need not be waited for any more. What it finds decides no outcome: the sealed bundle is judged
+// anew.
+type live struct {
+	plan   plan.Trial
+	writer *bundle.Writer
+	events *event.Stream
+
+	complained sync.Once
+	pending    pendingChecks
+	said       sync.Map // cells of which it was said that they aren't waited for
+}
+
+func newLive(t plan.Trial, w *bundle.Writer, events *event.Stream) *live {
+	return &live{plan: t, writer: w, events: events}
+}
+
+// lookEvery is how often live checks are asked.
+const lookEvery = 2 * time.Second
+
+// sayEvery is how often a wait in which nothing changes says that it goes on.
+const sayEvery = 30 * time.Second
+
+// onset is a live check of exposure; first is called when it first turns true of a cell, so that its evidence is taken at once.
+func (l *live) onset(first func(cell string)) func(cell string) bool {
+	if l.plan.NoFaults { // nothing will ever be exposed
+		return func(string) bool { return true }
+	}
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	return func(cell string) bool {
+		if l.restarted(cell) { // asked first: it takes little, and a subject that crashes again and again has a log that takes long to read
+			return true
+		}
+		if !l.met(cell, check.Fault, l.exposure(true)) {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !seen[cell] {
+			seen[cell] = true
+			l.events.Emit(event.Event{Type: event.Note, Cell: cell, Message: "exposure met"})
+			first(cell)
+		}
+		return true
+	}
+}
+
+// exposure are the checks of exposure that can be met while the fault is in force, or those that are about what comes after it.
+func (l *live) exposure(inForce bool) []plan.Check {
+	return slices.DeleteFunc(slices.Clone(l.plan.Exposure), func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
+}
+
+// judgeable reports whether a cell has shown the signature, or that it is well with every part of the signature known, and whatever of the exposure
+// belongs to the recovery.
+func (l *live) judgeable(cell string) bool {
+	if l.restarted(cell) {
+		return true
+	}
+	if later := l.exposure(false); len(later) > 0 && !l.met(cell, check.Recovery, later) {
+		return false
+	}
+	return l.signature(cell) || l.met(cell, check.Recovery, l.plan.Healed) && l.known(cell) || l.decided(cell)
+}
+
+// known reports whether every part of the signature has an answer right now: what isn't met is only shown not to be there by that.
+func (l *live) known(cell string) bool {
+	for i := range l.plan.Signature {
+		f, all, err := verdict.EvaluateSignature(l.writer.View(), cell, l.plan.Signature[i:i+1])
+		if !l.asked(err) || all == check.Unknown {
+			l.pending.note(cell, f)
+			return false
+		}
+	}
+	return true
+}
+
+// decided reports whether a cell can't be shown to be well any more, because it wasn't while the fault was in force: nothing that is still to come
+// changes that.
+func (l *live) decided(cell string) bool {
+	return slices.ContainsFunc(l.plan.Healed, func(c plan.Check) bool {
+		if c.Phase != check.Fault {
+			return false
+		}
+		_, all, err := verdict.Evaluate(l.writer.View(), cell, check.Recovery, []plan.Check{c})
+		return l.asked(err) && all != check.Met
+	})
+}
+
+// restarted reports whether a cell's subject has become another process. Its outcome is then certain, and nothing is gained by waiting for what it
+// hasn't shown.
+func (l *live) restarted(cell string) bool {
+	f, ok := verdict.OneProcess(l.writer.View(), cell)
+	if !ok || f.Met != check.NotMet {
+		return false
+	}
+	if _, said := l.said.LoadOrStore(cell, true); !said {
+		l.events.Emit(event.Event{Type: event.Warning, Cell: cell, Message: "its subject restarted, so it isn't waited for: " + f.Seen})
+	}
+	return true
+}
+
+// met reports whether all checks hold for a cell right now. It stops at the first that doesn't, and keeps what that one said: live, that answer is all
+// that is wanted.
+func (l *live) met(cell, phase string, checks []plan.Check) bool {
+	for i := range checks {
+		f, all, err := verdict.Evaluate(l.writer.View(), cell, phase, checks[i:i+1])
+		if !l.asked(err) || all != check.Met {
+			l.pending.note(cell, f)
+			return false
+		}
+	}
+	l.pending.note(cell, nil)
+	return len(checks) > 0
+}
+
+// signature reports whether the cell shows the whole signature right now.
+func (l *live) signature(cell string) bool {
+	for i := range l.plan.Signature {
+		_, all, err := verdict.EvaluateSignature(l.writer.View(), cell, l.plan.Signature[i:i+1])
+		if !l.asked(err) || all != check.Met {
+			return false
+		}
+	}
+	return len(l.plan.Signature) > 0
+}
+
+// asked says once what kept a check from being asked: judging will fail on it too, and say so.
+func (l *live) asked(err error) bool {
+	if err != nil {
+		l.complained.Do(func() { l.events.Say(event.Warning, err.Error()) })
+	}
+	return err == nil
+}
+
+// until asks ok for each cell again and again, until it was true for all of them at once and atLeast has passed. At the deadline the error
+// says what was still missing.
+func (l *live) until(ctx context.Context, cells []string, atLeast, deadline time.Duration, ok func(string) bool) error {
+	began := time.Now()
+	var said string
+	var saidAt time.Time
+	for {
+		var missing []string
+		looked := time.Now()
+		for _, c := range cells {
+			if !ok(c) {
+				missing = append(missing, c)
+			}
+		}
+		cost := time.Since(looked)
+		so := time.Since(began)
+		if len(missing) == 0 && so >= atLeast {
+			return nil
+		}
+		if deadline > 0 && so >= deadline {
+			return fmt.Errorf("after %s, still waiting for %s", so.Round(time.Second), l.pending.of(missing))
+		}
+		if now := strings.Join(missing, ", "); now != "" && (now != said || time.Since(saidAt) > sayEvery) {
+			said, saidAt = now, time.Now()
+			l.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), l.pending.of(missing))})
+		}
+		// Asking reads the evidence, which grows: it must not take the time of what is being watched.
+		if err := wait(ctx, max(lookEvery, cost)); err != nil {
+			return err
+		}
+	}
+}
+
+// coverTime is how long evidence may lag behind the end of the last phase, and silence for how long a record stands still that is taken for ended.
+const (
+	coverTime = 15 * time.Second
+	silence   = 30 * time.Second
+)
+
+// covered waits until the records of some cells reach this moment: on a loaded machine they lag behind, and a phase whose end they don't cover can't be
+// judged.
+func (l *live) covered(ctx context.Context, cells []string) error {
+	end := time.Now()
+	lags := func(a bundle.Artifact) bool {
+		return a.Coverage != nil && a.Coverage.Last.Before(end) && end.Sub(a.Coverage.Last) < silence && (a.Cell == bundle.Shared || slices.Contains(cells, a.Cell))
+	}
+	for time.Since(end) < coverTime && slices.ContainsFunc(l.writer.View().Artifacts(bundle.Query{}), lags) {
+		if err := wait(ctx, 250*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wait waits for d, or for ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

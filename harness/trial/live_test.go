@@ -1,0 +1,164 @@
+package trial
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+func liveTrial(tr plan.Trial, w *bundle.Writer, events *event.Stream) *trial {
+	return &trial{plan: tr, writer: w, events: events, live: newLive(tr, w, events)}
+}
+
+func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
+	never := []plan.Check{{Name: "grew", Kind: "metricIncrease", Spec: json.RawMessage(`{"metric": "requests_total"}`)}}
+	for _, c := range []struct {
+		name    string
+		pids    []int
+		waits   bool
+		message string
+	}{
+		{"one process", []int{7, 7, 7}, true, ""},
+		{"nobody looked", nil, true, ""},
+		{"another process", []int{7, 7, 9}, false, "its subject restarted, so it isn't waited for: process 7 started at tick 1007 with 0 restarts, then process 9"},
+		{"not seen by one look", []int{7, 0}, true, ""},
+		{"not seen by one look, and by the next", []int{7, 0, 7}, true, ""},
+		{"none any more", []int{7, 0, 0}, false, "then none at"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			heard := &story{}
+			r := liveTrial(plan.Trial{Cells: []plan.Cell{{Name: "candidate"}}, Exposure: never, Healed: never}, w, event.NewStream(w, event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) })))
+			r.enter("steady", []string{"candidate"})
+			r.enter("fault", []string{"candidate"})
+			if len(c.pids) > 0 {
+				s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Cell: "candidate"}, "jsonl")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, pid := range c.pids {
+					if err := s.JSON(bundle.IdentitySample{Time: time.Now(), PID: pid, StartTicks: int64(1000 + pid)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				t.Cleanup(func() { _ = s.Close() })
+			}
+			exposed := r.live.onset(func(string) {})
+			for range 2 { // said once
+				if got := exposed("candidate"); got == c.waits {
+					t.Errorf("the fault waits for it: %t, want %t", !got, c.waits)
+				}
+				if got := r.live.judgeable("candidate"); got == c.waits {
+					t.Errorf("the recovery waits for it: %t, want %t", !got, c.waits)
+				}
+			}
+			said := strings.Join(heard.told(), "\n")
+			if n := strings.Count(said, "restarted"); !strings.Contains(said, c.message) || n > 1 || c.waits && n > 0 {
+				t.Errorf("said: %s", said)
+			}
+		})
+	}
+}
+
+func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
+	grew := plan.Check{Name: "grew", Kind: "metricIncrease", Spec: json.RawMessage(`{"metric": "requests_total"}`)}
+	for phase, waits := range map[string]bool{"recovery": true, "fault": false} {
+		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		healed := grew
+		healed.Phase = phase
+		r := liveTrial(plan.Trial{Cells: []plan.Cell{{Name: "candidate"}}, Signature: []plan.Check{grew}, Healed: []plan.Check{healed}}, w, event.NewStream(w))
+		r.enter("fault", []string{"candidate"})
+		r.enter("recovery", []string{"candidate"})
+		if got := r.live.judgeable("candidate"); got == waits {
+			t.Errorf("a check about the %s is waited for: %t, want %t", phase, !got, waits)
+		}
+	}
+}
+
+func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := liveTrial(plan.Trial{
+		Cells:     []plan.Cell{{Name: "fixed"}},
+		Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: json.RawMessage(`{"func": "a.B", "state": "chan send"}`)}},
+		Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: json.RawMessage(`{"status": "True", "hold": "1s"}`)}},
+	}, w, event.NewStream(w))
+	began := time.Now().Add(-5 * time.Second)
+	w.Emit(event.Event{Time: began, Type: event.Phase, Message: check.Recovery})
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: "fixed"}, "jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.JSON(bundle.NodeStatus{Time: began, Node: "n", Status: "True"}); err != nil {
+		t.Fatal(err)
+	}
+	s.Alive(began)
+	s.Alive(time.Now())
+	if r.live.judgeable("fixed") {
+		t.Error("it isn't waited for, and whether it shows the signature is not known")
+	}
+	if got := r.live.pending.of([]string{"fixed"}); !strings.Contains(got, "stuck is unknown") {
+		t.Errorf("it is waited for because of %s", got)
+	}
+	dump := "goroutine 1 [select]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
+	if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: "fixed", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
+		t.Fatal(err)
+	}
+	if !r.live.judgeable("fixed") {
+		t.Errorf("it is waited for, and is well without the signature: %s", r.live.pending.of([]string{"fixed"}))
+	}
+}
+
+func TestTheEndIsCovered(t *testing.T) {
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := func(cell string, last time.Time) *bundle.Stream {
+		s, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Cell: cell}, "jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		s.Alive(last.Add(-time.Minute))
+		s.Alive(last)
+		return s
+	}
+	now := time.Now()
+	lagging := stream("fixed", now.Add(-7*time.Second))
+	stream("fixed", now.Add(-time.Minute))       // has ended
+	stream("candidate", now.Add(-7*time.Second)) // is no concern of the group
+	r := newLive(plan.Trial{}, w, nil)
+	done := make(chan error, 1)
+	go func() { done <- r.covered(t.Context(), []string{"fixed"}) }()
+	select {
+	case err := <-done:
+		t.Fatalf("it didn't wait for a record that lags behind: %v", err)
+	case <-time.After(time.Second):
+	}
+	lagging.Alive(time.Now())
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(coverTime / 2):
+		t.Fatal("it went on waiting for a record that has caught up")
+	}
+}

@@ -1,0 +1,50 @@
+package trial
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// pendingChecks is which check each cell was last seen to wait for.
+type pendingChecks struct {
+	mu    sync.Mutex
+	cells map[string]string
+}
+
+// seenLength bounds what a line of progress tells of a check; the verdict tells all of it.
+const seenLength = 100
+
+// note keeps the first of the findings; none says that the cell waits for nothing.
+func (p *pendingChecks) note(cell string, findings []check.Finding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cells == nil {
+		p.cells = map[string]string{}
+	}
+	delete(p.cells, cell)
+	if len(findings) > 0 {
+		seen := []rune(findings[0].Seen)
+		if len(seen) > seenLength {
+			seen = append(seen[:seenLength:seenLength], '…')
+		}
+		p.cells[cell] = fmt.Sprintf("%s is %s: %s", findings[0].Name, findings[0].Met, string(seen))
+	}
+}
+
+// of tells what cells wait for, in their order.
+func (p *pendingChecks) of(cells []string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for _, c := range cells {
+		if why := p.cells[c]; why != "" {
+			out = append(out, c+" ("+why+")")
+		} else {
+			out = append(out, c)
+		}
+	}
+	return strings.Join(out, ", ")
+}

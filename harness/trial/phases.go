@@ -1,0 +1,199 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// unresponsiveTime is for how long a candidate that didn't answer is watched beside controls that are well: long enough for any gap to show.
+const unresponsiveTime = 45 * time.Second
+
+// nullHold is how long the null control waits where a fault would have been held.
+const nullHold = 10 * time.Second
+
+// phases are what a trial consists of, in order. Each returns the cells that go on; none end the trial, as there is nothing to judge.
+func (r *trial) phases() []func(ctx context.Context, cells []string) (on []string, err error) {
+	return []func(context.Context, []string) ([]string, error){r.steady, r.baseline, r.faultAndRecovery, r.verifyRestart}
+}
+
+// steady has the loads make what they need and waits for the steady state. Candidates that never get there are left behind, and the controls go on: that
+// one doesn't run is an answer, if a control does. No cell goes on where a control is not well either.
+func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
+	r.collectors.phase(cells, check.Steady)
+	responsive := r.env.Responsive(cells)
+	if err := r.items.prepareLoads(ctx, responsive); err != nil {
+		return nil, err
+	}
+	stage := r.events.Stage("steady state", "waiting until every arm is well", r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
+	last := map[string]bool{} // who was well when they were asked last: another look at a busy machine may come before their records do
+	well := func(cell string) bool {
+		last[cell] = r.live.met(cell, check.Steady, r.plan.Steady)
+		return last[cell]
+	}
+	p := r.plan.Phases.Steady
+	err := r.live.until(ctx, responsive, p.AtLeast.Duration, p.Deadline.Duration, well)
+	if err == nil && len(responsive) < len(cells) { // an unresponsive one has had its time, and has no loads prepared: it is only watched
+		behind := slices.DeleteFunc(slices.Clone(cells), func(c string) bool { return slices.Contains(responsive, c) })
+		err = r.live.until(ctx, behind, unresponsiveTime, unresponsiveTime, func(string) bool { return false })
+	}
+	stage(err)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err == nil {
+		return cells, nil
+	}
+	on, behind, control := split(cells, last, r.env.IsCandidate)
+	if control || len(on) == 0 {
+		r.events.Say(event.Warning, "the steady state never came, so nothing is injected: "+err.Error())
+		r.enter(bundle.EndPhase, cells)
+		return nil, nil
+	}
+	r.events.Say(event.Warning, fmt.Sprintf("%s never got to its steady state, and the others go on: %v", strings.Join(behind, " and "), err))
+	r.enter(bundle.EndPhase, behind)
+	return on, nil
+}
+
+// split parts cells into those that are well and candidates that aren't, and reports whether there is a control that isn't.
+func split(cells []string, well map[string]bool, candidate func(string) bool) (on, behind []string, control bool) {
+	for _, cell := range cells {
+		switch {
+		case well[cell]:
+			on = append(on, cell)
+		case candidate(cell):
+			behind = append(behind, cell)
+		default:
+			control = true
+		}
+	}
+	return on, behind, control
+}
+
+// baseline records what is normal.
+func (r *trial) baseline(ctx context.Context, cells []string) ([]string, error) {
+	r.enter(check.Baseline, cells)
+	stage := r.events.Stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
+	err := wait(ctx, r.plan.Phases.Baseline.AtLeast.Duration)
+	stage(err)
+	return cells, err
+}
+
+// faultAndRecovery puts cells through fault and recovery: together, or one after the other where the plan says so.
+func (r *trial) faultAndRecovery(ctx context.Context, cells []string) ([]string, error) {
+	if !r.plan.Sequential || len(cells) == 1 {
+		return cells, r.injectAndRecover(ctx, cells)
+	}
+	for _, cell := range cells {
+		if err := r.injectAndRecover(ctx, []string{cell}); err != nil {
+			return nil, err
+		}
+	}
+	return cells, nil
+}
+
+// injectAndRecover puts cells through fault and recovery together.
+func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error) {
+	r.collectors.snapshot(ctx, cells, "phase") // the last of the baseline
+	r.enter(check.Fault, cells)
+	stage := r.events.Stage("fault", "injecting, and holding until each arm has blocked or has gone on", r.holdEstimate())
+	lifted := false
+	defer func() { // whatever happens, what was injected is recovered, also after Ctrl-C, and once more where that failed
+		if lifted {
+			return
+		}
+		if e := r.items.recover(context.WithoutCancel(ctx), cells); e != nil {
+			err = errors.Join(err, &LiftError{e})
+		}
+	}()
+	err = r.hold(ctx, cells)
+	stage(err)
+	if err != nil {
+		return err
+	}
+	stage = r.events.Stage("recovery", "lifting, and watching what heals", r.plan.Phases.Recovery.AtLeast.Duration+5*time.Second)
+	defer func() { stage(err) }()
+	r.enter(check.Lifting, cells) // what the lift itself brings about is evidence of neither phase
+	if err := r.items.recover(ctx, cells); err != nil {
+		return err
+	}
+	lifted = true
+	return r.watchRecovery(ctx, cells)
+}
+
+// hold injects the faults while the loads run, and holds them until it is known what each arm makes of them.
+func (r *trial) hold(ctx context.Context, cells []string) error {
+	i, err := begin(ctx, r, cells, check.Fault)
+	if err != nil {
+		return err
+	}
+	held := i.effective()
+	if held == nil {
+		onset := r.live.onset(func(cell string) { r.collectors.snapshot(i.ctx, []string{cell}, "onset") })
+		held = r.live.until(i.ctx, cells, r.holdTime(), r.plan.Phases.Fault.Deadline.Duration, i.settled(onset))
+	}
+	if err := i.end(); err != nil {
+		return err
+	}
+	if held != nil && ctx.Err() == nil {
+		r.events.Say(event.Warning, "lifting at the deadline: "+held.Error())
+	}
+	r.collectors.snapshot(ctx, cells, "phase") // the last with the fault in force
+	return context.Cause(ctx)
+}
+
+// holdTime is how long the fault phase lasts at least.
+func (r *trial) holdTime() time.Duration {
+	if r.plan.NoFaults {
+		return max(nullHold, r.plan.Phases.Fault.AtLeast.Duration)
+	}
+	return r.plan.Phases.Fault.AtLeast.Duration
+}
+
+// holdEstimate is how long the fault is likely to be held: the subject's largest duration, and a third on top.
+func (r *trial) holdEstimate() time.Duration {
+	if r.plan.NoFaults {
+		return r.holdTime()
+	}
+	longest := int64(0)
+	for _, c := range r.plan.Cells {
+		for _, v := range r.env.Build(c.Name).Constants {
+			if v > longest && v >= int64(time.Second) {
+				longest = v
+			}
+		}
+	}
+	if longest == 0 {
+		return time.Minute
+	}
+	return (time.Duration(longest) * 4 / 3).Round(time.Second)
+}
+
+// watchRecovery is the recovery, from when every lift was seen: its loads ask the subjects for work while is waited for what decides. A load that is
+// still on when that is known is cut off.
+func (r *trial) watchRecovery(ctx context.Context, cells []string) error {
+	p := r.plan.Phases.Recovery
+	r.enter(check.Recovery, cells)
+	i, err := begin(ctx, r, cells, check.Recovery)
+	if err != nil {
+		return err
+	}
+	r.collectors.snapshot(ctx, cells, "phase")
+	healed := r.live.until(i.ctx, cells, p.AtLeast.Duration, p.Deadline.Duration, r.live.judgeable)
+	if err := i.end(); err != nil {
+		return err
+	}
+	if healed != nil && ctx.Err() == nil {
+		r.events.Say(event.Warning, "judging at the deadline: "+healed.Error())
+	}
+	r.collectors.snapshot(ctx, cells, "phase")
+	r.enter(bundle.EndPhase, cells)
+	return r.live.covered(ctx, cells)
+}

@@ -1,0 +1,66 @@
+package trial
+
+import (
+	"context"
+	"sync"
+)
+
+// progress is where the loads and faults of a phase note how far they are, for those that come after them.
+type progress struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, at every change
+	items   map[string]state
+}
+
+// state is how far a load or a fault is in a cell.
+type state struct {
+	began, ended int  // the last round that took effect, and that was over
+	over         bool // nothing more will come
+}
+
+func newProgress() *progress {
+	return &progress{changed: make(chan struct{}), items: map[string]state{}}
+}
+
+// note records that a round took effect or was over.
+func (p *progress) note(cell, name string, round int, began bool) {
+	p.change(cell, name, func(s *state) {
+		if began {
+			s.began = max(s.began, round)
+		} else {
+			s.ended = max(s.ended, round)
+		}
+	})
+}
+
+// finish records that nothing more will come.
+func (p *progress) finish(cell, name string) {
+	p.change(cell, name, func(s *state) { s.over = true })
+}
+
+func (p *progress) change(cell, name string, how func(*state)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.items[cell+"/"+name]
+	how(&s)
+	p.items[cell+"/"+name] = s
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// await waits until ok is true of an item's progress and returns that.
+func (p *progress) await(ctx context.Context, cell, name string, ok func(state) bool) (state, error) {
+	for {
+		p.mu.Lock()
+		s, changed := p.items[cell+"/"+name], p.changed
+		p.mu.Unlock()
+		if ok(s) {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return s, context.Cause(ctx)
+		}
+	}
+}

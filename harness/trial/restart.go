@@ -1,0 +1,98 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// verifyRestart restarts the subjects that show the signature, now that all data for judging is safe. That a restart heals the node, when a fast
+// runtime did not, was the incident's own proof of the diagnosis.
+func (r *trial) verifyRestart(ctx context.Context, cells []string) ([]string, error) {
+	if r.plan.Restart == nil {
+		return cells, nil
+	}
+	for _, c := range r.plan.Cells {
+		if !slices.Contains(r.plan.Restart.Roles, c.Arm.Role) || !slices.Contains(cells, c.Name) {
+			continue
+		}
+		if !r.live.signature(c.Name) {
+			continue
+		}
+		if err := r.restart(ctx, c); err != nil {
+			return nil, fmt.Errorf("restarting %s as proof: %w", c.Name, err)
+		}
+	}
+	return cells, nil
+}
+
+func (r *trial) restart(ctx context.Context, c plan.Cell) error {
+	limit := r.plan.Restart.ReadyWithin.Duration
+	stage := r.events.Stage("restart", "restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(), 15*time.Second)
+	for _, comp := range r.env.ClusterOf(c.Name).Components(r.plan.Subject) {
+		again, ok := comp.(cluster.Restarter)
+		if comp.Node().Cell() != c.Name || !ok {
+			continue
+		}
+		began := time.Now().UTC()
+		if err := again.Restart(ctx); err != nil {
+			stage(err)
+			return err
+		}
+		took, err := r.readyAgain(ctx, c.Name, comp.Node().Name(), began, limit)
+		proof := bundle.RestartProof{Time: began, ReadySeconds: took.Seconds(), LimitSeconds: limit.Seconds()}
+		if err != nil {
+			proof.ReadySeconds = -1
+			r.events.Emit(event.Event{Type: event.Warning, Cell: c.Name, Message: fmt.Sprintf("not Ready within %s of the restart: %v", limit, err)})
+		} else {
+			r.events.Emit(event.Event{Type: event.Note, Cell: c.Name, Message: fmt.Sprintf("Ready %s after the restart", took.Round(100*time.Millisecond))})
+		}
+		_, werr := r.writer.WriteJSON(bundle.Meta{Kind: bundle.Restart, Cell: c.Name, Node: comp.Node().Name(), Component: comp.Name(), Phase: "end"}, proof)
+		stage(ctx.Err())
+		return werr
+	}
+	stage(nil)
+	return fmt.Errorf("no %s of %s can be restarted", r.plan.Subject, c.Name)
+}
+
+// readyAgain waits for Ready=True that was reported after began: the condition from before the restart must not count.
+func (r *trial) readyAgain(ctx context.Context, cell, node string, began time.Time, limit time.Duration) (time.Duration, error) {
+	client, err := kubernetes.NewForConfig(r.env.ClusterOf(cell).RESTConfig())
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	last := "nothing was seen of it"
+	for {
+		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+		if err == nil {
+			for _, cond := range n.Status.Conditions {
+				if cond.Type != corev1.NodeReady {
+					continue
+				}
+				last = fmt.Sprintf("Ready=%s: %s", cond.Status, cond.Message)
+				if cond.Status == corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(began.Truncate(time.Second)) {
+					return time.Since(began), nil
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%s", last)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package trial
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/version"
+)
+
+// RunDir is a run's directory: its plan, its trials' bundles and the index that binds the two.
+type RunDir struct {
+	dir   string
+	index bundle.Index
+}
+
+// CreateRunDir makes a run's directory with its plan in it and no trial yet. run is the name by which the trials know the run.
+func CreateRunDir(dir, run string, p *plan.Plan) (*RunDir, error) {
+	raw, err := plan.Encode(p)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := plan.Sum(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := renameio.WriteFile(filepath.Join(dir, bundle.PlanFile), raw, 0o644); err != nil {
+		return nil, err
+	}
+	d := &RunDir{dir: dir, index: bundle.Index{Run: run, Plan: sum, Scenario: p.Digest, Relapse: version.Relapse(), Trials: []bundle.IndexedTrial{}}}
+	return d, d.index.Write(dir)
+}
+
+// Path is the directory.
+func (d *RunDir) Path() string { return d.dir }
+
+// Trial is the directory of a trial's bundle.
+func (d *RunDir) Trial(id string) string { return filepath.Join(d.dir, "trials", id) }
+
+// begin enters a trial before anything of it is recorded.
+func (d *RunDir) begin(t bundle.IndexedTrial) error {
+	d.index.Trials = append(d.index.Trials, t)
+	return d.index.Write(d.dir)
+}
+
+// sealed enters the manifest of a trial that is over; a trial that broke off unsealed stays without one.
+func (d *RunDir) sealed(id string) error {
+	t := d.index.Trial(id)
+	if t == nil {
+		return errors.New("trial " + id + " ended and never began")
+	}
+	var err error
+	if t.Manifest, err = bundle.ManifestSum(d.Trial(id)); err != nil {
+		return err
+	}
+	return d.index.Write(d.dir)
+}
+
+// Complete notes that no further trial comes.
+func (d *RunDir) Complete() error {
+	d.index.Complete = true
+	return d.index.Write(d.dir)
+}
+
+// bind names the run in what a trial records of the world.
+func (d *RunDir) bind(w bundle.World) bundle.World {
+	w.Run, w.Plan, w.Scenario = d.index.Run, d.index.Plan, d.index.Scenario
+	return w
+}

@@ -1,0 +1,170 @@
+// Package trial puts one trial's arms through its phases: steady state, baseline, fault, recovery. Meanwhile collectors record, and the evidence of all of
+// it is left as a sealed bundle. It gives no verdict.
+package trial
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
+)
+
+// trial is a trial that runs.
+type trial struct {
+	plan       plan.Trial
+	env        *environment.Environment
+	run        *RunDir
+	writer     *bundle.Writer
+	events     *event.Stream
+	items      *items
+	live       *live
+	collectors *collectors // of the cells that are in their phases
+}
+
+// Run runs the environment's trial and leaves a sealed bundle in the run's directory, entered in its index. earlier are events from before the bundle
+// existed, which its timeline begins with. When ctx ends, faults are recovered and the unsealed bundle stays for the caller to remove. An error is
+// something of ours that failed, never a verdict.
+func Run(ctx context.Context, env *environment.Environment, run *RunDir, events *event.Stream, earlier []event.Event) (err error) {
+	t := env.Trial
+	if err := run.begin(bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: env.Digests()}); err != nil {
+		return err
+	}
+	writer, err := bundle.Create(run.Trial(t.ID))
+	if err != nil {
+		return err
+	}
+	for _, e := range earlier {
+		writer.Emit(e)
+	}
+	detach := events.Attach(writer)
+	defer detach()
+	r := &trial{plan: t, env: env, run: run, writer: writer, events: events, live: newLive(t, writer, events)}
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	for i, cells := range t.Groups() {
+		if i > 0 {
+			err = env.DeleteOf(ctx, t.Groups()[i-1])
+		}
+		if err == nil {
+			err = r.group(ctx, cells)
+		}
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx, err)
+	}
+	if err != nil { // the bundle still tells what was seen, and why no verdict can come of it
+		r.events.Emit(event.Event{Type: event.Failure, Message: err.Error()})
+	}
+	detach()
+	return errors.Join(err, writer.Seal(), run.sealed(t.ID))
+}
+
+// interrupted is what comes of a trial that was broken off: why, and which faults were not seen to be lifted. What else failed did so because it was
+// broken off.
+func interrupted(ctx context.Context, err error) error {
+	var left *LiftError
+	if errors.As(err, &left) {
+		return errors.Join(context.Cause(ctx), left)
+	}
+	return context.Cause(ctx)
+}
+
+// group puts some cells through all phases with their collectors running.
+func (r *trial) group(ctx context.Context, cells []string) (err error) {
+	if err := r.env.CreateFor(ctx, cells); err != nil {
+		return err
+	}
+	r.enter(check.Steady, cells) // before the collectors' first record, so that it counts
+	if r.collectors, err = startCollectors(ctx, r.env, r.writer, r.events, cells); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, r.collectors.stop())
+		r.collectors = nil
+	}()
+	for _, phase := range r.phases() {
+		if cells, err = phase(ctx, cells); err != nil || len(cells) == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare makes the loads and faults, computes their parameters and records what the trial rests on.
+func (r *trial) prepare() (err error) {
+	raw, err := json.MarshalIndent(r.env.Plan(), "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := r.writer.PutPlan(raw); err != nil {
+		return err
+	}
+	if r.items, err = newItems(r.env, r.events); err != nil {
+		return err
+	}
+	facts := r.run.bind(r.env.Facts())
+	var constants []map[string]int64
+	for _, c := range facts.Cells {
+		constants = append(constants, c.Constants)
+	}
+	var all []fault.Fault
+	for _, f := range r.items.faults {
+		all = append(all, f.fault)
+	}
+	sized := map[string]int64{}
+	for _, f := range r.items.faults {
+		if c, ok := f.fault.(fault.Computer); ok {
+			explained, err := c.Compute(constants, all)
+			if err != nil {
+				return fmt.Errorf("computing fault %s: %w", f.item.Name, err)
+			}
+			for k, v := range explained {
+				facts.Computed[f.item.Name+"."+k] = v
+			}
+		}
+		if a, ok := f.fault.(fault.Assumer); ok {
+			maps.Copy(sized, a.Assumed())
+		}
+		if m, ok := f.fault.(fault.Modeller); ok && !r.plan.NoFaults {
+			facts.Modelled = append(facts.Modelled, m.Modelled()...)
+		}
+	}
+	fillUnknownConstants(&facts, r.plan.Constants, sized)
+	for _, c := range r.plan.Cells { // how source trees differ from their commits
+		diff := r.env.Build(c.Name).Diff
+		if len(diff) == 0 {
+			continue
+		}
+		if _, err := r.writer.Write(bundle.Meta{Kind: bundle.SourceDiff, Cell: c.Name}, "diff", bytes.NewReader(diff)); err != nil {
+			return err
+		}
+	}
+	return r.writer.SetWorld(facts)
+}
+
+// enter marks that a phase was seen to begin.
+func (r *trial) enter(phase string, cells []string) {
+	if len(cells) == len(r.plan.Cells) {
+		r.events.Emit(event.Event{Type: event.Phase, Message: phase})
+	} else {
+		for _, c := range cells {
+			r.events.Emit(event.Event{Type: event.Phase, Cell: c, Message: phase})
+		}
+	}
+	if r.collectors != nil {
+		r.collectors.phase(cells, phase)
+	}
+}

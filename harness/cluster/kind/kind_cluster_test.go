@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/event"
 )
@@ -148,6 +150,7 @@ func TestCluster(t *testing.T) {
 		t.Run("Replaced", func(t *testing.T) { replaced(t, c) })
 		t.Run("LogsLeaveNothing", func(t *testing.T) { logsLeaveNothing(t, c) })
 		t.Run("StaticPods", func(t *testing.T) { staticPods(t, c) })
+		t.Run("Limited", func(t *testing.T) { limited(t, c) })
 		clustertest.Conformance(t, c, caps, topo)
 		t.Run("RoutesAfterPower", func(t *testing.T) { ready(t, c); routes(t, c) })
 	})
@@ -307,8 +310,10 @@ func logsLeaveNothing(t *testing.T, c cluster.Cluster) {
 	}
 }
 
+// staticPods asks each component of the control plane for all that collectors ask a subject for.
 func staticPods(t *testing.T, c cluster.Cluster) {
-	for name, path := range map[string]string{"kube-apiserver": "/metrics", "etcd": "/metrics", "kube-scheduler": "", "kube-controller-manager": ""} {
+	for _, name := range component.Names(component.StaticPods) {
+		row, _ := component.Of(name)
 		all := c.Components(name)
 		if len(all) != 1 {
 			t.Errorf("there are %d of %s", len(all), name)
@@ -318,11 +323,18 @@ func staticPods(t *testing.T, c cluster.Cluster) {
 		if err != nil || id.PID <= 0 || len(id.SHA256) != 64 {
 			t.Errorf("%s is %+v, %v", name, id, err)
 		}
-		if path != "" {
+		want := map[string]string{row.Ready: "", "/metrics": "process_cpu_seconds_total"}
+		if row.Kubernetes {
+			want["/debug/pprof/goroutine?debug=1"] = "goroutine profile: total"
+		}
+		for path, text := range want {
 			r, err := all[0].Get(t.Context(), path)
 			if err != nil {
 				t.Error(err)
 				continue
+			}
+			if body, err := io.ReadAll(r); err != nil || !strings.Contains(string(body), text) {
+				t.Errorf("%s of %s is %.200q, %v; want %q in it", path, name, body, err, text)
 			}
 			_ = r.Close()
 		}
@@ -336,6 +348,15 @@ func staticPods(t *testing.T, c cluster.Cluster) {
 		}
 		cancel()
 		_ = r.Close()
+	}
+}
+
+// limited gives the scheduler less memory than it has, which it runs with.
+func limited(t *testing.T, c cluster.Cluster) {
+	for _, one := range c.Components("kube-scheduler") {
+		if err := one.(cluster.Limiter).Limit(t.Context(), "512Mi"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

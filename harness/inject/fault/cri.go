@@ -45,6 +45,9 @@ func (f *CRILatency) Validate() error {
 // Needs says that the calls pass through the cri seam.
 func (f *CRILatency) Needs() Needs { return Needs{Seams: []string{"cri"}, Exec: true} }
 
+// RuntimeDelay is the latency.
+func (f *CRILatency) RuntimeDelay() time.Duration { return f.Latency.Duration }
+
 // Inject arms the delay on every node and returns when a call of ours took that long.
 func (f *CRILatency) Inject(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {

@@ -52,6 +52,9 @@ type Computer interface {
 	Compute(constants []map[string]int64, others []Fault) (explained map[string]string, err error)
 }
 
+// RuntimeSlower is a Fault that delays each call of a kubelet to its container runtime, and by how much.
+type RuntimeSlower interface{ RuntimeDelay() time.Duration }
+
 // Assumer is a Computer that says what it took, and checks are to take, for each constant that is not known of every cell.
 type Assumer interface{ Assumed() map[string]int64 }
 

@@ -99,8 +99,8 @@ func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (
 	}
 	latency := 40 * time.Millisecond
 	for _, o := range others {
-		if l, ok := o.(*CRILatency); ok {
-			latency = l.Latency.Duration
+		if s, ok := o.(RuntimeSlower); ok {
+			latency = s.RuntimeDelay()
 		}
 	}
 	threshold, allThresholds, err := largest(constants, f.Outlast)

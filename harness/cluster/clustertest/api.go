@@ -22,6 +22,7 @@ import (
 // Leases, and the node proxy to kubelets. Other field selectors than metadata.name and spec.nodeName, and other writes, are refused rather than ignored.
 type API struct {
 	server *httptest.Server
+	pipes  *pipes // that lead to the server; nil if it has a socket
 	proxy  func(node, path string) ([]byte, error)
 	dark   func() bool                   // whether the power of all control planes is off
 	leases func() []coordinationv1.Lease // of the nodes, as they are right now
@@ -47,8 +48,8 @@ type change struct {
 	object        metav1.Object
 }
 
-func newAPI() *API {
-	a := &API{wake: make(chan struct{}), objects: map[string][]metav1.Object{}}
+func newAPI(p *pipes) *API {
+	a := &API{wake: make(chan struct{}), objects: map[string][]metav1.Object{}, pipes: p}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api", answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}))
 	mux.HandleFunc("GET /apis", answer(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}))
@@ -75,7 +76,11 @@ func newAPI() *API {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, r.Method+" "+r.URL.Path+" is nothing the fake has")
 	})
-	a.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	start := httptest.NewServer
+	if p != nil {
+		start = p.start
+	}
+	a.server = start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		first, closed := a.intercept, a.closed
 		a.mu.Unlock()
@@ -91,8 +96,12 @@ func newAPI() *API {
 
 // config speaks JSON: the fake reads protobuf, and answers in JSON whatever is asked for.
 func (a *API) config() *rest.Config {
-	return &rest.Config{Host: a.server.URL, QPS: 100, Burst: 200,
+	c := &rest.Config{Host: a.server.URL, QPS: 100, Burst: 200,
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
+	if a.pipes != nil {
+		c = a.pipes.lead(c)
+	}
+	return c
 }
 
 func (a *API) close() {

@@ -33,11 +33,16 @@ func newFake(t *testing.T) *clustertest.Cluster {
 	return c
 }
 
-func TestConformance(t *testing.T) {
-	p := &clustertest.Provider{Made: func(c *clustertest.Cluster) error {
+func TestConformance(t *testing.T) { conforms(t, &clustertest.Provider{}) }
+
+func TestConformanceThroughPipes(t *testing.T) { conforms(t, &clustertest.Provider{InProcess: true}) }
+
+func conforms(t *testing.T, p *clustertest.Provider) {
+	t.Helper()
+	p.Made = func(c *clustertest.Cluster) error {
 		c.Component("worker2", "kubelet").Log(`{"MESSAGE":"I was started"}`)
 		return nil
-	}}
+	}
 	caps, err := p.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -28,8 +28,10 @@ type Cluster struct {
 }
 
 // New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on each control plane.
-func New(name string, t cluster.Topology) *Cluster {
-	c := &Cluster{name: name, api: newAPI()}
+func New(name string, t cluster.Topology) *Cluster { return newCluster(name, t, nil) }
+
+func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
+	c := &Cluster{name: name, api: newAPI(p)}
 	for i, spec := range t.Nodes {
 		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(), files: map[string][]byte{}, handlers: map[string]ExecFunc{}}
 		for _, f := range spec.Files {
@@ -125,6 +127,9 @@ func (c *Cluster) proxy(node, path string) ([]byte, error) {
 type Provider struct {
 	// Made, if set, is called with each new cluster before Create returns it: the place to script it. Its error fails the Create.
 	Made func(*Cluster) error
+	// InProcess has the clusters' API servers reached through pipes instead of sockets, so that clusters can be in a synctest bubble. Their clients work
+	// in this process only.
+	InProcess bool
 
 	mu       sync.Mutex
 	clusters map[string]*Cluster
@@ -151,7 +156,11 @@ func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) 
 	if p.clusters[name] != nil {
 		return nil, fmt.Errorf("creating cluster %q: there is one of that name already", name)
 	}
-	c := New(name, t)
+	var in *pipes
+	if p.InProcess {
+		in = newPipes()
+	}
+	c := newCluster(name, t, in)
 	if p.Made != nil {
 		if err := p.Made(c); err != nil {
 			c.Close()

@@ -34,7 +34,7 @@ type Component struct {
 }
 
 func newComponent(n *Node, name string, pid int) *Component {
-	k := &Component{node: n, name: name, binary: []byte(name), answers: map[string]AnswerFunc{}, wake: make(chan struct{}),
+	k := &Component{node: n, name: name, binary: n.program(name), answers: map[string]AnswerFunc{}, wake: make(chan struct{}),
 		id: cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1}}
 	k.Answer("/healthz", func(string) ([]byte, error) { return []byte("ok"), nil })
 	return k
@@ -156,7 +156,7 @@ func (k *Component) Signals() []os.Signal {
 	return append([]os.Signal(nil), k.signals...)
 }
 
-// SetBinary changes what the digest is taken of, at once: as if another binary had been started unnoticed.
+// SetBinary changes what the digest is taken of, at once and until the next start: as if another binary had been started unnoticed.
 func (k *Component) SetBinary(b []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -194,8 +194,10 @@ func (k *Component) Identity(ctx context.Context, digest bool) (cluster.Identity
 }
 
 func (k *Component) start(unasked bool) {
+	binary := k.node.program(k.name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.binary = binary
 	k.id.StartTicks++
 	k.id.PID = int(k.id.StartTicks)
 	if unasked {

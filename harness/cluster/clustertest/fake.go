@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -27,7 +28,8 @@ type Cluster struct {
 	api   *API
 }
 
-// New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on each control plane.
+// New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on each control plane. A component runs the
+// file that the topology has at the place of its executable.
 func New(name string, t cluster.Topology) *Cluster { return newCluster(name, t, nil) }
 
 func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
@@ -36,6 +38,9 @@ func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(), files: map[string][]byte{}, handlers: map[string]ExecFunc{}}
 		for _, f := range spec.Files {
 			n.files[f.Path] = f.Content
+			if f.Source != "" {
+				n.files[f.Path], _ = os.ReadFile(f.Source) // one that isn't there is empty
+			}
 		}
 		n.components = append(n.components, newComponent(n, "kubelet", 100))
 		if spec.Role == cluster.ControlPlane {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
@@ -166,6 +167,22 @@ func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, err
 		return nil, errors.New("exit status 1")
 	}
 	return out.Bytes(), nil
+}
+
+// program is what a component is started from: the file that the topology installed where its executable is, or, mounted into its container, stands in
+// for that. Without one it is the component's name.
+func (n *Node) program(name string) []byte {
+	row, _ := component.Of(name)
+	path := row.Executable
+	if !row.Node {
+		path = n.spec.Mounts[name][row.Executable]
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if b := n.files[path]; len(b) > 0 {
+		return b
+	}
+	return []byte(name)
 }
 
 // Install replaces a file that was installed at creation.

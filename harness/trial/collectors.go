@@ -32,7 +32,7 @@ type snapshotter struct {
 	name   string
 	kind   capture.Snapshotter
 	target capture.Target
-	mu     *sync.Mutex // one snapshot of a collector at a time
+	turn   chan struct{} // holds one while a snapshot is taken: one of a collector at a time
 }
 
 // startCollectors starts every collector on the component of each of the cells. It returns before the streams have their first record: the steady
@@ -141,7 +141,7 @@ func (s *collectors) start(ctx context.Context, item plan.Collector, c capture.C
 	if !ok {
 		return
 	}
-	one := snapshotter{item.Name, sn, t, &sync.Mutex{}}
+	one := snapshotter{item.Name, sn, t, make(chan struct{}, 1)}
 	s.snaps = append(s.snaps, one)
 	if every := time.Duration(item.Every); every > 0 {
 		s.wg.Go(func() {
@@ -173,8 +173,11 @@ func (s *collectors) snapshot(ctx context.Context, cells []string, mark string) 
 }
 
 func (s *collectors) take(ctx context.Context, one snapshotter, mark string) {
-	one.mu.Lock()
-	defer one.mu.Unlock()
+	select {
+	case one.turn <- struct{}{}:
+		defer func() { <-one.turn }()
+	case <-ctx.Done(): // a snapshot that takes long holds up no Ctrl-C
+	}
 	if ctx.Err() != nil {
 		return
 	}

@@ -1,9 +1,14 @@
 package trial
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
@@ -21,4 +26,42 @@ func TestEveryTrialHasTheBuiltInCollectors(t *testing.T) {
 			t.Errorf("%s has %v, want %s", placement, got, want)
 		}
 	}
+}
+
+// slow is a collector whose snapshots take until they are let.
+type slow struct {
+	*story
+	let chan struct{}
+}
+
+func (slow) Makes() []bundle.Kind { return nil }
+func (c slow) Snapshot(_ context.Context, t capture.Target, _ *bundle.Writer) error {
+	c.tell("%s", t.Mark)
+	<-c.let
+	return nil
+}
+
+// A run that is broken off while a snapshot is taken doesn't wait for that to take another one, and one that goes on does.
+func TestASnapshotIsTakenAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := slow{&story{}, make(chan struct{})}
+		one := snapshotter{"slow", c, capture.Target{Cell: "fixed"}, make(chan struct{}, 1)}
+		s := &collectors{events: event.NewStream(), snaps: []snapshotter{one}}
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.take(t.Context(), one, "schedule")
+		synctest.Wait()
+		broken := make(chan struct{})
+		go func() { defer close(broken); s.snapshot(ctx, []string{"fixed"}, "onset") }()
+		go s.snapshot(t.Context(), []string{"fixed"}, "phase")
+		synctest.Wait()
+		cancel()
+		<-broken
+		for range 2 {
+			c.let <- struct{}{}
+		}
+		synctest.Wait()
+		if got := strings.Join(c.told(), " "); got != "schedule phase" {
+			t.Errorf("taken were %s, want schedule phase", got)
+		}
+	})
 }

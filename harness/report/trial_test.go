@@ -139,13 +139,15 @@ func newTrial() *trial {
 	c := func(name string, kind bundle.Kind, text string) plan.Check {
 		return plan.Check{Name: name, Kind: "testHolds", Spec: spec(kind, text)}
 	}
+	blocked := c("is blocked", bundle.Goroutines2, "chan send")
+	blocked.Phase = check.Recovery // as a plan has it
 	return &trial{
 		vulnerable: newArm("vulnerable", scenario.Vulnerable, digestV, "goroutine 9 [chan send]", "", "Reproduced"),
 		fixed:      newArm("fixed", scenario.Fixed, digestF, "goroutine 9 [select]", "well", "NotReproduced"),
 		plan: plan.Trial{ID: "001", Pair: "modern", Modelled: []string{"containers are only reported"},
 			Steady:    []plan.Check{c("is steady", bundle.Metrics, "ok")},
 			Exposure:  []plan.Check{{Name: "was hit", AnyOf: []plan.Check{c("slow", bundle.Configz, "slow"), c("stuck", bundle.Configz, "stuck")}}},
-			Signature: []plan.Check{c("is blocked", bundle.Goroutines2, "chan send")},
+			Signature: []plan.Check{blocked},
 			Healed:    []plan.Check{c("is well", bundle.Containers, "well")},
 		},
 		run:   plan.Plan{Schema: plan.Schema, Scenario: "x", Title: "An illness", Seed: 42, Digest: "5ce0"},

@@ -83,7 +83,7 @@ func (s step) illBefore() string {
 }
 
 func (s step) unknownBaseline() string {
-	return s.unknown(s.arm.Baseline, s.trial.Signature, check.Baseline)
+	return s.unknown(s.arm.Baseline, inPhase(s.trial.Signature, check.Baseline), check.Baseline)
 }
 
 func (s step) notExposed() string {

@@ -34,6 +34,14 @@ func TestEveryInconclusiveSaysWhatToDoNext(t *testing.T) {
 		}, "", "vulnerable", "run it again with a smaller load or fault, so that more snapshots show what came before the end of the process (--set; relapse explain says what can be set)"},
 		{"not steady", func(tr *trial) { tr.fixed.steady = "no" }, "", "fixed",
 			"give it longer to become steady, with --set phases.steady.deadline=4m0s, or see in the arm's log in the bundle what keeps it"},
+		{"never past its steady state", func(tr *trial) {
+			tr.phases = []string{"steady", "end"}
+			tr.vulnerable.steady, tr.fixed.steady = "no", "no"
+		}, "", "fixed", "give it longer to become steady, with --set phases.steady.deadline=4m0s, or see in the arm's log in the bundle what keeps it"},
+		{"well, beside a control that wasn't", func(tr *trial) {
+			tr.phases = []string{"steady", "end"}
+			tr.fixed.steady = "no"
+		}, "", "vulnerable", "run it again, and give it longer to get past the phase steady, with --set phases.steady.deadline=4m0s: the phase baseline never began"},
 		{"nobody knows if it was steady", func(tr *trial) { tr.fixed.steady = "" }, "", "fixed",
 			again + ", or give it longer, with --set phases.steady.deadline=4m0s, so that metrics of fixed says more"},
 		{"ill before the fault", func(tr *trial) { tr.vulnerable.before = "goroutine 1 [chan send]" }, "", "vulnerable",

@@ -129,6 +129,7 @@ type trial struct {
 	run               plan.Plan // the run's own; its trials may be left out
 	world             bundle.World
 	emit              []event.Event
+	phases            []string // one every 20 s
 }
 
 func newTrial() *trial {
@@ -152,6 +153,8 @@ func newTrial() *trial {
 		},
 		run:   plan.Plan{Schema: plan.Schema, Scenario: "x", Title: "An illness", Seed: 42, Digest: "5ce0"},
 		world: bundle.World{StartedAt: t0, Run: "r1", Versions: map[string]string{"go": "go1.26.0", "relapse": "v1.2.3"}},
+
+		phases: []string{"steady", "baseline", "fault", "recovery", "end"},
 	}
 }
 
@@ -197,7 +200,7 @@ func (tr *trial) writeTo(t *testing.T, run string) {
 	tr.world.Plan, err = plan.Sum(&tr.run)
 	must(err)
 	must(w.SetWorld(tr.world))
-	for i, p := range []string{"steady", "baseline", "fault", "recovery", "end"} {
+	for i, p := range tr.phases {
 		w.Emit(event.Event{Time: at(20 * i), Mono: time.Duration(i) * 20 * time.Second, Type: event.Phase, Message: p})
 	}
 	w.Emit(event.Event{Time: at(80), Type: event.StageDone, Stage: "fault", Fields: map[string]any{"seconds": 20.5}})

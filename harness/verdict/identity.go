@@ -34,15 +34,19 @@ func judgedWindow(v bundle.View, cell string, ended time.Time) (w bundle.Window,
 	return w, ends, true
 }
 
-// checkBinary compares each digest that was taken with the one that was built. One is needed before the fault and one in the recovery.
+// checkBinary compares each digest that was taken with the one that was built. One is needed before the fault and one in the recovery; of an arm that was
+// left behind in its steady state, which is all that is judged of it, the first alone.
 func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended bool) check.Finding {
 	late := check.Recovery
 	if ended {
 		late = check.Fault
 	}
+	_, went := v.Phase(cell, check.Baseline)
 	all, paths, trouble := check.Looks(v, cell)
-	f := check.Finding{Name: CheckBinary, Evidence: paths,
-		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault and one in the %s", short(digest), late)}
+	f := check.Finding{Name: CheckBinary, Evidence: paths, Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", short(digest))}
+	if went {
+		f.Wanted += " and one in the " + late
+	}
 	before, after, taken := 0, 0, 0
 	for _, one := range all {
 		if one.SHA256 == "" || one.Time.Before(judged.Start) || one.Time.After(judged.End) {
@@ -62,6 +66,9 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 		}
 	}
 	f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, %d before the fault and %d in the %s", short(digest), taken, before, after, late)
+	if !went {
+		f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, all in the steady state, which is where it stayed", short(digest), taken)
+	}
 	switch {
 	case digest == "":
 		f.Seen = "no digest was recorded when the arm was built"
@@ -69,7 +76,7 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 		f.Seen = "samples can't be read: " + trouble
 	case taken == 0:
 		f.Seen = "no sample with a digest"
-	case before > 0 && after > 0:
+	case before > 0 && (after > 0 || !went):
 		f.Met = check.Met
 	}
 	return whole(f)

@@ -1,0 +1,190 @@
+package trial_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/trial"
+	"github.com/kube-relapse/relapse/harness/trial/environment"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// run is a run of the scenario slow-etcd with clusters in memory. It is used in a synctest bubble: phases last as long as they would, by a clock that
+// waits for nobody.
+type run struct {
+	*clustertest.Provider
+	plan   *plan.Plan
+	dir    *trial.RunDir
+	events *event.Stream
+	builds map[string]artifacts.Build // by arm
+
+	scripted func(cell string, s *server) // does more to a server that was made; may be nil
+	stays    bool                         // a fault is expected to be in force when the clusters are deleted
+
+	mu      sync.Mutex
+	servers map[string]*server // by cell, of the clusters made last
+	made    []string           // clusters, as they came and went: "+vulnerable", "-vulnerable"
+	inForce []string           // cells that had a fault when their cluster went
+	heard   []event.Event
+	judged  map[string]verdict.Outcome // by arm, of the trial judged last
+}
+
+const runName = "relapse-test"
+
+// newRun plans trials of arms whose programs are what programs says. An arm named candidate is the user's.
+func newRun(t *testing.T, programs map[string]string, o plan.Options) *run {
+	t.Helper()
+	s, err := scenario.Load(filepath.Join("testdata", "slow-etcd", scenario.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{builds: map[string]artifacts.Build{}, servers: map[string]*server{}}
+	dir, bySum := t.TempDir(), map[string]string{}
+	for arm, does := range programs {
+		text := arm + " " + does
+		sum := sha256.Sum256([]byte(text))
+		b := artifacts.Build{Path: filepath.Join(dir, arm), Digest: hex.EncodeToString(sum[:]), Graph: "graph", GoVersion: "go1.26.0"}
+		if err := os.WriteFile(b.Path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.builds[arm], bySum[b.Digest] = b, text
+	}
+	if b, ok := r.builds[scenario.Candidate]; ok {
+		o.Candidates = []plan.Candidate{{Source: &scenario.Source{Binary: b.Path, Version: "v1.34.4"}}}
+	}
+	if r.plan, err = plan.New(s, o); err != nil {
+		t.Fatal(err)
+	}
+	if r.dir, err = trial.CreateRunDir(filepath.Join(dir, "run"), runName, r.plan); err != nil {
+		t.Fatal(err)
+	}
+	r.events = event.NewStream(event.SinkFunc(func(e event.Event) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.heard = append(r.heard, e)
+	}))
+	r.Provider = &clustertest.Provider{InProcess: true, Made: func(c *clustertest.Cluster) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		cell := cellOf(c.Name())
+		r.servers[cell] = serve(c, bySum)
+		r.made = append(r.made, "+"+cell)
+		if r.scripted != nil {
+			r.scripted(cell, r.servers[cell])
+		}
+		return nil
+	}}
+	return r
+}
+
+func cellOf(clusterName string) string { return strings.TrimPrefix(clusterName, runName+"-") }
+
+// Delete notes that a cluster goes, and whether a fault is in force in it.
+func (r *run) Delete(ctx context.Context, name string) error {
+	if slices.Contains(r.Clusters(), name) {
+		r.mu.Lock()
+		r.made = append(r.made, "-"+cellOf(name))
+		if r.servers[cellOf(name)].slow() {
+			r.inForce = append(r.inForce, cellOf(name))
+		}
+		r.mu.Unlock()
+	}
+	return r.Provider.Delete(ctx, name)
+}
+
+// The run is what installs its builds, too.
+func (r *run) Of(arm scenario.Arm) (artifacts.Build, error)           { return r.builds[arm.Name], nil }
+func (r *run) Fixture(name string) string                             { return "/nowhere/" + name }
+func (r *run) NodeImage(string) string                                { return "node" }
+func (r *run) Versions(context.Context, *plan.Plan) map[string]string { return nil }
+
+// trial makes the clusters of the n-th trial, runs it and deletes them again, as the harness does.
+func (r *run) trial(ctx context.Context, t *testing.T, n int) error {
+	t.Helper()
+	before := len(r.heard)
+	env, err := environment.Create(ctx, environment.Options{Run: runName, Plan: r.plan, Trial: r.plan.Trials[n], Artifacts: r, Provider: r, Events: r.events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = trial.Run(ctx, env, r.dir, r.events, slices.Clone(r.heard[before:]))
+	if left := env.Delete(ctx); left != nil {
+		t.Error(left)
+	}
+	if left := r.Clusters(); len(left) > 0 {
+		t.Errorf("clusters are left: %v", left)
+	}
+	if (len(r.inForce) > 0) != r.stays {
+		t.Errorf("a fault was in force to the end in %v", r.inForce)
+	}
+	return err
+}
+
+// judge judges the bundle of the n-th trial. What was heard is from then on what its timeline says.
+func (r *run) judge(t *testing.T, n int) verdict.Trial {
+	t.Helper()
+	dir := r.dir.Trial(r.plan.Trials[n].ID)
+	v, err := report.JudgeTrial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.heard = sealed.Timeline()
+	r.judged = map[string]verdict.Outcome{}
+	for _, a := range v.Arms {
+		r.judged[a.Name] = a.Outcome
+		t.Logf("%s is %s: %s", a.Name, a.Outcome, a.Reason)
+	}
+	return v
+}
+
+// outcomes are those of some arms in the trial that was judged last.
+func (r *run) outcomes(arms ...string) string {
+	var out []string
+	for _, a := range arms {
+		out = append(out, string(r.judged[a]))
+	}
+	return strings.Join(out, " ")
+}
+
+// went is how a cell went through its phases, with where its fault was seen to come and to go.
+func (r *run) went(cell string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []string
+	for _, e := range r.heard {
+		switch {
+		case e.Cell != "" && e.Cell != cell:
+		case e.Type == event.Phase:
+			out = append(out, e.Message)
+		case e.Type == event.FaultSeen:
+			out = append(out, "+fault")
+		case e.Type == event.FaultGone:
+			out = append(out, "-fault")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// says reports whether an event of a type has a text.
+func (r *run) says(typ, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.heard, func(e event.Event) bool { return e.Type == typ && strings.Contains(e.Message, text) })
+}

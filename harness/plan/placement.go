@@ -89,7 +89,7 @@ type clusterPlacement struct{ nodePlacement }
 
 func (clusterPlacement) OwnCluster() bool { return true }
 func (clusterPlacement) Beside(cores int, free int64) int {
-	return beside(min(cores, 4), clusterMemory, free)
+	return beside(min(cores/2, 4), clusterMemory, free)
 }
 
 func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {

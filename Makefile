@@ -5,6 +5,7 @@ ARGS   ?=
 REPEAT ?= 3
 
 export CGO_ENABLED := 0
+SHELL := /bin/bash
 export RELAPSE_ARTIFACTS ?= $(CURDIR)/screenshots
 
 .PHONY: help
@@ -33,8 +34,15 @@ scenario: ## reproduce a scenario: make scenario NAME=pleg-deadlock [ARGS=--reta
 	@$(MAKE) --no-print-directory host
 	@bin/relapse run "$(NAME)" $(ARGS)
 
+# $(call part,NAME,COMMAND) runs a part of the tests and notes how long it took.
+define part
+@began=$$(date +%s); $(2); status=$$?; echo "$$(( $$(date +%s) - began )) s  $(1)" >>bin/times; exit $$status
+endef
+
 .PHONY: test
-test: unit smoke ## unit tests with the race detector, CLI scripts, conformance, and an e2e smoke on one real cluster
+test: build ## unit tests, with the race detector where anything runs at once, CLI scripts, conformance, and an e2e smoke on one real cluster
+	@rm -f bin/times
+	@$(MAKE) --no-print-directory unit smoke; status=$$?; echo "what each part took:"; cat bin/times; exit $$status
 
 # The race detector needs a C compiler.
 .PHONY: need-cc
@@ -60,17 +68,23 @@ need-jq:
 	    echo "installing jq for the test of CI's summary: apt-get install -y jq"; apt-get update && apt-get install -y jq; \
 	  else echo "note: no jq, so CI's summary is not tested; as root on Debian: apt-get install -y jq"; fi; }
 
+# The race detector makes tests several times slower and finds nothing where nothing runs at once. So it is for packages that start goroutines or hold
+# locks, and for conformance, which uses all of them.
+RACY = $$({ grep -rlE '\bgo func|\.Go\(|errgroup\.|sync\.' --include='*.go' --exclude='*_test.go' harness fixtures | xargs -n1 dirname; echo harness/conformance; } | sort -u)
+
 .PHONY: unit
 unit: need-go need-cc need-browser need-jq
-	go vet ./...
-	CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -v /e2e)
-	@for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 10m ./...) || exit 1; done
+	@mkdir -p bin
+	$(call part,vet,go vet ./...)
+	$(call part,unit tests with the race detector,CGO_ENABLED=1 go test -race -timeout 20m $$(go list ./... | grep -xFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,other unit tests,go test -timeout 20m $$(go list ./... | grep -v /e2e | grep -vxFf <(echo "$(RACY)" | sed 's,^,github.com/kube-relapse/relapse/,')))
+	$(call part,fixtures that are modules,for m in fixtures/*/go.mod; do (cd "$${m%/go.mod}" && go vet ./... && go test -timeout 10m ./...) || exit 1; done)
 
 .PHONY: smoke
 smoke: host
-	go test -tags cluster -count 1 -timeout 20m ./harness/cluster/kind/engine ./harness/build/nodeimage
-	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 20m -run 'TestCluster' ./harness/cluster/kind
-	go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly'
+	$(call part,engine and node images,go test -tags cluster -count 1 -timeout 20m ./harness/cluster/kind/engine ./harness/build/nodeimage)
+	$(call part,kind's clusters,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 20m -run TestCluster ./harness/cluster/kind)
+	$(call part,e2e smoke,go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly')
 
 .PHONY: nightly
 nightly: host ## every scenario, every pair, the true constants, repeated, and then make oracle; goes on with ARGS=--resume

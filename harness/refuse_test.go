@@ -39,7 +39,7 @@ func TestWhatAProviderCantDoIsRefused(t *testing.T) {
 	if want := `fault "off" must cut the power of nodes, which this provider can't`; !errors.As(err, &lacks) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want it to say %q", err, want)
 	}
-	if err := refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, Power: true}}, p); err == nil || !strings.Contains(err.Error(), "arms and seams are files of nodes, which this provider can't lay down") {
+	if err := refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, Power: true}}, p); err == nil || !strings.Contains(err.Error(), "arms and seams are files of nodes, which this provider can't install") {
 		t.Errorf("without files in nodes: %v", err)
 	}
 }

@@ -62,7 +62,7 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 			return b, err
 		}
 		// Arms differ in the subject alone: with the image's container runtime they wouldn't.
-		b.Path, from = x.Path, fmt.Sprintf("%s of node image %s (%s), %s; it is laid over the node image of the other arms, and nothing else of its own is used",
+		b.Path, from = x.Path, fmt.Sprintf("%s of node image %s (%s), %s; it runs in the node image of the other arms, and nothing else of its own image is used",
 			x.At, src.NodeImage, x.ID, x.How)
 	default:
 		from = "an executable that was given: " + filepath.Base(src.Binary)

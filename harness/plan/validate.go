@@ -81,7 +81,7 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 		made, errs = append(made, makes...), append(errs, err)
 	}
 	if have != nil && !have.NodeFiles {
-		errs = append(errs, errors.New("arms and seams are files of nodes, which this provider can't lay down"))
+		errs = append(errs, errors.New("arms and seams are files of nodes, which this provider can't install"))
 	}
 	for _, c := range t.Clusters {
 		for name := range c.Memory {

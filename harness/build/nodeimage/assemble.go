@@ -161,7 +161,7 @@ func (s *Store) makeNode(ctx context.Context, r Request, b base, key, ref string
 	if err != nil {
 		return err
 	}
-	s.say("laying the components over the base image")
+	s.say("copying the components into the base image")
 	if err := s.fill(ctx, id, r, images); err != nil {
 		return err
 	}

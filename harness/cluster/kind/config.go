@@ -39,7 +39,7 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 		}
 		n := takeBase(&base, spec.Role)
 		if err := layNode(&n, spec, filepath.Join(dir, spec.Name), bounded); err != nil {
-			return nil, fmt.Errorf("laying out node %q: %w", spec.Name, err)
+			return nil, fmt.Errorf("configuring node %q: %w", spec.Name, err)
 		}
 		cfg.Nodes = append(cfg.Nodes, n)
 	}

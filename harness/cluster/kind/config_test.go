@@ -47,8 +47,8 @@ func TestConfigureRefuses(t *testing.T) {
 		{`node "worker" has the role "boss": want control-plane or worker`, func(t *cluster.Topology) { t.Nodes[1].Role = "boss" }},
 		{`the topology has no control plane`, func(t *cluster.Topology) { t.Nodes = t.Nodes[1:] }},
 		{`the kind config wants ipFamily ipv6: nodes are connected over ipv4 only`, func(t *cluster.Topology) { t.Base = []byte("networking: {ipFamily: ipv6}") }},
-		{`laying out node "worker": the file "relative": want a clean absolute path`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "relative"}} }},
-		{`laying out node "worker": the file "/a" is given twice`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "/a"}, {Path: "/a"}} }},
+		{`configuring node "worker": the file "relative": want a clean absolute path`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "relative"}} }},
+		{`configuring node "worker": the file "/a" is given twice`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "/a"}, {Path: "/a"}} }},
 		{`flags for "kube-apiserver" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
 			t.Nodes[1].Args = map[string]map[string]string{"kube-apiserver": {"v": "1"}}
 		}},

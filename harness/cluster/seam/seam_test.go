@@ -47,7 +47,7 @@ func TestLayCRI(t *testing.T) {
 func TestLayRefusesAContradiction(t *testing.T) {
 	n := cluster.NodeSpec{Name: "worker", Args: map[string]map[string]string{"kubelet": {"container-runtime-endpoint": "unix:///elsewhere"}}}
 	err := seam.Install(&n, &seam.CRI{}, "bin")
-	want := `laying a seam into node "worker": kubelet has --container-runtime-endpoint=unix:///elsewhere already, the seam wants unix:///run/relapse/cri.sock`
+	want := `installing a seam in node "worker": kubelet has --container-runtime-endpoint=unix:///elsewhere already, the seam wants unix:///run/relapse/cri.sock`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

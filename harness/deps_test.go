@@ -81,6 +81,14 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return below(imported, "sigs.k8s.io/kind") }, tests: true,
 	},
 	{
+		name:   "only the command line imports a provider",
+		reason: "everything else takes a cluster.Provider, whichever it is",
+		of: func(pkg string) bool {
+			return ours(pkg) && !below(pkg, "harness/cmd") && !below(pkg, "harness/cluster/kind") && !below(pkg, "e2e")
+		},
+		refuses: func(_, imported string) bool { return below(imported, "harness/cluster/kind") }, tests: true,
+	},
+	{
 		name:    "only inject/fault imports Chaos Mesh's API",
 		reason:  "its manifests are converted in one place; everything else knows our faults only",
 		of:      func(pkg string) bool { return pkg != "harness/inject/fault" },

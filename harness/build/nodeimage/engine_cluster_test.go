@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/kube-relapse/relapse/harness/build/nodeimage"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/engine"
 )
 
 func realEngine(t *testing.T) *engine.Engine {

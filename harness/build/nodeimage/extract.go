@@ -23,7 +23,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/engine"
 )
 
 // KubeletPlace is where a node image has its kubelet.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/nodeimage"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/engine"
 )
 
 // archive writes an image of one layer for each list of entries, which are path=content, or path->target for a link.

@@ -22,7 +22,7 @@ import (
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 )
 

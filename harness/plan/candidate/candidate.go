@@ -18,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/nodeimage"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/engine"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -161,7 +162,7 @@ func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 
 // kubeletOfImage is the kubelet of a node image.
 func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
-	if a.subject() != "kubelet" {
+	if row, _ := component.Of(a.subject()); !row.Node {
 		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()), "image:REF takes a program out of its own image"}
 	}
 	p, err := a.extract(ctx, nodeimage.KubeletPlace)

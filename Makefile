@@ -101,13 +101,12 @@ pages: need-go need-browser ## open the index and the reports below runs/ in a r
 .PHONY: bench
 bench: host ## ratios: our readers beside known libraries, our cluster beside a bare kind
 	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/evidence/goroutine
-	go test -run '^$$' -bench Spans -benchtime 3x ./harness/evidence/klog
 	go test -run '^$$' -bench 'Ratio|Updates' -benchtime 3x ./harness/evidence/churn
 	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/cluster/kind
 
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each
-	@for t in evidence/goroutine:FuzzRead evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/klog:FuzzSpans evidence/heap:FuzzRead evidence/churn:FuzzRead scenario:FuzzParse inject/fault:FuzzChaosMesh; do \
+	@for t in evidence/goroutine:FuzzRead evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead scenario:FuzzParse inject/fault:FuzzChaosMesh; do \
 	  go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s -fuzzminimizetime 5x ./harness/$${t%:*} || exit 1; done
 
 .PHONY: clean

@@ -29,16 +29,6 @@ func gather(t *Trial, b *bundle.Sealed) {
 			t.Failed = append(t.Failed, a)
 		case a.Coverage != nil:
 			t.Streams = append(t.Streams, a)
-			if a.Kind == bundle.Logs {
-				s, err := tracesOf(b, a)
-				if err != nil {
-					a.Error = err.Error()
-					t.Failed = append(t.Failed, a)
-				}
-				if s.Count > 0 {
-					t.Spans = append(t.Spans, s)
-				}
-			}
 		case a.Kind == bundle.LoadSummary:
 			l := Load{Cell: a.Cell}
 			if err := decode(b, a, &l.Load); err != nil {

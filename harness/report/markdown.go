@@ -34,7 +34,6 @@ func Markdown(w io.Writer, v Verdict) error {
 		p.built(t)
 		p.chart(t, chartFile(v, t))
 		p.loads(t)
-		p.traces(t)
 		p.timeline(t)
 		p.coverage(t)
 	}

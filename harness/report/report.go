@@ -71,7 +71,6 @@ type Trial struct {
 	Failed   []bundle.Artifact // captures that failed and files that are missing or can't be read
 	Censuses []Census
 	Loads    []Load
-	Spans    []Spans
 	Figures  []Figure
 	Clocks   []Clock // of the arms in which the fault phase began
 	Lanes    []Lane  // of all arms

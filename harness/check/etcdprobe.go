@@ -38,30 +38,27 @@ func (c *EtcdHealthy) Validate() error {
 
 // Eval looks at all probes of the last stretch.
 func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below, c.For) + c.but("probes")
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below, c.For)+c.but("probes"))
+	if !ok {
+		return q.Finding
 	}
-	limit, _ := time.ParseDuration(c.Below) // Validate has read both
-	hold, _ := time.ParseDuration(c.For)
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	st := read[bundle.Stamped[control.EtcdProbe]](v, bundle.EtcdProbe, s.Cell, lastOf(w, hold))
+	hold := duration(c.For)
+	last := lastOf(q.window, hold)
+	st := read[bundle.Stamped[control.EtcdProbe]](v, bundle.EtcdProbe, q.cell, last)
 	var all []reading
 	slowest := time.Duration(0)
 	for _, r := range st.records {
-		one := reading{asked: r.Value.At, done: later(r.Time, r.Value.At), bad: ill(r.Value, limit)}
+		one := reading{asked: r.Value.At, done: later(r.Time, r.Value.At), bad: ill(r.Value, duration(c.Below))}
 		if one.asked.IsZero() {
 			one.asked = r.Time
 		}
 		all = append(all, one)
-		if one.bad == "" && !r.Time.Before(lastOf(w, hold).Start) && !r.Time.After(w.End) {
+		if one.bad == "" && contains(last, r.Time) {
 			slowest = max(slowest, control.Slowest(r.Value.Through))
 		}
 	}
-	f := c.well(all, st.paths, st.doubt, w, hold, wanted, "probes of etcd")
+	q.Evidence = st.paths
+	f := c.well(q, all, st.doubt, hold, "probes of etcd")
 	if f.Met == Met {
 		f.Seen += fmt.Sprintf(", the slowest good answer after %s", slowest.Round(10*time.Microsecond))
 	}

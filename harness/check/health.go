@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -30,7 +29,7 @@ type Healthy struct {
 // Reads names health samples.
 func (c *Healthy) Reads() []bundle.Kind { return []bundle.Kind{bundle.Health} }
 
-// Validate refuses a path that is none, and a stretch that is none.
+// Validate refuses a path and a stretch of time that are none.
 func (c *Healthy) Validate() error {
 	if !strings.HasPrefix(c.Path, "/") {
 		return fmt.Errorf("path is %q (want one that begins with a slash: /readyz)", c.Path)
@@ -40,16 +39,12 @@ func (c *Healthy) Validate() error {
 
 // Eval looks at all answers of the last stretch.
 func (c *Healthy) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("%s answers 200 for the last %s", c.Path, c.For) + c.but("answers")
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("%s answers 200 for the last %s", c.Path, c.For)+c.but("answers"))
+	if !ok {
+		return q.Finding
 	}
-	hold, _ := time.ParseDuration(c.For) // Validate has read it
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	st := read[bundle.HealthSample](v, bundle.Health, s.Cell, lastOf(w, hold))
+	hold := duration(c.For)
+	st := read[bundle.HealthSample](v, bundle.Health, q.cell, lastOf(q.window, hold))
 	var all []reading
 	for _, r := range st.records {
 		if r.Path != c.Path {
@@ -64,5 +59,6 @@ func (c *Healthy) Eval(v bundle.View, s Scope) Finding {
 		}
 		all = append(all, one)
 	}
-	return c.well(all, st.paths, st.doubt, w, hold, wanted, "answers of "+c.Path)
+	q.Evidence = st.paths
+	return c.well(q, all, st.doubt, hold, "answers of "+c.Path)
 }

@@ -6,23 +6,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// reached reports whether something lies at least that long after the beginning of a phase; "" asks for nothing.
-func reached(lastAfter string, at, began time.Time) bool {
-	if lastAfter == "" {
-		return true
-	}
-	d, err := time.ParseDuration(lastAfter)
-	return err == nil && at.Sub(began) >= d
-}
-
-// sinceFault is a window with all that lies between it and the beginning of the fault: what a restart took away in that time was not healed.
-func sinceFault(v bundle.View, cell string, w bundle.Window) bundle.Window {
-	if fault, ok := v.Phase(cell, Fault); ok && fault.Start.Before(w.Start) {
-		w.Start = fault.Start
-	}
-	return w
-}
-
 // standing reads the records of what can't come back once it is gone, such as a container: that it is still there at the end of a window
 // shows that it was there all along, so that a gap before is no matter.
 func standing[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {

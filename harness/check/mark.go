@@ -210,13 +210,6 @@ func (l MarkLine) at(v bundle.View, cell string, w bundle.Window) (out marked) {
 // sameBeginning is how far apart two lines about one beginning may put it.
 const sameBeginning = 3 * time.Second
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // reads are the artifacts that the mark comes from.
 func (m Mark) reads() []bundle.Kind {
 	switch {

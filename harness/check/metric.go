@@ -269,10 +269,3 @@ func sep(s string) string {
 	}
 	return "; "
 }
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}

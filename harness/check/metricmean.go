@@ -253,6 +253,3 @@ func largest(all []totals, span time.Duration, needed float64) (worst, total str
 	}
 	return worst, total
 }
-
-// clock is a time of day as findings show it.
-func clock(t time.Time) string { return t.UTC().Format("15:04:05") }

@@ -101,5 +101,19 @@ func positive(field, text string) error {
 	return nil
 }
 
+// optional is positive for a duration that may be left out.
+func optional(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	return positive(field, text)
+}
+
+// duration reads a duration that Validate has accepted; 0 where none is given.
+func duration(text string) time.Duration {
+	d, _ := time.ParseDuration(text)
+	return d
+}
+
 // seconds turns a metric's seconds since the epoch into a time.
 func seconds(v float64) time.Time { return time.Unix(0, int64(v*1e9)).UTC() }

@@ -12,12 +12,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// slack is how much a stream's coverage may fall short of a window at its ends: collectors sample every second or two, and phases
-// are seen to begin between two samples. Of a short window it is a quarter, so that most of it was watched.
-func slack(w bundle.Window) time.Duration {
-	return min(6*time.Second, max(2500*time.Millisecond, w.End.Sub(w.Start)/4))
-}
-
 // hole is the longest stretch between two samples of one metric that still counts as watching it: an endpoint that answers, and leaves the
 // metric out, says nothing about it.
 const hole = 20 * time.Second
@@ -114,10 +108,6 @@ func gaps(arts []bundle.Artifact, w bundle.Window) string {
 		}
 	}
 	return strings.Join(out, "")
-}
-
-func span(w bundle.Window) string {
-	return w.Start.UTC().Format("15:04:05.0") + " to " + w.End.UTC().Format("15:04:05.0")
 }
 
 // samples are one metric's samples of a cell, in order of time, with all label sets of it added up: a check asks for the component's

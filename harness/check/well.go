@@ -1,7 +1,9 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Tolerance is how much may be amiss in what is well on the whole. One slow answer is a matter of the machine that everything runs on; two in a row
-// are one of what is asked.
+// Tolerance is how much may be amiss in what is well on the whole. One slow answer may be the fault of the machine that everything runs on; two in a row
+// are the fault of what was asked.
 type Tolerance struct {
 	Tolerate string `json:"tolerate,omitempty" jsonschema:"which share of the looks may show something else, as long as no two in a row do: 5%; none where it is left out"`
 }
@@ -59,16 +61,11 @@ type reading struct {
 	mute        string // why there is no answer, which nobody can read anything from; "" if there is one
 }
 
-// lastOf is the last stretch of a window.
-func lastOf(w bundle.Window, hold time.Duration) bundle.Window {
-	return bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
-}
-
-// tally counts looks: those that were well, those that weren't, and those that got no answer. Of the latter two it knows whether there were two in a row.
+// tally counts looks: those that were well, those that weren't, and those that got no answer.
 type tally struct {
 	good, bad, mute    int
-	lastBad, lastAmiss bool // of the look before, where a bad one is remembered past mute ones
-	badTwice, twice    bool
+	lastBad, lastAmiss bool // what the look before was; lastBad also where only mute ones lie between
+	badTwice, twice    bool // there were two bad ones in a row, or two that were bad or mute
 }
 
 func (t *tally) add(r reading) {
@@ -86,7 +83,7 @@ func (t *tally) add(r reading) {
 	}
 }
 
-// judge says what a tally amounts to, and why: not met by what was bad, unknown by what got no answer.
+// judge says what a tally amounts to, and why. What was bad makes it not met, what got no answer makes it unknown.
 func (t tally) judge(share float64) (Tri, string) {
 	may := int(share * float64(t.good+t.bad+t.mute))
 	switch amiss := t.bad + t.mute; {
@@ -104,24 +101,14 @@ func (t tally) judge(share float64) (Tri, string) {
 	return Met, ""
 }
 
-// well is the finding over what was read in the last stretch of a window, which ends with the last reading: an answer counts from when it was asked
-// for, so that one under way when the stretch began is of it.
-func (t Tolerance) well(all []reading, paths []string, doubt string, w bundle.Window, hold time.Duration, wanted, noun string) Finding {
-	share, _ := t.share() // validate has read it
-	f := Finding{Wanted: wanted, Evidence: paths}
-	var in []reading
-	for _, r := range all {
-		if !r.asked.Before(w.Start) && !r.done.After(w.End) {
-			in = append(in, r)
-		}
-	}
+// well is the finding over what was read in the last stretch of the question's window, which ends with the last reading. An answer counts from when it was
+// asked for, so that one under way when the stretch began is of it. doubt is why the readings can't be relied on, "" if they can.
+func (t Tolerance) well(q *question, all []reading, doubt string, hold time.Duration, noun string) Finding {
+	in := slices.DeleteFunc(all, func(r reading) bool { return r.asked.Before(q.window.Start) || r.done.After(q.window.End) })
 	if len(in) == 0 {
-		if doubt == "" {
-			doubt = fmt.Sprintf("there are no %s in %s", noun, span(w))
-		}
-		return unknown(wanted, doubt, paths)
+		return q.unknown(cmp.Or(doubt, fmt.Sprintf("there are no %s in %s", noun, span(q.window))))
 	}
-	last := bundle.Window{Start: later(w.Start, in[len(in)-1].done.Add(-hold)), End: in[len(in)-1].done}
+	last := lastOf(bundle.Window{Start: q.window.Start, End: in[len(in)-1].done}, hold)
 	looked := last.Start
 	var count tally
 	for _, r := range in {
@@ -129,37 +116,38 @@ func (t Tolerance) well(all []reading, paths []string, doubt string, w bundle.Wi
 			looked = later(looked, r.done)
 			continue
 		}
-		if r.asked.Sub(looked) > hole && doubt == "" {
-			doubt = fmt.Sprintf("there are no %s in %s", noun, span(bundle.Window{Start: looked, End: r.asked}))
+		if r.asked.Sub(looked) > hole {
+			doubt = cmp.Or(doubt, fmt.Sprintf("there are no %s in %s", noun, between(looked, r.asked)))
 		}
 		looked = r.done
 		count.add(r)
 		switch {
 		case r.bad != "":
-			f.Detail = clock(r.asked) + ": " + r.bad
-			f.Differs = append(f.Differs, f.Detail)
+			q.Detail = clock(r.asked) + ": " + r.bad
+			q.Differs = append(q.Differs, q.Detail)
 		case r.mute != "":
-			f.Differs = append(f.Differs, clock(r.asked)+": no answer: "+r.mute)
+			q.Differs = append(q.Differs, clock(r.asked)+": no answer: "+r.mute)
 		}
 	}
+	share, _ := t.share() // validate has read it
 	met, why := count.judge(share)
-	f.Seen = fmt.Sprintf("%d of %d %s are well in %s%s", count.good, count.good+len(f.Differs), noun, span(last), why)
-	f.Differs = few(f.Differs)
+	q.Seen = fmt.Sprintf("%d of %d %s are well in %s%s", count.good, count.good+len(q.Differs), noun, span(last), why)
+	q.Differs = few(q.Differs)
 	if met == NotMet {
-		f.Met = NotMet
-		return f
+		q.Met = NotMet
+		return q.Finding
 	}
-	f.Detail = "" // nothing that was tolerated decided
-	if so := last.End.Sub(last.Start); so < hold && doubt == "" {
-		doubt = fmt.Sprintf("that is %s only", so.Round(100*time.Millisecond))
+	q.Detail = "" // nothing that was tolerated decided
+	if so := length(last); so < hold {
+		doubt = cmp.Or(doubt, fmt.Sprintf("that is %s only", so.Round(100*time.Millisecond)))
 	}
-	if missed := w.End.Sub(last.End); missed > slack(w) && doubt == "" {
-		doubt = fmt.Sprintf("nobody looked in the last %s", missed.Round(100*time.Millisecond))
+	if missed := q.window.End.Sub(last.End); missed > slack(q.window) {
+		doubt = cmp.Or(doubt, fmt.Sprintf("nobody looked in the last %s", missed.Round(100*time.Millisecond)))
 	}
 	if doubt != "" {
-		f.Seen += "; " + doubt
-		return f
+		q.Seen += "; " + doubt
+		return q.Finding
 	}
-	f.Met = met
-	return f
+	q.Met = met
+	return q.Finding
 }

@@ -1,0 +1,51 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// question is a check that is being asked: where it looks, and its finding as far as that has come.
+type question struct {
+	Finding
+	view   bundle.View
+	cell   string
+	phase  string
+	began  time.Time     // when the phase began
+	window bundle.Window // from the scope's offset after that to the end of the phase, or to now while it lasts
+}
+
+// ask is how every Eval begins: it refuses a spec that isn't valid, and opens the window. Where it can't, or where unready has a reason, such as
+// a constant that isn't known, ok is false and the question's finding is the answer: unknown, and why.
+func ask(c interface{ Validate() error }, v bundle.View, s Scope, wanted string, unready ...error) (q *question, ok bool) {
+	q = &question{Finding: Finding{Wanted: wanted}, view: v, cell: s.Cell, phase: s.Phase}
+	for _, err := range append([]error{c.Validate()}, unready...) {
+		if err != nil {
+			q.Seen = err.Error()
+			return q, false
+		}
+	}
+	q.window, ok = s.Window(v)
+	q.began = q.window.Start.Add(-s.After)
+	switch {
+	case !ok:
+		q.Seen = "the phase " + s.Phase + " never began"
+	case !q.window.End.After(q.window.Start): // nothing was looked at, which must not pass for having found nothing
+		q.Seen = fmt.Sprintf("the phase %s did not last longer than %s", s.Phase, s.After)
+		ok = false
+	}
+	return q, ok
+}
+
+// answer is the finding that the question comes to.
+func (q *question) answer(met Tri, seen string) Finding {
+	q.Met, q.Seen = met, seen
+	return q.Finding
+}
+
+// unknown is the finding where the evidence doesn't answer, and why. How the question was nearly met says nothing then.
+func (q *question) unknown(why string) Finding {
+	return Finding{Met: Unknown, Seen: why, Wanted: q.Wanted, Evidence: q.Evidence}
+}

@@ -1,0 +1,60 @@
+package check
+
+import (
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// slack is how much a stream's coverage may fall short of a window at either end: collectors sample every second or two, and a phase is seen to
+// begin between two samples. In a short window it is a quarter of it, so that most of it was watched.
+func slack(w bundle.Window) time.Duration {
+	return min(6*time.Second, max(2500*time.Millisecond, length(w)/4))
+}
+
+func length(w bundle.Window) time.Duration { return w.End.Sub(w.Start) }
+
+// contains reports whether a time lies in a window or at one of its ends.
+func contains(w bundle.Window, t time.Time) bool { return !t.Before(w.Start) && !t.After(w.End) }
+
+// lastOf is the last stretch of a window.
+func lastOf(w bundle.Window, hold time.Duration) bundle.Window {
+	return bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
+}
+
+// sinceFault is a window that begins with the fault at the latest: what a restart took away since then was not healed.
+func sinceFault(v bundle.View, cell string, w bundle.Window) bundle.Window {
+	if fault, ok := v.Phase(cell, Fault); ok && fault.Start.Before(w.Start) {
+		w.Start = fault.Start
+	}
+	return w
+}
+
+// reached reports whether a moment lies so long after the beginning of a phase as lastAfter says; "" asks for nothing.
+func reached(lastAfter string, at, began time.Time) bool {
+	return lastAfter == "" || at.Sub(began) >= duration(lastAfter)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// clock is a time of day as findings show it.
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
+
+// span is a window as findings show it.
+func span(w bundle.Window) string { return between(w.Start, w.End) }
+
+func between(from, to time.Time) string {
+	return from.UTC().Format("15:04:05.0") + " to " + to.UTC().Format("15:04:05.0")
+}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 
@@ -64,32 +65,28 @@ func (l LogLines) compile() (*regexp.Regexp, error) {
 
 // Eval counts the lines of the window.
 func (c *LogCount) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	l := c.find(v, s.Cell, w)
-	f := Finding{Wanted: wanted, Evidence: l.paths, Seen: fmt.Sprintf("%d such lines among %d of %s", len(l.found), l.total, c.Component)}
+	l := c.find(v, q.cell, q.window)
+	q.Evidence, q.Seen = l.paths, fmt.Sprintf("%d such lines among %d of %s", len(l.found), l.total, c.Component)
 	if len(l.found) > 0 {
 		first, last := l.found[0], l.found[len(l.found)-1]
-		f.Detail = first.Text
-		f.Seen += ", from " + clock(first.Time) + " to " + clock(last.Time)
+		q.Detail = first.Text
+		q.Seen += ", from " + clock(first.Time) + " to " + clock(last.Time)
 	}
 	switch {
 	case c.AtMost != nil && len(l.found) > *c.AtMost:
-		f.Met = NotMet
+		q.Met = NotMet
 	case c.AtMost == nil && len(l.found) >= c.AtLeast:
-		f.Met = Met
+		q.Met = Met
 	case l.doubt != "":
-		f.Seen += "; " + l.doubt
+		q.Seen += "; " + l.doubt
 	default:
-		f.Met = Of(len(l.found) >= c.AtLeast)
+		q.Met = Of(len(l.found) >= c.AtLeast)
 	}
-	return f
+	return q.Finding
 }
 
 func (c *LogCount) wanted() string {
@@ -108,20 +105,21 @@ type logged struct {
 	doubt string // "" when the window is covered and nothing of it was left out
 }
 
-// find reads the lines of a window. Which lines a source dropped isn't known, so that any that it did leave the log in doubt.
+// find reads the lines of a window. Nobody knows which lines a source dropped, so any that it did drop leave the log in doubt.
 func (l LogLines) find(v bundle.View, cell string, w bundle.Window) (out logged) {
 	re, err := l.compile()
 	if err != nil {
 		return logged{doubt: err.Error()}
 	}
-	own := ofComponent{v, l.Component}
-	if len(own.Artifacts(bundle.Query{Kind: bundle.Logs, Cell: cell})) == 0 {
+	own := bundle.Query{Kind: bundle.Logs, Cell: cell, Component: l.Component}
+	arts := v.Artifacts(own)
+	if len(arts) == 0 {
 		return logged{doubt: fmt.Sprintf("no log of %s was recorded for %s", l.Component, cell)}
 	}
-	st := read[bundle.LogLine](own, bundle.Logs, cell, w)
+	st := readWith(v, own, w, func(a bundle.Artifact) ([]bundle.LogLine, error) { return records[bundle.LogLine](v, a) })
 	out.paths, out.doubt = st.paths, st.doubt
 	for _, r := range st.records {
-		if r.Time.Before(w.Start) || r.Time.After(w.End) {
+		if !contains(w, r.Time) {
 			continue
 		}
 		out.total++
@@ -129,22 +127,10 @@ func (l LogLines) find(v bundle.View, cell string, w bundle.Window) (out logged)
 			out.found = append(out.found, r)
 		}
 	}
-	for _, a := range own.Artifacts(bundle.Query{Kind: bundle.Logs, Cell: cell}) {
-		if a.Coverage != nil && a.Coverage.Suppressed > 0 && out.doubt == "" {
-			out.doubt = fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component)
+	for _, a := range arts {
+		if a.Coverage != nil && a.Coverage.Suppressed > 0 {
+			out.doubt = cmp.Or(out.doubt, fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component))
 		}
 	}
 	return out
-}
-
-// ofComponent is a view of one component's evidence: several components of a cell may leave the same kind.
-type ofComponent struct {
-	bundle.View
-	component string
-}
-
-// Artifacts lists what matches and is of the component.
-func (o ofComponent) Artifacts(q bundle.Query) []bundle.Artifact {
-	q.Component = o.component
-	return o.View.Artifacts(q)
 }

@@ -2,9 +2,10 @@ package check
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,8 +39,8 @@ func (c *LogLine) Reads() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
 // NeedsConstants names the constants of equals.
 func (c *LogLine) NeedsConstants() []string {
 	var out []string
-	for _, q := range c.Equals {
-		out = append(out, q.constants()...)
+	for _, group := range slices.Sorted(maps.Keys(c.Equals)) {
+		out = append(out, c.Equals[group].constants()...)
 	}
 	return out
 }
@@ -55,13 +56,13 @@ func (c *LogLine) Validate() error {
 	case c.AtLeast < 1:
 		return fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast)
 	}
-	for group := range c.Equals {
+	for _, group := range slices.Sorted(maps.Keys(c.Equals)) {
 		if re.SubexpIndex(group) < 0 {
 			return fmt.Errorf("equals.%s: the pattern has no group of that name", group)
 		}
 	}
-	for group, other := range c.Exceeds {
-		if re.SubexpIndex(group) < 0 || re.SubexpIndex(other) < 0 {
+	for _, group := range slices.Sorted(maps.Keys(c.Exceeds)) {
+		if other := c.Exceeds[group]; re.SubexpIndex(group) < 0 || re.SubexpIndex(other) < 0 {
 			return fmt.Errorf("exceeds.%s: %s: the pattern lacks one of these groups", group, other)
 		}
 	}
@@ -70,92 +71,89 @@ func (c *LogLine) Validate() error {
 
 // Eval reads the log of the window.
 func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("at least %d line like %q", c.AtLeast, c.Pattern)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	want, whatever, err := c.expected(v, s.Cell)
+	q, ok := ask(c, v, s, fmt.Sprintf("at least %d line like %q", c.AtLeast, c.Pattern)+whatever, err)
+	if !ok {
+		return q.Finding
 	}
-	re := regexp.MustCompile("(?i)" + c.Pattern)
-	want := map[string]float64{}
-	for group, q := range c.Equals {
-		if q.assumed(v, s.Cell) != "" { // what is not known can't be compared with
-			wanted += fmt.Sprintf(", whatever its %s: the %s of %s is not known", group, q.Constant, s.Cell)
+	re := regexp.MustCompile("(?i)" + c.Pattern) // Validate has compiled it
+	st := readWith(v, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, q.window, func(a bundle.Artifact) ([]klog.Entry, error) { return journal(v, a) })
+	q.Evidence = st.paths
+	found, suppressed, total := 0, 0, 0
+	for _, e := range st.records {
+		if !contains(q.window, e.Time) {
 			continue
 		}
-		x, err := q.value(v, s.Cell)
-		if err != nil {
-			return unknown(wanted, err.Error(), nil)
-		}
-		want[group] = x
-	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	f := Finding{Wanted: wanted}
-	found, suppressed, total := 0, 0, 0
-	doubt := c.scan(v, s.Cell, w, &f, func(e klog.Entry) {
 		if e.Suppressed > 0 {
 			suppressed += e.Suppressed
-			return
+			continue
 		}
 		total++
 		m := re.FindStringSubmatch(e.Message)
 		if m == nil {
-			return
+			continue
 		}
 		if why := cmp.Or(differs(re, m, want), c.short(re, m)); why != "" {
-			f.Differs = append(f.Differs, e.Time.UTC().Format("15:04:05")+": "+why)
-			return
+			q.Differs = append(q.Differs, clock(e.Time)+": "+why)
+			continue
 		}
 		found++
-		f.Detail = strings.TrimSpace(e.Message)
-	})
-	f.Differs = few(f.Differs)
-	f.Seen = fmt.Sprintf("%d such lines among %d", found, total)
+		q.Detail = strings.TrimSpace(e.Message)
+	}
+	q.Differs = few(q.Differs)
+	q.Seen = fmt.Sprintf("%d such lines among %d", found, total)
 	switch {
 	case found >= c.AtLeast:
-		f.Met = Met
-	case doubt != "":
-		return unknown(wanted, doubt, f.Evidence)
+		q.Met = Met
+	case st.doubt != "":
+		return q.unknown(st.doubt)
 	case suppressed > 0:
-		return unknown(wanted, fmt.Sprintf("%d such lines, and the journal suppressed %d", found, suppressed), f.Evidence)
+		return q.unknown(fmt.Sprintf("%d such lines, and the journal suppressed %d", found, suppressed))
 	default:
-		f.Met = NotMet
+		q.Met = NotMet
 	}
-	return f
+	return q.Finding
 }
 
-// scan hands the entries of the window to yield and returns why the log can't be relied on for it, if so.
-func (c *LogLine) scan(v bundle.View, cell string, w bundle.Window, f *Finding, yield func(klog.Entry)) (doubt string) {
-	st := readWith(v, bundle.Journal, cell, w, func(a bundle.Artifact) (out []klog.Entry, err error) {
-		rc, err := v.Open(a) // from its beginning each time: an entry may go over several lines
-		if err != nil {
-			return nil, err
+// expected is what the groups must equal. A constant that is only assumed is no number to compare with: whatever says so, to be added to what is wanted.
+func (c *LogLine) expected(v bundle.View, cell string) (want map[string]float64, whatever string, err error) {
+	want = map[string]float64{}
+	for _, group := range slices.Sorted(maps.Keys(c.Equals)) {
+		q := c.Equals[group]
+		if q.assumed(v, cell) != "" {
+			whatever += fmt.Sprintf(", whatever its %s: the %s of %s is not known", group, q.Constant, cell)
+			continue
 		}
-		defer rc.Close()
-		for e, err := range klog.ReadJournal(rc) {
-			if err != nil {
-				return out, err
-			}
-			out = append(out, e)
-		}
-		return out, nil
-	})
-	f.Evidence = st.paths
-	for _, e := range st.records {
-		if !e.Time.Before(w.Start) && !e.Time.After(w.End) {
-			yield(e)
+		if want[group], err = q.value(v, cell); err != nil {
+			return nil, whatever, err
 		}
 	}
-	return st.doubt
+	return want, whatever, nil
+}
+
+// journal reads all of a journal, from its beginning each time: an entry may go over several lines.
+func journal(v bundle.View, a bundle.Artifact) (out []klog.Entry, err error) {
+	rc, err := v.Open(a)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	for e, err := range klog.ReadJournal(rc) {
+		if err != nil {
+			return out, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
 }
 
 // short says which group of a match doesn't exceed the other, "" if all do.
 func (c *LogLine) short(re *regexp.Regexp, m []string) string {
-	for group, other := range c.Exceeds {
+	for _, group := range slices.Sorted(maps.Keys(c.Exceeds)) {
+		other := c.Exceeds[group]
 		a, err := time.ParseDuration(m[re.SubexpIndex(group)])
 		b, err2 := time.ParseDuration(m[re.SubexpIndex(other)])
-		if errors.Join(err, err2) != nil || a <= b {
+		if err != nil || err2 != nil || a <= b {
 			return fmt.Sprintf("%s is %s, which does not exceed the %s of %s", group, m[re.SubexpIndex(group)], other, m[re.SubexpIndex(other)])
 		}
 	}
@@ -164,8 +162,8 @@ func (c *LogLine) short(re *regexp.Regexp, m []string) string {
 
 // differs says how the groups of a match differ from what is wanted, "" if they don't.
 func differs(re *regexp.Regexp, m []string, want map[string]float64) string {
-	for group, x := range want {
-		text := m[re.SubexpIndex(group)]
+	for _, group := range slices.Sorted(maps.Keys(want)) {
+		x, text := want[group], m[re.SubexpIndex(group)]
 		if d, err := time.ParseDuration(text); err == nil {
 			if float64(d) != x {
 				return fmt.Sprintf("%s is %s, not %s", group, text, time.Duration(x))

@@ -148,7 +148,7 @@ func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[over
 		lines []overdue
 		err   error // the first
 	}
-	return readWith(v, bundle.Journal, cell, w, func(a bundle.Artifact) ([]overdue, error) {
+	return readWith(v, bundle.Query{Kind: bundle.Journal, Cell: cell}, w, func(a bundle.Artifact) ([]overdue, error) {
 		all, err := v.Remember(a, "lines above their "+l.Exceeds+" like "+l.Pattern, func(before any, r io.Reader) (any, error) {
 			out, _ := before.(found)
 			for e, err := range klog.ReadJournal(r) {

@@ -27,7 +27,7 @@ type stream[T any] struct {
 // read decodes the line-oriented artifacts of a kind for a cell. Records outside w are kept: the caller decides. Whatever makes the
 // window less than covered ends up in doubt.
 func read[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
-	return readWith(v, kind, cell, w, func(a bundle.Artifact) ([]T, error) { return records[T](v, a) })
+	return readWith(v, bundle.Query{Kind: kind, Cell: cell}, w, func(a bundle.Artifact) ([]T, error) { return records[T](v, a) })
 }
 
 // records decodes all of a line-oriented artifact.
@@ -56,17 +56,17 @@ func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 	return all.(lines).records, nil
 }
 
-func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window, records func(bundle.Artifact) ([]T, error)) stream[T] {
+func readWith[T any](v bundle.View, q bundle.Query, w bundle.Window, records func(bundle.Artifact) ([]T, error)) stream[T] {
 	var s stream[T]
-	arts := v.Artifacts(bundle.Query{Kind: kind, Cell: cell})
+	arts := v.Artifacts(q)
 	if len(arts) == 0 {
-		s.doubt = fmt.Sprintf("no %s was recorded for %s", kind, cell)
+		s.doubt = fmt.Sprintf("no %s was recorded for %s", q.Kind, q.Cell)
 		return s
 	}
 	covered := false
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			s.doubt = fmt.Sprintf("%s of %s: %s", kind, cell, broken(a))
+			s.doubt = fmt.Sprintf("%s of %s: %s", q.Kind, q.Cell, broken(a))
 			continue
 		}
 		s.paths = append(s.paths, a.Path)
@@ -81,7 +81,7 @@ func readWith[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Wind
 		s.records = append(s.records, all...)
 	}
 	if s.doubt == "" && !covered {
-		s.doubt = fmt.Sprintf("%s of %s does not cover %s", kind, cell, span(w)) + gaps(arts, w)
+		s.doubt = fmt.Sprintf("%s of %s does not cover %s", q.Kind, q.Cell, span(w)) + gaps(arts, w)
 	}
 	return s
 }

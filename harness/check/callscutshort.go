@@ -70,33 +70,29 @@ func (l LogLines) indexed() error {
 
 // Eval counts the calls of the window.
 func (c *CallsCutShort) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("at least %d calls of load %s that failed while they deleted, with more than %d items left", c.AtLeast, c.Load, c.MoreThan)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
-	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("at least %d calls of load %s that failed while they deleted, with more than %d items left", c.AtLeast, c.Load, c.MoreThan))
+	if !ok {
+		return q.Finding
 	}
 	var calls calls
 	if c.Failed != nil {
-		calls = callsLogged(v, s.Cell, w, *c.Failed, c.Load, c.MoreThan)
+		calls = callsLogged(v, q.cell, q.window, *c.Failed, c.Load, c.MoreThan)
 	} else {
-		calls = callsSeen(v, s.Cell, w, c.Load, c.MoreThan)
+		calls = callsSeen(v, q.cell, q.window, c.Load, c.MoreThan)
 	}
 	if calls.items == 0 { // the load left no record
-		return unknown(wanted, calls.doubt, nil)
+		return q.unknown(calls.doubt)
 	}
-	f := Finding{Wanted: wanted, Seen: calls.said(c.MoreThan), Evidence: calls.paths}
+	q.Seen, q.Evidence = calls.said(c.MoreThan), calls.paths
 	switch {
 	case calls.over >= c.AtLeast:
-		f.Met, f.Tried = Met, calls.tried()
+		q.Met, q.Tried = Met, calls.tried()
 	case calls.doubt != "":
-		f.Seen += "; " + calls.doubt
+		q.Seen += "; " + calls.doubt
 	default:
-		f.Met = NotMet
+		q.Met = NotMet
 	}
-	return f
+	return q.Finding
 }
 
 // tried is what an arm was exposed to.

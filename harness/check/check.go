@@ -116,16 +116,15 @@ const (
 	Recovery = "recovery"
 )
 
-// Scope says what a check is about: an arm's cell, the phase that it is judged in, the offset from where that phase was seen to
-// begin, and the time of asking (now when live, the end of the phase when sealed).
+// Scope says what a check is about: an arm's cell, the phase that it is judged in, and the offset from where that phase was seen to begin.
 type Scope struct {
 	Cell  string
 	Phase string
 	After time.Duration
 }
 
-// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to the last event known while
-// it lasts. False when the phase never began.
+// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now while it lasts. False when the phase
+// never began.
 func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 	w, ok := v.Phase(s.Cell, s.Phase)
 	if !ok {
@@ -138,8 +137,7 @@ func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 	return w, true
 }
 
-// open is the scope's window, or why there is none. An offset that the phase never reached leaves nothing to look at: that must not
-// pass for having looked and found nothing.
+// open is the scope's window, or why there is none.
 func (s Scope) open(v bundle.View) (w bundle.Window, never string) {
 	w, ok := s.Window(v)
 	switch {
@@ -164,6 +162,12 @@ type ConstantUser interface{ NeedsConstants() []string }
 
 // NodeUser is a Check that names nodes, relative to the cell's cluster; a plan that has no such node is refused.
 type NodeUser interface{ NeedsNodes() []string }
+
+// LoadUser is a Check that reads what loads say of themselves; without a load of that name it can't answer.
+type LoadUser interface{ NeedsLoads() []string }
+
+// ProbeUser is a Check that reads what probes of its own phase say; without one of that name in that phase it can't answer.
+type ProbeUser interface{ NeedsProbes() []string }
 
 // New makes the check of a kind from a spec already validated.
 func New(kind string, spec json.RawMessage) (Check, error) {

@@ -52,9 +52,6 @@ func (c *LeakedGoroutines) NeedsLoads() []string {
 	return []string{c.Load}
 }
 
-// LoadUser is a Check that reads what loads say of themselves; without a load of that name it can't answer.
-type LoadUser interface{ NeedsLoads() []string }
-
 // Validate refuses what any dump would meet, and a leak whose calls nobody could count.
 func (c *LeakedGoroutines) Validate() error {
 	errs := []error{c.Leak.validate()}

@@ -1,9 +1,7 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -68,7 +66,7 @@ func callsSeen(v bundle.View, cell string, w bundle.Window, name string, moreTha
 	out = calls{items: load.Objects + alsoListed, seen: true, paths: []string{path}}
 	for _, r := range load.Rounds {
 		switch {
-		case r.Start.Before(w.Start) || r.Start.After(w.End):
+		case !contains(w, r.Start):
 		case r.Cut == nil:
 			out.doubt = fmt.Sprintf("in how many calls of round %d of load %s a worker deleted was not seen", r.Round, name)
 		case r.Cut.Failed == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // none that failed had been seen to delete
@@ -131,21 +129,9 @@ func (c calls) left() string {
 // loadOf reads what a load said of itself, by its name.
 func loadOf(v bundle.View, cell, name string) (found bundle.Load, path string, err error) {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Cell: cell}) {
-		if a.Missing || a.Error != "" {
-			return found, "", fmt.Errorf("a load's summary: %s", broken(a))
-		}
-		var one bundle.Load
-		rc, err := v.Open(a)
-		if err == nil {
-			var raw []byte
-			raw, err = io.ReadAll(rc)
-			rc.Close()
-			if err == nil {
-				err = json.Unmarshal(raw, &one)
-			}
-		}
+		one, err := document[bundle.Load](v, a, "a load's summary")
 		if err != nil {
-			return found, "", fmt.Errorf("reading %s: %w", a.Path, err)
+			return found, "", err
 		}
 		if one.Name == name {
 			found, path = one, a.Path

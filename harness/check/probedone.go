@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,9 +27,6 @@ type ProbeDone struct {
 	Probe string `json:"probe" jsonschema:"the name of a load that is a probe, in the phase of the check"`
 }
 
-// ProbeUser is a Check that reads what probes of its own phase say; without one of that name in that phase it can't answer.
-type ProbeUser interface{ NeedsProbes() []string }
-
 // Reads names the probes' records.
 func (c *ProbeDone) Reads() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
@@ -50,55 +46,34 @@ func (c *ProbeDone) Describe() string { return "every step of the probe " + c.Pr
 
 // Eval reads the records of the probe that began in the window.
 func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.Describe()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.Describe())
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	f := Finding{Wanted: wanted}
 	var parts []Tri
 	var seen []string
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Cell: s.Cell}) {
-		p, err := probeRecord(v, a)
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Cell: q.cell}) {
+		p, err := document[bundle.ProbeRecord](v, a, "a probe's record")
 		if err != nil {
 			parts, seen = append(parts, Unknown), append(seen, err.Error())
 			continue
 		}
-		if p.Name != c.Probe || p.Start.Before(w.Start) || p.Start.After(w.End) {
+		if p.Name != c.Probe || !contains(q.window, p.Start) {
 			continue
 		}
 		met, said := judged(p)
 		parts, seen = append(parts, met), append(seen, said)
-		f.Evidence = append(f.Evidence, a.Path)
+		q.Evidence = append(q.Evidence, a.Path)
 	}
 	if len(parts) == 0 {
-		return unknown(wanted, fmt.Sprintf("the probe %s left no record of the phase %s in %s", c.Probe, s.Phase, s.Cell), nil)
+		return q.unknown(fmt.Sprintf("the probe %s left no record of the phase %s in %s", c.Probe, q.phase, q.cell))
 	}
-	f.Met, f.Seen = All(parts...), strings.Join(seen, "; ")
-	return f
+	return q.answer(All(parts...), strings.Join(seen, "; "))
 }
 
-func probeRecord(v bundle.View, a bundle.Artifact) (p bundle.ProbeRecord, err error) {
-	if a.Missing || a.Error != "" {
-		return p, fmt.Errorf("a probe's record: %s", broken(a))
-	}
-	rc, err := v.Open(a)
-	if err != nil {
-		return p, fmt.Errorf("reading %s: %w", a.Path, err)
-	}
-	defer rc.Close()
-	if err := json.NewDecoder(rc).Decode(&p); err != nil {
-		return p, fmt.Errorf("reading %s: %w", a.Path, err)
-	}
-	return p, nil
-}
-
-// judged says what a record shows, step by step of the last try, and what follows.
+// judged says what a record shows, step by step of the last try, and what that comes to.
 func judged(p bundle.ProbeRecord) (Tri, string) {
-	said := []string{}
+	var said []string
 	all := len(p.Steps) > 0
 	for _, st := range p.Steps {
 		if st.Try != p.Steps[len(p.Steps)-1].Try {

@@ -86,6 +86,26 @@ func readWith[T any](v bundle.View, q bundle.Query, w bundle.Window, records fun
 	return s
 }
 
+// document decodes an artifact that is one JSON value; what names it in an error where there is no file to name.
+func document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err error) {
+	if a.Missing || a.Error != "" {
+		return out, fmt.Errorf("%s: %s", what, broken(a))
+	}
+	rc, err := v.Open(a)
+	if err != nil {
+		return out, fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	defer rc.Close()
+	raw, err := io.ReadAll(rc)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return out, fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	return out, nil
+}
+
 // broken says why an artifact can't be read.
 func broken(a bundle.Artifact) string {
 	if a.Missing {

@@ -132,7 +132,7 @@ func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	case !q.found() && s.Phase == Baseline && !c.None:
 		return c.before(of, doubt, w, wanted, evidence)
 	case !q.found():
-		return unknown(wanted, "the window never came: "+cmp.Or(q.doubt, q.said, "they never stood still"), evidence)
+		return unknown(wanted, q.never(), evidence)
 	}
 	if ok, gap := covering(of, q.window); !ok || doubt != "" {
 		return unknown(wanted, cmp.Or(doubt, gap), evidence)

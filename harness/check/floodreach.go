@@ -125,24 +125,19 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 // judge turns a finding down where the time stamp grew old, or isn't known.
 func (r Fresh) judge(v bundle.View, cell string, w bundle.Window, f *Finding) {
 	limit, err := r.Below.value(v, cell)
-	all, paths, doubt := samples(v, cell, r.Metric, nil, w)
-	if err != nil {
-		doubt = err.Error()
-	}
+	stamps := metricSeries(v, cell, r.Metric, nil, w)
 	f.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, time.Duration(limit))
-	f.Evidence = append(f.Evidence, paths...)
-	oldest := time.Duration(-1)
-	for _, m := range within(all, w) {
-		if m.Value > 0 { // else it was never set
-			oldest = max(oldest, m.Time.Sub(seconds(m.Value)))
-		}
-	}
+	f.Evidence = append(f.Evidence, stamps.paths...)
+	oldest, _ := stamps.oldest()
 	f.Seen += fmt.Sprintf("; %s was at most %s old", r.Metric, oldest.Round(100*time.Millisecond))
+	if err != nil {
+		stamps.doubt = err.Error()
+	}
 	switch {
 	case oldest >= time.Duration(limit):
 		f.Met = NotMet
-	case doubt != "" || oldest < 0:
-		*f = unknown(f.Wanted, cmp.Or(doubt, "no sample of "+r.Metric), f.Evidence)
+	case stamps.doubt != "" || oldest < 0:
+		*f = unknown(f.Wanted, cmp.Or(stamps.doubt, "no sample of "+r.Metric), f.Evidence)
 	}
 }
 

@@ -68,20 +68,15 @@ func (m Mark) at(v bundle.View, cell string, w bundle.Window) marked {
 }
 
 func (m Mark) metricAt(v bundle.View, cell string, w bundle.Window, plus time.Duration) marked {
-	all, _, doubt := samples(v, cell, m.Metric, nil, w)
-	if doubt != "" {
-		return marked{doubt: doubt}
-	}
-	oldest, age := time.Time{}, time.Duration(-1)
-	for _, s := range within(all, w) {
-		if began := seconds(s.Value); s.Value > 0 && s.Time.Sub(began) > age {
-			oldest, age = began, s.Time.Sub(began)
-		}
-	}
-	if age < 0 {
+	stamps := metricSeries(v, cell, m.Metric, nil, w)
+	age, at := stamps.oldest()
+	switch {
+	case stamps.doubt != "":
+		return marked{doubt: stamps.doubt}
+	case age < 0:
 		return marked{doubt: fmt.Sprintf("no sample of %s in %s", m.Metric, span(w))}
 	}
-	out := marked{Window: bundle.Window{Start: oldest.Add(plus), End: w.End}}
+	out := marked{Window: bundle.Window{Start: at.Add(plus - age), End: w.End}}
 	if age < plus {
 		out.short = fmt.Sprintf("that moment was never reached: %s was at most %s old, and it lies %s after it",
 			m.Metric, age.Round(100*time.Millisecond), plus)

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -47,7 +49,7 @@ func (c *MetricAge) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSa
 // NeedsConstants names the constant of the limit.
 func (c *MetricAge) NeedsConstants() []string { return c.Above.constants() }
 
-// Validate refuses a limit that is none, or in no unit.
+// Validate refuses a limit that is none, or that has no unit.
 func (c *MetricAge) Validate() error {
 	if c.Metric == "" {
 		return errors.New("metric is empty")
@@ -55,42 +57,30 @@ func (c *MetricAge) Validate() error {
 	return c.Above.validate("above", true)
 }
 
-// Eval compares each sample with the time at which it was asked for, which is the younger reading.
+// Eval looks for the oldest reading: one above the limit is decisive.
 func (c *MetricAge) Eval(v bundle.View, s Scope) Finding {
-	limit, err := c.Above.value(v, s.Cell)
-	wanted := fmt.Sprintf("%s older than %s", c.Metric, time.Duration(limit)) + c.Above.assumed(v, s.Cell)
-	if bad := c.Validate(); bad != nil {
-		err = bad
+	above, err := c.Above.value(v, s.Cell)
+	limit := time.Duration(above)
+	q, ok := ask(c, v, s, fmt.Sprintf("%s older than %s", c.Metric, limit)+c.Above.assumed(v, s.Cell), err)
+	if !ok {
+		return q.Finding
 	}
-	if err != nil {
-		return unknown(wanted, err.Error(), nil)
+	ages := metricSeries(v, q.cell, c.Metric, nil, q.window)
+	q.Evidence = ages.paths
+	age, at := ages.oldest()
+	switch {
+	case age > limit:
+		q.Met = Met
+	case ages.doubt != "":
+		return q.unknown(ages.doubt)
+	case age < 0:
+		return q.unknown(fmt.Sprintf("no sample of %s in %s", c.Metric, span(q.window)))
+	default:
+		q.Met = NotMet
+		q.Differs = []string{fmt.Sprintf("short of it by %s", (limit - age).Round(100*time.Millisecond))}
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	all, paths, doubt := samples(v, s.Cell, c.Metric, nil, w)
-	age, at := time.Duration(-1), time.Time{}
-	for _, m := range within(all, w) {
-		if m.Value <= 0 { // never set: an age since 1970 is no age
-			continue
-		}
-		if a := m.Time.Sub(seconds(m.Value)); a > age {
-			age, at = a, m.Time
-		}
-	}
-	if age < 0 && doubt == "" {
-		doubt = fmt.Sprintf("no sample of %s in %s", c.Metric, span(w))
-	}
-	seen := fmt.Sprintf("at most %s old, at %s", age.Round(100*time.Millisecond), at.UTC().Format("15:04:05"))
-	if age > time.Duration(limit) {
-		return Finding{Met: Met, Seen: seen, Wanted: wanted, Evidence: paths}
-	}
-	if doubt != "" {
-		return unknown(wanted, doubt, paths)
-	}
-	return Finding{Met: NotMet, Seen: seen, Wanted: wanted, Evidence: paths,
-		Differs: []string{fmt.Sprintf("short of it by %s", (time.Duration(limit) - age).Round(100*time.Millisecond))}}
+	q.Seen = fmt.Sprintf("at most %s old, at %s", age.Round(100*time.Millisecond), clock(at))
+	return q.Finding
 }
 
 // MetricIncrease asks whether a metric grew.
@@ -127,12 +117,9 @@ func (c *MetricIncrease) Validate() error {
 	if c.By.Constant == "" && c.By.Number != nil && *c.By.Number <= 0 {
 		return fmt.Errorf("by.number is %g (want above 0)", *c.By.Number)
 	}
-	errs := []error{c.By.validate("by", false)}
+	errs := []error{c.By.validate("by", false), optional("tail", c.Tail)}
 	if c.Since != nil {
 		errs = append(errs, c.Since.validate("since"))
-	}
-	if c.Tail != "" {
-		errs = append(errs, positive("tail", c.Tail))
 	}
 	return errors.Join(errs...)
 }
@@ -140,63 +127,48 @@ func (c *MetricIncrease) Validate() error {
 // Eval takes the first and the last sample that lie wholly inside the window, so that a change at its edges does not count.
 func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	by, err := c.By.value(v, s.Cell)
-	wanted := fmt.Sprintf("%s grows by at least %g", c.Metric, by) + c.By.assumed(v, s.Cell)
-	if bad := c.Validate(); bad != nil {
-		err = bad
-	}
-	if err != nil {
-		return unknown(wanted, err.Error(), nil)
-	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("%s grows by at least %g", c.Metric, by)+c.By.assumed(v, s.Cell), err)
+	if !ok {
+		return q.Finding
 	}
 	if c.Since != nil {
-		mark := c.Since.at(v, s.Cell, w)
+		mark := c.Since.at(v, q.cell, q.window)
 		if mark.doubt != "" {
-			return unknown(wanted, mark.doubt, nil)
+			return q.unknown(mark.doubt)
 		}
-		wanted += mark.after()
-		if mark.short != "" {
-			return Finding{Met: NotMet, Wanted: wanted, Seen: mark.short}
+		q.Wanted += mark.after()
+		switch {
+		case mark.short != "":
+			return q.answer(NotMet, mark.short)
+		case !mark.Start.Before(q.window.End):
+			return q.answer(NotMet, "that moment was not reached by "+clock(q.window.End))
 		}
-		if !mark.Start.Before(w.End) {
-			return Finding{Met: NotMet, Wanted: wanted, Seen: fmt.Sprintf("that moment was not reached by %s", w.End.UTC().Format("15:04:05"))}
-		}
-		w.Start, w.End = later(w.Start, mark.Start), mark.End
+		q.window = bundle.Window{Start: later(q.window.Start, mark.Start), End: mark.End}
 	}
 	if c.Tail != "" {
-		d, err := time.ParseDuration(c.Tail)
-		if err != nil {
-			return unknown(wanted, err.Error(), nil)
-		}
-		wanted += " in the last " + c.Tail
-		w.Start = later(w.Start, w.End.Add(-d))
+		q.Wanted += " in the last " + c.Tail
+		q.window = lastOf(q.window, duration(c.Tail))
 	}
-	all, paths, doubt := samples(v, s.Cell, c.Metric, c.Labels, w)
-	in := within(all, w)
-	for i := 1; i < len(in); i++ {
-		if in[i].Value < in[i-1].Value {
-			return unknown(wanted, fmt.Sprintf("%s fell from %g to %g at %s: it was reset", c.Metric, in[i-1].Value, in[i].Value, in[i].Time.UTC().Format("15:04:05")), paths)
-		}
+	counter := metricSeries(v, q.cell, c.Metric, c.Labels, q.window)
+	q.Evidence = counter.paths
+	if i := counter.reset(); i > 0 {
+		was, is := counter.samples[i-1], counter.samples[i]
+		return q.unknown(fmt.Sprintf("%s fell from %g to %g at %s: it was reset", c.Metric, was.value, is.value, clock(is.asked)))
 	}
-	if len(in) < 2 {
-		if doubt == "" {
-			doubt = fmt.Sprintf("%d samples of %s in %s, two are needed", len(in), c.Metric, span(w))
-		}
-		return unknown(wanted, doubt, paths)
+	if n := len(counter.samples); n < 2 {
+		return q.unknown(cmp.Or(counter.doubt, fmt.Sprintf("%d samples of %s in %s, two are needed", n, c.Metric, span(q.window))))
 	}
-	first, last := in[0], in[len(in)-1]
-	grown := last.Value - first.Value
-	f := Finding{Met: Of(grown >= by), Wanted: wanted, Evidence: paths,
-		Seen: fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", grown, first.Value, last.Value, span(bundle.Window{Start: first.Time, End: last.Done}))}
-	if f.Met == NotMet && doubt != "" {
-		return unknown(wanted, doubt, paths)
+	q.Met = Of(counter.grown() >= by)
+	q.Seen = fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", counter.grown(), counter.first().value, counter.last().value, span(counter.extent()))
+	switch have, of := counter.watched(), length(q.window); {
+	case q.Met == Met:
+	case counter.doubt != "":
+		return q.unknown(counter.doubt)
+	case have < of/2: // as around one slow answer
+		q.Met = Unknown
+		q.Seen += fmt.Sprintf("; its samples lie within %s of the %s", have.Round(100*time.Millisecond), of.Round(100*time.Millisecond))
 	}
-	if have, of := last.Time.Sub(first.Time), w.End.Sub(w.Start); f.Met == NotMet && have < of/2 { // as around one slow answer
-		f.Met, f.Seen = Unknown, fmt.Sprintf("%s; its samples lie within %s of the %s", f.Seen, have.Round(100*time.Millisecond), of.Round(100*time.Millisecond))
-	}
-	return f
+	return q.Finding
 }
 
 // MetricStill asks whether metrics stood still.
@@ -216,56 +188,19 @@ func (c *MetricStill) Validate() error {
 	return positive("span", c.Span)
 }
 
-// Eval compares all samples in the window. A change is decisive; standing still needs coverage of the whole window.
+// Eval compares all samples of each metric in the window.
 func (c *MetricStill) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("%v unchanged for at least %s", c.Metrics, c.Span)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("%v unchanged for at least %s", c.Metrics, c.Span))
+	if !ok {
+		return q.Finding
 	}
-	need, err := time.ParseDuration(c.Span)
-	if err != nil {
-		return unknown(wanted, err.Error(), nil)
-	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	var f Finding
-	verdicts := make([]Tri, 0, len(c.Metrics))
+	var parts []Tri
+	var seen []string
 	for _, name := range c.Metrics {
-		all, paths, doubt := samples(v, s.Cell, name, nil, w)
-		f.Evidence = paths
-		in := within(all, w)
-		met, said := still(in, need)
-		if met != NotMet && doubt != "" {
-			met, said = Unknown, doubt
-		}
-		verdicts = append(verdicts, met)
-		f.Seen += sep(f.Seen) + name + " " + said
+		one := metricSeries(v, q.cell, name, nil, q.window)
+		q.Evidence = one.paths
+		met, said := one.still(duration(c.Span))
+		parts, seen = append(parts, met), append(seen, name+" "+said)
 	}
-	f.Met, f.Wanted = All(verdicts...), wanted
-	return f
-}
-
-func still(in []bundle.MetricSample, need time.Duration) (Tri, string) {
-	if len(in) < 2 {
-		return Unknown, fmt.Sprintf("has %d samples, two are needed", len(in))
-	}
-	first, last := in[0], in[len(in)-1]
-	for _, m := range in {
-		if m.Value != first.Value {
-			return NotMet, fmt.Sprintf("changed from %.10g to %.10g by %s", first.Value, m.Value, m.Time.UTC().Format("15:04:05"))
-		}
-	}
-	if span := last.Time.Sub(first.Done); span < need {
-		return Unknown, fmt.Sprintf("was watched for %s only", span.Round(time.Second))
-	}
-	return Met, fmt.Sprintf("stood at %.10g for %s", first.Value, last.Time.Sub(first.Done).Round(time.Second))
-}
-
-func sep(s string) string {
-	if s == "" {
-		return ""
-	}
-	return "; "
+	return q.answer(All(parts...), strings.Join(seen, "; "))
 }

@@ -27,7 +27,7 @@ type MetricAbsent struct {
 // Reads names metric samples.
 func (c *MetricAbsent) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
-// Validate refuses no name, which no component exposes.
+// Validate refuses an empty name, which no component exposes.
 func (c *MetricAbsent) Validate() error {
 	if c.Metric == "" {
 		return errors.New("metric is empty")
@@ -35,31 +35,28 @@ func (c *MetricAbsent) Validate() error {
 	return nil
 }
 
-// Eval looks through all that was recorded of the component: one sample at any time is enough to say that it has the metric.
+// Eval looks through all that was recorded of the component: one sample at any time shows that it has the metric.
 func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {
-	wanted := "no " + c.Metric + " among the metrics"
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, "no "+c.Metric+" among the metrics")
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	all := read[bundle.MetricSample](v, bundle.MetricSamples, s.Cell, w)
+	all := read[bundle.MetricSample](v, bundle.MetricSamples, q.cell, q.window)
+	q.Evidence = all.paths
 	others := 0
 	for _, one := range all.records {
 		if one.Name == c.Metric {
-			return Finding{Met: NotMet, Wanted: wanted, Evidence: all.paths, Seen: "there is one, at " + clock(one.Time)}
+			return q.answer(NotMet, "there is one, at "+clock(one.Time))
 		}
-		if !one.Time.Before(w.Start) && !one.Done.After(w.End) {
+		if contains(q.window, one.Time) && contains(q.window, one.Done) {
 			others++
 		}
 	}
 	switch {
 	case all.doubt != "":
-		return unknown(wanted, all.doubt, all.paths)
+		return q.unknown(all.doubt)
 	case others == 0:
-		return unknown(wanted, fmt.Sprintf("no metric at all was recorded in %s", span(w)), all.paths)
+		return q.unknown("no metric at all was recorded in " + span(q.window))
 	}
-	return Finding{Met: Met, Wanted: wanted, Evidence: all.paths, Seen: fmt.Sprintf("none in %s, where %d samples have other names", span(w), others)}
+	return q.answer(Met, fmt.Sprintf("none in %s, where %d samples have other names", span(q.window), others))
 }

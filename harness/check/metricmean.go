@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,7 +46,7 @@ func (c *MetricMean) NeedsConstants() []string {
 	return nil
 }
 
-// Validate refuses two limits or none, one in the wrong unit, and a mean of nothing.
+// Validate refuses no limit and two of them, one in the wrong unit, and a mean of nothing.
 func (c *MetricMean) Validate() error {
 	q, field := c.limit()
 	switch {
@@ -56,11 +57,7 @@ func (c *MetricMean) Validate() error {
 	case c.AtLeast < 1:
 		return fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast)
 	}
-	errs := []error{q.validate(field, c.inSeconds())}
-	if c.Span != "" {
-		errs = append(errs, positive("span", c.Span))
-	}
-	return errors.Join(errs...)
+	return errors.Join(q.validate(field, c.inSeconds()), optional("span", c.Span))
 }
 
 // limit is the one limit that is given and its field's name; nil unless there is exactly one.
@@ -79,50 +76,56 @@ func (c *MetricMean) inSeconds() bool { return strings.HasSuffix(c.Metric, "_sec
 
 // Eval compares the largest mean with the limit. A stretch above it is decisive either way; anything else needs the whole window.
 func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
-	if err := c.Validate(); err != nil {
-		return unknown("a mean of "+c.Metric, err.Error(), nil)
+	wanted, limit, err := c.wanted(v, s.Cell)
+	q, ok := ask(c, v, s, wanted, err)
+	if !ok {
+		return q.Finding
+	}
+	all := histogramSeries(v, q.cell, c.Metric, c.Labels, q.window)
+	q.Evidence = all.paths
+	if i := all.reset(); i > 0 { // another process: what the first one has seen stands
+		all.doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all.samples[i].asked))
+		all.samples = all.samples[:i]
+	}
+	worst, total := largest(all.samples, duration(c.Span), c.needed())
+	q.Seen = c.seen(worst, total)
+	enough := worst.count > 0 && total.count >= float64(c.AtLeast)
+	if enough && c.value(worst) > limit {
+		q.Met = Of(c.Above != nil)
+		return q.Finding
+	}
+	switch doubt := cmp.Or(all.doubt, c.short(all)); {
+	case doubt != "":
+		return q.unknown(q.Seen + "; " + doubt)
+	case !enough && c.Below != nil:
+		return q.unknown(q.Seen + ": too few to call it quick") // too few requests are no sign of health
+	case !enough:
+		q.Met = NotMet
+	default:
+		q.Met = Of(c.Below != nil && c.value(worst) < limit)
+	}
+	return q.Finding
+}
+
+// wanted is what is asked for, and the limit in it.
+func (c *MetricMean) wanted(v bundle.View, cell string) (text string, limit float64, err error) {
+	if c.Validate() != nil { // there may be no limit to name
+		return "a mean of " + c.Metric, 0, nil
 	}
 	q, side := c.limit()
-	limit, err := q.value(v, s.Cell)
-	wanted := fmt.Sprintf("%s with a mean %s %s over at least %d observations%s", c.series(), side, c.show(limit), c.AtLeast, c.within())
-	if err != nil {
-		return unknown(wanted, err.Error(), nil)
+	limit, err = q.value(v, cell)
+	return fmt.Sprintf("%s with a mean %s %s over at least %d observations%s", c.selector(), side, c.show(limit), c.AtLeast, c.within()), limit, err
+}
+
+// short says why the samples can't answer for stretches of the length asked for, "" if they can.
+func (c *MetricMean) short(s series) string {
+	if len(s.samples) < 2 {
+		return fmt.Sprintf("%d samples, two are needed", len(s.samples))
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
+	if s.watched() < duration(c.Span) {
+		return fmt.Sprintf("the samples lie within %s", s.watched().Round(100*time.Millisecond))
 	}
-	span := time.Duration(0)
-	if c.Span != "" {
-		span, _ = time.ParseDuration(c.Span) // Validate has read it
-	}
-	all, paths, doubt := c.observed(v, s.Cell, w)
-	for i := 1; i < len(all); i++ {
-		if all[i].count < all[i-1].count || all[i].sum < all[i-1].sum { // another process: what the first one has seen stands
-			doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all[i].time))
-			all = all[:i]
-			break
-		}
-	}
-	if doubt == "" {
-		doubt = short(all, span)
-	}
-	worst, total := largest(all, span, c.needed())
-	f := Finding{Wanted: wanted, Evidence: paths, Seen: c.seen(worst, total)}
-	enough := worst.count > 0 && total.count >= float64(c.AtLeast)
-	switch {
-	case enough && c.value(worst) > limit:
-		f.Met = Of(c.Above != nil)
-	case doubt != "":
-		return unknown(wanted, f.Seen+"; "+doubt, paths)
-	case !enough && c.Below != nil:
-		return unknown(wanted, f.Seen+": too few to call it quick", paths) // too few requests are no sign of health
-	case !enough:
-		f.Met = NotMet
-	default:
-		f.Met = Of(c.Below != nil && c.value(worst) < limit)
-	}
-	return f
+	return ""
 }
 
 // needed is how many observations a stretch must have to be compared: a slow one must not escape by having few of them.
@@ -150,7 +153,7 @@ func (c *MetricMean) seen(worst, total stretch) string {
 	case worst.count == 0:
 		return fmt.Sprintf("%s, fewer than %d%s", out, c.AtLeast, c.within())
 	case c.Span != "":
-		out += fmt.Sprintf(", at most %s over %.10g in %s", c.show(c.value(worst)), worst.count, span(bundle.Window{Start: worst.from, End: worst.to}))
+		out += fmt.Sprintf(", at most %s over %.10g in %s", c.show(c.value(worst)), worst.count, between(worst.from, worst.to))
 	}
 	return out
 }
@@ -173,8 +176,8 @@ func (c *MetricMean) within() string {
 	return " within " + c.Span
 }
 
-// series is the metric with its labels as Prometheus writes them.
-func (c *MetricMean) series() string {
+// selector is the metric with its labels as Prometheus writes them.
+func (c *MetricMean) selector() string {
 	var pairs []string
 	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
 		pairs = append(pairs, fmt.Sprintf("%s=%q", k, c.Labels[k]))
@@ -185,54 +188,19 @@ func (c *MetricMean) series() string {
 	return c.Metric + "{" + strings.Join(pairs, ",") + "}"
 }
 
-// totals are a histogram's sum and count, asked for at a time.
-type totals struct {
-	time       time.Time
-	sum, count float64
-}
-
-// observed pairs the sums with the counts of the same answers, for those that lie wholly inside the window.
-func (c *MetricMean) observed(v bundle.View, cell string, w bundle.Window) (out []totals, paths []string, doubt string) {
-	counts, paths, doubt := samples(v, cell, c.Metric+"_count", c.Labels, w)
-	sums, _, _ := samples(v, cell, c.Metric+"_sum", c.Labels, w) // in the same answers, so the same doubt
-	at := map[time.Time]float64{}
-	for _, s := range sums {
-		at[s.Time] = s.Value
-	}
-	for _, n := range within(counts, w) {
-		if sum, ok := at[n.Time]; ok {
-			out = append(out, totals{n.Time, sum, n.Value})
-		} else if doubt == "" {
-			doubt = fmt.Sprintf("%s_count has no sum beside it at %s", c.Metric, clock(n.Time))
-		}
-	}
-	return out, paths, doubt
-}
-
-// short says why samples can't answer for a stretch of that length, "" if they can.
-func short(all []totals, span time.Duration) string {
-	if len(all) < 2 {
-		return fmt.Sprintf("%d samples, two are needed", len(all))
-	}
-	if have := all[len(all)-1].time.Sub(all[0].time); have < span {
-		return fmt.Sprintf("the samples lie within %s", have.Round(100*time.Millisecond))
-	}
-	return ""
-}
-
 // stretch is what was observed between two samples.
 type stretch struct {
 	from, to   time.Time
 	sum, count float64
 }
 
-// largest finds the stretch with the largest mean among those that last just as long as span and hold at least so many observations; with a
-// span of 0 the whole is the only stretch. It has no observations if there is none such.
-func largest(all []totals, span time.Duration, needed float64) (worst, total stretch) {
+// largest finds the stretch with the largest mean among those that last just as long as span and hold at least so many observations. With a span of 0
+// the whole is the only stretch. Where there is no such stretch, worst has no observations.
+func largest(all []sample, span time.Duration, needed float64) (worst, total stretch) {
 	if len(all) == 0 {
 		return worst, total
 	}
-	between := func(a, b totals) stretch { return stretch{a.time, b.time, b.sum - a.sum, b.count - a.count} }
+	between := func(a, b sample) stretch { return stretch{a.asked, b.asked, b.sum - a.sum, b.value - a.value} }
 	total = between(all[0], all[len(all)-1])
 	if span == 0 {
 		if total.count >= needed {
@@ -241,7 +209,7 @@ func largest(all []totals, span time.Duration, needed float64) (worst, total str
 		return worst, total
 	}
 	for i, j := 0, 0; i < len(all); i++ {
-		for j < len(all) && all[j].time.Sub(all[i].time) < span {
+		for j < len(all) && all[j].asked.Sub(all[i].asked) < span {
 			j++
 		}
 		if j == len(all) {

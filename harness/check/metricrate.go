@@ -1,11 +1,9 @@
 package check
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
-	"time"
+	"slices"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -34,7 +32,7 @@ type MetricRate struct {
 	Floor               float64           `json:"floor,omitzero" jsonschema:"what the baseline's rate counts as at least"`
 	Window              *Quiet            `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
 
-	read func(v bundle.View, cell string, w bundle.Window) ([]bundle.MetricSample, []string, string) // where not in the metrics
+	ofProcess bool // the counter is the CPU time of the subject's process, and no metric
 }
 
 // Reads names metric samples, and recorded objects where there is a window.
@@ -94,104 +92,71 @@ func (c *MetricRate) wanted() string {
 
 // Eval compares the growth between the first and the last sample with the limit.
 func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
+	if c.Window != nil && q.phase != Baseline {
+		still := c.Window.find(v, q.cell, q.window)
+		q.Evidence = still.paths
+		if !still.found() {
+			return q.unknown(still.never())
+		}
+		q.window = still.window
 	}
-	var evidence []string
-	if c.Window != nil && s.Phase != Baseline {
-		q := c.Window.find(v, s.Cell, w)
-		if !q.found() {
-			return unknown(wanted, "the window never came: "+cmp.Or(q.doubt, q.said, "they never stood still"), q.paths)
-		}
-		w, evidence = q.window, q.paths
+	now := c.series(v, q.cell, q.window)
+	q.Evidence = slices.Concat(now.paths, q.Evidence)
+	if doubt := now.noRate(); doubt != "" {
+		return q.unknown(doubt)
 	}
-	now := c.grown(v, s.Cell, w)
-	f := Finding{Wanted: wanted, Evidence: append(now.paths, evidence...)}
-	if now.doubt != "" {
-		return unknown(wanted, now.doubt, f.Evidence)
-	}
-	f.Seen = fmt.Sprintf("%.4g a second in %s", now.rate(), span(bundle.Window{Start: now.first.Time, End: now.last.Done}))
-	limit := 0.0
-	if c.relative() {
-		b, ok := v.Phase(s.Cell, Baseline)
-		if !ok || b.End.IsZero() && s.Phase != Baseline {
-			return unknown(wanted, f.Seen+"; there was no whole baseline", f.Evidence)
-		}
-		if b.End.IsZero() {
-			b.End = w.End
-		}
-		base := c.grown(v, s.Cell, b)
-		switch {
-		case base.doubt != "":
-			return unknown(wanted, f.Seen+"; in the baseline "+base.doubt, f.Evidence)
-		case base.last.Value > now.first.Value && base.last.Time.Before(now.first.Time):
-			return unknown(wanted, fmt.Sprintf("%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, base.last.Value, now.first.Value), f.Evidence)
-		case c.read != nil && !maps.Equal(base.last.Labels, now.first.Labels):
-			return unknown(wanted, f.Seen+"; in the baseline it was another process", f.Evidence)
-		}
-		limit = max(base.rate(), c.Floor)
-		f.Seen += fmt.Sprintf(", %.3g times the baseline's %.4g", now.rate()/limit, base.rate())
-		if base.rate() < c.Floor {
-			f.Seen += fmt.Sprintf(" (counted as %g)", c.Floor)
-		}
-	}
+	q.Seen = fmt.Sprintf("%.4g a second in %s", now.rate(), span(now.extent()))
 	switch {
 	case c.Above != nil:
-		f.Met = Of(now.rate() > *c.Above)
+		q.Met = Of(now.rate() > *c.Above)
 	case c.AtMost != nil:
-		f.Met = Of(now.rate() <= *c.AtMost)
-	case c.TimesBaseline != 0:
-		f.Met = Of(now.rate() >= limit*c.TimesBaseline)
+		q.Met = Of(now.rate() <= *c.AtMost)
 	default:
-		f.Met = Of(now.rate() <= limit*c.AtMostTimesBaseline)
+		return c.compare(q, now)
 	}
-	return f
+	return q.Finding
 }
 
-// growth is a counter's first and last sample of a window.
-type growth struct {
-	first, last bundle.MetricSample
-	paths       []string
-	doubt       string
+// compare completes the finding with the rate of the baseline.
+func (c *MetricRate) compare(q *question, now series) Finding {
+	w, ok := q.view.Phase(q.cell, Baseline)
+	if !ok || w.End.IsZero() && q.phase != Baseline {
+		return q.unknown(q.Seen + "; there was no whole baseline")
+	}
+	if w.End.IsZero() {
+		w.End = q.window.End
+	}
+	base := c.series(q.view, q.cell, w)
+	if doubt := base.noRate(); doubt != "" {
+		return q.unknown(q.Seen + "; in the baseline " + doubt)
+	}
+	switch was, is := base.last(), now.first(); {
+	case was.value > is.value && was.asked.Before(is.asked):
+		return q.unknown(fmt.Sprintf("%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, was.value, is.value))
+	case was.process != is.process:
+		return q.unknown(q.Seen + "; in the baseline it was another process")
+	}
+	counts := max(base.rate(), c.Floor)
+	q.Seen += fmt.Sprintf(", %.3g times the baseline's %.4g", now.rate()/counts, base.rate())
+	if base.rate() < c.Floor {
+		q.Seen += fmt.Sprintf(" (counted as %g)", c.Floor)
+	}
+	if c.TimesBaseline != 0 {
+		q.Met = Of(now.rate() >= counts*c.TimesBaseline)
+	} else {
+		q.Met = Of(now.rate() <= counts*c.AtMostTimesBaseline)
+	}
+	return q.Finding
 }
 
-// rate is by how much it grew a second.
-func (g growth) rate() float64 {
-	return (g.last.Value - g.first.Value) / g.last.Time.Sub(g.first.Time).Seconds()
-}
-
-// grown reads the counter in a window. Two samples say something if they span most of it.
-func (c *MetricRate) grown(v bundle.View, cell string, w bundle.Window) growth {
-	read := c.read
-	if read == nil {
-		read = func(v bundle.View, cell string, w bundle.Window) ([]bundle.MetricSample, []string, string) {
-			return samples(v, cell, c.Metric, c.Labels, w)
-		}
+// series is the counter in a window.
+func (c *MetricRate) series(v bundle.View, cell string, w bundle.Window) series {
+	if c.ofProcess {
+		return cpuSeries(v, cell, w)
 	}
-	all, paths, doubt := read(v, cell, w)
-	in := within(all, w)
-	g := growth{paths: paths, doubt: doubt}
-	if doubt != "" {
-		return g
-	}
-	if len(in) < 2 {
-		g.doubt = fmt.Sprintf("there are %d samples of %s in %s, two are needed", len(in), c.Metric, span(w))
-		return g
-	}
-	for i := 1; i < len(in); i++ {
-		if in[i].Value < in[i-1].Value {
-			g.doubt = fmt.Sprintf("%s fell from %.10g to %.10g at %s: it was reset", c.Metric, in[i-1].Value, in[i].Value, clock(in[i].Time))
-			return g
-		}
-	}
-	g.first, g.last = in[0], in[len(in)-1]
-	if have, want := g.last.Time.Sub(g.first.Time), w.End.Sub(w.Start)/2; have < want {
-		g.doubt = fmt.Sprintf("the samples of %s lie within %s of %s", c.Metric, have.Round(100*time.Millisecond), span(w))
-	}
-	return g
+	return metricSeries(v, cell, c.Metric, c.Labels, w)
 }

@@ -1,8 +1,6 @@
 package check
 
 import (
-	"fmt"
-
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -30,8 +28,8 @@ type ProcessCPU struct {
 
 // rate is the question as one about a counter of seconds.
 func (c *ProcessCPU) rate() *MetricRate {
-	return &MetricRate{Metric: "the process's CPU time", Above: c.Above, AtMost: c.AtMost, TimesBaseline: c.TimesBaseline,
-		AtMostTimesBaseline: c.AtMostTimesBaseline, Floor: c.Floor, Window: c.Window, read: cpuTimes}
+	return &MetricRate{Metric: processCPUTime, Above: c.Above, AtMost: c.AtMost, TimesBaseline: c.TimesBaseline,
+		AtMostTimesBaseline: c.AtMostTimesBaseline, Floor: c.Floor, Window: c.Window, ofProcess: true}
 }
 
 // Reads names identities, and recorded objects where there is a window.
@@ -47,29 +45,3 @@ func (c *ProcessCPU) Validate() error { return c.rate().Validate() }
 
 // Eval compares the use between the first and the last look with the limit.
 func (c *ProcessCPU) Eval(v bundle.View, s Scope) Finding { return c.rate().Eval(v, s) }
-
-// cpuTimes are what a cell's process had used each time that somebody looked. Times of different processes can't be compared.
-func cpuTimes(v bundle.View, cell string, w bundle.Window) ([]bundle.MetricSample, []string, string) {
-	s := read[bundle.IdentitySample](v, bundle.Identity, cell, w)
-	var out []bundle.MetricSample
-	var last bundle.IdentitySample
-	for _, one := range s.records {
-		if one.Expected || one.PID <= 0 || one.CPUSeconds <= 0 || one.Time.Before(w.Start) || one.Time.After(w.End) {
-			continue
-		}
-		if len(out) > 0 && (one.PID != last.PID || one.StartTicks != last.StartTicks) && s.doubt == "" {
-			s.doubt = fmt.Sprintf("process %d was followed by process %d at %s", last.PID, one.PID, clock(one.Time))
-		}
-		last = one
-		out = append(out, bundle.MetricSample{Time: one.Time, Done: one.Time, Value: one.CPUSeconds,
-			Labels: map[string]string{"process": fmt.Sprintf("%d since tick %d", one.PID, one.StartTicks)}})
-	}
-	switch {
-	case s.doubt != "":
-	case len(out) == 0:
-		s.doubt = fmt.Sprintf("nobody recorded the CPU time of %s in %s", cell, span(w))
-	default:
-		s.doubt = holes(out, "the process's CPU time", w)
-	}
-	return out, s.paths, s.doubt
-}

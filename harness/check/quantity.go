@@ -114,6 +114,3 @@ func duration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
 }
-
-// seconds turns a metric's seconds since the epoch into a time.
-func seconds(v float64) time.Time { return time.Unix(0, int64(v*1e9)).UTC() }

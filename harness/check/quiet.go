@@ -92,6 +92,11 @@ type stillness struct {
 
 func (s stillness) found() bool { return !s.window.End.IsZero() }
 
+// never says why a window wasn't found.
+func (s stillness) never() string {
+	return "the window never came: " + cmp.Or(s.doubt, s.said, "they never stood still")
+}
+
 // find looks for the first window in a stretch of time. It may begin where the stretch does, after any write, and after any gap.
 func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness) {
 	q = q.filled()

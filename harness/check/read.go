@@ -5,16 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
-
-// hole is the longest stretch between two samples of one metric that still counts as watching it: an endpoint that answers, and leaves the
-// metric out, says nothing about it.
-const hole = 20 * time.Second
 
 // stream is what the artifacts of one kind say about a window: its records in order, and why it can't be relied on, if so.
 type stream[T any] struct {
@@ -128,72 +123,6 @@ func gaps(arts []bundle.Artifact, w bundle.Window) string {
 		}
 	}
 	return strings.Join(out, "")
-}
-
-// samples are one metric's samples of a cell, in order of time, with all label sets of it added up: a check asks for the component's
-// total. doubt is as in stream.
-func samples(v bundle.View, cell, metric string, labels map[string]string, w bundle.Window) ([]bundle.MetricSample, []string, string) {
-	s := read[bundle.MetricSample](v, bundle.MetricSamples, cell, w)
-	var out []bundle.MetricSample
-	for _, r := range s.records {
-		if r.Name != metric || !matches(r.Labels, labels) {
-			continue
-		}
-		if n := len(out); n > 0 && out[n-1].Time.Equal(r.Time) {
-			out[n-1].Value += r.Value
-			continue
-		}
-		out = append(out, r)
-	}
-	slices.SortStableFunc(out, func(a, b bundle.MetricSample) int { return a.Time.Compare(b.Time) })
-	switch {
-	case s.doubt != "":
-	case len(out) == 0:
-		s.doubt = fmt.Sprintf("the metrics of %s never showed %s", cell, metric)
-	default:
-		s.doubt = holes(out, metric, w)
-	}
-	return out, s.paths, s.doubt
-}
-
-// holes says where in w a metric was left out for too long, "" if nowhere.
-func holes(all []bundle.MetricSample, metric string, w bundle.Window) string {
-	last := w.Start
-	for _, t := range append(timesWithin(all, w), w.End) {
-		if t.Sub(last) > hole {
-			return fmt.Sprintf("there is no sample of %s in %s", metric, span(bundle.Window{Start: last, End: t}))
-		}
-		last = t
-	}
-	return ""
-}
-
-func timesWithin(all []bundle.MetricSample, w bundle.Window) []time.Time {
-	var out []time.Time
-	for _, s := range within(all, w) {
-		out = append(out, s.Time)
-	}
-	return out
-}
-
-func matches(have, want map[string]string) bool {
-	for k, v := range want {
-		if have[k] != v {
-			return false
-		}
-	}
-	return true
-}
-
-// within keeps the samples that were asked for at or after the window's start and answered by its end.
-func within(all []bundle.MetricSample, w bundle.Window) []bundle.MetricSample {
-	var out []bundle.MetricSample
-	for _, s := range all {
-		if !s.Time.Before(w.Start) && !s.Done.After(w.End) {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // unknown is the finding for data that isn't there.

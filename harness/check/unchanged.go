@@ -52,38 +52,35 @@ func (c *UnchangedUpdates) Validate() error {
 // Eval compares the server's count with the watches'.
 func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	what := strings.TrimSuffix(c.Resource+"/"+c.Subresource, "/")
-	wanted := fmt.Sprintf("at most %d updates of %s that changed nothing, all arms together", c.AtMost, what)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("at most %d updates of %s that changed nothing, all arms together", c.AtMost, what))
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	q := c.Window.find(v, s.Cell, w)
-	if !q.found() {
-		return unknown(wanted, "the window never came: "+cmp.Or(q.doubt, q.said, "they never stood still"), q.paths)
+	still := c.Window.find(v, q.cell, q.window)
+	if !still.found() {
+		q.Evidence = still.paths
+		return q.unknown(still.never())
 	}
 	resource, group, _ := strings.Cut(c.Resource, ".")
-	counter := MetricRate{Metric: "apiserver_request_total",
-		Labels: map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource, "subresource": c.Subresource}}
-	counted := counter.grown(v, bundle.Shared, q.window)
-	if counted.doubt != "" {
-		return unknown(wanted, counted.doubt, counted.paths)
+	counted := metricSeries(v, bundle.Shared, "apiserver_request_total",
+		map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource, "subresource": c.Subresource}, still.window)
+	q.Evidence = counted.paths
+	if doubt := counted.noRate(); doubt != "" {
+		return q.unknown(doubt)
 	}
-	between := bundle.Window{Start: counted.first.Time, End: counted.last.Done}
-	evidence, shown := append(counted.paths, q.paths...), 0
+	q.Evidence = append(q.Evidence, still.paths...)
+	shown := 0
 	for _, cell := range v.World().Cells {
 		all, doubt := recordsOf(v, cell.Cell)
 		of := following(all, c.Resource)
-		evidence = append(evidence, slices.DeleteFunc(pathsOf(of), func(p string) bool { return slices.Contains(evidence, p) })...)
-		switch ok, gap := covering(of, between); {
+		q.Evidence = append(q.Evidence, slices.DeleteFunc(pathsOf(of), func(p string) bool { return slices.Contains(q.Evidence, p) })...)
+		switch ok, gap := covering(of, counted.extent()); {
 		case len(of) == 0:
-			return unknown(wanted, cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, cell.Cell)), evidence)
+			return q.unknown(cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, cell.Cell)))
 		case !ok || doubt != "":
-			return unknown(wanted, cmp.Or(doubt, gap), evidence)
+			return q.unknown(cmp.Or(doubt, gap))
 		}
-		by, _ := (&Churn{Resource: c.Resource}).writes(of, between)
+		by, _ := (&Churn{Resource: c.Resource}).writes(of, counted.extent())
 		for _, one := range by {
 			for _, x := range one {
 				if x.subresource == c.Subresource {
@@ -92,10 +89,7 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 			}
 		}
 	}
-	updates := int(counted.last.Value - counted.first.Value)
-	return Finding{
-		Met: Of(updates-shown <= c.AtMost), Wanted: wanted, Evidence: evidence,
-		Seen: fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d: %d changed nothing",
-			span(between), updates, what, shown, max(0, updates-shown)),
-	}
+	updates := int(counted.grown())
+	return q.answer(Of(updates-shown <= c.AtMost), fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d: %d changed nothing",
+		span(counted.extent()), updates, what, shown, max(0, updates-shown)))
 }

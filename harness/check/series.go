@@ -1,0 +1,200 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// hole is the longest stretch between two samples that still counts as watching: an endpoint that answers, and leaves the metric out, says nothing
+// about it.
+const hole = 20 * time.Second
+
+// sample is what one look found.
+type sample struct {
+	asked, answered time.Time
+	value           float64 // of a histogram: how many observations there were
+	sum             float64 // of a histogram: what they add up to
+	process         string  // whose it is, where that is known
+}
+
+// series is one number of a cell as it went through a window: the samples that were asked for and answered within it, in order of time.
+type series struct {
+	name    string
+	window  bundle.Window
+	samples []sample
+	paths   []string
+	doubt   string // why it can't be relied on for all of the window; "" if it can
+}
+
+// newSeries makes a series of all samples that there are, in the window or not. none is the doubt where there are none at all.
+func newSeries(name string, w bundle.Window, all []sample, paths []string, doubt, none string) series {
+	s := series{name: name, window: w, paths: paths, doubt: doubt}
+	for _, x := range all {
+		if !x.asked.Before(w.Start) && !x.answered.After(w.End) {
+			s.samples = append(s.samples, x)
+		}
+	}
+	slices.SortStableFunc(s.samples, func(a, b sample) int { return a.asked.Compare(b.asked) })
+	if len(all) == 0 {
+		s.doubt = cmp.Or(s.doubt, none)
+	}
+	s.doubt = cmp.Or(s.doubt, s.leftOut())
+	return s
+}
+
+// leftOut says where in the window samples are too far apart, "" if nowhere.
+func (s series) leftOut() string {
+	last := s.window.Start
+	for _, x := range append(slices.Clone(s.samples), sample{asked: s.window.End}) {
+		if x.asked.Sub(last) > hole {
+			return fmt.Sprintf("there is no sample of %s in %s", s.name, between(last, x.asked))
+		}
+		last = x.asked
+	}
+	return ""
+}
+
+// metricSeries is a metric with all its label sets added up: a check asks for the component's total.
+func metricSeries(v bundle.View, cell, metric string, labels map[string]string, w bundle.Window) series {
+	st := read[bundle.MetricSample](v, bundle.MetricSamples, cell, w)
+	var all []sample
+	for _, r := range st.records {
+		if r.Name != metric || !matches(r.Labels, labels) {
+			continue
+		}
+		if n := len(all); n > 0 && all[n-1].asked.Equal(r.Time) {
+			all[n-1].value += r.Value
+			continue
+		}
+		all = append(all, sample{asked: r.Time, answered: r.Done, value: r.Value})
+	}
+	return newSeries(metric, w, all, st.paths, st.doubt, fmt.Sprintf("the metrics of %s never showed %s", cell, metric))
+}
+
+func matches(have, want map[string]string) bool {
+	for k, v := range want {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// histogramSeries pairs the counts of a histogram or summary with the sums of the same answers.
+func histogramSeries(v bundle.View, cell, family string, labels map[string]string, w bundle.Window) series {
+	s := metricSeries(v, cell, family+"_count", labels, w)
+	sums := map[time.Time]float64{}
+	for _, x := range metricSeries(v, cell, family+"_sum", labels, w).samples { // the same answers, so the same doubt
+		sums[x.asked] = x.value
+	}
+	var paired []sample
+	for _, x := range s.samples {
+		sum, ok := sums[x.asked]
+		if !ok {
+			s.doubt = cmp.Or(s.doubt, fmt.Sprintf("%s has no sum beside it at %s", s.name, clock(x.asked)))
+			continue
+		}
+		x.sum = sum
+		paired = append(paired, x)
+	}
+	s.samples = paired
+	return s
+}
+
+// processCPUTime is the name of cpuSeries.
+const processCPUTime = "the process's CPU time"
+
+// cpuSeries is the CPU time that the subject's process had used each time that somebody looked. Times of different processes can't be compared.
+func cpuSeries(v bundle.View, cell string, w bundle.Window) series {
+	st := read[bundle.IdentitySample](v, bundle.Identity, cell, w)
+	var all []sample
+	var last bundle.IdentitySample
+	for _, r := range st.records {
+		if r.Expected || r.PID <= 0 || r.CPUSeconds <= 0 || !contains(w, r.Time) {
+			continue
+		}
+		if len(all) > 0 && !same(r, last) {
+			st.doubt = cmp.Or(st.doubt, fmt.Sprintf("process %d was followed by process %d at %s", last.PID, r.PID, clock(r.Time)))
+		}
+		last = r
+		all = append(all, sample{asked: r.Time, answered: r.Time, value: r.CPUSeconds, process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
+	}
+	return newSeries(processCPUTime, w, all, st.paths, st.doubt, fmt.Sprintf("nobody recorded the CPU time of %s in %s", cell, span(w)))
+}
+
+func (s series) first() sample { return s.samples[0] }
+func (s series) last() sample  { return s.samples[len(s.samples)-1] }
+
+// watched is how long lies between the first and the last sample, of which there must be one.
+func (s series) watched() time.Duration { return s.last().asked.Sub(s.first().asked) }
+
+// extent is the stretch from when the first sample was asked for to when the last was answered.
+func (s series) extent() bundle.Window {
+	return bundle.Window{Start: s.first().asked, End: s.last().answered}
+}
+
+// grown is by how much a counter grew between the first and the last sample, rate by how much a second.
+func (s series) grown() float64 { return s.last().value - s.first().value }
+func (s series) rate() float64  { return s.grown() / s.watched().Seconds() }
+
+// reset is the index of the first sample in which a counter is less than in the one before; 0 if there is none. Whatever counted has begun anew.
+func (s series) reset() int {
+	for i := 1; i < len(s.samples); i++ {
+		if was, is := s.samples[i-1], s.samples[i]; is.value < was.value || is.sum < was.sum {
+			return i
+		}
+	}
+	return 0
+}
+
+// noRate says why it can't be told how fast a counter grew, "" if it can: two samples have to span half of the window, without a reset.
+func (s series) noRate() string {
+	if s.doubt != "" {
+		return s.doubt
+	}
+	if n := len(s.samples); n < 2 {
+		return fmt.Sprintf("there are %d samples of %s in %s, two are needed", n, s.name, span(s.window))
+	}
+	if i := s.reset(); i > 0 {
+		return fmt.Sprintf("%s fell from %.10g to %.10g at %s: it was reset", s.name, s.samples[i-1].value, s.samples[i].value, clock(s.samples[i].asked))
+	}
+	if s.watched() < length(s.window)/2 {
+		return fmt.Sprintf("the samples of %s lie within %s of %s", s.name, s.watched().Round(100*time.Millisecond), span(s.window))
+	}
+	return ""
+}
+
+// oldest is the largest age of a metric that holds a time in seconds since the epoch, and when it was that old. The age counts up to when the sample was
+// asked for, which is the younger reading. A metric that was never set has no age; where no sample has one it is below 0.
+func (s series) oldest() (age time.Duration, at time.Time) {
+	age = -1
+	for _, x := range s.samples {
+		if a := x.asked.Sub(time.Unix(0, int64(x.value*1e9))); x.value > 0 && a > age {
+			age, at = a, x.asked
+		}
+	}
+	return age, at
+}
+
+// still answers whether the number stood still for so long, and says what it did. A change is decisive; standing still has to be watched all along.
+func (s series) still(need time.Duration) (Tri, string) {
+	if len(s.samples) < 2 {
+		return Unknown, cmp.Or(s.doubt, fmt.Sprintf("has %d samples, two are needed", len(s.samples)))
+	}
+	first := s.first()
+	if i := slices.IndexFunc(s.samples, func(x sample) bool { return x.value != first.value }); i >= 0 {
+		return NotMet, fmt.Sprintf("changed from %.10g to %.10g by %s", first.value, s.samples[i].value, clock(s.samples[i].asked))
+	}
+	stood := s.last().asked.Sub(first.answered)
+	switch {
+	case s.doubt != "":
+		return Unknown, s.doubt
+	case stood < need:
+		return Unknown, fmt.Sprintf("was watched for %s only", stood.Round(time.Second))
+	}
+	return Met, fmt.Sprintf("stood at %.10g for %s", first.value, stood.Round(time.Second))
+}

@@ -49,7 +49,7 @@ func (c *FloodDelivered) Reads() []bundle.Kind {
 
 // NeedsConstants names the constants of the limit, of the moment and of the age.
 func (c *FloodDelivered) NeedsConstants() []string {
-	out := append(c.MoreThan.constants(), c.Since.Plus.constants()...)
+	out := append(c.MoreThan.constants(), c.Since.constants()...)
 	if c.Fresh != nil {
 		out = append(out, c.Fresh.Below.constants()...)
 	}
@@ -77,81 +77,76 @@ func (c *FloodDelivered) Validate() error {
 // Eval takes the last reading of the window in which the flood was armed: deliveries only grow.
 func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	limit, err := c.MoreThan.value(v, s.Cell)
-	wanted := fmt.Sprintf("more than %g state changes delivered", limit) + c.MoreThan.assumed(v, s.Cell)
-	if bad := c.Validate(); bad != nil {
-		err = bad
+	q, ok := ask(c, v, s, fmt.Sprintf("more than %g state changes delivered", limit)+c.MoreThan.assumed(v, s.Cell), err)
+	if !ok {
+		return q.Finding
 	}
-	if err != nil {
-		return unknown(wanted, err.Error(), nil)
-	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	mark := c.Since.at(v, s.Cell, w)
+	mark := c.Since.at(q)
 	if mark.doubt != "" {
-		return unknown(wanted, mark.doubt, nil)
+		return q.unknown(mark.doubt)
 	}
-	wanted += mark.after()
-	st := read[bundle.Stamped[control.Counts]](v, bundle.Interposer, s.Cell, w)
-	rec, found := newestFlood(c.Fault, &st, w)
-	paths := slices.Compact(slices.Concat(mark.paths, st.paths))
+	q.Wanted += mark.after()
+	st := read[bundle.Stamped[control.Counts]](v, bundle.Interposer, q.cell, q.window)
+	rec, found := newestFlood(c.Fault, &st, q.window)
+	q.Evidence = slices.Compact(slices.Concat(mark.paths, st.paths))
 	switch {
 	case mark.short != "":
-		return Finding{Met: NotMet, Seen: mark.short, Wanted: wanted, Evidence: paths}
+		return q.answer(NotMet, mark.short)
 	case !found && st.doubt != "":
-		return unknown(wanted, st.doubt, paths)
+		return q.unknown(st.doubt)
 	case !found:
-		return Finding{Met: NotMet, Seen: "no flood was armed", Wanted: wanted, Evidence: paths}
+		return q.answer(NotMet, "no flood was armed")
 	}
 	n := rec.DeliveredBetween(mark.Start, mark.End)
-	f := Finding{Met: Of(float64(n) > limit), Wanted: wanted, Evidence: paths,
-		Seen: fmt.Sprintf("%d delivered from then on, of %d in all", n, rec.DeliveredSandboxes+rec.DeliveredContainers) + c.MoreThan.assumed(v, s.Cell)}
+	q.Met = Of(float64(n) > limit)
+	q.Seen = fmt.Sprintf("%d delivered from then on, of %d in all", n, rec.DeliveredSandboxes+rec.DeliveredContainers) + c.MoreThan.assumed(v, q.cell)
 	if mark.said != "" {
-		f.Seen += "; " + mark.said
+		q.Seen += "; " + mark.said
 	}
-	if f.Met == NotMet && st.doubt != "" {
-		return unknown(wanted, st.doubt, paths)
+	if q.Met == NotMet && st.doubt != "" {
+		return q.unknown(st.doubt)
 	}
-	if f.Met == Met && c.Fresh != nil {
-		c.Fresh.judge(v, s.Cell, w, &f)
+	if q.Met == Met && c.Fresh != nil {
+		c.Fresh.judge(q)
 	}
-	if f.Met == Met {
-		f.Tried = fmt.Sprintf("%d state changes delivered from %s on", n, clock(mark.Start))
+	if q.Met == Met {
+		q.Tried = fmt.Sprintf("%d state changes delivered from %s on", n, clock(mark.Start))
 	}
-	return f
+	return q.Finding
 }
 
-// judge turns a finding down where the time stamp grew old, or isn't known.
-func (r Fresh) judge(v bundle.View, cell string, w bundle.Window, f *Finding) {
-	limit, err := r.Below.value(v, cell)
-	stamps := metricSeries(v, cell, r.Metric, nil, w)
-	f.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, time.Duration(limit))
-	f.Evidence = append(f.Evidence, stamps.paths...)
+// judge takes a finding back where the time stamp grew old, or isn't known.
+func (r Fresh) judge(q *question) {
+	below, err := r.Below.value(q.view, q.cell)
+	limit := time.Duration(below)
+	stamps := metricSeries(q.view, q.cell, r.Metric, nil, q.window)
 	oldest, _ := stamps.oldest()
-	f.Seen += fmt.Sprintf("; %s was at most %s old", r.Metric, oldest.Round(100*time.Millisecond))
-	if err != nil {
-		stamps.doubt = err.Error()
-	}
+	q.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, limit)
+	q.Evidence = append(q.Evidence, stamps.paths...)
+	q.Seen += fmt.Sprintf("; %s was at most %s old", r.Metric, oldest.Round(100*time.Millisecond))
 	switch {
-	case oldest >= time.Duration(limit):
-		f.Met = NotMet
-	case stamps.doubt != "" || oldest < 0:
-		*f = unknown(f.Wanted, cmp.Or(stamps.doubt, "no sample of "+r.Metric), f.Evidence)
+	case oldest >= limit:
+		q.Met = NotMet
+	case err != nil:
+		q.Finding = q.unknown(err.Error())
+	case stamps.doubt != "":
+		q.Finding = q.unknown(stamps.doubt)
+	case oldest < 0:
+		q.Finding = q.unknown("no sample of " + r.Metric)
 	}
 }
 
-// newestFlood is a flood's record in the last reading of the window. One that was over before the window began is another's, of a trial before in the
-// same cluster, say: its deliveries are none of this one's. An interposer that was restarted counts from zero with nothing armed, which leaves the stream
-// in doubt: what it says is too little at best.
+// newestFlood is a flood's record in the last reading of the window. A flood that was over before the window began is another one, such as that of an
+// earlier trial in the same cluster: its deliveries don't count. An interposer that was restarted counts from zero again with nothing armed, so what it
+// says may be too little: that leaves the stream in doubt.
 func newestFlood(name string, st *stream[bundle.Stamped[control.Counts]], w bundle.Window) (rec control.ArmRecord, found bool) {
 	var process control.Counts
 	for _, r := range st.records {
-		if r.Time.After(w.End) || r.Time.Before(w.Start) {
+		if !contains(w, r.Time) {
 			continue
 		}
-		if process.PID != 0 && (r.Value.PID != process.PID || !r.Value.StartedAt.Equal(process.StartedAt)) && st.doubt == "" {
-			st.doubt = fmt.Sprintf("the interposer was restarted by %s", r.Time.UTC().Format("15:04:05"))
+		if process.PID != 0 && (r.Value.PID != process.PID || !r.Value.StartedAt.Equal(process.StartedAt)) {
+			st.doubt = cmp.Or(st.doubt, "the interposer was restarted by "+clock(r.Time))
 		}
 		process = r.Value
 		if a, ok := r.Value.Find(control.FaultFlood, name); ok && !(a.EndedAt != nil && a.EndedAt.Before(w.Start)) {

@@ -40,20 +40,10 @@ type Goroutines struct {
 }
 
 // Reads names debug=2 dumps, and what the mark comes from.
-func (c *Goroutines) Reads() []bundle.Kind {
-	if c.Since == nil {
-		return []bundle.Kind{bundle.Goroutines2}
-	}
-	return with(c.Since.reads(), bundle.Goroutines2)
-}
+func (c *Goroutines) Reads() []bundle.Kind { return with(c.Since.reads(), bundle.Goroutines2) }
 
 // NeedsConstants names the constant of the mark.
-func (c *Goroutines) NeedsConstants() []string {
-	if c.Since == nil {
-		return nil
-	}
-	return c.Since.Plus.constants()
-}
+func (c *Goroutines) NeedsConstants() []string { return c.Since.constants() }
 
 // Validate refuses what any dump would meet, or no dump at all.
 func (c *Goroutines) Validate() error {
@@ -71,70 +61,43 @@ func (c *Goroutines) Validate() error {
 	case c.Persist && c.Span != "":
 		return fmt.Errorf("persist and span are both given (want every dump, or dumps in a row)")
 	}
-	var errs []error
-	if c.LastAfter != "" {
-		errs = append(errs, positive("lastAfter", c.LastAfter))
-	}
-	if c.Span != "" {
-		errs = append(errs, positive("span", c.Span))
-	}
-	if c.Since != nil {
-		errs = append(errs, c.Since.validate("since"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(optional("lastAfter", c.LastAfter), optional("span", c.Span), c.Since.validate("since"))
 }
 
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.Func, c.howMany())
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.Func, c.howMany()))
+	if !ok || !q.since(c.Since) {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	from := w.Start.Add(-s.After)
-	if c.Since != nil {
-		mark := c.Since.at(v, s.Cell, w)
-		if mark.doubt != "" {
-			return unknown(wanted, mark.doubt, mark.paths)
-		}
-		wanted += mark.after()
-		if mark.short != "" {
-			return Finding{Met: NotMet, Wanted: wanted, Seen: mark.short, Evidence: mark.paths}
-		}
-		w.Start, w.End = later(w.Start, mark.Start), mark.End
-	}
-	r := c.survey(v, s, w)
-	f := Finding{Wanted: wanted, Evidence: r.evidence, Differs: r.notes, Detail: r.stack}
-	f.Seen = fmt.Sprintf("%d of %d dumps show it", r.with, r.read)
+	r := c.survey(q)
+	read := len(r.paths)
+	q.Evidence, q.Differs, q.Detail = r.paths, few(r.notes), r.stack
+	q.Seen = fmt.Sprintf("%d of %d dumps show it", r.with, read)
 	if !r.last.IsZero() {
-		f.Seen += fmt.Sprintf(", the last %s after %s began", r.last.Sub(from).Round(time.Second), s.Phase)
+		q.Seen += fmt.Sprintf(", the last %s after %s began", r.last.Sub(q.began).Round(time.Second), q.phase)
 	}
+	row := duration(c.Span)
 	if c.Span != "" {
-		f.Seen += fmt.Sprintf(", in a row over %s", r.row.Round(time.Second))
+		q.Seen += fmt.Sprintf(", in a row over %s", r.row.Round(time.Second))
 	}
-	late, err := c.lateEnough(r.last, from)
 	switch {
-	case err != nil:
-		return unknown(wanted, err.Error(), nil)
 	case r.missing != "":
-		f.Met, f.Seen = Unknown, f.Seen+"; "+r.missing
-	case c.Span != "" && r.row >= c.row():
-		f.Met = Met
-	case c.Span != "" && r.watched < c.row():
-		f.Met, f.Seen = Unknown, f.Seen+": they are too few to answer by"
+		q.Seen += "; " + r.missing
+	case c.Span != "" && r.row >= row:
+		q.Met = Met
+	case c.Span != "" && r.watched < row:
+		q.Seen += ": they are too few to answer by"
 	case c.Span == "" && !c.Persist && r.with > 0:
-		f.Met = Met
-	case r.read < c.Dumps || !late:
-		f.Met, f.Seen = Unknown, f.Seen+": too few to answer by"
+		q.Met = Met
+	case read < c.Dumps || !reached(c.LastAfter, r.last, q.began):
+		q.Seen += ": too few to answer by"
 	case c.Persist:
-		f.Met = Of(r.with == r.read)
+		q.Met = Of(r.with == read)
 	default:
-		f.Met = NotMet
+		q.Met = NotMet
 	}
-	return f
+	return q.Finding
 }
 
 func (c *Goroutines) howMany() string {
@@ -151,42 +114,21 @@ func (c *Goroutines) howMany() string {
 	return which
 }
 
-func (c *Goroutines) lateEnough(last, start time.Time) (bool, error) {
-	if c.LastAfter == "" {
-		return true, nil
-	}
-	d, err := time.ParseDuration(c.LastAfter)
-	return !last.IsZero() && last.Sub(start) >= d, err
-}
-
 // survey is what the dumps of a window show.
 type survey struct {
-	read, with int
-	last       time.Time
-	row        time.Duration // the longest stretch between dumps in a row that all show it
-	watched    time.Duration // from the first dump to the last
-	stack      string        // the last one seen
-	missing    string
-	notes      []string
-	evidence   []string
+	captured
+	with    int           // dumps that show it
+	row     time.Duration // the longest stretch between dumps in a row that all show it
+	watched time.Duration // from the first dump to the last
+	stack   string        // the last one seen
 }
 
-func (c *Goroutines) survey(v bundle.View, s Scope, w bundle.Window) survey {
-	var r survey
+func (c *Goroutines) survey(q *question) (r survey) {
 	var first, rowBegan time.Time
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: s.Cell, From: w.Start, To: w.End}) {
-		if a.Error != "" { // a capture that failed is no dump: it neither shows the goroutines nor their absence
-			r.notes = append(r.notes, fmt.Sprintf("the dump of %s failed: %s", a.Time.UTC().Format("15:04:05"), a.Error))
-			continue
-		}
-		if a.Missing {
-			r.missing = broken(a)
-			continue
-		}
-		d, err := dump(v, a)
+	r.each(q.view, bundle.Goroutines2, q.cell, q.window, "dump", func(a bundle.Artifact) error {
+		d, err := dump(q.view, a)
 		if err != nil {
-			r.missing = fmt.Sprintf("reading %s: %v", a.Path, err)
-			continue
+			return err
 		}
 		showing := slices.DeleteFunc(d.Find(c.match()), c.leavesOut)
 		n := 0
@@ -194,30 +136,27 @@ func (c *Goroutines) survey(v bundle.View, s Scope, w bundle.Window) survey {
 			n += g.Count
 		}
 		if d.Truncated && n < c.Count {
-			r.missing = a.Path + " is cut short"
-			continue
+			return cutShort(a)
 		}
-		r.read, r.last = r.read+1, a.Time
 		if first.IsZero() {
 			first = a.Time
 		}
 		r.watched = a.Time.Sub(first)
-		r.evidence = append(r.evidence, a.Path)
-		if n >= c.Count {
-			r.with++
-			r.stack = text(showing[0])
-			if rowBegan.IsZero() {
-				rowBegan = a.Time
+		if n < c.Count {
+			rowBegan = time.Time{}
+			if near := d.Find(goroutine.Match{Func: c.Func, FoldCase: true}); len(near) > 0 {
+				r.notes = append(r.notes, fmt.Sprintf("%s: in that function, but [%s] in %s", clock(a.Time), near[0].State, top(near[0])))
 			}
-			r.row = max(r.row, a.Time.Sub(rowBegan))
-			continue
+			return nil
 		}
-		rowBegan = time.Time{}
-		if near := d.Find(goroutine.Match{Func: c.Func, FoldCase: true}); len(near) > 0 {
-			r.notes = append(r.notes, fmt.Sprintf("%s: in that function, but [%s] in %s", a.Time.UTC().Format("15:04:05"), near[0].State, top(near[0])))
+		r.with++
+		r.stack = text(showing[0])
+		if rowBegan.IsZero() {
+			rowBegan = a.Time
 		}
-	}
-	r.notes = few(r.notes)
+		r.row = max(r.row, a.Time.Sub(rowBegan))
+		return nil
+	})
 	return r
 }
 
@@ -243,11 +182,6 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	})
 }
 
-func (c *Goroutines) row() time.Duration {
-	d, _ := time.ParseDuration(c.Span) // Validate has read it
-	return d
-}
-
 // anyWait is the state that stands for all of waits, anyState the one that stands for all there are: a hard loop goes on no more than a wait does.
 const (
 	anyWait  = "blocked"
@@ -264,13 +198,28 @@ func waits(state string) bool {
 	return false
 }
 
+// dump reads a dump, which may be cut short.
 func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
+	if a.Missing {
+		return nil, errors.New(broken(a))
+	}
 	d, err := v.Remember(a, "dump", func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", a.Path, err)
 	}
 	return d.(*goroutine.Dump), nil
 }
+
+// whole reads a dump that may not be cut short.
+func whole(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
+	d, err := dump(v, a)
+	if err == nil && d.Truncated {
+		err = cutShort(a)
+	}
+	return d, err
+}
+
+func cutShort(a bundle.Artifact) error { return fmt.Errorf("%s is cut short", a.Path) }
 
 func text(g goroutine.Group) string {
 	var b strings.Builder

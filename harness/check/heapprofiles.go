@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/heap"
@@ -21,11 +20,8 @@ type retention struct {
 
 // profiles are the heap profiles of a window, in order of time.
 type profiles struct {
-	in      []retention
-	last    time.Time
-	missing string   // why some can't be relied on; "" if all can
-	notes   []string // captures that failed
-	paths   []string
+	captured
+	in []retention
 }
 
 func (p profiles) least() retention { return slices.MinFunc(p.in, byBytes) }
@@ -33,20 +29,15 @@ func (p profiles) most() retention  { return slices.MaxFunc(p.in, byBytes) }
 
 func byBytes(a, b retention) int { return cmp.Compare(a.bytes, b.bytes) }
 
-// profiles reads the heap profiles of a window. A capture that failed is none; a file that is missing or damaged could have shown anything.
+// profiles reads the heap profiles of a window.
 func (c *RetainedHeap) profiles(v bundle.View, cell string, w bundle.Window) (out profiles) {
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Heap, Cell: cell, From: w.Start, To: w.End}) {
-		if a.Error != "" {
-			out.notes = append(out.notes, fmt.Sprintf("the profile of %s failed: %s", clock(a.Time), a.Error))
-			continue
-		}
+	out.each(v, bundle.Heap, cell, w, "profile", func(a bundle.Artifact) error {
 		kept, err := retainedIn(v, a, c.Func)
-		if err != nil {
-			out.missing = err.Error()
-			continue
+		if err == nil {
+			out.in = append(out.in, kept)
 		}
-		out.in, out.last, out.paths = append(out.in, kept), a.Time, append(out.paths, a.Path)
-	}
+		return err
+	})
 	return out
 }
 

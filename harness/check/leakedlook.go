@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,19 +182,4 @@ func (l Leak) serves(g goroutine.Group) bool {
 	return slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
 		return slices.ContainsFunc(l.InFlight, func(part string) bool { return strings.Contains(f.Func, part) })
 	})
-}
-
-// whole reads a dump that nothing is cut off from.
-func whole(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
-	if a.Missing {
-		return nil, errors.New(broken(a))
-	}
-	d, err := dump(v, a)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("reading %s: %w", a.Path, err)
-	case d.Truncated:
-		return nil, fmt.Errorf("%s is cut short", a.Path)
-	}
-	return d, nil
 }

@@ -34,12 +34,13 @@ type MarkLine struct {
 	Exceeds string `json:"exceeds" jsonschema:"the group, a duration too, that the age has to exceed: the limit which the line itself states"`
 }
 
-// marked is the time that a mark names. doubt says which data isn't there. short says that there was no such moment.
+// marked is the stretch that a mark names, or why there is none.
 type marked struct {
 	bundle.Window
-	said         string // what the mark rests on
-	short, doubt string
-	paths        []string
+	said  string // what it rests on
+	short string // how there was no such moment; "" if there was
+	doubt string // which data isn't there
+	paths []string
 }
 
 // after names the stretch's beginning, as the end of what is wanted. There is none where it was never reached, unless that is known from a metric.
@@ -50,33 +51,54 @@ func (s marked) after() string {
 	return " after " + clock(s.Start)
 }
 
-func (m Mark) at(v bundle.View, cell string, w bundle.Window) marked {
+// since narrows the question to the stretch that begins at a mark, if there is one. Where that stretch isn't there, ok is false and the question's finding
+// is the answer.
+func (q *question) since(m *Mark) (ok bool) {
+	if m == nil {
+		return true
+	}
+	mark := m.at(q)
+	q.Evidence = mark.paths
+	if mark.doubt != "" {
+		q.Seen = mark.doubt
+		return false
+	}
+	q.Wanted += mark.after()
+	if mark.short != "" {
+		q.Met, q.Seen = NotMet, mark.short
+		return false
+	}
+	q.window = bundle.Window{Start: later(q.window.Start, mark.Start), End: mark.End}
+	return true
+}
+
+func (m *Mark) at(q *question) marked {
 	switch {
 	case m.Log != nil:
-		return m.Log.at(v, cell, w)
+		return m.Log.at(q)
 	case m.Node != "":
-		return m.nodeAt(v, cell, w)
+		return m.nodeAt(q)
 	}
-	plus, err := m.Plus.value(v, cell)
+	plus, err := m.Plus.value(q.view, q.cell)
 	if err != nil {
 		return marked{doubt: err.Error()}
 	}
 	if m.Flood != "" {
-		return m.floodAt(v, cell, w, time.Duration(plus))
+		return m.floodAt(q, time.Duration(plus))
 	}
-	return m.metricAt(v, cell, w, time.Duration(plus))
+	return m.metricAt(q, time.Duration(plus))
 }
 
-func (m Mark) metricAt(v bundle.View, cell string, w bundle.Window, plus time.Duration) marked {
-	stamps := metricSeries(v, cell, m.Metric, nil, w)
+func (m *Mark) metricAt(q *question, plus time.Duration) marked {
+	stamps := metricSeries(q.view, q.cell, m.Metric, nil, q.window)
 	age, at := stamps.oldest()
 	switch {
 	case stamps.doubt != "":
 		return marked{doubt: stamps.doubt}
 	case age < 0:
-		return marked{doubt: fmt.Sprintf("no sample of %s in %s", m.Metric, span(w))}
+		return marked{doubt: fmt.Sprintf("no sample of %s in %s", m.Metric, span(q.window))}
 	}
-	out := marked{Window: bundle.Window{Start: at.Add(plus - age), End: w.End}}
+	out := marked{Window: bundle.Window{Start: at.Add(plus - age), End: q.window.End}}
 	if age < plus {
 		out.short = fmt.Sprintf("that moment was never reached: %s was at most %s old, and it lies %s after it",
 			m.Metric, age.Round(100*time.Millisecond), plus)
@@ -84,29 +106,28 @@ func (m Mark) metricAt(v bundle.View, cell string, w bundle.Window, plus time.Du
 	return out
 }
 
-func (m Mark) floodAt(v bundle.View, cell string, w bundle.Window, plus time.Duration) marked {
-	st := read[bundle.Stamped[control.Counts]](v, bundle.Interposer, cell, w)
-	rec, found := newestFlood(m.Flood, &st, w)
+func (m *Mark) floodAt(q *question, plus time.Duration) marked {
+	st := read[bundle.Stamped[control.Counts]](q.view, bundle.Interposer, q.cell, q.window)
+	rec, found := newestFlood(m.Flood, &st, q.window)
 	if !found || len(rec.Delivered) == 0 {
 		return marked{doubt: st.doubt, short: "nothing of " + m.Flood + " was delivered", paths: st.paths}
 	}
 	first := time.Unix(0, rec.Delivered[0].From)
-	return marked{Window: bundle.Window{Start: first.Add(plus), End: w.End}, paths: st.paths,
-		said: fmt.Sprintf("the first delivery was at %s", clock(first))}
+	return marked{Window: bundle.Window{Start: first.Add(plus), End: q.window.End}, paths: st.paths, said: "the first delivery was at " + clock(first)}
 }
 
 // nodeAt is the longest stretch. The API server learns of it later than it began, so it is never too long.
-func (m Mark) nodeAt(v bundle.View, cell string, w bundle.Window) (out marked) {
-	st := read[bundle.NodeStatus](v, bundle.Nodes, cell, w)
+func (m *Mark) nodeAt(q *question) (out marked) {
+	st := read[bundle.NodeStatus](q.view, bundle.Nodes, q.cell, q.window)
 	re := regexp.MustCompile(m.Node) // validate has compiled it
 	var open *bundle.NodeStatus
 	end := func(at time.Time) {
-		if open != nil && at.Sub(open.Time) > out.End.Sub(out.Start) {
+		if open != nil && at.Sub(open.Time) > length(out.Window) {
 			out.Window = bundle.Window{Start: open.Time, End: at}
 			out.said = "the node was not Ready: " + open.Message
 		}
 	}
-	for _, r := range holding(st.records, w) {
+	for _, r := range holding(st.records, q.window) {
 		ill := r.Status == "False" && re.MatchString(r.Message)
 		switch {
 		case ill && open == nil:
@@ -116,7 +137,7 @@ func (m Mark) nodeAt(v bundle.View, cell string, w bundle.Window) (out marked) {
 			open = nil
 		}
 	}
-	end(w.End)
+	end(q.window.End)
 	out.paths = st.paths
 	if out.said == "" {
 		out.doubt, out.short = st.doubt, fmt.Sprintf("the node was never not Ready with a message like %q", m.Node)
@@ -124,8 +145,11 @@ func (m Mark) nodeAt(v bundle.View, cell string, w bundle.Window) (out marked) {
 	return out
 }
 
-// maxPause is the longest that a line may be waited for: kubelet's sync loop says that it skips every 5 s at the latest.
+// maxPause is the longest pause between two lines: kubelet's sync loop says at least every 5 s that it skips.
 const maxPause = 5 * time.Second
+
+// sameBeginning is how far apart two lines about one beginning may put it.
+const sameBeginning = 3 * time.Second
 
 // overdue is a line whose age exceeds its own limit.
 type overdue struct {
@@ -136,7 +160,7 @@ type overdue struct {
 // began is when what the line is about began.
 func (o overdue) began() time.Time { return o.at.Add(-o.age) }
 
-// lines are those of the whole journal. They are asked for every two seconds while it grows, so only what is new is read; each is one record.
+// lines are those of the whole journal. While it grows they are asked for every two seconds, so only what is new is read. Each is one record.
 func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[overdue] {
 	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
 	type found struct {
@@ -171,20 +195,20 @@ func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[over
 	})
 }
 
-// at is the longest stretch of lines about one beginning. A loop that backs off pauses for twice as long as before after each line, and does
-// nothing in its pause: so much is added to the last line.
-func (l MarkLine) at(v bundle.View, cell string, w bundle.Window) (out marked) {
-	st := l.lines(v, cell, w)
-	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool { return o.at.Before(w.Start) || o.at.After(w.End) })
+// at is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as long as before, and does nothing in
+// that time: the pause after the last line belongs to the stretch.
+func (l MarkLine) at(q *question) (out marked) {
+	st := l.lines(q.view, q.cell, q.window)
+	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool { return !contains(q.window, o.at) })
 	out.paths = st.paths
 	for len(in) > 0 {
 		n := 1
 		for n < len(in) && in[n].began().Sub(in[0].began()).Abs() <= sameBeginning {
 			n++
 		}
-		if last := in[n-1]; n > 1 && last.at.Sub(in[0].at) >= out.End.Sub(out.Start) {
+		if last := in[n-1]; n > 1 && last.at.Sub(in[0].at) >= length(out.Window) {
 			pause := min(2*last.at.Sub(in[n-2].at), maxPause)
-			out.Window = bundle.Window{Start: in[0].at, End: earlier(last.at.Add(pause), w.End)}
+			out.Window = bundle.Window{Start: in[0].at, End: earlier(last.at.Add(pause), q.window.End)}
 			out.said = fmt.Sprintf("it said so from %s on, and at last: %s, above its own limit of %s", clock(in[0].at), last.age.Round(100*time.Millisecond), last.limit)
 		} else if n == 1 && out.said == "" {
 			out.short = fmt.Sprintf("it said so only once, at %s: %s, above its own limit of %s", clock(last.at), last.age, last.limit)
@@ -202,12 +226,11 @@ func (l MarkLine) at(v bundle.View, cell string, w bundle.Window) (out marked) {
 	return out
 }
 
-// sameBeginning is how far apart two lines about one beginning may put it.
-const sameBeginning = 3 * time.Second
-
-// reads are the artifacts that the mark comes from.
-func (m Mark) reads() []bundle.Kind {
+// reads are the artifacts that the mark comes from; none where there is no mark.
+func (m *Mark) reads() []bundle.Kind {
 	switch {
+	case m == nil:
+		return nil
 	case m.Log != nil:
 		return []bundle.Kind{bundle.Journal}
 	case m.Node != "":
@@ -218,6 +241,14 @@ func (m Mark) reads() []bundle.Kind {
 	return []bundle.Kind{bundle.MetricSamples}
 }
 
+// constants are those that the mark is computed from; none where there is no mark.
+func (m *Mark) constants() []string {
+	if m == nil {
+		return nil
+	}
+	return m.Plus.constants()
+}
+
 // with adds a kind to others unless it is among them.
 func with(kinds []bundle.Kind, more bundle.Kind) []bundle.Kind {
 	if slices.Contains(kinds, more) {
@@ -226,8 +257,11 @@ func with(kinds []bundle.Kind, more bundle.Kind) []bundle.Kind {
 	return append(kinds, more)
 }
 
-// validate refuses a mark without a source or with several, a pattern that is none, and a time in the wrong unit.
-func (m Mark) validate(field string) error {
+// validate refuses a mark without a source or with several, a pattern that is none, and a time in the wrong unit. No mark at all is fine.
+func (m *Mark) validate(field string) error {
+	if m == nil {
+		return nil
+	}
 	sources := 0
 	for _, given := range []bool{m.Metric != "", m.Log != nil, m.Node != "", m.Flood != ""} {
 		if given {

@@ -93,20 +93,11 @@ type MetricIncrease struct {
 }
 
 // Reads names metric samples, and what the mark comes from.
-func (c *MetricIncrease) Reads() []bundle.Kind {
-	if c.Since == nil {
-		return []bundle.Kind{bundle.MetricSamples}
-	}
-	return with(c.Since.reads(), bundle.MetricSamples)
-}
+func (c *MetricIncrease) Reads() []bundle.Kind { return with(c.Since.reads(), bundle.MetricSamples) }
 
 // NeedsConstants names the constants of the amount and of the mark.
 func (c *MetricIncrease) NeedsConstants() []string {
-	out := c.By.constants()
-	if c.Since != nil {
-		out = append(out, c.Since.Plus.constants()...)
-	}
-	return out
+	return append(c.By.constants(), c.Since.constants()...)
 }
 
 // Validate refuses an amount that nothing has to grow for.
@@ -117,11 +108,7 @@ func (c *MetricIncrease) Validate() error {
 	if c.By.Constant == "" && c.By.Number != nil && *c.By.Number <= 0 {
 		return fmt.Errorf("by.number is %g (want above 0)", *c.By.Number)
 	}
-	errs := []error{c.By.validate("by", false), optional("tail", c.Tail)}
-	if c.Since != nil {
-		errs = append(errs, c.Since.validate("since"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(c.By.validate("by", false), c.Since.validate("since"), optional("tail", c.Tail))
 }
 
 // Eval takes the first and the last sample that lie wholly inside the window, so that a change at its edges does not count.
@@ -131,19 +118,12 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	if c.Since != nil {
-		mark := c.Since.at(v, q.cell, q.window)
-		if mark.doubt != "" {
-			return q.unknown(mark.doubt)
-		}
-		q.Wanted += mark.after()
-		switch {
-		case mark.short != "":
-			return q.answer(NotMet, mark.short)
-		case !mark.Start.Before(q.window.End):
-			return q.answer(NotMet, "that moment was not reached by "+clock(q.window.End))
-		}
-		q.window = bundle.Window{Start: later(q.window.Start, mark.Start), End: mark.End}
+	end := q.window.End
+	if !q.since(c.Since) {
+		return q.Finding
+	}
+	if !q.window.Start.Before(end) {
+		return q.answer(NotMet, "that moment was not reached by "+clock(end))
 	}
 	if c.Tail != "" {
 		q.Wanted += " in the last " + c.Tail

@@ -101,6 +101,30 @@ func document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err 
 	return out, nil
 }
 
+// captured is what the snapshots of one kind in a window have in common, whatever each of them shows.
+type captured struct {
+	last    time.Time // when the last of those that could be read was taken
+	missing string    // why some can't be relied on; "" if all can
+	notes   []string  // on captures that failed, and what a reader adds
+	paths   []string  // of those that could be read
+}
+
+// each hands the snapshots of a window to read, in order of time. A capture that failed is no snapshot: it shows neither a thing nor its absence. One that
+// read refuses, because the file is missing, damaged or cut short, could have shown anything.
+func (c *captured) each(v bundle.View, kind bundle.Kind, cell string, w bundle.Window, noun string, read func(bundle.Artifact) error) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: kind, Cell: cell, From: w.Start, To: w.End}) {
+		if a.Error != "" {
+			c.notes = append(c.notes, fmt.Sprintf("the %s of %s failed: %s", noun, clock(a.Time), a.Error))
+			continue
+		}
+		if err := read(a); err != nil {
+			c.missing = err.Error()
+			continue
+		}
+		c.last, c.paths = a.Time, append(c.paths, a.Path)
+	}
+}
+
 // broken says why an artifact can't be read.
 func broken(a bundle.Artifact) string {
 	if a.Missing {

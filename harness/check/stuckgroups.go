@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
@@ -14,24 +13,16 @@ type goroutines map[uint64]*goroutine.Group
 
 // dumped are the dumps of a window, in order of time.
 type dumped struct {
-	in      []goroutines
-	last    time.Time
-	missing string   // why some can't be relied on; "" if all can
-	notes   []string // captures that failed
-	paths   []string
+	captured
+	in []goroutines
 }
 
-// dumpsIn reads the debug=2 dumps of a window. A capture that failed is none; a file that is missing, damaged or cut could have shown anything.
+// dumpsIn reads the debug=2 dumps of a window.
 func dumpsIn(v bundle.View, cell string, w bundle.Window) (out dumped) {
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: cell, From: w.Start, To: w.End}) {
-		if a.Error != "" {
-			out.notes = append(out.notes, fmt.Sprintf("the dump of %s failed: %s", clock(a.Time), a.Error))
-			continue
-		}
+	out.each(v, bundle.Goroutines2, cell, w, "dump", func(a bundle.Artifact) error {
 		d, err := whole(v, a)
 		if err != nil {
-			out.missing = err.Error()
-			continue
+			return err
 		}
 		ids := goroutines{}
 		for i := range d.Groups {
@@ -39,8 +30,9 @@ func dumpsIn(v bundle.View, cell string, w bundle.Window) (out dumped) {
 				ids[id] = &d.Groups[i]
 			}
 		}
-		out.in, out.last, out.paths = append(out.in, ids), a.Time, append(out.paths, a.Path)
-	}
+		out.in = append(out.in, ids)
+		return nil
+	})
 	return out
 }
 

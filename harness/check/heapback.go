@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,40 +10,40 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/heap"
 )
 
-// coarse is the least growth of one place that counts: the runtime samples one allocation in 512 KiB, so that a single sample more says nothing.
+// coarse is the least growth of one place that counts: the runtime samples one allocation in 512 KiB, so one sample more says nothing.
 const coarse = 1 << 20
 
 // back answers whether the heap is where it was in the baseline, place by place, because buffers that come and go move the total by more than a leak
 // does: what is left for good is in every one of the last profiles, above the most that the baseline had of it.
-func (c *RetainedHeap) back(f *Finding, v bundle.View, s Scope, w bundle.Window, now profiles, limit int64) {
-	before, ok := v.Phase(s.Cell, Baseline)
+func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
+	before, ok := q.view.Phase(q.cell, Baseline)
 	if !ok || before.End.IsZero() {
-		f.Seen += "; the baseline, which it is compared with, has not ended"
+		q.Seen += "; the baseline, which it is compared with, has not ended"
 		return
 	}
-	was := c.profiles(v, s.Cell, before)
-	f.Evidence = slices.Concat(was.paths, f.Evidence)
-	f.Differs = few(slices.Concat(was.notes, now.notes))
-	if doubt := firstOf(now.missing, was.missing, restarted(v, s.Cell, bundle.Window{Start: before.Start, End: w.End})); doubt != "" {
-		f.Seen += "; " + doubt
-		return
-	}
+	was := c.profiles(q.view, q.cell, before)
+	q.Evidence = slices.Concat(was.paths, q.Evidence)
+	q.Differs = few(slices.Concat(was.notes, now.notes))
+	doubt := cmp.Or(now.missing, was.missing, restarted(q.view, q.cell, bundle.Window{Start: before.Start, End: q.window.End}))
 	switch {
-	case len(was.in) == 0:
-		f.Seen += "; there is none of the baseline to compare with"
+	case doubt != "":
+		q.Seen += "; " + doubt
 		return
-	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, w.Start.Add(-s.After)):
-		f.Seen += ": too few to answer by"
+	case len(was.in) == 0:
+		q.Seen += "; there is none of the baseline to compare with"
+		return
+	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, q.began):
+		q.Seen += ": too few to answer by"
 		return
 	}
 	all, most, place := grown(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)
-	f.Met = Of(all < limit)
-	f.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all), len(was.in))
+	q.Met = Of(all < limit)
+	q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all), len(was.in))
 	if all > 0 {
-		f.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(all), mebi(most), place)
+		q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(all), mebi(most), place)
 	}
-	if f.Met == NotMet && len(was.notes) > 0 {
-		f.Met, f.Seen = Unknown, f.Seen+"; a profile of the baseline is missing"
+	if q.Met == NotMet && len(was.notes) > 0 {
+		q.Met, q.Seen = Unknown, q.Seen+"; a profile of the baseline is missing"
 	}
 }
 

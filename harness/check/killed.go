@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// atOnce is how far apart a goroutine profile and a heap profile may lie that were taken on the same occasion. Further apart, calls that came
-// in between would count as leaked memory.
+// atOnce is how far apart a goroutine profile and a heap profile may lie to have been taken on the same occasion. Further apart, the memory of calls that
+// came in between would count as leaked.
 const atOnce = 5 * time.Second
 
 func init() {
@@ -58,74 +59,69 @@ func (c *KilledForMemory) Validate() error {
 
 // Eval looks for the end of the container that ran when the window began, and then at what came before it.
 func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("goroutines [%s] in %s and the bytes below %s growing in at least %d quiet snapshots, and then a kill of %s (OOMKilled or 137)",
-		c.State, c.Func, c.HeapFunc, c.Snapshots, c.Container)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("goroutines [%s] in %s and the bytes below %s growing in at least %d quiet snapshots, and then a kill of %s (OOMKilled or 137)",
+		c.State, c.Func, c.HeapFunc, c.Snapshots, c.Container))
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	st := standing[bundle.ContainerStatus](v, bundle.Statuses, s.Cell, w)
-	f := Finding{Wanted: wanted, Evidence: st.paths}
-	e, doubt := endOf(st.records, c.Container, w)
+	st := standing[bundle.ContainerStatus](v, bundle.Statuses, q.cell, q.window)
+	q.Evidence = st.paths
+	e, doubt := endOf(st.records, c.Container, q.window)
 	doubt = cmp.Or(doubt, st.doubt)
 	switch {
 	case e.at.IsZero() && doubt != "":
-		return unknown(wanted, doubt, st.paths)
+		return q.unknown(doubt)
 	case e.at.IsZero():
-		f.Met, f.Seen = NotMet, fmt.Sprintf("%s ran on as %s", c.Container, brief(e.id))
-		return f
-	case e.at.After(w.End) && s.Phase == Baseline: // until then it ran
-		f.Met, f.Seen = NotMet, "that was after the phase: "+e.said()
-		return f
-	case e.at.After(w.End):
-		return unknown(wanted, "that was after the phase: "+e.said(), st.paths)
+		return q.answer(NotMet, fmt.Sprintf("%s ran on as %s", c.Container, brief(e.id)))
+	case e.at.After(q.window.End) && q.phase == Baseline: // until then it ran
+		return q.answer(NotMet, "that was after the phase: "+e.said())
+	case e.at.After(q.window.End):
+		return q.unknown("that was after the phase: " + e.said())
 	}
-	f.Seen, f.Ended = e.said(), e.at
+	q.Seen, q.Ended = e.said(), e.at
 	if !e.killed() {
-		f.Seen += ": that is no kill for memory"
-		return f
+		q.Seen += ": that is no kill for memory"
+		return q.Finding
 	}
-	c.growth(&f, v, s.Cell, bundle.Window{Start: w.Start, End: e.at})
-	return f
+	q.window.End = e.at
+	c.growth(q)
+	return q.Finding
 }
 
 // growth completes a finding about a kill with what the snapshots before it show.
-func (c *KilledForMemory) growth(f *Finding, v bundle.View, cell string, w bundle.Window) {
-	look := c.look(v, cell, w)
-	f.Differs = look.notes
-	f.Evidence = append(f.Evidence, look.evidence...)
+func (c *KilledForMemory) growth(q *question) {
+	look := c.look(q.view, q.cell, q.window)
+	q.Differs = look.notes
+	q.Evidence = append(q.Evidence, look.evidence...)
 	var grown []level
 	for i, s := range look.quiet {
 		if i > 0 && !includes(s.ids, look.quiet[i-1].ids) {
-			f.Seen += fmt.Sprintf("; goroutines of %s were gone by %s: they were not leaked", clock(look.quiet[i-1].at), clock(s.at))
+			q.Seen += fmt.Sprintf("; goroutines of %s were gone by %s: they were not leaked", clock(look.quiet[i-1].at), clock(s.at))
 			return
 		}
-		bytes, path, err := c.retained(v, cell, s.at, w)
+		bytes, path, err := c.retained(q, s.at)
 		if err != nil {
-			f.Differs = append(f.Differs, fmt.Sprintf("%s: %v", clock(s.at), err))
+			q.Differs = append(q.Differs, fmt.Sprintf("%s: %v", clock(s.at), err))
 			continue
 		}
-		f.Evidence = append(f.Evidence, path)
-		f.Detail = s.stack
+		q.Evidence = append(q.Evidence, path)
+		q.Detail = s.stack
 		switch last := len(grown) - 1; {
 		case last < 0 || s.blocked > grown[last].blocked && bytes > grown[last].bytes:
 			grown = append(grown, level{s.at, s.blocked, bytes})
 		case s.blocked > grown[last].blocked:
-			f.Differs = append(f.Differs, fmt.Sprintf("%s: %d leaked, but %s retained, no more than before", clock(s.at), s.blocked, mebi(bytes)))
+			q.Differs = append(q.Differs, fmt.Sprintf("%s: %d leaked, but %s retained, no more than before", clock(s.at), s.blocked, mebi(bytes)))
 		}
 	}
-	f.Differs = few(f.Differs)
-	f.Seen += "; " + levels(grown)
+	q.Differs = few(q.Differs)
+	q.Seen += "; " + levels(grown)
 	switch {
 	case look.missing != "":
-		f.Seen += "; " + look.missing
+		q.Seen += "; " + look.missing
 	case len(grown) < c.Snapshots:
-		f.Seen += fmt.Sprintf(": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may have any cause", len(grown), len(look.quiet))
+		q.Seen += fmt.Sprintf(": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may have any cause", len(grown), len(look.quiet))
 	default:
-		f.Met = Met
+		q.Met = Met
 	}
 }
 
@@ -137,20 +133,20 @@ type level struct {
 }
 
 func levels(all []level) string {
-	out := "before it"
-	for i, l := range all {
-		out += map[bool]string{true: " ", false: ", "}[i == 0] + fmt.Sprintf("%d leaked and %s at %s", l.blocked, mebi(l.bytes), clock(l.at))
-	}
 	if len(all) == 0 {
-		out += " no snapshot with a heap profile"
+		return "before it no snapshot with a heap profile"
 	}
-	return out
+	var out []string
+	for _, l := range all {
+		out = append(out, fmt.Sprintf("%d leaked and %s at %s", l.blocked, mebi(l.bytes), clock(l.at)))
+	}
+	return "before it " + strings.Join(out, ", ")
 }
 
 // retained reads the heap profile that was taken on the same occasion as a snapshot.
-func (c *KilledForMemory) retained(v bundle.View, cell string, at time.Time, w bundle.Window) (bytes int64, path string, err error) {
+func (c *KilledForMemory) retained(q *question, at time.Time) (bytes int64, path string, err error) {
 	var nearest *bundle.Artifact
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Heap, Cell: cell, From: w.Start, To: w.End}) {
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Heap, Cell: q.cell, From: q.window.Start, To: q.window.End}) {
 		away := a.Time.Sub(at).Abs()
 		if a.Error == "" && away <= atOnce && (nearest == nil || away < nearest.Time.Sub(at).Abs()) {
 			nearest = &a
@@ -159,7 +155,7 @@ func (c *KilledForMemory) retained(v bundle.View, cell string, at time.Time, w b
 	if nearest == nil {
 		return 0, "", fmt.Errorf("there is no heap profile within %s of it", atOnce)
 	}
-	kept, err := retainedIn(v, *nearest, c.HeapFunc)
+	kept, err := retainedIn(q.view, *nearest, c.HeapFunc)
 	return kept.bytes, nearest.Path, err
 }
 

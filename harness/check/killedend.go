@@ -18,15 +18,15 @@ type end struct {
 	code      int32
 }
 
-// killed reports whether it was a kill for memory, or one with the signal of it: the kubelet doesn't always learn of the former.
+// killed reports whether it was a kill for memory, or one by the same signal: the kubelet doesn't always learn that it was for memory.
 func (e end) killed() bool { return e.reason == "OOMKilled" || e.code == 137 }
 
 func (e end) said() string {
 	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.container, brief(e.id), clock(e.at), e.reason, e.code)
 }
 
-// endOf finds how the container that ran when a window began came to its end, whenever that was seen: an API server can't report its own end.
-// doubt says why it can't be told.
+// endOf finds how the container that ran when a window began came to its end, even where that was seen after the window: an API server can't report its
+// own end. doubt says why it can't be told.
 func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e end, doubt string) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
 	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })

@@ -41,7 +41,7 @@ func (c *RetainedHeap) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap}
 
 // Validate refuses a limit that any profile would meet, and an answer that rests on none.
 func (c *RetainedHeap) Validate() error {
-	errs := []error{}
+	var errs []error
 	limits := 0
 	for _, given := range []string{c.AtLeast, c.Below, c.OverBaseline} {
 		if given != "" {
@@ -63,10 +63,7 @@ func (c *RetainedHeap) Validate() error {
 	if c.Snapshots < 1 {
 		errs = append(errs, fmt.Errorf("snapshots is %d (want at least 1)", c.Snapshots))
 	}
-	if c.LastAfter != "" {
-		errs = append(errs, positive("lastAfter", c.LastAfter))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, optional("lastAfter", c.LastAfter))...)
 }
 
 // limit is what is compared with, in bytes.
@@ -90,30 +87,25 @@ func (c *RetainedHeap) limit() (int64, error) {
 
 // Eval reads every profile of the window.
 func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
 	}
 	limit, _ := c.limit() // Validate has read it
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	now := c.profiles(v, s.Cell, w)
-	f := Finding{Wanted: wanted, Evidence: now.paths, Differs: few(now.notes)}
-	began := w.Start.Add(-s.After)
-	f.Seen = fmt.Sprintf("%d profiles", len(now.in))
+	now := c.profiles(v, q.cell, q.window)
+	q.Evidence, q.Differs = now.paths, few(now.notes)
+	q.Seen = fmt.Sprintf("%d profiles", len(now.in))
 	if len(now.in) > 0 {
-		f.Seen += fmt.Sprintf(" with %s to %s, the last %s after %s began", mebi(now.least().bytes), mebi(now.most().bytes), now.last.Sub(began).Round(time.Second), s.Phase)
+		q.Seen += fmt.Sprintf(" with %s to %s, the last %s after %s began", mebi(now.least().bytes), mebi(now.most().bytes), now.last.Sub(q.began).Round(time.Second), q.phase)
 	}
 	if c.OverBaseline != "" {
-		c.back(&f, v, s, w, now, limit)
-		return f
+		c.back(q, now, limit)
+		return q.Finding
 	}
 	as := 0
 	for _, p := range now.in {
 		if p.bytes >= limit {
-			f.Detail = p.largestSaid()
+			q.Detail = p.largestSaid()
 		}
 		if p.bytes >= limit == (c.Below == "") {
 			as++
@@ -121,20 +113,20 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 	}
 	switch {
 	case as < len(now.in):
-		f.Met = NotMet
+		q.Met = NotMet
 	case now.missing != "":
-		f.Seen += "; " + now.missing
-	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, began):
-		f.Seen += ": too few to answer by"
+		q.Seen += "; " + now.missing
+	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, q.began):
+		q.Seen += ": too few to answer by"
 	default:
-		f.Met = Met
+		q.Met = Met
 	}
-	if little := Of(c.Below != ""); f.Met == little { // as after a restart, which says nothing about the memory that was retained before
-		if why := restarted(v, s.Cell, sinceFault(v, s.Cell, w)); why != "" {
-			f.Met, f.Seen = Unknown, f.Seen+"; "+why
+	if little := Of(c.Below != ""); q.Met == little { // as after a restart, which says nothing about the memory that was retained before
+		if why := restarted(v, q.cell, sinceFault(v, q.cell, q.window)); why != "" {
+			q.Met, q.Seen = Unknown, q.Seen+"; "+why
 		}
 	}
-	return f
+	return q.Finding
 }
 
 func (c *RetainedHeap) wanted() string {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -37,7 +38,7 @@ type NothingStuck struct {
 	Load      string    `json:"load,omitempty" jsonschema:"the load that made the calls: where the log has not one line of failed, they are those that it saw delete and fail"`
 }
 
-// fewest is how many goroutines may be more in any case: a client's new connection or watch brings some.
+// fewest is how many goroutines may have been added in any case: a client's new connection or watch brings some.
 const fewest = 3
 
 // Reads names debug=2 dumps, and the log that tells the calls. The subject's identity is in every trial.
@@ -65,20 +66,17 @@ func (c *NothingStuck) Validate() error {
 	if c.Dumps < 2 {
 		errs = append(errs, fmt.Errorf("dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps))
 	}
-	if c.LastAfter != "" {
-		errs = append(errs, positive("lastAfter", c.LastAfter))
-	}
+	errs = append(errs, optional("lastAfter", c.LastAfter))
 	if c.Load != "" && c.Failed == nil {
 		errs = append(errs, fmt.Errorf("load is %q, and failed is missing", c.Load))
 	}
 	if c.Failed != nil {
 		_, err := c.Failed.compile()
-		errs = append(errs, err)
-		share, err := percent("share", c.Share)
-		if err == nil && (share <= 0 || share > 1) {
-			err = fmt.Errorf("share is %s (want above 0%% and up to 100%%)", c.Share)
+		share, bad := percent("share", c.Share)
+		if bad == nil && (share <= 0 || share > 1) {
+			bad = fmt.Errorf("share is %s (want above 0%% and up to 100%%)", c.Share)
 		}
-		errs = append(errs, err)
+		errs = append(errs, err, bad)
 	}
 	return errors.Join(errs...)
 }
@@ -96,116 +94,103 @@ func (c *NothingStuck) wanted() string {
 
 // Eval reads the last dumps of the window and those of the baseline.
 func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	before, ok := v.Phase(s.Cell, Baseline)
+	before, ok := v.Phase(q.cell, Baseline)
 	if !ok || before.End.IsZero() {
-		return unknown(wanted, "the baseline, which it is compared with, has not ended", nil)
+		return q.unknown("the baseline, which it is compared with, has not ended")
 	}
-	was, now := dumpsIn(v, s.Cell, before), dumpsIn(v, s.Cell, w)
-	f := Finding{Wanted: wanted, Evidence: slices.Concat(was.paths, now.paths), Differs: few(slices.Concat(was.notes, now.notes))}
-	f.Seen = fmt.Sprintf("%d dumps, and %d of the baseline", len(now.in), len(was.in))
-	began := w.Start.Add(-s.After)
-	doubt := firstOf(now.missing, was.missing, restarted(v, s.Cell, bundle.Window{Start: before.Start, End: w.End}))
+	was, now := dumpsIn(v, q.cell, before), dumpsIn(v, q.cell, q.window)
+	q.Evidence, q.Differs = slices.Concat(was.paths, now.paths), few(slices.Concat(was.notes, now.notes))
+	q.Seen = fmt.Sprintf("%d dumps, and %d of the baseline", len(now.in), len(was.in))
+	doubt := cmp.Or(now.missing, was.missing, restarted(v, q.cell, bundle.Window{Start: before.Start, End: q.window.End}))
 	switch {
 	case doubt != "":
-		f.Seen += "; " + doubt
-		return f
+		q.Seen += "; " + doubt
+		return q.Finding
 	case len(was.in) == 0:
-		f.Seen += ": nothing to compare with"
-		return f
-	case len(now.in) < c.Dumps || !reached(c.LastAfter, now.last, began):
-		f.Seen += fmt.Sprintf(", the last %s after %s began: too few to answer by", now.last.Sub(began).Round(time.Second), s.Phase)
-		return f
+		q.Seen += ": nothing to compare with"
+		return q.Finding
+	case len(now.in) < c.Dumps || !reached(c.LastAfter, now.last, q.began):
+		q.Seen += fmt.Sprintf(", the last %s after %s began: too few to answer by", now.last.Sub(q.began).Round(time.Second), q.phase)
+		return q.Finding
 	}
 	last := now.in[len(now.in)-c.Dumps:]
-	met := All(c.blocked(&f, was, last), c.grown(&f, v, s.Cell, sinceFault(v, s.Cell, w), was, last))
+	met := All(c.blocked(q, was.in, last), c.grown(q, was.in, last))
 	if met == NotMet && len(was.notes) > 0 { // what was there before may be in the dump that isn't
-		f.Seen += "; a dump of the baseline is missing"
-		return f
+		q.Seen += "; a dump of the baseline is missing"
+		return q.Finding
 	}
-	f.Met = met
-	return f
-}
-
-func firstOf(all ...string) string {
-	for _, s := range all {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
+	q.Met = met
+	return q.Finding
 }
 
 // blocked answers for the states in which a single goroutine is too many.
-func (c *NothingStuck) blocked(f *Finding, was dumped, last []goroutines) Tri {
+func (c *NothingStuck) blocked(q *question, before, last []goroutines) Tri {
 	if len(c.States) == 0 {
 		return Met
 	}
 	stuck := left(last, c.States)
-	for _, normal := range was.in {
+	for _, normal := range before {
 		for id, g := range normal {
 			if slices.Contains(c.States, g.State) {
 				delete(stuck, id)
 			}
 		}
 	}
-	f.Seen += fmt.Sprintf("; %d goroutines stay blocked", len(stuck))
+	q.Seen += fmt.Sprintf("; %d goroutines stay blocked", len(stuck))
 	if len(stuck) > 0 {
-		f.Detail = text(*stuck.largest().one)
+		q.Detail = text(*stuck.largest().one)
 	}
 	return Of(len(stuck) == 0)
 }
 
 // grown answers for all other states, by how much larger than in the baseline the groups are that stay.
-func (c *NothingStuck) grown(f *Finding, v bundle.View, cell string, since bundle.Window, was dumped, last []goroutines) Tri {
+func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	if c.Failed == nil {
 		return Met
 	}
-	failed, doubt := c.calls(f, v, cell, since)
+	failed, doubt := c.calls(q)
 	if failed < 0 {
-		f.Seen += "; " + doubt
+		q.Seen += "; " + doubt
 		return Unknown
 	}
 	share, _ := percent("share", c.Share) // Validate has read it
 	limit := max(fewest+1, int(math.Ceil(share*float64(failed))))
-	all, most := more(was.in, last)
-	f.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d", failed, all, limit)
+	all, most := more(before, last)
+	q.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d", failed, all, limit)
 	if most.n > 0 {
-		f.Seen += fmt.Sprintf(", most of them, %d, in %s", most.n, most.name())
+		q.Seen += fmt.Sprintf(", most of them, %d, in %s", most.n, most.name())
 	}
 	switch {
 	case all < limit:
 		return Met
 	case doubt != "": // more calls would allow for more
-		f.Seen += "; " + doubt
+		q.Seen += "; " + doubt
 		return Unknown
 	}
-	if f.Detail == "" {
-		f.Detail = text(*most.one)
+	if q.Detail == "" {
+		q.Detail = text(*most.one)
 	}
 	return NotMet
 }
 
-// calls counts the calls that failed: by the log, and where that has not one such line by what the load saw. -1 is unknown, for the reason given; a reason
-// with a number says that there may have been more.
-func (c *NothingStuck) calls(f *Finding, v bundle.View, cell string, since bundle.Window) (n int, doubt string) {
-	logged := c.Failed.find(v, cell, since)
-	f.Evidence = append(f.Evidence, logged.paths...)
+// calls counts the calls that failed since the fault began: by the log, or by what the load saw where the log has not one such line. -1 is unknown, for the
+// reason given. A reason beside a number says that there may have been more.
+func (c *NothingStuck) calls(q *question) (n int, doubt string) {
+	since := sinceFault(q.view, q.cell, q.window)
+	logged := c.Failed.find(q.view, q.cell, since)
+	q.Evidence = append(q.Evidence, logged.paths...)
 	switch {
 	case logged.doubt != "":
 		return -1, logged.doubt
 	case len(logged.found) > 0 || c.Load == "":
 		return len(logged.found), ""
 	}
-	seen := callsSeen(v, cell, since, c.Load, 0)
-	f.Evidence = append(f.Evidence, seen.paths...)
-	f.Seen += "; the log has no line of a failed call, and the load tells their number"
+	seen := callsSeen(q.view, q.cell, since, c.Load, 0)
+	q.Evidence = append(q.Evidence, seen.paths...)
+	q.Seen += "; the log has no line of a failed call, and the load tells their number"
 	return seen.n, seen.doubt
 }

@@ -58,9 +58,7 @@ func (c *LeakedGoroutines) Validate() error {
 	if c.Snapshots < 1 {
 		errs = append(errs, fmt.Errorf("snapshots is %d (want at least 1)", c.Snapshots))
 	}
-	if c.LastAfter != "" {
-		errs = append(errs, positive("lastAfter", c.LastAfter))
-	}
+	errs = append(errs, optional("lastAfter", c.LastAfter))
 	switch {
 	case c.None: // what the calls are told by may be there all the same: both forms of a scenario's leak come from one anchor
 	case c.Failed == nil:
@@ -77,38 +75,33 @@ func (c *LeakedGoroutines) Validate() error {
 
 // Eval reads every snapshot of the window, and the log only if there is something to compare with it.
 func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	look := c.look(v, s.Cell, w)
-	began := w.Start.Add(-s.After)
-	f := Finding{Wanted: wanted, Evidence: look.evidence, Differs: few(look.notes)}
-	f.Seen = look.said()
-	if n := len(look.quiet); n > 0 {
-		f.Seen += fmt.Sprintf(", the last %s after %s began", look.quiet[n-1].at.Sub(began).Round(time.Second), s.Phase)
+	look := c.look(v, q.cell, q.window)
+	q.Evidence, q.Differs = look.evidence, few(look.notes)
+	q.Seen = look.said()
+	if len(look.quiet) > 0 {
+		q.Seen += fmt.Sprintf(", the last %s after %s began", look.newest().at.Sub(q.began).Round(time.Second), q.phase)
 	}
 	doubt := look.missing
 	if doubt == "" {
-		doubt = restarted(v, s.Cell, sinceFault(v, s.Cell, w))
+		doubt = restarted(v, q.cell, sinceFault(v, q.cell, q.window))
 	}
 	switch {
 	case doubt != "":
-		f.Seen += "; " + doubt
+		q.Seen += "; " + doubt
 	case len(look.quiet) == 0:
-		f.Seen += ": nothing to answer by"
+		q.Seen += ": nothing to answer by"
 	case look.newest().blocked == 0:
-		c.absent(&f, look, s, began)
+		c.absent(q, look)
 	case c.None:
-		f.Met, f.Detail = NotMet, look.newest().stack
+		q.Met, q.Detail = NotMet, look.newest().stack
 	default:
-		c.present(&f, v, s, w, look, began)
+		c.present(q, look)
 	}
-	return f
+	return q.Finding
 }
 
 func (c *LeakedGoroutines) wanted() string {
@@ -124,51 +117,50 @@ func (c *LeakedGoroutines) wanted() string {
 }
 
 // absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone were not left for good.
-func (c *LeakedGoroutines) absent(f *Finding, look looked, s Scope, began time.Time) {
-	enough := look.without() >= c.Snapshots && reached(c.LastAfter, look.newest().at, began)
+func (c *LeakedGoroutines) absent(q *question, look looked) {
 	switch {
-	case s.Phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already
-		f.Met = NotMet
-	case !enough:
-		f.Seen += ": too few to answer by"
+	case q.phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already
+		q.Met = NotMet
+	case look.without() < c.Snapshots || !reached(c.LastAfter, look.newest().at, q.began):
+		q.Seen += ": too few to answer by"
 	default:
-		f.Met = Of(c.None)
+		q.Met = Of(c.None)
 	}
 }
 
 // present answers for a window whose last quiet snapshot shows some.
-func (c *LeakedGoroutines) present(f *Finding, v bundle.View, s Scope, w bundle.Window, look looked, began time.Time) {
+func (c *LeakedGoroutines) present(q *question, look looked) {
 	newest := look.newest()
-	f.Detail = newest.stack
-	fault, ok := v.Phase(s.Cell, Fault)
+	q.Detail = newest.stack
+	fault, ok := q.view.Phase(q.cell, Fault)
 	switch {
-	case !ok || !fault.Start.Before(w.End):
-		f.Seen += ": they are there before any fault"
+	case !ok || !fault.Start.Before(q.window.End):
+		q.Seen += ": they are there before any fault"
 		return
 	case !look.same():
-		f.Seen += ": they are not the same ones in each"
+		q.Seen += ": they are not the same ones in each"
 		return
-	case len(look.quiet) < c.Snapshots || !reached(c.LastAfter, newest.at, began):
-		f.Seen += ": too few to answer by"
+	case len(look.quiet) < c.Snapshots || !reached(c.LastAfter, newest.at, q.began):
+		q.Seen += ": too few to answer by"
 		return
 	}
-	since := bundle.Window{Start: fault.Start, End: w.End}
-	calls := callsLogged(v, s.Cell, since, *c.Failed, c.Load, c.MoreThan)
+	since := bundle.Window{Start: fault.Start, End: q.window.End}
+	calls := callsLogged(q.view, q.cell, since, *c.Failed, c.Load, c.MoreThan)
 	if calls.n == 0 && calls.doubt == "" { // a build may log another text
-		if seen := callsSeen(v, s.Cell, since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
+		if seen := callsSeen(q.view, q.cell, since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
 			seen.paths = calls.paths // that the log has none is evidence, too
 			calls = seen
 		}
 	}
-	f.Evidence = append(f.Evidence, calls.paths...)
-	f.Seen += "; " + calls.said(c.MoreThan)
-	f.Detail += calls.left()
+	q.Evidence = append(q.Evidence, calls.paths...)
+	q.Seen += "; " + calls.said(c.MoreThan)
+	q.Detail += calls.left()
 	switch {
 	case calls.doubt != "":
-		f.Seen += "; " + calls.doubt
+		q.Seen += "; " + calls.doubt
 	case !calls.explains(newest.blocked): // fewer or more than the calls explain: something else goes on as well, which is no clean no either
-		f.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.over)
+		q.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.over)
 	default:
-		f.Met = Met
+		q.Met = Met
 	}
 }

@@ -30,16 +30,16 @@ type LeaseStale struct {
 	For   string   `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
 }
 
-// leaseMissed is how old the last look at a Lease may be: it is looked at every two seconds, and may be there no more.
+// leaseMissed is how old the last look at a Lease may be: it is looked at every two seconds, and may have been deleted since.
 const leaseMissed = 6 * time.Second
 
 // Reads names leases.
 func (c *LeaseStale) Reads() []bundle.Kind { return []bundle.Kind{bundle.Leases} }
 
-// NeedsNodes names the nodes, if they are.
+// NeedsNodes names the nodes, unless a fault tells them.
 func (c *LeaseStale) NeedsNodes() []string { return c.Nodes }
 
-// Validate refuses nodes that are named in both ways or in none, and a stretch that is none.
+// Validate refuses nodes that are named in both ways or in none, and a stretch of time that is none.
 func (c *LeaseStale) Validate() error {
 	if (len(c.Nodes) > 0) == (c.Fault != "") || slices.Contains(c.Nodes, "") {
 		return errors.New("want either nodes, by name, or the fault that they are the targets of")
@@ -47,46 +47,34 @@ func (c *LeaseStale) Validate() error {
 	return positive("for", c.For)
 }
 
-// Eval looks at the last stretch, which ends where the Leases were last looked at, so that all of it was watched.
+// Eval looks at the last stretch of the window.
 func (c *LeaseStale) Eval(v bundle.View, s Scope) Finding {
-	wanted := fmt.Sprintf("the Lease of %s run out for the last %s", c.meant(), c.For)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, fmt.Sprintf("the Lease of %s run out for the last %s", c.meant(), c.For))
+	if !ok {
+		return q.Finding
 	}
-	hold, _ := time.ParseDuration(c.For) // Validate has read it
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	last := lastOf(w, hold)
-	st := read[bundle.LeaseSample](v, bundle.Leases, ofCluster(v, bundle.Leases, s.Cell), last)
-	if st.doubt != "" {
-		return unknown(wanted, st.doubt, st.paths)
-	}
-	if st.last.Before(last.End) {
-		last = lastOf(bundle.Window{Start: w.Start, End: st.last}, hold)
-	}
-	nodes, doubt := c.nodes(v, s, st.records)
+	all, last, doubt := lastSeen[bundle.LeaseSample](q, bundle.Leases, ofCluster(v, bundle.Leases, q.cell), duration(c.For))
 	if doubt != "" {
-		return unknown(wanted, doubt, st.paths)
+		return q.unknown(doubt)
 	}
-	f := Finding{Met: Met, Wanted: wanted, Evidence: st.paths}
-	var seen []string
+	nodes, doubt := c.nodes(q, all)
+	if doubt != "" {
+		return q.unknown(doubt)
+	}
+	q.Met = Met
+	var seen, differ []string
 	for _, n := range nodes {
-		said, differs, doubt := staleness(st.records, n, last)
+		said, differs, doubt := staleness(all, n, last)
 		if doubt != "" {
-			return unknown(wanted, doubt, st.paths)
+			return q.unknown(doubt)
 		}
 		seen = append(seen, said)
 		if differs != "" {
-			f.Met, f.Differs = NotMet, append(f.Differs, differs)
+			q.Met, differ = NotMet, append(differ, differs)
 		}
 	}
-	f.Seen, f.Differs = strings.Join(seen, "; "), few(f.Differs)
-	if so := last.End.Sub(last.Start); f.Met == Met && so < hold {
-		return unknown(wanted, fmt.Sprintf("%s, but for %s only", f.Seen, max(so, 0).Round(100*time.Millisecond)), st.paths)
-	}
-	return f
+	q.Seen, q.Differs = strings.Join(seen, "; "), few(differ)
+	return q.throughout(last, duration(c.For))
 }
 
 func (c *LeaseStale) meant() string {
@@ -98,7 +86,7 @@ func (c *LeaseStale) meant() string {
 
 // nodes are the full names of the nodes meant. That a fault was seen on a node only says which node it is: what became of it is for the Leases to
 // tell.
-func (c *LeaseStale) nodes(v bundle.View, s Scope, all []bundle.LeaseSample) (out []string, doubt string) {
+func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string, doubt string) {
 	var among []string
 	for _, r := range all {
 		if !slices.Contains(among, r.Node) {
@@ -106,7 +94,7 @@ func (c *LeaseStale) nodes(v bundle.View, s Scope, all []bundle.LeaseSample) (ou
 		}
 	}
 	for _, name := range c.Nodes {
-		full := nodeNamed(v, s.Cell, name, among)
+		full := nodeNamed(q.view, q.cell, name, among)
 		if full == "" {
 			return nil, fmt.Sprintf("no Lease of a node %s was recorded (there are those of %s)", name, strings.Join(among, ", "))
 		}
@@ -115,9 +103,9 @@ func (c *LeaseStale) nodes(v bundle.View, s Scope, all []bundle.LeaseSample) (ou
 	if c.Fault == "" {
 		return out, ""
 	}
-	for _, e := range v.Timeline() {
+	for _, e := range q.view.Timeline() {
 		node, _ := e.Fields["node"].(string)
-		mine := e.Cell == s.Cell || e.Cell == "" || e.Cell == bundle.Shared
+		mine := e.Cell == q.cell || e.Cell == "" || e.Cell == bundle.Shared
 		if e.Type == event.FaultSeen && e.Fields["fault"] == c.Fault && mine && node != "" && !slices.Contains(out, node) {
 			out = append(out, node)
 		}

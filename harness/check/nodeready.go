@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -36,7 +35,7 @@ type NodeReady struct {
 // Reads names node conditions.
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
-// NeedsNodes names the node, if it is.
+// NeedsNodes names the node, unless it is the cell's own.
 func (c *NodeReady) NeedsNodes() []string {
 	if c.Node == "" {
 		return nil
@@ -44,7 +43,7 @@ func (c *NodeReady) NeedsNodes() []string {
 	return []string{c.Node}
 }
 
-// Validate refuses a status that doesn't exist, a message that is no pattern, and a stretch that is none.
+// Validate refuses a status that doesn't exist, a message that is no pattern, and a stretch of time that is none.
 func (c *NodeReady) Validate() error {
 	if !slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {
 		return fmt.Errorf("status is %q (want True, False or Unknown)", c.Status)
@@ -55,54 +54,39 @@ func (c *NodeReady) Validate() error {
 	return positive("hold", c.Hold)
 }
 
-// Eval looks at all states that each of the cell's nodes had in the last stretch of the window, the one it began with included. The stretch
-// ends where the node was last looked at, so that all of it was watched. One other state is decisive; holding needs the whole stretch.
+// Eval looks at all states that each of the cell's nodes had in the last stretch of the window, the one it began with included. One other state is
+// decisive.
 func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
 	}
-	hold, _ := time.ParseDuration(c.Hold) // Validate has read it
-	re := regexp.MustCompile(c.Message)   // and compiled it
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	last := bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
-	cell := s.Cell
+	recorded := q.cell
 	if c.Node != "" {
-		cell = ofCluster(v, bundle.Nodes, s.Cell)
+		recorded = ofCluster(v, bundle.Nodes, q.cell)
 	}
-	st := read[bundle.NodeStatus](v, bundle.Nodes, cell, last)
-	if st.doubt != "" {
-		return unknown(wanted, st.doubt, st.paths)
+	all, last, doubt := lastSeen[bundle.NodeStatus](q, bundle.Nodes, recorded, duration(c.Hold))
+	if doubt != "" {
+		return q.unknown(doubt)
 	}
-	if st.last.Before(last.End) {
-		last.End = st.last
-		last.Start = later(w.Start, last.End.Add(-hold))
-	}
-	records, among := c.of(v, s.Cell, st.records)
+	records, among := c.of(v, q.cell, all)
 	if len(records) == 0 && c.Node != "" {
-		return unknown(wanted, fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node, strings.Join(among, ", ")), st.paths)
+		return q.unknown(fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node, strings.Join(among, ", ")))
 	}
 	held := holding(records, last)
 	if len(held) == 0 {
-		return unknown(wanted, "no condition of the node was recorded by "+last.End.UTC().Format("15:04:05"), st.paths)
+		return q.unknown("no condition of the node was recorded by " + clock(last.End))
 	}
 	newest := held[len(held)-1]
-	f := Finding{Met: Met, Wanted: wanted, Evidence: st.paths, Detail: newest.Message, Seen: state(newest)}
+	q.Met, q.Seen, q.Detail = Met, state(newest), newest.Message
+	re := regexp.MustCompile(c.Message) // Validate has compiled it
 	for _, r := range held {
-		if r.Status == c.Status && (c.Reason == "" || r.Reason == c.Reason) && re.MatchString(r.Message) {
-			continue
+		if r.Status != c.Status || c.Reason != "" && r.Reason != c.Reason || !re.MatchString(r.Message) {
+			q.Met, q.Differs = NotMet, append(q.Differs, clock(r.Time)+": "+state(r))
 		}
-		f.Met = NotMet
-		f.Differs = append(f.Differs, r.Time.UTC().Format("15:04:05")+": "+state(r))
 	}
-	f.Differs = few(f.Differs)
-	if so := last.End.Sub(last.Start); f.Met == Met && so < hold {
-		return unknown(wanted, fmt.Sprintf("%s, but for %s only", f.Seen, max(so, 0).Round(100*time.Millisecond)), st.paths)
-	}
-	return f
+	q.Differs = few(q.Differs)
+	return q.throughout(last, duration(c.Hold))
 }
 
 // of are the records that are about the node that is meant, and the names of all nodes that there are any of.

@@ -49,3 +49,22 @@ func (q *question) answer(met Tri, seen string) Finding {
 func (q *question) unknown(why string) Finding {
 	return Finding{Met: Unknown, Seen: why, Wanted: q.Wanted, Evidence: q.Evidence}
 }
+
+// lastSeen reads what is asked about the last stretch of the window. The stretch ends where the source was last looked at, so that all of it was watched.
+func lastSeen[T any](q *question, kind bundle.Kind, cell string, hold time.Duration) (all []T, last bundle.Window, doubt string) {
+	last = lastOf(q.window, hold)
+	st := read[T](q.view, kind, cell, last)
+	q.Evidence = st.paths
+	if st.last.Before(last.End) {
+		last = lastOf(bundle.Window{Start: q.window.Start, End: st.last}, hold)
+	}
+	return st.records, last, st.doubt
+}
+
+// throughout is the finding over the last stretch of the window: what holds has to be seen to hold for all of the time that is asked for.
+func (q *question) throughout(last bundle.Window, hold time.Duration) Finding {
+	if so := length(last); q.Met == Met && so < hold {
+		return q.unknown(fmt.Sprintf("%s, but for %s only", q.Seen, max(so, 0).Round(100*time.Millisecond)))
+	}
+	return q.Finding
+}

@@ -98,130 +98,123 @@ func (c *Churn) wanted(cell string) string {
 	out := fmt.Sprintf("at least %g writes a second to one of %s %s, %s, at least %g %% of them only %s",
 		c.Rate, what, window, gaps, 100*c.Share, strings.Join(c.Only, ", "))
 	if c.By != "" {
-		out += " by " + c.by(cell)
+		out += " by " + ofCell(c.By, cell)
 	}
 	return out
 }
-
-func (c *Churn) by(cell string) string { return ofCell(c.By, cell) }
 
 // ofCell puts a cell's name where $(cell) stands.
 func ofCell(text, cell string) string { return strings.ReplaceAll(text, "$(cell)", cell) }
 
 // Eval counts what was written in the quiet window.
 func (c *Churn) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted(s.Cell)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted(s.Cell))
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	all, doubt := recordsOf(v, s.Cell)
-	of := following(all, c.Resource)
+	of, doubt := followersOf(v, q.cell, c.Resource)
 	if len(of) == 0 {
-		return unknown(wanted, cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, s.Cell)), nil)
+		return q.unknown(doubt)
 	}
+	q.Evidence = pathsOf(of)
 	if len(c.NoneOnly) > 0 {
-		return c.vain(of, doubt, w, wanted)
+		return c.vain(q, of, doubt)
 	}
-	q := c.Window.find(v, s.Cell, w)
-	evidence := slices.Compact(append(pathsOf(of), slices.DeleteFunc(q.paths, func(p string) bool { return slices.Contains(pathsOf(of), p) })...))
+	still := c.Window.find(v, q.cell, q.window)
+	q.Evidence = union(q.Evidence, still.paths...)
 	switch {
-	case !q.found() && s.Phase == Baseline && !c.None:
-		return c.before(of, doubt, w, wanted, evidence)
-	case !q.found():
-		return unknown(wanted, q.never(), evidence)
+	case !still.found() && q.phase == Baseline && !c.None:
+		return c.before(q, of, doubt)
+	case !still.found():
+		return q.unknown(still.never())
 	}
-	if ok, gap := covering(of, q.window); !ok || doubt != "" {
-		return unknown(wanted, cmp.Or(doubt, gap), evidence)
+	q.window = still.window
+	if doubt = cmp.Or(doubt, uncovered(of, q.window, 0)); doubt != "" {
+		return q.unknown(doubt)
 	}
-	var f Finding
 	if c.None {
-		f = c.silent(of, q.window)
-	} else {
-		f = c.loop(of, q.window, s.Cell)
+		return c.silent(q, of)
 	}
-	f.Wanted, f.Evidence = wanted, evidence
-	return f
+	return c.loop(q, of)
 }
 
 // before judges a baseline that is too short for a quiet window: fewer writes than the rate are no churn, whatever they changed.
-func (c *Churn) before(of []*recorded, doubt string, w bundle.Window, wanted string, evidence []string) Finding {
+func (c *Churn) before(q *question, of []*recorded, doubt string) Finding {
 	const least = 10 * time.Second
-	whole := slices.ContainsFunc(of, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack(w)) })
-	long := w.End.Sub(w.Start)
-	if doubt == "" && !whole {
-		_, doubt = covering(of, w)
-	}
-	by, _ := c.writes(of, w)
-	most := busiest(by)
-	rate := float64(len(by[most])) / long.Seconds()
-	seen := fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second", len(by[most]), rate)
+	doubt = cmp.Or(doubt, uncovered(of, q.window, slack(q.window)))
+	by, _ := writes(of, c.Resource, c.Name, q.window)
+	n, long := len(by[busiest(by)]), length(q.window)
+	rate := float64(n) / long.Seconds()
+	q.Seen = fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second", n, rate)
 	switch {
 	case doubt != "":
-		return unknown(wanted, seen+"; "+doubt, evidence)
+		return q.unknown(q.Seen + "; " + doubt)
 	case long < least:
-		return unknown(wanted, fmt.Sprintf("%s; it lasted %s only", seen, long.Round(100*time.Millisecond)), evidence)
-	case rate >= c.Rate:
-		return unknown(wanted, seen, evidence)
+		return q.unknown(fmt.Sprintf("%s; it lasted %s only", q.Seen, long.Round(100*time.Millisecond)))
+	case rate < c.Rate:
+		q.Met = NotMet
 	}
-	return Finding{Met: NotMet, Wanted: wanted, Seen: seen, Evidence: evidence}
+	return q.Finding
 }
 
 // silent wants no write in the window, and something that could have been written.
-func (c *Churn) silent(of []*recorded, w bundle.Window) Finding {
-	by, there := c.writes(of, w)
+func (c *Churn) silent(q *question, of []*recorded) Finding {
+	by, there := writes(of, c.Resource, c.Name, q.window)
 	n := 0
 	for _, all := range by {
 		n += len(all)
 	}
-	f := Finding{Met: Of(n == 0), Seen: fmt.Sprintf("%d writes to %d objects in %s", n, max(len(there), len(by)), span(w))}
-	switch {
-	case n > 0:
-		f.Differs = groups(by[busiest(by)])
-		f.Detail = exampleOf(of, by[busiest(by)])
-	case len(there) == 0:
-		f.Met = Unknown
-		f.Seen = fmt.Sprintf("there was no %s to be written in %s", c.Resource, span(w))
+	if n == 0 && len(there) == 0 {
+		return q.unknown(c.nothingThere(q))
 	}
-	return f
+	q.Met, q.Seen = Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(len(there), len(by)), span(q.window))
+	if n > 0 {
+		q.Differs = groups(by[busiest(by)])
+		q.Detail = exampleOf(of, by[busiest(by)])
+	}
+	return q.Finding
+}
+
+// nothingThere says why no write is no answer.
+func (c *Churn) nothingThere(q *question) string {
+	return fmt.Sprintf("there was no %s to be written in %s", c.Resource, span(q.window))
 }
 
 // loop wants the writes of a loop in the window.
-func (c *Churn) loop(of []*recorded, w bundle.Window, cell string) Finding {
-	by, there := c.writes(of, w)
+func (c *Churn) loop(q *question, of []*recorded) Finding {
+	by, there := writes(of, c.Resource, c.Name, q.window)
 	most := busiest(by)
 	all := by[most]
-	if len(all) == 0 {
-		if len(there) == 0 {
-			return Finding{Met: Unknown, Seen: fmt.Sprintf("there was no %s to be written in %s", c.Resource, span(w))}
-		}
-		return Finding{Met: NotMet, Seen: fmt.Sprintf("no write in %s", span(w))}
+	switch {
+	case len(all) == 0 && len(there) == 0:
+		return q.unknown(c.nothingThere(q))
+	case len(all) == 0:
+		return q.answer(NotMet, "no write in "+span(q.window))
 	}
 	meant := matchers(c.Only)
 	var times []time.Time
 	var like, unlike []written
 	for _, x := range all {
 		times = append(times, x.at)
-		if x.typ == churn.Modified && x.compared && len(x.paths) > 0 && allMatch(meant, x.paths) && (c.By == "" || x.manager == c.by(cell)) {
+		if x.typ == churn.Modified && x.compared && len(x.paths) > 0 && allMatch(meant, x.paths) && (c.By == "" || x.manager == ofCell(c.By, q.cell)) {
 			like = append(like, x)
 		} else {
 			unlike = append(unlike, x)
 		}
 	}
-	limit, _ := time.ParseDuration(c.Gap) // Validate has read it
-	gap, at := churn.LongestGap(times, w.Start, w.End)
-	stalled := beyond(times, w, limit)
-	rate := float64(len(all)) / w.End.Sub(w.Start).Seconds()
+	gap, at := churn.LongestGap(times, q.window.Start, q.window.End)
+	stalled := beyond(times, q.window, duration(c.Gap))
+	rate := float64(len(all)) / length(q.window).Seconds()
 	share := float64(len(like)) / float64(len(all))
-	f := Finding{Met: Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), Detail: exampleOf(of, orAll(like, all))}
-	f.Seen = fmt.Sprintf("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, by %s",
-		len(all), most, span(w), rate, gap.Round(100*time.Millisecond), clock(at), 100*share, strings.Join(c.Only, ", "), managers(orAll(like, all)))
-	if stalled > 0 && c.Stalls > 0 {
-		f.Seen += fmt.Sprintf("; %.2g %% of the time lay in gaps beyond %s", 100*stalled, c.Gap)
+	if len(like) == 0 { // then shown are those that there are
+		like = all
 	}
-	f.Differs = few(groups(unlike))
-	return f
+	q.Met, q.Detail = Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), exampleOf(of, like)
+	q.Seen = fmt.Sprintf("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, by %s",
+		len(all), most, span(q.window), rate, gap.Round(100*time.Millisecond), clock(at), 100*share, strings.Join(c.Only, ", "), managers(like))
+	if stalled > 0 && c.Stalls > 0 {
+		q.Seen += fmt.Sprintf("; %.2g %% of the time lay in gaps beyond %s", 100*stalled, c.Gap)
+	}
+	q.Differs = few(groups(unlike))
+	return q.Finding
 }

@@ -45,7 +45,7 @@ type recorded struct {
 // maxExamples bounds how many classes are shown by an example: a record in which every write is a class of its own needs no more.
 const maxExamples = 100
 
-// recordsOf are the records of objects that a cell has. A record that can't be read is doubt.
+// recordsOf are the records of objects that a cell has. doubt says which of them can't be read, and why.
 func recordsOf(v bundle.View, cell string) (out []*recorded, doubt string) {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Cell: cell}) {
 		if a.Missing || a.Error != "" {
@@ -81,9 +81,7 @@ func readRecord(r io.Reader) (recorded, error) {
 		case err != nil:
 			return out, err
 		case u.Type == churn.Synced:
-			if !slices.Contains(out.followed, u.Resource) {
-				out.followed = append(out.followed, u.Resource)
-			}
+			out.followed = union(out.followed, u.Resource)
 			continue
 		case u.Type == churn.Lost:
 			continue
@@ -138,33 +136,33 @@ func brevity(value []byte) string {
 
 // following keeps the records in which a resource was followed.
 func following(all []*recorded, resource string) []*recorded {
-	var out []*recorded
-	for _, r := range all {
-		if slices.Contains(r.followed, resource) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(all), func(r *recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// covering reports whether one of the records speaks for all of a window, and if not why. Nothing is overlooked at its ends.
-func covering(all []*recorded, w bundle.Window) (ok bool, doubt string) {
+// followersOf are the records of a cell in which a resource was followed. doubt says what is wrong with the cell's records, or that there is no such one.
+func followersOf(v bundle.View, cell, resource string) (of []*recorded, doubt string) {
+	all, doubt := recordsOf(v, cell)
+	if of = following(all, resource); len(of) == 0 {
+		doubt = cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", resource, cell))
+	}
+	return of, doubt
+}
+
+// uncovered says why none of the records speaks for all of a window, "" if one does. Its coverage may fall short by slack at either end.
+func uncovered(all []*recorded, w bundle.Window, slack time.Duration) string {
 	var arts []bundle.Artifact
 	for _, r := range all {
-		if r.Coverage.Covers(w.Start, w.End, 0) {
-			return true, ""
+		if r.Coverage.Covers(w.Start, w.End, slack) {
+			return ""
 		}
 		arts = append(arts, r.Artifact)
 	}
-	return false, fmt.Sprintf("the record of objects does not cover %s", span(w)) + gaps(arts, w)
+	return fmt.Sprintf("the record of objects does not cover %s", span(w)) + gaps(arts, w)
 }
 
-func pathsOf(all []*recorded) []string {
-	var out []string
+func pathsOf(all []*recorded) (out []string) {
 	for _, r := range all {
-		if !slices.Contains(out, r.Path) {
-			out = append(out, r.Path)
-		}
+		out = union(out, r.Path)
 	}
 	return out
 }

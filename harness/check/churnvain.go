@@ -24,10 +24,9 @@ func (c *Churn) validateVain() error {
 }
 
 // vain wants no write in all of a phase that changed nothing but what a loop changes, or nothing at all. A write that somebody had reason for changes
-// more, so the world need not stand still, and a loop shows however slow it is; the record has to cover the whole phase, though.
-func (c *Churn) vain(of []*recorded, doubt string, w bundle.Window, wanted string) Finding {
-	evidence := pathsOf(of)
-	by, there := c.writes(of, w)
+// more, so the world need not stand still, and a loop shows however slow it is. The record has to cover the whole phase for that.
+func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
+	by, there := writes(of, c.Resource, c.Name, q.window)
 	meant := matchers(c.NoneOnly)
 	n := 0
 	var vain []written
@@ -40,28 +39,27 @@ func (c *Churn) vain(of []*recorded, doubt string, w bundle.Window, wanted strin
 		}
 	}
 	slices.SortStableFunc(vain, func(a, b written) int { return a.at.Compare(b.at) })
-	f := Finding{Met: Of(len(vain) == 0), Wanted: wanted, Evidence: evidence,
-		Seen: fmt.Sprintf("%d of %d writes in %s changed nothing else", len(vain), n, span(w))}
+	q.Met, q.Seen = Of(len(vain) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else", len(vain), n, span(q.window))
 	if len(vain) > 0 { // what was seen stands, whatever may be missing beside it
-		f.Seen += ", the first at " + clock(vain[0].at)
-		f.Differs, f.Detail = few(groups(vain)), exampleOf(of, vain)
-		return f
+		q.Seen += ", the first at " + clock(vain[0].at)
+		q.Differs, q.Detail = few(groups(vain)), exampleOf(of, vain)
+		return q.Finding
 	}
-	if ok, gap := covering(of, w); !ok || doubt != "" {
-		return unknown(wanted, f.Seen+"; "+cmp.Or(doubt, gap), evidence)
+	if doubt = cmp.Or(doubt, uncovered(of, q.window, 0)); doubt != "" {
+		return q.unknown(q.Seen + "; " + doubt)
 	}
 	if len(there) == 0 && n == 0 {
-		return unknown(wanted, fmt.Sprintf("there was no %s to be written in %s", c.Resource, span(w)), evidence)
+		return q.unknown(c.nothingThere(q))
 	}
-	return f
+	return q.Finding
 }
 
-// beyond is which part of a window lies further than limit after the write before, or after the window's beginning.
+// beyond is which part of a window lies further than limit after the last write, or after the window's beginning.
 func beyond(times []time.Time, w bundle.Window, limit time.Duration) float64 {
 	last, sum := w.Start, time.Duration(0)
 	for _, t := range append(slices.Clone(times), w.End) {
 		sum += max(0, t.Sub(last)-limit)
 		last = t
 	}
-	return float64(sum) / float64(w.End.Sub(w.Start))
+	return float64(sum) / float64(length(w))
 }

@@ -11,14 +11,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
 
-// writes are those of a window, by object; there is every object that was there when the window began, written or not.
-func (c *Churn) writes(of []*recorded, w bundle.Window) (by map[string][]written, there map[string]bool) {
+// writes are those of a resource in a window, by object; there is every object that was there when the window began, written or not. With a name, only
+// objects of that name count.
+func writes(of []*recorded, resource, name string, w bundle.Window) (by map[string][]written, there map[string]bool) {
 	by, there = map[string][]written{}, map[string]bool{}
 	// One record is enough: two of the same objects would count each write twice.
 	one := max(0, slices.IndexFunc(of, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, 0) }))
 	for _, x := range of[one].versions {
 		switch {
-		case x.resource != c.Resource || c.Name != "" && x.name != c.Name || !x.at.Before(w.End):
+		case x.resource != resource || name != "" && x.name != name || !x.at.Before(w.End):
 		case x.at.Before(w.Start):
 			there[x.object()] = x.typ != churn.Deleted
 		case x.effective():
@@ -27,14 +28,6 @@ func (c *Churn) writes(of []*recorded, w bundle.Window) (by map[string][]written
 	}
 	maps.DeleteFunc(there, func(_ string, is bool) bool { return !is })
 	return by, there
-}
-
-// orAll is some of the writes, or all of them where those are none.
-func orAll(a, b []written) []written {
-	if len(a) > 0 {
-		return a
-	}
-	return b
 }
 
 // busiest is the object that was written most.
@@ -72,9 +65,7 @@ func managers(all []written) string {
 		if x.subresource != "" {
 			who += " (" + x.subresource + ")"
 		}
-		if !slices.Contains(out, who) {
-			out = append(out, who)
-		}
+		out = union(out, who)
 	}
 	return strings.Join(out, ", ")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
@@ -40,9 +39,9 @@ type Fresh struct {
 
 // Reads names the interposer's counts, and what the mark and the time stamp come from.
 func (c *FloodDelivered) Reads() []bundle.Kind {
-	out := with(c.Since.reads(), bundle.Interposer)
+	out := union(c.Since.reads(), bundle.Interposer)
 	if c.Fresh != nil {
-		out = with(out, bundle.MetricSamples)
+		out = union(out, bundle.MetricSamples)
 	}
 	return out
 }
@@ -88,7 +87,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	q.Wanted += mark.after()
 	st := read[bundle.Stamped[control.Counts]](v, bundle.Interposer, q.cell, q.window)
 	rec, found := newestFlood(c.Fault, &st, q.window)
-	q.Evidence = slices.Compact(slices.Concat(mark.paths, st.paths))
+	q.Evidence = union(mark.paths, st.paths...)
 	switch {
 	case mark.short != "":
 		return q.answer(NotMet, mark.short)

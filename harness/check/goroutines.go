@@ -40,7 +40,7 @@ type Goroutines struct {
 }
 
 // Reads names debug=2 dumps, and what the mark comes from.
-func (c *Goroutines) Reads() []bundle.Kind { return with(c.Since.reads(), bundle.Goroutines2) }
+func (c *Goroutines) Reads() []bundle.Kind { return union(c.Since.reads(), bundle.Goroutines2) }
 
 // NeedsConstants names the constant of the mark.
 func (c *Goroutines) NeedsConstants() []string { return c.Since.constants() }

@@ -89,9 +89,7 @@ func (c *LeaseStale) meant() string {
 func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string, doubt string) {
 	var among []string
 	for _, r := range all {
-		if !slices.Contains(among, r.Node) {
-			among = append(among, r.Node)
-		}
+		among = union(among, r.Node)
 	}
 	for _, name := range c.Nodes {
 		full := nodeNamed(q.view, q.cell, name, among)

@@ -249,14 +249,6 @@ func (m *Mark) constants() []string {
 	return m.Plus.constants()
 }
 
-// with adds a kind to others unless it is among them.
-func with(kinds []bundle.Kind, more bundle.Kind) []bundle.Kind {
-	if slices.Contains(kinds, more) {
-		return kinds
-	}
-	return append(kinds, more)
-}
-
 // validate refuses a mark without a source or with several, a pattern that is none, and a time in the wrong unit. No mark at all is fine.
 func (m *Mark) validate(field string) error {
 	if m == nil {

@@ -93,7 +93,7 @@ type MetricIncrease struct {
 }
 
 // Reads names metric samples, and what the mark comes from.
-func (c *MetricIncrease) Reads() []bundle.Kind { return with(c.Since.reads(), bundle.MetricSamples) }
+func (c *MetricIncrease) Reads() []bundle.Kind { return union(c.Since.reads(), bundle.MetricSamples) }
 
 // NeedsConstants names the constants of the amount and of the mark.
 func (c *MetricIncrease) NeedsConstants() []string {

@@ -92,9 +92,7 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 // of are the records that are about the node that is meant, and the names of all nodes that there are any of.
 func (c *NodeReady) of(v bundle.View, cell string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
 	for _, r := range all {
-		if !slices.Contains(among, r.Node) {
-			among = append(among, r.Node)
-		}
+		among = union(among, r.Node)
 	}
 	if c.Node == "" {
 		return all, among

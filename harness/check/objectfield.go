@@ -88,59 +88,44 @@ type values struct {
 
 // Eval looks at the states of all objects that are meant. At some time needs one moment; until the end needs the whole stretch.
 func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted(s.Cell)
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted(s.Cell))
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	of, doubt := c.records(v, s.Cell)
+	of, doubt := c.records(v, q.cell)
 	if len(of) == 0 {
-		return unknown(wanted, cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, s.Cell)), nil)
+		return q.unknown(cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, q.cell)))
 	}
-	hold, _ := time.ParseDuration(c.Hold) // Validate has read it
-	stretch := w
+	hold := duration(c.Hold)
+	stretch := q.window
 	if !c.Ever {
-		stretch = lastOf(w, hold)
+		stretch = lastOf(q.window, hold)
 	}
 	r := of[max(0, slices.IndexFunc(of, func(r *recorded) bool { return r.Coverage.Covers(stretch.Start, stretch.End, slack(stretch)) }))]
-	evidence := []string{r.Path}
-	if !r.Coverage.Covers(stretch.Start, stretch.End, slack(stretch)) && doubt == "" {
-		_, doubt = covering([]*recorded{r}, stretch)
-		doubt = cmp.Or(doubt, "the record ends too early")
+	q.Evidence = []string{r.Path}
+	doubt = cmp.Or(doubt, uncovered([]*recorded{r}, stretch, slack(stretch)))
+	if r.Coverage != nil && !c.Ever && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.window.Start) {
+		stretch = lastOf(bundle.Window{Start: q.window.Start, End: r.Coverage.Last}, hold)
 	}
-	if last := coveredTo(r); !c.Ever && last.Before(stretch.End) && last.After(w.Start) {
-		stretch = bundle.Window{Start: later(w.Start, last.Add(-hold)), End: last}
-	}
-	all, err := c.read(v, r, s.Cell)
+	all, err := c.read(v, r, q.cell)
 	if err != nil {
-		return unknown(wanted, fmt.Sprintf("reading %s: %v", r.Path, err), evidence)
+		return q.unknown(fmt.Sprintf("reading %s: %v", r.Path, err))
 	}
-	f := c.judge(all, stretch)
-	f.Wanted, f.Evidence = wanted, evidence
-	decided := c.Ever && f.Met == Met || !c.Ever && f.Met == NotMet
+	c.judge(q, all, stretch)
+	decided := c.Ever && q.Met == Met || !c.Ever && q.Met == NotMet
 	switch {
-	case f.Met != Unknown && !decided && doubt != "":
-		return unknown(wanted, f.Seen+"; "+doubt, evidence)
-	case f.Met == Unknown && doubt != "":
-		f.Seen = doubt
-	case !c.Ever && f.Met == Met && stretch.End.Sub(stretch.Start) < hold:
-		return unknown(wanted, fmt.Sprintf("%s, but for %s only", f.Seen, stretch.End.Sub(stretch.Start).Round(100*time.Millisecond)), evidence)
+	case q.Met != Unknown && !decided && doubt != "":
+		return q.unknown(q.Seen + "; " + doubt)
+	case q.Met == Unknown && doubt != "":
+		q.Seen = doubt
+	case !c.Ever:
+		return q.throughout(stretch, hold)
 	}
-	return f
+	return q.Finding
 }
 
-func coveredTo(r *recorded) time.Time {
-	if r.Coverage == nil {
-		return time.Time{}
-	}
-	return r.Coverage.Last
-}
-
-// records are those in which the resource was followed: the cell's own if there are such, else the shared ones; the other way round for a namespace
-// by its name.
+// records are those in which the resource was followed: the cell's own if there are such, else the shared ones. Where the namespace is given by its name,
+// the shared ones come first.
 func (c *ObjectField) records(v bundle.View, cell string) (of []*recorded, doubt string) {
 	cells := []string{cell, bundle.Shared}
 	switch c.Namespace {
@@ -184,14 +169,16 @@ func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, e
 				continue
 			}
 			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted, met: x.Type != churn.Deleted}
-			for i, n := range names {
+			var fields []string
+			for _, n := range names {
 				text, err := paths[n].Of(x.Object)
 				if err != nil {
 					return nil, err
 				}
 				one.met = one.met && text == c.Fields[n]
-				one.fields += fmt.Sprintf("%s%s %q", map[bool]string{true: "", false: ", "}[i == 0], n, text)
+				fields = append(fields, fmt.Sprintf("%s %q", n, text))
 			}
+			one.fields = strings.Join(fields, ", ")
 			out = append(out, one)
 		}
 		return out, nil

@@ -10,10 +10,8 @@ import (
 )
 
 // judge goes through the moments of a stretch: its beginning, and each at which an object changed.
-func (c *ObjectField) judge(all []values, w bundle.Window) Finding {
+func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 	now := map[string]values{}
-	var f Finding
-	f.Met = Unknown
 	looked, absent := false, false
 	look := func(at string) {
 		n, there := 0, 0
@@ -30,14 +28,12 @@ func (c *ObjectField) judge(all []values, w bundle.Window) Finding {
 		case len(now) == 0:
 			absent = true
 			return
-		case !looked:
-			f.Met = Of(met)
-		case c.Ever && met, !c.Ever && !met:
-			f.Met = Of(met)
+		case !looked || met == c.Ever: // what ever was, and what was ever otherwise, stands
+			q.Met = Of(met)
 		}
 		looked = true
 		if met == c.Ever {
-			f.Differs = append(f.Differs, at+": "+states(now))
+			q.Differs = append(q.Differs, at+": "+states(now))
 		}
 	}
 	begun := false
@@ -60,22 +56,17 @@ func (c *ObjectField) judge(all []values, w bundle.Window) Finding {
 	if !begun {
 		look(clock(w.Start))
 	}
-	f.Seen = states(now)
-	if f.Met == Met && absent && !c.Ever {
-		f.Met = NotMet
-		f.Differs = append(f.Differs, clock(w.Start)+": it was not there")
-	}
+	q.Seen = states(now)
 	if !looked {
-		f.Seen = fmt.Sprintf("no such %s was ever seen by %s", c.Resource, clock(w.End))
+		q.Seen = fmt.Sprintf("no such %s was ever seen by %s", c.Resource, clock(w.End))
 	}
-	if c.Ever && f.Met == Met {
-		f.Seen = f.Differs[0]
+	switch {
+	case q.Met == Met && c.Ever:
+		q.Seen, q.Differs = q.Differs[0], nil
+	case q.Met == Met && absent:
+		q.Met, q.Differs = NotMet, append(q.Differs, clock(w.Start)+": it was not there")
 	}
-	if f.Met == Met {
-		f.Differs = nil
-	}
-	f.Differs = few(f.Differs)
-	return f
+	q.Differs = few(q.Differs)
 }
 
 // states are the objects as they are, a few of them.

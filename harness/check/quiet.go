@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -100,11 +101,10 @@ func (s stillness) never() string {
 // find looks for the first window in a stretch of time. It may begin where the stretch does, after any write, and after any gap.
 func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness) {
 	q = q.filled()
-	still, _ := time.ParseDuration(q.Still) // validate has read both
-	long, _ := time.ParseDuration(q.For)
+	still, long := duration(q.Still), duration(q.For)
 	shared, doubt := recordsOf(v, bundle.Shared)
 	own, more := recordsOf(v, cell)
-	var used [][]*recorded
+	var used [][]*recorded // the records of each resource
 	for _, r := range q.Resources {
 		of := following(shared, r)
 		if len(of) == 0 {
@@ -119,56 +119,40 @@ func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness)
 	all := slices.Concat(used...)
 	out.paths = pathsOf(all)
 	disturbed, terminating := q.disturbances(all, used, others(v, cell))
-	longest := bundle.Window{}
+	longest := time.Duration(0)
 	for _, from := range begins(all, disturbed, w) {
 		next, by := w.End, ""
-		if i, _ := slices.BinarySearchFunc(disturbed, from, func(d written, t time.Time) int { return cmp.Or(d.at.Compare(t), -1) }); i < len(disturbed) && disturbed[i].at.Before(w.End) {
-			next, by = disturbed[i].at, disturbed[i].resource+" "+disturbed[i].object()
+		if i := sort.Search(len(disturbed), func(i int) bool { return disturbed[i].at.After(from) }); i < len(disturbed) && disturbed[i].at.Before(w.End) {
+			next, by = disturbed[i].at, ", until a write to "+disturbed[i].resource+" "+disturbed[i].object()
 		}
-		if next.Sub(from) > longest.End.Sub(longest.Start) {
-			longest = bundle.Window{Start: from, End: next}
-			out.said = fmt.Sprintf("they stood still for at most %s, in %s", next.Sub(from).Round(100*time.Millisecond), span(longest))
-			if by != "" {
-				out.said += ", until a write to " + by
-			}
+		if stood := next.Sub(from); stood > longest {
+			longest = stood
+			out.said = fmt.Sprintf("they stood still for at most %s, in %s", stood.Round(100*time.Millisecond), between(from, next)) + by
 		}
 		one := bundle.Window{Start: from, End: from.Add(still + long)}
 		if one.End.After(next) {
 			continue
 		}
 		if n := terminating(from); n < q.Terminating {
-			out.said = fmt.Sprintf("they stood still in %s with %d pods terminating", span(bundle.Window{Start: from, End: next}), n)
+			out.said = fmt.Sprintf("they stood still in %s with %d pods terminating", between(from, next), n)
 			continue
 		}
-		if doubt := coveredBy(used, one); doubt != "" {
+		if doubt := anyUncovered(used, one, 0); doubt != "" {
 			out.doubt = doubt
 			continue
 		}
 		out.window, out.doubt = bundle.Window{Start: from.Add(still), End: one.End}, ""
 		return out
 	}
-	if out.doubt == "" {
-		out.doubt = coveredWithin(used, w)
-	}
+	out.doubt = cmp.Or(out.doubt, anyUncovered(used, w, slack(w)))
 	return out
 }
 
-// coveredBy says which of the resources' records does not cover a window, "" if all do.
-func coveredBy(used [][]*recorded, w bundle.Window) string {
+// anyUncovered says which of the resources' records does not cover a window, "" if all do.
+func anyUncovered(used [][]*recorded, w bundle.Window, slack time.Duration) string {
 	for _, of := range used {
-		if ok, doubt := covering(of, w); !ok {
+		if doubt := uncovered(of, w, slack); doubt != "" {
 			return doubt
-		}
-	}
-	return ""
-}
-
-// coveredWithin is coveredBy, with the slack that the ends of a phase have.
-func coveredWithin(used [][]*recorded, w bundle.Window) string {
-	for _, of := range used {
-		if !slices.ContainsFunc(of, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack(w)) }) {
-			_, doubt := covering(of, w)
-			return cmp.Or(doubt, "the record of objects ends too early")
 		}
 	}
 	return ""
@@ -278,20 +262,17 @@ func (c *QuietWorld) Validate() error { return c.validate("") }
 
 // Eval finds the window.
 func (c *QuietWorld) Eval(v bundle.View, s Scope) Finding {
-	wanted := c.wanted()
-	if err := c.Validate(); err != nil {
-		return unknown(wanted, err.Error(), nil)
+	q, ok := ask(c, v, s, c.wanted())
+	if !ok {
+		return q.Finding
 	}
-	w, never := s.open(v)
-	if never != "" {
-		return unknown(wanted, never, nil)
-	}
-	q := c.find(v, s.Cell, w)
+	still := c.find(v, q.cell, q.window)
+	q.Evidence = still.paths
 	switch {
-	case q.found():
-		return Finding{Met: Met, Wanted: wanted, Evidence: q.paths, Seen: "the window is " + span(q.window)}
-	case q.doubt != "":
-		return unknown(wanted, q.doubt, q.paths)
+	case still.found():
+		return q.answer(Met, "the window is "+span(still.window))
+	case still.doubt != "":
+		return q.unknown(still.doubt)
 	}
-	return Finding{Met: NotMet, Wanted: wanted, Evidence: q.paths, Seen: cmp.Or(q.said, "they never stood still")}
+	return q.answer(NotMet, cmp.Or(still.said, "they never stood still"))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -149,7 +150,12 @@ func gaps(arts []bundle.Artifact, w bundle.Window) string {
 	return strings.Join(out, "")
 }
 
-// unknown is the finding for data that isn't there.
-func unknown(wanted, why string, evidence []string) Finding {
-	return Finding{Met: Unknown, Seen: why, Wanted: wanted, Evidence: evidence}
+// union adds to a list what isn't in it yet.
+func union[T comparable](all []T, more ...T) []T {
+	for _, x := range more {
+		if !slices.Contains(all, x) {
+			all = append(all, x)
+		}
+	}
+	return all
 }

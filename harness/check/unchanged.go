@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -71,16 +70,12 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = append(q.Evidence, still.paths...)
 	shown := 0
 	for _, cell := range v.World().Cells {
-		all, doubt := recordsOf(v, cell.Cell)
-		of := following(all, c.Resource)
-		q.Evidence = append(q.Evidence, slices.DeleteFunc(pathsOf(of), func(p string) bool { return slices.Contains(q.Evidence, p) })...)
-		switch ok, gap := covering(of, counted.extent()); {
-		case len(of) == 0:
-			return q.unknown(cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, cell.Cell)))
-		case !ok || doubt != "":
-			return q.unknown(cmp.Or(doubt, gap))
+		of, doubt := followersOf(v, cell.Cell, c.Resource)
+		q.Evidence = union(q.Evidence, pathsOf(of)...)
+		if doubt = cmp.Or(doubt, uncovered(of, counted.extent(), 0)); doubt != "" {
+			return q.unknown(doubt)
 		}
-		by, _ := (&Churn{Resource: c.Resource}).writes(of, counted.extent())
+		by, _ := writes(of, c.Resource, "", counted.extent())
 		for _, one := range by {
 			for _, x := range one {
 				if x.subresource == c.Subresource {

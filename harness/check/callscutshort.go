@@ -43,29 +43,24 @@ func (c *CallsCutShort) NeedsLoads() []string { return []string{c.Load} }
 
 // Validate refuses what any load would meet.
 func (c *CallsCutShort) Validate() error {
-	var errs []error
-	if c.Load == "" {
-		errs = append(errs, errors.New("load is empty"))
-	}
-	if c.AtLeast < 1 {
-		errs = append(errs, fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast))
-	}
-	if c.MoreThan < 0 {
-		errs = append(errs, fmt.Errorf("moreThan is %d (want 0 or more)", c.MoreThan))
-	}
-	if c.Failed != nil {
-		errs = append(errs, c.Failed.indexed())
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		refuse(c.Load == "", "load is empty"),
+		refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast),
+		refuse(c.MoreThan < 0, "moreThan is %d (want 0 or more)", c.MoreThan),
+		c.Failed.indexed(),
+	)
 }
 
-// indexed refuses a pattern that doesn't say which object a line is about.
-func (l LogLines) indexed() error {
-	re, err := l.compile()
-	if err == nil && re.SubexpIndex("index") < 0 {
-		err = errors.New("failed.pattern has no group index")
+// indexed refuses a pattern that doesn't say which object a line is about. None at all is fine.
+func (l *LogLines) indexed() error {
+	if l == nil {
+		return nil
 	}
-	return err
+	re, err := l.compile()
+	if err != nil {
+		return err
+	}
+	return refuse(re.SubexpIndex("index") < 0, "failed.pattern has no group index")
 }
 
 // Eval counts the calls of the window.

@@ -6,6 +6,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -33,59 +34,37 @@ func Of(b bool) Tri {
 // String is "met", "not met" or "unknown".
 func (t Tri) String() string { return [...]string{"unknown", "not met", "met"}[t] }
 
+// asJSON are the three values in JSON.
+var asJSON = [...]string{"null", "false", "true"}
+
 // MarshalJSON writes true, false or null.
-func (t Tri) MarshalJSON() ([]byte, error) {
-	return []byte([...]string{"null", "false", "true"}[t]), nil
-}
+func (t Tri) MarshalJSON() ([]byte, error) { return []byte(asJSON[t]), nil }
 
 // UnmarshalJSON reads true, false or null.
 func (t *Tri) UnmarshalJSON(b []byte) error {
-	switch string(b) {
-	case "null":
-		*t = Unknown
-	case "false":
-		*t = NotMet
-	case "true":
-		*t = Met
-	default:
+	i := slices.Index(asJSON[:], string(b))
+	if i < 0 {
 		return fmt.Errorf("reading a three-valued truth: %q is none of true, false, null", b)
 	}
+	*t = Tri(i)
 	return nil
 }
 
-// All is met when every part is met, not met when any part is not met, else unknown. Nothing at all is unknown: an empty list
-// proves nothing.
-func All(parts ...Tri) Tri {
-	if len(parts) == 0 {
-		return Unknown
-	}
-	out := Met
-	for _, p := range parts {
-		if p == NotMet {
-			return NotMet
-		}
-		if p == Unknown {
-			out = Unknown
-		}
-	}
-	return out
-}
+// All is met when every part is met, not met when any part is not met, else unknown. Nothing at all is unknown: an empty list proves nothing.
+func All(parts ...Tri) Tri { return weigh(parts, NotMet) }
 
 // Any is met when a part is met, not met when every part is not met, else unknown.
-func Any(parts ...Tri) Tri {
-	if len(parts) == 0 {
+func Any(parts ...Tri) Tri { return weigh(parts, Met) }
+
+// weigh is decisive where one part is that. Else the parts have to be known, and are then all the same.
+func weigh(parts []Tri, decisive Tri) Tri {
+	switch {
+	case slices.Contains(parts, decisive):
+		return decisive
+	case len(parts) == 0 || slices.Contains(parts, Unknown):
 		return Unknown
 	}
-	out := NotMet
-	for _, p := range parts {
-		if p == Met {
-			return Met
-		}
-		if p == Unknown {
-			out = Unknown
-		}
-	}
-	return out
+	return parts[0]
 }
 
 // Finding is a check's answer. Seen and Wanted are sentences' ends for people, Evidence the paths of the artifacts that decided,
@@ -135,18 +114,6 @@ func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 		w.End = time.Now()
 	}
 	return w, true
-}
-
-// open is the scope's window, or why there is none.
-func (s Scope) open(v bundle.View) (w bundle.Window, never string) {
-	w, ok := s.Window(v)
-	switch {
-	case !ok:
-		return w, "the phase " + s.Phase + " never began"
-	case !w.End.After(w.Start):
-		return w, fmt.Sprintf("the phase %s did not last longer than %s", s.Phase, s.After)
-	}
-	return w, ""
 }
 
 // Check is a question over the evidence.

@@ -48,35 +48,27 @@ func (c *Churn) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
 // Validate refuses what any writes would meet.
 func (c *Churn) Validate() error {
-	errs := []error{c.Window.validate("window.")}
-	if c.Resource == "" {
-		errs = append(errs, errors.New("resource is empty"))
+	errs := []error{
+		c.Window.validate("window."),
+		refuse(c.Resource == "", "resource is empty"),
+		refuse(slices.Contains(c.Window.filled().Resources, c.Resource), "resource %s is among those that have to stand still", c.Resource),
 	}
-	if slices.Contains(c.Window.filled().Resources, c.Resource) {
-		errs = append(errs, fmt.Errorf("resource %s is among those that have to stand still", c.Resource))
+	switch {
+	case len(c.NoneOnly) > 0:
+		errs = append(errs,
+			refuse(c.None || len(c.Only) > 0 || c.By != "", "noneOnly stands alone (want none of none, only and by)"),
+			refuse(slices.Contains(c.NoneOnly, ""), "noneOnly is %q (want the paths that a loop changes)", c.NoneOnly))
+	case c.None:
+		errs = append(errs, refuse(len(c.Only) > 0 || c.By != "", "with none, no write counts less than another (want neither only nor by)"))
+	default:
+		errs = append(errs,
+			refuse(c.Stalls < 0 || c.Stalls > 0.5, "stalls is %g (want 0 up to 0.5)", c.Stalls),
+			refuse(c.Rate <= 0, "rate is %g (want above 0)", c.Rate),
+			refuse(c.Share <= 0 || c.Share > 1, "share is %g (want above 0, up to 1)", c.Share),
+			refuse(len(c.Only) == 0 || slices.Contains(c.Only, ""), "only is %q (want the paths that a loop changes)", c.Only),
+			positive("gap", c.Gap))
 	}
-	if len(c.NoneOnly) > 0 {
-		return errors.Join(append(errs, c.validateVain())...)
-	}
-	if c.None {
-		if len(c.Only) > 0 || c.By != "" {
-			errs = append(errs, errors.New("with none, no write counts less than another (want neither only nor by)"))
-		}
-		return errors.Join(errs...)
-	}
-	if c.Stalls < 0 || c.Stalls > 0.5 {
-		errs = append(errs, fmt.Errorf("stalls is %g (want 0 up to 0.5)", c.Stalls))
-	}
-	if c.Rate <= 0 {
-		errs = append(errs, fmt.Errorf("rate is %g (want above 0)", c.Rate))
-	}
-	if c.Share <= 0 || c.Share > 1 {
-		errs = append(errs, fmt.Errorf("share is %g (want above 0, up to 1)", c.Share))
-	}
-	if len(c.Only) == 0 || slices.Contains(c.Only, "") {
-		errs = append(errs, fmt.Errorf("only is %q (want the paths that a loop changes)", c.Only))
-	}
-	return errors.Join(append(errs, positive("gap", c.Gap))...)
+	return errors.Join(errs...)
 }
 
 func (c *Churn) wanted(cell string) string {

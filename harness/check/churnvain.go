@@ -2,7 +2,6 @@ package check
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,18 +9,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
-
-// validateVain refuses what has no say where every write of a phase is asked what it changed.
-func (c *Churn) validateVain() error {
-	var errs []error
-	if c.None || len(c.Only) > 0 || c.By != "" {
-		errs = append(errs, errors.New("noneOnly stands alone (want none of none, only and by)"))
-	}
-	if slices.Contains(c.NoneOnly, "") {
-		errs = append(errs, fmt.Errorf("noneOnly is %q (want the paths that a loop changes)", c.NoneOnly))
-	}
-	return errors.Join(errs...)
-}
 
 // vain wants no write in all of a phase that changed nothing but what a loop changes, or nothing at all. A write that somebody had reason for changes
 // more, so the world need not stand still, and a loop shows however slow it is. The record has to cover the whole phase for that.

@@ -65,10 +65,7 @@ func (c *FloodDelivered) Validate() error {
 	}
 	errs := []error{c.MoreThan.validate("moreThan", false), c.Since.validate("since")}
 	if c.Fresh != nil {
-		if c.Fresh.Metric == "" {
-			errs = append(errs, errors.New("fresh.metric is empty"))
-		}
-		errs = append(errs, c.Fresh.Below.validate("fresh.below", true))
+		errs = append(errs, refuse(c.Fresh.Metric == "", "fresh.metric is empty"), c.Fresh.Below.validate("fresh.below", true))
 	}
 	return errors.Join(errs...)
 }

@@ -44,17 +44,12 @@ func (c *KilledForMemory) Reads() []bundle.Kind {
 
 // Validate refuses what any kill would meet.
 func (c *KilledForMemory) Validate() error {
-	errs := []error{c.Leak.validate()}
-	if c.Container == "" {
-		errs = append(errs, errors.New("container is empty"))
-	}
-	if c.HeapFunc == "" {
-		errs = append(errs, errors.New("heapFunc is empty, which all memory would match"))
-	}
-	if c.Snapshots < 2 {
-		errs = append(errs, fmt.Errorf("snapshots is %d (want at least 2: one shows no growth)", c.Snapshots))
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		c.Leak.validate(),
+		refuse(c.Container == "", "container is empty"),
+		refuse(c.HeapFunc == "", "heapFunc is empty, which all memory would match"),
+		refuse(c.Snapshots < 2, "snapshots is %d (want at least 2: one shows no growth)", c.Snapshots),
+	)
 }
 
 // Eval looks for the end of the container that ran when the window began, and then at what came before it.

@@ -54,11 +54,11 @@ func (c *LeakedGoroutines) NeedsLoads() []string {
 
 // Validate refuses what any dump would meet, and a leak whose calls nobody could count.
 func (c *LeakedGoroutines) Validate() error {
-	errs := []error{c.Leak.validate()}
-	if c.Snapshots < 1 {
-		errs = append(errs, fmt.Errorf("snapshots is %d (want at least 1)", c.Snapshots))
+	errs := []error{
+		c.Leak.validate(),
+		refuse(c.Snapshots < 1, "snapshots is %d (want at least 1)", c.Snapshots),
+		optional("lastAfter", c.LastAfter),
 	}
-	errs = append(errs, optional("lastAfter", c.LastAfter))
 	switch {
 	case c.None: // what the calls are told by may be there all the same: both forms of a scenario's leak come from one anchor
 	case c.Failed == nil:

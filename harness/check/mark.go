@@ -254,12 +254,7 @@ func (m *Mark) validate(field string) error {
 	if m == nil {
 		return nil
 	}
-	sources := 0
-	for _, given := range []bool{m.Metric != "", m.Log != nil, m.Node != "", m.Flood != ""} {
-		if given {
-			sources++
-		}
-	}
+	sources := given(m.Metric != "", m.Log != nil, m.Node != "", m.Flood != "")
 	switch {
 	case sources == 0:
 		return fmt.Errorf("%s.metric is empty (want a metric, or one of log, node and flood)", field)

@@ -51,10 +51,7 @@ func (c *MetricAge) NeedsConstants() []string { return c.Above.constants() }
 
 // Validate refuses a limit that is none, or that has no unit.
 func (c *MetricAge) Validate() error {
-	if c.Metric == "" {
-		return errors.New("metric is empty")
-	}
-	return c.Above.validate("above", true)
+	return cmp.Or(refuse(c.Metric == "", "metric is empty"), c.Above.validate("above", true))
 }
 
 // Eval looks for the oldest reading: one above the limit is decisive.

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -28,12 +27,7 @@ type MetricAbsent struct {
 func (c *MetricAbsent) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
 // Validate refuses an empty name, which no component exposes.
-func (c *MetricAbsent) Validate() error {
-	if c.Metric == "" {
-		return errors.New("metric is empty")
-	}
-	return nil
-}
+func (c *MetricAbsent) Validate() error { return refuse(c.Metric == "", "metric is empty") }
 
 // Eval looks through all that was recorded of the component: one sample at any time shows that it has the metric.
 func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {

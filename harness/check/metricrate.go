@@ -37,46 +37,34 @@ type MetricRate struct {
 
 // Reads names metric samples, and recorded objects where there is a window.
 func (c *MetricRate) Reads() []bundle.Kind {
-	if c.Window != nil {
-		return []bundle.Kind{bundle.MetricSamples, bundle.Objects}
-	}
-	return []bundle.Kind{bundle.MetricSamples}
+	return append([]bundle.Kind{bundle.MetricSamples}, c.Window.reads()...)
 }
 
 // Validate refuses no limit and more than one, and those that anything meets.
 func (c *MetricRate) Validate() error {
-	var errs []error
-	if c.Metric == "" {
-		errs = append(errs, errors.New("metric is empty"))
-	}
-	n := 0
-	for _, given := range []bool{c.Above != nil, c.AtMost != nil, c.TimesBaseline != 0, c.AtMostTimesBaseline != 0} {
-		if given {
-			n++
-		}
-	}
-	switch {
-	case n != 1:
-		errs = append(errs, fmt.Errorf("%d limits are given (want one of above, atMost, timesBaseline and atMostTimesBaseline)", n))
-	case c.Above != nil && *c.Above < 0:
-		errs = append(errs, fmt.Errorf("above is %g (want 0 or more)", *c.Above))
-	case c.AtMost != nil && *c.AtMost < 0:
-		errs = append(errs, fmt.Errorf("atMost is %g (want 0 or more)", *c.AtMost))
-	case c.TimesBaseline != 0 && c.TimesBaseline <= 1:
-		errs = append(errs, fmt.Errorf("timesBaseline is %g (want above 1, or the baseline itself would meet it)", c.TimesBaseline))
-	case c.AtMostTimesBaseline != 0 && c.AtMostTimesBaseline < 1:
-		errs = append(errs, fmt.Errorf("atMostTimesBaseline is %g (want 1 or more)", c.AtMostTimesBaseline))
-	}
-	if relative := c.relative(); c.Floor < 0 || relative && c.Floor == 0 || !relative && c.Floor != 0 {
-		errs = append(errs, fmt.Errorf("floor is %g (want above 0 with the baseline, and nothing without)", c.Floor))
-	}
-	if c.Window != nil {
-		errs = append(errs, c.Window.validate("window."))
-	}
-	return errors.Join(errs...)
+	relative := c.TimesBaseline != 0 || c.AtMostTimesBaseline != 0
+	return errors.Join(
+		refuse(c.Metric == "", "metric is empty"),
+		c.validateLimit(),
+		refuse(c.Floor < 0 || relative != (c.Floor > 0), "floor is %g (want above 0 with the baseline, and nothing without)", c.Floor),
+		c.Window.validate("window."),
+	)
 }
 
-func (c *MetricRate) relative() bool { return c.TimesBaseline != 0 || c.AtMostTimesBaseline != 0 }
+func (c *MetricRate) validateLimit() error {
+	n := given(c.Above != nil, c.AtMost != nil, c.TimesBaseline != 0, c.AtMostTimesBaseline != 0)
+	switch {
+	case n != 1:
+		return fmt.Errorf("%d limits are given (want one of above, atMost, timesBaseline and atMostTimesBaseline)", n)
+	case c.Above != nil:
+		return refuse(*c.Above < 0, "above is %g (want 0 or more)", *c.Above)
+	case c.AtMost != nil:
+		return refuse(*c.AtMost < 0, "atMost is %g (want 0 or more)", *c.AtMost)
+	case c.TimesBaseline != 0:
+		return refuse(c.TimesBaseline <= 1, "timesBaseline is %g (want above 1, or the baseline itself would meet it)", c.TimesBaseline)
+	}
+	return refuse(c.AtMostTimesBaseline < 1, "atMostTimesBaseline is %g (want 1 or more)", c.AtMostTimesBaseline)
+}
 
 func (c *MetricRate) wanted() string {
 	switch {

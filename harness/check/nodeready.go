@@ -36,12 +36,7 @@ type NodeReady struct {
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
 // NeedsNodes names the node, unless it is the cell's own.
-func (c *NodeReady) NeedsNodes() []string {
-	if c.Node == "" {
-		return nil
-	}
-	return []string{c.Node}
-}
+func (c *NodeReady) NeedsNodes() []string { return named(c.Node) }
 
 // Validate refuses a status that doesn't exist, a message that is no pattern, and a stretch of time that is none.
 func (c *NodeReady) Validate() error {

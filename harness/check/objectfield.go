@@ -43,22 +43,17 @@ func (c *ObjectField) Reads() []bundle.Kind { return []bundle.Kind{bundle.Object
 
 // Validate refuses what any object would meet, and paths that are none.
 func (c *ObjectField) Validate() error {
-	errs := []error{positive("hold", c.Hold)}
-	if c.Resource == "" {
-		errs = append(errs, errors.New("resource is empty"))
-	}
-	if len(c.Fields) == 0 {
-		errs = append(errs, errors.New("fields is empty, which any object would have"))
+	errs := []error{
+		positive("hold", c.Hold),
+		refuse(c.Resource == "", "resource is empty"),
+		refuse(len(c.Fields) == 0, "fields is empty, which any object would have"),
 	}
 	for _, p := range slices.Sorted(maps.Keys(c.Fields)) {
 		if _, err := churn.ParsePath(p); err != nil {
 			errs = append(errs, fmt.Errorf("fields: %w", err))
 		}
 	}
-	if c.AtLeast < 0 {
-		errs = append(errs, fmt.Errorf("atLeast is %d (want 0 or more)", c.AtLeast))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, refuse(c.AtLeast < 0, "atLeast is %d (want 0 or more)", c.AtLeast))...)
 }
 
 func (c *ObjectField) wanted(cell string) string {

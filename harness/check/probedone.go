@@ -1,7 +1,6 @@
 package check
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -35,10 +34,7 @@ func (c *ProbeDone) NeedsProbes() []string { return []string{c.Probe} }
 
 // Validate refuses a check that names no probe.
 func (c *ProbeDone) Validate() error {
-	if c.Probe == "" {
-		return errors.New("probe is empty (want the name of a load)")
-	}
-	return nil
+	return refuse(c.Probe == "", "probe is empty (want the name of a load)")
 }
 
 // Describe says in words what is asked.

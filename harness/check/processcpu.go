@@ -34,10 +34,7 @@ func (c *ProcessCPU) rate() *MetricRate {
 
 // Reads names identities, and recorded objects where there is a window.
 func (c *ProcessCPU) Reads() []bundle.Kind {
-	if c.Window != nil {
-		return []bundle.Kind{bundle.Identity, bundle.Objects}
-	}
-	return []bundle.Kind{bundle.Identity}
+	return append([]bundle.Kind{bundle.Identity}, c.Window.reads()...)
 }
 
 // Validate refuses what metricRate does.

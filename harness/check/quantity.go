@@ -58,22 +58,16 @@ func (q Quantity) assumed(v bundle.View, cell string) string {
 	return fmt.Sprintf(" (the %s of %s is not known: %s is assumed)", q.Constant, cell, as)
 }
 
-func (q Quantity) constants() []string {
-	if q.Constant == "" {
-		return nil
-	}
-	return []string{q.Constant}
-}
+func (q Quantity) constants() []string { return named(q.Constant) }
 
 // validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds.
 func (q Quantity) validate(field string, asDuration bool) error {
 	switch {
 	case q.Constant != "" && q.Duration != "":
 		return fmt.Errorf("%s has a constant and a duration (want one of them)", field)
+	case q.Constant != "" && q.Times != nil && *q.Times <= 0:
+		return fmt.Errorf("%s.times is %g (want above 0)", field, *q.Times)
 	case q.Constant != "":
-		if q.Times != nil && *q.Times <= 0 {
-			return fmt.Errorf("%s.times is %g (want above 0)", field, *q.Times)
-		}
 		return nil
 	case q.Times != nil:
 		return fmt.Errorf("%s.times multiplies no constant", field)
@@ -87,30 +81,4 @@ func (q Quantity) validate(field string, asDuration bool) error {
 		return fmt.Errorf("%s has neither a constant nor a number", field)
 	}
 	return nil
-}
-
-// positive refuses what is no duration above 0.
-func positive(field, text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("%s is %q (want a duration with its unit: 3m)", field, text)
-	}
-	if d <= 0 {
-		return fmt.Errorf("%s is %s (want above 0)", field, text)
-	}
-	return nil
-}
-
-// optional is positive for a duration that may be left out.
-func optional(field, text string) error {
-	if text == "" {
-		return nil
-	}
-	return positive(field, text)
-}
-
-// duration reads a duration that Validate has accepted; 0 where none is given.
-func duration(text string) time.Duration {
-	d, _ := time.ParseDuration(text)
-	return d
 }

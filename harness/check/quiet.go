@@ -58,20 +58,27 @@ func (q Quiet) filled() Quiet {
 	return q
 }
 
-// validate refuses times that are none, and pods that nobody looks at.
-func (q Quiet) validate(field string) error {
-	q = q.filled()
-	errs := []error{positive(field+"still", q.Still), positive(field+"for", q.For)}
-	if q.Terminating < 0 {
-		errs = append(errs, fmt.Errorf("%sterminating is %d (want 0 or more)", field, q.Terminating))
+// validate refuses times that are none, and pods that nobody looks at. No window at all is fine.
+func (q *Quiet) validate(field string) error {
+	if q == nil {
+		return nil
 	}
-	if q.Terminating > 0 && !slices.Contains(q.Resources, "pods") {
-		errs = append(errs, fmt.Errorf("%sterminating is %d, and pods are not among the resources", field, q.Terminating))
+	w := q.filled()
+	return errors.Join(
+		positive(field+"still", w.Still),
+		positive(field+"for", w.For),
+		refuse(w.Terminating < 0, "%sterminating is %d (want 0 or more)", field, w.Terminating),
+		refuse(w.Terminating > 0 && !slices.Contains(w.Resources, "pods"), "%sterminating is %d, and pods are not among the resources", field, w.Terminating),
+		refuse(slices.Contains(w.Ignore, ""), "%signore has an empty path, which would leave out everything", field),
+	)
+}
+
+// reads are the artifacts that show the window; none where no window is asked for.
+func (q *Quiet) reads() []bundle.Kind {
+	if q == nil {
+		return nil
 	}
-	if slices.Contains(q.Ignore, "") {
-		errs = append(errs, fmt.Errorf("%signore has an empty path, which would leave out everything", field))
-	}
-	return errors.Join(errs...)
+	return []bundle.Kind{bundle.Objects}
 }
 
 func (q Quiet) wanted() string {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,29 +42,16 @@ func (c *RetainedHeap) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap}
 
 // Validate refuses a limit that any profile would meet, and an answer that rests on none.
 func (c *RetainedHeap) Validate() error {
-	var errs []error
-	limits := 0
-	for _, given := range []string{c.AtLeast, c.Below, c.OverBaseline} {
-		if given != "" {
-			limits++
-		}
-	}
-	switch {
-	case limits != 1:
-		errs = append(errs, errors.New("want one of atLeast, below and overBaseline"))
-	case c.Func == "" && c.OverBaseline == "":
-		errs = append(errs, errors.New("func is empty, which all memory would match"))
-	default:
-		_, err := c.limit()
-		errs = append(errs, err)
-	}
-	if len(c.Except) > 0 && c.OverBaseline == "" || slices.Contains(c.Except, "") {
-		errs = append(errs, fmt.Errorf("except is %q (want names, none of them empty, and overBaseline with them)", c.Except))
-	}
-	if c.Snapshots < 1 {
-		errs = append(errs, fmt.Errorf("snapshots is %d (want at least 1)", c.Snapshots))
-	}
-	return errors.Join(append(errs, optional("lastAfter", c.LastAfter))...)
+	_, err := c.limit()
+	return errors.Join(
+		cmp.Or(
+			refuse(given(c.AtLeast != "", c.Below != "", c.OverBaseline != "") != 1, "want one of atLeast, below and overBaseline"),
+			refuse(c.Func == "" && c.OverBaseline == "", "func is empty, which all memory would match"),
+			err),
+		refuse(len(c.Except) > 0 && c.OverBaseline == "" || slices.Contains(c.Except, ""), "except is %q (want names, none of them empty, and overBaseline with them)", c.Except),
+		refuse(c.Snapshots < 1, "snapshots is %d (want at least 1)", c.Snapshots),
+		optional("lastAfter", c.LastAfter),
+	)
 }
 
 // limit is what is compared with, in bytes.

@@ -50,33 +50,20 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 }
 
 // NeedsLoads names the load that may have to tell the calls.
-func (c *NothingStuck) NeedsLoads() []string {
-	if c.Load == "" {
-		return nil
-	}
-	return []string{c.Load}
-}
+func (c *NothingStuck) NeedsLoads() []string { return named(c.Load) }
 
 // Validate refuses what any dump would meet.
 func (c *NothingStuck) Validate() error {
-	var errs []error
-	if len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, "") {
-		errs = append(errs, fmt.Errorf("states is %q (want at least one or failed, none of them empty)", c.States))
-	}
-	if c.Dumps < 2 {
-		errs = append(errs, fmt.Errorf("dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps))
-	}
-	errs = append(errs, optional("lastAfter", c.LastAfter))
-	if c.Load != "" && c.Failed == nil {
-		errs = append(errs, fmt.Errorf("load is %q, and failed is missing", c.Load))
+	errs := []error{
+		refuse(len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, ""), "states is %q (want at least one or failed, none of them empty)", c.States),
+		refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps),
+		optional("lastAfter", c.LastAfter),
+		refuse(c.Load != "" && c.Failed == nil, "load is %q, and failed is missing", c.Load),
 	}
 	if c.Failed != nil {
 		_, err := c.Failed.compile()
 		share, bad := percent("share", c.Share)
-		if bad == nil && (share <= 0 || share > 1) {
-			bad = fmt.Errorf("share is %s (want above 0%% and up to 100%%)", c.Share)
-		}
-		errs = append(errs, err, bad)
+		errs = append(errs, err, cmp.Or(bad, refuse(share <= 0 || share > 1, "share is %s (want above 0%% and up to 100%%)", c.Share)))
 	}
 	return errors.Join(errs...)
 }

@@ -38,14 +38,11 @@ func (c *UnchangedUpdates) Reads() []bundle.Kind {
 
 // Validate refuses what nothing can meet, or anything.
 func (c *UnchangedUpdates) Validate() error {
-	errs := []error{c.Window.validate("window.")}
-	if c.Resource == "" {
-		errs = append(errs, errors.New("resource is empty"))
-	}
-	if c.AtMost < 0 {
-		errs = append(errs, fmt.Errorf("atMost is %d (want 0 or more)", c.AtMost))
-	}
-	return errors.Join(errs...)
+	return errors.Join(
+		c.Window.validate("window."),
+		refuse(c.Resource == "", "resource is empty"),
+		refuse(c.AtMost < 0, "atMost is %d (want 0 or more)", c.AtMost),
+	)
 }
 
 // Eval compares the server's count with the watches'.

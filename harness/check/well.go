@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -19,13 +17,7 @@ type Tolerance struct {
 
 func (t Tolerance) validate() error {
 	share, err := t.share()
-	switch {
-	case err != nil:
-		return err
-	case share < 0 || share > 0.5:
-		return fmt.Errorf("tolerate is %s (want 0%% to 50%%)", t.Tolerate)
-	}
-	return nil
+	return cmp.Or(err, refuse(share < 0 || share > 0.5, "tolerate is %s (want 0%% to 50%%)", t.Tolerate))
 }
 
 // share is the tolerated share as a fraction.
@@ -34,16 +26,6 @@ func (t Tolerance) share() (float64, error) {
 		return 0, nil
 	}
 	return percent("tolerate", t.Tolerate)
-}
-
-// percent reads a share as a fraction: 5% is 0.05.
-func percent(field, text string) (float64, error) {
-	number, ok := strings.CutSuffix(text, "%")
-	n, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil {
-		return 0, fmt.Errorf("%s is %q (want a share: 5%%)", field, text)
-	}
-	return n / 100, nil
 }
 
 // but is what the tolerance adds to what is wanted.

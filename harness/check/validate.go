@@ -1,0 +1,67 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// refuse is the error that a spec is refused with where bad is true, else nil.
+func refuse(bad bool, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// given counts which of some fields are given.
+func given(fields ...bool) (n int) {
+	for _, is := range fields {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// named is the list of a name that may be left out.
+func named(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+// positive refuses what is no duration above 0.
+func positive(field, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%s is %q (want a duration with its unit: 3m)", field, text)
+	}
+	return refuse(d <= 0, "%s is %s (want above 0)", field, text)
+}
+
+// optional is positive for a duration that may be left out.
+func optional(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	return positive(field, text)
+}
+
+// duration reads a duration that Validate has accepted; 0 where none is given.
+func duration(text string) time.Duration {
+	d, _ := time.ParseDuration(text)
+	return d
+}
+
+// percent reads a share as a fraction: 5% is 0.05.
+func percent(field, text string) (float64, error) {
+	number, ok := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil {
+		return 0, fmt.Errorf("%s is %q (want a share: 5%%)", field, text)
+	}
+	return n / 100, nil
+}

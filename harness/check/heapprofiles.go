@@ -66,3 +66,85 @@ func (r retention) largestSaid() string {
 	return fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(r.bytes), r.objects, mebi(r.stacks[0].Bytes),
 		strings.Join(r.stacks[0].Frames, "\n\t"))
 }
+
+// coarse is the least growth of one place that counts: the runtime samples one allocation in 512 KiB, so one sample more says nothing.
+const coarse = 1 << 20
+
+// back answers whether the heap is where it was in the baseline, place by place, because buffers that come and go move the total by more than a leak
+// does: what is left for good is in every one of the last profiles, above the most that the baseline had of it.
+func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
+	before, ok := q.view.Phase(q.cell, Baseline)
+	if !ok || before.End.IsZero() {
+		q.Seen += "; the baseline, which it is compared with, has not ended"
+		return
+	}
+	was := c.profiles(q.view, q.cell, before)
+	q.Evidence = slices.Concat(was.paths, q.Evidence)
+	q.Differs = few(slices.Concat(was.notes, now.notes))
+	doubt := cmp.Or(now.missing, was.missing, restarted(q.view, q.cell, bundle.Window{Start: before.Start, End: q.window.End}))
+	switch {
+	case doubt != "":
+		q.Seen += "; " + doubt
+		return
+	case len(was.in) == 0:
+		q.Seen += "; there is none of the baseline to compare with"
+		return
+	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, q.began):
+		q.Seen += ": too few to answer by"
+		return
+	}
+	all, most, place := grown(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)
+	q.Met = Of(all < limit)
+	q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all), len(was.in))
+	if all > 0 {
+		q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(all), mebi(most), place)
+	}
+	if q.Met == NotMet && len(was.notes) > 0 {
+		q.Met, q.Seen = Unknown, q.Seen+"; a profile of the baseline is missing"
+	}
+}
+
+// grown adds up what the places that grew by enough have more in every one of the last profiles than in any before, and says which has most of it.
+func grown(before, last []retention, except []string) (all, most int64, where string) {
+	were, least := map[string]int64{}, map[string]int64{}
+	for _, p := range before {
+		for place, bytes := range p.places(except) {
+			were[place] = max(were[place], bytes)
+		}
+	}
+	for i, p := range last {
+		now := p.places(except)
+		if i == 0 {
+			least = now
+		}
+		for place := range least {
+			least[place] = min(least[place], now[place])
+		}
+	}
+	for place, bytes := range least {
+		more := bytes - were[place]
+		if more < coarse {
+			continue
+		}
+		all += more
+		if more > most || more == most && place < where {
+			most, where = more, place
+		}
+	}
+	return all, most, where
+}
+
+// places are the bytes by where they were allocated, one function a line.
+func (r retention) places(except []string) map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range r.stacks {
+		if !slices.ContainsFunc(except, func(part string) bool { return has(s, part) }) {
+			out[strings.Join(s.Frames, "\n\t")] += s.Bytes
+		}
+	}
+	return out
+}
+
+func has(s heap.Stack, part string) bool {
+	return slices.ContainsFunc(s.Frames, func(f string) bool { return strings.Contains(f, part) })
+}

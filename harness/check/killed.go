@@ -85,9 +85,9 @@ func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 
 // growth completes a finding about a kill with what the snapshots before it show.
 func (c *KilledForMemory) growth(q *question) {
-	look := c.look(q.view, q.cell, q.window)
+	look := c.look(q)
 	q.Differs = look.notes
-	q.Evidence = append(q.Evidence, look.evidence...)
+	q.Evidence = append(q.Evidence, look.paths...)
 	var grown []level
 	for i, s := range look.quiet {
 		if i > 0 && !includes(s.ids, look.quiet[i-1].ids) {

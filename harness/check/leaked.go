@@ -79,8 +79,8 @@ func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	look := c.look(v, q.cell, q.window)
-	q.Evidence, q.Differs = look.evidence, few(look.notes)
+	look := c.look(q)
+	q.Evidence, q.Differs = look.paths, few(look.notes)
 	q.Seen = look.said()
 	if len(look.quiet) > 0 {
 		q.Seen += fmt.Sprintf(", the last %s after %s began", look.newest().at.Sub(q.began).Round(time.Second), q.phase)
@@ -154,7 +154,9 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 	}
 	q.Evidence = append(q.Evidence, calls.paths...)
 	q.Seen += "; " + calls.said(c.MoreThan)
-	q.Detail += calls.left()
+	if calls.most > 0 {
+		q.Detail += "\nitems left: " + calls.left()
+	}
 	switch {
 	case calls.doubt != "":
 		q.Seen += "; " + calls.doubt

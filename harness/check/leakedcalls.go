@@ -98,32 +98,25 @@ func (c *calls) add(least, most, left int) {
 func (c calls) explains(n int) bool { return c.over <= n && n <= c.upto && n > 0 }
 
 func (c calls) said(moreThan int) string {
-	if c.seen {
-		out := fmt.Sprintf("%d calls that deleted and failed, as the load saw them", c.n)
-		if c.most > c.n {
-			out += fmt.Sprintf(" (%d at most)", c.most)
-		}
-		if c.most > 0 {
-			out += fmt.Sprintf(", %d of them with more than %d items left (at least %d of %d)", c.over, moreThan, c.lo, c.items)
-		}
-		return out
-	}
 	out := fmt.Sprintf("%d calls with a failed delete", c.n)
-	if c.n > 0 {
-		out += fmt.Sprintf(", %d of them with more than %d items left (%d..%d of %d)", c.over, moreThan, c.lo, c.hi, c.items)
+	if c.seen {
+		out = fmt.Sprintf("%d calls that deleted and failed, as the load saw them", c.n)
+	}
+	if c.most > c.n {
+		out += fmt.Sprintf(" (%d at most)", c.most)
+	}
+	if c.most > 0 {
+		out += fmt.Sprintf(", %d of them with more than %d items left (%s)", c.over, moreThan, c.left())
 	}
 	return out
 }
 
-// left is the line about the items that goes below the leaked stack.
+// left is how many items the calls left.
 func (c calls) left() string {
-	switch {
-	case c.most == 0:
-		return ""
-	case c.seen:
-		return fmt.Sprintf("\nitems left: at least %d of %d", c.lo, c.items)
+	if c.seen {
+		return fmt.Sprintf("at least %d of %d", c.lo, c.items)
 	}
-	return fmt.Sprintf("\nitems left: %d..%d of %d", c.lo, c.hi, c.items)
+	return fmt.Sprintf("%d..%d of %d", c.lo, c.hi, c.items)
 }
 
 // loadOf reads what a load said of itself, by its name.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,15 +19,11 @@ type Leak struct {
 }
 
 func (l Leak) validate() error {
-	switch {
-	case l.Func == "":
-		return fmt.Errorf("func is empty, which every goroutine would match")
-	case l.State == "":
-		return fmt.Errorf("state is empty, which a goroutine at work would match")
-	case slices.Contains(l.InFlight, ""):
-		return fmt.Errorf("inFlight is %q (want parts of names, none of them empty)", l.InFlight)
-	}
-	return nil
+	return cmp.Or(
+		refuse(l.Func == "", "func is empty, which every goroutine would match"),
+		refuse(l.State == "", "state is empty, which a goroutine at work would match"),
+		refuse(slices.Contains(l.InFlight, ""), "inFlight is %q (want parts of names, none of them empty)", l.InFlight),
+	)
 }
 
 // snapshot is a pair of goroutine profiles that were taken one after the other.
@@ -45,11 +42,9 @@ func (s snapshot) quiet() bool { return s.serving == 0 && s.onTop == s.blocked }
 
 // looked is what the snapshots of a window show.
 type looked struct {
-	quiet    []snapshot // in order of time
-	read     int        // all that could be read
-	missing  string     // why some evidence can't be relied on; "" if all can
-	notes    []string
-	evidence []string
+	captured
+	quiet []snapshot // in order of time
+	read  int        // all that could be read
 }
 
 func (l looked) newest() snapshot { return l.quiet[len(l.quiet)-1] }
@@ -68,12 +63,7 @@ func (l looked) without() int {
 
 // same says that every quiet snapshot shows the very same goroutines.
 func (l looked) same() bool {
-	for _, s := range l.quiet {
-		if !slices.Equal(s.ids, l.quiet[0].ids) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(l.quiet, func(s snapshot) bool { return !slices.Equal(s.ids, l.quiet[0].ids) })
 }
 
 // said sums up, as in "20 goroutines, the same in 4 quiet snapshots of 5".
@@ -97,11 +87,13 @@ func (l looked) said() string {
 	return fmt.Sprintf("%d such goroutines in each of %s", hi, of)
 }
 
-// look reads the snapshots of a window. A capture that failed is none; a file that is missing, damaged or cut could have shown anything.
-func (l Leak) look(v bundle.View, cell string, w bundle.Window) (out looked) {
-	firsts := v.Artifacts(bundle.Query{Kind: bundle.Goroutines1, Cell: cell, From: w.Start, To: w.End})
-	before := w.Start.Add(-1)
-	for _, two := range v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: cell, From: w.Start, To: w.End}) {
+// look reads the snapshots of the window, as captured.each does: each is a debug=2 with the debug=1 beside it.
+func (l Leak) look(q *question) (out looked) {
+	in := bundle.Query{Kind: bundle.Goroutines1, Cell: q.cell, From: q.window.Start, To: q.window.End}
+	firsts := q.view.Artifacts(in)
+	in.Kind = bundle.Goroutines2
+	before := q.window.Start.Add(-1)
+	for _, two := range q.view.Artifacts(in) {
 		one, ok := beside(firsts, before, two.Time)
 		before = two.Time
 		switch {
@@ -115,13 +107,13 @@ func (l Leak) look(v bundle.View, cell string, w bundle.Window) (out looked) {
 			out.notes = append(out.notes, fmt.Sprintf("the debug=1 of %s failed: %s", clock(one.Time), one.Error))
 			continue
 		}
-		s, err := l.snapshot(v, one, two)
+		s, err := l.snapshot(q.view, one, two)
 		if err != nil {
 			out.missing = err.Error()
 			continue
 		}
 		out.read++
-		out.evidence = append(out.evidence, one.Path, two.Path)
+		out.paths = append(out.paths, one.Path, two.Path)
 		switch {
 		case s.quiet():
 			out.quiet = append(out.quiet, s)

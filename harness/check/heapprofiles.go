@@ -73,9 +73,9 @@ const coarse = 1 << 20
 // back answers whether the heap is where it was in the baseline, place by place, because buffers that come and go move the total by more than a leak
 // does: what is left for good is in every one of the last profiles, above the most that the baseline had of it.
 func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
-	before, ok := q.view.Phase(q.cell, Baseline)
-	if !ok || before.End.IsZero() {
-		q.Seen += "; the baseline, which it is compared with, has not ended"
+	before, why := q.baseline()
+	if why != "" {
+		q.Seen += "; " + why
 		return
 	}
 	was := c.profiles(q.view, q.cell, before)
@@ -106,23 +106,7 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 
 // grown adds up what the places that grew by enough have more in every one of the last profiles than in any before, and says which has most of it.
 func grown(before, last []retention, except []string) (all, most int64, where string) {
-	were, least := map[string]int64{}, map[string]int64{}
-	for _, p := range before {
-		for place, bytes := range p.places(except) {
-			were[place] = max(were[place], bytes)
-		}
-	}
-	for i, p := range last {
-		now := p.places(except)
-		if i == 0 {
-			least = now
-		}
-		for place := range least {
-			least[place] = min(least[place], now[place])
-		}
-	}
-	for place, bytes := range least {
-		more := bytes - were[place]
+	for place, more := range lasting(before, last, func(r retention) map[string]int64 { return r.places(except) }) {
 		if more < coarse {
 			continue
 		}
@@ -138,13 +122,12 @@ func grown(before, last []retention, except []string) (all, most int64, where st
 func (r retention) places(except []string) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.stacks {
-		if !slices.ContainsFunc(except, func(part string) bool { return has(s, part) }) {
+		excepted := slices.ContainsFunc(s.Frames, func(f string) bool {
+			return slices.ContainsFunc(except, func(part string) bool { return strings.Contains(f, part) })
+		})
+		if !excepted {
 			out[strings.Join(s.Frames, "\n\t")] += s.Bytes
 		}
 	}
 	return out
-}
-
-func has(s heap.Stack, part string) bool {
-	return slices.ContainsFunc(s.Frames, func(f string) bool { return strings.Contains(f, part) })
 }

@@ -59,7 +59,7 @@ func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	st := standing[bundle.ContainerStatus](v, bundle.Statuses, q.cell, q.window)
+	st := statuses(q)
 	q.Evidence = st.paths
 	e, doubt := endOf(st.records, c.Container, q.window)
 	doubt = cmp.Or(doubt, st.doubt)

@@ -66,21 +66,21 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e e
 
 // brief is a container's id as people compare it.
 func brief(id string) string {
-	_, bare, found := strings.Cut(id, "://")
-	if !found {
-		bare = id
+	if _, bare, found := strings.Cut(id, "://"); found {
+		id = bare
 	}
-	return fmt.Sprintf("%.12s", bare)
+	return fmt.Sprintf("%.12s", id)
 }
 
-// standing reads the records of what can't come back once it is gone, such as a container: that it is still there at the end of a window
-// shows that it was there all along, so that a gap before is no matter.
-func standing[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
-	word := lastWord(v.Artifacts(bundle.Query{Kind: kind, Cell: cell}))
+// statuses reads the records of containers. A container can't come back once it is gone: that it is still there at the end of a window shows that it was
+// there all along, so a gap before that doesn't matter.
+func statuses(q *question) stream[bundle.ContainerStatus] {
+	w := q.window
+	word := lastWord(q.view.Artifacts(bundle.Query{Kind: bundle.Statuses, Cell: q.cell}))
 	if !word.Before(w.End.Add(-slack(w))) {
-		return read[T](v, kind, cell, bundle.Window{Start: word, End: word})
+		w = bundle.Window{Start: word, End: word}
 	}
-	return read[T](v, kind, cell, w)
+	return read[bundle.ContainerStatus](q.view, bundle.Statuses, q.cell, w)
 }
 
 // lastWord is the latest moment for which streams speak; zero if there is none.

@@ -122,9 +122,9 @@ func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	case len(l.gone) == 1:
 		f.Seen += fmt.Sprintf(", but the last look, at %s, found none", clock(l.gone[0].Time))
 	case first.Time.Sub(w.Start) > gap:
-		f.Seen += ", but nobody looked which process it was from " + span(bundle.Window{Start: w.Start, End: first.Time})
+		f.Seen += ", but nobody looked which process it was from " + between(w.Start, first.Time)
 	case w.End.Sub(last.Time) > gap:
-		f.Seen += ", but nobody looked which process it was from " + span(bundle.Window{Start: last.Time, End: w.End})
+		f.Seen += ", but nobody looked which process it was from " + between(last.Time, w.End)
 	default:
 		f.Met = Met
 	}

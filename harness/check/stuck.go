@@ -85,9 +85,9 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	before, ok := v.Phase(q.cell, Baseline)
-	if !ok || before.End.IsZero() {
-		return q.unknown("the baseline, which it is compared with, has not ended")
+	before, why := q.baseline()
+	if why != "" {
+		return q.unknown(why)
 	}
 	was, now := dumpsIn(v, q.cell, before), dumpsIn(v, q.cell, q.window)
 	q.Evidence, q.Differs = slices.Concat(was.paths, now.paths), few(slices.Concat(was.notes, now.notes))

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -38,14 +39,21 @@ func dumpsIn(v bundle.View, cell string, w bundle.Window) (out dumped) {
 
 // left are the goroutines of the last of some dumps that all of them show, each in one of the states if any are given. Ids are never used again.
 func left(dumps []goroutines, states []string) goroutines {
-	out := goroutines{}
-	for id, g := range dumps[len(dumps)-1] {
-		if !slices.ContainsFunc(dumps, func(d goroutines) bool {
-			in, ok := d[id]
-			return !ok || len(states) > 0 && !slices.Contains(states, in.State)
-		}) {
-			out[id] = g
-		}
+	out := maps.Clone(dumps[len(dumps)-1])
+	maps.DeleteFunc(out, func(id uint64, _ *goroutine.Group) bool {
+		return slices.ContainsFunc(dumps, func(d goroutines) bool {
+			g, ok := d[id]
+			return !ok || len(states) > 0 && !slices.Contains(states, g.State)
+		})
+	})
+	return out
+}
+
+// without leaves out those that one of some dumps shows.
+func (in goroutines) without(dumps []goroutines) goroutines {
+	out := maps.Clone(in)
+	for _, d := range dumps {
+		maps.DeleteFunc(out, func(id uint64, _ *goroutine.Group) bool { return d[id] != nil })
 	}
 	return out
 }
@@ -89,60 +97,40 @@ func (in goroutines) groups() map[origin]group {
 	return out
 }
 
+// larger is the larger of two groups, the same each time where they are equal.
+func larger(a, b group) group {
+	if a.one == nil || b.n > a.n || b.n == a.n && b.one.IDs[0] < a.one.IDs[0] {
+		return b
+	}
+	return a
+}
+
 // largest is the group with most of them.
 func (in goroutines) largest() (out group) {
 	for _, g := range in.groups() {
-		if out.one == nil || g.n > out.n || g.n == out.n && g.one.IDs[0] < out.one.IDs[0] {
-			out = g
-		}
+		out = larger(out, g)
 	}
 	return out
 }
 
-// without leaves out those that one of some dumps shows.
-func (in goroutines) without(dumps []goroutines) goroutines {
-	out := goroutines{}
-	for id, g := range in {
-		if !slices.ContainsFunc(dumps, func(d goroutines) bool { _, had := d[id]; return had }) {
-			out[id] = g
-		}
+// counts is how many goroutines each group has.
+func (in goroutines) counts() map[origin]int64 {
+	out := map[origin]int64{}
+	for _, g := range in {
+		out[originOf(g)]++
 	}
 	return out
 }
 
-// more is by how many goroutines the groups of the last dumps are larger than before, all together, and the one that is so by most. A group counts with
-// what came since and stays; where others of it went, as when a client opens its watches anew, only with what it is larger by in each of the last dumps.
+// more is by how many goroutines the groups of the last dumps are larger than before, all together, and the one that grew by most. What came since and
+// stays counts. Where others of its group went, as when a client opens its watches anew, the group counts only by how much larger it is in each of the
+// last dumps.
 func more(before, last []goroutines) (all int, most group) {
-	were, least := map[origin]int{}, map[origin]int{}
-	for _, d := range before {
-		for o, g := range d.groups() {
-			were[o] = max(were[o], g.n)
-		}
-	}
-	for i, d := range last {
-		now := d.groups()
-		for o, g := range now {
-			if had, ok := least[o]; i == 0 || ok {
-				least[o] = g.n
-				if i > 0 {
-					least[o] = min(had, g.n)
-				}
-			}
-		}
-		for o := range least {
-			if _, ok := now[o]; !ok {
-				delete(least, o)
-			}
-		}
-	}
+	grown := lasting(before, last, goroutines.counts)
 	for o, g := range left(last, nil).without(before).groups() {
-		g.n = min(g.n, least[o]-were[o])
-		if g.n <= 0 {
-			continue
-		}
-		all += g.n
-		if g.n > most.n || g.n == most.n && g.one.IDs[0] < most.one.IDs[0] {
-			most = g
+		if g.n = min(g.n, int(grown[o])); g.n > 0 {
+			all += g.n
+			most = larger(most, g)
 		}
 	}
 	return all, most

@@ -5,11 +5,10 @@ import (
 	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "callsCutShort",
 		Doc: "Calls of a deleteCollection load whose workers had begun to delete and did not come to the end, with more items left than a channel holds.\n\n" +
 			"With failed, they are told by the line that each writes. Without it, by what the load saw, whatever a build logs: a worker of the call deleted when " +

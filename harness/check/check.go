@@ -136,6 +136,11 @@ type LoadUser interface{ NeedsLoads() []string }
 // ProbeUser is a Check that reads what probes of its own phase say; without one of that name in that phase it can't answer.
 type ProbeUser interface{ NeedsProbes() []string }
 
+// kind is what a file registers of its check.
+type kind = kinds.Kind[Check]
+
+func register(k kind) { kinds.Register(kinds.Check, k) }
+
 // New makes the check of a kind from a spec already validated.
 func New(kind string, spec json.RawMessage) (Check, error) {
 	return kinds.Decode[Check](kinds.Check, kind, spec)

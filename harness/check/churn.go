@@ -10,11 +10,10 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "churn",
 		Doc: "While the world stood still, one object of the cell was written again and again, and nothing in it changed but what a loop changes.\n\n" +
 			"It looks at the quiet window that quietWorld finds. A write counts if the watch showed it: one that changed no byte is none. On a loaded machine " +

@@ -7,11 +7,10 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "etcdHealthy",
 		Doc: "The etcd behind the subject is healthy and quick through the last stretch of the window.\n\n" +
 			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch, but for what is tolerated, must find etcd " +

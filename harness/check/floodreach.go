@@ -8,11 +8,10 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "floodDelivered",
 		Doc: "The runtime told the subject of more state changes than a limit, within a stretch of time that begins at a mark.\n\n" +
 			"The CRI interposer counts a pod's state changes when the subject's own relist has been given the last of them. The finding states how many that " +
@@ -82,8 +81,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown(mark.doubt)
 	}
 	q.Wanted += mark.after()
-	st := read[bundle.Stamped[control.Counts]](v, bundle.Interposer, q.cell, q.window)
-	rec, found := newestFlood(c.Fault, &st, q.window)
+	rec, found, st := newestFlood(q, c.Fault)
 	q.Evidence = union(mark.paths, st.paths...)
 	switch {
 	case mark.short != "":
@@ -135,19 +133,20 @@ func (r Fresh) judge(q *question) {
 // newestFlood is a flood's record in the last reading of the window. A flood that was over before the window began is another one, such as that of an
 // earlier trial in the same cluster: its deliveries don't count. An interposer that was restarted counts from zero again with nothing armed, so what it
 // says may be too little: that leaves the stream in doubt.
-func newestFlood(name string, st *stream[bundle.Stamped[control.Counts]], w bundle.Window) (rec control.ArmRecord, found bool) {
+func newestFlood(q *question, name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
+	st = read[bundle.Stamped[control.Counts]](q.view, bundle.Interposer, q.cell, q.window)
 	var process control.Counts
 	for _, r := range st.records {
-		if !contains(w, r.Time) {
+		if !contains(q.window, r.Time) {
 			continue
 		}
 		if process.PID != 0 && (r.Value.PID != process.PID || !r.Value.StartedAt.Equal(process.StartedAt)) {
 			st.doubt = cmp.Or(st.doubt, "the interposer was restarted by "+clock(r.Time))
 		}
 		process = r.Value
-		if a, ok := r.Value.Find(control.FaultFlood, name); ok && !(a.EndedAt != nil && a.EndedAt.Before(w.Start)) {
+		if a, ok := r.Value.Find(control.FaultFlood, name); ok && !(a.EndedAt != nil && a.EndedAt.Before(q.window.Start)) {
 			rec, found = a, true
 		}
 	}
-	return rec, found
+	return rec, found, st
 }

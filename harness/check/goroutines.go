@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +11,10 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "goroutines",
 		Doc: "Goroutines in a wait state inside a function, in the debug=2 dumps of the window.\n\n" +
 			"With persist, every dump must show them: that tells stuck from busy. With span, dumps in a row must. Without either, one dump is enough. Each " +
@@ -47,21 +47,15 @@ func (c *Goroutines) NeedsConstants() []string { return c.Since.constants() }
 
 // Validate refuses what any dump would meet, or no dump at all.
 func (c *Goroutines) Validate() error {
-	switch {
-	case c.Func == "":
-		return fmt.Errorf("func is empty, which every goroutine would match")
-	case c.Count < 1:
-		return fmt.Errorf("count is %d (want at least 1)", c.Count)
-	case c.Dumps < 1:
-		return fmt.Errorf("dumps is %d (want at least 1)", c.Dumps)
-	case c.Depth != "" && c.Depth != "top" && c.Depth != "any":
-		return fmt.Errorf("depth is %q (want top or any)", c.Depth)
-	case slices.Contains(c.Without, ""):
-		return fmt.Errorf("without has an empty name, which every function begins with")
-	case c.Persist && c.Span != "":
-		return fmt.Errorf("persist and span are both given (want every dump, or dumps in a row)")
-	}
-	return errors.Join(optional("lastAfter", c.LastAfter), optional("span", c.Span), c.Since.validate("since"))
+	return cmp.Or(
+		refuse(c.Func == "", "func is empty, which every goroutine would match"),
+		refuse(c.Count < 1, "count is %d (want at least 1)", c.Count),
+		refuse(c.Dumps < 1, "dumps is %d (want at least 1)", c.Dumps),
+		refuse(!slices.Contains([]string{"", "top", "any"}, c.Depth), "depth is %q (want top or any)", c.Depth),
+		refuse(slices.Contains(c.Without, ""), "without has an empty name, which every function begins with"),
+		refuse(c.Persist && c.Span != "", "persist and span are both given (want every dump, or dumps in a row)"),
+		errors.Join(optional("lastAfter", c.LastAfter), optional("span", c.Span), c.Since.validate("since")),
+	)
 }
 
 // Eval reads every dump of the window.
@@ -190,12 +184,7 @@ const (
 
 // waits reports whether a goroutine in a state waits for another one, a lock or a timer: `chan send`, `select (no cases)`, `sync.Mutex.Lock`.
 func waits(state string) bool {
-	for _, begins := range []string{"chan ", "select", "semacquire", "sync.", "sleep"} {
-		if strings.HasPrefix(state, begins) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"chan ", "select", "semacquire", "sync.", "sleep"}, func(begins string) bool { return strings.HasPrefix(state, begins) })
 }
 
 // dump reads a dump, which may be cut short.

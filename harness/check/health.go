@@ -6,11 +6,10 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "healthy",
 		Doc: "The subject's own health endpoint answered 200 through the last stretch of the window, each time but for what is tolerated.\n\n" +
 			"One other answer more than that is decisive, and so are two in a row; no answer at all is unknown. Being well needs the whole stretch.",

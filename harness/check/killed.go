@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // atOnce is how far apart a goroutine profile and a heap profile may lie to have been taken on the same occasion. Further apart, the memory of calls that
@@ -17,7 +16,7 @@ import (
 const atOnce = 5 * time.Second
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "killedForMemory",
 		Doc: "A leak grew until the subject's container was killed for its memory.\n\n" +
 			"The kill destroys the goroutines, so the growth has to be seen before it: quiet snapshots of one container, no call in flight in them, with " +

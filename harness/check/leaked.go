@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "leakedGoroutines",
 		Doc: "Goroutines that calls left behind for good: as many as there were calls with a failed delete and more items left than a channel holds.\n\n" +
 			"Only quiet snapshots count: no call is in flight in them, and debug=1 has as many goroutines on top of the function as debug=2 has in the state. " +

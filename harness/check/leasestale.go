@@ -9,11 +9,10 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "leaseStale",
 		Doc: "The Leases of nodes had run out, and were not renewed, through the last stretch of the window.\n\n" +
 			"Which nodes is said by name, or by the fault that they are the targets of: all of them have to be meant. A Lease is stale from its last " +

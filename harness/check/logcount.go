@@ -6,11 +6,10 @@ import (
 	"regexp"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "logCount",
 		Doc: "How many lines of a component's log match a pattern, in the window.\n\n" +
 			"The lines come from the log's files on the node, rotated ones too. Finding too few, or no more than atMost, needs a log without gaps.",

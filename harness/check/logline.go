@@ -11,11 +11,10 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "logLine",
 		Doc: "A line in the subject's own log, in the window.\n\n" +
 			"With equals, a named group of the pattern is read as a duration or a number and compared with a constant of the subject: the line must be " +

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
@@ -107,8 +106,7 @@ func (m *Mark) metricAt(q *question, plus time.Duration) marked {
 }
 
 func (m *Mark) floodAt(q *question, plus time.Duration) marked {
-	st := read[bundle.Stamped[control.Counts]](q.view, bundle.Interposer, q.cell, q.window)
-	rec, found := newestFlood(m.Flood, &st, q.window)
+	rec, found, st := newestFlood(q, m.Flood)
 	if !found || len(rec.Delivered) == 0 {
 		return marked{doubt: st.doubt, short: "nothing of " + m.Flood + " was delivered", paths: st.paths}
 	}
@@ -273,13 +271,11 @@ func (m *Mark) validate(field string) error {
 
 func (l MarkLine) validate(field string) error {
 	re, err := regexp.Compile("(?i)" + l.Pattern)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%s.pattern: %w", field, err)
-	case !slices.Contains(re.SubexpNames(), "age"):
-		return fmt.Errorf("%s.pattern has no group age", field)
-	case l.Exceeds == "" || re.SubexpIndex(l.Exceeds) < 0:
-		return fmt.Errorf("%s.exceeds is %q (want a group of the pattern)", field, l.Exceeds)
 	}
-	return nil
+	return cmp.Or(
+		refuse(re.SubexpIndex("age") < 0, "%s.pattern has no group age", field),
+		refuse(l.Exceeds == "" || re.SubexpIndex(l.Exceeds) < 0, "%s.exceeds is %q (want a group of the pattern)", field, l.Exceeds),
+	)
 }

@@ -9,18 +9,17 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "metricAge",
 		Doc: "A metric that holds a time in seconds since the epoch grew older than a limit: the Prometheus expression time() - metric.\n\n" +
 			"Met when one sample in the window, compared with the time at which it was asked for, was older than the limit.",
 		Example: "name: relist-stale\nkind: metricAge\nphase: fault\nspec:\n  metric: kubelet_pleg_last_seen_seconds\n  above: {duration: 3m}\n",
 		New:     func() Check { return &MetricAge{} },
 	})
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "metricIncrease",
 		Doc: "A counter, or a time, grew by at least so much between two samples of the window.\n\n" +
 			"With since, only samples asked for after a mark count; with tail, only the last stretch of the window. Samples that span less than half of that " +
@@ -28,7 +27,7 @@ func init() {
 		Example: "name: relists-completed\nkind: metricIncrease\nphase: recovery\nspec:\n  metric: kubelet_pleg_relist_duration_seconds_count\n  by: {number: 5}\n",
 		New:     func() Check { return &MetricIncrease{By: Quantity{Number: new(1.0)}} },
 	})
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "metricStill",
 		Doc: "Metrics stood still: every sample in the window has the same value, over at least a given time.\n\n" +
 			"Persistence tells stuck from busy.",

@@ -4,11 +4,10 @@ import (
 	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "metricAbsent",
 		Doc: "A component whose metrics were read throughout the phase has none of this name.\n\n" +
 			"A build may name its metrics otherwise. In an anyOf beside a check of the metric it lets other evidence answer where the metric can't, and " +

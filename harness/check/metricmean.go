@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "metricMean",
 		Doc: "The mean of what a histogram or summary observed in the window: the increase of its sum divided by the increase of its count.\n\n" +
 			"With span, the largest mean over any stretch of that length counts: above asks for one such stretch with at least so many " +
@@ -49,15 +48,12 @@ func (c *MetricMean) NeedsConstants() []string {
 // Validate refuses no limit and two of them, one in the wrong unit, and a mean of nothing.
 func (c *MetricMean) Validate() error {
 	q, field := c.limit()
-	switch {
-	case c.Metric == "":
-		return errors.New("metric is empty")
-	case q == nil:
-		return errors.New("want one of above and below")
-	case c.AtLeast < 1:
-		return fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast)
-	}
-	return errors.Join(q.validate(field, c.inSeconds()), optional("span", c.Span))
+	return cmp.Or(
+		refuse(c.Metric == "", "metric is empty"),
+		refuse(q == nil, "want one of above and below"),
+		refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast),
+		errors.Join(q.validate(field, c.inSeconds()), optional("span", c.Span)),
+	)
 }
 
 // limit is the one limit that is given and its field's name; nil unless there is exactly one.

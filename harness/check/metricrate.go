@@ -6,11 +6,10 @@ import (
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "metricRate",
 		Doc: "By how much a counter grew a second, against a number or against the baseline.\n\n" +
 			"Of process_cpu_seconds_total that is the number of CPUs in use. With window, in the quiet window that quietWorld finds, else in the whole " +

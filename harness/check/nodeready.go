@@ -9,11 +9,10 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "nodeReady",
 		Doc: "The Ready condition of the cell's node or of a named one, as the API server shows it, through the last stretch of the window.\n\n" +
 			"hold says for how long before the end of the window it must have been so without interruption. A node whose kubelet stopped reporting " +

@@ -12,11 +12,10 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "objectField",
 		Doc: "Fields of an object have certain values, through the last stretch of the window or at some time in it.\n\n" +
 			"A field is a path: status.numberReady, status.conditions[type=Ready].status. One that isn't there is empty; numbers that are 0 are mostly left " +

@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "probeDone",
 		Doc: "The subject did a piece of work that a probe asked of it, to the end.\n\n" +
 			"Heartbeats and counters show that a subject ticks, a probe that it works: a pod ran and is gone, a collection was emptied. Met when every step was " +

@@ -73,14 +73,14 @@ type lookedAt struct {
 }
 
 func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
-	var before, after []bundle.IdentitySample // the nearest look at a process on either side
-	for _, r := range all {
+	var before, after *bundle.IdentitySample // the nearest look at a process on either side
+	for i, r := range all {
 		switch {
 		case r.Time.Before(w.Start) && r.PID > 0:
-			before = []bundle.IdentitySample{r}
+			before = &all[i]
 		case r.Time.Before(w.Start):
 		case r.Time.After(w.End) && r.PID > 0 && after == nil:
-			after = []bundle.IdentitySample{r}
+			after = &all[i]
 		case r.Time.After(w.End):
 		case r.PID > 0:
 			l.blind, l.gone = l.blind+len(l.gone), nil
@@ -89,20 +89,14 @@ func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
 			l.gone = append(l.gone, r)
 		}
 	}
-	switch n := len(l.at); {
-	case n == 0 && before != nil && after != nil && same(before[0], after[0]):
-		l.at = slices.Concat(before, after)
-	case n == 0:
+	if len(l.at) == 0 && (before == nil || after == nil || !same(*before, *after)) {
 		return l
-	default:
-		if before != nil && same(before[0], l.at[0]) {
-			l.at = slices.Concat(before, l.at)
-		}
-		if after != nil && same(after[0], l.at[len(l.at)-1]) {
-			l.at = slices.Concat(l.at, after)
-		}
 	}
-	if l.at[len(l.at)-1].Time.After(w.End) {
+	if before != nil && (len(l.at) == 0 || same(*before, l.at[0])) {
+		l.at = slices.Insert(l.at, 0, *before)
+	}
+	if after != nil && same(*after, l.at[len(l.at)-1]) {
+		l.at = append(l.at, *after)
 		l.blind, l.gone = l.blind+len(l.gone), nil
 	}
 	return l

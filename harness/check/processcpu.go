@@ -2,11 +2,10 @@ package check
 
 import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "processCPU",
 		Doc: "How many CPUs the subject's process used, against a number or against the baseline.\n\n" +
 			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, can't keep to itself. Every trial " +

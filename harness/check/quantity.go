@@ -60,9 +60,12 @@ func (q Quantity) assumed(v bundle.View, cell string) string {
 
 func (q Quantity) constants() []string { return named(q.Constant) }
 
-// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds.
-func (q Quantity) validate(field string, asDuration bool) error {
+// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds. None at all is fine
+// where it is a pointer.
+func (q *Quantity) validate(field string, asDuration bool) error {
 	switch {
+	case q == nil:
+		return nil
 	case q.Constant != "" && q.Duration != "":
 		return fmt.Errorf("%s has a constant and a duration (want one of them)", field)
 	case q.Constant != "" && q.Times != nil && *q.Times <= 0:

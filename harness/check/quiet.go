@@ -13,11 +13,10 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "quietWorld",
 		Doc: "Chosen objects stood still for a while, and then through a whole window.\n\n" +
 			"It is the window in which churn and metricRate look: the first in the phase in which nobody else gave a reason to write. What comes and goes " +
@@ -123,7 +122,7 @@ func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness)
 		}
 		used = append(used, of)
 	}
-	all := slices.Concat(used...)
+	all := union(nil, slices.Concat(used...)...)
 	out.paths = pathsOf(all)
 	disturbed, terminating := q.disturbances(all, used, others(v, cell))
 	longest := time.Duration(0)
@@ -204,12 +203,7 @@ func others(v bundle.View, cell string) map[string]bool {
 func (q Quiet) disturbances(all []*recorded, used [][]*recorded, others map[string]bool) ([]written, func(time.Time) int) {
 	ignored := matchers(q.Ignore)
 	var out, pods []written
-	seen := map[*recorded]bool{}
 	for _, r := range all {
-		if seen[r] {
-			continue
-		}
-		seen[r] = true
 		for _, x := range r.versions {
 			i := slices.Index(q.Resources, x.resource)
 			if i < 0 || !slices.Contains(used[i], r) || others[x.namespace] {

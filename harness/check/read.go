@@ -140,10 +140,10 @@ func gaps(arts []bundle.Artifact, w bundle.Window) string {
 		if a.Coverage == nil {
 			continue
 		}
-		out = append(out, fmt.Sprintf(" (covers %s)", span(bundle.Window{Start: a.Coverage.First, End: a.Coverage.Last})))
+		out = append(out, fmt.Sprintf(" (covers %s)", between(a.Coverage.First, a.Coverage.Last)))
 		for _, g := range a.Coverage.Gaps {
 			if g.From.Before(w.End) && g.To.After(w.Start) {
-				out = append(out, fmt.Sprintf(" (gap %s: %s)", span(bundle.Window{Start: g.From, End: g.To}), g.Reason))
+				out = append(out, fmt.Sprintf(" (gap %s: %s)", between(g.From, g.To), g.Reason))
 			}
 		}
 	}

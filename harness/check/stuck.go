@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "nothingStuck",
 		Doc: "No goroutine that failed calls left behind for good, in whichever function and wait state.\n\n" +
 			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, passes a check that asks for the incident's " +

@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func init() {
-	kinds.Register(kinds.Check, kinds.Kind[Check]{
+	register(kind{
 		Name: "unchangedUpdates",
 		Doc: "Updates that changed no byte: those that the API server counted and no watch showed.\n\n" +
 			"The server stores nothing for them, so no record of objects has them. Its count, apiserver_request_total, is of all arms together, and so is what " +

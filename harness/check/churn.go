@@ -133,10 +133,10 @@ func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 func (c *Churn) before(q *question, of []*recorded, doubt string) Finding {
 	const least = 10 * time.Second
 	doubt = cmp.Or(doubt, uncovered(of, q.window, slack(q.window)))
-	by, _ := writes(of, c.Resource, c.Name, q.window)
-	n, long := len(by[busiest(by)]), length(q.window)
-	rate := float64(n) / long.Seconds()
-	q.Seen = fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second", n, rate)
+	_, all := writes(of, c.Resource, c.Name, q.window).busiest()
+	long := length(q.window)
+	rate := float64(len(all)) / long.Seconds()
+	q.Seen = fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second", len(all), rate)
 	switch {
 	case doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
@@ -148,37 +148,31 @@ func (c *Churn) before(q *question, of []*recorded, doubt string) Finding {
 	return q.Finding
 }
 
-// silent wants no write in the window, and something that could have been written.
-func (c *Churn) silent(q *question, of []*recorded) Finding {
-	by, there := writes(of, c.Resource, c.Name, q.window)
-	n := 0
-	for _, all := range by {
-		n += len(all)
-	}
-	if n == 0 && len(there) == 0 {
-		return q.unknown(c.nothingThere(q))
-	}
-	q.Met, q.Seen = Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(len(there), len(by)), span(q.window))
-	if n > 0 {
-		q.Differs = groups(by[busiest(by)])
-		q.Detail = exampleOf(of, by[busiest(by)])
-	}
-	return q.Finding
+// nothingThere answers where nothing was written because there was nothing to write.
+func (c *Churn) nothingThere(q *question) Finding {
+	return q.unknown(fmt.Sprintf("there was no %s to be written in %s", c.Resource, span(q.window)))
 }
 
-// nothingThere says why no write is no answer.
-func (c *Churn) nothingThere(q *question) string {
-	return fmt.Sprintf("there was no %s to be written in %s", c.Resource, span(q.window))
+// silent wants no write in the window, and something that could have been written.
+func (c *Churn) silent(q *question, of []*recorded) Finding {
+	got := writes(of, c.Resource, c.Name, q.window)
+	if got.none() {
+		return c.nothingThere(q)
+	}
+	n := len(got.all)
+	q.Met, q.Seen = Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(got.there, len(got.by)), span(q.window))
+	_, most := got.busiest()
+	q.Differs, q.Detail = groups(most), exampleOf(of, most)
+	return q.Finding
 }
 
 // loop wants the writes of a loop in the window.
 func (c *Churn) loop(q *question, of []*recorded) Finding {
-	by, there := writes(of, c.Resource, c.Name, q.window)
-	most := busiest(by)
-	all := by[most]
+	got := writes(of, c.Resource, c.Name, q.window)
+	most, all := got.busiest()
 	switch {
-	case len(all) == 0 && len(there) == 0:
-		return q.unknown(c.nothingThere(q))
+	case got.none():
+		return c.nothingThere(q)
 	case len(all) == 0:
 		return q.answer(NotMet, "no write in "+span(q.window))
 	}
@@ -213,20 +207,15 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 // vain wants no write in all of a phase that changed nothing but what a loop changes, or nothing at all. A write that somebody had reason for changes
 // more, so the world need not stand still, and a loop shows however slow it is. The record has to cover the whole phase for that.
 func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
-	by, there := writes(of, c.Resource, c.Name, q.window)
+	got := writes(of, c.Resource, c.Name, q.window)
 	meant := matchers(c.NoneOnly)
-	n := 0
 	var vain []written
-	for _, all := range by {
-		n += len(all)
-		for _, x := range all {
-			if x.typ == churn.Modified && x.compared && allMatch(meant, x.paths) {
-				vain = append(vain, x)
-			}
+	for _, x := range got.all {
+		if x.typ == churn.Modified && x.compared && allMatch(meant, x.paths) {
+			vain = append(vain, x)
 		}
 	}
-	slices.SortStableFunc(vain, func(a, b written) int { return a.at.Compare(b.at) })
-	q.Met, q.Seen = Of(len(vain) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else", len(vain), n, span(q.window))
+	q.Met, q.Seen = Of(len(vain) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else", len(vain), len(got.all), span(q.window))
 	if len(vain) > 0 { // what was seen stands, whatever may be missing beside it
 		q.Seen += ", the first at " + clock(vain[0].at)
 		q.Differs, q.Detail = few(groups(vain)), exampleOf(of, vain)
@@ -235,8 +224,8 @@ func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 	if doubt = cmp.Or(doubt, uncovered(of, q.window, 0)); doubt != "" {
 		return q.unknown(q.Seen + "; " + doubt)
 	}
-	if len(there) == 0 && n == 0 {
-		return q.unknown(c.nothingThere(q))
+	if got.none() {
+		return c.nothingThere(q)
 	}
 	return q.Finding
 }

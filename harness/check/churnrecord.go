@@ -168,32 +168,44 @@ func pathsOf(all []*recorded) (out []string) {
 	return out
 }
 
-// writes are those of a resource in a window, by object; there is every object that was there when the window began, written or not. With a name, only
-// objects of that name count.
-func writes(of []*recorded, resource, name string, w bundle.Window) (by map[string][]written, there map[string]bool) {
-	by, there = map[string][]written{}, map[string]bool{}
+// activity is what was written of a resource in a window.
+type activity struct {
+	all   []written            // in order of time
+	by    map[string][]written // the same by object
+	there int                  // how many objects were there when the window began, written or not
+}
+
+// writes reads the activity in a window. With a name, only objects of that name count.
+func writes(of []*recorded, resource, name string, w bundle.Window) activity {
+	out, there := activity{by: map[string][]written{}}, map[string]bool{}
 	// One record is enough: two of the same objects would count each write twice.
 	one := max(0, slices.IndexFunc(of, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, 0) }))
 	for _, x := range of[one].versions {
-		switch {
+		switch object := x.object(); {
 		case x.resource != resource || name != "" && x.name != name || !x.at.Before(w.End):
+		case x.at.Before(w.Start) && x.typ == churn.Deleted:
+			delete(there, object)
 		case x.at.Before(w.Start):
-			there[x.object()] = x.typ != churn.Deleted
+			there[object] = true
 		case x.effective():
-			by[x.object()] = append(by[x.object()], x)
+			out.all, out.by[object] = append(out.all, x), append(out.by[object], x)
 		}
 	}
-	maps.DeleteFunc(there, func(_ string, is bool) bool { return !is })
-	return by, there
+	out.there = len(there)
+	return out
 }
 
-// busiest is the object that was written most.
-func busiest(by map[string][]written) string {
-	names := slices.Sorted(maps.Keys(by))
-	if len(names) == 0 {
-		return ""
+// none says that nothing was written because there was nothing to write.
+func (a activity) none() bool { return len(a.all) == 0 && a.there == 0 }
+
+// busiest is the object that was written most, and what was written to it.
+func (a activity) busiest() (object string, all []written) {
+	for _, name := range slices.Sorted(maps.Keys(a.by)) {
+		if len(a.by[name]) > len(all) {
+			object, all = name, a.by[name]
+		}
 	}
-	return slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(len(by[a]), len(by[b])) })
+	return object, all
 }
 
 // groups are writes by what they changed and by whom, the most first.

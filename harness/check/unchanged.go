@@ -71,12 +71,9 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 		if doubt = cmp.Or(doubt, uncovered(of, counted.extent(), 0)); doubt != "" {
 			return q.unknown(doubt)
 		}
-		by, _ := writes(of, c.Resource, "", counted.extent())
-		for _, one := range by {
-			for _, x := range one {
-				if x.subresource == c.Subresource {
-					shown++
-				}
+		for _, x := range writes(of, c.Resource, "", counted.extent()).all {
+			if x.subresource == c.Subresource {
+				shown++
 			}
 		}
 	}

@@ -53,22 +53,21 @@ func recordsOf(v bundle.View, cell string) (out []*recorded, doubt string) {
 			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, cell, broken(a))
 			continue
 		}
-		got, err := v.Remember(a, "written", func(_ any, r io.Reader) (any, error) {
-			if !strings.HasSuffix(a.Path, bundle.Packed) { // what has grown says nothing without what was there before
-				whole, err := v.Open(a)
-				if err != nil {
-					return nil, err
-				}
-				defer whole.Close()
-				r = whole
+		one, err := remember(v, a, "written", func(_ recorded, r io.Reader) (recorded, error) {
+			if strings.HasSuffix(a.Path, bundle.Packed) {
+				return readRecord(r)
 			}
-			return readRecord(r)
+			whole, err := v.Open(a) // what has grown says nothing without what was there before
+			if err != nil {
+				return recorded{}, err
+			}
+			defer whole.Close()
+			return readRecord(whole)
 		})
 		if err != nil {
-			doubt = fmt.Sprintf("reading %s: %v", a.Path, err)
+			doubt = err.Error()
 			continue
 		}
-		one := got.(recorded)
 		one.Artifact = a
 		out = append(out, &one)
 	}
@@ -161,6 +160,11 @@ func uncovered(all []*recorded, w bundle.Window, slack time.Duration) string {
 	return fmt.Sprintf("the record of objects does not cover %s", span(w)) + gaps(arts, w)
 }
 
+// bestOf is the first record that speaks for all of a window, or the first of all.
+func bestOf(all []*recorded, w bundle.Window, slack time.Duration) *recorded {
+	return all[max(0, slices.IndexFunc(all, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack) }))]
+}
+
 func pathsOf(all []*recorded) (out []string) {
 	for _, r := range all {
 		out = union(out, r.Path)
@@ -178,9 +182,7 @@ type activity struct {
 // writes reads the activity in a window. With a name, only objects of that name count.
 func writes(of []*recorded, resource, name string, w bundle.Window) activity {
 	out, there := activity{by: map[string][]written{}}, map[string]bool{}
-	// One record is enough: two of the same objects would count each write twice.
-	one := max(0, slices.IndexFunc(of, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, 0) }))
-	for _, x := range of[one].versions {
+	for _, x := range bestOf(of, w, 0).versions { // of all records together each write would count several times
 		switch object := x.object(); {
 		case x.resource != resource || name != "" && x.name != name || !x.at.Before(w.End):
 		case x.at.Before(w.Start) && x.typ == churn.Deleted:

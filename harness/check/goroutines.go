@@ -192,11 +192,7 @@ func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	if a.Missing {
 		return nil, errors.New(broken(a))
 	}
-	d, err := v.Remember(a, "dump", func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) })
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", a.Path, err)
-	}
-	return d.(*goroutine.Dump), nil
+	return remember(v, a, "dump", func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
 }
 
 // whole reads a dump that may not be cut short.

@@ -46,16 +46,10 @@ func retainedIn(v bundle.View, a bundle.Artifact, function string) (retention, e
 	if a.Missing {
 		return retention{}, errors.New(broken(a))
 	}
-	kept, err := v.Remember(a, "retained in "+function, func(_ any, r io.Reader) (any, error) {
-		var out retention
-		var err error
+	return remember(v, a, "retained in "+function, func(out retention, r io.Reader) (_ retention, err error) {
 		out.bytes, out.objects, out.stacks, err = heap.Retained(r, function)
 		return out, err
 	})
-	if err != nil {
-		return retention{}, fmt.Errorf("reading %s: %w", a.Path, err)
-	}
-	return kept.(retention), nil
 }
 
 // largestSaid is all that is retained, and the place that has most of it.

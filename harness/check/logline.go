@@ -134,12 +134,12 @@ func (c *LogLine) expected(v bundle.View, cell string) (want map[string]float64,
 func journal(v bundle.View, a bundle.Artifact) (out []klog.Entry, err error) {
 	rc, err := v.Open(a)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", a.Path, err)
 	}
 	defer rc.Close()
 	for e, err := range klog.ReadJournal(rc) {
 		if err != nil {
-			return out, err
+			return out, fmt.Errorf("reading %s: %w", a.Path, err)
 		}
 		out = append(out, e)
 	}

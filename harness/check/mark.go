@@ -166,11 +166,10 @@ func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[over
 		err   error // the first
 	}
 	return readWith(v, bundle.Query{Kind: bundle.Journal, Cell: cell}, w, func(a bundle.Artifact) ([]overdue, error) {
-		all, err := v.Remember(a, "lines above their "+l.Exceeds+" like "+l.Pattern, func(before any, r io.Reader) (any, error) {
-			out, _ := before.(found)
+		all, err := remember(v, a, "lines above their "+l.Exceeds+" like "+l.Pattern, func(out found, r io.Reader) (found, error) {
 			for e, err := range klog.ReadJournal(r) {
 				if err != nil {
-					out.err = cmp.Or(out.err, err)
+					out.err = cmp.Or(out.err, fmt.Errorf("reading %s: %w", a.Path, err))
 					continue
 				}
 				m := re.FindStringSubmatch(e.Message)
@@ -185,11 +184,7 @@ func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[over
 			}
 			return out, nil
 		})
-		if err != nil {
-			return nil, err
-		}
-		f := all.(found)
-		return f.lines, f.err
+		return all.lines, cmp.Or(err, all.err)
 	})
 }
 

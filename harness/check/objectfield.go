@@ -95,7 +95,7 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	if !c.Ever {
 		stretch = lastOf(q.window, hold)
 	}
-	r := of[max(0, slices.IndexFunc(of, func(r *recorded) bool { return r.Coverage.Covers(stretch.Start, stretch.End, slack(stretch)) }))]
+	r := bestOf(of, stretch, slack(stretch))
 	q.Evidence = []string{r.Path}
 	doubt = cmp.Or(doubt, uncovered([]*recorded{r}, stretch, slack(stretch)))
 	if r.Coverage != nil && !c.Ever && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.window.Start) {
@@ -103,7 +103,7 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	}
 	all, err := c.read(v, r, q.cell)
 	if err != nil {
-		return q.unknown(fmt.Sprintf("reading %s: %v", r.Path, err))
+		return q.unknown(err.Error())
 	}
 	c.judge(q, all, stretch)
 	decided := c.Ever && q.Met == Met || !c.Ever && q.Met == NotMet
@@ -148,13 +148,12 @@ func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, e
 	}
 	name, namespace := ofCell(c.Name, cell), ofCell(c.Namespace, cell)
 	as := fmt.Sprintf("fields %q of %s %s/%s", c.Fields, c.Resource, namespace, name)
-	got, err := v.Remember(r.Artifact, as, func(any, io.Reader) (any, error) {
+	return remember(v, r.Artifact, as, func([]values, io.Reader) (out []values, err error) {
 		in, err := v.Open(r.Artifact)
 		if err != nil {
 			return nil, err
 		}
 		defer in.Close()
-		var out []values
 		for x, err := range churn.Read(in) {
 			if err != nil {
 				return nil, err
@@ -177,10 +176,6 @@ func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, e
 		}
 		return out, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return got.([]values), nil
 }
 
 // judge goes through the moments of a stretch: its beginning, and each at which an object changed.

@@ -56,7 +56,7 @@ func Looks(v bundle.View, cell string) (all []bundle.IdentitySample, paths []str
 		paths = append(paths, a.Path)
 		some, err := records[bundle.IdentitySample](v, a)
 		if err != nil {
-			troubles = append(troubles, fmt.Sprintf("reading %s: %v", a.Path, err))
+			troubles = append(troubles, err.Error())
 		}
 		all = append(all, some...)
 	}

@@ -26,30 +26,38 @@ func read[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) 
 	return readWith(v, bundle.Query{Kind: kind, Cell: cell}, w, func(a bundle.Artifact) ([]T, error) { return records[T](v, a) })
 }
 
+// remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the artifact.
+func remember[T any](v bundle.View, a bundle.Artifact, as string, grow func(before T, r io.Reader) (T, error)) (all T, err error) {
+	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
+		was, _ := before.(T)
+		return grow(was, r)
+	})
+	if err != nil {
+		return all, fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	return got.(T), nil
+}
+
 // records decodes all of a line-oriented artifact.
 func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 	type lines struct {
 		records []T
 		n       int
 	}
-	all, err := v.Remember(a, fmt.Sprintf("lines of %T", *new(T)), func(before any, r io.Reader) (any, error) {
-		out, _ := before.(lines)
+	all, err := remember(v, a, fmt.Sprintf("lines of %T", *new(T)), func(out lines, r io.Reader) (lines, error) {
 		sc := bufio.NewScanner(r)
 		sc.Buffer(make([]byte, 64<<10), 16<<20)
 		for sc.Scan() {
 			out.n++
 			var rec T
 			if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
-				return nil, fmt.Errorf("line %d: %w", out.n, err)
+				return out, fmt.Errorf("line %d: %w", out.n, err)
 			}
 			out.records = append(out.records, rec)
 		}
 		return out, sc.Err()
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all.(lines).records, nil
+	return all.records, err
 }
 
 func readWith[T any](v bundle.View, q bundle.Query, w bundle.Window, records func(bundle.Artifact) ([]T, error)) stream[T] {
@@ -72,7 +80,7 @@ func readWith[T any](v bundle.View, q bundle.Query, w bundle.Window, records fun
 		}
 		all, err := records(a)
 		if err != nil {
-			s.doubt = fmt.Sprintf("reading %s: %v", a.Path, err)
+			s.doubt = err.Error()
 		}
 		s.records = append(s.records, all...)
 	}

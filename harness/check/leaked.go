@@ -144,9 +144,9 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 		return
 	}
 	since := bundle.Window{Start: fault.Start, End: q.window.End}
-	calls := callsLogged(q.view, q.cell, since, *c.Failed, c.Load, c.MoreThan)
+	calls := callsLogged(q, since, *c.Failed, c.Load, c.MoreThan)
 	if calls.n == 0 && calls.doubt == "" { // a build may log another text
-		if seen := callsSeen(q.view, q.cell, since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
+		if seen := callsSeen(q, since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
 			seen.paths = calls.paths // that the log has none is evidence, too
 			calls = seen
 		}

@@ -11,9 +11,9 @@ import (
 // namespace, and which sorts after them.
 const alsoListed = 1
 
-// calls are the calls in which a worker got as far as a failed delete, as the log or the load tells. With one worker a call, which is kube-apiserver's
-// default, each writes one line and goes no further: what is in its list behind that object is left. The load knows bounds of their number, and
-// of what each left only the least.
+// calls are the calls in which a worker got as far as a failed delete, by what the log or the load says. With one worker a call, which is kube-apiserver's
+// default, each writes one line and goes no further: what is in its list behind that object is left. The load only knows bounds of how many calls there
+// were, and the least that each left.
 type calls struct {
 	n      int // calls, at least
 	most   int // calls, at most
@@ -27,12 +27,12 @@ type calls struct {
 }
 
 // callsLogged counts the calls of a window by their log lines.
-func callsLogged(v bundle.View, cell string, w bundle.Window, lines LogLines, name string, moreThan int) (out calls) {
-	load, path, err := loadOf(v, cell, name)
+func callsLogged(q *question, w bundle.Window, lines LogLines, name string, moreThan int) (out calls) {
+	load, path, err := loadOf(q, name)
 	if err != nil {
 		return calls{doubt: err.Error()}
 	}
-	l := lines.find(v, cell, w)
+	l := lines.find(q.view, q.cell, w)
 	out = calls{items: load.Objects + alsoListed, paths: append([]string{path}, l.paths...), doubt: l.doubt}
 	re, err := lines.compile()
 	if err != nil {
@@ -46,20 +46,16 @@ func callsLogged(v bundle.View, cell string, w bundle.Window, lines LogLines, na
 			out.doubt = fmt.Sprintf("a line of %s names object %q, and load %s made %d", clock(line.Time), text, name, load.Objects)
 			continue
 		}
-		left := out.items - (index + 1)
-		out.add(1, 1, left)
-		if left > moreThan {
-			out.over, out.upto = out.over+1, out.upto+1
-		}
+		out.add(1, 1, out.items-(index+1), moreThan)
 	}
 	return out
 }
 
-// callsSeen counts the calls of a window's rounds by what the load saw: they deleted when the round began, the API server ended them with a failure,
-// and their collection was neither as it had been nor empty when it had stood still for a while. No such call has come to its list's end, and what
-// the list of all shows is in the rest of each: any worker has behind it only what is gone.
-func callsSeen(v bundle.View, cell string, w bundle.Window, name string, moreThan int) (out calls) {
-	load, path, err := loadOf(v, cell, name)
+// callsSeen counts the calls of a window's rounds by what the load saw: they were deleting when the round began, the API server ended them with a failure,
+// and when their collection had stood still for a while, some of it was left, but not all. Such a call never came to the end of its list, and what the list
+// of all shows is in the rest of each: every worker has behind it only what is gone.
+func callsSeen(q *question, w bundle.Window, name string, moreThan int) (out calls) {
+	load, path, err := loadOf(q, name)
 	if err != nil {
 		return calls{doubt: err.Error()}
 	}
@@ -73,11 +69,7 @@ func callsSeen(v bundle.View, cell string, w bundle.Window, name string, moreTha
 		case r.Cut.Left == nil:
 			out.doubt = fmt.Sprintf("how many objects round %d of load %s left is not known", r.Round, name)
 		case *r.Cut.Left > 0 && *r.Cut.Left < load.Objects:
-			out.add(r.Cut.AtLeast(), r.Cut.Failed, *r.Cut.Left)
-			out.upto += r.Cut.Failed
-			if *r.Cut.Left > moreThan {
-				out.over += r.Cut.AtLeast()
-			}
+			out.add(r.Cut.AtLeast(), r.Cut.Failed, *r.Cut.Left, moreThan)
 		}
 	}
 	if len(load.Rounds) == 0 {
@@ -86,12 +78,18 @@ func callsSeen(v bundle.View, cell string, w bundle.Window, name string, moreTha
 	return out
 }
 
-// add counts calls that left so many items.
-func (c *calls) add(least, most, left int) {
+// add counts calls that left so many items. What the load saw is the least that they left, so any of them may have left more than the channel holds.
+func (c *calls) add(least, most, left, moreThan int) {
 	if c.most == 0 {
 		c.lo, c.hi = left, left
 	}
 	c.n, c.most, c.lo, c.hi = c.n+least, c.most+most, min(c.lo, left), max(c.hi, left)
+	if left > moreThan {
+		c.over += least
+	}
+	if left > moreThan || c.seen {
+		c.upto += most
+	}
 }
 
 // explains says that so many goroutines are as many as the calls that must have left one.
@@ -120,9 +118,9 @@ func (c calls) left() string {
 }
 
 // loadOf reads what a load said of itself, by its name.
-func loadOf(v bundle.View, cell, name string) (found bundle.Load, path string, err error) {
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Cell: cell}) {
-		one, err := document[bundle.Load](v, a, "a load's summary")
+func loadOf(q *question, name string) (found bundle.Load, path string, err error) {
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Cell: q.cell}) {
+		one, err := document[bundle.Load](q.view, a, "a load's summary")
 		if err != nil {
 			return found, "", err
 		}

@@ -175,7 +175,7 @@ func (c *NothingStuck) calls(q *question) (n int, doubt string) {
 	case len(logged.found) > 0 || c.Load == "":
 		return len(logged.found), ""
 	}
-	seen := callsSeen(q.view, q.cell, since, c.Load, 0)
+	seen := callsSeen(q, since, c.Load, 0)
 	q.Evidence = append(q.Evidence, seen.paths...)
 	q.Seen += "; the log has no line of a failed call, and the load tells their number"
 	return seen.n, seen.doubt

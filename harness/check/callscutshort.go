@@ -70,9 +70,9 @@ func (c *CallsCutShort) Eval(v bundle.View, s Scope) Finding {
 	}
 	var calls calls
 	if c.Failed != nil {
-		calls = callsLogged(q, q.window, *c.Failed, c.Load, c.MoreThan)
+		calls = callsLogged(q, *c.Failed, c.Load, c.MoreThan)
 	} else {
-		calls = callsSeen(q, q.window, c.Load, c.MoreThan)
+		calls = callsSeen(q, c.Load, c.MoreThan)
 	}
 	if calls.items == 0 { // the load left no record
 		return q.unknown(calls.doubt)

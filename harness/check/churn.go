@@ -111,7 +111,7 @@ func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	if len(c.NoneOnly) > 0 {
 		return c.vain(q, of, doubt)
 	}
-	still := c.Window.find(v, q.cell, q.window)
+	still := c.Window.find(q)
 	q.Evidence = union(q.Evidence, still.paths...)
 	switch {
 	case !still.found() && q.phase == Baseline && !c.None:

@@ -43,7 +43,7 @@ func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
 	}
 	hold := duration(c.For)
 	last := lastOf(q.window, hold)
-	st := read[bundle.Stamped[control.EtcdProbe]](v, bundle.EtcdProbe, q.cell, last)
+	st := read[bundle.Stamped[control.EtcdProbe]](q.over(last), bundle.EtcdProbe)
 	var all []reading
 	slowest := time.Duration(0)
 	for _, r := range st.records {

@@ -113,7 +113,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 func (r Fresh) judge(q *question) {
 	below, err := r.Below.value(q.view, q.cell)
 	limit := time.Duration(below)
-	stamps := metricSeries(q.view, q.cell, r.Metric, nil, q.window)
+	stamps := metricSeries(q, r.Metric, nil)
 	oldest, _ := stamps.oldest()
 	q.Wanted += fmt.Sprintf(", while %s is never %s old", r.Metric, limit)
 	q.Evidence = append(q.Evidence, stamps.paths...)
@@ -134,7 +134,7 @@ func (r Fresh) judge(q *question) {
 // earlier trial in the same cluster: its deliveries don't count. An interposer that was restarted counts from zero again with nothing armed, so what it
 // says may be too little: that leaves the stream in doubt.
 func newestFlood(q *question, name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
-	st = read[bundle.Stamped[control.Counts]](q.view, bundle.Interposer, q.cell, q.window)
+	st = read[bundle.Stamped[control.Counts]](q, bundle.Interposer)
 	var process control.Counts
 	for _, r := range st.records {
 		if !contains(q.window, r.Time) {

@@ -119,7 +119,7 @@ type survey struct {
 
 func (c *Goroutines) survey(q *question) (r survey) {
 	var first, rowBegan time.Time
-	r.each(q.view, bundle.Goroutines2, q.cell, q.window, "dump", func(a bundle.Artifact) error {
+	r.each(q, bundle.Goroutines2, "dump", func(a bundle.Artifact) error {
 		d, err := dump(q.view, a)
 		if err != nil {
 			return err

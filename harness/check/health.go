@@ -43,7 +43,7 @@ func (c *Healthy) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	hold := duration(c.For)
-	st := read[bundle.HealthSample](v, bundle.Health, q.cell, lastOf(q.window, hold))
+	st := read[bundle.HealthSample](q.over(lastOf(q.window, hold)), bundle.Health)
 	var all []reading
 	for _, r := range st.records {
 		if r.Path != c.Path {

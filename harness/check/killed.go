@@ -236,7 +236,7 @@ func statuses(q *question) stream[bundle.ContainerStatus] {
 	if !word.Before(w.End.Add(-slack(w))) {
 		w = bundle.Window{Start: word, End: word}
 	}
-	return read[bundle.ContainerStatus](q.view, bundle.Statuses, q.cell, w)
+	return read[bundle.ContainerStatus](q.over(w), bundle.Statuses)
 }
 
 // lastWord is the latest moment for which streams speak; zero if there is none.

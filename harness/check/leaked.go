@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -84,10 +85,7 @@ func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
 	if len(look.quiet) > 0 {
 		q.Seen += fmt.Sprintf(", the last %s after %s began", look.newest().at.Sub(q.began).Round(time.Second), q.phase)
 	}
-	doubt := look.missing
-	if doubt == "" {
-		doubt = restarted(v, q.cell, sinceFault(v, q.cell, q.window))
-	}
+	doubt := cmp.Or(look.missing, q.sinceFault().restarted())
 	switch {
 	case doubt != "":
 		q.Seen += "; " + doubt
@@ -143,10 +141,10 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 		q.Seen += ": too few to answer by"
 		return
 	}
-	since := bundle.Window{Start: fault.Start, End: q.window.End}
-	calls := callsLogged(q, since, *c.Failed, c.Load, c.MoreThan)
+	since := q.over(bundle.Window{Start: fault.Start, End: q.window.End})
+	calls := callsLogged(since, *c.Failed, c.Load, c.MoreThan)
 	if calls.n == 0 && calls.doubt == "" { // a build may log another text
-		if seen := callsSeen(q, since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
+		if seen := callsSeen(since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
 			seen.paths = calls.paths // that the log has none is evidence, too
 			calls = seen
 		}

@@ -26,13 +26,13 @@ type calls struct {
 	doubt  string
 }
 
-// callsLogged counts the calls of a window by their log lines.
-func callsLogged(q *question, w bundle.Window, lines LogLines, name string, moreThan int) (out calls) {
+// callsLogged counts the calls of the window by their log lines.
+func callsLogged(q *question, lines LogLines, name string, moreThan int) (out calls) {
 	load, path, err := loadOf(q, name)
 	if err != nil {
 		return calls{doubt: err.Error()}
 	}
-	l := lines.find(q.view, q.cell, w)
+	l := lines.find(q)
 	out = calls{items: load.Objects + alsoListed, paths: append([]string{path}, l.paths...), doubt: l.doubt}
 	re, err := lines.compile()
 	if err != nil {
@@ -51,10 +51,10 @@ func callsLogged(q *question, w bundle.Window, lines LogLines, name string, more
 	return out
 }
 
-// callsSeen counts the calls of a window's rounds by what the load saw: they were deleting when the round began, the API server ended them with a failure,
+// callsSeen counts the calls of the window's rounds by what the load saw: they were deleting when the round began, the API server ended them with a failure,
 // and when their collection had stood still for a while, some of it was left, but not all. Such a call never came to the end of its list, and what the list
 // of all shows is in the rest of each: every worker has behind it only what is gone.
-func callsSeen(q *question, w bundle.Window, name string, moreThan int) (out calls) {
+func callsSeen(q *question, name string, moreThan int) (out calls) {
 	load, path, err := loadOf(q, name)
 	if err != nil {
 		return calls{doubt: err.Error()}
@@ -62,7 +62,7 @@ func callsSeen(q *question, w bundle.Window, name string, moreThan int) (out cal
 	out = calls{items: load.Objects + alsoListed, seen: true, paths: []string{path}}
 	for _, r := range load.Rounds {
 		switch {
-		case !contains(w, r.Start):
+		case !contains(q.window, r.Start):
 		case r.Cut == nil:
 			out.doubt = fmt.Sprintf("in how many calls of round %d of load %s a worker deleted was not seen", r.Round, name)
 		case r.Cut.Failed == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // none that failed had been seen to delete

@@ -68,7 +68,7 @@ func (c *LogCount) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	l := c.find(v, q.cell, q.window)
+	l := c.find(q)
 	q.Evidence, q.Seen = l.paths, fmt.Sprintf("%d such lines among %d of %s", len(l.found), l.total, c.Component)
 	if len(l.found) > 0 {
 		first, last := l.found[0], l.found[len(l.found)-1]
@@ -104,21 +104,20 @@ type logged struct {
 	doubt string // "" when the window is covered and nothing of it was left out
 }
 
-// find reads the lines of a window. Nobody knows which lines a source dropped, so any that it did drop leave the log in doubt.
-func (l LogLines) find(v bundle.View, cell string, w bundle.Window) (out logged) {
+// find reads the lines of the window. Nobody knows which lines a source dropped, so any that it did drop leave the log in doubt.
+func (l LogLines) find(q *question) (out logged) {
 	re, err := l.compile()
 	if err != nil {
 		return logged{doubt: err.Error()}
 	}
-	own := bundle.Query{Kind: bundle.Logs, Cell: cell, Component: l.Component}
-	arts := v.Artifacts(own)
-	if len(arts) == 0 {
-		return logged{doubt: fmt.Sprintf("no log of %s was recorded for %s", l.Component, cell)}
+	own := bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: l.Component}
+	if len(q.view.Artifacts(own)) == 0 {
+		return logged{doubt: fmt.Sprintf("no log of %s was recorded for %s", l.Component, q.cell)}
 	}
-	st := readWith(v, own, w, func(a bundle.Artifact) ([]bundle.LogLine, error) { return records[bundle.LogLine](v, a) })
+	st := readWith(q, own, records[bundle.LogLine])
 	out.paths, out.doubt = st.paths, st.doubt
 	for _, r := range st.records {
-		if !contains(w, r.Time) {
+		if !contains(q.window, r.Time) {
 			continue
 		}
 		out.total++
@@ -126,7 +125,7 @@ func (l LogLines) find(v bundle.View, cell string, w bundle.Window) (out logged)
 			out.found = append(out.found, r)
 		}
 	}
-	for _, a := range arts {
+	for _, a := range q.view.Artifacts(own) {
 		if a.Coverage != nil && a.Coverage.Suppressed > 0 {
 			out.doubt = cmp.Or(out.doubt, fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component))
 		}

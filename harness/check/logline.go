@@ -76,7 +76,7 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	re := regexp.MustCompile("(?i)" + c.Pattern) // Validate has compiled it
-	st := readWith(v, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, q.window, func(a bundle.Artifact) ([]klog.Entry, error) { return journal(v, a) })
+	st := readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, journal)
 	q.Evidence = st.paths
 	found, suppressed, total := 0, 0, 0
 	for _, e := range st.records {

@@ -89,7 +89,7 @@ func (m *Mark) at(q *question) marked {
 }
 
 func (m *Mark) metricAt(q *question, plus time.Duration) marked {
-	stamps := metricSeries(q.view, q.cell, m.Metric, nil, q.window)
+	stamps := metricSeries(q, m.Metric, nil)
 	age, at := stamps.oldest()
 	switch {
 	case stamps.doubt != "":
@@ -116,7 +116,7 @@ func (m *Mark) floodAt(q *question, plus time.Duration) marked {
 
 // nodeAt is the longest stretch. The API server learns of it later than it began, so it is never too long.
 func (m *Mark) nodeAt(q *question) (out marked) {
-	st := read[bundle.NodeStatus](q.view, bundle.Nodes, q.cell, q.window)
+	st := read[bundle.NodeStatus](q, bundle.Nodes)
 	re := regexp.MustCompile(m.Node) // validate has compiled it
 	var open *bundle.NodeStatus
 	end := func(at time.Time) {
@@ -159,13 +159,13 @@ type overdue struct {
 func (o overdue) began() time.Time { return o.at.Add(-o.age) }
 
 // lines are those of the whole journal. While it grows they are asked for every two seconds, so only what is new is read. Each is one record.
-func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[overdue] {
+func (l MarkLine) lines(q *question) stream[overdue] {
 	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
 	type found struct {
 		lines []overdue
 		err   error // the first
 	}
-	return readWith(v, bundle.Query{Kind: bundle.Journal, Cell: cell}, w, func(a bundle.Artifact) ([]overdue, error) {
+	return readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, func(v bundle.View, a bundle.Artifact) ([]overdue, error) {
 		all, err := remember(v, a, "lines above their "+l.Exceeds+" like "+l.Pattern, func(out found, r io.Reader) (found, error) {
 			for e, err := range klog.ReadJournal(r) {
 				if err != nil {
@@ -191,7 +191,7 @@ func (l MarkLine) lines(v bundle.View, cell string, w bundle.Window) stream[over
 // at is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as long as before, and does nothing in
 // that time: the pause after the last line belongs to the stretch.
 func (l MarkLine) at(q *question) (out marked) {
-	st := l.lines(q.view, q.cell, q.window)
+	st := l.lines(q)
 	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool { return !contains(q.window, o.at) })
 	out.paths = st.paths
 	for len(in) > 0 {

@@ -61,7 +61,7 @@ func (c *MetricAge) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	ages := metricSeries(v, q.cell, c.Metric, nil, q.window)
+	ages := metricSeries(q, c.Metric, nil)
 	q.Evidence = ages.paths
 	age, at := ages.oldest()
 	switch {
@@ -125,7 +125,7 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 		q.Wanted += " in the last " + c.Tail
 		q.window = lastOf(q.window, duration(c.Tail))
 	}
-	counter := metricSeries(v, q.cell, c.Metric, c.Labels, q.window)
+	counter := metricSeries(q, c.Metric, c.Labels)
 	q.Evidence = counter.paths
 	if i := counter.reset(); i > 0 {
 		was, is := counter.samples[i-1], counter.samples[i]
@@ -173,7 +173,7 @@ func (c *MetricStill) Eval(v bundle.View, s Scope) Finding {
 	var parts []Tri
 	var seen []string
 	for _, name := range c.Metrics {
-		one := metricSeries(v, q.cell, name, nil, q.window)
+		one := metricSeries(q, name, nil)
 		q.Evidence = one.paths
 		met, said := one.still(duration(c.Span))
 		parts, seen = append(parts, met), append(seen, name+" "+said)

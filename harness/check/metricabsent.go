@@ -34,7 +34,7 @@ func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	all := read[bundle.MetricSample](v, bundle.MetricSamples, q.cell, q.window)
+	all := read[bundle.MetricSample](q, bundle.MetricSamples)
 	q.Evidence = all.paths
 	others := 0
 	for _, one := range all.records {

@@ -77,7 +77,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	all := histogramSeries(v, q.cell, c.Metric, c.Labels, q.window)
+	all := histogramSeries(q, c.Metric, c.Labels)
 	q.Evidence = all.paths
 	if i := all.reset(); i > 0 { // another process: what the first one has seen stands
 		all.doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all.samples[i].asked))

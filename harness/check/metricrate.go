@@ -84,14 +84,14 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	if c.Window != nil && q.phase != Baseline {
-		still := c.Window.find(v, q.cell, q.window)
+		still := c.Window.find(q)
 		q.Evidence = still.paths
 		if !still.found() {
 			return q.unknown(still.never())
 		}
 		q.window = still.window
 	}
-	now := c.series(v, q.cell, q.window)
+	now := c.series(q)
 	q.Evidence = slices.Concat(now.paths, q.Evidence)
 	if doubt := now.noRate(); doubt != "" {
 		return q.unknown(doubt)
@@ -117,7 +117,7 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 	if w.End.IsZero() {
 		w.End = q.window.End
 	}
-	base := c.series(q.view, q.cell, w)
+	base := c.series(q.over(w))
 	if doubt := base.noRate(); doubt != "" {
 		return q.unknown(q.Seen + "; in the baseline " + doubt)
 	}
@@ -140,10 +140,10 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 	return q.Finding
 }
 
-// series is the counter in a window.
-func (c *MetricRate) series(v bundle.View, cell string, w bundle.Window) series {
+// series is the counter in the window.
+func (c *MetricRate) series(q *question) series {
 	if c.ofProcess {
-		return cpuSeries(v, cell, w)
+		return cpuSeries(q)
 	}
-	return metricSeries(v, cell, c.Metric, c.Labels, w)
+	return metricSeries(q, c.Metric, c.Labels)
 }

@@ -32,14 +32,6 @@ func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) 
 	return f
 }
 
-// restarted says why what was seen in a window may not be of one process, "" if it is.
-func restarted(v bundle.View, cell string, w bundle.Window) string {
-	if f := OneProcess(v, cell, w, slack(w)); f.Met != Met {
-		return f.Seen
-	}
-	return ""
-}
-
 // Looks are all looks at which process a cell's subject was, in order of time, but for those after a restart that the harness made. trouble is what
 // couldn't be read.
 func Looks(v bundle.View, cell string) (all []bundle.IdentitySample, paths []string, trouble string) {

@@ -39,6 +39,37 @@ func ask(c interface{ Validate() error }, v bundle.View, s Scope, wanted string,
 	return q, ok
 }
 
+// over is the same question about another window.
+func (q *question) over(w bundle.Window) *question {
+	other := *q
+	other.window = w
+	return &other
+}
+
+// in is the same question about another cell.
+func (q *question) in(cell string) *question {
+	other := *q
+	other.cell = cell
+	return &other
+}
+
+// sinceFault is the same question about a window that begins with the fault at the latest: what a restart took away since then was not healed.
+func (q *question) sinceFault() *question {
+	w := q.window
+	if fault, ok := q.view.Phase(q.cell, Fault); ok {
+		w.Start = earlier(w.Start, fault.Start)
+	}
+	return q.over(w)
+}
+
+// restarted says why what was seen in the window may not be of one process, "" if it is.
+func (q *question) restarted() string {
+	if f := OneProcess(q.view, q.cell, q.window, slack(q.window)); f.Met != Met {
+		return f.Seen
+	}
+	return ""
+}
+
 // answer is the finding that the question comes to.
 func (q *question) answer(met Tri, seen string) Finding {
 	q.Met, q.Seen = met, seen
@@ -53,7 +84,7 @@ func (q *question) unknown(why string) Finding {
 // lastSeen reads what is asked about the last stretch of the window. The stretch ends where the source was last looked at, so that all of it was watched.
 func lastSeen[T any](q *question, kind bundle.Kind, cell string, hold time.Duration) (all []T, last bundle.Window, doubt string) {
 	last = lastOf(q.window, hold)
-	st := read[T](q.view, kind, cell, last)
+	st := read[T](q.over(last).in(cell), kind)
 	q.Evidence = st.paths
 	if st.last.Before(last.End) {
 		last = lastOf(bundle.Window{Start: q.window.Start, End: st.last}, hold)

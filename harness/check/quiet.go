@@ -45,24 +45,24 @@ func standstill() Quiet {
 }
 
 // filled has the defaults where nothing was given.
-func (q Quiet) filled() Quiet {
+func (c Quiet) filled() Quiet {
 	d := standstill()
-	q.Still, q.For = cmp.Or(q.Still, d.Still), cmp.Or(q.For, d.For)
-	if len(q.Resources) == 0 {
-		q.Resources = d.Resources
+	c.Still, c.For = cmp.Or(c.Still, d.Still), cmp.Or(c.For, d.For)
+	if len(c.Resources) == 0 {
+		c.Resources = d.Resources
 	}
-	if q.Ignore == nil {
-		q.Ignore = d.Ignore
+	if c.Ignore == nil {
+		c.Ignore = d.Ignore
 	}
-	return q
+	return c
 }
 
 // validate refuses times that are none, and pods that nobody looks at. No window at all is fine.
-func (q *Quiet) validate(field string) error {
-	if q == nil {
+func (c *Quiet) validate(field string) error {
+	if c == nil {
 		return nil
 	}
-	w := q.filled()
+	w := c.filled()
 	return errors.Join(
 		positive(field+"still", w.Still),
 		positive(field+"for", w.For),
@@ -73,18 +73,18 @@ func (q *Quiet) validate(field string) error {
 }
 
 // reads are the artifacts that show the window; none where no window is asked for.
-func (q *Quiet) reads() []bundle.Kind {
-	if q == nil {
+func (c *Quiet) reads() []bundle.Kind {
+	if c == nil {
 		return nil
 	}
 	return []bundle.Kind{bundle.Objects}
 }
 
-func (q Quiet) wanted() string {
-	q = q.filled()
-	out := fmt.Sprintf("%s still for %s, and then for %s more", strings.Join(q.Resources, ", "), q.Still, q.For)
-	if q.Terminating > 0 {
-		out += fmt.Sprintf(", with at least %d pods terminating", q.Terminating)
+func (c Quiet) wanted() string {
+	c = c.filled()
+	out := fmt.Sprintf("%s still for %s, and then for %s more", strings.Join(c.Resources, ", "), c.Still, c.For)
+	if c.Terminating > 0 {
+		out += fmt.Sprintf(", with at least %d pods terminating", c.Terminating)
 	}
 	return out
 }
@@ -104,27 +104,27 @@ func (s stillness) never() string {
 	return "the window never came: " + cmp.Or(s.doubt, s.said, "they never stood still")
 }
 
-// find looks for the first window in a stretch of time. It may begin where the stretch does, after any write, and after any gap.
-func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness) {
-	q = q.filled()
-	still, long := duration(q.Still), duration(q.For)
-	shared, doubt := recordsOf(v, bundle.Shared)
-	own, more := recordsOf(v, cell)
+// find looks for the first such window in the question's. It may begin where that does, after any write, and after any gap.
+func (c Quiet) find(q *question) (out stillness) {
+	c = c.filled()
+	w, still, long := q.window, duration(c.Still), duration(c.For)
+	shared, doubt := recordsOf(q.view, bundle.Shared)
+	own, more := recordsOf(q.view, q.cell)
 	var used [][]*recorded // the records of each resource
-	for _, r := range q.Resources {
+	for _, r := range c.Resources {
 		of := following(shared, r)
 		if len(of) == 0 {
 			of = following(own, r)
 		}
 		if len(of) == 0 {
-			out.doubt = cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, cell))
+			out.doubt = cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, q.cell))
 			return out
 		}
 		used = append(used, of)
 	}
 	all := union(nil, slices.Concat(used...)...)
 	out.paths = pathsOf(all)
-	disturbed, terminating := q.disturbances(all, used, others(v, cell))
+	disturbed, terminating := c.disturbances(all, used, others(q.view, q.cell))
 	longest := time.Duration(0)
 	for _, from := range begins(all, disturbed, w) {
 		next, by := w.End, ""
@@ -139,7 +139,7 @@ func (q Quiet) find(v bundle.View, cell string, w bundle.Window) (out stillness)
 		if one.End.After(next) {
 			continue
 		}
-		if n := terminating(from); n < q.Terminating {
+		if n := terminating(from); n < c.Terminating {
 			out.said = fmt.Sprintf("they stood still in %s with %d pods terminating", between(from, next), n)
 			continue
 		}
@@ -200,12 +200,12 @@ func others(v bundle.View, cell string) map[string]bool {
 }
 
 // disturbances are the writes that count, in order, and how many pods are terminating at a time.
-func (q Quiet) disturbances(all []*recorded, used [][]*recorded, others map[string]bool) ([]written, func(time.Time) int) {
-	ignored := matchers(q.Ignore)
+func (c Quiet) disturbances(all []*recorded, used [][]*recorded, others map[string]bool) ([]written, func(time.Time) int) {
+	ignored := matchers(c.Ignore)
 	var out, pods []written
 	for _, r := range all {
 		for _, x := range r.versions {
-			i := slices.Index(q.Resources, x.resource)
+			i := slices.Index(c.Resources, x.resource)
 			if i < 0 || !slices.Contains(used[i], r) || others[x.namespace] {
 				continue
 			}
@@ -267,7 +267,7 @@ func (c *QuietWorld) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	still := c.find(v, q.cell, q.window)
+	still := c.find(q)
 	q.Evidence = still.paths
 	switch {
 	case still.found():

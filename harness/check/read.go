@@ -20,10 +20,10 @@ type stream[T any] struct {
 	last    time.Time // up to when the source was watched
 }
 
-// read decodes the line-oriented artifacts of a kind for a cell. Records outside w are kept: the caller decides. Whatever makes the
-// window less than covered ends up in doubt.
-func read[T any](v bundle.View, kind bundle.Kind, cell string, w bundle.Window) stream[T] {
-	return readWith(v, bundle.Query{Kind: kind, Cell: cell}, w, func(a bundle.Artifact) ([]T, error) { return records[T](v, a) })
+// read decodes the line-oriented artifacts of a kind. Records outside the window are kept: the caller decides. Whatever makes the window less than
+// covered ends up in doubt.
+func read[T any](q *question, kind bundle.Kind) stream[T] {
+	return readWith(q, bundle.Query{Kind: kind, Cell: q.cell}, records[T])
 }
 
 // remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the artifact.
@@ -60,32 +60,33 @@ func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 	return all.records, err
 }
 
-func readWith[T any](v bundle.View, q bundle.Query, w bundle.Window, records func(bundle.Artifact) ([]T, error)) stream[T] {
+// readWith is read for some artifacts, with a decoder of their own.
+func readWith[T any](q *question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error)) stream[T] {
 	var s stream[T]
-	arts := v.Artifacts(q)
+	arts := q.view.Artifacts(of)
 	if len(arts) == 0 {
-		s.doubt = fmt.Sprintf("no %s was recorded for %s", q.Kind, q.Cell)
+		s.doubt = fmt.Sprintf("no %s was recorded for %s", of.Kind, of.Cell)
 		return s
 	}
 	covered := false
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			s.doubt = fmt.Sprintf("%s of %s: %s", q.Kind, q.Cell, broken(a))
+			s.doubt = fmt.Sprintf("%s of %s: %s", of.Kind, of.Cell, broken(a))
 			continue
 		}
 		s.paths = append(s.paths, a.Path)
-		covered = covered || a.Coverage.Covers(w.Start, w.End, slack(w))
+		covered = covered || a.Coverage.Covers(q.window.Start, q.window.End, slack(q.window))
 		if a.Coverage != nil {
 			s.last = later(s.last, a.Coverage.Last)
 		}
-		all, err := records(a)
+		all, err := decode(q.view, a)
 		if err != nil {
 			s.doubt = err.Error()
 		}
 		s.records = append(s.records, all...)
 	}
 	if s.doubt == "" && !covered {
-		s.doubt = fmt.Sprintf("%s of %s does not cover %s", q.Kind, q.Cell, span(w)) + gaps(arts, w)
+		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Cell, span(q.window)) + gaps(arts, q.window)
 	}
 	return s
 }
@@ -118,10 +119,10 @@ type captured struct {
 	paths   []string  // of those that could be read
 }
 
-// each hands the snapshots of a window to read, in order of time. A capture that failed is no snapshot: it shows neither a thing nor its absence. One that
+// each hands the snapshots of the window to read, in order of time. A capture that failed is no snapshot: it shows neither a thing nor its absence. One that
 // read refuses, because the file is missing, damaged or cut short, could have shown anything.
-func (c *captured) each(v bundle.View, kind bundle.Kind, cell string, w bundle.Window, noun string, read func(bundle.Artifact) error) {
-	for _, a := range v.Artifacts(bundle.Query{Kind: kind, Cell: cell, From: w.Start, To: w.End}) {
+func (c *captured) each(q *question, kind bundle.Kind, noun string, read func(bundle.Artifact) error) {
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: kind, Cell: q.cell, From: q.window.Start, To: q.window.End}) {
 		if a.Error != "" {
 			c.notes = append(c.notes, fmt.Sprintf("the %s of %s failed: %s", noun, clock(a.Time), a.Error))
 			continue

@@ -81,7 +81,7 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	limit, _ := c.limit() // Validate has read it
-	now := c.profiles(v, q.cell, q.window)
+	now := c.profiles(q)
 	q.Evidence, q.Differs = now.paths, few(now.notes)
 	q.Seen = fmt.Sprintf("%d profiles", len(now.in))
 	if len(now.in) > 0 {
@@ -111,7 +111,7 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 		q.Met = Met
 	}
 	if little := Of(c.Below != ""); q.Met == little { // as after a restart, which says nothing about the memory that was retained before
-		if why := restarted(v, q.cell, sinceFault(v, q.cell, q.window)); why != "" {
+		if why := q.sinceFault().restarted(); why != "" {
 			q.Met, q.Seen = Unknown, q.Seen+"; "+why
 		}
 	}
@@ -156,10 +156,10 @@ func (p profiles) most() retention  { return slices.MaxFunc(p.in, byBytes) }
 
 func byBytes(a, b retention) int { return cmp.Compare(a.bytes, b.bytes) }
 
-// profiles reads the heap profiles of a window.
-func (c *RetainedHeap) profiles(v bundle.View, cell string, w bundle.Window) (out profiles) {
-	out.each(v, bundle.Heap, cell, w, "profile", func(a bundle.Artifact) error {
-		kept, err := retainedIn(v, a, c.Func)
+// profiles reads the heap profiles of the window.
+func (c *RetainedHeap) profiles(q *question) (out profiles) {
+	out.each(q, bundle.Heap, "profile", func(a bundle.Artifact) error {
+		kept, err := retainedIn(q.view, a, c.Func)
 		if err == nil {
 			out.in = append(out.in, kept)
 		}
@@ -199,10 +199,10 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 		q.Seen += "; " + why
 		return
 	}
-	was := c.profiles(q.view, q.cell, before)
+	was := c.profiles(q.over(before))
 	q.Evidence = slices.Concat(was.paths, q.Evidence)
 	q.Differs = few(slices.Concat(was.notes, now.notes))
-	doubt := cmp.Or(now.missing, was.missing, restarted(q.view, q.cell, bundle.Window{Start: before.Start, End: q.window.End}))
+	doubt := cmp.Or(now.missing, was.missing, q.over(bundle.Window{Start: before.Start, End: q.window.End}).restarted())
 	switch {
 	case doubt != "":
 		q.Seen += "; " + doubt

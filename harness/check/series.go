@@ -59,8 +59,8 @@ func (s series) leftOut() string {
 }
 
 // metricSeries is a metric with all its label sets added up: a check asks for the component's total.
-func metricSeries(v bundle.View, cell, metric string, labels map[string]string, w bundle.Window) series {
-	st := read[bundle.MetricSample](v, bundle.MetricSamples, cell, w)
+func metricSeries(q *question, metric string, labels map[string]string) series {
+	st := read[bundle.MetricSample](q, bundle.MetricSamples)
 	var all []sample
 	for _, r := range st.records {
 		if r.Name != metric || !matches(r.Labels, labels) {
@@ -72,7 +72,7 @@ func metricSeries(v bundle.View, cell, metric string, labels map[string]string, 
 		}
 		all = append(all, sample{asked: r.Time, answered: r.Done, value: r.Value})
 	}
-	return newSeries(metric, w, all, st.paths, st.doubt, fmt.Sprintf("the metrics of %s never showed %s", cell, metric))
+	return newSeries(metric, q.window, all, st.paths, st.doubt, fmt.Sprintf("the metrics of %s never showed %s", q.cell, metric))
 }
 
 func matches(have, want map[string]string) bool {
@@ -85,10 +85,10 @@ func matches(have, want map[string]string) bool {
 }
 
 // histogramSeries pairs the counts of a histogram or summary with the sums of the same answers.
-func histogramSeries(v bundle.View, cell, family string, labels map[string]string, w bundle.Window) series {
-	s := metricSeries(v, cell, family+"_count", labels, w)
+func histogramSeries(q *question, family string, labels map[string]string) series {
+	s := metricSeries(q, family+"_count", labels)
 	sums := map[time.Time]float64{}
-	for _, x := range metricSeries(v, cell, family+"_sum", labels, w).samples { // the same answers, so the same doubt
+	for _, x := range metricSeries(q, family+"_sum", labels).samples { // the same answers, so the same doubt
 		sums[x.asked] = x.value
 	}
 	var paired []sample
@@ -109,12 +109,12 @@ func histogramSeries(v bundle.View, cell, family string, labels map[string]strin
 const processCPUTime = "the process's CPU time"
 
 // cpuSeries is the CPU time that the subject's process had used each time that somebody looked. Times of different processes can't be compared.
-func cpuSeries(v bundle.View, cell string, w bundle.Window) series {
-	st := read[bundle.IdentitySample](v, bundle.Identity, cell, w)
+func cpuSeries(q *question) series {
+	st := read[bundle.IdentitySample](q, bundle.Identity)
 	var all []sample
 	var last bundle.IdentitySample
 	for _, r := range st.records {
-		if r.Expected || r.PID <= 0 || r.CPUSeconds <= 0 || !contains(w, r.Time) {
+		if r.Expected || r.PID <= 0 || r.CPUSeconds <= 0 || !contains(q.window, r.Time) {
 			continue
 		}
 		if len(all) > 0 && !same(r, last) {
@@ -123,7 +123,7 @@ func cpuSeries(v bundle.View, cell string, w bundle.Window) series {
 		last = r
 		all = append(all, sample{asked: r.Time, answered: r.Time, value: r.CPUSeconds, process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
 	}
-	return newSeries(processCPUTime, w, all, st.paths, st.doubt, fmt.Sprintf("nobody recorded the CPU time of %s in %s", cell, span(w)))
+	return newSeries(processCPUTime, q.window, all, st.paths, st.doubt, fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.cell, span(q.window)))
 }
 
 func (s series) first() sample { return s.samples[0] }

@@ -88,10 +88,10 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 	if why != "" {
 		return q.unknown(why)
 	}
-	was, now := dumpsIn(v, q.cell, before), dumpsIn(v, q.cell, q.window)
+	was, now := dumpsIn(q.over(before)), dumpsIn(q)
 	q.Evidence, q.Differs = slices.Concat(was.paths, now.paths), few(slices.Concat(was.notes, now.notes))
 	q.Seen = fmt.Sprintf("%d dumps, and %d of the baseline", len(now.in), len(was.in))
-	doubt := cmp.Or(now.missing, was.missing, restarted(v, q.cell, bundle.Window{Start: before.Start, End: q.window.End}))
+	doubt := cmp.Or(now.missing, was.missing, q.over(bundle.Window{Start: before.Start, End: q.window.End}).restarted())
 	switch {
 	case doubt != "":
 		q.Seen += "; " + doubt
@@ -166,8 +166,8 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 // calls counts the calls that failed since the fault began: by the log, or by what the load saw where the log has not one such line. -1 is unknown, for the
 // reason given. A reason beside a number says that there may have been more.
 func (c *NothingStuck) calls(q *question) (n int, doubt string) {
-	since := sinceFault(q.view, q.cell, q.window)
-	logged := c.Failed.find(q.view, q.cell, since)
+	since := q.sinceFault()
+	logged := c.Failed.find(since)
 	q.Evidence = append(q.Evidence, logged.paths...)
 	switch {
 	case logged.doubt != "":
@@ -175,7 +175,7 @@ func (c *NothingStuck) calls(q *question) (n int, doubt string) {
 	case len(logged.found) > 0 || c.Load == "":
 		return len(logged.found), ""
 	}
-	seen := callsSeen(q, since, c.Load, 0)
+	seen := callsSeen(since, c.Load, 0)
 	q.Evidence = append(q.Evidence, seen.paths...)
 	q.Seen += "; the log has no line of a failed call, and the load tells their number"
 	return seen.n, seen.doubt

@@ -18,10 +18,10 @@ type dumped struct {
 	in []goroutines
 }
 
-// dumpsIn reads the debug=2 dumps of a window.
-func dumpsIn(v bundle.View, cell string, w bundle.Window) (out dumped) {
-	out.each(v, bundle.Goroutines2, cell, w, "dump", func(a bundle.Artifact) error {
-		d, err := whole(v, a)
+// dumpsIn reads the debug=2 dumps of the window.
+func dumpsIn(q *question) (out dumped) {
+	out.each(q, bundle.Goroutines2, "dump", func(a bundle.Artifact) error {
+		d, err := whole(q.view, a)
 		if err != nil {
 			return err
 		}

@@ -51,14 +51,14 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	still := c.Window.find(v, q.cell, q.window)
+	still := c.Window.find(q)
 	if !still.found() {
 		q.Evidence = still.paths
 		return q.unknown(still.never())
 	}
 	resource, group, _ := strings.Cut(c.Resource, ".")
-	counted := metricSeries(v, bundle.Shared, "apiserver_request_total",
-		map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource, "subresource": c.Subresource}, still.window)
+	counted := metricSeries(q.over(still.window).in(bundle.Shared), "apiserver_request_total",
+		map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource, "subresource": c.Subresource})
 	q.Evidence = counted.paths
 	if doubt := counted.noRate(); doubt != "" {
 		return q.unknown(doubt)

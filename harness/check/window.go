@@ -22,14 +22,6 @@ func lastOf(w bundle.Window, hold time.Duration) bundle.Window {
 	return bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
 }
 
-// sinceFault is a window that begins with the fault at the latest: what a restart took away since then was not healed.
-func sinceFault(v bundle.View, cell string, w bundle.Window) bundle.Window {
-	if fault, ok := v.Phase(cell, Fault); ok && fault.Start.Before(w.Start) {
-		w.Start = fault.Start
-	}
-	return w
-}
-
 // reached reports whether a moment lies so long after the beginning of a phase as lastAfter says; "" asks for nothing.
 func reached(lastAfter string, at, began time.Time) bool {
 	return lastAfter == "" || at.Sub(began) >= duration(lastAfter)

@@ -50,16 +50,8 @@ func (c *LogCount) Validate() error {
 
 // compile makes the pattern, or says what is wrong with it or with the component.
 func (l LogLines) compile() (*regexp.Regexp, error) {
-	re, err := regexp.Compile("(?i)" + l.Pattern)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("pattern: %w", err)
-	case l.Pattern == "":
-		return nil, fmt.Errorf("pattern is empty, which every line would match")
-	case l.Component == "":
-		return nil, fmt.Errorf("component is empty")
-	}
-	return re, nil
+	re, err := pattern(l.Pattern)
+	return re, cmp.Or(err, refuse(l.Component == "", "component is empty"))
 }
 
 // Eval counts the lines of the window.

@@ -46,14 +46,9 @@ func (c *LogLine) NeedsConstants() []string {
 
 // Validate refuses a pattern that isn't one, and what any log would meet.
 func (c *LogLine) Validate() error {
-	re, err := regexp.Compile("(?i)" + c.Pattern)
-	switch {
-	case err != nil:
-		return fmt.Errorf("pattern: %w", err)
-	case c.Pattern == "":
-		return fmt.Errorf("pattern is empty, which every line would match")
-	case c.AtLeast < 1:
-		return fmt.Errorf("atLeast is %d (want at least 1)", c.AtLeast)
+	re, err := pattern(c.Pattern)
+	if err = cmp.Or(err, refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast)); err != nil {
+		return err
 	}
 	for _, group := range slices.Sorted(maps.Keys(c.Equals)) {
 		if re.SubexpIndex(group) < 0 {
@@ -75,7 +70,7 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	re := regexp.MustCompile("(?i)" + c.Pattern) // Validate has compiled it
+	re, _ := pattern(c.Pattern) // Validate has compiled it
 	st := readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, journal)
 	q.Evidence = st.paths
 	found, suppressed, total := 0, 0, 0

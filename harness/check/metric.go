@@ -158,10 +158,8 @@ func (c *MetricStill) Reads() []bundle.Kind { return []bundle.Kind{bundle.Metric
 
 // Validate refuses a list without metrics, and a span that is none.
 func (c *MetricStill) Validate() error {
-	if len(c.Metrics) == 0 || slices.Contains(c.Metrics, "") {
-		return fmt.Errorf("metrics is %q (want at least one name)", c.Metrics)
-	}
-	return positive("span", c.Span)
+	none := len(c.Metrics) == 0 || slices.Contains(c.Metrics, "")
+	return cmp.Or(refuse(none, "metrics is %q (want at least one name)", c.Metrics), positive("span", c.Span))
 }
 
 // Eval compares all samples of each metric in the window.

@@ -205,25 +205,22 @@ func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 			q.Differs = append(q.Differs, at+": "+states(now))
 		}
 	}
-	begun := false
-	for _, x := range all {
+	start := slices.IndexFunc(all, func(x values) bool { return x.at.After(w.Start) })
+	if start < 0 {
+		start = len(all)
+	}
+	for _, x := range all[:start] {
+		now[x.object] = x
+	}
+	look(clock(w.Start))
+	for _, x := range all[start:] {
 		if x.at.After(w.End) {
 			break
 		}
-		if x.at.After(w.Start) && !begun {
-			begun = true
-			look(clock(w.Start))
-		}
-		if before, ok := now[x.object]; ok && before.fields == x.fields && before.gone == x.gone {
-			continue
-		}
-		now[x.object] = x
-		if begun {
+		if before, ok := now[x.object]; !ok || before.fields != x.fields || before.gone != x.gone {
+			now[x.object] = x
 			look(clock(x.at))
 		}
-	}
-	if !begun {
-		look(clock(w.Start))
 	}
 	q.Seen = states(now)
 	if !looked {

@@ -1,7 +1,9 @@
 package check
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +56,18 @@ func optional(field, text string) error {
 func duration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
+}
+
+// pattern compiles a regular expression over a line of a log; case does not matter.
+func pattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, errors.New("pattern is empty, which every line would match")
+	}
+	re, err := regexp.Compile("(?i)" + text)
+	if err != nil {
+		return nil, fmt.Errorf("pattern: %w", err)
+	}
+	return re, nil
 }
 
 // percent reads a share as a fraction: 5% is 0.05.

@@ -98,8 +98,8 @@ func (c calls) tried() string {
 	return fmt.Sprintf("%d failed calls that left %d to %d of %d items each", c.n, c.lo, c.hi, c.items)
 }
 
-// alsoListed are the objects that a list of a load's namespace has besides its own: kube-root-ca.crt, which Kubernetes puts into every
-// namespace, and which sorts after them.
+// alsoListed is how many objects a list of a load's namespace has besides the load's own: kube-root-ca.crt, which Kubernetes puts into every namespace, and
+// which sorts after them.
 const alsoListed = 1
 
 // calls are the calls in which a worker got as far as a failed delete, by what the log or the load says. With one worker a call, which is kube-apiserver's
@@ -183,7 +183,7 @@ func (c *calls) add(least, most, left, moreThan int) {
 	}
 }
 
-// explains says that so many goroutines are as many as the calls that must have left one.
+// explains says that so many goroutines may come from these calls, one from each that left more than the channel holds.
 func (c calls) explains(n int) bool { return c.over <= n && n <= c.upto && n > 0 }
 
 func (c calls) said(moreThan int) string {

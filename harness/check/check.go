@@ -1,6 +1,8 @@
-// Package check holds the questions that scenarios ask of the evidence. A check is three-valued: met, not met, or unknown because
-// the data that it needs is not there. Each kind lives in a file of its own and reads nothing but a bundle.View, so that it
-// gives the same answer live and afterwards.
+// Package check holds the questions that scenarios ask of the evidence. A check is met, not met, or unknown because the data that it needs is not there. It
+// reads nothing but a bundle.View, so it gives the same answer live and afterwards.
+//
+// Every kind asks in the same way: ask validates the spec and opens the window, a question carries both through the package, and unknown says why the
+// evidence doesn't answer.
 package check
 
 import (
@@ -56,7 +58,7 @@ func All(parts ...Tri) Tri { return weigh(parts, NotMet) }
 // Any is met when a part is met, not met when every part is not met, else unknown.
 func Any(parts ...Tri) Tri { return weigh(parts, Met) }
 
-// weigh is decisive where one part is that. Else the parts have to be known, and are then all the same.
+// weigh returns the decisive value if one part has it. Otherwise every part has to be known, and all of them are the same.
 func weigh(parts []Tri, decisive Tri) Tri {
 	switch {
 	case slices.Contains(parts, decisive):
@@ -67,8 +69,8 @@ func weigh(parts []Tri, decisive Tri) Tri {
 	return parts[0]
 }
 
-// Finding is a check's answer. Seen and Wanted are sentences' ends for people, Evidence the paths of the artifacts that decided,
-// Differs says how it nearly matched.
+// Finding is a check's answer. Seen and Wanted complete sentences for people, Evidence lists the paths of the artifacts that decided, and Differs says how it
+// nearly matched.
 type Finding struct {
 	Name     string    `json:"name"`
 	Met      Tri       `json:"met"`
@@ -78,15 +80,15 @@ type Finding struct {
 	Evidence []string  `json:"evidence"`
 	Detail   string    `json:"detail,omitempty"` // the decisive stack or line, verbatim
 	AnyOf    []Finding `json:"anyOf,omitempty"`
-	// Tried says in numbers what the subject was exposed to, where the check has measured that: an arm is only shown to survive so much.
+	// Tried says in numbers what the subject was exposed to, where the check measures that: an arm is only shown to survive that much.
 	Tried string `json:"tried,omitempty"`
-	// Ended is when the subject's process ended, from a check that asks whether the incident did it. Where it is met the process's identity is
-	// judged up to there; where that is unknown, so is whether it was one process all along.
+	// Ended is when the subject's process ended, set by a check that asks whether the incident ended it. If the check is met, the process's identity is judged
+	// up to that time. If it is unknown, so is whether it was one process all along.
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// The phases of a trial, in order. Between fault and recovery lies Lifting, from when the harness begins to lift until it has seen every
-// fault gone; no check is asked about it, because what happens there may be the lift's own doing.
+// The phases of a trial, in order. Lifting lasts from when the harness begins to lift the faults until it has seen every one gone. No check is asked about
+// it: what happens then may be caused by the lifting itself.
 const (
 	Steady   = "steady"
 	Baseline = "baseline"
@@ -102,7 +104,7 @@ type Scope struct {
 	After time.Duration
 }
 
-// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now while it lasts. False when the phase
+// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now while it lasts. It is false when the phase
 // never began.
 func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 	w, ok := v.Phase(s.Cell, s.Phase)
@@ -136,7 +138,7 @@ type LoadUser interface{ NeedsLoads() []string }
 // ProbeUser is a Check that reads what probes of its own phase say; without one of that name in that phase it can't answer.
 type ProbeUser interface{ NeedsProbes() []string }
 
-// kind is what a file registers of its check.
+// kind is what each file registers.
 type kind = kinds.Kind[Check]
 
 func register(k kind) { kinds.Register(kinds.Check, k) }

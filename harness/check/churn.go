@@ -191,7 +191,7 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	stalled := beyond(times, q.window, duration(c.Gap))
 	rate := float64(len(all)) / length(q.window).Seconds()
 	share := float64(len(like)) / float64(len(all))
-	if len(like) == 0 { // then shown are those that there are
+	if len(like) == 0 { // what there is instead is shown
 		like = all
 	}
 	q.Met, q.Detail = Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), exampleOf(of, like)
@@ -204,8 +204,8 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	return q.Finding
 }
 
-// vain wants no write in all of a phase that changed nothing but what a loop changes, or nothing at all. A write that somebody had reason for changes
-// more, so the world need not stand still, and a loop shows however slow it is. The record has to cover the whole phase for that.
+// vain wants no write in the whole phase that changed only what a loop changes, or nothing at all. A write that had a reason changes more, so the world need
+// not stand still, and even a slow loop shows. The record has to cover the whole phase.
 func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 	got := writes(of, c.Resource, c.Name, q.window)
 	meant := matchers(c.NoneOnly)

@@ -57,7 +57,7 @@ func recordsOf(v bundle.View, cell string) (out []*recorded, doubt string) {
 			if strings.HasSuffix(a.Path, bundle.Packed) {
 				return readRecord(r)
 			}
-			whole, err := v.Open(a) // what has grown says nothing without what was there before
+			whole, err := v.Open(a) // what is new can't be compared without what was there before
 			if err != nil {
 				return recorded{}, err
 			}
@@ -139,7 +139,7 @@ func following(all []*recorded, resource string) []*recorded {
 	return slices.DeleteFunc(slices.Clone(all), func(r *recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// followersOf are the records of a cell in which a resource was followed. doubt says what is wrong with the cell's records, or that there is no such one.
+// followersOf are the records of a cell in which a resource was followed. doubt says what is wrong with the cell's records, or that there are none of it.
 func followersOf(v bundle.View, cell, resource string) (of []*recorded, doubt string) {
 	all, doubt := recordsOf(v, cell)
 	if of = following(all, resource); len(of) == 0 {
@@ -182,7 +182,7 @@ type activity struct {
 // writes reads the activity in a window. With a name, only objects of that name count.
 func writes(of []*recorded, resource, name string, w bundle.Window) activity {
 	out, there := activity{by: map[string][]written{}}, map[string]bool{}
-	for _, x := range bestOf(of, w, 0).versions { // of all records together each write would count several times
+	for _, x := range bestOf(of, w, 0).versions { // in several records each write would count several times
 		switch object := x.object(); {
 		case x.resource != resource || name != "" && x.name != name || !x.at.Before(w.End):
 		case x.at.Before(w.Start) && x.typ == churn.Deleted:

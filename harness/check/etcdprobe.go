@@ -30,7 +30,7 @@ type EtcdHealthy struct {
 // Reads names the seam's probes.
 func (c *EtcdHealthy) Reads() []bundle.Kind { return []bundle.Kind{bundle.EtcdProbe} }
 
-// Validate refuses a limit and a stretch that are none.
+// Validate refuses bad durations and a bad share.
 func (c *EtcdHealthy) Validate() error {
 	return errors.Join(positive("below", c.Below), positive("for", c.For), c.Tolerance.validate())
 }

@@ -154,7 +154,7 @@ func (c *Goroutines) survey(q *question) (r survey) {
 	return r
 }
 
-// match chooses what may be it; leavesOut is asked about the rest.
+// match chooses goroutines by function and state; leavesOut then drops those that don't count.
 func (c *Goroutines) match() goroutine.Match {
 	m := goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Depth: 1}
 	if c.Depth == "any" {
@@ -166,7 +166,7 @@ func (c *Goroutines) match() goroutine.Match {
 	return m
 }
 
-// leavesOut reports that a goroutine isn't it: one that waits for nobody, or for what is named in Without.
+// leavesOut reports that a goroutine doesn't count: it should wait and doesn't, or its stack has a function that Without names.
 func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	if c.State == anyWait && !waits(g.State) {
 		return true
@@ -176,7 +176,7 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	})
 }
 
-// anyWait is the state that stands for all of waits, anyState the one that stands for all there are: a hard loop goes on no more than a wait does.
+// anyWait stands for every state that waits reports, anyState for every state there is: a goroutine in a hard loop gets no further than one that waits.
 const (
 	anyWait  = "blocked"
 	anyState = "any"

@@ -205,7 +205,7 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e e
 			continue
 		}
 		switch {
-		case r.LastID == e.id: // says when it was, which its end's own status doesn't
+		case r.LastID == e.id: // the next container's status says when that was, which the ended one's own doesn't
 			e.reason, e.code = r.LastReason, r.LastExitCode
 			if e.at = r.LastFinished; e.at.IsZero() {
 				e.at = r.Time

@@ -60,7 +60,7 @@ func (c *LeakedGoroutines) Validate() error {
 		optional("lastAfter", c.LastAfter),
 	}
 	switch {
-	case c.None: // what the calls are told by may be there all the same: both forms of a scenario's leak come from one anchor
+	case c.None: // failed and load may be given all the same: a scenario writes both forms of its leak from one YAML anchor
 	case c.Failed == nil:
 		errs = append(errs, errors.New("failed is missing"))
 	case c.Load == "":
@@ -113,7 +113,7 @@ func (c *LeakedGoroutines) wanted() string {
 		c.State, c.Func, many, c.MoreThan)
 }
 
-// absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone were not left for good.
+// absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone by then were not left for good.
 func (c *LeakedGoroutines) absent(q *question, look looked) {
 	switch {
 	case q.phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already
@@ -157,7 +157,7 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 	switch {
 	case calls.doubt != "":
 		q.Seen += "; " + calls.doubt
-	case !calls.explains(newest.blocked): // fewer or more than the calls explain: something else goes on as well, which is no clean no either
+	case !calls.explains(newest.blocked): // something else goes on as well, which is no clear no either
 		q.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.over)
 	default:
 		q.Met = Met

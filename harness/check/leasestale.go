@@ -38,7 +38,7 @@ func (c *LeaseStale) Reads() []bundle.Kind { return []bundle.Kind{bundle.Leases}
 // NeedsNodes names the nodes, unless a fault tells them.
 func (c *LeaseStale) NeedsNodes() []string { return c.Nodes }
 
-// Validate refuses nodes that are named in both ways or in none, and a stretch of time that is none.
+// Validate refuses nodes that are named in both ways or in neither, and a bad duration.
 func (c *LeaseStale) Validate() error {
 	if (len(c.Nodes) > 0) == (c.Fault != "") || slices.Contains(c.Nodes, "") {
 		return errors.New("want either nodes, by name, or the fault that they are the targets of")
@@ -83,8 +83,7 @@ func (c *LeaseStale) meant() string {
 	return strings.Join(c.Nodes, ", ")
 }
 
-// nodes are the full names of the nodes meant. That a fault was seen on a node only says which node it is: what became of it is for the Leases to
-// tell.
+// nodes are the full names of the nodes meant. That a fault was seen on a node only says which node it is; the Leases tell what became of it.
 func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string, doubt string) {
 	var among []string
 	for _, r := range all {
@@ -113,7 +112,7 @@ func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string,
 	return out, ""
 }
 
-// staleness says of one node's Lease what was seen, and how it was not run out through all of w, if so. doubt is why it can't be told.
+// staleness says what was seen of one node's Lease. differs says how it was still good in w, "" if it wasn't; doubt why that can't be told.
 func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, differs, doubt string) {
 	var newest bundle.LeaseSample
 	for _, r := range all {

@@ -12,13 +12,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// Mark is a moment from which on something counts, and the stretch of time that begins there. One of its sources is given:
+// Mark is a moment from which on something counts, and the stretch of time that begins there. It has one of these sources:
 //
-//   - metric: the largest age of a timestamp metric in the window says when something began and did not come back; the stretch begins plus after
-//     it and ends with the window.
-//   - log: what the subject itself says line after line; the stretch is that of the lines which are about one beginning.
+//   - metric: a timestamp metric. Its largest age in the window tells when something began that did not end; the stretch goes from plus after that to the
+//     end of the window.
+//   - log: lines in which the subject says again and again since when something lasts. The stretch is that of the lines about one beginning.
 //   - node: the stretch in which the cell's node is not Ready with such a message.
-//   - flood: plus after the first delivery of a containerFlood, to the end of the window.
+//   - flood: from plus after the first delivery of a containerFlood to the end of the window.
 type Mark struct {
 	Metric string    `json:"metric,omitempty" jsonschema:"a metric whose value is a time in seconds since the epoch"`
 	Log    *MarkLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts, instead of a metric"`
@@ -42,7 +42,7 @@ type marked struct {
 	paths []string
 }
 
-// after names the stretch's beginning, as the end of what is wanted. There is none where it was never reached, unless that is known from a metric.
+// after names the stretch's beginning, as text to add to what is wanted. Where it was never reached, only a metric tells when it would have been.
 func (s marked) after() string {
 	if s.Start.IsZero() {
 		return " from then on"
@@ -114,7 +114,7 @@ func (m *Mark) floodAt(q *question, plus time.Duration) marked {
 	return marked{Window: bundle.Window{Start: first.Add(plus), End: q.window.End}, paths: st.paths, said: "the first delivery was at " + clock(first)}
 }
 
-// nodeAt is the longest stretch. The API server learns of it later than it began, so it is never too long.
+// nodeAt is the longest such stretch. It is never too long, as the API server learns later than it begins.
 func (m *Mark) nodeAt(q *question) (out marked) {
 	st := read[bundle.NodeStatus](q, bundle.Nodes)
 	re := regexp.MustCompile(m.Node) // validate has compiled it
@@ -158,7 +158,7 @@ type overdue struct {
 // began is when what the line is about began.
 func (o overdue) began() time.Time { return o.at.Add(-o.age) }
 
-// lines are those of the whole journal. While it grows they are asked for every two seconds, so only what is new is read. Each is one record.
+// lines are those of the whole journal, each one record. They are asked for every two seconds while the journal grows, so only what is new is read.
 func (l MarkLine) lines(q *question) stream[overdue] {
 	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
 	type found struct {

@@ -48,7 +48,7 @@ func (c *MetricAge) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSa
 // NeedsConstants names the constant of the limit.
 func (c *MetricAge) NeedsConstants() []string { return c.Above.constants() }
 
-// Validate refuses a limit that is none, or that has no unit.
+// Validate refuses an empty name and a limit without a unit.
 func (c *MetricAge) Validate() error {
 	return cmp.Or(refuse(c.Metric == "", "metric is empty"), c.Above.validate("above", true))
 }
@@ -156,7 +156,7 @@ type MetricStill struct {
 // Reads names metric samples.
 func (c *MetricStill) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
-// Validate refuses a list without metrics, and a span that is none.
+// Validate refuses a list without metrics and a bad duration.
 func (c *MetricStill) Validate() error {
 	none := len(c.Metrics) == 0 || slices.Contains(c.Metrics, "")
 	return cmp.Or(refuse(none, "metrics is %q (want at least one name)", c.Metrics), positive("span", c.Span))

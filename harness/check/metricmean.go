@@ -79,7 +79,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	}
 	all := histogramSeries(q, c.Metric, c.Labels)
 	q.Evidence = all.paths
-	if i := all.reset(); i > 0 { // another process: what the first one has seen stands
+	if i := all.reset(); i > 0 { // another process; what the first one observed stands
 		all.doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all.samples[i].asked))
 		all.samples = all.samples[:i]
 	}
@@ -124,7 +124,7 @@ func (c *MetricMean) short(s series) string {
 	return ""
 }
 
-// needed is how many observations a stretch must have to be compared: a slow one must not escape by having few of them.
+// needed is how many observations a stretch must have to be compared. With below one is enough, so that no slow stretch escapes by having few.
 func (c *MetricMean) needed() float64 {
 	if c.Below != nil {
 		return 1

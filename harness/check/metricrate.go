@@ -39,7 +39,7 @@ func (c *MetricRate) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.MetricSamples}, c.Window.reads()...)
 }
 
-// Validate refuses no limit and more than one, and those that anything meets.
+// Validate refuses no limit, more than one, and a limit that any rate would meet.
 func (c *MetricRate) Validate() error {
 	relative := c.TimesBaseline != 0 || c.AtMostTimesBaseline != 0
 	return errors.Join(
@@ -169,7 +169,7 @@ type ProcessCPU struct {
 	Window              *Quiet   `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
 }
 
-// rate is the question as one about a counter of seconds.
+// rate is the same question, asked of a counter of seconds.
 func (c *ProcessCPU) rate() *MetricRate {
 	return &MetricRate{Metric: processCPUTime, Above: c.Above, AtMost: c.AtMost, TimesBaseline: c.TimesBaseline,
 		AtMostTimesBaseline: c.AtMostTimesBaseline, Floor: c.Floor, Window: c.Window, ofProcess: true}

@@ -37,7 +37,7 @@ func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 // NeedsNodes names the node, unless it is the cell's own.
 func (c *NodeReady) NeedsNodes() []string { return named(c.Node) }
 
-// Validate refuses a status that doesn't exist, a message that is no pattern, and a stretch of time that is none.
+// Validate refuses a status that doesn't exist, a bad pattern and a bad duration.
 func (c *NodeReady) Validate() error {
 	if !slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {
 		return fmt.Errorf("status is %q (want True, False or Unknown)", c.Status)
@@ -48,8 +48,7 @@ func (c *NodeReady) Validate() error {
 	return positive("hold", c.Hold)
 }
 
-// Eval looks at all states that each of the cell's nodes had in the last stretch of the window, the one it began with included. One other state is
-// decisive.
+// Eval looks at all states that the nodes had in the last stretch of the window, including the one each began it with. One other state is decisive.
 func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
@@ -83,7 +82,7 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	return q.throughout(last, duration(c.Hold))
 }
 
-// of are the records that are about the node that is meant, and the names of all nodes that there are any of.
+// of are the records about the node that is meant, and the names of all nodes that have records.
 func (c *NodeReady) of(v bundle.View, cell string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
 	for _, r := range all {
 		among = union(among, r.Node)
@@ -113,7 +112,7 @@ func state(r bundle.NodeStatus) string {
 	return fmt.Sprintf("Ready=%s, reason %s, message %q", r.Status, r.Reason, r.Message)
 }
 
-// holding is, in order of time, the state that each node had when the window began and all that came up within it.
+// holding lists, in order of time, the state that each node had when the window began and every one that it came to within it.
 func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	byNode := map[string][]bundle.NodeStatus{}
 	for _, r := range all {
@@ -132,8 +131,7 @@ func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	return out
 }
 
-// ofCluster is the cell under which a kind is recorded for the whole of a cell's cluster: the cell's own name where the cell has the cluster to
-// itself, bundle.Shared where it shares it.
+// ofCluster is the cell under which a kind is recorded for the whole cluster of a cell: bundle.Shared where cells share the cluster, else the cell itself.
 func ofCluster(v bundle.View, kind bundle.Kind, cell string) string {
 	if len(v.Artifacts(bundle.Query{Kind: kind, Cell: bundle.Shared})) > 0 {
 		return bundle.Shared
@@ -141,8 +139,8 @@ func ofCluster(v bundle.View, kind bundle.Kind, cell string) string {
 	return cell
 }
 
-// nodeNamed is the full name of a node among some, by its name relative to the cell's cluster: that cluster is named after the run, and after the
-// cell if the cell has it to itself. "" if there is none, whatever else may end alike.
+// nodeNamed finds a node's full name by its name relative to the cell's cluster. The cluster is named after the run, and after the cell too if the cell has
+// it to itself. It is "" if there is no such node, even where another name ends alike.
 func nodeNamed(v bundle.View, cell, relative string, among []string) string {
 	run := v.World().Run
 	for _, full := range []string{run + "-" + relative, run + "-" + cell + "-" + relative} {

@@ -40,7 +40,7 @@ type ObjectField struct {
 // Reads names recorded objects.
 func (c *ObjectField) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
-// Validate refuses what any object would meet, and paths that are none.
+// Validate refuses what any object would meet, and bad paths.
 func (c *ObjectField) Validate() error {
 	errs := []error{
 		positive("hold", c.Hold),
@@ -80,7 +80,7 @@ type values struct {
 	met    bool
 }
 
-// Eval looks at the states of all objects that are meant. At some time needs one moment; until the end needs the whole stretch.
+// Eval looks at the states of all objects that are meant. With ever, one moment is enough; otherwise it takes the whole last stretch.
 func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted(s.Cell))
 	if !ok {
@@ -197,7 +197,7 @@ func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 		case len(now) == 0:
 			absent = true
 			return
-		case !looked || met == c.Ever: // what ever was, and what was ever otherwise, stands
+		case !looked || met == c.Ever: // with ever, once met stays met; otherwise, once not met stays not met
 			q.Met = Of(met)
 		}
 		looked = true

@@ -9,12 +9,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// MaxIdentityGap is how far the first look at a process may lie behind the beginning of a judged window, and the last one before its end.
+// MaxIdentityGap is how long after the beginning of a judged window the first look at a process may lie, and how long before its end the last one.
 const MaxIdentityGap = 15 * time.Second
 
-// OneProcess asks whether a cell's subject was one process in a window. A process is told by its id and its start time: one that is gone doesn't come
-// back with both, so whatever lies between two looks at it is proven, and a look in between that found none was blind. Met needs a look at it at
-// either end: within gap of it, or outside the window. Another process, or none in the last two looks, is NotMet.
+// OneProcess asks whether a cell's subject was one process in a window. A process is told by its id and its start time. One that is gone doesn't come back
+// with both, so it was there all the time between two looks that found it, and a look in between that found none was blind. Met needs a look at either
+// end, within gap of it or outside the window. Another process, or none in the last two looks, is NotMet.
 func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) Finding {
 	all, paths, trouble := Looks(v, cell)
 	f := Finding{Evidence: paths, Wanted: fmt.Sprintf("one PID and start time from the beginning to the end, give or take %s", gap)}
@@ -32,8 +32,8 @@ func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) 
 	return f
 }
 
-// Looks are all looks at which process a cell's subject was, in order of time, but for those after a restart that the harness made. trouble is what
-// couldn't be read.
+// Looks lists, in order of time, what was found each time that somebody looked which process a cell's subject was, without what came after a restart by the
+// harness. trouble says what couldn't be read.
 func Looks(v bundle.View, cell string) (all []bundle.IdentitySample, paths []string, trouble string) {
 	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell})
 	if len(arts) == 0 {
@@ -59,7 +59,7 @@ func Looks(v bundle.View, cell string) (all []bundle.IdentitySample, paths []str
 
 // lookedAt are the looks of a window.
 type lookedAt struct {
-	at    []bundle.IdentitySample // that found a process; with those next to the window, where they found the same as its first, or its last
+	at    []bundle.IdentitySample // those that found a process; also the nearest before and after the window, where they found the same one
 	blind int                     // looks that found none, before the last of at
 	gone  []bundle.IdentitySample // looks that found none, after it
 }
@@ -116,7 +116,7 @@ func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	}
 }
 
-// none answers where no look found a process: two looks are enough to say that there is none, one may have been blind.
+// none answers where no look found a process. Two looks are enough to say that there is none; a single one may have been blind.
 func (l lookedAt) none(f *Finding, w bundle.Window) {
 	switch len(l.gone) {
 	case 0:
@@ -128,7 +128,7 @@ func (l lookedAt) none(f *Finding, w bundle.Window) {
 	}
 }
 
-// odd says what the looks show beside the process itself: some in between that found none, and a supervisor's count that went on.
+// odd says what else the looks show: some in between that found no process, and a supervisor's count of restarts that changed.
 func (l lookedAt) odd() (out string) {
 	if l.blind > 0 {
 		out = fmt.Sprintf("; %d more found none, which it outlived", l.blind)
@@ -141,7 +141,7 @@ func (l lookedAt) odd() (out string) {
 	return out
 }
 
-// same reports whether two looks found one process. A supervisor's count of restarts says nothing of that.
+// same reports whether two looks found one process. A supervisor's count of restarts doesn't tell that.
 func same(a, b bundle.IdentitySample) bool { return a.PID == b.PID && a.StartTicks == b.StartTicks }
 
 func process(s bundle.IdentitySample) string {

@@ -39,7 +39,7 @@ func (q Quantity) value(v bundle.View, cell string) (float64, error) {
 	return 0, fmt.Errorf("neither constant, number nor duration is given")
 }
 
-// assumed says that a quantity stands for a constant that is not known, as text to add; "" if it doesn't.
+// assumed is text to add where a stated value is used for a constant that is not known; "" where none is.
 func (q Quantity) assumed(v bundle.View, cell string) string {
 	if q.Constant == "" {
 		return ""
@@ -60,8 +60,7 @@ func (q Quantity) assumed(v bundle.View, cell string) string {
 
 func (q Quantity) constants() []string { return named(q.Constant) }
 
-// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds. None at all is fine
-// where it is a pointer.
+// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds. A nil one is fine.
 func (q *Quantity) validate(field string, asDuration bool) error {
 	switch {
 	case q == nil:

@@ -57,7 +57,7 @@ func (c Quiet) filled() Quiet {
 	return c
 }
 
-// validate refuses times that are none, and pods that nobody looks at. No window at all is fine.
+// validate refuses bad durations, and pods that nobody looks at. No window at all is fine.
 func (c *Quiet) validate(field string) error {
 	if c == nil {
 		return nil
@@ -187,8 +187,8 @@ func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	return slices.SortedFunc(maps.Keys(at), time.Time.Compare)
 }
 
-// others are the namespaces that other cells have to themselves. What happens there, an agent that crashes again and again, say, is no reason for this
-// cell's subject to do anything, and must not keep it from being judged.
+// others are the namespaces that other cells have to themselves. What happens there, such as an agent that keeps crashing, gives this cell's subject no
+// reason to write anything, and must not keep it from being judged.
 func others(v bundle.View, cell string) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range v.World().Cells {
@@ -234,7 +234,7 @@ func (c Quiet) disturbances(all []*recorded, used [][]*recorded, others map[stri
 	}
 }
 
-// matchers are paths as they are given in a check: each with what is below it, [*] for any element of a list.
+// matchers turns the paths of a spec into patterns: each matches what is below it too, and [*] any element of a list.
 func matchers(paths []string) []*regexp.Regexp {
 	var out []*regexp.Regexp
 	for _, p := range paths {
@@ -243,7 +243,7 @@ func matchers(paths []string) []*regexp.Regexp {
 	return out
 }
 
-// allMatch reports whether each of the paths is one of those meant. Nothing visible changed counts as such.
+// allMatch reports whether each of the paths is one of those meant, which no path at all is too.
 func allMatch(meant []*regexp.Regexp, paths []string) bool {
 	return !slices.ContainsFunc(paths, func(p string) bool {
 		return !slices.ContainsFunc(meant, func(re *regexp.Regexp) bool { return re.MatchString(p) })

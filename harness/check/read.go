@@ -12,11 +12,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// stream is what the artifacts of one kind say about a window: its records in order, and why it can't be relied on, if so.
+// stream is what the artifacts of one kind say about a window.
 type stream[T any] struct {
 	records []T
 	paths   []string
-	doubt   string    // "" when the window is covered
+	doubt   string    // why they don't cover the window; "" if they do
 	last    time.Time // up to when the source was watched
 }
 

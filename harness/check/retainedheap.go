@@ -41,7 +41,7 @@ type RetainedHeap struct {
 // Reads names heap profiles.
 func (c *RetainedHeap) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
-// Validate refuses a limit that any profile would meet, and an answer that rests on none.
+// Validate refuses a limit that any profile would meet, and an answer that needs no profile.
 func (c *RetainedHeap) Validate() error {
 	_, err := c.limit()
 	return errors.Join(
@@ -110,7 +110,7 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 	default:
 		q.Met = Met
 	}
-	if little := Of(c.Below != ""); q.Met == little { // as after a restart, which says nothing about the memory that was retained before
+	if little := Of(c.Below != ""); q.Met == little { // little memory may be due to a restart, which says nothing about what was retained before
 		if why := q.sinceFault().restarted(); why != "" {
 			q.Met, q.Seen = Unknown, q.Seen+"; "+why
 		}
@@ -168,7 +168,7 @@ func (c *RetainedHeap) profiles(q *question) (out profiles) {
 	return out
 }
 
-// retainedIn reads what a heap profile shows in use below a function, or in all if there is none.
+// retainedIn reads what a heap profile shows in use below a function, or in all if none is named.
 func retainedIn(v bundle.View, a bundle.Artifact, function string) (retention, error) {
 	if a.Missing {
 		return retention{}, errors.New(broken(a))
@@ -191,8 +191,8 @@ func (r retention) largestSaid() string {
 // coarse is the least growth of one place that counts: the runtime samples one allocation in 512 KiB, so one sample more says nothing.
 const coarse = 1 << 20
 
-// back answers whether the heap is where it was in the baseline, place by place, because buffers that come and go move the total by more than a leak
-// does: what is left for good is in every one of the last profiles, above the most that the baseline had of it.
+// back answers whether the heap is where it was in the baseline. It compares place by place, because buffers that come and go move the total by more than a
+// leak does. What is left for good is in every one of the last profiles, above the most that the baseline had of it.
 func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	before, why := q.baseline()
 	if why != "" {
@@ -225,7 +225,7 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	}
 }
 
-// grown adds up what the places that grew by enough have more in every one of the last profiles than in any before, and says which has most of it.
+// grown adds up by how much more the places that grew enough have in every one of the last profiles than in any before, and says which grew most.
 func grown(before, last []retention, except []string) (all, most int64, where string) {
 	for place, more := range lasting(before, last, func(r retention) map[string]int64 { return r.places(except) }) {
 		if more < coarse {

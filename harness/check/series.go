@@ -141,7 +141,7 @@ func (s series) extent() bundle.Window {
 func (s series) grown() float64 { return s.last().value - s.first().value }
 func (s series) rate() float64  { return s.grown() / s.watched().Seconds() }
 
-// reset is the index of the first sample in which a counter is less than in the one before; 0 if there is none. Whatever counted has begun anew.
+// reset is the index of the first sample that is less than the one before it, where a counter began anew; 0 if there is none.
 func (s series) reset() int {
 	for i := 1; i < len(s.samples); i++ {
 		if was, is := s.samples[i-1], s.samples[i]; is.value < was.value || is.sum < was.sum {
@@ -168,8 +168,8 @@ func (s series) noRate() string {
 	return ""
 }
 
-// oldest is the largest age of a metric that holds a time in seconds since the epoch, and when it was that old. The age counts up to when the sample was
-// asked for, which is the younger reading. A metric that was never set has no age; where no sample has one it is below 0.
+// oldest is the largest age of a metric that holds a time in seconds since the epoch, and when it was that old. Each age is that at which the sample was
+// asked for, which is younger than when it was answered. A metric that was never set has no age; the age is below 0 where no sample has one.
 func (s series) oldest() (age time.Duration, at time.Time) {
 	age = -1
 	for _, x := range s.samples {

@@ -48,7 +48,7 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Goroutines2, bundle.Logs}
 }
 
-// NeedsLoads names the load that may have to tell the calls.
+// NeedsLoads names the load, whose record may be needed to count the calls.
 func (c *NothingStuck) NeedsLoads() []string { return named(c.Load) }
 
 // Validate refuses what any dump would meet.
@@ -105,7 +105,7 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 	}
 	last := now.in[len(now.in)-c.Dumps:]
 	met := All(c.blocked(q, was.in, last), c.grown(q, was.in, last))
-	if met == NotMet && len(was.notes) > 0 { // what was there before may be in the dump that isn't
+	if met == NotMet && len(was.notes) > 0 { // the missing dump may have shown that they were there before
 		q.Seen += "; a dump of the baseline is missing"
 		return q.Finding
 	}
@@ -153,7 +153,7 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	switch {
 	case all < limit:
 		return Met
-	case doubt != "": // more calls would allow for more
+	case doubt != "": // with more calls, more goroutines would be allowed
 		q.Seen += "; " + doubt
 		return Unknown
 	}

@@ -58,7 +58,7 @@ func (in goroutines) without(dumps []goroutines) goroutines {
 	return out
 }
 
-// group is how many goroutines one function started at another: whatever they wait for, that stays the same for as long as they live.
+// group counts the goroutines with one entry function and one creator. Those stay the same for as long as a goroutine lives, whatever it waits for.
 type group struct {
 	n   int
 	one *goroutine.Group // of them

@@ -35,7 +35,7 @@ func (c *UnchangedUpdates) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.MetricSamples, bundle.Objects}
 }
 
-// Validate refuses what nothing can meet, or anything.
+// Validate refuses an empty name, and a number that could never be met.
 func (c *UnchangedUpdates) Validate() error {
 	return errors.Join(
 		c.Window.validate("window."),

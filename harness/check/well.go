@@ -83,8 +83,8 @@ func (t tally) judge(share float64) (Tri, string) {
 	return Met, ""
 }
 
-// well is the finding over what was read in the last stretch of the question's window, which ends with the last reading. An answer counts from when it was
-// asked for, so that one under way when the stretch began is of it. doubt is why the readings can't be relied on, "" if they can.
+// well is the finding over the last stretch of the question's window, which ends with the last reading. A reading that was under way when the stretch
+// began belongs to it. doubt is why the readings can't be relied on, "" if they can.
 func (t Tolerance) well(q *question, all []reading, doubt string, hold time.Duration, noun string) Finding {
 	in := slices.DeleteFunc(all, func(r reading) bool { return r.asked.Before(q.window.Start) || r.done.After(q.window.End) })
 	if len(in) == 0 {

@@ -41,14 +41,9 @@ func (q Quantity) value(v bundle.View, cell string) (float64, error) {
 
 // assumed is text to add where a stated value is used for a constant that is not known; "" where none is.
 func (q Quantity) assumed(v bundle.View, cell string) string {
-	if q.Constant == "" {
-		return ""
-	}
-	if _, known := v.Constant(cell, q.Constant); known {
-		return ""
-	}
-	n, ok := bundle.Assumed(v.World(), cell, q.Constant)
-	if !ok {
+	_, known := v.Constant(cell, q.Constant)
+	n, assumed := bundle.Assumed(v.World(), cell, q.Constant)
+	if q.Constant == "" || known || !assumed {
 		return ""
 	}
 	as := fmt.Sprint(n)

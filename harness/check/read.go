@@ -26,40 +26,6 @@ func read[T any](q *question, kind bundle.Kind) stream[T] {
 	return readWith(q, bundle.Query{Kind: kind, Cell: q.cell}, records[T])
 }
 
-// remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the artifact.
-func remember[T any](v bundle.View, a bundle.Artifact, as string, grow func(before T, r io.Reader) (T, error)) (all T, err error) {
-	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
-		was, _ := before.(T)
-		return grow(was, r)
-	})
-	if err != nil {
-		return all, fmt.Errorf("reading %s: %w", a.Path, err)
-	}
-	return got.(T), nil
-}
-
-// records decodes all of a line-oriented artifact.
-func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
-	type lines struct {
-		records []T
-		n       int
-	}
-	all, err := remember(v, a, fmt.Sprintf("lines of %T", *new(T)), func(out lines, r io.Reader) (lines, error) {
-		sc := bufio.NewScanner(r)
-		sc.Buffer(make([]byte, 64<<10), 16<<20)
-		for sc.Scan() {
-			out.n++
-			var rec T
-			if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
-				return out, fmt.Errorf("line %d: %w", out.n, err)
-			}
-			out.records = append(out.records, rec)
-		}
-		return out, sc.Err()
-	})
-	return all.records, err
-}
-
 // readWith is read for some artifacts, with a decoder of their own.
 func readWith[T any](q *question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error)) stream[T] {
 	var s stream[T]
@@ -89,6 +55,40 @@ func readWith[T any](q *question, of bundle.Query, decode func(bundle.View, bund
 		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Cell, span(q.window)) + gaps(arts, q.window)
 	}
 	return s
+}
+
+// records decodes all of a line-oriented artifact.
+func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
+	type lines struct {
+		records []T
+		n       int
+	}
+	all, err := remember(v, a, fmt.Sprintf("lines of %T", *new(T)), func(out lines, r io.Reader) (lines, error) {
+		sc := bufio.NewScanner(r)
+		sc.Buffer(make([]byte, 64<<10), 16<<20)
+		for sc.Scan() {
+			out.n++
+			var rec T
+			if err := json.Unmarshal(sc.Bytes(), &rec); err != nil {
+				return out, fmt.Errorf("line %d: %w", out.n, err)
+			}
+			out.records = append(out.records, rec)
+		}
+		return out, sc.Err()
+	})
+	return all.records, err
+}
+
+// remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the artifact.
+func remember[T any](v bundle.View, a bundle.Artifact, as string, grow func(before T, r io.Reader) (T, error)) (all T, err error) {
+	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
+		was, _ := before.(T)
+		return grow(was, r)
+	})
+	if err != nil {
+		return all, fmt.Errorf("reading %s: %w", a.Path, err)
+	}
+	return got.(T), nil
 }
 
 // document decodes an artifact that is one JSON value; what names it in an error where there is no file to name.

@@ -206,22 +206,20 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	switch {
 	case doubt != "":
 		q.Seen += "; " + doubt
-		return
 	case len(was.in) == 0:
 		q.Seen += "; there is none of the baseline to compare with"
-		return
 	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, q.began):
 		q.Seen += ": too few to answer by"
-		return
-	}
-	all, most, place := grown(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)
-	q.Met = Of(all < limit)
-	q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all), len(was.in))
-	if all > 0 {
-		q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(all), mebi(most), place)
-	}
-	if q.Met == NotMet && len(was.notes) > 0 {
-		q.Met, q.Seen = Unknown, q.Seen+"; a profile of the baseline is missing"
+	default:
+		all, most, place := grown(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)
+		q.Met = Of(all < limit)
+		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all), len(was.in))
+		if all > 0 {
+			q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(all), mebi(most), place)
+		}
+		if q.Met == NotMet && len(was.notes) > 0 {
+			q.Met, q.Seen = Unknown, q.Seen+"; a profile of the baseline is missing"
+		}
 	}
 }
 

@@ -95,21 +95,17 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 	switch {
 	case doubt != "":
 		q.Seen += "; " + doubt
-		return q.Finding
 	case len(was.in) == 0:
 		q.Seen += ": nothing to compare with"
-		return q.Finding
 	case len(now.in) < c.Dumps || !reached(c.LastAfter, now.last, q.began):
 		q.Seen += fmt.Sprintf(", the last %s after %s began: too few to answer by", now.last.Sub(q.began).Round(time.Second), q.phase)
-		return q.Finding
+	default:
+		last := now.in[len(now.in)-c.Dumps:]
+		q.Met = All(c.blocked(q, was.in, last), c.grown(q, was.in, last))
+		if q.Met == NotMet && len(was.notes) > 0 { // the missing dump may have shown that they were there before
+			q.Met, q.Seen = Unknown, q.Seen+"; a dump of the baseline is missing"
+		}
 	}
-	last := now.in[len(now.in)-c.Dumps:]
-	met := All(c.blocked(q, was.in, last), c.grown(q, was.in, last))
-	if met == NotMet && len(was.notes) > 0 { // the missing dump may have shown that they were there before
-		q.Seen += "; a dump of the baseline is missing"
-		return q.Finding
-	}
-	q.Met = met
 	return q.Finding
 }
 

@@ -31,12 +31,7 @@ type CallsCutShort struct {
 }
 
 // Reads names the log, if it is asked. The load's summary comes from the load itself.
-func (c *CallsCutShort) Reads() []bundle.Kind {
-	if c.Failed == nil {
-		return nil
-	}
-	return []bundle.Kind{bundle.Logs}
-}
+func (c *CallsCutShort) Reads() []bundle.Kind { return c.Failed.reads() }
 
 // NeedsLoads names the load.
 func (c *CallsCutShort) NeedsLoads() []string { return []string{c.Load} }

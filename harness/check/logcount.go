@@ -48,6 +48,14 @@ func (c *LogCount) Validate() error {
 	return err
 }
 
+// reads are the artifacts that have the lines; none where no lines are asked for.
+func (l *LogLines) reads() []bundle.Kind {
+	if l == nil {
+		return nil
+	}
+	return []bundle.Kind{bundle.Logs}
+}
+
 // compile makes the pattern, or says what is wrong with it or with the component.
 func (l LogLines) compile() (*regexp.Regexp, error) {
 	re, err := pattern(l.Pattern)

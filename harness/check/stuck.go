@@ -42,10 +42,7 @@ const fewest = 3
 
 // Reads names debug=2 dumps, and the log that tells the calls. The subject's identity is in every trial.
 func (c *NothingStuck) Reads() []bundle.Kind {
-	if c.Failed == nil {
-		return []bundle.Kind{bundle.Goroutines2}
-	}
-	return []bundle.Kind{bundle.Goroutines2, bundle.Logs}
+	return append([]bundle.Kind{bundle.Goroutines2}, c.Failed.reads()...)
 }
 
 // NeedsLoads names the load, whose record may be needed to count the calls.

@@ -119,10 +119,10 @@ func (r Fresh) judge(q *question) {
 	q.Evidence = append(q.Evidence, stamps.paths...)
 	q.Seen += fmt.Sprintf("; %s was at most %s old", r.Metric, oldest.Round(100*time.Millisecond))
 	switch {
+	case err != nil: // without a limit nothing is too old
+		q.Finding = q.unknown(err.Error())
 	case oldest >= limit:
 		q.Met = NotMet
-	case err != nil:
-		q.Finding = q.unknown(err.Error())
 	case stamps.doubt != "":
 		q.Finding = q.unknown(stamps.doubt)
 	case oldest < 0:

@@ -121,6 +121,10 @@ func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
 			name: "too fast to be overdue", spec: `{"since":{"flood":"flood","plus":{"duration":"30s"}}}`, fill: both(phases, young, counted(75, 9000)), met: check.NotMet,
 			evidence: []bundle.Kind{bundle.Interposer}, seen: "0 delivered from then on",
 		},
+		{
+			name: "a limit that isn't known", spec: `{"fresh":{"metric":"` + lastSeen + `","below":{"constant":"another"}}}`, fill: both(phases, young, counted(75, 1001)),
+			met: check.Unknown, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "another",
+		},
 		{name: "no time stamp", fill: both(phases, counted(75, 1001)), met: check.Unknown, evidence: []bundle.Kind{bundle.Interposer}, seen: "no metrics.samples was recorded"},
 		{name: "no flood", fill: both(phases, young, counted(75, 1)), spec: `{"since":{"flood":"another","plus":{"duration":"30s"}}}`, met: check.NotMet,
 			evidence: []bundle.Kind{bundle.Interposer}, seen: "nothing of another was delivered"},

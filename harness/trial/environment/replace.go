@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -53,6 +56,10 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 	if !e.replaces() {
 		return nil
 	}
+	client, err := kubernetes.NewForConfig(made.RESTConfig())
+	if err != nil {
+		return err
+	}
 	row, _ := component.Of(e.Trial.Subject)
 	g, ctx := errgroup.WithContext(ctx)
 	for _, comp := range made.Components(e.Trial.Subject) {
@@ -62,6 +69,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 			continue
 		}
 		g.Go(func() error {
+			began := time.Now()
 			if err := replace(ctx, comp, arm.Path); err != nil {
 				return fmt.Errorf("installing the build of %s: %w", cell, err)
 			}
@@ -69,7 +77,10 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 				return nil
 			}
 			err := answers(ctx, comp, row.Ready)
-			if err == nil || ctx.Err() != nil {
+			if err == nil {
+				return e.reported(ctx, client, comp.Name()+"-"+comp.Node().Name(), cell, began)
+			}
+			if ctx.Err() != nil {
 				return err
 			}
 			if !e.IsCandidate(cell) {
@@ -102,6 +113,27 @@ func answers(ctx context.Context, comp cluster.Component, ready string) error {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("not within %s: %w", answerTime, last)
+}
+
+// reportTime is how long the kubelet may take to report a static pod that it has replaced; 20 to 30 seconds were seen.
+const reportTime = time.Minute
+
+// reported waits until the API server knows of the container that was started since began. Until then nobody can tell how it is, and a baseline that
+// began before that couldn't be judged. Where it takes too long the run goes on: what is not recorded is unknown.
+func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, pod, cell string, began time.Time) error {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, reportTime, true, func(ctx context.Context) (bool, error) {
+		p, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.State.Running != nil && !s.State.Running.StartedAt.Time.Before(began.Truncate(time.Second))
+		}), nil
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		e.events.Emit(event.Event{Type: event.Warning, Cell: cell, Message: fmt.Sprintf("the API server has no status of %s within %s of its restart", pod, reportTime)})
+	}
+	return nil
 }
 
 // IsCandidate reports whether the arm in a cell is a candidate.

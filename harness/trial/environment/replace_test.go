@@ -1,11 +1,19 @@
 package environment
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -64,5 +72,49 @@ func TestACandidatesNodeBeginsWithAControlsBuild(t *testing.T) {
 	e.unresponsive = []string{"candidate"}
 	if got := e.Responsive(all); !slices.Equal(got, []string{"vulnerable", "fixed"}) {
 		t.Errorf("responsive are %v", got)
+	}
+}
+
+// A static pod that was replaced is waited for until its new container is reported; where that never comes the run goes on, and says so.
+func TestAReplacedStaticPodIsWaitedForUntilItIsReported(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		after    time.Duration // from when on the new container is reported; 0 is never
+		took     time.Duration
+		warnings int
+	}{
+		{"soon", 25 * time.Second, 25 * time.Second, 0},
+		{"never", 0, reportTime, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-relapse-x-control-plane", Namespace: metav1.NamespaceSystem}}
+				started := func(at time.Time) {
+					pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}}
+				}
+				started(began.Add(-time.Minute))
+				client := fake.NewClientset(pod)
+				if c.after > 0 {
+					time.AfterFunc(c.after, func() {
+						started(began.Add(5 * time.Second))
+						if _, err := client.CoreV1().Pods(metav1.NamespaceSystem).UpdateStatus(context.Background(), pod, metav1.UpdateOptions{}); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				heard := &told{}
+				e := &Environment{events: event.NewStream(heard)}
+				if err := e.reported(t.Context(), client, pod.Name, "fixed", began); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < c.took || took > c.took+2*time.Second {
+					t.Errorf("it took %s, want %s", took, c.took)
+				}
+				if len(heard.all) != c.warnings {
+					t.Errorf("it said %+v", heard.all)
+				}
+			})
+		})
 	}
 }

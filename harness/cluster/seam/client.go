@@ -12,15 +12,33 @@ import (
 
 // Interposer is the client of the CRI interposer on a node, which must be an Execer. Faults drive it, collectors read it.
 func Interposer(n cluster.Node) (*control.Client, error) {
+	run, err := runner(n, "CRI interposer")
+	if err != nil {
+		return nil, err
+	}
+	return control.NewClient(run), nil
+}
+
+// EtcdProxy is the client of the etcd proxy on a node, which must be an Execer. Faults drive it, collectors read it.
+func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
+	run, err := runner(n, "etcd proxy")
+	if err != nil {
+		return nil, err
+	}
+	return control.NewEtcdClient(run), nil
+}
+
+// runner runs a proxy's program in its node.
+func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []string, stdin []byte) ([]byte, error), error) {
 	x, ok := n.(cluster.Execer)
 	if !ok {
-		return nil, fmt.Errorf("node %s can't run commands, which the CRI interposer needs", n.Name())
+		return nil, fmt.Errorf("node %s can't run commands, which the %s needs", n.Name(), proxy)
 	}
-	return control.NewClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
+	return func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
 		var in io.Reader
 		if stdin != nil {
 			in = bytes.NewReader(stdin)
 		}
 		return x.Exec(ctx, in, args...)
-	}), nil
+	}, nil
 }

@@ -1,11 +1,6 @@
 package seam
 
 import (
-	"bytes"
-	"context"
-	"fmt"
-	"io"
-
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -49,19 +44,4 @@ func (*Etcd) Units() []cluster.Unit {
 // the port.
 func (*Etcd) Args() map[string]map[string]string {
 	return map[string]map[string]string{"kube-apiserver": {"etcd-servers": "https://" + control.EtcdListen}}
-}
-
-// EtcdProxy is the client of the etcd proxy on a node, which must be an Execer. Faults drive it, collectors read it.
-func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
-	x, ok := n.(cluster.Execer)
-	if !ok {
-		return nil, fmt.Errorf("node %s can't run commands, which the etcd proxy needs", n.Name())
-	}
-	return control.NewEtcdClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
-		var in io.Reader
-		if stdin != nil {
-			in = bytes.NewReader(stdin)
-		}
-		return x.Exec(ctx, in, args...)
-	}), nil
 }

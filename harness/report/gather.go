@@ -25,7 +25,10 @@ type Census struct {
 func gather(t *Trial, b *bundle.Sealed) {
 	for _, a := range b.Artifacts(bundle.Query{}) {
 		switch {
-		case a.Error != "" || a.Missing:
+		case a.Missing:
+			a.Error = "listed in the manifest and not on disk: " + a.Path
+			t.Failed = append(t.Failed, a)
+		case a.Error != "":
 			t.Failed = append(t.Failed, a)
 		case a.Coverage != nil:
 			t.Streams = append(t.Streams, a)

@@ -77,31 +77,31 @@ func Index(runs []Run) ([]byte, error) {
 type indexView struct {
 	Runs      []Run // the latest first
 	Failed    []Run
-	Scenarios []scenarioView
+	Scenarios []scenarioHistory
 }
 
-// scenarioView is a scenario's history.
-type scenarioView struct {
+// scenarioHistory is a scenario's history.
+type scenarioHistory struct {
 	Name, Title string
 	Runs        []Run
-	Arms        []armView
+	Arms        []armHistory
 }
 
-// armView is the history of an arm of a pair, the latest trial last.
-type armView struct {
+// armHistory is the history of an arm of a pair, the latest trial last.
+type armHistory struct {
 	Pair, Name, Role string
 	Expected         verdict.Outcome
-	Trials           []trialView
+	Trials           []trialOutcome
 }
 
-type trialView struct {
-	Dir, ID, Version, Digest string
-	At                       time.Time
-	verdict.Arm
+type trialOutcome struct {
+	Dir, ID string
+	At      time.Time
+	armView
 }
 
 // AsExpected is how many trials had the outcome that the arm's role calls for.
-func (a armView) AsExpected() int {
+func (a armHistory) AsExpected() int {
 	k := 0
 	for _, t := range a.Trials {
 		if t.Outcome == t.Expected {
@@ -112,16 +112,16 @@ func (a armView) AsExpected() int {
 }
 
 // Last is the latest trial.
-func (a armView) Last() trialView { return a.Trials[len(a.Trials)-1] }
+func (a armHistory) Last() trialOutcome { return a.Trials[len(a.Trials)-1] }
 
 // histories groups runs by scenario and arm; what is in the scenarios is in the order of their names.
-func histories(runs []Run) []scenarioView {
-	var out []scenarioView
+func histories(runs []Run) []scenarioHistory {
+	var out []scenarioHistory
 	for _, r := range runs {
-		i := slices.IndexFunc(out, func(s scenarioView) bool { return s.Name == r.Verdict.Scenario })
+		i := slices.IndexFunc(out, func(s scenarioHistory) bool { return s.Name == r.Verdict.Scenario })
 		if i < 0 {
 			i = len(out)
-			out = append(out, scenarioView{Name: r.Verdict.Scenario, Title: r.Verdict.Title})
+			out = append(out, scenarioHistory{Name: r.Verdict.Scenario, Title: r.Verdict.Title})
 		}
 		out[i].Runs = append(out[i].Runs, r)
 	}
@@ -130,20 +130,19 @@ func histories(runs []Run) []scenarioView {
 			out[i].add(r)
 		}
 	}
-	slices.SortFunc(out, func(a, b scenarioView) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b scenarioHistory) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-func (s *scenarioView) add(r Run) {
-	for _, t := range r.Verdict.Trials {
+func (s *scenarioHistory) add(r Run) {
+	for _, t := range viewOf(r.Verdict).Trials {
 		for _, a := range t.Arms {
-			i := slices.IndexFunc(s.Arms, func(have armView) bool { return have.Pair == a.Pair && have.Name == a.Name })
+			i := slices.IndexFunc(s.Arms, func(have armHistory) bool { return have.Pair == a.Pair && have.Name == a.Name })
 			if i < 0 {
 				i = len(s.Arms)
-				s.Arms = append(s.Arms, armView{Pair: a.Pair, Name: a.Name, Role: a.Role, Expected: a.Expected})
+				s.Arms = append(s.Arms, armHistory{Pair: a.Pair, Name: a.Name, Role: a.Role, Expected: a.Expected})
 			}
-			s.Arms[i].Trials = append(s.Arms[i].Trials, trialView{Dir: r.Dir, ID: t.ID, Version: t.Versions[a.Name],
-				Digest: r.Verdict.digest(a), At: t.World.StartedAt, Arm: a})
+			s.Arms[i].Trials = append(s.Arms[i].Trials, trialOutcome{Dir: r.Dir, ID: t.ID, At: t.World.StartedAt, armView: a})
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (p *printer) loads(t Trial) {
 			if r.Wanted == 0 {
 				wanted = "all at once"
 			}
-			p.say("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", cell(l.Name), cell(l.Cell), r.Round, r.Start.UTC().Format("15:04:05"),
+			p.say("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", cell(l.Name), cell(l.Cell), r.Round, clock(r.Start),
 				r.Calls, since(r.Start, r.Sent), r.Rate, wanted, since(r.Start, r.Began), since(r.Start, r.End))
 		}
 	}

@@ -6,24 +6,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness/check"
-	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Markdown writes report.md: the verdict, why each arm is what it is, every check, what happened when, and what it was run with.
-func Markdown(w io.Writer, v Verdict) error {
-	p := printer{w: w}
-	p.say("# %s: %s\n\n", v.Scenario, v.Verdict)
+// Markdown writes report.md: the verdict, why each arm is what it is, every check, what happened when, and what it was
+// run with.
+func Markdown(w io.Writer, of Verdict) error {
+	p, v := printer{w: w}, viewOf(of)
+	p.say("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
 	if v.Title != "" {
 		p.say("%s\n\n", v.Title)
 	}
-	p.say("**%s** (exit %d): %s.\n\n", v.Verdict, v.ExitCode, v.Sentence)
+	p.say("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
 	p.say("Started %s, seed %d.\n\n", v.StartedAt.UTC().Format(time.RFC3339), v.Seed)
 	p.bullets("What weakens this run", v.Deviates)
-	if v.repeated() {
-		p.rates(v)
+	if v.Repeated {
+		p.rates(v.Verdict)
 	}
 	for _, t := range v.Trials {
 		p.say("## Trial %s, pair %s: %s\n\n", t.ID, t.Pair, t.Verdict)
@@ -32,10 +30,10 @@ func Markdown(w io.Writer, v Verdict) error {
 			p.arm(a)
 		}
 		p.built(t)
-		p.chart(t, chartFile(v, t))
-		p.loads(t)
+		p.chart(t.Trial, chartFile(v.Verdict, t.Trial))
+		p.loads(t.Trial)
 		p.timeline(t)
-		p.coverage(t)
+		p.coverage(t.Trial)
 	}
 	p.bullets("What was only modelled", v.Modelled)
 	p.pairs("Versions", v.Versions)
@@ -52,7 +50,7 @@ func Markdown(w io.Writer, v Verdict) error {
 	return nil
 }
 
-func (p *printer) arm(a verdict.Arm) {
+func (p *printer) arm(a armView) {
 	p.say("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected, strings.TrimRight(a.Reason, ". \n"))
 	if a.Decisive != "" {
 		fence := "```"
@@ -62,33 +60,28 @@ func (p *printer) arm(a verdict.Arm) {
 		p.say("%s\n%s\n%s\n\n", fence, strings.TrimRight(a.Decisive, "\n"), fence)
 	}
 	p.say("| list | check | met | seen | wanted | nearly | evidence |\n|---|---|---|---|---|---|---|\n")
-	for _, l := range lists(a) {
-		for _, f := range l.findings {
-			p.row(l.name, f)
-			for _, part := range f.AnyOf {
-				p.row(l.name+", any of", part)
+	for _, l := range a.All() {
+		for _, r := range l.Rows {
+			name := l.Name
+			if r.Part {
+				name += ", any of"
 			}
+			evidence := r.Evidence
+			if n := len(evidence); n > 4 {
+				evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
+			}
+			p.say("| %s | %s | %s | %s | %s | %s | %s |\n", cell(name), cell(r.Name), r.Met, cell(r.Seen), cell(r.Wanted),
+				cell(strings.Join(r.Differs, "; ")), cell(strings.Join(evidence, ", ")))
 		}
-	}
-	for _, f := range a.Info {
-		p.row(information, f)
 	}
 	p.say("\n")
 }
 
-func (p *printer) row(list string, f check.Finding) {
-	evidence := f.Evidence
-	if n := len(evidence); n > 4 {
-		evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
-	}
-	p.say("| %s | %s | %s | %s | %s | %s | %s |\n", cell(list), cell(f.Name), f.Met, cell(f.Seen), cell(f.Wanted),
-		cell(strings.Join(f.Differs, "; ")), cell(strings.Join(evidence, ", ")))
-}
-
 // built says what each arm was built from, what was changed for it, and which numbers the faults were computed from.
-func (p *printer) built(t Trial) {
+func (p *printer) built(t trialView) {
 	for _, c := range t.World.Cells {
-		p.say("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", cell(c.Cell), cell(c.Node), cell(c.GoVersion), cell(strings.Join(c.Flags, " ")), cell(c.Graph))
+		p.say("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", cell(c.Cell), cell(c.Node), cell(c.GoVersion),
+			cell(strings.Join(c.Flags, " ")), cell(c.Graph))
 		for _, ch := range c.Changes {
 			p.say("  - changed to build it: %s\n", cell(ch))
 		}
@@ -100,35 +93,25 @@ func (p *printer) built(t Trial) {
 		p.say("- computed %s: %s\n", cell(k), cell(t.World.Computed[k]))
 	}
 	for _, a := range t.Arms {
-		if line := restartLine(a); line != "" {
-			p.say("- %s\n", cell(line))
+		if a.Restarted != "" {
+			p.say("- %s\n", cell(a.Restarted))
 		}
 	}
 	for _, c := range t.Censuses {
-		p.say("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n", cell(c.Cell), c.Time.UTC().Format("15:04:05"),
-			cell(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, cell(c.ReportedAs))
+		p.say("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n", cell(c.Cell),
+			clock(c.Time), cell(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, cell(c.ReportedAs))
 	}
 	p.say("\n")
 }
 
 // timeline shows phases, faults, stages and whatever went wrong, by the monotonic clock.
-func (p *printer) timeline(t Trial) {
+func (p *printer) timeline(t trialView) {
 	p.say("#### Timeline\n\n| after | type | cell | what |\n|---|---|---|---|\n")
-	for _, e := range t.Events {
-		if told(e) {
-			p.say("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, cell(e.Cell), cell(strings.TrimSpace(e.Stage+" "+e.Message)))
-		}
+	for _, e := range t.Happened {
+		p.say("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, cell(e.Cell),
+			cell(strings.TrimSpace(e.Stage+" "+e.Message)))
 	}
 	p.say("\n")
-}
-
-// told says that an event is one for readers of a report.
-func told(e event.Event) bool {
-	switch e.Type {
-	case event.Phase, event.FaultSeen, event.FaultGone, event.Warning, event.Failure, event.StageDone:
-		return true
-	}
-	return false
 }
 
 // coverage shows what the evidence does not speak for.
@@ -144,11 +127,7 @@ func (p *printer) coverage(t Trial) {
 	}
 	p.say("- %d of %d streams have no gap and no suppressed line\n", whole, len(t.Streams))
 	for _, a := range t.Failed {
-		why := a.Error
-		if a.Missing {
-			why = "listed in the manifest and not on disk: " + a.Path
-		}
-		p.say("- %s of %s at %s is not there: %s\n", a.Kind, cell(owner(a)), a.Time.UTC().Format(time.RFC3339), cell(why))
+		p.say("- %s of %s at %s is not there: %s\n", a.Kind, cell(owner(a)), a.Time.UTC().Format(time.RFC3339), cell(a.Error))
 	}
 	p.say("\n")
 }
@@ -159,19 +138,12 @@ func coverageOf(a bundle.Artifact) string {
 	}
 	var parts []string
 	for _, g := range a.Coverage.Gaps {
-		parts = append(parts, fmt.Sprintf("gap of %s from %s: %s", g.To.Sub(g.From).Round(100*time.Millisecond), g.From.UTC().Format("15:04:05"), g.Reason))
+		parts = append(parts, fmt.Sprintf("gap of %s from %s: %s", g.To.Sub(g.From).Round(100*time.Millisecond), clock(g.From), g.Reason))
 	}
 	if a.Coverage.Suppressed > 0 {
 		parts = append(parts, fmt.Sprintf("%d lines suppressed by the source", a.Coverage.Suppressed))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func owner(a bundle.Artifact) string {
-	if a.Cell == "" {
-		return bundle.Shared
-	}
-	return a.Cell
 }
 
 func (p *printer) bullets(title string, items []string) {
@@ -200,3 +172,6 @@ func (p *printer) pairs(title string, m map[string]string) {
 func cell(s string) string {
 	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(clip(s, 600))
 }
+
+// clock is the time of a moment's day, in UTC.
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }

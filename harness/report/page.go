@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed" // the templates and the style
 	"fmt"
 	"html/template"
@@ -12,12 +11,12 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
-	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// PageFile is the report as one page that needs nothing else: no network, no script, no other file, but for the links into the bundles.
+// PageFile is the report as one page that needs nothing else, neither a network nor a script nor another file. Its links
+// lead into the bundles.
 const PageFile = "report.html"
 
 // room is how many bytes of pictures a page may have. What comes after is left out, and said to be: the page stays below 5 MiB.
@@ -37,12 +36,8 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"colour":   colour,
 	"metness":  func(t check.Tri) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
 	"sentence": func(s string) string { return strings.TrimRight(s, ". \n") + "." },
-	"lists":    listViews,
-	"row":      func(f check.Finding, dir string, part bool) rowView { return rowView{f, dir, part} },
-	"decisive": func(s string) string { return excerpt(s) },
 	"top":      func(g []goroutine.Group) []goroutine.Group { return g[:min(len(g), mostGroups)] },
 	"more":     func(g []goroutine.Group) int { return max(0, len(g)-mostGroups) },
-	"digest":   func(verdict.Arm) string { return "" }, // each page has its own
 	"lead":     lead,
 	"rest":     rest,
 	"clip":     clip,
@@ -52,44 +47,35 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"stack":    stackOf,
 	"owner":    owner,
 	"evidence": func(dir string, paths []string) evidenceView { return evidenceView{dir, paths} },
-	"restart":  restartLine,
-	"gone": func(a bundle.Artifact) string {
-		return cmp.Or(a.Error, "listed in the manifest and not on disk: "+a.Path)
-	},
-	"minus":   func(a, b float64) float64 { return a - b },
-	"percent": func(n float64) string { return number(n*100) + " %" },
+	"minus":    func(a, b float64) float64 { return a - b },
+	"percent":  func(n float64) string { return number(n*100) + " %" },
 }).Parse(pageText))
 
-// Page writes report.html.
-func Page(v Verdict) ([]byte, error) {
-	p := pageView{Verdict: v, Again: again(v)}
+// Page is report.html.
+func Page(of Verdict) ([]byte, error) {
+	p := pageView{view: viewOf(of)}
 	left := room
-	for _, t := range v.Trials {
+	for _, t := range p.Trials {
 		one, err := pictures(t, &left)
 		if err != nil {
 			return nil, err
 		}
 		p.Parts = append(p.Parts, one)
 	}
-	tmpl, err := pageTemplate.Clone()
-	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", PageFile, err)
-	}
-	tmpl.Funcs(template.FuncMap{"digest": v.digest})
 	var out bytes.Buffer
-	if err := tmpl.Execute(&out, p); err != nil {
+	if err := pageTemplate.Execute(&out, p); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", PageFile, err)
 	}
 	return out.Bytes(), nil
 }
 
 // pictures draws a trial, if there is room for all of it.
-func pictures(t Trial, left *int) (part, error) {
-	none := part{Trial: t}
+func pictures(t trialView, left *int) (part, error) {
+	none := part{trialView: t}
 	if *left <= 0 {
 		return none, nil
 	}
-	out, size := part{Trial: t, Room: true}, 0
+	out, size := part{trialView: t, Room: true}, 0
 	from, to := reach(t.Lanes)
 	for _, l := range t.Lanes {
 		svg := l.timeline(from, to)
@@ -122,7 +108,8 @@ func pictures(t Trial, left *int) (part, error) {
 func graphOf(f Flames) graphView {
 	g := graphView{Flames: f}
 	for _, a := range f.Arms {
-		g.Each = append(g.Each, flameSVG(a.Root, fmt.Sprintf("Flame graph of %s: %s, %s %s in all", a.Arm, f.Title, number(a.Total), f.Unit), f.Unit, [2]string{a.Arm}))
+		title := fmt.Sprintf("Flame graph of %s: %s, %s %s in all", a.Arm, f.Title, number(a.Total), f.Unit)
+		g.Each = append(g.Each, flameSVG(a.Root, title, f.Unit, [2]string{a.Arm}))
 	}
 	switch n := len(f.Arms); {
 	case n >= 2:
@@ -137,6 +124,9 @@ func graphOf(f Flames) graphView {
 	}
 	return g
 }
+
+// mostGroups are the groups of like stacks that a page shows of an arm.
+const mostGroups = 6
 
 // fileLabel is the front of an artifact's name, its number and kind: what follows it names the cell, the node and the component.
 var fileLabel = regexp.MustCompile(`^(\d+-[^-]+|.+)`)

@@ -128,18 +128,6 @@ func (r Rate) left() string {
 	return strings.Join(parts, ", ")
 }
 
-// repeated reports whether any pair had more than one trial: one alone says nothing about a rate that is worth a line.
-func (v Verdict) repeated() bool {
-	seen := map[string]bool{}
-	for _, t := range v.Trials {
-		if seen[t.Pair] {
-			return true
-		}
-		seen[t.Pair] = true
-	}
-	return false
-}
-
 // rates writes k of n with its interval, and why an open-ended run stopped where it did.
 func (p *printer) rates(v Verdict) {
 	p.say("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")

@@ -9,20 +9,24 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
 // Text writes the verdict for a terminal: a table of the arms, one sentence for each that says why, with the decisive stack and line,
 // and the verdict. The caller ends it with LastLine.
-func Text(w io.Writer, v Verdict, color bool) error {
+func Text(w io.Writer, of Verdict, color bool) error {
+	v := viewOf(of)
+	var arms []armView
+	for _, t := range v.Trials {
+		arms = append(arms, t.Arms...)
+	}
 	var table strings.Builder
 	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprint(tw, "TRIAL\tARM\tROLE\tOUTCOME\tEXPECTED\tIDENTITY\tSTEADY\tBASELINE\tEXPOSURE\tSIGNATURE\tHEALED\n")
-	for _, a := range v.Arms {
+	for _, a := range arms {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s", a.Trial, a.Name, a.Role, a.Outcome, a.Expected)
-		for _, l := range lists(a) {
-			fmt.Fprintf(tw, "\t%s", sum(l.findings))
+		for _, l := range a.Lists {
+			fmt.Fprintf(tw, "\t%s", l.Met)
 		}
 		fmt.Fprintln(tw)
 	}
@@ -31,23 +35,23 @@ func Text(w io.Writer, v Verdict, color bool) error {
 	}
 	p := printer{w: w}
 	p.say("%s\n", table.String())
-	for _, a := range v.Arms {
+	for _, a := range arms {
 		p.say("%s is %s: %s.\n", a.Name, paint(string(a.Outcome), a.Outcome == a.Expected, color), clip(a.Reason, 700))
-		for line := range strings.Lines(excerpt(a.Decisive)) {
+		for line := range strings.Lines(a.Excerpt) {
 			p.say("    %s\n", strings.TrimRight(line, "\r\n"))
 		}
 	}
-	for _, a := range v.Arms {
-		if line := restartLine(a); line != "" {
-			p.say("%s\n", line)
+	for _, a := range arms {
+		if a.Restarted != "" {
+			p.say("%s\n", a.Restarted)
 		}
 	}
-	for _, a := range v.Arms {
+	for _, a := range arms {
 		for _, f := range a.Info {
-			p.say("%s: %s: %s is %s: %s\n", information, a.Name, f.Name, f.Met, clip(f.Seen, 300))
+			p.say("information (decides nothing): %s: %s is %s: %s\n", a.Name, f.Name, f.Met, clip(f.Seen, 300))
 		}
 	}
-	if v.repeated() {
+	if v.Repeated {
 		for _, r := range v.Rates {
 			p.say("pair %s, %s: %s\n", r.Pair, r.Arm, r.Sentence)
 		}
@@ -63,23 +67,8 @@ func Text(w io.Writer, v Verdict, color bool) error {
 	for _, d := range v.Deviates {
 		p.say("deviates: %s\n", d)
 	}
-	p.say("\n%s: %s.\n", paint(string(v.Verdict), v.ExitCode == verdict.ExitOK, color), v.Sentence)
+	p.say("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), v.Sentence)
 	return p.err
-}
-
-// information is what checks are called that are asked and shown only.
-const information = "information (decides nothing)"
-
-// restartLine says what the restart of an arm's subject showed, "" if there was none.
-func restartLine(a verdict.Arm) string {
-	switch r := a.Restart; {
-	case r == nil:
-		return ""
-	case r.ReadySeconds < 0:
-		return fmt.Sprintf("the restart of %s did not heal its node within %.0f s", a.Name, r.LimitSeconds)
-	default:
-		return fmt.Sprintf("the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of the diagnosis", a.Name, r.ReadySeconds, r.LimitSeconds)
-	}
 }
 
 // printer keeps the first error.
@@ -92,14 +81,6 @@ func (p *printer) say(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
-}
-
-func sum(list []check.Finding) check.Tri {
-	var met []check.Tri
-	for _, f := range list {
-		met = append(met, f.Met)
-	}
-	return check.All(met...)
 }
 
 func paint(s string, good, color bool) string {
@@ -126,17 +107,6 @@ func clip(s string, n int) string {
 		cut = cut[:i]
 	}
 	return cut + " …"
-}
-
-// The lines of a decisive stack that are shown; the rest is in the evidence.
-const maxDecisive = 12
-
-func excerpt(s string) string {
-	lines := strings.SplitAfter(s, "\n")
-	if len(lines) <= maxDecisive {
-		return s
-	}
-	return strings.Join(lines[:maxDecisive], "") + "…"
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// view is what a reader is told of a verdict. It is put together once; the writers of the terminal's text, report.md,
+// summary.md, junit.xml and report.html only lay it out, and shorten where they have less room.
+type view struct {
+	Verdict
+	Trials   []trialView
+	Builds   []buildView // one of each arm of each pair, over its trials
+	Repeated bool        // a pair had more than one trial, so that rates say something
+	Again    []string    // the commands that run it again, the one to start with first
+}
+
+// trialView is one trial.
+type trialView struct {
+	Trial
+	Arms     []armView
+	Happened []event.Event // what readers want to know of the timeline
+	SetAside bool          // an open-ended run didn't count it
+}
+
+// armView is one arm in one trial.
+type armView struct {
+	verdict.Arm
+	Version, Digest string     // of its source and its binary; "" if not known
+	Lists           []listView // what decides, in the order in which it is asked
+	Excerpt         string     // of the decisive stack
+	Restarted       string     // what the restart of its subject showed; "" if there was none
+}
+
+// listView is one list of an arm's checks. Met sums it up.
+type listView struct {
+	Name, Title string
+	Met         check.Tri
+	Rows        []rowView
+}
+
+// rowView is a check, or one of the alternatives of the check before it.
+type rowView struct {
+	check.Finding
+	Part bool
+}
+
+// buildView is one arm of one pair over its trials. Telling is the trial that says most about it: the first in which it
+// was not as expected, else the first.
+type buildView struct {
+	Rate
+	Trials            int
+	Counts            map[verdict.Outcome]int
+	Telling           armView
+	Versions, Digests []string // each once: trials should agree
+}
+
+func viewOf(v Verdict) view {
+	out := view{Verdict: v, Again: again(v)}
+	for _, t := range v.Trials {
+		out.Trials = append(out.Trials, trialViewOf(t, v.Until != nil))
+	}
+	for _, r := range v.Rates {
+		b := buildOf(r, out.Trials)
+		out.Builds, out.Repeated = append(out.Builds, b), out.Repeated || b.Trials > 1
+	}
+	return out
+}
+
+func trialViewOf(t Trial, openEnded bool) trialView {
+	out := trialView{Trial: t, SetAside: openEnded && setAside(t.Trial)}
+	digests := indexed(t).Arms
+	for _, a := range t.Arms {
+		out.Arms = append(out.Arms, armView{
+			Arm: a, Version: t.Versions[a.Name], Digest: digests[a.Name], Excerpt: excerpt(a.Decisive), Restarted: restarted(a),
+			Lists: []listView{
+				listOf("identity", "Identity: it is the binary that was built, and one process", a.Identity),
+				listOf("steady", "Steady state, before any fault", a.Steady),
+				listOf("baseline", "Baseline: the signature, asked before the fault; must be not met", a.Baseline),
+				listOf("exposure", "Exposure: the fault took effect, and reached the code in question", a.Exposure),
+				listOf("signature", "Signature: the incident's fingerprint", a.Signature),
+				listOf("healed", "Healed: it is well", a.Healed),
+			},
+		})
+	}
+	for _, e := range t.Events {
+		switch e.Type {
+		case event.Phase, event.FaultSeen, event.FaultGone, event.Warning, event.Failure, event.StageDone:
+			out.Happened = append(out.Happened, e)
+		}
+	}
+	return out
+}
+
+// All is what decides, and after it what is asked and shown only.
+func (a armView) All() []listView {
+	return append(slices.Clone(a.Lists), listOf("information (decides nothing)", "Information: decides nothing", a.Info))
+}
+
+func listOf(name, title string, findings []check.Finding) listView {
+	out := listView{Name: name, Title: title}
+	var met []check.Tri
+	for _, f := range findings {
+		met = append(met, f.Met)
+		out.Rows = append(out.Rows, rowView{f, false})
+		for _, part := range f.AnyOf {
+			out.Rows = append(out.Rows, rowView{part, true})
+		}
+	}
+	out.Met = check.All(met...)
+	return out
+}
+
+// restarted says what the restart of an arm's subject showed, "" if there was none.
+func restarted(a verdict.Arm) string {
+	switch r := a.Restart; {
+	case r == nil:
+		return ""
+	case r.ReadySeconds < 0:
+		return fmt.Sprintf("the restart of %s did not heal its node within %.0f s", a.Name, r.LimitSeconds)
+	default:
+		return fmt.Sprintf("the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of the diagnosis",
+			a.Name, r.ReadySeconds, r.LimitSeconds)
+	}
+}
+
+func buildOf(r Rate, trials []trialView) buildView {
+	out := buildView{Rate: r, Counts: map[verdict.Outcome]int{}}
+	for _, t := range trials {
+		for _, a := range t.Arms {
+			if t.Pair != r.Pair || a.Name != r.Arm {
+				continue
+			}
+			asBefore := out.Telling.Outcome == out.Telling.Expected
+			if out.Trials++; out.Trials == 1 || asBefore && a.Outcome != a.Expected {
+				out.Telling = a
+			}
+			out.Counts[a.Outcome]++
+			out.Versions = union(out.Versions, []string{a.Version})
+			out.Digests = union(out.Digests, []string{a.Digest})
+		}
+	}
+	return out
+}
+
+// outcomes are "NotReproduced", or "4 NotReproduced, 1 Broken".
+func (b buildView) outcomes() string {
+	if len(b.Counts) == 1 {
+		return string(b.Telling.Outcome)
+	}
+	var parts []string
+	for _, o := range sortedKeys(b.Counts) {
+		parts = append(parts, fmt.Sprintf("%d %s", b.Counts[o], o))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxDecisive is how many lines of a decisive stack are shown; the rest is in the evidence.
+const maxDecisive = 12
+
+func excerpt(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	if len(lines) <= maxDecisive {
+		return s
+	}
+	return strings.Join(lines[:maxDecisive], "") + "…"
+}
+
+// owner is whose an artifact is.
+func owner(a bundle.Artifact) string {
+	if a.Cell == "" {
+		return bundle.Shared
+	}
+	return a.Cell
+}

@@ -33,7 +33,7 @@ var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnF
 		name, dir = "relapse-e2e-"+draw(), filepath.Join(scratch, "files-"+draw())
 		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
 		top := cluster.Topology{Version: smoke.Version, Network: name, Base: smoke.Trials[0].Clusters[0].Topology.Base, Nodes: []cluster.NodeSpec{
-			{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Image: made.NodeImage(smoke.Version)},
+			{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Image: image},
 		}}
 		s, err := seam.New("etcd", nil)
 		Expect(err).NotTo(HaveOccurred())

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -23,7 +24,8 @@ var (
 	root    string               // the module's root
 	scratch string               // a folder that is removed after the suite
 	program string               // the command line program, built from this checkout
-	made    *artifacts.Artifacts // with the smoke pair and the node image ready, so that no spec waits for a build
+	made    *artifacts.Artifacts // with the smoke pair ready, so that no spec waits for a build
+	image   string               // the node image of the smoke pair's nodes
 	smoke   *plan.Plan           // one trial of pleg-deadlock's smoke pair
 	events  = event.NewStream(event.Lines{W: GinkgoWriter})
 )
@@ -43,11 +45,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() error { return os.RemoveAll(scratch) })
 
 	program = goBuild(ctx, "relapse", "./harness/cmd/relapse")
-	made, err = artifacts.Open(ctx, root, "", events)
-	Expect(err).NotTo(HaveOccurred(), "opening the engine and the cache")
+	made, err = artifacts.Open(artifacts.Options{Root: root, Events: events})
+	Expect(err).NotTo(HaveOccurred(), "opening the cache")
 	DeferCleanup(func() error { return made.Close() })
 	smoke = newPlan(plan.Options{})
-	Expect(made.Prepare(ctx, smoke)).To(Succeed(), "building the arms and the node image")
+	Expect(made.Prepare(ctx, smoke)).To(Succeed(), "building the arms")
+	prov, err := kind.New(kind.Options{Dir: scratch, Events: events})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = prov.Prepare(ctx, smoke.Needs(made))
+	Expect(err).NotTo(HaveOccurred(), "getting the node image")
+	image = prov.NodeImage(smoke.Version)
+	start(smoke)
 }, NodeTimeout(30*time.Minute))
 
 // goBuild builds a static program of this module and returns its path.
@@ -62,6 +70,17 @@ func goBuild(ctx SpecContext, name, pkg string) string {
 	return out
 }
 
+// start has a plan's nodes started from the node image that was prepared for all specs.
+func start(p *plan.Plan) {
+	for _, t := range p.Trials {
+		for _, c := range t.Clusters {
+			for i := range c.Topology.Nodes {
+				c.Topology.Nodes[i].Image = image
+			}
+		}
+	}
+}
+
 // newPlan plans one trial of the smoke pair as the options change it.
 func newPlan(o plan.Options) *plan.Plan {
 	GinkgoHelper()
@@ -73,5 +92,6 @@ func newPlan(o plan.Options) *plan.Plan {
 	p, err := plan.New(s, o)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(p.Trials).To(HaveLen(1))
+	start(p)
 	return p
 }

@@ -17,11 +17,15 @@ import (
 // module is the path that all packages of ours begin with.
 const module = "github.com/kube-relapse/relapse/"
 
-// stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself.
+// stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
+// what its clusters are made of, so it stands above build, and nothing but the command line knows it.
 var stages = []string{
-	"cmd/relapse", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict", "plan", "check", "build", "inject", "evidence", "scenario",
-	"cluster", "kinds", "event", "version",
+	"cmd/relapse", "cluster/kind", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict", "plan", "check",
+	"build", "inject", "evidence", "scenario", "cluster", "kinds", "event", "version",
 }
+
+// kindsOwn are what only kind's clusters need: a container engine, and images that nodes are started from.
+var kindsOwn = []string{"harness/cluster/engine", "harness/build/nodeimage"}
 
 // strangers are parts of one stage that know nothing of each other.
 var strangers = [][]string{
@@ -87,6 +91,14 @@ var importRules = []importRule{
 			return ours(pkg) && !below(pkg, "harness/cmd") && !below(pkg, "harness/cluster/kind") && !below(pkg, "e2e")
 		},
 		refuses: func(_, imported string) bool { return below(imported, "harness/cluster/kind") }, tests: true,
+	},
+	{
+		name:   "only kind and the command line import the engine and node images",
+		reason: "a provider without them must need neither: what a provider needs of a host is its own to check and to get",
+		of: func(pkg string) bool {
+			return ours(pkg) && pkg != "harness/cluster/kind" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, kindsOwn)
+		},
+		refuses: func(_, imported string) bool { return oneBelow(imported, kindsOwn) }, tests: true,
 	},
 	{
 		name:    "only inject/fault imports Chaos Mesh's API",
@@ -172,6 +184,11 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 	all := listPackages(t)
 	if !slices.ContainsFunc(all["harness/cluster/kind"].Imports, func(i string) bool { return below(i, "sigs.k8s.io/kind") }) {
 		t.Error("harness/cluster/kind doesn't import kind")
+	}
+	for _, own := range kindsOwn {
+		if !slices.Contains(all["harness/cluster/kind"].Imports, module+own) {
+			t.Errorf("harness/cluster/kind doesn't import %s", own)
+		}
 	}
 	if !slices.Contains(all["harness/cluster/clustertest"].Imports, "testing") {
 		t.Error("harness/cluster/clustertest doesn't import testing")

@@ -8,12 +8,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/ledger"
@@ -30,6 +35,7 @@ type Options struct {
 	Root     string           // the module's root, where fixtures are built from
 	Out      string           // the directory of run directories
 	CacheDir string           // "" is the user's
+	Engine   image.Engine     // opens images that candidates are in; nil if there is none
 	Retain   bool             // keep the clusters of the last trial, or of the one that failed
 	Events   *event.Stream
 }
@@ -38,7 +44,10 @@ type Options struct {
 // new one. It returns the run directory and the verdict. When ctx ends it removes what it made, faults and half-written bundles included, and returns
 // ctx's cause.
 func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
-	made, err := artifacts.Open(ctx, o.Root, o.CacheDir, o.Events)
+	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
+		return "", v, err
+	}
+	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events, Engine: o.Engine})
 	if err != nil {
 		return "", v, err
 	}
@@ -51,7 +60,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err := refuse(ctx, o.Provider, o.Plan); err != nil {
 		return r.dir.Path(), v, err
 	}
-	if err := made.Prepare(ctx, o.Plan); err != nil {
+	if err := r.prepare(ctx, made); err != nil {
 		return r.dir.Path(), v, err
 	}
 	queue := newQueue(o.Plan)
@@ -77,6 +86,8 @@ type run struct {
 	ledger ledger.Ledger
 	dir    *trial.RunDir
 	stages *stages
+
+	versions map[string]string // of what trials are made with
 }
 
 // begin notes a run down before anything of it exists, and makes its directory.
@@ -97,6 +108,24 @@ func begin(o Options) (*run, error) {
 	return r, nil
 }
 
+// prepare builds the arms and the fixtures while the provider gets what its clusters are made of.
+func (r *run) prepare(ctx context.Context, made *artifacts.Artifacts) (err error) {
+	stage := r.Events.Stage("build", "building the arms and getting what the clusters are made of", made.Estimate())
+	defer func() { stage(err) }()
+	r.versions = artifacts.Versions()
+	r.versions["kubernetes"] = strings.Join(r.Plan.Versions(), ", ")
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return made.Prepare(ctx, r.Plan) })
+	var provided map[string]string
+	g.Go(func() (err error) {
+		provided, err = r.Provider.Prepare(ctx, r.Plan.Needs(made))
+		return err
+	})
+	err = g.Wait()
+	maps.Copy(r.versions, provided)
+	return err
+}
+
 // end removes what a run that failed left half made, and forgets the run unless its clusters are kept.
 func (r *run) end(ctx context.Context, failed error) (err error) {
 	r.stages.stop()
@@ -112,7 +141,8 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 // trial makes a trial's clusters, runs it in them and removes them again. kind's containers carry no labels of ours: the run's name is the clusters'
 // identity, and trials follow one another under it. So those of the last trial are kept, or of the one that failed.
 func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool) (err error) {
-	env, err := environment.Create(ctx, environment.Options{Run: r.ledger.Run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider, Events: r.Events})
+	env, err := environment.Create(ctx, environment.Options{Run: r.ledger.Run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
+		Versions: r.versions, Events: r.Events})
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/build"
+	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/build/mutate"
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -32,6 +32,8 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	if arm.Source.Given() {
 		get = a.given
 	}
+	a.building.Lock()
+	defer a.building.Unlock()
 	b, err := get(ctx, arm, subject, constants)
 	var failed *exec.ExitError
 	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command: the source is the user's
@@ -51,13 +53,13 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 	var from string
 	switch {
 	case src.Image != "":
-		x, err := nodeimage.Extract(ctx, a.cache, a.engine, src.Image, subject)
+		x, err := image.Extract(ctx, a.cache, a.engine, src.Image, subject)
 		if err != nil {
 			return b, err
 		}
 		b.Path, from = x.Path, fmt.Sprintf("%s of image %s (%s), %s; it runs where the other arms do, and nothing else of the image", x.At, src.Image, x.ID, x.How)
 	case src.NodeImage != "":
-		x, err := nodeimage.Extract(ctx, a.cache, a.engine, src.NodeImage, subject, nodeimage.KubeletPlace)
+		x, err := image.Extract(ctx, a.cache, a.engine, src.NodeImage, subject, image.KubeletPlace)
 		if err != nil {
 			return b, err
 		}

@@ -1,24 +1,18 @@
-// Package artifacts gets what all trials of a plan share and that outlives each of them: the arms' builds, the fixtures and the node images. What is
-// wrong with an arm is found here, before a cluster exists.
+// Package artifacts builds what all trials of a plan share: the arms' programs and the fixtures. What is wrong with an arm is found here, before a
+// cluster exists. What clusters are made of besides is their provider's to get.
 package artifacts
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
+	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -26,21 +20,17 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// etcdVersion is the etcd of assembled node images.
-const etcdVersion = "v3.6.5"
-
-// Artifacts are the builds, the fixtures and the node images of a plan, and where they are made.
+// Artifacts are the arms' builds and the fixtures of a plan, and where they are made. It is a cluster.Builder.
 type Artifacts struct {
 	Events *event.Stream
 
-	root     string // the module's root
-	engine   *engine.Engine
+	root     string       // the module's root
+	engine   image.Engine // nil if there is none
 	cache    *cache.Store
+	building sync.Mutex // one go command at a time: each uses all cores by itself
 	builder  *build.Builder
-	store    *nodeimage.Store
 	arms     map[string]Build // by armKey
-	fixtures map[string]build.Binary
-	images   map[string]nodeimage.Image // by Kubernetes version
+	fixtures map[string]string
 }
 
 // Build is one arm's executable and what is known of it.
@@ -56,30 +46,31 @@ type Build struct {
 	Diff      []byte // of a source tree to its commit, as git prints it
 }
 
-// Open finds the engine and opens the cache. root is the root of this module, whose fixtures are built.
-func Open(ctx context.Context, root, cacheDir string, events *event.Stream) (*Artifacts, error) {
-	eng, err := engine.Detect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if cacheDir == "" {
-		if cacheDir, err = cache.DefaultDir(); err != nil {
+// Options say where artifacts are made.
+type Options struct {
+	Root     string        // the root of this module, whose fixtures are built; "" where none is
+	CacheDir string        // "" is the user's
+	Events   *event.Stream // nil drops the progress
+	Engine   image.Engine  // opens the images that candidates are in; nil if there is none
+}
+
+// Open opens the cache.
+func Open(o Options) (*Artifacts, error) {
+	dir := o.CacheDir
+	if dir == "" {
+		var err error
+		if dir, err = cache.DefaultDir(); err != nil {
 			return nil, err
 		}
 	}
-	store, err := cache.Open(cacheDir)
+	store, err := cache.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	say := func(s string) { events.Emit(event.Event{Type: event.Progress, Message: s}) }
-	images, err := nodeimage.New(cacheDir, eng, say)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
+	say := func(s string) { o.Events.Say(event.Progress, s) }
 	return &Artifacts{
-		Events: events, root: root, engine: eng, cache: store, store: images, images: map[string]nodeimage.Image{},
-		builder: &build.Builder{Cache: store, Progress: say},
-		arms:    map[string]Build{}, fixtures: map[string]build.Binary{},
+		Events: o.Events, root: o.Root, engine: o.Engine, cache: store, builder: &build.Builder{Cache: store, Progress: say},
+		arms: map[string]Build{}, fixtures: map[string]string{},
 	}, nil
 }
 
@@ -93,54 +84,21 @@ func (a *Artifacts) Of(arm scenario.Arm) (Build, error) {
 }
 
 // Fixture is where a fixture that was prepared lies on this host.
-func (a *Artifacts) Fixture(name string) string { return a.fixtures[name].Path }
-
-// NodeImage is the reference of the node image of a version that was prepared.
-func (a *Artifacts) NodeImage(version string) string { return a.images[version].Ref }
+func (a *Artifacts) Fixture(name string) string { return a.fixtures[name] }
 
 // Close lets go of the cache.
 func (a *Artifacts) Close() error { return a.cache.Close() }
 
-// Prepare builds every arm of the plan, the fixtures that its seams need, and gets the node image. Debian packages are fetched while
-// Go builds.
-func (a *Artifacts) Prepare(ctx context.Context, p *plan.Plan) (err error) {
-	stage := a.Events.Stage("build", "building the arms, the fixtures and the node image", a.buildEstimate())
-	defer func() { stage(err) }()
-	g, ctx := errgroup.WithContext(ctx)
-	found := make(chan []string, 1) // the versions whose image has to be assembled: the others are there or were pulled
-	g.Go(func() error {
-		defer close(found)
-		missing, err := a.findImages(ctx, p)
-		found <- missing
-		if err != nil || len(missing) == 0 {
-			return err
-		}
-		return a.base(ctx)
-	})
-	g.Go(func() error { // one go command at a time: each uses all cores by itself
-		missing := <-found
-		if err := a.buildFixtures(ctx, p, len(missing) > 0); err != nil {
-			return err
-		}
-		for _, version := range missing {
-			if err := a.assemble(ctx, version); err != nil {
-				return err
-			}
-		}
-		return a.buildArms(ctx, p)
-	})
-	if err := g.Wait(); err != nil {
+// Prepare builds every arm of the plan and the fixtures that its seams need.
+func (a *Artifacts) Prepare(ctx context.Context, p *plan.Plan) error {
+	if err := a.buildFixtures(ctx, p); err != nil {
 		return err
 	}
-	for _, v := range p.Versions() {
-		img := a.images[v]
-		a.Events.Say(event.Note, fmt.Sprintf("node image for %s: %s (%s)", v, img.Ref, img.Origin))
-	}
-	return nil
+	return a.buildArms(ctx, p)
 }
 
-// buildEstimate is how long Prepare took where it was measured, on 2 cores: with nothing built before, and with everything there.
-func (a *Artifacts) buildEstimate() time.Duration {
+// Estimate is how long it took to prepare a plan and a provider where it was measured, on 2 cores: with nothing built before, and with everything there.
+func (a *Artifacts) Estimate() time.Duration {
 	if have, err := a.cache.List(); err == nil && len(have) == 0 {
 		return 6 * time.Minute
 	}
@@ -162,44 +120,48 @@ func (a *Artifacts) buildArms(ctx context.Context, p *plan.Plan) error {
 	return a.refuseFaults(p)
 }
 
-func (a *Artifacts) buildFixtures(ctx context.Context, p *plan.Plan, assembling bool) error {
-	want := map[string]bool{}
+func (a *Artifacts) buildFixtures(ctx context.Context, p *plan.Plan) (err error) {
 	for _, t := range p.Trials {
 		for _, name := range t.Seams {
 			s, err := seam.New(name, nil)
 			if err != nil {
 				return err
 			}
-			want[s.Fixture()] = true
+			if a.fixtures[s.Fixture()], err = a.BuildFixture(ctx, s.Fixture()); err != nil {
+				return err
+			}
 		}
-	}
-	if assembling {
-		want["pause"] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		b, err := a.builder.Fixture(ctx, a.root, name)
-		if err != nil {
-			return err
-		}
-		a.fixtures[name] = b
 	}
 	return nil
 }
 
-// Versions are what the verdict names as the versions of a run.
-func (a *Artifacts) Versions(ctx context.Context, p *plan.Plan) map[string]string {
+// BuildFixture builds a fixture and returns its program's path.
+func (a *Artifacts) BuildFixture(ctx context.Context, name string) (string, error) {
+	a.building.Lock()
+	defer a.building.Unlock()
+	b, err := a.builder.Fixture(ctx, a.root, name)
+	return b.Path, err
+}
+
+// BuildPrograms builds main packages of a published module and returns the programs' paths by their names.
+func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error) {
+	a.building.Lock()
+	defer a.building.Unlock()
+	r, err := a.builder.Build(ctx, build.Source{Module: module, Version: version, Packages: packages})
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name, b := range r.Binaries {
+		out[name] = b.Path
+	}
+	return out, nil
+}
+
+// Versions are what the verdict names as the versions of this program and this machine.
+func Versions() map[string]string {
 	v := map[string]string{
 		"relapse": version.Relapse(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
-	}
-	var refs, ids, origins []string
-	for _, minor := range p.Versions() {
-		img := a.images[minor]
-		refs, ids, origins = append(refs, img.Ref), append(ids, img.ID), append(origins, img.Origin)
-	}
-	v["kubernetes"] = strings.Join(p.Versions(), ", ")
-	v["nodeImage"], v["nodeImageID"], v["nodeImageOrigin"] = strings.Join(refs, ", "), strings.Join(ids, ", "), strings.Join(origins, ", ")
-	if info, err := a.engine.ServerInfo(ctx); err == nil {
-		v["engine"] = a.engine.Name + " " + info.Version
 	}
 	if kernel, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		v["kernel"] = string(kernel[:max(0, len(kernel)-1)])

@@ -10,7 +10,7 @@ import (
 // BuildCandidates builds every arm of a plan's first trial into the cache, the controls first, and says of each candidate that can't be built why not.
 // The error is for what is wrong with a control, or with this machine: then no candidate can be judged.
 func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed map[string]error, err error) {
-	stage := a.Events.Stage("build", "building the candidates", a.buildEstimate())
+	stage := a.Events.Stage("build", "building the candidates", a.Estimate())
 	defer func() { stage(err) }()
 	failed = map[string]error{}
 	t := p.Trials[0]

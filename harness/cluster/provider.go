@@ -1,6 +1,11 @@
 package cluster
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Provider makes clusters and removes them. It is safe for concurrent use.
 type Provider interface {
@@ -8,6 +13,12 @@ type Provider interface {
 	Name() string
 	// Capabilities says what the clusters will be able to do, before any exists.
 	Capabilities(ctx context.Context) (Capabilities, error)
+	// Check says whether this host can make the clusters, before anything is spent. What it finds wrong is a *HostError. It may install what is
+	// missing where nobody need be asked. It builds nothing: n.Builder may be nil.
+	Check(ctx context.Context, n Needs) error
+	// Prepare gets what the clusters are made of and what outlives each of them, such as node images or programs, so that Create need only use it.
+	// It returns what verdicts name as the versions of it.
+	Prepare(ctx context.Context, n Needs) (versions map[string]string, err error)
 	// Create makes a cluster and returns once its nodes are registered and have a network; WaitReady waits for the rest.
 	// When it fails, or when ctx ends, it has removed what it made.
 	Create(ctx context.Context, name string, t Topology) (Cluster, error)
@@ -16,6 +27,63 @@ type Provider interface {
 	Delete(ctx context.Context, name string) error
 	// KubeconfigPath is where the cluster's kubeconfig stands while it exists, readable by its owner only.
 	KubeconfigPath(name string) string
+}
+
+// Needs say which clusters will be asked for, and lend a provider what builds programs.
+type Needs struct {
+	Topologies []Topology
+	NodeImage  string // what the user wants nodes to be started from, where they are started from images: auto, official, assembled or a reference
+	Builder    Builder
+}
+
+// Versions are the Kubernetes versions of the topologies, each once and in their order.
+func (n Needs) Versions() []string {
+	var out []string
+	for _, t := range n.Topologies {
+		if !slices.Contains(out, t.Version) {
+			out = append(out, t.Version)
+		}
+	}
+	return out
+}
+
+// Builder builds static programs for this machine, or finds them in the cache, where they stay until the run is over. It is safe for concurrent use,
+// and builds one thing at a time: each build uses all cores by itself.
+type Builder interface {
+	// BuildPrograms builds main packages of a module at a version and returns the programs' paths by the packages' last elements.
+	BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error)
+	// BuildFixture builds a program in fixtures/ of this module and returns its path.
+	BuildFixture(ctx context.Context, name string) (string, error)
+}
+
+// HostError says what keeps this host from making the clusters that were asked for.
+type HostError struct {
+	Problems []string
+	Hint     string // what to do next
+}
+
+// Error lists all problems, one a line.
+func (e *HostError) Error() string {
+	return "this host can't run it yet:\n  " + strings.Join(e.Problems, "\n  ")
+}
+
+// Keeper is a Provider that keeps what it prepared beyond a run. Where there is nothing that it could keep things in, it has nothing.
+type Keeper interface {
+	// Kept lists what is kept.
+	Kept(ctx context.Context) ([]Kept, error)
+	// Prune removes what nothing is using and returns what it removed.
+	Prune(ctx context.Context) ([]Kept, error)
+	// Clean removes what runs that were killed left half made, and tells of each.
+	Clean(ctx context.Context, say func(string)) error
+}
+
+// Kept is one thing that a provider keeps.
+type Kept struct {
+	Kind    string // "image"
+	Name    string
+	Key     string // the hash of all that it was made of
+	Bytes   int64
+	Created time.Time
 }
 
 // Installer is a Node on which a file that was installed at creation can be replaced. The new content is in effect when Install returns and

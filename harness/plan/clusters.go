@@ -105,14 +105,15 @@ func (t *Trial) Groups() [][]string {
 }
 
 // Versions are the Kubernetes versions of all clusters of the plan, each once.
-func (p *Plan) Versions() []string {
-	var out []string
+func (p *Plan) Versions() []string { return p.Needs(nil).Versions() }
+
+// Needs are what the plan asks of a provider. b builds what its clusters run beside the arms.
+func (p *Plan) Needs(b cluster.Builder) cluster.Needs {
+	n := cluster.Needs{NodeImage: p.NodeImage, Builder: b}
 	for _, t := range p.Trials {
 		for _, c := range t.Clusters {
-			if !slices.Contains(out, c.Topology.Version) {
-				out = append(out, c.Topology.Version)
-			}
+			n.Topologies = append(n.Topologies, c.Topology)
 		}
 	}
-	return out
+	return n
 }

@@ -18,9 +18,7 @@ type fakeArtifacts struct{}
 func (fakeArtifacts) Of(arm scenario.Arm) (artifacts.Build, error) {
 	return artifacts.Build{Path: "/nowhere/" + arm.Name, Digest: arm.Name}, nil
 }
-func (fakeArtifacts) Fixture(name string) string                             { return "/nowhere/" + name }
-func (fakeArtifacts) NodeImage(string) string                                { return "node" }
-func (fakeArtifacts) Versions(context.Context, *plan.Plan) map[string]string { return nil }
+func (fakeArtifacts) Fixture(name string) string { return "/nowhere/" + name }
 
 // fakeEnvironment makes a trial's clusters in memory; they end with the test.
 func fakeEnvironment(t *testing.T, tr plan.Trial, p *clustertest.Provider, events *event.Stream) *environment.Environment {

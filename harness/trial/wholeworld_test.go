@@ -107,10 +107,8 @@ func (r *run) Delete(ctx context.Context, name string) error {
 }
 
 // The run is what installs its builds, too.
-func (r *run) Of(arm scenario.Arm) (artifacts.Build, error)           { return r.builds[arm.Name], nil }
-func (r *run) Fixture(name string) string                             { return "/nowhere/" + name }
-func (r *run) NodeImage(string) string                                { return "node" }
-func (r *run) Versions(context.Context, *plan.Plan) map[string]string { return nil }
+func (r *run) Of(arm scenario.Arm) (artifacts.Build, error) { return r.builds[arm.Name], nil }
+func (r *run) Fixture(name string) string                   { return "/nowhere/" + name }
 
 // trial makes the clusters of the n-th trial, runs it and deletes them again, as the harness does.
 func (r *run) trial(ctx context.Context, t *testing.T, n int) error {

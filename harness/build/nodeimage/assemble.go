@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
 // importScript runs in a container of the base image: it starts containerd,
@@ -202,7 +204,7 @@ func (s *Store) fill(ctx context.Context, container string, r Request, images st
 func writeFill(to io.Writer, r Request, images string) error {
 	out := tar.NewWriter(to)
 	for _, c := range []string{"kubelet", "kubeadm", "kubectl"} {
-		if err := addFile(out, "usr/bin/"+c, r.Binaries[c]); err != nil {
+		if err := image.WriteFile(out, "usr/bin/"+c, r.Binaries[c]); err != nil {
 			return err
 		}
 	}
@@ -214,11 +216,11 @@ func writeFill(to io.Writer, r Request, images string) error {
 		{"kind/manifests/default-storage.yaml", defaultStorage},
 		{"relapse/import.sh", importScriptFor(r.Version)},
 	} {
-		if err := writeEntry(out, f.name, 0o644, []byte(f.content)); err != nil {
+		if err := image.WriteEntry(out, f.name, 0o644, []byte(f.content)); err != nil {
 			return err
 		}
 	}
-	if err := addFile(out, "relapse/images.tar", images); err != nil {
+	if err := image.WriteFile(out, "relapse/images.tar", images); err != nil {
 		return err
 	}
 	return out.Close()

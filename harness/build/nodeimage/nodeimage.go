@@ -19,13 +19,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/blang/semver/v4"
+
+	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
 // What a Request's Mode may be, beside a reference.
@@ -50,14 +51,6 @@ var Components = []string{
 	"etcd", "pause",
 }
 
-// Runner runs the container engine's client; *engine.Engine is one.
-type Runner interface {
-	// Output runs the client and returns its standard output.
-	Output(ctx context.Context, args ...string) ([]byte, error)
-	// Stream runs the client over in and out, either of which may be nil.
-	Stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error
-}
-
 // Request says which node image is wanted.
 type Request struct {
 	Version  string            // of Kubernetes: "v1.34.4"
@@ -79,7 +72,7 @@ type Image struct {
 type Store struct {
 	dir    string
 	id     string // of this cache folder; what another one is making isn't ours to remove
-	engine Runner
+	engine image.Engine
 	say    func(string)
 
 	aptDirs  []string // where the host's apt configuration is looked for
@@ -90,7 +83,7 @@ type Store struct {
 // New returns a store that keeps its locks, scratch and small files in the
 // folder node-image below cacheDir, and its images in the engine. progress gets
 // one line per step and may be nil.
-func New(cacheDir string, engine Runner, progress func(string)) (*Store, error) {
+func New(cacheDir string, engine image.Engine, progress func(string)) (*Store, error) {
 	if progress == nil {
 		progress = func(string) {}
 	}

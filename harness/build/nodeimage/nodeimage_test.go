@@ -11,12 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/build/nodeimage"
 )
 
 const pinned = "kindest/node:v1.34.9@sha256:0000"
 
-func newStore(t *testing.T, e nodeimage.Runner) (*nodeimage.Store, *[]string) {
+func newStore(t *testing.T, e image.Engine) (*nodeimage.Store, *[]string) {
 	t.Helper()
 	var said []string
 	s, err := nodeimage.New(t.TempDir(), e, func(line string) { said = append(said, line) })

@@ -17,6 +17,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
 const (
@@ -104,7 +106,7 @@ func nodeKey(base, version string, binaries map[string]string) (string, error) {
 	d.add("version", version)
 	d.add("import script", importScriptFor(version))
 	d.add("manifests", defaultCNI+defaultStorage)
-	d.add("passwd", passwd)
+	d.add("passwd", image.Passwd)
 	for _, c := range Components {
 		sum, err := fileSHA256(binaries[c])
 		if err != nil {

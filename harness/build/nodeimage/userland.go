@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
 // kube-proxy's image needs iptables beside the binary, of both kinds, a shell
@@ -113,7 +115,7 @@ func (u *userland) furnish() error {
 			return err
 		}
 	}
-	return writeEntry(u.out, "usr/sbin/"+iptablesPrograms[0], 0o755, []byte(iptablesWrapper))
+	return image.WriteEntry(u.out, "usr/sbin/"+iptablesPrograms[0], 0o755, []byte(iptablesWrapper))
 }
 
 // add copies the file at name, what a symbolic link there points to, and every
@@ -146,7 +148,7 @@ func (u *userland) add(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeEntry(u.out, name, 0o755, data); err != nil {
+	if err := image.WriteEntry(u.out, name, 0o755, data); err != nil {
 		return err
 	}
 	needs, err := linkedTo(filepath.Join(u.root, name))
@@ -214,12 +216,4 @@ func linkedTo(file string) ([]string, error) {
 		needs = append(needs, strings.TrimRight(string(loader), "\x00"))
 	}
 	return needs, nil
-}
-
-func writeEntry(out *tar.Writer, name string, mode int64, data []byte) error {
-	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(data))}); err != nil {
-		return err
-	}
-	_, err := out.Write(data)
-	return err
 }

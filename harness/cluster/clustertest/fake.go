@@ -151,6 +151,14 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true}, nil
 }
 
+// Check finds nothing wrong.
+func (p *Provider) Check(context.Context, cluster.Needs) error { return nil }
+
+// Prepare has nothing to get.
+func (p *Provider) Prepare(context.Context, cluster.Needs) (map[string]string, error) {
+	return nil, nil
+}
+
 // Create makes a cluster, if there is none of that name.
 func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
 	if err := ctx.Err(); err != nil {

@@ -27,7 +27,7 @@ const answerTime = 20 * time.Second
 // Engine runs an engine's command-line client.
 type Engine struct {
 	Name string // "docker"
-	Path string // the client's absolute path
+	Path string // the client's absolute path, or its name on PATH
 }
 
 // CommandError is a client command that didn't succeed.
@@ -66,6 +66,27 @@ func Detect(ctx context.Context) (*Engine, error) {
 		return nil, fmt.Errorf("%w: start it (`systemctl start docker`, or `dockerd` as root), and check DOCKER_HOST and `docker context ls`: %w", ErrNoDaemon, err)
 	}
 	return e, nil
+}
+
+// OnDemand is the engine of this host, which is looked for only when it is asked for something. That there is none is then the error.
+type OnDemand struct{}
+
+// Output is that of the engine.
+func (OnDemand) Output(ctx context.Context, args ...string) ([]byte, error) {
+	e, err := Detect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.Output(ctx, args...)
+}
+
+// Stream is that of the engine.
+func (OnDemand) Stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
+	e, err := Detect(ctx)
+	if err != nil {
+		return err
+	}
+	return e.Stream(ctx, in, out, args...)
 }
 
 // Output runs the client with args and returns its standard output. A failure

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	kindcluster "sigs.k8s.io/kind/pkg/cluster"
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
+	"github.com/kube-relapse/relapse/harness/build/nodeimage"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/engine"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -31,30 +31,32 @@ import (
 type Options struct {
 	Dir    string
 	Events *event.Stream // nil drops the progress lines
+	Cache  string        // the cache directory, of node images; "" is the user's
 	Retain bool          // keep what a failed Create left, for a look at it; Delete still removes it
 }
 
 // Provider implements cluster.Provider over docker.
 type Provider struct {
 	dir    string
+	cache  string
 	events *event.Stream
 	retain bool
 	docker *engine.Engine
+
+	mu     sync.Mutex
+	images map[string]nodeimage.Image // that were prepared, by Kubernetes version
 
 	bounded func() (bool, error) // asked once: the probe runs a container
 	single  func() string        // asked once: a registry may be asked
 }
 
-// New returns a provider. It fails if there is no docker client or if Dir is not an absolute path.
+// New returns a provider. It fails if Dir is not an absolute path. That there is no docker client is Check's to find.
 func New(o Options) (*Provider, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("making a kind provider: its directory %q is not an absolute path", o.Dir)
 	}
-	path, err := exec.LookPath("docker")
-	if err != nil {
-		return nil, fmt.Errorf("making a kind provider: %w", err)
-	}
-	p := &Provider{dir: o.Dir, events: o.Events, retain: o.Retain, docker: &engine.Engine{Name: "docker", Path: path}}
+	p := &Provider{dir: o.Dir, cache: o.Cache, events: o.Events, retain: o.Retain, docker: &engine.Engine{Name: "docker", Path: "docker"}}
+	p.images = map[string]nodeimage.Image{}
 	p.bounded = sync.OnceValues(func() (bool, error) { return engine.Bounded(context.Background(), p.docker) })
 	p.single = sync.OnceValue(func() string { return oneControlPlane(context.Background(), p.docker) })
 	return p, nil
@@ -119,6 +121,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
+	t = p.imaged(t)
 	if err := p.refuse(ctx, name, t); err != nil {
 		return nil, err
 	}
@@ -189,7 +192,7 @@ func (p *Provider) refuse(ctx context.Context, name string, t cluster.Topology) 
 	seen := map[string]bool{}
 	for _, n := range t.Nodes {
 		if n.Image == "" {
-			return fmt.Errorf("node %q has no image", n.Name)
+			return fmt.Errorf("node %q has no image, and none was prepared for %s", n.Name, t.Version)
 		}
 		if seen[n.Image] {
 			continue

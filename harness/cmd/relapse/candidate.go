@@ -8,6 +8,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster/engine"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -30,7 +31,7 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 	if err != nil {
 		return nil, err
 	}
-	src, err := candidate.Read(cmd.Context(), s, given, "")
+	src, err := candidate.Read(cmd.Context(), s, given, "", engine.OnDemand{})
 	return src, asRefusal(err)
 }
 

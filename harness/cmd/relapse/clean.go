@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/ledger"
 )
 
@@ -22,10 +25,14 @@ bundles, node images in the making and abandoned builds. Runs that are alive are
 is removed only when its name is given, or with --all.`,
 		Example: "  relapse clean\n  relapse clean relapse-1a2b3c4d\n  relapse clean --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArtifacts(cmd, func(made *artifacts.Artifacts) error {
+			return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 				say := func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) }
 				provider := func(name string) (cluster.Provider, error) { return newProvider(name, nil, false) }
-				return errors.Join(ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all}, say), made.Clean(cmd.Context(), say))
+				errs := []error{ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all}, say), made.Clean(cmd.Context(), say)}
+				for _, k := range keepers {
+					errs = append(errs, k.Clean(cmd.Context(), say))
+				}
+				return errors.Join(errs...)
 			})
 		},
 	}
@@ -33,18 +40,21 @@ is removed only when its name is given, or with --all.`,
 	return cmd
 }
 
-// withArtifacts opens the engine and the cache for one command.
-func withArtifacts(cmd *cobra.Command, f func(*artifacts.Artifacts) error) (err error) {
-	made, err := artifacts.Open(cmd.Context(), "", "", event.NewStream())
+// withArtifacts opens the cache for one command, and has the providers that keep things of their own.
+func withArtifacts(f func(*artifacts.Artifacts, []cluster.Keeper) error) (err error) {
+	made, err := artifacts.Open(artifacts.Options{})
 	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	keepers, err := keepers()
+	if err != nil {
+		return err
+	}
+	if err := f(made, keepers); err != nil {
 		return hinted(err, "relapse doctor checks the host")
 	}
-	defer func() {
-		if e := made.Close(); err == nil {
-			err = e
-		}
-	}()
-	return f(made)
+	return nil
 }
 
 func newCacheCmd() *cobra.Command {
@@ -59,15 +69,66 @@ func newCacheCmd() *cobra.Command {
 		&cobra.Command{
 			Use: "ls", Short: "List cached builds and node images", Args: exactly(0, "arguments"),
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return withArtifacts(cmd, func(made *artifacts.Artifacts) error { return made.List(cmd.Context(), cmd.OutOrStdout()) })
+				return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
+					return listCache(cmd.Context(), cmd.OutOrStdout(), made, keepers)
+				})
 			},
 		},
 		&cobra.Command{
 			Use: "prune", Short: "Remove cached builds and node images that no run is using", Args: exactly(0, "arguments"),
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return withArtifacts(cmd, func(made *artifacts.Artifacts) error { return made.Prune(cmd.Context(), cmd.OutOrStdout()) })
+				return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
+					return pruneCache(cmd.Context(), cmd.OutOrStdout(), made, keepers)
+				})
 			},
 		},
 	)
 	return cmd
 }
+
+// listCache prints what the cache holds and what providers keep beside it.
+func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keepers []cluster.Keeper) error {
+	entries, err := made.Kept()
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tLAST USED\tWHAT")
+	row := func(kind, key string, bytes int64, at time.Time, what string) {
+		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\n", kind, key, mib(bytes), at.Local().Format("2006-01-02 15:04"), what)
+	}
+	for _, e := range entries {
+		row(e.Kind, e.Key, e.Bytes, e.LastUsed, e.Note)
+	}
+	for _, k := range keepers {
+		list, err := k.Kept(ctx)
+		if err != nil {
+			return err
+		}
+		for _, i := range list {
+			row(i.Kind, i.Key, i.Bytes, i.Created, i.Name)
+		}
+	}
+	return t.Flush()
+}
+
+// pruneCache removes what nobody is using and prints what it removed.
+func pruneCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keepers []cluster.Keeper) error {
+	entries, freed, err := made.Prune()
+	for _, e := range entries {
+		fmt.Fprintf(w, "removed %s %.12s %s\n", e.Kind, e.Key, e.Note)
+	}
+	errs := []error{err}
+	for _, k := range keepers {
+		list, err := k.Prune(ctx)
+		for _, i := range list {
+			fmt.Fprintf(w, "removed %s %s\n", i.Kind, i.Name)
+			freed += i.Bytes
+		}
+		errs = append(errs, err)
+	}
+	fmt.Fprintf(w, "%s freed (images share layers, so the disk may have gained less)\n", mib(freed))
+	return errors.Join(errs...)
+}
+
+func mib(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }

@@ -1,17 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/plan"
 )
 
 func newImageCmd() *cobra.Command {
-	p := plan.Plan{}
+	needs, version := cluster.Needs{}, "v1.34.4"
 	cmd := &cobra.Command{
 		Use:   "image [VERSION]",
 		Short: "Get the node image that runs use, and print its reference",
@@ -20,34 +21,34 @@ cache, or for kind itself (kind create cluster --image …).`,
 		Example: "  relapse image\n  relapse image v1.34.4 --node-image assembled",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			p.Version = "v1.34.4"
 			if len(args) > 0 {
-				p.Version = args[0]
+				version = args[0]
 			}
-			if !version3.MatchString(p.Version) {
-				return usage(fmt.Errorf("%q is no Kubernetes version (want vX.Y.Z)", p.Version), "")
+			if !version3.MatchString(version) {
+				return usage(fmt.Errorf("%q is no Kubernetes version (want vX.Y.Z)", version), "")
 			}
 			root, err := moduleRoot(cmd)
 			if err != nil {
 				return err
 			}
-			made, err := artifacts.Open(cmd.Context(), root, "", event.NewStream(event.Lines{W: cmd.ErrOrStderr()}))
-			if err != nil {
-				return hinted(err, "relapse doctor checks the host")
-			}
-			defer func() {
-				if e := made.Close(); err == nil {
-					err = e
-				}
-			}()
-			ref, err := made.GetNodeImage(cmd.Context(), p.Version, p.NodeImage)
+			events := event.NewStream(event.Lines{W: cmd.ErrOrStderr()})
+			made, err := artifacts.Open(artifacts.Options{Root: root, Events: events})
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), ref)
+			defer func() { err = errors.Join(err, made.Close()) }()
+			provider, err := newKind(events, false)
+			if err != nil {
+				return err
+			}
+			needs.Topologies, needs.Builder = []cluster.Topology{{Version: version}}, made
+			if _, err := provider.Prepare(cmd.Context(), needs); err != nil {
+				return hinted(err, "relapse doctor checks the host")
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), provider.NodeImage(version))
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&p.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
+	cmd.Flags().StringVar(&needs.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/cluster/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
@@ -129,7 +130,7 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 			return nil, err
 		}
 		defer done()
-		made, err := artifacts.Open(ctx, root, "", event.NewStream(sink))
+		made, err := artifacts.Open(artifacts.Options{Root: root, Events: event.NewStream(sink), Engine: engine.OnDemand{}})
 		if err != nil {
 			return nil, err
 		}

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kube-relapse/relapse/harness"
-	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -145,15 +143,19 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 	}
 	defer done()
 	events := event.NewStream(sink)
-	if err := preflight(ctx, p, events, cmd.ErrOrStderr()); err != nil {
-		return "", v, err
-	}
 	announce(p, events)
 	provider, err := newProvider("", events, f.retain)
 	if err != nil {
 		return "", v, err
 	}
-	return harness.Run(ctx, harness.Options{Plan: p, Provider: provider, Root: root, Out: f.out, Retain: f.retain, Events: events})
+	dir, v, err = harness.Run(ctx, harness.Options{
+		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: engine.OnDemand{}, Retain: f.retain, Events: events,
+	})
+	var host *cluster.HostError
+	if errors.As(err, &host) {
+		err = hinted(err, host.Hint)
+	}
+	return dir, v, err
 }
 
 // short is a path relative to the working directory where it lies below it.
@@ -207,63 +209,6 @@ func progress(mode string, w io.Writer) (event.Sink, func(), error) {
 		return event.Lines{W: w}, func() {}, nil
 	}
 	return nil, nil, usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", mode), "")
-}
-
-// preflight checks the host, says what must be installed, and installs it where that may be done unasked: as root on Debian.
-func preflight(ctx context.Context, p *plan.Plan, events *event.Stream, w io.Writer) error {
-	o := engine.Options{NodeImage: p.NodeImage, KubernetesMinor: minor(p.Version)}
-	if dir, err := cache.DefaultDir(); err == nil {
-		o.CacheDir = dir
-	}
-	began := time.Now()
-	events.Emit(event.Event{Type: event.Stage, Stage: "preflight", Message: "checking the host and the container engine", Fields: map[string]any{"expectSeconds": 3.0}})
-	checks := engine.Preflight(ctx, o)
-	if cmds := engine.InstallPlan(checks); len(cmds) > 0 {
-		fmt.Fprintf(w, "These packages are missing:\n  %s\n", strings.Join(cmds, "\n  "))
-		switch err := engine.Install(ctx, w, cmds); {
-		case errors.Is(err, engine.ErrNotRoot), errors.Is(err, engine.ErrNotDebian):
-			fmt.Fprintln(w, "Nothing was installed: run the commands above as root.")
-		case err != nil:
-			return err
-		}
-		checks = engine.Preflight(ctx, o)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for _, c := range checks {
-		if c.Status == engine.Warn {
-			events.Say(event.Warning, fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, oneLine(c.Seen), c.Wanted, c.Remedy))
-		}
-	}
-	failed := engine.Failed(checks)
-	events.Emit(event.Event{Type: event.StageDone, Stage: "preflight", Message: fmt.Sprintf("%d checks, %d failed", len(checks), len(failed)),
-		Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
-	if len(failed) == 0 {
-		return nil
-	}
-	var said []string
-	for _, c := range failed {
-		said = append(said, fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, oneLine(c.Seen), c.Wanted, c.Remedy))
-	}
-	hint := "relapse doctor shows all checks"
-	if slices.ContainsFunc(failed, func(c engine.Check) bool { return c.Name == engine.CheckPrivileged }) {
-		hint = "relapse doctor --fix mends what can be mended, and says how to undo it"
-	}
-	return hinted(fmt.Errorf("this host can't run it yet:\n  %s", strings.Join(said, "\n  ")), hint)
-}
-
-// minor is 34 for v1.34.4, or 0.
-func minor(version string) int {
-	parts := strings.Split(version, ".")
-	if len(parts) < 2 {
-		return 0
-	}
-	n, err := strconv.Atoi(parts[1])
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // announce says what will be done and about how long it takes.

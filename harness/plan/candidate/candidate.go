@@ -17,9 +17,8 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
+	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -54,15 +53,17 @@ type asked struct {
 	scenario *scenario.Scenario
 	like     scenario.Source // a fixed arm of the scenario
 	cacheDir string          // "" is the user's
+	engine   image.Engine    // nil if there is none
 }
 
 func (a asked) subject() string { return a.scenario.Spec.Subject }
 
 // Read reads what the user gave as a candidate for a scenario and looks at it, so that what can't work is refused before anything is built:
 // the error is then a *Error. The forms are those of `relapse run --candidate`; without one, a version is a published
-// module's, a folder a source tree and a file an executable. cacheDir is the cache that a program is taken out of an image into; "" is the user's.
-func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string) (*scenario.Source, error) {
-	a := asked{rest: given, scenario: s, cacheDir: cacheDir}
+// module's, a folder a source tree and a file an executable. cacheDir is the cache that a program is taken out of an image into; "" is the
+// user's. engine opens images that are no archives; nil if there is none.
+func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string, engine image.Engine) (*scenario.Source, error) {
+	a := asked{rest: given, scenario: s, cacheDir: cacheDir, engine: engine}
 	for _, p := range s.Spec.Pairs {
 		for _, arm := range p.Arms {
 			if arm.Role == scenario.Fixed && (a.like.Package == "" || p.Default) {
@@ -165,7 +166,7 @@ func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	if row, _ := component.Of(a.subject()); !row.Node {
 		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()), "image:REF takes a program out of its own image"}
 	}
-	p, err := a.extract(ctx, nodeimage.KubeletPlace)
+	p, err := a.extract(ctx, image.KubeletPlace)
 	if err != nil {
 		return nil, hinted{err, "docker images lists what the engine has; docker save -o FILE REF makes an archive"}
 	}
@@ -195,15 +196,7 @@ func (a asked) extract(ctx context.Context, places ...string) (p build.Program, 
 		return p, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	var run nodeimage.Runner
-	if info, err := os.Stat(a.rest); err != nil || !info.Mode().IsRegular() {
-		eng, err := engine.Detect(ctx)
-		if err != nil {
-			return p, err
-		}
-		run = eng
-	}
-	out, err := nodeimage.Extract(ctx, store, run, a.place(), a.subject(), places...)
+	out, err := image.Extract(ctx, store, a.engine, a.place(), a.subject(), places...)
 	if err != nil {
 		return p, err
 	}

@@ -42,18 +42,17 @@ type Environment struct {
 // Artifacts are what is installed; *artifacts.Artifacts has them once they are prepared.
 type Artifacts interface {
 	Of(arm scenario.Arm) (artifacts.Build, error)
-	Fixture(name string) string      // its path on this host
-	NodeImage(version string) string // a reference
-	Versions(ctx context.Context, p *plan.Plan) map[string]string
+	Fixture(name string) string // its path on this host
 }
 
-// Options say which trial's environment is made, and of what. All are required.
+// Options say which trial's environment is made, and of what. All but Versions are required.
 type Options struct {
 	Run       string // the run's name
 	Plan      *plan.Plan
 	Trial     plan.Trial
 	Artifacts Artifacts
 	Provider  cluster.Provider
+	Versions  map[string]string // of what the trial is made with, as the bundle is to name them
 	Events    *event.Stream
 }
 
@@ -62,7 +61,7 @@ type Options struct {
 func Create(ctx context.Context, o Options) (*Environment, error) {
 	e := &Environment{
 		Trial: o.Trial, run: o.Run, plan: o.Plan, artifacts: o.Artifacts, provider: o.Provider, events: o.Events,
-		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Artifacts.Versions(ctx, o.Plan), clusters: map[string]cluster.Cluster{},
+		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Versions, clusters: map[string]cluster.Cluster{},
 	}
 	for _, c := range o.Trial.Cells {
 		b, err := o.Artifacts.Of(c.Arm)

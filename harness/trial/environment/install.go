@@ -17,7 +17,6 @@ func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 	top.Nodes = slices.Clone(top.Nodes)
 	for i := range top.Nodes {
 		n := &top.Nodes[i]
-		n.Image = e.artifacts.NodeImage(top.Version)
 		if n.Cell == "" {
 			continue
 		}

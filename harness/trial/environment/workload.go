@@ -30,7 +30,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
+	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -112,7 +112,7 @@ func (e *Environment) load(ctx context.Context, c cluster.Cluster, cell plan.Cel
 	defer os.RemoveAll(dir) // a temporary directory: what is left of it is the system's to remove
 	archive := filepath.Join(dir, cell.Name+".tar")
 	ref := e.image(cell.Name)
-	if err := nodeimage.WriteProgram(archive, ref, e.Trial.Subject, e.builds[cell.Name].Path, runtime.GOARCH); err != nil {
+	if err := image.WriteProgram(archive, ref, e.Trial.Subject, e.builds[cell.Name].Path, runtime.GOARCH); err != nil {
 		return err
 	}
 	for _, n := range c.Nodes() {

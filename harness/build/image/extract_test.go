@@ -1,4 +1,4 @@
-package nodeimage_test
+package image_test
 
 import (
 	"archive/tar"
@@ -18,8 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
+	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
 // archive writes an image of one layer for each list of entries, which are path=content, or path->target for a link.
@@ -95,11 +94,11 @@ func TestAProgramIsTakenOutOfAnArchive(t *testing.T) {
 		{name: "replaced by a later layer", layers: [][]string{{"usr/bin/kubelet=old"}, {"usr/bin/kubelet=new"}}, at: "/usr/bin/kubelet", has: "new"},
 		{name: "through links", layers: [][]string{{"bin->usr/bin", "usr/bin/kubelet->../../opt/k", "opt/k=linked"}}, at: "/usr/bin/kubelet", has: "linked"},
 		{name: "through a linked folder", layers: [][]string{{"bin->opt", "opt/kubelet=folder"}}, places: []string{"/bin/kubelet"}, at: "/bin/kubelet", has: "folder"},
-		{name: "a node image's", layers: [][]string{{"kubelet=other", "usr/bin/kubelet=node"}}, places: []string{nodeimage.KubeletPlace}, at: "/usr/bin/kubelet", has: "node"},
+		{name: "a node image's", layers: [][]string{{"kubelet=other", "usr/bin/kubelet=node"}}, places: []string{image.KubeletPlace}, at: "/usr/bin/kubelet", has: "node"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := archive(t, c.start, c.layers...)
-			got, err := nodeimage.Extract(t.Context(), programs(t), nil, file, "kubelet", c.places...)
+			got, err := image.Extract(t.Context(), programs(t), nil, file, "kubelet", c.places...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +126,7 @@ func TestImagesWithoutTheProgramAreRefused(t *testing.T) {
 		{"a reference without an engine", "example.org/dev:1", "it is no archive, and there is no engine to ask"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := nodeimage.Extract(t.Context(), programs(t), nil, c.image, "kubelet"); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := image.Extract(t.Context(), programs(t), nil, c.image, "kubelet"); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -149,7 +148,7 @@ func (c *copier) Output(ctx context.Context, args ...string) ([]byte, error) {
 func (c *copier) Stream(_ context.Context, _ io.Reader, out io.Writer, args ...string) error {
 	c.commands = append(c.commands, args[0])
 	fail := func(said string) error {
-		return &engine.CommandError{Args: args, Stderr: said, Err: fmt.Errorf("exit status 1")}
+		return fmt.Errorf("running `docker %s`: exit status 1: %s", strings.Join(args, " "), said)
 	}
 	switch args[0] {
 	case "image":
@@ -189,7 +188,7 @@ func TestAProgramIsTakenOutOfAnImageOfTheEngine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			eng := &copier{has: "example.org/dev:1", file: c.file}
-			got, err := nodeimage.Extract(t.Context(), programs(t), eng, c.image, "kubelet")
+			got, err := image.Extract(t.Context(), programs(t), eng, c.image, "kubelet")
 			if c.want != "" {
 				if err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %v, want %q", err, c.want)

@@ -1,4 +1,5 @@
-package nodeimage
+// Package image takes a program out of a container image, and makes an image of one.
+package image
 
 import (
 	"archive/tar"
@@ -23,8 +24,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
 )
+
+// Engine runs a container engine's client.
+type Engine interface {
+	// Output runs the client and returns its standard output.
+	Output(ctx context.Context, args ...string) ([]byte, error)
+	// Stream runs the client over in and out, either of which may be nil. Its error has what the client said.
+	Stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error
+}
 
 // KubeletPlace is where a node image has its kubelet.
 const KubeletPlace = "/usr/bin/kubelet"
@@ -39,7 +47,7 @@ type Extracted struct {
 
 // Extract takes a program out of an image: an archive as `docker save` writes it, or a reference, which is pulled if the engine doesn't have it.
 // places are tried first, then where images of such a program usually have it, then whatever the image starts. eng may be nil for an archive.
-func Extract(ctx context.Context, store *cache.Store, eng Runner, image, program string, places ...string) (Extracted, error) {
+func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program string, places ...string) (Extracted, error) {
 	src, err := openImage(ctx, eng, image)
 	if err != nil {
 		return Extracted{}, fmt.Errorf("opening image %s: %w", image, err)
@@ -97,7 +105,7 @@ type source struct {
 	take func(ctx context.Context, places []string, to string) (at string, err error)
 }
 
-func openImage(ctx context.Context, eng Runner, image string) (source, error) {
+func openImage(ctx context.Context, eng Engine, image string) (source, error) {
 	if info, err := os.Stat(image); err == nil && info.Mode().IsRegular() {
 		return openArchive(image)
 	}
@@ -212,7 +220,7 @@ func eachEntry(img v1.Image, do func(name string, h *tar.Header, r io.Reader) er
 	}
 }
 
-func openReference(ctx context.Context, eng Runner, ref string) (source, error) {
+func openReference(ctx context.Context, eng Engine, ref string) (source, error) {
 	s := source{how: "which the engine had"}
 	out, err := eng.Output(ctx, "image", "inspect", "--format", "{{json .}}", ref)
 	if err != nil {
@@ -239,7 +247,7 @@ func openReference(ctx context.Context, eng Runner, ref string) (source, error) 
 }
 
 // takeCopied copies out of a container of the image that is never started.
-func takeCopied(ctx context.Context, eng Runner, id string, places []string, to string) (at string, err error) {
+func takeCopied(ctx context.Context, eng Engine, id string, places []string, to string) (at string, err error) {
 	name := "relapse-program-" + strings.ToLower(rand.Text()[:10])
 	if _, err := eng.Output(ctx, "create", "--name", name, "--network", "none", id, "/never-started"); err != nil {
 		return "", err
@@ -260,7 +268,7 @@ func takeCopied(ctx context.Context, eng Runner, id string, places []string, to 
 }
 
 // copyOut copies a file of a container, as the tar stream that the engine makes of it.
-func copyOut(ctx context.Context, eng Runner, from, to string) (found bool, err error) {
+func copyOut(ctx context.Context, eng Engine, from, to string) (found bool, err error) {
 	r, w := io.Pipe()
 	copied := make(chan error, 1)
 	go func() {
@@ -272,8 +280,7 @@ func copyOut(ctx context.Context, eng Runner, from, to string) (found bool, err 
 		_, _ = io.Copy(io.Discard, r) // what is left of the stream says nothing
 		r.Close()
 		failed := <-copied
-		var said *engine.CommandError
-		if errors.As(failed, &said) && (strings.Contains(said.Stderr, "Could not find the file") || strings.Contains(said.Stderr, "No such")) {
+		if failed != nil && (strings.Contains(failed.Error(), "Could not find the file") || strings.Contains(failed.Error(), "No such")) {
 			found, err = false, nil
 			return
 		}

@@ -1,0 +1,163 @@
+package image
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// Passwd is what /etc/passwd says in the images that are made here.
+const Passwd = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
+
+// binDir is where components look for each other's images' binaries:
+// kubeadm's manifests call them by name, kube-proxy's by this path.
+const binDir = "usr/local/bin"
+
+// WriteProgram writes an archive of an image that holds nothing but a static program, at /usr/local/bin/NAME, which is its entry point. It is one
+// that `ctr images import` takes. ref is the image's full name with its tag; arch is Go's name of the architecture.
+func WriteProgram(to, ref, program, binary, arch string) error {
+	tag, err := name.NewTag(ref)
+	if err != nil {
+		return fmt.Errorf("making image %s: %w", ref, err)
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(to), "layer-")
+	if err != nil {
+		return fmt.Errorf("making image %s: %w", ref, err)
+	}
+	defer os.RemoveAll(scratch) // a temporary directory: what is left of it is the system's to remove
+	img, err := Make(scratch, program, binary, "", arch)
+	if err != nil {
+		return fmt.Errorf("making image %s: %w", ref, err)
+	}
+	if err := tarball.WriteToFile(to, tag, img); err != nil {
+		return fmt.Errorf("writing image %s: %w", ref, err)
+	}
+	return nil
+}
+
+// Make makes an image of a static program, which is its entry point, over the entries of the archive under, if that isn't "". The image reads its
+// layer from a file in the directory scratch.
+func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
+	file := filepath.Join(scratch, program+".layer.tar.gz")
+	if err := writeLayer(file, program, binary, under); err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromFile(file, tarball.WithMediaType(types.DockerLayer))
+	if err != nil {
+		return nil, err
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", arch
+	config.Created = v1.Time{Time: time.Unix(0, 0)} // the same input, the same image
+	config.Config.Entrypoint = []string{"/" + path.Join(binDir, program)}
+	config.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	return mutate.ConfigFile(img, config)
+}
+
+// writeLayer writes an image's one layer: the binary and a passwd file, over the
+// entries of the archive under, if that isn't "". Every node copies its image
+// store at start, so smaller wins over quicker to unpack; fast compression
+// gets most of it.
+func writeLayer(to, program, binary, under string) (err error) {
+	file, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	compressed, err := gzip.NewWriterLevel(file, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	out := tar.NewWriter(compressed)
+	if under != "" {
+		if err := copyEntries(out, under); err != nil {
+			return err
+		}
+	}
+	if err := WriteEntry(out, "etc/passwd", 0o644, []byte(Passwd)); err != nil {
+		return err
+	}
+	if err := WriteFile(out, path.Join(binDir, program), binary); err != nil {
+		return err
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	if err := compressed.Close(); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+func copyEntries(out *tar.Writer, archive string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	in := tar.NewReader(file)
+	for {
+		header, err := in.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", archive, err)
+		}
+		if err := out.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := io.Copy(out, in); err != nil {
+			return fmt.Errorf("reading %s: %w", archive, err)
+		}
+	}
+}
+
+// WriteFile streams an executable into the archive.
+func WriteFile(out *tar.Writer, at, from string) error {
+	file, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: at, Mode: 0o755, Size: info.Size()}); err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, file); err != nil {
+		return fmt.Errorf("reading %s: %w", from, err)
+	}
+	return nil
+}
+
+// WriteEntry writes a small file into the archive.
+func WriteEntry(out *tar.Writer, name string, mode int64, data []byte) error {
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(data))}); err != nil {
+		return err
+	}
+	_, err := out.Write(data)
+	return err
+}

@@ -1,0 +1,98 @@
+package kind
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/engine"
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+// Check asks the host and the container engine all that clusters depend on. Packages that are missing are installed where that may be done unasked: as
+// root on Debian.
+func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
+	o := engine.Options{NodeImage: n.NodeImage}
+	for _, v := range n.Versions() {
+		o.KubernetesMinor = max(o.KubernetesMinor, minor(v))
+	}
+	if dir, err := p.cacheDir(); err == nil {
+		o.CacheDir = dir
+	}
+	began := time.Now()
+	p.events.Emit(event.Event{Type: event.Stage, Stage: "preflight", Message: "checking the host and the container engine", Fields: map[string]any{"expectSeconds": 3.0}})
+	checks := engine.Preflight(ctx, o)
+	if cmds := engine.InstallPlan(checks); len(cmds) > 0 {
+		if err := p.install(ctx, cmds); err != nil {
+			return err
+		}
+		checks = engine.Preflight(ctx, o)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	failed := engine.Failed(checks)
+	p.events.Emit(event.Event{Type: event.StageDone, Stage: "preflight", Message: fmt.Sprintf("%d checks, %d failed", len(checks), len(failed)),
+		Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
+	return p.problems(checks)
+}
+
+// install installs packages, and says of those that it may not install how that is done.
+func (p *Provider) install(ctx context.Context, cmds []string) error {
+	p.events.Say(event.Note, "these packages are missing: "+strings.Join(cmds, " && "))
+	err := engine.Install(ctx, lines(func(s string) { p.events.Say(event.Progress, s) }), cmds)
+	if errors.Is(err, engine.ErrNotRoot) || errors.Is(err, engine.ErrNotDebian) {
+		p.events.Say(event.Note, "nothing was installed: run that as root")
+		return nil
+	}
+	return err
+}
+
+// lines passes on what is written to it, line by line as far as writes end with them.
+type lines func(string)
+
+func (l lines) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		l(strings.TrimSpace(line))
+	}
+	return len(b), nil
+}
+
+// problems warns of what may not work later, and makes an error of what failed.
+func (p *Provider) problems(checks []engine.Check) error {
+	found := &cluster.HostError{Hint: "relapse doctor shows all checks"}
+	for _, c := range checks {
+		said := fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, strings.Join(strings.Fields(c.Seen), " "), c.Wanted, c.Remedy)
+		switch c.Status {
+		case engine.Warn:
+			p.events.Say(event.Warning, said)
+		case engine.Fail:
+			found.Problems = append(found.Problems, said)
+		}
+	}
+	if len(found.Problems) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(engine.Failed(checks), func(c engine.Check) bool { return c.Name == engine.CheckPrivileged }) {
+		found.Hint = "relapse doctor --fix mends what can be mended, and says how to undo it"
+	}
+	return found
+}
+
+// minor is 34 for v1.34.4, or 0.
+func minor(version string) int {
+	parts := strings.Split(version, ".")
+	if len(parts) < 2 {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return 0
+	}
+	return n
+}

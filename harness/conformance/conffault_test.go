@@ -213,7 +213,7 @@ func (s faultSuite) partial(t *testing.T) {
 	broken.intercept(func(context.Context, []string) error { return errBroken })
 	t.Cleanup(func() { broken.intercept(nil) })
 	target, _ := s.target()
-	if err := s.fresh(t).Inject(t.Context(), target); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), broken.Name()) {
+	if err := s.fresh(t).Inject(t.Context(), target); !names(err) || !strings.Contains(err.Error(), broken.Name()) {
 		t.Errorf("with one node broken: %v, want an error with its name", err)
 	}
 	broken.intercept(nil)
@@ -233,7 +233,7 @@ func (s faultSuite) recoverPartly(t *testing.T) {
 	broken := s.nodes[0]
 	broken.intercept(func(context.Context, []string) error { return errBroken })
 	t.Cleanup(func() { broken.intercept(nil) })
-	if err := s.fresh(t).Recover(t.Context(), target); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), broken.Name()) {
+	if err := s.fresh(t).Recover(t.Context(), target); !names(err) || !strings.Contains(err.Error(), broken.Name()) {
 		t.Errorf("with one node broken: %v, want an error with its name", err)
 	}
 	s.force(t, "recovered in part", true, false)

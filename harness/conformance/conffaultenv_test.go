@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -54,6 +58,10 @@ var faultEnvs = map[string]faultEnv{
 	},
 	"etcdLatency": {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
 	"etcdOutage":  {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
+	"csiNodeLoss": {
+		spec: `{}`, setup: hookCSINodes, forever: "nothing in the cluster knows that it is to come back", armed: csiNodeGone,
+		inForce: func(t *testing.T, n *criNode) bool { _, gone := csiNodeGone(t, n); return len(gone) > 0 },
+	},
 	"nodePowerOff": {
 		spec: `{"stale":"20s","ready":"20s"}`, setup: hookPower, forever: "nothing runs in a node that is off", armed: powerArmed,
 		inForce: func(t *testing.T, n *criNode) bool {
@@ -76,6 +84,45 @@ func hookPower(w *world) {
 		}
 		return false
 	})
+}
+
+// hookCSINodes has the nodes' hooks asked before a CSINode is looked at or changed, and counts deletions.
+func hookCSINodes(w *world) {
+	w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+		for _, n := range w.nodes {
+			if strings.HasSuffix(r.URL.Path, "/csinodes/"+n.Name()) && r.UserAgent() != tester {
+				if err := n.hooked(r.Context(), []string{"csinode", "probe"}); err != nil {
+					http.Error(rw, err.Error(), http.StatusInternalServerError)
+					return true
+				}
+				if r.Method == http.MethodDelete {
+					n.losses.Add(1)
+				}
+			}
+		}
+		return false
+	})
+	for _, n := range w.nodes {
+		n.api = w.RESTConfig()
+	}
+}
+
+// csiNodeGone counts how often a node's CSINode was deleted, and says so while it is gone.
+func csiNodeGone(t *testing.T, n *criNode) (ever int, gone []string) {
+	t.Helper()
+	cfg := rest.CopyConfig(n.api)
+	cfg.UserAgent = tester
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.StorageV1().CSINodes().Get(t.Context(), n.Name(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		gone = append(gone, err.Error())
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return int(n.losses.Load()), gone
 }
 
 // powerArmed counts how often a node was off, and says so if it is.

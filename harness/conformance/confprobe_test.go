@@ -22,7 +22,8 @@ type probeEnv struct {
 
 // probeEnvs has an entry for every registered probe: without one the suite fails.
 var probeEnvs = map[string]probeEnv{
-	"podProbe": {`{"timeout":"1s"}`, func(s *loaded) { s.API().IdleKubelet(s.Nodes()[0].Name(), true) }},
+	"podProbe":        {`{"timeout":"1s"}`, func(s *loaded) { s.API().IdleKubelet(s.Nodes()[0].Name(), true) }},
+	"schedulingProbe": {`{"timeout":"1s","pods":[{"name":"first","gcePersistentDisk":"d1"},{"name":"second"}]}`, func(s *loaded) { s.API().IdleScheduler(true) }},
 	"collectionProbe": {`{"items":20,"timeout":"5s"}`, func(s *loaded) {
 		s.script(func(w http.ResponseWriter, r *http.Request) bool {
 			ours := r.Method == http.MethodDelete && path.Base(r.URL.Path) == "configmaps"

@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/client-go/rest"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
@@ -52,6 +54,8 @@ type criNode struct {
 	cri     runtimeapi.RuntimeServiceClient
 	serving *exec.Cmd
 	etcd    func() (*etcdSide, error)
+	api     *rest.Config // of a suite that asks the API server itself
+	losses  atomic.Int64 // deletions of the node's CSINode
 
 	mu   sync.Mutex
 	hook func(ctx context.Context, argv []string) error
@@ -286,5 +290,8 @@ func soon[T any](t *testing.T, what string, done <-chan T) T {
 }
 
 var errBroken = errors.New("broken on purpose")
+
+// names reports whether an error is errBroken, or an API server's answer that repeats it.
+func names(err error) bool { return err != nil && strings.Contains(err.Error(), errBroken.Error()) }
 
 func reported(id string) bool { return strings.HasPrefix(id, control.IDPrefix) }

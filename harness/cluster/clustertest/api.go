@@ -12,6 +12,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +20,7 @@ import (
 )
 
 // API is a small API server over HTTP: get, list and watch of nodes, events, namespaces, ConfigMaps and pods, writes of the latter three, reads of
-// Leases, and the node proxy to kubelets. Other field selectors than metadata.name and spec.nodeName, and other writes, are refused rather than ignored.
+// Leases, CSINodes, and the node proxy to kubelets. Other field selectors than metadata.name and spec.nodeName, and other writes, are refused rather than ignored.
 type API struct {
 	server *httptest.Server
 	pipes  *pipes // that lead to the server; nil if it has a socket
@@ -27,18 +28,20 @@ type API struct {
 	dark   func() bool                   // whether the power of all control planes is off
 	leases func() []coordinationv1.Lease // of the nodes, as they are right now
 
-	mu        sync.Mutex
-	version   int
-	nodes     []*corev1.Node
-	events    []*corev1.Event
-	objects   map[string][]metav1.Object         // namespaces, configmaps and pods, in order of their keys
-	idle      map[string]bool                    // nodes whose kubelets do nothing about pods
-	kinds     map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
-	unique    int
-	history   []change
-	wake      chan struct{} // closed and replaced at each change
-	closed    bool
-	intercept func(http.ResponseWriter, *http.Request) bool
+	mu      sync.Mutex
+	version int
+	nodes   []*corev1.Node
+	events  []*corev1.Event
+	objects map[string][]metav1.Object // namespaces, configmaps and pods, in order of their keys
+	idle    map[string]bool            // nodes whose kubelets do nothing about pods
+	// idleScheduler says that pods without a node get none.
+	idleScheduler bool
+	kinds         map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
+	unique        int
+	history       []change
+	wake          chan struct{} // closed and replaced at each change
+	closed        bool
+	intercept     func(http.ResponseWriter, *http.Request) bool
 }
 
 // change is one watch event; version is the object's resourceVersion.
@@ -73,6 +76,7 @@ func newAPI(p *pipes) *API {
 	a.handleObjects(mux)
 	a.handlePods(mux)
 	a.handleHeartbeats(mux)
+	a.handleCSINodes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, r.Method+" "+r.URL.Path+" is nothing the fake has")
 	})
@@ -135,6 +139,7 @@ func (a *API) putNode(n *corev1.Node) {
 	if i < 0 {
 		typ, i = "ADDED", len(a.nodes)
 		a.nodes = append(a.nodes, nil)
+		a.putCSINode(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}) // as its kubelet does when it starts
 	}
 	a.nodes[i] = n
 	a.record("nodes", typ, n)

@@ -44,12 +44,24 @@ func (a *API) IdleKubelet(node string, idle bool) {
 	}
 }
 
-// runPod does what a kubelet does about a new pod; the caller holds mu.
+// IdleScheduler has the scheduler bind no more pods, though it is ready.
+func (a *API) IdleScheduler(idle bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.idleScheduler = idle
+}
+
+// runPod does what a scheduler and a kubelet do about a new pod; the caller holds mu.
 func (a *API) runPod(p *corev1.Pod) {
+	p = p.DeepCopy()
+	if p.Spec.NodeName == "" && !a.idleScheduler && len(a.nodes) > 0 {
+		p.Spec.NodeName = a.nodes[0].Name
+		a.put("pods", p)
+	}
 	if p.Spec.NodeName == "" || a.idle[p.Spec.NodeName] {
 		return
 	}
-	p = p.DeepCopy()
+	p = p.DeepCopy() // what was put is never changed
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	for _, c := range p.Spec.Containers {

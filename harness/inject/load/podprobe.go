@@ -61,7 +61,7 @@ func (l *PodProbe) Describe() string {
 
 // Prepare makes the namespace, and has the API server say that it would take the pod.
 func (l *PodProbe) Prepare(ctx context.Context, t Target) error {
-	p, err := l.pods(t)
+	p, err := probePods(t)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (l *PodProbe) Prepare(ctx context.Context, t Target) error {
 
 // Run tries pods until one ran and was gone.
 func (l *PodProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error {
-	p, err := l.pods(t)
+	p, err := probePods(t)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ type pods struct {
 	namespace string
 }
 
-func (l *PodProbe) pods(t Target) (*pods, error) {
+func probePods(t Target) (*pods, error) {
 	if len(t.Nodes) != 1 {
 		return nil, fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Cell)
 	}

@@ -1,0 +1,201 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+func init() {
+	register(kind{
+		Name: "crashed",
+		Doc: "The subject's container ended again and again, each time with the incident's own panic in its log.\n\n" +
+			"An end counts if it has the exit code, and if the log that this container left has a panic or a fatal error whose message matches and whose goroutine, " +
+			"the first that the runtime prints, has all the frames. Stacks are parsed, not searched for: what a program logs about a panic that it has recovered from is no end. " +
+			"An end without such a log, or with another stack, isn't the incident's.",
+		Example: "name: panicked\nkind: crashed\nphase: fault\nspec:\n  container: kube-scheduler\n  times: 2\n  exitCode: 2\n" +
+			"  message: invalid memory address or nil pointer dereference\n  frames: [nodevolumelimits.(*CSILimits).checkAttachableInlineVolume]\n",
+		New: func() Check { return &Crashed{Times: 2, ExitCode: 2} },
+	})
+}
+
+// Crashed asks for ends of the subject's container that the incident explains.
+type Crashed struct {
+	Container string   `json:"container" jsonschema:"the subject's container: kube-scheduler"`
+	Times     int      `json:"times,omitzero" jsonschema:"how many such ends there must be, at least"`
+	ExitCode  int32    `json:"exitCode,omitzero" jsonschema:"of the ends; 2 is a Go program's that panicked"`
+	Message   string   `json:"message" jsonschema:"a regular expression over what the panic says; case does not matter"`
+	Frames    []string `json:"frames" jsonschema:"functions that the goroutine that panicked has on its stack, each with its package's last part"`
+}
+
+// Reads names container statuses and logs.
+func (c *Crashed) Reads() []bundle.Kind { return []bundle.Kind{bundle.Statuses, bundle.Logs} }
+
+// Validate refuses what any end would meet.
+func (c *Crashed) Validate() error {
+	_, err := pattern(c.Message)
+	return errors.Join(
+		err,
+		refuse(c.Container == "", "container is empty"),
+		refuse(c.Times < 1, "times is %d (want at least 1)", c.Times),
+		refuse(c.ExitCode == 0, "exitCode is 0, which is no crash's"),
+		refuse(len(c.Frames) == 0 || slices.Contains(c.Frames, ""), "frames has none, or an empty one, which any stack would have"),
+	)
+}
+
+// Eval finds the ends of the window, and reads the log that each container left.
+func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("at least %d ends of %s with exit code %d, each with a panic like %q in %s",
+		c.Times, c.Container, c.ExitCode, c.Message, strings.Join(c.Frames, ", ")))
+	if !ok {
+		return q.Finding
+	}
+	st := statuses(q)
+	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Container}, records[bundle.LogLine])
+	q.Evidence = slices.Concat(st.paths, logs.paths)
+	ends := endsOf(st.records, c.Container, q.window)
+	left := logsLeft(logs.records)
+	counted, silent := 0, 0
+	for _, e := range ends {
+		why, unread := c.differs(q, e, left)
+		switch {
+		case why == "":
+			if counted++; counted == 1 {
+				q.Ended = e.at
+			}
+		case unread:
+			silent++
+			fallthrough
+		default:
+			q.Differs = append(q.Differs, e.said()+": "+why)
+		}
+	}
+	q.Differs = few(q.Differs)
+	q.Seen = fmt.Sprintf("%d such ends among %d", counted, len(ends))
+	doubt := cmp.Or(st.doubt, logs.doubt)
+	switch {
+	case counted >= c.Times:
+		q.Met = Met
+	case silent > 0 && counted+silent >= c.Times:
+		return c.unknown(q, ends[0].at, fmt.Sprintf("%s, and of %d the log is not known", q.Seen, silent))
+	case doubt != "" && len(ends) > 0:
+		return c.unknown(q, ends[0].at, q.Seen+"; "+doubt)
+	case doubt != "":
+		return q.unknown(q.Seen + "; " + doubt)
+	default:
+		q.Met, q.Ended = NotMet, time.Time{}
+	}
+	return q.Finding
+}
+
+// unknown is the finding where it can't be told whether the incident ended the process.
+func (c *Crashed) unknown(q *question, at time.Time, why string) Finding {
+	f := q.unknown(why)
+	f.Ended, f.Differs = at, q.Differs
+	return f
+}
+
+// differs says how an end is not the incident's, "" if it is. unread says that its log, or its end, isn't there.
+func (c *Crashed) differs(q *question, e end, left []*leftLog) (why string, unread bool) {
+	if e.code != c.ExitCode {
+		return fmt.Sprintf("want exit code %d", c.ExitCode), false
+	}
+	l := logOf(left, e.at)
+	if l == nil {
+		return "no log of that container was recorded", true
+	}
+	message, d, err := l.panicked()
+	switch {
+	case err != nil:
+		return err.Error(), true
+	case message == "":
+		return "its log ends without a panic", false
+	}
+	re, _ := pattern(c.Message) // Validate has compiled it
+	if !re.MatchString(message) {
+		return fmt.Sprintf("it says %q", message), false
+	}
+	for _, f := range c.Frames {
+		if !(goroutine.Match{Func: f, Closures: true}).Chooses(d.Groups[0]) {
+			return "the goroutine that panicked has no " + f, false
+		}
+	}
+	if q.Detail == "" {
+		q.Detail = message + "\n" + top(d.Groups[0])
+	}
+	return "", false
+}
+
+// endsOf are the ends of a container in a window, in order of time, each once. When an end was is told by the statuses that come after it.
+func endsOf(all []bundle.ContainerStatus, container string, w bundle.Window) (out []end) {
+	seen := map[string]bool{}
+	for _, r := range all {
+		e := end{container: container, id: r.LastID, at: r.LastFinished, reason: r.LastReason, code: r.LastExitCode}
+		// The kubelet tells the time of an end in whole seconds.
+		if r.Container != container || e.id == "" || seen[e.id] || e.at.Before(w.Start.Truncate(time.Second)) || e.at.After(w.End) {
+			continue
+		}
+		seen[e.id] = true
+		out = append(out, e)
+	}
+	slices.SortStableFunc(out, func(a, b end) int { return a.at.Compare(b.at) })
+	return out
+}
+
+// leftLog is what one container, of several with the same name, has logged.
+type leftLog struct {
+	first, last time.Time
+	lines       []string
+}
+
+// logsLeft parts the lines of a component by the file that their container had.
+func logsLeft(lines []bundle.LogLine) (out []*leftLog) {
+	of := map[string]*leftLog{}
+	for _, l := range lines {
+		one := of[l.File]
+		if one == nil {
+			one = &leftLog{first: l.Time}
+			of[l.File] = one
+			out = append(out, one)
+		}
+		one.last, one.lines = l.Time, append(one.lines, l.Text)
+	}
+	return out
+}
+
+// endLag is how long before a container's end its last line may lie, and how long after it, as the end is told in whole seconds.
+const endLag = 5 * time.Second
+
+// logOf is the log that ends when a container did, nil if there is none.
+func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
+	for _, l := range all {
+		if l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag && (found == nil || l.first.After(found.first)) {
+			found = l
+		}
+	}
+	return found
+}
+
+// died is how the runtime begins to say why it ends a program. It begins a line, unlike what programs log about panics themselves.
+var died = regexp.MustCompile(`^(panic|fatal error): `)
+
+// panicked is what the runtime said at the end, "" if it said nothing, and the goroutines that it printed.
+func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
+	at := slices.IndexFunc(l.lines, died.MatchString)
+	if at < 0 {
+		return "", nil, nil
+	}
+	text := strings.Join(l.lines[at:], "\n")
+	message, _, _ = strings.Cut(text, "\ngoroutine ")
+	if d, err = goroutine.Read(strings.NewReader(text + "\n")); err != nil {
+		return "", nil, fmt.Errorf("reading what it printed as it ended: %w", err)
+	}
+	return strings.TrimSpace(message), d, nil
+}

@@ -1,0 +1,138 @@
+package check_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+const crashSpec = `{"container":"kube-apiserver","times":2,"exitCode":2,"message":"nil pointer dereference","frames":["nodevolumelimits.(*CSILimits).checkAttachableInlineVolume"]}`
+
+// panicked is what a program that panicked leaves in its log, after what its own handler logs about it.
+func panicked(fn string) string {
+	return "I0301 10:00:00.000000       1 csi.go:1] \"Could not get a CSINode object for the node\"\n" +
+		"E0301 10:00:00.000000       1 panic.go:115] \"Observed a panic\" panic=\"runtime error: invalid memory address or nil pointer dereference\" stacktrace=<\n" +
+		"\tgoroutine 7 [running]:\n\tk8s.io/x.handle()\n\t\t/src/x.go:1 +0x1\n >\n" +
+		"panic: runtime error: invalid memory address or nil pointer dereference [recovered]\n" +
+		"\tpanic: runtime error: invalid memory address or nil pointer dereference\n" +
+		"[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]\n\n" +
+		"goroutine 7 [running]:\nk8s.io/apimachinery/pkg/util/runtime.HandleCrash({0x0, 0x0, 0x0})\n\t/src/runtime.go:1 +0x1\n" +
+		"panic({0x1, 0x2})\n\t/usr/local/go/src/runtime/panic.go:1 +0x1\n" + fn + "(0x1)\n\t/src/csi.go:235 +0x1\n\n" +
+		"goroutine 8 [select]:\nk8s.io/x.wait()\n\t/src/x.go:9 +0x1\n"
+}
+
+const culprit = "k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume"
+
+// crash is an end of the subject at a second, and what its log had then.
+type crash struct {
+	second float64
+	code   int32
+	log    string
+}
+
+// crashes records containers that end one after the other, named a, b, c and so on, and their logs.
+func (tr *trial) crashes(list ...crash) (st, logs *bundle.Stream) {
+	tr.t.Helper()
+	tr.phases()
+	all := []bundle.ContainerStatus{tr.ran(1, "a", 0)}
+	logs = tr.log(arm, "kube-apiserver", 0, 0)
+	for i, c := range list {
+		next := tr.after(c.second+2, string(rune('b'+i)), string(rune('a'+i)), c.second, "Error", c.code)
+		next.RestartCount = int32(i + 1)
+		all = append(all, next)
+		for _, line := range strings.Split(c.log, "\n") {
+			if c.log != "" {
+				tr.must(logs.JSON(bundle.LogLine{Time: tr.at(c.second - 0.3), File: fmt.Sprintf("kube-system_a/kube-apiserver/%d.log", i), Text: line}))
+			}
+		}
+	}
+	logs.Alive(tr.at(394))
+	return tr.statuses(arm, 0, 394, all...), logs
+}
+
+func TestCrashed(t *testing.T) {
+	both := []bundle.Kind{bundle.Statuses, bundle.Logs}
+	of := func(list ...crash) func(*trial) { return func(tr *trial) { tr.crashes(list...) } }
+	own, foreign := panicked(culprit), panicked("k8s.io/kubernetes/pkg/other.(*Cache).Get")
+	qs := []question{
+		{
+			name: "twice, with the stack", fill: of(crash{60, 2, own}, crash{90, 2, own}), met: check.Met, evidence: both, seen: "2 such ends among 2",
+			wanted: `at least 2 ends of kube-apiserver with exit code 2, each with a panic like "nil pointer dereference" in nodevolumelimits.(*CSILimits).checkAttachableInlineVolume`,
+			detail: "invalid memory address or nil pointer dereference",
+		},
+		{name: "once", fill: of(crash{60, 2, own}), met: check.NotMet, evidence: both, seen: "1 such ends among 1", detail: "nil pointer"},
+		{name: "it ran on", fill: of(), met: check.NotMet, evidence: both, seen: "0 such ends among 0"},
+		{
+			name: "another stack", fill: of(crash{60, 2, foreign}, crash{90, 2, foreign}), met: check.NotMet, evidence: both, seen: "0 such ends among 2",
+			differs: []string{"kube-apiserver (a) ended at 10:01:00 with reason Error, exit code 2: the goroutine that panicked has no nodevolumelimits", "the goroutine that panicked has no"},
+		},
+		{
+			name: "another message", met: check.NotMet, evidence: both, seen: "0 such ends among 2", differs: []string{`it says "panic: assignment to entry in nil map`, "it says"},
+			fill: of(crash{60, 2, strings.ReplaceAll(own, "runtime error: invalid memory address or nil pointer dereference", "assignment to entry in nil map")},
+				crash{90, 2, strings.ReplaceAll(own, "runtime error: invalid memory address or nil pointer dereference", "assignment to entry in nil map")}),
+		},
+		{
+			name: "a panic that was only logged, and an exit of its own", met: check.NotMet, evidence: both, seen: "0 such ends among 2",
+			fill:    of(crash{60, 2, own[:strings.Index(own, "\npanic: ")]}, crash{90, 2, own[:strings.Index(own, "\npanic: ")]}),
+			differs: []string{"its log ends without a panic", "its log ends without a panic"},
+		},
+		{
+			name: "a kill", fill: of(crash{60, 137, own}, crash{90, 137, own}), met: check.NotMet, evidence: both, seen: "0 such ends among 2",
+			differs: []string{"want exit code 2", "want exit code 2"},
+		},
+		{
+			name: "ends without a log", fill: of(crash{60, 2, ""}, crash{90, 2, ""}), met: check.Unknown, evidence: both,
+			seen: "0 such ends among 2, and of 2 the log is not known", differs: []string{"no log of that container was recorded", "no log of that container was recorded"},
+		},
+		{
+			name: "the log of one end can't make up for another's", fill: of(crash{60, 2, own}, crash{90, 2, ""}), met: check.Unknown, evidence: both,
+			seen: "1 such ends among 2, and of 1 the log is not known", differs: []string{"(b) ended at 10:01:30 with reason Error, exit code 2: no log of that container"},
+		},
+		{name: "ends before and after the phase", fill: of(crash{30, 2, own}, crash{300, 2, own}), met: check.NotMet, evidence: both, seen: "0 such ends among 0"},
+		{
+			name: "nobody watched the containers to the end", met: check.Unknown, evidence: both, seen: "0 such ends among 0; containers.status of vulnerable does not cover",
+			fill: func(tr *trial) {
+				st, _ := tr.crashes()
+				st.Gap(tr.at(200), tr.at(394), "connection refused")
+			},
+		},
+		{
+			name: "a gap in the log, and no end in it", met: check.Unknown, evidence: both, seen: "1 such ends among 1; logs of vulnerable does not cover",
+			fill: func(tr *trial) {
+				_, logs := tr.crashes(crash{60, 2, own})
+				logs.Gap(tr.at(100), tr.at(150), "the file was gone")
+			},
+		},
+		{name: "nothing was recorded", fill: (*trial).phases, met: check.Unknown, seen: "no containers.status was recorded for vulnerable"},
+	}
+	run(t, qs, func(q *question) {
+		q.kind, q.spec, q.scope = "crashed", crashSpec, check.Scope{Cell: arm, Phase: check.Fault}
+	})
+}
+
+// The first end that the incident explains is where the process's identity ends; an end that it doesn't explain excuses nothing.
+func TestCrashedEnds(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		list []crash
+		want float64 // 0 is none
+	}{
+		{"met", []crash{{60, 2, panicked(culprit)}, {90, 2, panicked(culprit)}}, 60},
+		{"unknown", []crash{{60, 2, ""}, {90, 2, ""}}, 60},
+		{"not met", []crash{{60, 2, panicked(culprit)}}, 0},
+	} {
+		tr := newTrial(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+		tr.crashes(tc.list...)
+		c, err := check.New("crashed", json.RawMessage(crashSpec))
+		tr.must(err)
+		f := c.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault})
+		if want := tr.at(tc.want); f.Ended.IsZero() != (tc.want == 0) || tc.want != 0 && !f.Ended.Equal(want) {
+			t.Errorf("%s: it ended at %s, want %s: %+v", tc.name, f.Ended, want, f)
+		}
+	}
+}

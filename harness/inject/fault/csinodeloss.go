@@ -1,0 +1,172 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "csiNodeLoss",
+		Doc: "Nodes whose CSINode object is gone, as it is when someone deleted it, or between a node's registration and its kubelet's first report.\n\n" +
+			"A kubelet makes the object when it starts, and not again, so it stays away until it is recovered: then it is created as it was. What it was is kept " +
+			"in a ConfigMap of the namespace relapse-<name>, so that any process can do that. It has no time limit: nothing in the cluster would know that it " +
+			"is to come back.",
+		Example: "name: no-csinode\nkind: csiNodeLoss\ntarget: {mode: all, selector: {component: kube-scheduler}}\nspec: {}\n",
+		New:     func() Fault { return &CSINodeLoss{} },
+	})
+}
+
+// CSINodeLoss deletes the CSINode objects of nodes.
+type CSINodeLoss struct{}
+
+// csiNodeSeen is how long a deletion or a creation may take to be observed.
+const csiNodeSeen = 30 * time.Second
+
+// Needs is nothing but the API.
+func (*CSINodeLoss) Needs() Needs { return Needs{} }
+
+// Inject keeps a copy of each node's CSINode, deletes it, and returns when it was seen to be gone.
+func (*CSINodeLoss) Inject(ctx context.Context, t Target) error {
+	return onCSINodes(ctx, t, func(ctx context.Context, o csiNode) error {
+		was, err := o.get(ctx)
+		if err == nil && was != nil {
+			if err = o.keep(ctx, was); err == nil {
+				err = o.client.StorageV1().CSINodes().Delete(ctx, o.name, metav1.DeleteOptions{})
+			}
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err := o.await(ctx, func(now *storagev1.CSINode) bool { return now == nil }); err != nil {
+			return err
+		}
+		say(t, event.FaultSeen, o.node, "the CSINode is gone")
+		return nil
+	})
+}
+
+// Recover creates each node's CSINode again from its copy, and returns when it was seen. A node that has one keeps it.
+func (*CSINodeLoss) Recover(ctx context.Context, t Target) error {
+	return onCSINodes(ctx, t, func(ctx context.Context, o csiNode) error {
+		now, err := o.get(ctx)
+		if err != nil {
+			return err
+		}
+		if now == nil {
+			if now, err = o.kept(ctx); err != nil {
+				return err
+			}
+			if _, err = o.client.StorageV1().CSINodes().Create(ctx, now, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			if err := o.await(ctx, func(now *storagev1.CSINode) bool { return now != nil }); err != nil {
+				return err
+			}
+			// A copy that stays would be taken for that of another loss. One that can't be deleted goes with the cluster.
+			_ = o.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, metav1.DeleteOptions{})
+		}
+		say(t, event.FaultGone, o.node, "the CSINode is there")
+		return nil
+	})
+}
+
+// csiNode is the CSINode of one node, and where its copy is kept.
+type csiNode struct {
+	client    kubernetes.Interface
+	node      cluster.Node
+	name      string
+	namespace string
+}
+
+// onCSINodes acts on the CSINodes of all nodes of the target at once, and returns all errors.
+func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode) error) error {
+	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	return each(t.Nodes, func(n cluster.Node) error {
+		if err := act(ctx, csiNode{client, n, n.Name(), "relapse-" + t.Name}); err != nil {
+			return fmt.Errorf("%s: the CSINode of %s: %w", t.Name, n.Name(), err)
+		}
+		return nil
+	})
+}
+
+// get is the object, nil if there is none.
+func (o csiNode) get(ctx context.Context) (*storagev1.CSINode, error) {
+	now, err := o.client.StorageV1().CSINodes().Get(ctx, o.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return now, err
+}
+
+// await looks until the object is as wanted.
+func (o csiNode) await(ctx context.Context, wanted func(*storagev1.CSINode) bool) error {
+	all := ctx
+	ctx, cancel := context.WithTimeout(ctx, csiNodeSeen)
+	defer cancel()
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := o.get(ctx)
+		if err == nil && wanted(now) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if all.Err() != nil {
+				return context.Cause(all)
+			}
+			return errors.Join(fmt.Errorf("the change was not seen within %s", csiNodeSeen), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// keep writes the copy down. One that is there already is of this loss, too, which didn't get any further.
+func (o csiNode) keep(ctx context.Context, was *storagev1.CSINode) error {
+	was = was.DeepCopy()
+	was.ResourceVersion, was.UID, was.ManagedFields = "", "", nil
+	was.CreationTimestamp = metav1.Time{}
+	text, err := json.Marshal(was)
+	if err != nil {
+		return err
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}}
+	if _, err := o.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: o.name}, Data: map[string]string{"csinode": string(text)}}
+	if _, err := o.client.CoreV1().ConfigMaps(o.namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return nil
+}
+
+// kept reads the copy.
+func (o csiNode) kept(ctx context.Context) (*storagev1.CSINode, error) {
+	cm, err := o.client.CoreV1().ConfigMaps(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading how it was: %w", err)
+	}
+	var was storagev1.CSINode
+	if err := json.Unmarshal([]byte(cm.Data["csinode"]), &was); err != nil {
+		return nil, fmt.Errorf("reading how it was: %w", err)
+	}
+	return &was, nil
+}

@@ -1,0 +1,165 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Load, kinds.Kind[Load]{
+		Name: "schedulingProbe",
+		Doc: "Pods that the cluster's scheduler must bind to a node: its work, where health endpoints only show that it ticks.\n\n" +
+			"The pods are created in their order, with no node of their own, and tolerate every taint. The probe is done once each of them was seen bound. " +
+			"Whether they run afterwards is the kubelet's business and isn't asked. A pod may have a disk as an inline in-tree volume, and a priority, by which " +
+			"a scheduler that starts anew takes it before the others. The pods stay, in the namespace relapse-<name>-<cell>, so that it can be seen what " +
+			"becomes of them once the fault is gone.",
+		Example: "name: pods\nkind: schedulingProbe\ntarget: {mode: all, selector: {component: kube-scheduler}}\nspec:\n  timeout: 2m\n" +
+			"  pods:\n    - {name: trigger, priorityClass: system-node-critical, gcePersistentDisk: d1}\n    - {name: bystander}\n",
+		New: func() Load { return &SchedulingProbe{Timeout: metav1.Duration{Duration: time.Minute}} },
+	})
+}
+
+// SchedulingProbe has a scheduler bind pods.
+type SchedulingProbe struct {
+	Pods    []ProbePod      `json:"pods" jsonschema:"the pods, in the order in which they are created"`
+	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; unless given, the pause image of its pods' sandboxes"`
+	Timeout metav1.Duration `json:"timeout" jsonschema:"how long the pods may take, from the creation of the last, until all are bound"`
+}
+
+// ProbePod is a pod that wants a node.
+type ProbePod struct {
+	Name              string `json:"name" jsonschema:"unique among the probe's pods"`
+	PriorityClass     string `json:"priorityClass,omitempty" jsonschema:"a PriorityClass of the cluster, such as system-node-critical"`
+	GCEPersistentDisk string `json:"gcePersistentDisk,omitempty" jsonschema:"the name of a GCE disk, as an inline volume of the in-tree plugin"`
+}
+
+// Makes names the probe's record.
+func (*SchedulingProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
+
+// Validate refuses a probe that nothing could pass, or anything would.
+func (l *SchedulingProbe) Validate() error {
+	if len(l.Pods) == 0 {
+		return errors.New("pods is empty (want at least one)")
+	}
+	seen := map[string]bool{}
+	for i, p := range l.Pods {
+		switch {
+		case p.Name == "":
+			return fmt.Errorf("pods[%d] has no name", i)
+		case seen[p.Name]:
+			return fmt.Errorf("pods has %q twice", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	if l.Timeout.Duration <= 0 {
+		return fmt.Errorf("timeout is %s (want above 0)", l.Timeout.Duration)
+	}
+	return nil
+}
+
+// Describe says in words what is asked.
+func (l *SchedulingProbe) Describe() string {
+	var names []string
+	for _, p := range l.Pods {
+		names = append(names, p.Name)
+	}
+	return fmt.Sprintf("%d pods (%s) must be bound to a node within %s", len(l.Pods), strings.Join(names, ", "), l.Timeout.Duration)
+}
+
+// Prepare makes the namespace, and has the API server say that it would take each pod.
+func (l *SchedulingProbe) Prepare(ctx context.Context, t Target) error {
+	p, err := probePods(t)
+	if err != nil {
+		return err
+	}
+	err = insist(ctx, time.Minute, func(ctx context.Context) error {
+		if err := p.makeNamespace(ctx, p.namespace); err != nil {
+			return err
+		}
+		for _, one := range l.Pods {
+			if err := l.create(ctx, p, one, metav1.DryRunAll); err != nil {
+				return describe("the pod "+one.Name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the pods of load %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Run creates the pods and watches until all are bound.
+func (l *SchedulingProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error {
+	p, err := probePods(t)
+	if err != nil {
+		return err
+	}
+	out := newProbe(t, fmt.Sprintf("%d pods without a node", len(l.Pods)))
+	for _, one := range l.Pods {
+		err = out.step(1, "created "+one.Name, func() (string, error) {
+			return "", insist(ctx, l.Timeout.Duration, func(ctx context.Context) error { return l.create(ctx, p, one) })
+		})
+		if err != nil {
+			return out.record(ctx, w, err)
+		}
+	}
+	err = out.step(1, "bound", func() (string, error) { return l.bound(ctx, p) })
+	return out.record(ctx, w, err)
+}
+
+// create creates one pod, or with dryRun has it checked only. One that is there already was created by this load: its answer got lost.
+func (l *SchedulingProbe) create(ctx context.Context, p *pods, one ProbePod, dryRun ...string) error {
+	pod, err := p.pod(ctx, l.Image, one.Name)
+	if err != nil {
+		return err
+	}
+	pod.Spec.NodeName, pod.Spec.HostNetwork, pod.Spec.PriorityClassName = "", false, one.PriorityClass
+	if one.GCEPersistentDisk != "" {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "disk", VolumeSource: corev1.VolumeSource{
+			GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: one.GCEPersistentDisk}}}}
+	}
+	_, err = p.typed.CoreV1().Pods(p.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: dryRun})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// bound waits until all pods are bound, within one time for all of them, and says of each where it is.
+func (l *SchedulingProbe) bound(ctx context.Context, p *pods) (string, error) {
+	until := time.Now().Add(l.Timeout.Duration)
+	var seen, waiting []string
+	for _, one := range l.Pods {
+		where := ""
+		_, err := p.await(ctx, one.Name, time.Until(until), func(pod *corev1.Pod) bool {
+			if pod != nil {
+				where = pod.Spec.NodeName
+			}
+			return where != ""
+		})
+		switch {
+		case err == nil:
+			seen = append(seen, one.Name+" is bound to "+where)
+		case errors.Is(err, errIdle):
+			seen, waiting = append(seen, one.Name+" has no node"), append(waiting, one.Name)
+		default:
+			return strings.Join(seen, ", "), err
+		}
+	}
+	what := strings.Join(seen, ", ")
+	if len(waiting) > 0 {
+		return what, fmt.Errorf("%w within %s: %s", errIdle, l.Timeout.Duration, what)
+	}
+	return what, nil
+}

@@ -212,7 +212,7 @@ func TestNeeds(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for _, tc := range []struct{ kind, spec, want string }{
-		{"earthquake", "{}", `unknown fault kind "earthquake": want one of ["containerFlood" "criLatency" "etcdLatency" "etcdOutage" "nodePowerOff"]`},
+		{"earthquake", "{}", `unknown fault kind "earthquake": want one of ["containerFlood" "criLatency" `},
 		{"criLatency", `{"latency":40}`, `criLatency`},
 		{"containerFlood", `{"pods":"many"}`, `containerFlood`},
 	} {

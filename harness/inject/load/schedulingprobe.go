@@ -73,7 +73,7 @@ func (l *SchedulingProbe) Describe() string {
 	for _, p := range l.Pods {
 		names = append(names, p.Name)
 	}
-	return fmt.Sprintf("%d pods (%s) must be bound to a node within %s", len(l.Pods), strings.Join(names, ", "), l.Timeout.Duration)
+	return fmt.Sprintf("the scheduler must bind %s to a node within %s", strings.Join(names, ", "), l.Timeout.Duration)
 }
 
 // Prepare makes the namespace, and has the API server say that it would take each pod.
@@ -105,7 +105,7 @@ func (l *SchedulingProbe) Run(ctx context.Context, t Target, w *bundle.Writer) e
 	if err != nil {
 		return err
 	}
-	out := newProbe(t, fmt.Sprintf("%d pods without a node", len(l.Pods)))
+	out := newProbe(t, "pods that want a node")
 	for _, one := range l.Pods {
 		err = out.step(1, "created "+one.Name, func() (string, error) {
 			return "", insist(ctx, l.Timeout.Duration, func(ctx context.Context) error { return l.create(ctx, p, one) })

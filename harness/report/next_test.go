@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -116,7 +117,7 @@ func TestEveryInconclusiveSaysWhatToDoNext(t *testing.T) {
 	}
 }
 
-// A long reason is cut in the terminal's text; what to do next is not.
+// What a check saw is cut in the terminal's text; what to do next is not.
 func TestTheNextStepIsNotCut(t *testing.T) {
 	tr := newTrial()
 	tr.plan.Exposure = []plan.Check{tr.plan.Exposure[0].AnyOf[0]}
@@ -129,7 +130,14 @@ func TestTheNextStepIsNotCut(t *testing.T) {
 	if err := report.Text(&text, v, false); err != nil {
 		t.Fatal(err)
 	}
-	if want := "fast …; next: run it again with a larger fault"; !strings.Contains(text.String(), want) {
-		t.Errorf("%q is not in:\n%s", want, text.String())
+	for _, want := range []string{"fast …\n", "\nnext: run it again with a larger fault"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, text.String())
+		}
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.Contains(line, "…") && utf8.RuneCountInString(line) > 121 {
+			t.Errorf("a line of %d characters: %s", utf8.RuneCountInString(line), line)
+		}
 	}
 }

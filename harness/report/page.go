@@ -46,6 +46,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"age":      ageOf,
 	"stack":    stackOf,
 	"owner":    owner,
+	"excerpt":  func(s string) string { return excerpt(s, maxDecisive) },
 	"evidence": func(dir string, paths []string) evidenceView { return evidenceView{dir, paths} },
 	"minus":    func(a, b float64) float64 { return a - b },
 	"percent":  func(n float64) string { return number(n*100) + " %" },

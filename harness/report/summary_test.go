@@ -49,15 +49,32 @@ func TestSummary(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "r1-x")
 	withCandidate(t, run, "001", "modern")
 	withCandidate(t, run, "002", "modern")
-	got, golden := summaryOf(t, run), filepath.Join("testdata", "summary.md")
+	golden(t, "summary.md", summaryOf(t, run))
+}
+
+// The same run as it is shown in a terminal.
+func TestTextOfSeveralTrials(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "r1-x")
+	withCandidate(t, run, "001", "modern")
+	withCandidate(t, run, "002", "modern")
+	v, err := report.JudgeRun(run)
+	must(t, err)
+	var out bytes.Buffer
+	must(t, report.Text(&out, v, false))
+	golden(t, "text.txt", out.String())
+}
+
+// golden compares a text with the file of that name in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
 	if *update {
-		must(t, os.MkdirAll("testdata", 0o755))
-		must(t, os.WriteFile(golden, []byte(got), 0o644))
+		must(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(golden)
+	want, err := os.ReadFile(path)
 	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got (go test -update writes it anew):\n%s", golden, diff)
+		t.Errorf("%s: -want +got (go test -update writes it anew):\n%s", path, diff)
 	}
 }
 

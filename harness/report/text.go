@@ -7,48 +7,28 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Text writes the verdict for a terminal: a table of the arms, one sentence for each that says why, with the decisive stack and line,
-// and the verdict. The caller ends it with LastLine.
+// The terminal's text: how wide its lines are made, and how many checks it has of an arm.
+const (
+	textWidth  = 120
+	mostChecks = 8
+)
+
+// Text writes what a reader at a terminal needs: a line for each arm, the checks that its outcome rests on, the verdict and
+// what to do next. Where a pair had several trials an arm is shown as it was in the trial that says most. report.md has
+// the rest. The caller ends it with LastLine.
 func Text(w io.Writer, of Verdict, color bool) error {
-	v := viewOf(of)
-	var arms []armView
-	for _, t := range v.Trials {
-		arms = append(arms, t.Arms...)
-	}
-	var table strings.Builder
-	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "TRIAL\tARM\tROLE\tOUTCOME\tEXPECTED\tIDENTITY\tSTEADY\tBASELINE\tEXPOSURE\tSIGNATURE\tHEALED\n")
-	for _, a := range arms {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s", a.Trial, a.Name, a.Role, a.Outcome, a.Expected)
-		for _, l := range a.Lists {
-			fmt.Fprintf(tw, "\t%s", l.Met)
-		}
-		fmt.Fprintln(tw)
-	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	p := printer{w: w}
-	p.say("%s\n", table.String())
-	for _, a := range arms {
-		p.say("%s is %s: %s.\n", a.Name, paint(string(a.Outcome), a.Outcome == a.Expected, color), clip(a.Reason, 700))
-		for line := range strings.Lines(a.Excerpt) {
-			p.say("    %s\n", strings.TrimRight(line, "\r\n"))
-		}
-	}
-	for _, a := range arms {
-		if a.Restarted != "" {
-			p.say("%s\n", a.Restarted)
-		}
-	}
-	for _, a := range arms {
-		for _, f := range a.Info {
-			p.say("information (decides nothing): %s: %s is %s: %s\n", a.Name, f.Name, f.Met, clip(f.Seen, 300))
+	p, v := printer{w: w}, viewOf(of)
+	p.arms(v.Builds)
+	why, next := parted(v.Sentence)
+	for _, b := range v.Builds {
+		p.because(b, color)
+		if _, own := parted(b.Telling.Reason); own != "" && own != next {
+			p.say("    next: %s\n", own)
 		}
 	}
 	if v.Repeated {
@@ -62,13 +42,80 @@ func Text(w io.Writer, of Verdict, color bool) error {
 		}
 	}
 	for _, m := range v.Modelled {
-		p.say("modelled: %s\n", m)
+		p.say("modelled: %s\n", clip(m, textWidth-12))
 	}
 	for _, d := range v.Deviates {
-		p.say("deviates: %s\n", d)
+		if !strings.Contains(v.Sentence, d) {
+			p.say("deviates: %s\n", d)
+		}
 	}
-	p.say("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), v.Sentence)
+	p.say("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), why)
+	if next != "" {
+		p.say("next: %s\n", next)
+	}
 	return p.err
+}
+
+// arms has a line for each arm: how it came out, and which of its checks held.
+func (p *printer) arms(builds []buildView) {
+	rows := [][]string{strings.Fields("PAIR ARM ROLE OUTCOME EXPECTED IDENTITY STEADY BASELINE EXPOSURE SIGNATURE HEALED")}
+	for _, b := range builds {
+		row := []string{cmp.Or(b.Pair, "-"), b.Arm, b.Role, b.outcomes(), string(b.Telling.Expected)}
+		for _, l := range b.Telling.Lists {
+			row = append(row, l.Met.String())
+		}
+		rows = append(rows, row)
+	}
+	p.columns("", rows)
+	p.say("\n")
+}
+
+// because says in a sentence why an arm is what it is, with the checks that show it and the first lines of the stack or
+// log that shows what is wrong with it.
+func (p *printer) because(b buildView, color bool) {
+	a := b.Telling
+	why, _ := parted(a.Reason)
+	if len(a.Because) > 0 {
+		why, _, _ = strings.Cut(why, ": ")
+	}
+	in := ""
+	if b.Trials > 1 {
+		in = fmt.Sprintf(" in trial %s of pair %s", a.Trial, b.Pair)
+	}
+	p.say("%s is %s%s: %s.\n", a.Name, paint(string(a.Outcome), a.Outcome == a.Expected, color), in, clip(why, 300))
+	var rows [][]string
+	for _, f := range a.Because[:min(len(a.Because), mostChecks)] {
+		rows = append(rows, []string{f.Met.String(), f.Name, f.Seen})
+	}
+	p.columns("  ", rows)
+	if more := len(a.Because) - mostChecks; more > 0 {
+		p.say("  and %d more, in %s\n", more, ReportFile)
+	}
+	if a.Outcome != verdict.NotReproduced {
+		for line := range strings.Lines(excerpt(a.Decisive, 5)) {
+			p.say("    %s\n", strings.TrimRight(line, "\r\n"))
+		}
+	}
+	if a.Restarted != "" {
+		p.say("%s\n", a.Restarted)
+	}
+}
+
+// columns writes rows with their cells below each other, the last one cut to fit.
+func (p *printer) columns(indent string, rows [][]string) {
+	widths := map[int]int{}
+	for _, row := range rows {
+		for i, c := range row[:len(row)-1] {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	for _, row := range rows {
+		line, last := indent, len(row)-1
+		for i, c := range row[:last] {
+			line += fmt.Sprintf("%-*s  ", widths[i], c)
+		}
+		p.say("%s%s\n", line, clip(strings.ReplaceAll(row[last], "\n", " "), max(40, textWidth-2-utf8.RuneCountInString(line))))
+	}
 }
 
 // printer keeps the first error.
@@ -95,8 +142,9 @@ func paint(s string, good, color bool) string {
 
 // clip shortens a text at a word; the whole of it is in verdict.json. The next step, with which a reason may end, stays.
 func clip(s string, n int) string {
-	if i := strings.LastIndex(s, verdict.NextStep); i >= 0 {
-		return clip(s[:i], n) + strings.TrimRight(s[i:], ".\n ")
+	why, next := parted(s)
+	if next != "" {
+		return clip(why, n) + verdict.NextStep + next
 	}
 	s = strings.TrimRight(s, ".\n ")
 	if len(s) <= n {
@@ -107,6 +155,15 @@ func clip(s string, n int) string {
 		cut = cut[:i]
 	}
 	return cut + " …"
+}
+
+// parted is a reason without the next step that it may end with, and that step.
+func parted(s string) (why, next string) {
+	i := strings.LastIndex(s, verdict.NextStep)
+	if i < 0 {
+		return s, ""
+	}
+	return s[:i], strings.TrimRight(s[i+len(verdict.NextStep):], ".\n ")
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -34,7 +34,6 @@ type armView struct {
 	verdict.Arm
 	Version, Digest string     // of its source and its binary; "" if not known
 	Lists           []listView // what decides, in the order in which it is asked
-	Excerpt         string     // of the decisive stack
 	Restarted       string     // what the restart of its subject showed; "" if there was none
 }
 
@@ -78,7 +77,7 @@ func trialViewOf(t Trial, openEnded bool) trialView {
 	digests := indexed(t).Arms
 	for _, a := range t.Arms {
 		out.Arms = append(out.Arms, armView{
-			Arm: a, Version: t.Versions[a.Name], Digest: digests[a.Name], Excerpt: excerpt(a.Decisive), Restarted: restarted(a),
+			Arm: a, Version: t.Versions[a.Name], Digest: digests[a.Name], Restarted: restarted(a),
 			Lists: []listView{
 				listOf("identity", "Identity: it is the binary that was built, and one process", a.Identity),
 				listOf("steady", "Steady state, before any fault", a.Steady),
@@ -161,15 +160,15 @@ func (b buildView) outcomes() string {
 	return strings.Join(parts, ", ")
 }
 
-// maxDecisive is how many lines of a decisive stack are shown; the rest is in the evidence.
+// maxDecisive is how many lines of a decisive stack a report shows; the rest is in the evidence.
 const maxDecisive = 12
 
-func excerpt(s string) string {
+func excerpt(s string, most int) string {
 	lines := strings.SplitAfter(s, "\n")
-	if len(lines) <= maxDecisive {
+	if len(lines) <= most {
 		return s
 	}
-	return strings.Join(lines[:maxDecisive], "") + "…"
+	return strings.Join(lines[:most], "") + "…"
 }
 
 // owner is whose an artifact is.

@@ -36,6 +36,7 @@ func nameCause(v bundle.View, a *Arm) {
 			f.Seen += "; " + cause
 			if a.Outcome == Broken {
 				a.Reason += "; " + cause
+				a.Because = only(a.Identity, check.NotMet)
 			}
 		}
 	}

@@ -9,11 +9,11 @@ import (
 // explain adds to the reason what was seen of it, finds the decisive stack or line, and ends an Inconclusive one with the next step.
 func explain(s step) {
 	a, r := s.arm, rowOf(s.in)
-	because := r.because(a)
-	if seen := sentences(because); seen != "" {
+	a.Because = r.because(a)
+	if seen := sentences(a.Because); seen != "" {
 		a.Reason += ": " + seen
 	}
-	for _, f := range because {
+	for _, f := range a.Because {
 		if a.Decisive == "" && f.Detail != "" {
 			a.Decisive = f.Detail
 		}

@@ -32,6 +32,7 @@ type Arm struct {
 	Healed    []check.Finding `json:"healed"`
 	Info      []check.Finding `json:"information,omitempty"` // asked and shown; decides nothing
 	Restart   *Restart        `json:"restart,omitempty"`
+	Because   []check.Finding `json:"-"` // the checks that the outcome rests on
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
 	Next      string          `json:"-"` // what to do about an Inconclusive one; its reason ends with it
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -81,6 +82,9 @@ func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) e
 	if err := printVerdict(out, v, o.asJSON); err != nil {
 		return fmt.Errorf("printing the verdict: %w", err)
 	}
+	if !o.asJSON && o.verify == "" && !reports.IsTrial(dir) {
+		printPlaces(out, dir)
+	}
 	fmt.Fprintln(last, v.LastLine())
 	return exitWith(v.ExitCode)
 }
@@ -106,6 +110,13 @@ func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (rep
 		fmt.Fprintf(errs, "verified: the files and the verdict are those that were signed; relapse %s judged them then\n", signed.Judge)
 	}
 	return v, err
+}
+
+// printPlaces says where the evidence of a run and the reports on it lie.
+func printPlaces(out io.Writer, dir string) {
+	at := short(dir)
+	fmt.Fprintf(out, "\nevidence: %s\nreport:   %s\nsummary:  %s\n", at, filepath.Join(at, reports.PageFile),
+		filepath.Join(at, reports.SummaryFile))
 }
 
 func printVerdict(out io.Writer, v reports.Verdict, asJSON bool) error {

@@ -127,8 +127,7 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 	if err := printVerdict(cmd.OutOrStdout(), v, false); err != nil {
 		return dir, v, err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "\nevidence: %s\nreport:   %s\nsummary:  %s\n", short(dir), filepath.Join(short(dir), reports.PageFile),
-		filepath.Join(short(dir), reports.SummaryFile))
+	printPlaces(cmd.OutOrStdout(), dir)
 	if err := history.Append(filepath.Join(f.out, history.File), entries(v, dir)); err != nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: the verdict stands, and the history lacks it:", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // etcdLimit is how long a request of ours waits for etcd.
@@ -35,7 +36,7 @@ var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnF
 		top := cluster.Topology{Version: smoke.Version, Network: name, Base: smoke.Trials[0].Clusters[0].Topology.Base, Nodes: []cluster.NodeSpec{
 			{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Image: image},
 		}}
-		s, err := seam.New("etcd", nil)
+		s, err := kinds.Decode[seam.Seam](kinds.Seam, "etcd", nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(seam.Install(&top.Nodes[0], s, goBuild(ctx, s.Fixture(), "./fixtures/"+s.Fixture()))).To(Succeed())
 		prov, err := kind.New(kind.Options{Dir: dir, Events: events})
@@ -53,7 +54,7 @@ var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnF
 
 	DescribeTable("is injected, seen, and recovered by anyone, or by its own time limit", func(ctx SpecContext, kindOf, spec string, hit func(control.EtcdProbe) bool) {
 		inject := func(c cluster.Cluster, n cluster.Node, expires time.Duration) (fault.Fault, fault.Target) {
-			f, err := fault.New(kindOf, []byte(spec))
+			f, err := kinds.Decode[fault.Fault](kinds.Fault, kindOf, []byte(spec))
 			Expect(err).NotTo(HaveOccurred())
 			return f, fault.Target{Run: name, Name: "conformance", Cluster: c, Nodes: []cluster.Node{n}, Expires: expires, Events: events}
 		}

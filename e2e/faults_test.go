@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // delay is far above what a listing of a real runtime takes.
@@ -96,7 +97,7 @@ func faultSpecs(bench func() *bench) {
 
 func newFault(c faultCase) fault.Fault {
 	GinkgoHelper()
-	f, err := fault.New(c.kind, []byte(c.spec))
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, c.kind, []byte(c.spec))
 	Expect(err).NotTo(HaveOccurred())
 	return f
 }

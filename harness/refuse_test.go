@@ -9,6 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial"
@@ -32,9 +34,14 @@ type weak struct {
 func (p *weak) Capabilities(context.Context) (cluster.Capabilities, error) { return p.can, nil }
 
 func TestWhatAProviderCantDoIsRefused(t *testing.T) {
+	off, err := kinds.Make[fault.Fault](kinds.Fault, "nodePowerOff")
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Version: "v1.34.4", Trials: []plan.Trial{{ID: "001", Pair: "modern", Placement: plan.PlacementNode,
-		Faults: []plan.Item{{Name: "off", Kind: "nodePowerOff", Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}, Spec: []byte("{}")}}}}}
-	err := refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, NodeFiles: true}}, p)
+		Faults: []plan.Fault{{Item: plan.Item{Name: "off", Kind: "nodePowerOff", Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}},
+			Spec: off}}}}}
+	err = refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, NodeFiles: true}}, p)
 	var lacks *CapabilityError
 	if want := `fault "off" must cut the power of nodes, which this provider can't`; !errors.As(err, &lacks) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want it to say %q", err, want)

@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/image"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/version"
@@ -123,7 +124,7 @@ func (a *Artifacts) buildArms(ctx context.Context, p *plan.Plan) error {
 func (a *Artifacts) buildFixtures(ctx context.Context, p *plan.Plan) (err error) {
 	for _, t := range p.Trials {
 		for _, name := range t.Seams {
-			s, err := seam.New(name, nil)
+			s, err := kinds.Make[seam.Seam](kinds.Seam, name)
 			if err != nil {
 				return err
 			}

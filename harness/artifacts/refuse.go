@@ -71,20 +71,16 @@ func (a *Artifacts) refuseFaults(p *plan.Plan) error {
 	return nil
 }
 
-// computable is an error where the faults of a trial can't be computed from constants. The faults are made anew when it runs.
+// computable is an error where the faults of a trial can't be computed from constants.
 func computable(t plan.Trial, constants []map[string]int64) error {
 	var all []fault.Fault
-	for _, item := range t.Faults {
-		f, err := fault.New(item.Kind, item.Spec)
-		if err != nil {
-			return fmt.Errorf("fault %s: %w", item.Name, err)
-		}
-		all = append(all, f)
+	for _, f := range t.Faults {
+		all = append(all, f.Spec)
 	}
-	for i, f := range all {
-		if c, ok := f.(fault.Computer); ok {
-			if _, err := c.Compute(constants, all); err != nil {
-				return fmt.Errorf("computing fault %s: %w", t.Faults[i].Name, err)
+	for _, f := range t.Faults {
+		if c, ok := f.Spec.(fault.Computer); ok {
+			if _, _, err := c.Compute(constants, all); err != nil {
+				return fmt.Errorf("computing fault %s: %w", f.Name, err)
 			}
 		}
 	}

@@ -1,12 +1,13 @@
 package artifacts
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -42,9 +43,9 @@ func TestACandidateThatNoFaultIsLargeEnoughForIsRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := &plan.Plan{Trials: []plan.Trial{{
 				Cells: []plan.Cell{arm(scenario.Vulnerable), arm(scenario.Candidate)},
-				Faults: []plan.Item{
-					{Name: "slow-runtime", Kind: "criLatency", Spec: json.RawMessage(`{"latency":"40ms"}`)},
-					{Name: "flood", Kind: "containerFlood", Spec: json.RawMessage(`{"outlast":"relistThreshold","overflow":"channelCapacity"}`)},
+				Faults: []plan.Fault{
+					injected(t, "slow-runtime", "criLatency", `{"latency":"40ms"}`),
+					injected(t, "flood", "containerFlood", `{"outlast":"relistThreshold","overflow":"channelCapacity"}`),
 				},
 			}}}
 			a := &Artifacts{arms: map[string]Build{
@@ -66,4 +67,13 @@ func TestACandidateThatNoFaultIsLargeEnoughForIsRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func injected(t *testing.T, name, kind, spec string) plan.Fault {
+	t.Helper()
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, kind, []byte(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan.Fault{Item: plan.Item{Name: name, Kind: kind}, Spec: f}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // cut is a round of a load that began 5 s into the fault: calls open, deleting and failed, and how many objects it left; -1 is unknown.
@@ -123,7 +124,7 @@ func TestCallsCutShortSayWhatWasTried(t *testing.T) {
 			tr.phases()
 			tr.log(arm, "kube-apiserver", 0, 394, failed(100, 33, 39)...)
 			tr.loadedWith(arm, "deletes", cut(20, 20, 20, 919))
-			one, err := check.New("callsCutShort", json.RawMessage(c.spec))
+			one, err := kinds.Decode[check.Check](kinds.Check, "callsCutShort", json.RawMessage(c.spec))
 			if err != nil {
 				t.Fatal(err)
 			}

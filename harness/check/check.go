@@ -6,12 +6,12 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -138,12 +138,16 @@ type LoadUser interface{ NeedsLoads() []string }
 // ProbeUser is a Check that reads what probes of its own phase say; without one of that name in that phase it can't answer.
 type ProbeUser interface{ NeedsProbes() []string }
 
+// Figure is a quantity over time that a check is about. One of its fields is set; a check that has nothing to draw has none.
+type Figure struct {
+	Goroutines goroutine.Match // how many of them each dump shows
+	Writes     string          // objects of a resource: how often they are written to
+}
+
+// Figured is a Check that says what a report can draw of it.
+type Figured interface{ Figure() Figure }
+
 // kind is what each file registers.
 type kind = kinds.Kind[Check]
 
 func register(k kind) { kinds.Register(kinds.Check, k) }
-
-// New makes the check of a kind from a spec already validated.
-func New(kind string, spec json.RawMessage) (Check, error) {
-	return kinds.Decode[Check](kinds.Check, kind, spec)
-}

@@ -62,11 +62,11 @@ func TestNew(t *testing.T) {
 		{"dance", "{}", `unknown check kind "dance": want one of [`},
 		{"goroutines", `{"count":"many"}`, `decoding the spec of check kind "goroutines": json: cannot unmarshal string`},
 	} {
-		if _, err := check.New(tc.kind, json.RawMessage(tc.spec)); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := kinds.Decode[check.Check](kinds.Check, tc.kind, json.RawMessage(tc.spec)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s %s: %v, want %q", tc.kind, tc.spec, err, tc.want)
 		}
 	}
-	a, err := check.New("goroutines", nil)
+	a, err := kinds.Decode[check.Check](kinds.Check, "goroutines", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func example(t *testing.T, e kinds.Entry) check.Check {
 	if spec == "" {
 		t.Fatalf("the test has no spec for check kind %s", e.Name)
 	}
-	c, err := check.New(e.Name, json.RawMessage(spec))
+	c, err := kinds.Decode[check.Check](kinds.Check, e.Name, json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestLiveWindow(t *testing.T) {
 		tr := newTrial(t, time.Now())
 		tr.enter(0, check.Steady)
 		st := tr.stream(bundle.MetricSamples, arm)
-		c, err := check.New("metricIncrease", json.RawMessage(`{"metric":"m","by":{"number":10}}`))
+		c, err := kinds.Decode[check.Check](kinds.Check, "metricIncrease", json.RawMessage(`{"metric":"m","by":{"number":10}}`))
 		tr.must(err)
 		ask := func() check.Tri {
 			return c.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Steady}).Met
@@ -174,7 +174,7 @@ func TestLiveSilence(t *testing.T) {
 		tr := newTrial(t, time.Now())
 		tr.enter(0, check.Recovery)
 		tr.series(tr.stream(bundle.MetricSamples, arm), "m", 0, 70, func(float64) float64 { return 4 })
-		c, err := check.New("metricStill", json.RawMessage(`{"metrics":["m"],"span":"1m"}`))
+		c, err := kinds.Decode[check.Check](kinds.Check, "metricStill", json.RawMessage(`{"metrics":["m"],"span":"1m"}`))
 		tr.must(err)
 		scope := check.Scope{Cell: arm, Phase: check.Recovery}
 		time.Sleep(72 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing

@@ -45,6 +45,9 @@ type Churn struct {
 // Reads names recorded objects.
 func (c *Churn) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
+// Figure is how often the objects are written.
+func (c *Churn) Figure() Figure { return Figure{Writes: c.Resource} }
+
 // Validate refuses what any writes would meet.
 func (c *Churn) Validate() error {
 	errs := []error{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 const crashSpec = `{"container":"kube-apiserver","times":2,"exitCode":2,"message":"nil pointer dereference","frames":["nodevolumelimits.(*CSILimits).checkAttachableInlineVolume"]}`
@@ -128,7 +129,7 @@ func TestCrashedEnds(t *testing.T) {
 	} {
 		tr := newTrial(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 		tr.crashes(tc.list...)
-		c, err := check.New("crashed", json.RawMessage(crashSpec))
+		c, err := kinds.Decode[check.Check](kinds.Check, "crashed", json.RawMessage(crashSpec))
 		tr.must(err)
 		f := c.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault})
 		if want := tr.at(tc.want); f.Ended.IsZero() != (tc.want == 0) || tc.want != 0 && !f.Ended.Equal(want) {

@@ -58,6 +58,14 @@ func (c *Goroutines) Validate() error {
 	)
 }
 
+// Figure is how many such goroutines there are. Without a function there are too many to say anything.
+func (c *Goroutines) Figure() Figure {
+	if c.Func == "" {
+		return Figure{}
+	}
+	return Figure{Goroutines: goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Depth: 1}}
+}
+
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.Func, c.howMany()))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // statuses records what was reported of kube-apiserver, watched through from..to.
@@ -235,7 +236,7 @@ func TestKilledForMemoryEnds(t *testing.T) {
 		tr.phases()
 		tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0), tr.after(260, "bbb", "aaa", 255, "Error", code))
 		tr.grow(arm, 80, 20, 60, 130, 40, 120, 180, 60, 180)
-		c, err := check.New("killedForMemory", json.RawMessage(killSpec))
+		c, err := kinds.Decode[check.Check](kinds.Check, "killedForMemory", json.RawMessage(killSpec))
 		tr.must(err)
 		f := c.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault})
 		if f.Met != want || !f.Ended.Equal(tr.at(255)) {

@@ -18,6 +18,11 @@ type Leak struct {
 	InFlight []string `json:"inFlight,omitempty" jsonschema:"parts of function names that mean that such a call is still being served; so does func in any other state"`
 }
 
+// Figure is how many goroutines are blocked there.
+func (l Leak) Figure() Figure {
+	return Figure{Goroutines: goroutine.Match{Func: l.Func, State: l.State, FoldCase: true, Closures: true, Depth: 1}}
+}
+
 func (l Leak) validate() error {
 	return cmp.Or(
 		refuse(l.Func == "", "func is empty, which every goroutine would match"),

@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // The arms of the trials in these tests.
@@ -137,7 +138,7 @@ func ask(t *testing.T, q question) {
 	t.Helper()
 	tr := newTrial(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 	q.fill(tr)
-	c, err := check.New(q.kind, json.RawMessage(q.spec))
+	c, err := kinds.Decode[check.Check](kinds.Check, q.kind, json.RawMessage(q.spec))
 	tr.must(err)
 	live := c.Eval(tr.w.View(), q.scope)
 	tr.must(tr.w.Seal())

@@ -89,7 +89,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, e := range kinds.Of(kinds.Collector) {
-		c, err := capture.New(e.Name, json.RawMessage(collectorEnvs[e.Name].spec))
+		c, err := kinds.Decode[capture.Collector](kinds.Collector, e.Name, json.RawMessage(collectorEnvs[e.Name].spec))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 			if spec == "" {
 				continue
 			}
-			c, err := check.New(e.Name, json.RawMessage(spec))
+			c, err := kinds.Decode[check.Check](kinds.Check, e.Name, json.RawMessage(spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func made() []bundle.Kind {
 func TestEveryCheckOnNothing(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Check) {
 		t.Run(e.Name, func(t *testing.T) {
-			c, err := check.New(e.Name, specOf(t, e))
+			c, err := kinds.Decode[check.Check](kinds.Check, e.Name, specOf(t, e))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -145,7 +145,7 @@ func TestCollectors(t *testing.T) {
 			if !ok {
 				t.Fatalf("collector %s has no entry in collectorEnvs: it is not tested", e.Name)
 			}
-			c, err := capture.New(e.Name, json.RawMessage(env.spec))
+			c, err := kinds.Decode[capture.Collector](kinds.Collector, e.Name, json.RawMessage(env.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,7 +243,7 @@ func leavesARecord(t *testing.T, kind string, c capture.Collector, env collector
 	env.fails(t, s)
 	if env.broken != "" {
 		var err error
-		if c, err = capture.New(kind, json.RawMessage(env.broken)); err != nil {
+		if c, err = kinds.Decode[capture.Collector](kinds.Collector, kind, json.RawMessage(env.broken)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,7 +58,7 @@ func TestFaults(t *testing.T) {
 // fresh makes the fault as another process would: from its spec alone.
 func (s faultSuite) fresh(t *testing.T) fault.Fault {
 	t.Helper()
-	f, err := fault.New(s.entry.Name, json.RawMessage(s.env.spec))
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, s.entry.Name, json.RawMessage(s.env.spec))
 	if err != nil {
 		t.Fatal(err)
 	}

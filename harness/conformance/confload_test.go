@@ -31,7 +31,7 @@ func TestLoads(t *testing.T) {
 		for i, env := range loadEnvs[e.Name] {
 			t.Run(fmt.Sprintf("%s/%d", e.Name, i), func(t *testing.T) {
 				t.Parallel()
-				l, err := load.New(e.Name, json.RawMessage(env.spec))
+				l, err := kinds.Decode[load.Load](kinds.Load, e.Name, json.RawMessage(env.spec))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -55,7 +55,7 @@ func probesWork(t *testing.T, e kinds.Entry) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, w := newLoaded(t), newBundle(t)
-			l, err := load.New(e.Name, json.RawMessage(env.spec))
+			l, err := kinds.Decode[load.Load](kinds.Load, e.Name, json.RawMessage(env.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func (s *subject) probed(t *testing.T, w *bundle.Writer, events *event.Stream) {
 	t.Helper()
 	node := s.nodes[0].Node
 	for _, name := range []string{"works", "idle"} {
-		l, err := load.New("podProbe", json.RawMessage(`{"timeout":"500ms","tries":1}`))
+		l, err := kinds.Decode[load.Load](kinds.Load, "podProbe", json.RawMessage(`{"timeout":"500ms","tries":1}`))
 		if err != nil {
 			t.Fatal(err)
 		}

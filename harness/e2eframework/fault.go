@@ -17,7 +17,7 @@ import (
 // Injection is a fault and where it goes.
 type Injection struct {
 	Name      string                  // what it is told apart by; Inject and Recover must have the same
-	Fault     fault.Fault             // for example from fault.New
+	Fault     fault.Fault             // for example kinds.Decode's
 	On        func(cluster.Node) bool // which nodes; it must choose at least one
 	Constants map[string]int64        // of the subject, if the fault computes from them
 	Expires   time.Duration           // after this it lifts itself inside the node; required

@@ -9,7 +9,6 @@ import (
 	"github.com/blang/semver/v4"
 
 	"github.com/kube-relapse/relapse/harness/cluster/component"
-	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -143,11 +142,7 @@ func (t *Trial) readable() error {
 		return nil
 	}
 	for _, f := range t.Faults {
-		v, err := fault.New(f.Kind, f.Spec)
-		if err != nil {
-			return err
-		}
-		if names := v.Needs().Constants; len(names) > 0 {
+		if names := f.Spec.Needs().Constants; len(names) > 0 {
 			return fmt.Errorf("the fault %s follows from %s, which is read from the arms' sources, and every arm is an executable: want a control beside it (--arms)",
 				f.Name, strings.Join(names, " and "))
 		}

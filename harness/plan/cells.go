@@ -57,7 +57,7 @@ func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err er
 // leaveOut removes faults. What came after one of them now comes after, or at, what that one waited for.
 func (t *Trial) leaveOut(names []string) error {
 	for _, name := range names {
-		i := slices.IndexFunc(t.Faults, func(f Item) bool { return f.Name == name })
+		i := slices.IndexFunc(t.Faults, func(f Fault) bool { return f.Name == name })
 		if i < 0 {
 			var known []string
 			for _, f := range t.Faults {
@@ -67,20 +67,30 @@ func (t *Trial) leaveOut(names []string) error {
 		}
 		gone := t.Faults[i]
 		t.Faults = slices.Delete(t.Faults, i, i+1)
-		for _, list := range [][]Item{t.Faults, t.Loads} {
-			for j := range list {
-				if list[j].After == nil || list[j].After.Name != name {
-					continue
-				}
-				plus := list[j].After.Plus
-				if gone.After != nil {
-					list[j].After = &After{Name: gone.After.Name, Plus: gone.After.Plus + plus}
-				} else {
-					list[j].After, list[j].At = nil, gone.At+plus
-				}
+		for _, it := range t.items() {
+			if it.After == nil || it.After.Name != name {
+				continue
+			}
+			plus := it.After.Plus
+			if gone.After != nil {
+				it.After = &After{Name: gone.After.Name, Plus: gone.After.Plus + plus}
+			} else {
+				it.After, it.At = nil, gone.At+plus
 			}
 		}
 		t.Deviates = append(t.Deviates, fmt.Sprintf("fault %s is left out", name))
 	}
 	return nil
+}
+
+// items are the loads, then the faults.
+func (t *Trial) items() []*Item {
+	var out []*Item
+	for i := range t.Loads {
+		out = append(out, &t.Loads[i].Item)
+	}
+	for i := range t.Faults {
+		out = append(out, &t.Faults[i].Item)
+	}
+	return out
 }

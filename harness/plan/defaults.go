@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,10 +49,12 @@ func fillAll(s *scenario.Scenario) (*scenario.Scenario, error) {
 	}
 	var err error
 	fill := func(category, kind, name string, spec json.RawMessage) json.RawMessage {
-		filled, e := whole(category, kind, name, spec)
-		if e != nil && err == nil {
-			err = e
+		var filled []byte
+		v, e := decode[any](category, kind, name, spec)
+		if e == nil {
+			filled, e = json.Marshal(v)
 		}
+		err = cmp.Or(err, e)
 		return filled
 	}
 	out.Spec.Collectors = slices.Clone(s.Spec.Collectors)

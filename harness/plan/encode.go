@@ -2,17 +2,17 @@ package plan
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
-
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Encode writes p as JSON, indented by two spaces, with a newline at its end. The same plan gives the same bytes.
 func Encode(p *Plan) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
+	enc.SetEscapeHTML(false) // patterns are full of angle brackets
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(p); err != nil {
 		return nil, fmt.Errorf("encoding the plan of %s: %w", p.Scenario, err)
@@ -23,12 +23,9 @@ func Encode(p *Plan) ([]byte, error) {
 // Decode reads what Encode wrote, or what a person made of it: unknown fields, another schema, anything behind the plan and all that
 // Validate objects to are errors.
 func Decode(b []byte) (*Plan, error) {
-	p := &Plan{}
-	if err := kinds.DecodeStrictly(b, p); err != nil {
-		return nil, fmt.Errorf("decoding a plan: %w", err)
-	}
-	for i := range p.Trials {
-		p.Trials[i].compact()
+	p, err := Read(b)
+	if err != nil {
+		return nil, err
 	}
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -36,37 +33,12 @@ func Decode(b []byte) (*Plan, error) {
 	return p, nil
 }
 
-// compact takes the indentation out of raw specs, so that a plan that was read equals the one that was written.
-func (t *Trial) compact() {
-	squeeze := func(raw *json.RawMessage) {
-		var b bytes.Buffer
-		if json.Compact(&b, *raw) == nil {
-			*raw = b.Bytes()
-		}
+// Sum is the SHA-256 of the plan as Encode writes it, in hex: what a run's trials name it by.
+func Sum(p *Plan) (string, error) {
+	b, err := Encode(p)
+	if err != nil {
+		return "", err
 	}
-	for i := range t.Cells {
-		for j := range t.Cells[i].Arm.Source.Mutations {
-			squeeze(&t.Cells[i].Arm.Source.Mutations[j].Spec)
-		}
-	}
-	for i := range t.Collectors {
-		squeeze(&t.Collectors[i].Spec)
-	}
-	for _, list := range [][]Item{t.Loads, t.Faults} {
-		for i := range list {
-			squeeze(&list[i].Spec)
-		}
-	}
-	var group func([]Check)
-	group = func(list []Check) {
-		for i := range list {
-			if list[i].Spec != nil {
-				squeeze(&list[i].Spec)
-			}
-			group(list[i].AnyOf)
-		}
-	}
-	for _, list := range [][]Check{t.Steady, t.Exposure, t.Signature, t.Healed} {
-		group(list)
-	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
 }

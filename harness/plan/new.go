@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,9 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -95,15 +96,18 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 			p.Trials = append(p.Trials, t)
 		}
 	}
-	if err := p.validate(o.Capabilities); err != nil {
-		return nil, err
-	}
 	// Trials of one pair share nothing, so that changing one changes no other.
 	b, err := Encode(p)
 	if err != nil {
 		return nil, err
 	}
-	return Decode(b)
+	if p, err = Read(b); err != nil {
+		return nil, err
+	}
+	if err := p.validate(o.Capabilities); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func selectPairs(s *scenario.Scenario, name string) ([]scenario.Pair, error) {
@@ -152,18 +156,26 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 
 // fill decodes collectors, items and checks over their defaults.
 func (t *Trial) fill(s *scenario.Scenario, o Options) error {
+	t.Collectors, t.Loads, t.Faults = []Collector{}, []Load{}, []Fault{}
 	var errs []error
-	t.Collectors = []Collector{}
 	for _, c := range s.Spec.Collectors {
-		spec, err := whole(kinds.Collector, c.Kind, c.Name, c.Spec)
+		spec, err := decode[capture.Collector](kinds.Collector, c.Kind, c.Name, c.Spec)
 		errs = append(errs, err)
 		t.Collectors = append(t.Collectors, Collector{Name: c.Name, Kind: c.Kind, Every: Duration(scenario.Length(c.Every)), Component: c.Component, Spec: spec})
 	}
-	var err error
-	t.Loads, err = items(kinds.Load, s.Spec.Loads)
-	errs = append(errs, err)
-	t.Faults, err = items(kinds.Fault, s.Spec.Faults)
-	errs = append(errs, err, t.leaveOut(o.Without))
+	for _, it := range s.Spec.Loads {
+		spec, err := decode[load.Load](kinds.Load, it.Kind, it.Name, it.Spec)
+		errs = append(errs, err)
+		l := Load{Item: item(it), Spec: spec}
+		l.Phase = cmp.Or(it.Phase, check.Fault)
+		t.Loads = append(t.Loads, l)
+	}
+	for _, it := range s.Spec.Faults {
+		spec, err := decode[fault.Fault](kinds.Fault, it.Kind, it.Name, it.Spec)
+		errs = append(errs, err)
+		t.Faults = append(t.Faults, Fault{Item: item(it), Spec: spec})
+	}
+	errs = append(errs, t.leaveOut(o.Without))
 	for _, l := range []struct {
 		to    *[]Check
 		from  []scenario.Check
@@ -173,6 +185,7 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		{&t.Signature, s.Spec.Signature, check.Recovery}, {&t.Healed, s.Spec.Healed, check.Recovery},
 		{&t.Info, s.Spec.Information, check.Recovery},
 	} {
+		var err error
 		*l.to, err = checks(ofPair(l.from, t.Pair), l.phase)
 		errs = append(errs, err)
 	}
@@ -183,11 +196,7 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		return nil
 	}
 	for _, f := range t.Faults {
-		v, err := fault.New(f.Kind, f.Spec)
-		if err != nil {
-			return err
-		}
-		if m, ok := v.(fault.Modeller); ok {
+		if m, ok := f.Spec.(fault.Modeller); ok {
 			t.Modelled = append(t.Modelled, m.Modelled()...)
 		}
 	}
@@ -195,8 +204,8 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 }
 
 // LoadsOf are the loads of a phase, fault or recovery.
-func (t *Trial) LoadsOf(phase string) []Item {
-	return slices.DeleteFunc(slices.Clone(t.Loads), func(l Item) bool { return cmp.Or(l.Phase, check.Fault) != phase })
+func (t *Trial) LoadsOf(phase string) []Load {
+	return slices.DeleteFunc(slices.Clone(t.Loads), func(l Load) bool { return cmp.Or(l.Phase, check.Fault) != phase })
 }
 
 // ofPair leaves out the checks that are meant for other pairs.
@@ -206,60 +215,21 @@ func ofPair(in []scenario.Check, pair string) []scenario.Check {
 
 func orEmpty[T any](in []T) []T { return append([]T{}, in...) }
 
-// decodeOver decodes a spec over its kind's defaults. Unknown fields and what the kind itself objects to are errors.
-func decodeOver(category, kind string, spec json.RawMessage) (any, error) {
-	v, err := kinds.Make[any](category, kind)
+// decode reads a scenario's spec over the defaults of its kind.
+func decode[T any](category, kind, name string, spec json.RawMessage) (T, error) {
+	v, err := kinds.Decode[T](category, kind, spec)
 	if err != nil {
-		return nil, err
-	}
-	if len(spec) > 0 {
-		if err := kinds.DecodeStrictly(spec, v); err != nil {
-			return nil, fmt.Errorf("decoding the spec of kind %s: %w", kind, err)
-		}
-	}
-	if c, ok := v.(interface{ Validate() error }); ok {
-		if err := c.Validate(); err != nil {
-			return nil, err
-		}
+		return v, fmt.Errorf("%s %q: %w", category, name, err)
 	}
 	return v, nil
 }
 
-// whole decodes a spec over its kind's defaults and encodes all of it again.
-func whole(category, kind, name string, spec json.RawMessage) (json.RawMessage, error) {
-	v, err := decodeOver(category, kind, spec)
-	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", category, name, err)
+func item(in scenario.Item) Item {
+	out := Item{Name: in.Name, Kind: in.Kind, Target: in.Target, At: Duration(scenario.Length(in.At)), Duration: Duration(scenario.Length(in.Duration))}
+	if in.After != nil {
+		out.After = &After{Name: in.After.Name, Plus: Duration(scenario.Length(in.After.Plus))}
 	}
-	// Patterns are full of angle brackets, which Marshal would make unreadable.
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding the spec of %s %q: %w", category, name, err)
-	}
-	return bytes.TrimSpace(out.Bytes()), nil
-}
-
-func items(category string, in []scenario.Item) ([]Item, error) {
-	out := []Item{}
-	var errs []error
-	for _, it := range in {
-		spec, err := whole(category, it.Kind, it.Name, it.Spec)
-		errs = append(errs, err)
-		item := Item{
-			Name: it.Name, Kind: it.Kind, Target: it.Target, At: Duration(scenario.Length(it.At)),
-			Duration: Duration(scenario.Length(it.Duration)), Spec: spec,
-		}
-		if category == kinds.Load {
-			item.Phase = cmp.Or(it.Phase, check.Fault)
-		}
-		if it.After != nil {
-			item.After = &After{Name: it.After.Name, Plus: Duration(scenario.Length(it.After.Plus))}
-		}
-		out = append(out, item)
-	}
-	return out, errors.Join(errs...)
+	return out
 }
 
 func checks(in []scenario.Check, phase string) ([]Check, error) {
@@ -275,7 +245,7 @@ func checks(in []scenario.Check, phase string) ([]Check, error) {
 		if len(c.AnyOf) > 0 {
 			pc.AnyOf, err = checks(c.AnyOf, at)
 		} else {
-			pc.Spec, err = whole(kinds.Check, c.Kind, c.Name, c.Spec)
+			pc.Spec, err = decode[check.Check](kinds.Check, c.Kind, c.Name, c.Spec)
 		}
 		errs = append(errs, err)
 		out = append(out, pc)

@@ -111,9 +111,9 @@ func TestDecodeRefuses(t *testing.T) {
 		{"schema", plan.Schema, "relapse.dev/plan/v9", `plan has schema "relapse.dev/plan/v9": want "relapse.dev/plan/v1alpha1"`},
 		{"unknown field", `"seed":`, `"sead":`, `decoding a plan: json: unknown field "sead"`},
 		{"unknown field in a spec", `"pods":`, `"podz":`,
-			`planning pleg, pair modern, trial 001: fault "flood": decoding the spec of kind testFlood: json: unknown field "podz"`},
+			`decoding a plan: trial 001: fault "flood": decoding it as a testFlood: json: unknown field "podz"`},
 		{"unknown kind", `"kind": "testFlood"`, `"kind": "testFloot"`,
-			`planning pleg, pair modern, trial 001: fault "flood": unknown fault kind "testFloot": want one of`},
+			`decoding a plan: trial 001: fault "flood": unknown fault kind "testFloot": want one of`},
 		{"cell without a node", `"node": "worker2"`, `"node": "worker7"`,
 			`planning pleg, pair modern, trial 001: cell "fixed" has no node "worker7" of its own in any cluster`},
 	} {
@@ -177,7 +177,7 @@ func TestOptions(t *testing.T) {
 		}},
 		{"settings", plan.Options{Params: map[string]string{"faults.flood.spec.pods": "12", "phases.fault.deadline": "9m"}}, func(t *testing.T, p *plan.Plan) {
 			tr := p.Trials[0]
-			if string(tr.Faults[1].Spec) != `{"pods":12}` || tr.Phases.Fault.Deadline.Duration != 9*time.Minute {
+			if tr.Faults[1].Spec.(*flood).Pods != 12 || tr.Phases.Fault.Deadline.Duration != 9*time.Minute {
 				t.Errorf("flood %s, fault phase %v", tr.Faults[1].Spec, tr.Phases.Fault)
 			}
 			want(t, tr.Deviates, "faults.flood.spec.pods is set to 12", "phases.fault.deadline is set to 9m")

@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -18,55 +16,72 @@ func Read(b []byte) (*Plan, error) {
 		return nil, fmt.Errorf("decoding a plan: %w", err)
 	}
 	if p.Schema != Schema {
-		return nil, fmt.Errorf("plan has schema %q, want %q", p.Schema, Schema)
+		return nil, fmt.Errorf("plan has schema %q: want %q", p.Schema, Schema)
 	}
-	var errs []error
-	for _, t := range p.Trials {
-		if err := t.understood(); err != nil {
-			errs = append(errs, fmt.Errorf("trial %s: %w", t.ID, err))
-		}
-	}
-	return p, errors.Join(errs...)
+	return p, nil
 }
 
-// Sum is the SHA-256 of the plan as Encode writes it, in hex: what a run's trials name it by.
-func Sum(p *Plan) (string, error) {
-	b, err := Encode(p)
+// UnmarshalJSON reads a trial. The error names it. What stays JSON in it loses its indentation, so that a trial that was read equals the one that was written.
+func (t *Trial) UnmarshalJSON(b []byte) error {
+	type fields Trial // without this method
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, b); err != nil {
+		return err
+	}
+	if err := kinds.DecodeStrictly(compact.Bytes(), (*fields)(t)); err != nil {
+		return fmt.Errorf("trial %s: %w", t.ID, err)
+	}
+	return nil
+}
+
+// UnmarshalJSON reads a load with its spec in the type of its kind.
+func (l *Load) UnmarshalJSON(b []byte) error {
+	type fields Load
+	return unmarshal(b, kinds.Load, (*fields)(l), &l.Spec)
+}
+
+// UnmarshalJSON reads a fault with its spec in the type of its kind.
+func (f *Fault) UnmarshalJSON(b []byte) error {
+	type fields Fault
+	return unmarshal(b, kinds.Fault, (*fields)(f), &f.Spec)
+}
+
+// UnmarshalJSON reads a collector with its spec in the type of its kind.
+func (c *Collector) UnmarshalJSON(b []byte) error {
+	type fields Collector
+	return unmarshal(b, kinds.Collector, (*fields)(c), &c.Spec)
+}
+
+// UnmarshalJSON reads a check with its spec in the type of its kind, or a group of alternatives.
+func (c *Check) UnmarshalJSON(b []byte) error {
+	type fields Check
+	return unmarshal(b, kinds.Check, (*fields)(c), &c.Spec)
+}
+
+// unmarshal reads an item of a category into its fields. Its spec, one of the fields, is read over the defaults of the item's kind; a group has no kind.
+func unmarshal[T any](b []byte, category string, fields any, spec *T) error {
+	var is struct {
+		Name, Kind string
+		AnyOf      []json.RawMessage
+	}
+	if err := json.Unmarshal(b, &is); err != nil {
+		return err
+	}
+	if len(is.AnyOf) > 0 {
+		return kinds.DecodeStrictly(b, fields)
+	}
+	v, err := kinds.Make[T](category, is.Kind)
+	if err == nil {
+		*spec = v // which is what the decoder fills
+		if err = kinds.DecodeStrictly(b, fields); err != nil {
+			err = fmt.Errorf("decoding it as a %s: %w", is.Kind, err)
+		}
+	}
+	if any(*spec) == nil { // null leaves the defaults
+		*spec = v
+	}
 	if err != nil {
-		return "", err
+		return fmt.Errorf("%s %q: %w", category, is.Name, err)
 	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// understood decodes every spec, for what is in it that this program doesn't know.
-func (t *Trial) understood() error {
-	var errs []error
-	ask := func(category, kind, name string, spec json.RawMessage) {
-		if _, err := kinds.Decode[any](category, kind, spec); err != nil {
-			errs = append(errs, fmt.Errorf("%s %q: %w", category, name, err))
-		}
-	}
-	for _, c := range t.Collectors {
-		ask(kinds.Collector, c.Kind, c.Name, c.Spec)
-	}
-	for _, l := range t.Loads {
-		ask(kinds.Load, l.Kind, l.Name, l.Spec)
-	}
-	for _, f := range t.Faults {
-		ask(kinds.Fault, f.Kind, f.Name, f.Spec)
-	}
-	var checks func([]Check)
-	checks = func(list []Check) {
-		for _, c := range list {
-			if len(c.AnyOf) == 0 {
-				ask(kinds.Check, c.Kind, c.Name, c.Spec)
-			}
-			checks(c.AnyOf)
-		}
-	}
-	for _, list := range [][]Check{t.Steady, t.Exposure, t.Signature, t.Healed, t.Info} {
-		checks(list)
-	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // validateTargets has every load and fault choose its nodes, by the same code and the same seed as the run will. What chooses none is refused here,
 // before anything is built for it.
 func (t *Trial) validateTargets(seed int64) error {
 	var errs []error
-	for _, l := range []struct {
-		category string
-		items    []Item
-	}{{"load", t.Loads}, {"fault", t.Faults}} {
-		for _, it := range l.items {
-			if err := t.validateTarget(it, seed); err != nil {
-				errs = append(errs, fmt.Errorf("%s %q: %w", l.category, it.Name, err))
+	for i, it := range t.items() {
+		if err := t.validateTarget(*it, seed); err != nil {
+			category := kinds.Load
+			if i >= len(t.Loads) {
+				category = kinds.Fault
 			}
+			errs = append(errs, fmt.Errorf("%s %q: %w", category, it.Name, err))
 		}
 	}
 	return errors.Join(errs...)

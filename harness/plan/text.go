@@ -11,7 +11,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
-	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -71,7 +70,7 @@ func (t *Trial) text(b *bytes.Buffer) {
 		for _, c := range t.Cells {
 			row(c.Name, t.home(c), "expected "+c.Expected, source(c.Arm.Source))
 			for _, m := range c.Arm.Source.Mutations {
-				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), strings.TrimPrefix(words(kinds.Mutation, m.Kind, m.Spec), m.Kind+" ")))
+				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")))
 			}
 		}
 	})
@@ -86,7 +85,7 @@ func (t *Trial) text(b *bytes.Buffer) {
 	b.WriteString("\n  collectors, from before the steady state to the end\n")
 	table(b, func(row func(...string)) {
 		for _, c := range t.Collectors {
-			row(c.Name, schedule(c), words(kinds.Collector, c.Kind, c.Spec))
+			row(c.Name, schedule(c), words(c.Kind, c.Spec))
 		}
 	})
 	t.phases(b)
@@ -105,15 +104,11 @@ func (t *Trial) home(c Cell) string {
 
 // schedule says when a collector records.
 func schedule(c Collector) string {
-	v, err := capture.New(c.Kind, c.Spec)
-	if err != nil {
-		return ""
-	}
 	var out []string
-	if _, ok := v.(capture.Streamer); ok {
+	if _, ok := c.Spec.(capture.Streamer); ok {
 		out = append(out, "all the time")
 	}
-	if _, ok := v.(capture.Snapshotter); ok {
+	if _, ok := c.Spec.(capture.Snapshotter); ok {
 		if c.Every > 0 {
 			out = append(out, "every "+short(c.Every))
 		}
@@ -168,14 +163,14 @@ func (t *Trial) injections(b *bytes.Buffer) {
 				row("fault "+f.Name, "not injected", "", f.Kind)
 				continue
 			}
-			row("fault "+f.Name, when(f)+lasting(f), where(f.Target), words(kinds.Fault, f.Kind, f.Spec))
+			row("fault "+f.Name, when(f.Item)+lasting(f.Item), where(f.Target), words(f.Kind, f.Spec))
 		}
 	})
 }
 
 func (t *Trial) loads(row func(...string), phase string) {
 	for _, l := range t.LoadsOf(phase) {
-		row("load "+l.Name, when(l), where(l.Target), words(kinds.Load, l.Kind, l.Spec))
+		row("load "+l.Name, when(l.Item), where(l.Target), words(l.Kind, l.Spec))
 	}
 }
 
@@ -190,6 +185,6 @@ func writeChecks(b *bytes.Buffer, indent string, list []Check) {
 			writeChecks(b, indent+"  ", c.AnyOf)
 			continue
 		}
-		fmt.Fprintf(b, "%s%s: %s%s\n", indent, c.Name, words(kinds.Check, c.Kind, c.Spec), from)
+		fmt.Fprintf(b, "%s%s: %s%s\n", indent, c.Name, words(c.Kind, c.Spec), from)
 	}
 }

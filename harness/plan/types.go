@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -45,8 +49,8 @@ type Trial struct {
 	NoFaults   bool                `json:"noFaults"`      // the null control
 	Constants  []scenario.Constant `json:"constants"`
 	Collectors []Collector         `json:"collectors"`
-	Loads      []Item              `json:"loads"`
-	Faults     []Item              `json:"faults"`
+	Loads      []Load              `json:"loads"`
+	Faults     []Fault             `json:"faults"`
 	Phases     scenario.Phases     `json:"phases"`
 	Steady     []Check             `json:"steady"`
 	Exposure   []Check             `json:"exposure"`
@@ -86,7 +90,7 @@ type Cell struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Item is a load or fault, its spec decoded once, defaulted and encoded again: nothing in it is implicit.
+// Item is what a load and a fault have in common.
 type Item struct {
 	Name   string          `json:"name"`
 	Kind   string          `json:"kind"`
@@ -96,8 +100,19 @@ type Item struct {
 	After  *After          `json:"after,omitempty"`
 	// Duration lifts a fault that long after it took effect; it comes again with each further round of the load it comes after. 0 is until the
 	// end of the fault phase.
-	Duration Duration        `json:"duration,omitempty"`
-	Spec     json.RawMessage `json:"spec"`
+	Duration Duration `json:"duration,omitempty"`
+}
+
+// Load is a load. Like all specs of a plan, its spec has the type of its kind and lacks no default. It is shared by all cells: whoever runs the trial reads it.
+type Load struct {
+	Item
+	Spec load.Load `json:"spec"`
+}
+
+// Fault is a fault.
+type Fault struct {
+	Item
+	Spec fault.Fault `json:"spec"`
 }
 
 // After places an item behind another one.
@@ -108,21 +123,21 @@ type After struct {
 
 // Collector is a collector with its schedule; Every 0 means phase marks and onset only.
 type Collector struct {
-	Name      string          `json:"name"`
-	Kind      string          `json:"kind"`
-	Every     Duration        `json:"every"`
-	Component string          `json:"component,omitempty"` // looked at instead of the subject
-	Spec      json.RawMessage `json:"spec"`
+	Name      string            `json:"name"`
+	Kind      string            `json:"kind"`
+	Every     Duration          `json:"every"`
+	Component string            `json:"component,omitempty"` // looked at instead of the subject
+	Spec      capture.Collector `json:"spec"`
 }
 
 // Check is a check with its phase resolved, or a group of alternatives.
 type Check struct {
-	Name  string          `json:"name"`
-	Kind  string          `json:"kind,omitempty"`
-	Phase string          `json:"phase,omitempty"`
-	After Duration        `json:"after"`
-	Spec  json.RawMessage `json:"spec,omitempty"`
-	AnyOf []Check         `json:"anyOf,omitempty"`
+	Name  string      `json:"name"`
+	Kind  string      `json:"kind,omitempty"`
+	Phase string      `json:"phase,omitempty"`
+	After Duration    `json:"after"`
+	Spec  check.Check `json:"spec,omitempty"`
+	AnyOf []Check     `json:"anyOf,omitempty"`
 }
 
 // The outcomes that a role calls for.

@@ -87,7 +87,6 @@ func (p *Plan) Another(pair string, n int) (Trial, error) {
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return Trial{}, fmt.Errorf("planning trial %d of %s, pair %s: %w", n, p.Scenario, pair, err)
 	}
-	t.compact()
 	t.ID = trialID(n)
 	return t, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/inject/load"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -62,16 +61,11 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	errs := []error{t.validateCells(), t.validateControlPlanes(have), t.validateTargets(seed)}
 	made := slices.Clone(ownArtifacts)
 	for _, c := range t.Collectors {
-		if _, err := whole(kinds.Collector, c.Kind, c.Name, c.Spec); err != nil {
+		if err := valid(kinds.Collector, c.Name, c.Spec); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		v, err := capture.New(c.Kind, c.Spec)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		made = append(made, v.Makes()...)
+		made = append(made, c.Spec.Makes()...)
 	}
 	for _, f := range t.Faults {
 		errs = append(errs, t.validateFault(f, have))
@@ -121,7 +115,7 @@ func (t *Trial) validateCells() error {
 		names[c.Name] = true
 		errs = append(errs, t.Place().placed(c, t.ClusterOf(c.Name)))
 	}
-	for _, it := range slices.Concat(t.Loads, t.Faults) {
+	for _, it := range t.items() {
 		if it.Target.Cell != "" && !names[it.Target.Cell] {
 			errs = append(errs, fmt.Errorf("%q is aimed at cell %q, which this trial doesn't have", it.Name, it.Target.Cell))
 		}
@@ -146,15 +140,21 @@ func (t *Trial) declares(constant string) bool {
 	return slices.ContainsFunc(t.Constants, func(c scenario.Constant) bool { return c.Name == constant })
 }
 
-func (t *Trial) validateFault(f Item, have *cluster.Capabilities) error {
-	if _, err := whole(kinds.Fault, f.Kind, f.Name, f.Spec); err != nil {
+// valid is what an item's spec itself objects to.
+func valid(category, name string, spec any) error {
+	if v, ok := spec.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return fmt.Errorf("%s %q: %w", category, name, err)
+		}
+	}
+	return nil
+}
+
+func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
+	if err := valid(kinds.Fault, f.Name, f.Spec); err != nil {
 		return err
 	}
-	v, err := fault.New(f.Kind, f.Spec)
-	if err != nil {
-		return err
-	}
-	needs := v.Needs()
+	needs := f.Spec.Needs()
 	var errs []error
 	for _, s := range needs.Seams {
 		if !slices.Contains(t.Seams, s) {
@@ -176,27 +176,23 @@ func (t *Trial) validateFault(f Item, have *cluster.Capabilities) error {
 }
 
 // validateLoad says also what the load leaves.
-func (t *Trial) validateLoad(l Item, seed int64) ([]bundle.Kind, error) {
-	if _, err := whole(kinds.Load, l.Kind, l.Name, l.Spec); err != nil {
-		return nil, err
-	}
-	v, err := load.New(l.Kind, l.Spec)
-	if err != nil {
+func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
+	if err := valid(kinds.Load, l.Name, l.Spec); err != nil {
 		return nil, err
 	}
 	if l.Phase != "" && l.Phase != check.Fault && l.Phase != check.Recovery {
 		return nil, fmt.Errorf("load %q is of phase %q (want fault or recovery)", l.Name, l.Phase)
 	}
-	one, ok := v.(load.OnNode)
+	one, ok := l.Spec.(load.OnNode)
 	switch onNode := ok && one.OnNode(); {
 	case onNode && t.Place().SharedNodes():
 		return nil, fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)", l.Name)
 	case onNode:
-		return v.Makes(), t.oneNode(l, seed)
+		return l.Spec.Makes(), t.oneNode(l.Item, seed)
 	case !t.Place().OwnCluster():
 		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: cluster)", l.Name)
 	}
-	return v.Makes(), nil
+	return l.Spec.Makes(), nil
 }
 
 // oneNode refuses a target that chooses several nodes of a cell. What else is wrong with it is for validateTargets to say.
@@ -217,13 +213,13 @@ func (t *Trial) oneNode(l Item, seed int64) error {
 func (t *Trial) validateProbes(c Check, probes []string) error {
 	var errs []error
 	for _, name := range probes {
-		i := slices.IndexFunc(t.Loads, func(l Item) bool { return l.Name == name })
+		i := slices.IndexFunc(t.Loads, func(l Load) bool { return l.Name == name })
 		if i < 0 {
 			errs = append(errs, fmt.Errorf("check %q is about the probe %q, which the scenario doesn't have", c.Name, name))
 			continue
 		}
 		l := t.Loads[i]
-		if v, err := load.New(l.Kind, l.Spec); err == nil && !slices.Contains(v.Makes(), bundle.WorkProbe) {
+		if !slices.Contains(l.Spec.Makes(), bundle.WorkProbe) {
 			errs = append(errs, fmt.Errorf("check %q is about %q, a %s, which is no probe", c.Name, name, l.Kind))
 		}
 		if in := cmp.Or(l.Phase, check.Fault); in != c.Phase {
@@ -243,38 +239,33 @@ func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 		if !slices.Contains([]string{check.Steady, check.Baseline, check.Fault, check.Recovery}, c.Phase) {
 			errs = append(errs, fmt.Errorf("check %q names no phase: %q", c.Name, c.Phase))
 		}
-		if _, err := whole(kinds.Check, c.Kind, c.Name, c.Spec); err != nil {
+		if err := valid(kinds.Check, c.Name, c.Spec); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		v, err := check.New(c.Kind, c.Spec)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, k := range v.Reads() {
+		for _, k := range c.Spec.Reads() {
 			if !slices.Contains(made, k) {
 				errs = append(errs, fmt.Errorf("check %q reads %s, which no collector makes", c.Name, k))
 			}
 		}
-		if u, ok := v.(check.LoadUser); ok {
+		if u, ok := c.Spec.(check.LoadUser); ok {
 			for _, name := range u.NeedsLoads() {
-				if !slices.ContainsFunc(t.Loads, func(l Item) bool { return l.Name == name }) {
+				if !slices.ContainsFunc(t.Loads, func(l Load) bool { return l.Name == name }) {
 					errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have", c.Name, name))
 				}
 			}
 		}
-		if u, ok := v.(check.ProbeUser); ok {
+		if u, ok := c.Spec.(check.ProbeUser); ok {
 			errs = append(errs, t.validateProbes(c, u.NeedsProbes()))
 		}
-		if u, ok := v.(check.NodeUser); ok {
+		if u, ok := c.Spec.(check.NodeUser); ok {
 			for _, name := range u.NeedsNodes() {
 				if all := t.nodes(); !slices.Contains(all, name) {
 					errs = append(errs, fmt.Errorf("check %q is about the node %s, which no cluster has (nodes: %s)", c.Name, name, strings.Join(all, ", ")))
 				}
 			}
 		}
-		if u, ok := v.(check.ConstantUser); ok {
+		if u, ok := c.Spec.(check.ConstantUser); ok {
 			for _, name := range u.NeedsConstants() {
 				if !t.declares(name) {
 					errs = append(errs, fmt.Errorf("check %q needs the constant %s, which the scenario doesn't declare", c.Name, name))

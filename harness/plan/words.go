@@ -7,24 +7,33 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// words is what a kind says about its fields, or the kind with its fields as JSON.
-func words(category, kind string, spec []byte) string {
-	if v, err := decodeOver(category, kind, spec); err == nil {
-		if d, ok := v.(Describer); ok {
-			return d.Describe()
-		}
+// words is what a kind says about its fields, or the kind with its fields.
+func words(kind string, spec any) string {
+	if d, ok := spec.(Describer); ok {
+		return d.Describe()
 	}
-	tree, err := orderedJSON(spec)
+	tree, err := ordered(spec)
 	if members, ok := tree.([]field); err == nil && ok {
 		if len(members) == 0 {
 			return kind
 		}
 		return kind + " (" + strings.TrimSuffix(strings.TrimPrefix(flow(members), "{"), "}") + ")"
 	}
-	return kind + " " + string(spec)
+	return fmt.Sprintf("%s %v", kind, spec)
+}
+
+// rewrite is what a mutation does: a Describer, or else its fields as they were given.
+func rewrite(m scenario.Mutation) any {
+	if v, err := kinds.Decode[any](kinds.Mutation, m.Kind, m.Spec); err == nil {
+		if d, ok := v.(Describer); ok {
+			return d
+		}
+	}
+	return m.Spec
 }
 
 // flow writes a tree on one line, as YAML's flow style does but with bare strings: it is to be read, not parsed.

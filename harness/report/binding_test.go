@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
 	ledger "github.com/kube-relapse/relapse/harness/report/history"
@@ -178,6 +180,21 @@ func TestCutShortOpenEndedRun(t *testing.T) {
 	}
 }
 
+// A newer relapse's specs, as it writes them.
+type (
+	written json.RawMessage
+	asked   struct {
+		check.Check
+		written
+	}
+	injected struct {
+		fault.Fault
+		written
+	}
+)
+
+func (w written) MarshalJSON() ([]byte, error) { return w, nil }
+
 // An older relapse would drop what it doesn't know, and ask a newer plan's question more weakly.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	for _, c := range []struct {
@@ -186,19 +203,19 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		want   string
 	}{
 		{"in a check", func(tr *trial) {
-			tr.plan.Healed[0].Spec = json.RawMessage(`{"artifact":"containers","text":"well","forAtLeast":"5m"}`)
-		}, `check "is well": decoding the spec of check kind "testHolds": json: unknown field "forAtLeast"`},
+			tr.plan.Healed[0].Spec = asked{written: written(`{"artifact":"containers","text":"well","forAtLeast":"5m"}`)}
+		}, `check "is well": decoding it as a testHolds: json: unknown field "forAtLeast"`},
 		{"in an alternative", func(tr *trial) {
-			tr.plan.Exposure[0].AnyOf[1].Spec = json.RawMessage(`{"artifact":"configz","text":"stuck","twice":true}`)
-		}, `check "stuck": decoding the spec of check kind "testHolds": json: unknown field "twice"`},
+			tr.plan.Exposure[0].AnyOf[1].Spec = asked{written: written(`{"artifact":"configz","text":"stuck","twice":true}`)}
+		}, `check "stuck": decoding it as a testHolds: json: unknown field "twice"`},
 		{"in a fault", func(tr *trial) {
-			tr.plan.Faults = []plan.Item{{Name: "slow", Kind: "criLatency", Spec: json.RawMessage(`{"jitter2":"1s"}`)}}
-		}, `fault "slow": decoding the spec of fault kind "criLatency": json: unknown field "jitter2"`},
+			tr.plan.Faults = []plan.Fault{{Item: plan.Item{Name: "slow", Kind: "criLatency"}, Spec: injected{written: written(`{"jitter2":"1s"}`)}}}
+		}, `fault "slow": decoding it as a criLatency: json: unknown field "jitter2"`},
 	} {
 		tr := newTrial()
 		c.change(tr)
 		_, err := report.JudgeRun(tr.write(t))
-		for _, want := range []string{"reading plan.json: trial 001: " + c.want, "; it was written by relapse v1.2.3, and this is relapse ", ", which may be older"} {
+		for _, want := range []string{"reading plan.json: decoding a plan: trial 001: " + c.want, "; it was written by relapse v1.2.3, and this is relapse ", ", which may be older"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", c.name, err, want)
 			}

@@ -82,15 +82,15 @@ func TestJudgement(t *testing.T) {
 		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
 		{"killed by the incident", func(tr *trial) {
 			tr.vulnerable.identity = killedAt(55)
-			tr.plan.Signature[0].Spec = []byte(`{"artifact":"goroutines.debug2","text":"chan send","ended":54}`)
+			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 54}
 		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
 		{"killed after the incident's own end of it", func(tr *trial) {
 			tr.vulnerable.identity = killedAt(55)
-			tr.plan.Signature[0].Spec = []byte(`{"artifact":"goroutines.debug2","text":"chan send","ended":58}`)
+			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 58}
 		}, "Inconclusive", 3, "Broken", "NotReproduced", "the subject exited or restarted unasked"},
 		{"killed, and nobody knows by what", func(tr *trial) {
 			tr.vulnerable.identity = killedAt(55)
-			tr.plan.Signature[0].Spec = []byte(`{"artifact":"restart","text":"chan send","ended":54}`)
+			tr.plan.Signature[0].Spec = &holds{Artifact: "restart", Text: "chan send", Ended: 54}
 		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "it is unknown whether the subject was one process all along"},
 		{"one blind look", func(tr *trial) { tr.fixed.identity = blind(func(s int) bool { return s == 50 }) }, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
 		{"a count of restarts that changes by itself", func(tr *trial) {
@@ -126,7 +126,7 @@ func TestJudgement(t *testing.T) {
 		}, "NotReproduced", 1, "NotReproduced", "NotReproduced", "the arms vulnerable and fixed are the same binary (SHA-256 ffffffffffff)"},
 		{"evidence that belongs to no arm", func(tr *trial) {
 			tr.vulnerable.sharedEvidence = true
-			tr.plan.Signature[0].Spec = []byte(`{"artifact":"goroutines.debug2","text":"chan send","shared":true}`)
+			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Shared: true}
 		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "unknown"},
 		{"one binary with two outcomes", func(tr *trial) {
 			tr.vulnerable.world.Digest, tr.vulnerable.identity = digestF, same(digestF)
@@ -227,7 +227,7 @@ func TestErrorsOfOurs(t *testing.T) {
 			tr := newTrial()
 			tr.plan.Healed = []plan.Check{{Name: "odd", Kind: "noSuchKind"}}
 			return tr.write(t)
-		}, `reading plan.json: trial 001: check "odd": unknown check kind "noSuchKind": want one of`},
+		}, `reading plan.json: decoding a plan: trial 001: check "odd": unknown check kind "noSuchKind": want one of`},
 		{"panic", func(t *testing.T) string {
 			tr := newTrial()
 			tr.plan.Healed = []plan.Check{{Name: "odd", Kind: "testPanics"}}
@@ -288,7 +288,7 @@ func TestChecksAreThreeValuedInJSON(t *testing.T) {
 }
 
 // unseen is a check over a capture that trials don't have unless they record it.
-var unseen = plan.Check{Name: "not seen", Kind: "testHolds", Spec: []byte(`{"artifact":"restart","text":"x"}`)}
+var unseen = plan.Check{Name: "not seen", Kind: "testHolds", Spec: &holds{Artifact: "restart", Text: "x"}}
 
 // record takes one more snapshot of an arm.
 func record(w *bundle.Writer, cell string, kind bundle.Kind, second int, text string) {

@@ -31,7 +31,7 @@ func TestEveryInconclusiveSaysWhatToDoNext(t *testing.T) {
 			again + ", so that identity of fixed is recorded all the time: the process has to be looked at within 15s of the beginning and of the end"},
 		{"it ended, and nobody knows by what", func(tr *trial) {
 			tr.vulnerable.identity = killedAt(55)
-			tr.plan.Signature[0].Spec = []byte(`{"artifact":"restart","text":"chan send","ended":54}`)
+			tr.plan.Signature[0].Spec = &holds{Artifact: "restart", Text: "chan send", Ended: 54}
 		}, "", "vulnerable", "run it again with a smaller load or fault, so that more snapshots show what came before the end of the process (--set; relapse explain says what can be set)"},
 		{"not steady", func(tr *trial) { tr.fixed.steady = "no" }, "", "fixed",
 			"give it longer to become steady, with --set phases.steady.deadline=4m0s, or see in the arm's log in the bundle what keeps it"},

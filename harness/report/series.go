@@ -2,10 +2,10 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -130,24 +130,9 @@ func age(metric string) func(series) []value {
 	}
 }
 
-// counting are the checks that count goroutines in a function, and whether its closures belong to it.
-var counting = map[string]bool{"goroutines": false, "leakedGoroutines": true, "killedForMemory": true}
-
 // asked lists which goroutines a trial's signature asks for, each once.
 func asked(t plan.Trial) []goroutine.Match {
-	var out []goroutine.Match
-	each(t.Signature, func(c plan.Check) {
-		closures, ok := counting[c.Kind]
-		var spec struct{ Func, State string }
-		if !ok || json.Unmarshal(c.Spec, &spec) != nil || spec.Func == "" {
-			return
-		}
-		m := goroutine.Match{Func: spec.Func, State: spec.State, FoldCase: true, Closures: closures, Depth: 1}
-		if !slices.Contains(out, m) {
-			out = append(out, m)
-		}
-	})
-	return out
+	return drawn(t.Signature, func(f check.Figure) goroutine.Match { return f.Goroutines })
 }
 
 // what names the goroutines that a match chooses: "pleg.(*GenericPLEG).Relist [chan send]".
@@ -160,22 +145,25 @@ func what(m goroutine.Match) string {
 
 // written lists the resources about whose writes a trial's checks ask, each once.
 func written(t plan.Trial) []string {
-	var out []string
-	each(slices.Concat(t.Signature, t.Healed, t.Exposure, t.Steady, t.Info), func(c plan.Check) {
-		var spec struct{ Resource string }
-		if c.Kind == "churn" && json.Unmarshal(c.Spec, &spec) == nil && spec.Resource != "" && !slices.Contains(out, spec.Resource) {
-			out = append(out, spec.Resource)
-		}
-	})
-	return out
+	all := slices.Concat(t.Signature, t.Healed, t.Exposure, t.Steady, t.Info)
+	return drawn(all, func(f check.Figure) string { return f.Writes })
 }
 
-// each calls f with every check of a list, those of alternatives too.
-func each(list []plan.Check, f func(plan.Check)) {
+// drawn lists what a field holds of the figures of checks, each once.
+func drawn[T comparable](list []plan.Check, field func(check.Figure) T) []T {
+	var out []T
 	for _, c := range list {
-		each(c.AnyOf, f)
-		f(c)
+		found := drawn(c.AnyOf, field)
+		if f, ok := c.Spec.(check.Figured); ok {
+			found = append(found, field(f.Figure()))
+		}
+		for _, one := range found {
+			if one != *new(T) && !slices.Contains(out, one) {
+				out = append(out, one)
+			}
+		}
 	}
+	return out
 }
 
 // namespaces are the cells' own, where they have any.

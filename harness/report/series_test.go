@@ -1,10 +1,10 @@
 package report_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/report"
@@ -95,7 +95,7 @@ func TestSeriesOverAReset(t *testing.T) {
 func churning(t *testing.T, record func(w *bundle.Writer)) *trial {
 	tr := newTrial()
 	tr.emit = append(faultEvents("vulnerable", 42, 58), faultEvents("fixed", 42, 58)...)
-	tr.plan.Info = []plan.Check{{Name: "any", AnyOf: []plan.Check{{Name: "loop", Kind: "churn", Spec: json.RawMessage(`{"resource":"configmaps"}`)}}}}
+	tr.plan.Info = []plan.Check{{Name: "any", AnyOf: []plan.Check{{Name: "loop", Kind: "churn", Spec: &check.Churn{Resource: "configmaps"}}}}}
 	tr.vulnerable.cell.Namespace, tr.fixed.cell.Namespace = "one", "two"
 	tr.vulnerable.more = record
 	return tr

@@ -133,12 +133,8 @@ type trial struct {
 }
 
 func newTrial() *trial {
-	spec := func(kind bundle.Kind, text string) json.RawMessage {
-		b, _ := json.Marshal(holds{Artifact: kind, Text: text})
-		return b
-	}
 	c := func(name string, kind bundle.Kind, text string) plan.Check {
-		return plan.Check{Name: name, Kind: "testHolds", Spec: spec(kind, text)}
+		return plan.Check{Name: name, Kind: "testHolds", Spec: &holds{Artifact: kind, Text: text}}
 	}
 	blocked := c("is blocked", bundle.Goroutines2, "chan send")
 	blocked.Phase = check.Recovery // as a plan has it

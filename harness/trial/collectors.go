@@ -10,6 +10,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
@@ -38,21 +39,20 @@ type snapshotter struct {
 // startCollectors starts every collector on the component of each of the cells. It returns before the streams have their first record: the steady
 // state waits for those.
 func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream, cells []string) (*collectors, error) {
+	all, err := withBuiltIn(env.Trial.Collectors, env.Trial.Place())
+	if err != nil {
+		return nil, err
+	}
 	// Collectors outlive a Ctrl-C long enough to be stopped in order; what they ask for has time limits of its own.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &collectors{env: env, writer: w, events: events, cancel: cancel, phases: map[string]string{}}
-	for _, item := range withBuiltIn(env.Trial.Collectors, env.Trial.Place()) {
-		c, err := capture.New(item.Kind, item.Spec)
-		if err != nil {
-			cancel()
-			return nil, fmt.Errorf("collector %s: %w", item.Name, err)
-		}
-		targets, err := s.targets(ctx, item, c, cells)
+	for _, item := range all {
+		targets, err := s.targets(ctx, item, cells)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("collector %s: %w", item.Name, err), s.stop())
 		}
 		for _, t := range targets {
-			s.start(ctx, item, c, t)
+			s.start(ctx, item, t)
 		}
 	}
 	return s, nil
@@ -60,18 +60,23 @@ func startCollectors(ctx context.Context, env *environment.Environment, w *bundl
 
 // withBuiltIn adds the collectors that every trial has: which process the subject is, how loaded the host is, and, of a pod that is an arm's own, how
 // the kubelet says that it is.
-func withBuiltIn(items []plan.Collector, placement plan.Placement) []plan.Collector {
+func withBuiltIn(items []plan.Collector, placement plan.Placement) ([]plan.Collector, error) {
 	builtIn := []string{"identity", "hostPressure"}
 	if placement.SharedNodes() {
 		builtIn = append(builtIn, "containerStatuses")
 	}
 	var out []plan.Collector
 	for _, kind := range builtIn {
-		if !hasKind(items, kind) {
-			out = append(out, plan.Collector{Name: kind, Kind: kind})
+		if hasKind(items, kind) {
+			continue
 		}
+		spec, err := kinds.Make[capture.Collector](kinds.Collector, kind)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, plan.Collector{Name: kind, Kind: kind, Spec: spec})
 	}
-	return append(out, items...)
+	return append(out, items...), nil
 }
 
 func hasKind(items []plan.Collector, kind string) bool {
@@ -85,8 +90,8 @@ func hasKind(items []plan.Collector, kind string) bool {
 
 // targets are the components that a collector looks at: the subject in each cell, or each cluster once. A cluster that a cell has to itself is
 // that cell's evidence; of one that is shared it is no arm's.
-func (s *collectors) targets(ctx context.Context, item plan.Collector, c capture.Collector, cells []string) ([]capture.Target, error) {
-	wide, ok := c.(capture.ClusterWide)
+func (s *collectors) targets(ctx context.Context, item plan.Collector, cells []string) ([]capture.Target, error) {
+	wide, ok := item.Spec.(capture.ClusterWide)
 	whole := ok && wide.ClusterWide() || item.Component != ""
 	if whole && !s.env.Trial.Place().OwnCluster() {
 		t := capture.Target{Cell: bundle.Shared, Cluster: s.env.ClusterOf(cells[0]), Phase: func() string { return "" }}
@@ -129,15 +134,15 @@ func instances(t capture.Target, component string) []capture.Target {
 	return out
 }
 
-func (s *collectors) start(ctx context.Context, item plan.Collector, c capture.Collector, t capture.Target) {
-	if st, ok := c.(capture.Streamer); ok {
+func (s *collectors) start(ctx context.Context, item plan.Collector, t capture.Target) {
+	if st, ok := item.Spec.(capture.Streamer); ok {
 		s.wg.Go(func() {
 			if err := st.Stream(ctx, t, s.writer); err != nil && ctx.Err() == nil {
 				s.fail(item.Name, t, err)
 			}
 		})
 	}
-	sn, ok := c.(capture.Snapshotter)
+	sn, ok := item.Spec.(capture.Snapshotter)
 	if !ok {
 		return
 	}

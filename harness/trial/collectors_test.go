@@ -18,8 +18,12 @@ func TestEveryTrialHasTheBuiltInCollectors(t *testing.T) {
 		plan.PlacementNode:     "identity mine logs",
 		plan.PlacementWorkload: "identity containerStatuses mine logs",
 	} {
+		all, err := withBuiltIn(own, (&plan.Trial{Placement: placement}).Place())
+		if err != nil || all[0].Spec == nil {
+			t.Fatalf("%s has %+v, %v", placement, all, err)
+		}
 		var got []string
-		for _, c := range withBuiltIn(own, (&plan.Trial{Placement: placement}).Place()) {
+		for _, c := range all {
 			got = append(got, c.Name)
 		}
 		if strings.Join(got, " ") != want {

@@ -115,9 +115,9 @@ func (i *injection) settled(exposed func(string) bool) func(string) bool {
 }
 
 // load runs one load in one cell.
-func (i *injection) load(cell string, l namedLoad) error {
+func (i *injection) load(cell string, l plan.Load) error {
 	defer func() {
-		i.progress.finish(cell, l.item.Name)
+		i.progress.finish(cell, l.Name)
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		c := i.cells[cell]
@@ -126,16 +126,16 @@ func (i *injection) load(cell string, l namedLoad) error {
 		}
 	}()
 	ctx := i.cells[cell].ctx
-	if _, err := i.turn(cell, l.item, 1); err != nil {
+	if _, err := i.turn(cell, l.Item, 1); err != nil {
 		return err
 	}
-	t, err := i.trial.items.loadTarget(cell, l.item)
+	t, err := i.trial.items.loadTarget(cell, l.Item)
 	if err != nil {
 		return err
 	}
-	t.Round = func(n int, began bool) { i.progress.note(cell, l.item.Name, n, began) }
-	if err := l.load.Run(ctx, t, i.trial.writer); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("running the load %s in %s: %w", l.item.Name, cell, err)
+	t.Round = func(n int, began bool) { i.progress.note(cell, l.Name, n, began) }
+	if err := l.Spec.Run(ctx, t, i.trial.writer); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("running the load %s in %s: %w", l.Name, cell, err)
 	}
 	return nil
 }
@@ -144,11 +144,11 @@ func (i *injection) load(cell string, l namedLoad) error {
 func (i *injection) fault(f aimedFault) error {
 	said := sync.OnceFunc(i.first.Done)
 	defer said()
-	cell, name := f.target.Cell, f.item.Name
+	cell, name := f.at.Cell, f.Name
 	defer i.progress.finish(cell, name)
 	ctx := i.cells[cell].ctx
 	for round := 1; ; round++ {
-		comes, err := i.turn(cell, f.item, round)
+		comes, err := i.turn(cell, f.Item, round)
 		if ctx.Err() != nil && i.ctx.Err() == nil { // this cell is done: what is injected is lifted with the rest
 			return nil
 		}
@@ -158,11 +158,11 @@ func (i *injection) fault(f aimedFault) error {
 		if !comes {
 			if round == 1 {
 				i.trial.events.Emit(event.Event{Type: event.Warning, Cell: cell,
-					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected", f.item.After.Name, name)})
+					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected", f.After.Name, name)})
 			}
 			return nil
 		}
-		if err := f.fault.Inject(ctx, f.target); err != nil {
+		if err := f.Spec.Inject(ctx, f.at); err != nil {
 			if ctx.Err() != nil && i.ctx.Err() == nil {
 				return nil
 			}
@@ -170,10 +170,10 @@ func (i *injection) fault(f aimedFault) error {
 		}
 		i.progress.note(cell, name, round, true)
 		said()
-		if f.item.Duration == 0 {
+		if f.Duration == 0 {
 			return nil
 		}
-		if err := i.pulse(f, round); err != nil || f.item.After == nil {
+		if err := i.pulse(f, round); err != nil || f.After == nil {
 			return err
 		}
 	}
@@ -181,10 +181,10 @@ func (i *injection) fault(f aimedFault) error {
 
 // pulse lifts a fault after its duration, or when the round of the load it came after is over.
 func (i *injection) pulse(f aimedFault, round int) error {
-	cell := f.target.Cell
-	ctx, cancel := context.WithTimeout(i.cells[cell].ctx, time.Duration(f.item.Duration))
+	cell := f.at.Cell
+	ctx, cancel := context.WithTimeout(i.cells[cell].ctx, time.Duration(f.Duration))
 	defer cancel()
-	if a := f.item.After; a != nil {
+	if a := f.After; a != nil {
 		_, _ = i.progress.await(ctx, cell, a.Name, func(p state) bool { return p.ended >= round || p.over }) // or its time is up
 	} else {
 		<-ctx.Done()
@@ -192,10 +192,10 @@ func (i *injection) pulse(f aimedFault, round int) error {
 	if i.ctx.Err() != nil {
 		return context.Cause(i.ctx)
 	}
-	if err := f.fault.Recover(i.ctx, f.target); err != nil {
-		return fmt.Errorf("lifting %s in %s after its duration: %w", f.item.Name, cell, err)
+	if err := f.Spec.Recover(i.ctx, f.at); err != nil {
+		return fmt.Errorf("lifting %s in %s after its duration: %w", f.Name, cell, err)
 	}
-	i.progress.note(cell, f.item.Name, round, false)
+	i.progress.note(cell, f.Name, round, false)
 	i.trial.collectors.snapshot(i.ctx, []string{cell}, "round")
 	return nil
 }

@@ -94,8 +94,8 @@ func begun(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (*i
 	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
 	r := &trial{plan: tr, env: env, events: events, live: newLive(tr, nil, events), collectors: &collectors{phases: map[string]string{}}, items: &items{env: env, events: events,
-		loads:  []namedLoad{{plan.Item{Name: "load", Target: everywhere}, l}},
-		faults: []namedFault{{plan.Item{Name: "fault", Target: everywhere, After: &plan.After{Name: "load"}, Duration: plan.Duration(duration)}, f}},
+		loads:  []plan.Load{{Item: plan.Item{Name: "load", Target: everywhere}, Spec: l}},
+		faults: []plan.Fault{{Item: plan.Item{Name: "fault", Target: everywhere, After: &plan.After{Name: "load"}, Duration: plan.Duration(duration)}, Spec: f}},
 	}}
 	u, err := begin(t.Context(), r, []string{cell}, check.Fault)
 	if err != nil {

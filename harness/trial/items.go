@@ -24,49 +24,20 @@ import (
 type items struct {
 	env    *environment.Environment
 	events *event.Stream
-	faults []namedFault
-	loads  []namedLoad
-}
-
-type namedFault struct {
-	item  plan.Item
-	fault fault.Fault
-}
-
-type namedLoad struct {
-	item plan.Item
-	load load.Load
+	faults []plan.Fault // with their parameters computed
+	loads  []plan.Load
 }
 
 // aimedFault is a fault with what it acts on in one cell.
 type aimedFault struct {
-	namedFault
-	target fault.Target
-}
-
-func newItems(env *environment.Environment, events *event.Stream) (*items, error) {
-	x := &items{env: env, events: events}
-	for _, item := range env.Trial.Loads {
-		l, err := load.New(item.Kind, item.Spec)
-		if err != nil {
-			return nil, fmt.Errorf("load %s: %w", item.Name, err)
-		}
-		x.loads = append(x.loads, namedLoad{item, l})
-	}
-	for _, item := range env.Trial.Faults {
-		f, err := fault.New(item.Kind, item.Spec)
-		if err != nil {
-			return nil, fmt.Errorf("fault %s: %w", item.Name, err)
-		}
-		x.faults = append(x.faults, namedFault{item, f})
-	}
-	return x, nil
+	plan.Fault
+	at fault.Target
 }
 
 // loadsOf are the loads of a phase that act in a cell.
-func (x *items) loadsOf(cell, phase string) []namedLoad {
-	return slices.DeleteFunc(slices.Clone(x.loads), func(l namedLoad) bool {
-		return cmp.Or(l.item.Phase, check.Fault) != phase || l.item.Target.Cell != "" && l.item.Target.Cell != cell
+func (x *items) loadsOf(cell, phase string) []plan.Load {
+	return slices.DeleteFunc(slices.Clone(x.loads), func(l plan.Load) bool {
+		return cmp.Or(l.Phase, check.Fault) != phase || l.Target.Cell != "" && l.Target.Cell != cell
 	})
 }
 
@@ -81,12 +52,12 @@ func (x *items) prepareLoads(ctx context.Context, cells []string) (err error) {
 	for _, cell := range cells {
 		for _, l := range slices.Concat(x.loadsOf(cell, check.Fault), x.loadsOf(cell, check.Recovery)) {
 			g.Go(func() error {
-				t, err := x.loadTarget(cell, l.item)
+				t, err := x.loadTarget(cell, l.Item)
 				if err == nil {
-					err = l.load.Prepare(ctx, t)
+					err = l.Spec.Prepare(ctx, t)
 				}
 				if err != nil {
-					return fmt.Errorf("preparing the load %s in %s: %w", l.item.Name, cell, err)
+					return fmt.Errorf("preparing the load %s in %s: %w", l.Name, cell, err)
 				}
 				return nil
 			})
@@ -115,7 +86,7 @@ func (x *items) targeted(cells []string) []string {
 func (x *items) aim(cells []string) (aimed []aimedFault, err error) {
 	for _, cell := range x.targeted(cells) {
 		for _, f := range x.faults {
-			t, acts, e := x.target(cell, f.item)
+			t, acts, e := x.target(cell, f.Item)
 			if e != nil {
 				err = errors.Join(err, e)
 			} else if acts {
@@ -166,8 +137,8 @@ func (x *items) recover(ctx context.Context, cells []string) error {
 	var wg sync.WaitGroup
 	for i, f := range aimed {
 		wg.Go(func() {
-			if err := f.fault.Recover(ctx, f.target); err != nil {
-				errs[i] = fmt.Errorf("recovering %s in %s: %w", f.item.Name, f.target.Cell, err)
+			if err := f.Spec.Recover(ctx, f.at); err != nil {
+				errs[i] = fmt.Errorf("recovering %s in %s: %w", f.Name, f.at.Cell, err)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,12 +12,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
+// grows is a check whose metric nobody records.
+var grows = &check.MetricIncrease{Metric: "requests_total", By: check.Quantity{Number: new(1.0)}}
+
 func liveTrial(tr plan.Trial, w *bundle.Writer, events *event.Stream) *trial {
 	return &trial{plan: tr, writer: w, events: events, live: newLive(tr, w, events)}
 }
 
 func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
-	never := []plan.Check{{Name: "grew", Kind: "metricIncrease", Spec: json.RawMessage(`{"metric": "requests_total"}`)}}
+	never := []plan.Check{{Name: "grew", Kind: "metricIncrease", Spec: grows}}
 	for _, c := range []struct {
 		name    string
 		pids    []int
@@ -71,7 +73,7 @@ func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
 }
 
 func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
-	grew := plan.Check{Name: "grew", Kind: "metricIncrease", Spec: json.RawMessage(`{"metric": "requests_total"}`)}
+	grew := plan.Check{Name: "grew", Kind: "metricIncrease", Spec: grows}
 	for phase, waits := range map[string]bool{"recovery": true, "fault": false} {
 		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
 		if err != nil {
@@ -95,8 +97,8 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 	}
 	r := liveTrial(plan.Trial{
 		Cells:     []plan.Cell{{Name: "fixed"}},
-		Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: json.RawMessage(`{"func": "a.B", "state": "chan send"}`)}},
-		Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: json.RawMessage(`{"status": "True", "hold": "1s"}`)}},
+		Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: &check.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
+		Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: &check.NodeReady{Status: "True", Hold: "1s"}}},
 	}, w, event.NewStream(w))
 	began := time.Now().Add(-5 * time.Second)
 	w.Emit(event.Event{Time: began, Type: event.Phase, Message: check.Recovery})

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -57,7 +56,7 @@ func recovering(t *testing.T, probe *worker) (*trial, *story) {
 	heard := &story{}
 	tr := plan.Trial{
 		Cells: []plan.Cell{{Name: cell}}, Clusters: []plan.Cluster{{Name: cell, Topology: topology}},
-		Healed: []plan.Check{{Name: "works", Kind: "probeDone", Phase: check.Recovery, Spec: json.RawMessage(`{"probe":"probe"}`)}},
+		Healed: []plan.Check{{Name: "works", Kind: "probeDone", Phase: check.Recovery, Spec: &check.ProbeDone{Probe: "probe"}}},
 	}
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
 	elsewhere := everywhere
@@ -66,10 +65,10 @@ func recovering(t *testing.T, probe *worker) (*trial, *story) {
 	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
 	return &trial{
 		plan: tr, env: env, writer: w, events: events, live: newLive(tr, w, events), collectors: &collectors{phases: map[string]string{}},
-		items: &items{env: env, events: events, loads: []namedLoad{
-			{plan.Item{Name: "early", Target: everywhere}, &worker{story: probe.story}},
-			{plan.Item{Name: "probe", Phase: check.Recovery, Target: everywhere}, probe},
-			{plan.Item{Name: "foreign", Phase: check.Recovery, Target: elsewhere}, probe},
+		items: &items{env: env, events: events, loads: []plan.Load{
+			{Item: plan.Item{Name: "early", Target: everywhere}, Spec: &worker{story: probe.story}},
+			{Item: plan.Item{Name: "probe", Phase: check.Recovery, Target: everywhere}, Spec: probe},
+			{Item: plan.Item{Name: "foreign", Phase: check.Recovery, Target: elsewhere}, Spec: probe},
 		}},
 	}, heard
 }
@@ -81,7 +80,7 @@ func TestTheRecoveryWaitsForItsProbe(t *testing.T) {
 	r.plan.Phases.Recovery.Deadline.Duration = coverTime
 	done := make(chan error, 1)
 	go func() { done <- r.watchRecovery(t.Context(), []string{"candidate"}) }()
-	r.items.loads[1].load.(*worker).let <- struct{}{}
+	r.items.loads[1].Spec.(*worker).let <- struct{}{}
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -112,9 +113,7 @@ func (r *trial) prepare() (err error) {
 	if err := r.writer.PutPlan(raw); err != nil {
 		return err
 	}
-	if r.items, err = newItems(r.env, r.events); err != nil {
-		return err
-	}
+	r.items = &items{env: r.env, events: r.events, faults: slices.Clone(r.plan.Faults), loads: r.plan.Loads}
 	facts := r.run.bind(r.env.Facts())
 	var constants []map[string]int64
 	for _, c := range facts.Cells {
@@ -122,23 +121,24 @@ func (r *trial) prepare() (err error) {
 	}
 	var all []fault.Fault
 	for _, f := range r.items.faults {
-		all = append(all, f.fault)
+		all = append(all, f.Spec)
 	}
 	sized := map[string]int64{}
-	for _, f := range r.items.faults {
-		if c, ok := f.fault.(fault.Computer); ok {
-			explained, err := c.Compute(constants, all)
-			if err != nil {
-				return fmt.Errorf("computing fault %s: %w", f.item.Name, err)
+	for i := range r.items.faults {
+		f := &r.items.faults[i]
+		if c, ok := f.Spec.(fault.Computer); ok {
+			var explained map[string]string
+			if f.Spec, explained, err = c.Compute(constants, all); err != nil {
+				return fmt.Errorf("computing fault %s: %w", f.Name, err)
 			}
 			for k, v := range explained {
-				facts.Computed[f.item.Name+"."+k] = v
+				facts.Computed[f.Name+"."+k] = v
 			}
 		}
-		if a, ok := f.fault.(fault.Assumer); ok {
+		if a, ok := f.Spec.(fault.Assumer); ok {
 			maps.Copy(sized, a.Assumed())
 		}
-		if m, ok := f.fault.(fault.Modeller); ok && !r.plan.NoFaults {
+		if m, ok := f.Spec.(fault.Modeller); ok && !r.plan.NoFaults {
 			facts.Modelled = append(facts.Modelled, m.Modelled()...)
 		}
 	}

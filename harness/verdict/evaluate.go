@@ -62,11 +62,7 @@ func evaluate(v bundle.View, cell, phase string, c plan.Check) (check.Finding, e
 	if len(c.AnyOf) > 0 {
 		return anyOf(v, cell, phase, c)
 	}
-	k, err := check.New(c.Kind, c.Spec)
-	if err != nil {
-		return check.Finding{}, fmt.Errorf("evaluating check %q: %w", c.Name, err)
-	}
-	f, err := ask(k, v, check.Scope{Cell: cell, Phase: phase, After: time.Duration(c.After)})
+	f, err := ask(c.Spec, v, check.Scope{Cell: cell, Phase: phase, After: time.Duration(c.After)})
 	if err != nil {
 		return f, fmt.Errorf("evaluating check %q: %w", c.Name, err)
 	}

@@ -145,10 +145,8 @@ func asks(c plan.Check, phase string) (kinds, phases []string) {
 	if len(c.AnyOf) > 0 {
 		return kinds, phases
 	}
-	if k, err := check.New(c.Kind, c.Spec); err == nil { // it was asked already
-		for _, kind := range k.Reads() {
-			kinds = append(kinds, string(kind))
-		}
+	for _, kind := range c.Spec.Reads() {
+		kinds = append(kinds, string(kind))
 	}
 	return kinds, []string{phase}
 }

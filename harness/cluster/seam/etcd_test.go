@@ -12,10 +12,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func TestLayEtcd(t *testing.T) {
-	s, err := seam.New("etcd", nil)
+	s, err := kinds.Decode[seam.Seam](kinds.Seam, "etcd", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,11 @@
 package seam
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Seam is what has to be installed in a node for it.
@@ -24,11 +22,6 @@ type Seam interface {
 	Units() []cluster.Unit
 	// Args lead the components through it: component -> flag -> value.
 	Args() map[string]map[string]string
-}
-
-// New makes the seam of a kind; spec may be empty.
-func New(kind string, spec json.RawMessage) (Seam, error) {
-	return kinds.Decode[Seam](kinds.Seam, kind, spec)
 }
 
 // Install adds a seam to a node that is still being planned. The node's own flags stay where the seam has none; where both have one they

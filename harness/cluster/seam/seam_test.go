@@ -8,10 +8,11 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func TestLayCRI(t *testing.T) {
-	s, err := seam.New("cri", nil)
+	s, err := kinds.Decode[seam.Seam](kinds.Seam, "cri", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestLayRefusesAContradiction(t *testing.T) {
 }
 
 func TestNewUnknown(t *testing.T) {
-	_, err := seam.New("etc", nil)
+	_, err := kinds.Decode[seam.Seam](kinds.Seam, "etc", nil)
 	want := `unknown seam kind "etc": want one of ["cri" "etcd"]`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

@@ -4,11 +4,9 @@ package capture
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Target is what a collector looks at: one component of one cell, or with Component nil the cluster as a whole.
@@ -39,8 +37,3 @@ type Streamer interface {
 
 // ClusterWide is a Collector that looks at the cluster once instead of at each cell's component.
 type ClusterWide interface{ ClusterWide() bool }
-
-// New makes the collector of a kind from a spec already validated.
-func New(kind string, spec json.RawMessage) (Collector, error) {
-	return kinds.Decode[Collector](kinds.Collector, kind, spec)
-}

@@ -19,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // component is a process whose every answer a test gives. All of it lives in a test's bubble of time.
@@ -57,7 +58,7 @@ func stream(t *testing.T, kind, spec string, c *component, long time.Duration) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := capture.New(kind, json.RawMessage(spec))
+	k, err := kinds.Decode[capture.Collector](kinds.Collector, kind, json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}

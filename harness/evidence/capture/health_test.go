@@ -14,6 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // What an endpoint says other than 200 is evidence; that it says nothing is evidence too, and a gap.
@@ -30,7 +31,7 @@ func TestHealthTellsAnswersApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := capture.New("health", json.RawMessage(`{"paths":["/livez","/readyz","/gone"],"interval":"50ms"}`))
+	h, err := kinds.Decode[capture.Collector](kinds.Collector, "health", json.RawMessage(`{"paths":["/livez","/readyz","/gone"],"interval":"50ms"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestHealthValidate(t *testing.T) {
 		`{"paths":["livez"]}`: `paths has "livez" (want it to begin with a slash: /readyz)`,
 		`{"interval":"0s"}`:   "interval is 0s (want above 0)",
 	} {
-		c, err := capture.New("health", json.RawMessage(spec))
+		c, err := kinds.Decode[capture.Collector](kinds.Collector, "health", json.RawMessage(spec))
 		if err != nil {
 			t.Fatal(err)
 		}

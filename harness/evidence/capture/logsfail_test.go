@@ -14,6 +14,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // A file that vanished before it was read to its end is a gap: from where it was read to the first line that is there again.
@@ -100,7 +101,7 @@ func TestLogsThatCantBeRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c, err := capture.New("componentLogs", json.RawMessage(`{"components":["kube-apiserver"]}`))
+				c, err := kinds.Decode[capture.Collector](kinds.Collector, "componentLogs", json.RawMessage(`{"components":["kube-apiserver"]}`))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,7 +148,7 @@ func TestComponentLogsRefuses(t *testing.T) {
 		`{"components":["../../etc/shadow"]}`: `components has "../../etc/shadow" (want the name of a container: a-z, 0-9 and -)`,
 		`{"interval":"0s"}`:                   "interval is 0s (want above 0)",
 	} {
-		c, err := capture.New("componentLogs", json.RawMessage(spec))
+		c, err := kinds.Decode[capture.Collector](kinds.Collector, "componentLogs", json.RawMessage(spec))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +160,7 @@ func TestComponentLogsRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := capture.New("componentLogs", nil)
+	c, err := kinds.Decode[capture.Collector](kinds.Collector, "componentLogs", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // logNode is a node whose /var/log/pods is a folder of the test's, where what is to be executed runs for real.
@@ -130,7 +131,7 @@ func (n *logNode) collect(spec string) (bundle.Artifact, []bundle.LogLine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := capture.New("componentLogs", json.RawMessage(spec))
+	c, err := kinds.Decode[capture.Collector](kinds.Collector, "componentLogs", json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 const bundles = "bundledeployments.fleet.cattle.io"
@@ -49,7 +50,7 @@ func recorded(t *testing.T, spec, plural string) *recording {
 	if r.w, err = bundle.Create(filepath.Join(t.TempDir(), "001")); err != nil {
 		t.Fatal(err)
 	}
-	k, err := capture.New("objects", json.RawMessage(spec))
+	k, err := kinds.Decode[capture.Collector](kinds.Collector, "objects", json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +313,7 @@ func TestChosenObjects(t *testing.T) {
 		{"objects", `{"resources":["pods"]}`, "cell fixed has no namespace of its own (want shared: true, or placement workload)"},
 		{"objectList", `{"resources":["pods"],"shared":true,"where":"dead"}`, `where is "dead" (want terminating, or nothing)`},
 	} {
-		c, err := capture.New(tc.kind, json.RawMessage(tc.spec))
+		c, err := kinds.Decode[capture.Collector](kinds.Collector, tc.kind, json.RawMessage(tc.spec))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +345,7 @@ func TestObjectList(t *testing.T) {
 	o.SetDeletionTimestamp(&metav1.Time{Time: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)})
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubelet"}})
 	r.c.API().PutObject(bundles, o)
-	c, err := capture.New("objectList", json.RawMessage(`{"resources":["`+bundles+`"],"where":"terminating"}`))
+	c, err := kinds.Decode[capture.Collector](kinds.Collector, "objectList", json.RawMessage(`{"resources":["`+bundles+`"],"where":"terminating"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

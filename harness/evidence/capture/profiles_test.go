@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // asked is a component that remembers what it was asked for.
@@ -35,7 +36,7 @@ func snapshot(t *testing.T, kind, spec string, c cluster.Component) (bundle.Arti
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := capture.New(kind, json.RawMessage(spec))
+	k, err := kinds.Decode[capture.Collector](kinds.Collector, kind, json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}

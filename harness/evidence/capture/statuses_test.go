@@ -22,6 +22,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // pods is an API server that answers a list of kube-system's pods, in memory: it can live in a bubble of time.
@@ -64,7 +65,7 @@ func statuses(t *testing.T, list func(since time.Duration) ([]corev1.Pod, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := capture.New("containerStatuses", json.RawMessage(`{"components":["etcd","kube-apiserver"]}`))
+	c, err := kinds.Decode[capture.Collector](kinds.Collector, "containerStatuses", json.RawMessage(`{"components":["etcd","kube-apiserver"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,14 +6,12 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Target is where a fault or a load acts: one cell's share of a running cluster.
@@ -45,11 +43,11 @@ type Fault interface {
 	Recover(ctx context.Context, t Target) error
 }
 
-// Computer is a Fault whose parameters follow from the subject's constants and from the other faults of the trial. It fills what was
-// left open, for all cells alike, and says in sentences how. It is called once a trial, before anything is injected. Constants has a map for
-// each cell, which lacks what is not known of it.
+// Computer is a Fault whose parameters follow from the subject's constants and from the other faults of the trial. Compute returns the fault with what was
+// left open filled in, for all cells alike, and says in sentences how; the receiver stays as it is. It is called once a trial, before anything is injected.
+// Constants has a map for each cell, which lacks what is not known of it.
 type Computer interface {
-	Compute(constants []map[string]int64, others []Fault) (explained map[string]string, err error)
+	Compute(constants []map[string]int64, others []Fault) (computed Fault, explained map[string]string, err error)
 }
 
 // RuntimeSlower is a Fault that delays each call of a kubelet to its container runtime, and by how much.
@@ -60,11 +58,6 @@ type Assumer interface{ Assumed() map[string]int64 }
 
 // Modeller is a Fault that imitates something; its sentences are named in the verdict.
 type Modeller interface{ Modelled() []string }
-
-// New makes the fault of a kind from a spec already validated.
-func New(kind string, spec json.RawMessage) (Fault, error) {
-	return kinds.Decode[Fault](kinds.Fault, kind, spec)
-}
 
 // each acts on all nodes at once and joins the errors.
 func each(nodes []cluster.Node, act func(cluster.Node) error) error {

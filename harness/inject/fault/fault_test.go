@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // newFault makes a fault from a spec.
 func newFault(t *testing.T, kind, spec string) fault.Fault {
 	t.Helper()
-	f, err := fault.New(kind, json.RawMessage(spec))
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, kind, json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +105,16 @@ func TestFloodSize(t *testing.T) {
 			if tc.latency != "" {
 				others = append(others, newFault(t, "criLatency", `{"latency":"`+tc.latency+`"}`))
 			}
-			explained, err := f.Compute(tc.constants, others)
+			planned := *f
+			sized, explained, err := f.Compute(tc.constants, others)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f.Pods != tc.want {
-				t.Errorf("%d pods, want %d: %v", f.Pods, tc.want, explained)
+			if got := sized.(*fault.ContainerFlood).Pods; got != tc.want {
+				t.Errorf("%d pods, want %d: %v", got, tc.want, explained)
+			}
+			if !reflect.DeepEqual(*f, planned) {
+				t.Errorf("the plan's own flood became %+v, and was %+v", *f, planned)
 			}
 			if d := cmp.Diff(tc.explained, explained); tc.explained != nil && d != "" {
 				t.Errorf("it says (-want +got):\n%s", d)
@@ -126,11 +132,13 @@ func TestFloodSizeSuffices(t *testing.T) {
 				f := newFault(t, "containerFlood", floodSpec).(*fault.ContainerFlood)
 				l := newFault(t, "criLatency", `{"latency":"`+latency.String()+`"}`)
 				var tooLarge *fault.TooLargeError
-				if _, err := f.Compute(arms(capacity, int64(threshold)), []fault.Fault{l, f}); errors.As(err, &tooLarge) && latency == time.Second {
+				sized, _, err := f.Compute(arms(capacity, int64(threshold)), []fault.Fault{l, f})
+				if errors.As(err, &tooLarge) && latency == time.Second {
 					continue // at which one relist of what is needed would take over 20 minutes
 				} else if err != nil {
 					t.Fatal(err)
 				}
+				f = sized.(*fault.ContainerFlood)
 				perPod := latency * time.Duration(f.ContainersPerPod+3)
 				done := int(threshold / perPod)
 				if threshold%perPod != 0 {
@@ -158,7 +166,7 @@ func TestFloodSizeRefused(t *testing.T) {
 		{nil, `the constant "threshold", which the fault's size follows from, is not known for any arm`},
 	} {
 		f := newFault(t, "containerFlood", floodSpec).(*fault.ContainerFlood)
-		if _, err := f.Compute(tc.constants, nil); err == nil || err.Error() != tc.want {
+		if _, _, err := f.Compute(tc.constants, nil); err == nil || err.Error() != tc.want {
 			t.Errorf("of %v: %v, want %s", tc.constants, err, tc.want)
 		}
 	}
@@ -182,7 +190,7 @@ func TestValidate(t *testing.T) {
 		{"containerFlood", `{"outlast":"a","overflow":"b","unknownOutlastFactor":0.5}`, "unknownOutlastFactor is 0.5 (want at least 1"},
 		{"containerFlood", `{"outlast":"a","overflow":"b","longest":"0s"}`, "longest is 0s (want above 0)"},
 	} {
-		f, err := fault.New(tc.kind, json.RawMessage(tc.spec))
+		f, err := kinds.Decode[fault.Fault](kinds.Fault, tc.kind, json.RawMessage(tc.spec))
 		if err == nil {
 			err = f.(interface{ Validate() error }).Validate()
 		}
@@ -216,7 +224,7 @@ func TestNewRefuses(t *testing.T) {
 		{"criLatency", `{"latency":40}`, `criLatency`},
 		{"containerFlood", `{"pods":"many"}`, `containerFlood`},
 	} {
-		if _, err := fault.New(tc.kind, json.RawMessage(tc.spec)); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := kinds.Decode[fault.Fault](kinds.Fault, tc.kind, json.RawMessage(tc.spec)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s %s: %v, want %q", tc.kind, tc.spec, err, tc.want)
 		}
 	}

@@ -93,9 +93,9 @@ const maxReported = 22_000
 //
 // Without a latency among the faults the runtime's own speed decides, which nothing bounds: then the size is the one for a latency of
 // 40 ms, so that a flood alone can be told from a flood with a slow runtime.
-func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (map[string]string, error) {
+func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (Fault, map[string]string, error) {
 	if f.Pods > 0 {
-		return map[string]string{"pods": fmt.Sprintf("%d, as given", f.Pods)}, nil
+		return f, map[string]string{"pods": fmt.Sprintf("%d, as given", f.Pods)}, nil
 	}
 	latency := 40 * time.Millisecond
 	for _, o := range others {
@@ -105,13 +105,15 @@ func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (
 	}
 	threshold, allThresholds, err := largest(constants, f.Outlast)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	capacity, allCapacities, err := largest(constants, f.Overflow)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return f.size(latency, threshold, capacity, allThresholds, allCapacities)
+	sized := *f
+	explained, err := sized.size(latency, threshold, capacity, allThresholds, allCapacities)
+	return &sized, explained, err
 }
 
 // size fills in the pods for the largest known constants, and for assumed ones as far as there is room: capacity first, which a wrong fix is more likely

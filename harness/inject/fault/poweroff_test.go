@@ -19,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // quick is a power cut whose waits are short: the fake's Leases run out after a second.
@@ -227,7 +228,7 @@ func TestPowerOffRefuses(t *testing.T) {
 		{`{"stale":"0s"}`, "stale is 0s (want above 0)"},
 		{`{"ready":"-1s"}`, "ready is -1s (want above 0)"},
 	} {
-		f, err := fault.New("nodePowerOff", json.RawMessage(tc.spec))
+		f, err := kinds.Decode[fault.Fault](kinds.Fault, "nodePowerOff", json.RawMessage(tc.spec))
 		if err != nil {
 			t.Fatal(err)
 		}

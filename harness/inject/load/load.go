@@ -4,12 +4,10 @@ package load
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // Target is the cell whose cluster is asked.
@@ -38,8 +36,3 @@ type Load interface {
 
 // OnNode is a Load that acts on one node of the cell and changes nothing that another node depends on: arms that share a cluster can each have it.
 type OnNode interface{ OnNode() bool }
-
-// New makes the load of a kind from a spec already validated.
-func New(kind string, spec json.RawMessage) (Load, error) {
-	return kinds.Decode[Load](kinds.Load, kind, spec)
-}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func TestPrepare(t *testing.T) {
@@ -109,7 +110,7 @@ func TestPrepareRefuses(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
 			tc.before(t, w)
-			l, err := load.New("deleteCollection", json.RawMessage(`{"items":5,"begun":1}`))
+			l, err := kinds.Decode[load.Load](kinds.Load, "deleteCollection", json.RawMessage(`{"items":5,"begun":1}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +123,7 @@ func TestPrepareRefuses(t *testing.T) {
 	w.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	l, err := load.New("deleteCollection", nil)
+	l, err := kinds.Decode[load.Load](kinds.Load, "deleteCollection", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // probes runs a probe that was prepared, and gives its record.
@@ -52,7 +53,7 @@ func (w *world) probing() load.Target {
 
 func (w *world) probe(t *testing.T, kind, spec string) load.Load {
 	t.Helper()
-	l, err := load.New(kind, json.RawMessage(spec))
+	l, err := kinds.Decode[load.Load](kinds.Load, kind, json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func TestPodProbeIsCutOff(t *testing.T) {
 // What would keep the pod from running on any kubelet is found before the steady state.
 func TestPodProbeIsRefusedBeforehand(t *testing.T) {
 	w := newWorld(t)
-	l, err := load.New("podProbe", nil)
+	l, err := kinds.Decode[load.Load](kinds.Load, "podProbe", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +288,7 @@ func TestProbeSpecs(t *testing.T) {
 		{"collectionProbe", `{"items":0}`, "items is 0 (want 1 to 100000)"},
 		{"collectionProbe", `{"timeout":"-1s"}`, "timeout is -1s (want above 0)"},
 	} {
-		l, err := load.New(c.kind, json.RawMessage(c.spec))
+		l, err := kinds.Decode[load.Load](kinds.Load, c.kind, json.RawMessage(c.spec))
 		if err != nil {
 			t.Fatal(err)
 		}

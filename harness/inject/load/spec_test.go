@@ -8,6 +8,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 func TestSpec(t *testing.T) {
@@ -37,7 +38,7 @@ func TestSpec(t *testing.T) {
 			"2 rounds of 20 namespaces with 5000 items of 16Ki write 3.05 GiB (want at most 1.5 GiB: etcd's default quota is 2 GiB)",
 		},
 	} {
-		l, err := load.New("deleteCollection", json.RawMessage(tc.spec))
+		l, err := kinds.Decode[load.Load](kinds.Load, "deleteCollection", json.RawMessage(tc.spec))
 		if err != nil {
 			t.Fatal(err)
 		}

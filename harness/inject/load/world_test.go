@@ -25,6 +25,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // patience bounds what has to happen soon.
@@ -134,7 +135,7 @@ func (w *world) says(t *testing.T, want string) {
 
 func (w *world) prepare(t *testing.T, spec string) load.Load {
 	t.Helper()
-	l, err := load.New("deleteCollection", json.RawMessage(spec))
+	l, err := kinds.Decode[load.Load](kinds.Load, "deleteCollection", json.RawMessage(spec))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
@@ -22,7 +23,7 @@ func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 		}
 		installSubject(n, e.Trial.Subject, e.firstBuild(n.Cell).Path)
 		for _, name := range e.Trial.Seams {
-			k, err := seam.New(name, nil)
+			k, err := kinds.Make[seam.Seam](kinds.Seam, name)
 			if err != nil {
 				return top, err
 			}

@@ -45,7 +45,7 @@ func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
 func argsOf(s *scenario.Scenario, role string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for name, flags := range s.Spec.Args {
-		if row, _ := component.Of(name); role == cluster.ControlPlane || row.Node {
+		if row, _ := component.Of(name); role == cluster.ControlPlane || row.Runs == component.AsService {
 			out[name] = maps.Clone(flags)
 		}
 	}

@@ -56,7 +56,11 @@ func (r *rules) inPairs(path string, pairs []string, alternative bool) {
 	}
 }
 
-var flagName = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
+// flagName is what flags are called, and fieldName what the fields of a component's configuration are.
+var (
+	flagName  = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
+	fieldName = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*(\.[a-z][a-zA-Z0-9]*)*$`)
+)
 
 // components are the rules of what is given to components of every arm.
 func (r *rules) components() {
@@ -66,7 +70,11 @@ func (r *rules) components() {
 			r.about([]string{"spec", "args", c}, "%q takes no flags %s", c, oneOf(c, flagged))
 		}
 		for _, flag := range slices.Sorted(maps.Keys(r.s.Spec.Args[c])) {
-			if !flagName.MatchString(flag) {
+			if row, _ := component.Of(c); row.Kubeadm.Config != "" {
+				if !fieldName.MatchString(flag) {
+					r.about([]string{"spec", "args", c, flag}, "%q is no field's name (want one of %s's configuration: conntrack.maxPerCore)", flag, c)
+				}
+			} else if !flagName.MatchString(flag) {
 				r.about([]string{"spec", "args", c, flag}, "%q is no flag's name (want it without dashes in front and without a value: v)", flag)
 			}
 		}

@@ -174,7 +174,7 @@ func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, err
 func (n *Node) program(name string) []byte {
 	row, _ := component.Of(name)
 	path := row.Executable
-	if !row.Node {
+	if row.Runs != component.AsService {
 		path = n.spec.Mounts[name][row.Executable]
 	}
 	n.mu.Lock()

@@ -10,9 +10,9 @@ import (
 type Component struct {
 	Name string
 
-	// Node says that it runs on every node, from the node's own file system, under its service manager. The others are static pods of control planes.
-	Node bool
-	// Executable is where the node, or the container of its static pod, has the program.
+	// Runs is how a cluster that kubeadm made runs it, and who starts it again when it ends.
+	Runs Runs
+	// Executable is where the node, or its container, has the program.
 	Executable string
 	Kubeadm    Kubeadm
 	Endpoint   Endpoint
@@ -28,6 +28,25 @@ type Component struct {
 	Limited bool
 }
 
+// Runs is how a component runs.
+type Runs int
+
+const (
+	// Added components run only where a provider or a scenario adds them: kubeadm starts none.
+	Added Runs = iota
+	// AsService is from each node's own file system, under its service manager, which starts it again.
+	AsService
+	// AsStaticPod is in a pod of each control plane's own, on the node's network, whose container its kubelet starts again.
+	AsStaticPod
+	// AsDaemonSet is in a pod on each node, on the node's network, whose container its kubelet starts again. Its pod's label k8s-app is its name.
+	AsDaemonSet
+)
+
+// OnRole says whether a node of a role runs the component; controlPlane says whether the role is a control plane's.
+func (c Component) OnRole(controlPlane bool) bool {
+	return c.Runs == AsService || c.Runs == AsDaemonSet || c.Runs == AsStaticPod && controlPlane
+}
+
 // OlderUntil is the number of minor versions that a component might be older by, in clusters of a minor version of 1 below Minor.
 type OlderUntil struct {
 	Minor uint64
@@ -39,6 +58,9 @@ type Kubeadm struct {
 	Documents []string // their kinds
 	Path      []string // to the flags within them
 	Listed    bool     // kind's v1beta4 document has a list there already
+	// Config is the API version of the only document, where that is the component's own configuration, one for the whole cluster: its flags are then the
+	// fields of it, by dotted names, with values as YAML has them.
+	Config string
 }
 
 // Endpoint is how a component's HTTP endpoint is reached.
@@ -53,29 +75,38 @@ type Endpoint struct {
 
 var table = []Component{
 	{
-		Name: "kubelet", Node: true, Executable: "/usr/bin/kubelet", Kubernetes: true,
-		Kubeadm:  Kubeadm{[]string{"InitConfiguration", "JoinConfiguration"}, []string{"nodeRegistration", "kubeletExtraArgs"}, true},
+		Name: "kubelet", Runs: AsService, Executable: "/usr/bin/kubelet", Kubernetes: true,
+		Kubeadm:  Kubeadm{[]string{"InitConfiguration", "JoinConfiguration"}, []string{"nodeRegistration", "kubeletExtraArgs"}, true, ""},
 		Endpoint: Endpoint{Proxied: true}, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
 	},
 	{
-		Name: "kube-apiserver", Executable: "/usr/local/bin/kube-apiserver", Kubernetes: true,
-		Kubeadm: Kubeadm{[]string{"ClusterConfiguration"}, []string{"apiServer", "extraArgs"}, true},
+		Name: "kube-apiserver", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-apiserver", Kubernetes: true,
+		Kubeadm: Kubeadm{[]string{"ClusterConfiguration"}, []string{"apiServer", "extraArgs"}, true, ""},
 		Ready:   "/readyz", Limited: true,
 	},
 	{
-		Name: "kube-controller-manager", Executable: "/usr/local/bin/kube-controller-manager", Kubernetes: true,
-		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true},
+		Name: "kube-controller-manager", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-controller-manager", Kubernetes: true,
+		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
 		Endpoint: Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1, Limited: true,
 	},
 	{
-		Name: "kube-scheduler", Executable: "/usr/local/bin/kube-scheduler", Kubernetes: true,
-		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false},
+		Name: "kube-scheduler", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-scheduler", Kubernetes: true,
+		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false, ""},
 		Endpoint: Endpoint{URL: "https://127.0.0.1:10259", Authenticated: true}, Ready: "/healthz", Older: 1, Limited: true,
 	},
 	{
-		Name: "etcd", Executable: "/usr/local/bin/etcd",
-		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"etcd", "local", "extraArgs"}, false},
+		Name: "etcd", Runs: AsStaticPod, Executable: "/usr/local/bin/etcd",
+		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"etcd", "local", "extraArgs"}, false, ""},
 		Endpoint: Endpoint{URL: "http://127.0.0.1:2381"}, Ready: "/health", Older: -1,
+	},
+	{
+		Name: "kube-proxy", Runs: AsDaemonSet, Executable: "/usr/local/bin/kube-proxy", Kubernetes: true,
+		Kubeadm:  Kubeadm{Documents: []string{"KubeProxyConfiguration"}, Config: "kubeproxy.config.k8s.io/v1alpha1"},
+		Endpoint: Endpoint{URL: "http://127.0.0.1:10249"}, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
+	},
+	{
+		Name: "cloud-controller-manager", Runs: Added, Executable: "/usr/local/bin/cloud-controller-manager", Kubernetes: true,
+		Endpoint: Endpoint{URL: "https://127.0.0.1:10258", Authenticated: true}, Ready: "/healthz", Older: 1,
 	},
 }
 
@@ -103,4 +134,4 @@ func Names(hold func(Component) bool) []string {
 // Flagged, Limited and StaticPods are what Names can be asked for.
 func Flagged(c Component) bool    { return len(c.Kubeadm.Documents) > 0 }
 func Limited(c Component) bool    { return c.Limited }
-func StaticPods(c Component) bool { return !c.Node }
+func StaticPods(c Component) bool { return c.Runs == AsStaticPod }

@@ -11,22 +11,26 @@ import (
 // Each row says all that is asked of it: where the program is, how it is reached, what tells that it is ready, and where its flags go.
 func TestEveryRowIsWhole(t *testing.T) {
 	all := component.Names(func(component.Component) bool { return true })
-	if want := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"}; !slices.Equal(all, want) {
+	if want := strings.Fields(
+		"cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet"); !slices.Equal(all, want) {
 		t.Errorf("the table has %v, want %v", all, want)
 	}
 	for _, name := range all {
 		c, known := component.Of(name)
-		if !known || !strings.HasSuffix(c.Executable, "/"+name) || !strings.HasPrefix(c.Ready, "/") || len(c.Kubeadm.Path) == 0 || len(c.Kubeadm.Documents) == 0 {
+		if !known || !strings.HasSuffix(c.Executable, "/"+name) || !strings.HasPrefix(c.Ready, "/") {
 			t.Errorf("%s is %+v", name, c)
+		}
+		if k := c.Kubeadm; c.Runs != component.Added && (len(k.Documents) == 0 || (len(k.Path) == 0) != (k.Config != "")) {
+			t.Errorf("the flags of %s go to %+v", name, k)
 		}
 		if c.Endpoint.Proxied && c.Endpoint.URL != "" || c.Endpoint.Authenticated && !strings.HasPrefix(c.Endpoint.URL, "https://127.0.0.1:") {
 			t.Errorf("%s is asked by %+v", name, c.Endpoint)
 		}
-		if c.Node && c.Limited {
-			t.Errorf("%s runs on the node itself, and only a pod's memory can be limited", name)
+		if c.Limited && c.Runs != component.AsStaticPod {
+			t.Errorf("%s is no static pod, and only the memory of those can be limited", name)
 		}
 	}
-	if c, known := component.Of("fleet-agent"); known || c.Node {
+	if c, known := component.Of("fleet-agent"); known || c.Runs != component.Added {
 		t.Errorf("a workload is a component: %+v", c)
 	}
 }
@@ -36,12 +40,43 @@ func TestNames(t *testing.T) {
 		hold func(component.Component) bool
 		want string
 	}{
-		{component.Flagged, "etcd kube-apiserver kube-controller-manager kube-scheduler kubelet"},
+		{component.Flagged, "etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet"},
 		{component.StaticPods, "etcd kube-apiserver kube-controller-manager kube-scheduler"},
 		{component.Limited, "kube-apiserver kube-controller-manager kube-scheduler"},
 	} {
 		if got := strings.Join(component.Names(c.hold), " "); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+// Which nodes run a component, where its endpoint is and how much older than the API server it may be, as Kubernetes documents it.
+func TestWhereComponentsRun(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		control, workers bool
+		url              string
+		older, before28  int
+	}{
+		{"kubelet", true, true, "", 3, 2},
+		{"kube-apiserver", true, false, "", 0, 0},
+		{"kube-controller-manager", true, false, "https://127.0.0.1:10257", 1, 1},
+		{"kube-scheduler", true, false, "https://127.0.0.1:10259", 1, 1},
+		{"cloud-controller-manager", false, false, "https://127.0.0.1:10258", 1, 1},
+		{"kube-proxy", true, true, "http://127.0.0.1:10249", 3, 2},
+		{"etcd", true, false, "http://127.0.0.1:2381", -1, -1},
+		{"fleet-agent", false, false, "", 0, 0},
+	} {
+		row, _ := component.Of(c.name)
+		if row.OnRole(true) != c.control || row.OnRole(false) != c.workers || row.Endpoint.URL != c.url {
+			t.Errorf("%s is %+v", c.name, row)
+		}
+		before28 := row.Older
+		if row.OlderUntil != nil && row.OlderUntil.Minor == 28 {
+			before28 = row.OlderUntil.Older
+		}
+		if row.Older != c.older || before28 != c.before28 {
+			t.Errorf("%s may be %d minor versions older, and %d before v1.28, want %d and %d", c.name, row.Older, before28, c.older, c.before28)
 		}
 	}
 }

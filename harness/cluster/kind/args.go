@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 	"sigs.k8s.io/yaml"
 
@@ -17,14 +19,22 @@ import (
 // chooses the version by the node image's, and applies the patches that fit.
 func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
-		row, ok := component.Of(name)
-		if !ok {
+		row, _ := component.Of(name)
+		if !component.Flagged(row) {
 			return fmt.Errorf("flags for %q: want one of %q", name, component.Names(component.Flagged))
 		}
-		if !row.Node && spec.Role != cluster.ControlPlane {
-			return fmt.Errorf("flags for %q on a %s: it runs on the control plane only", name, spec.Role)
+		if row.Runs != component.AsService && spec.Role != cluster.ControlPlane {
+			return fmt.Errorf("flags for %q on a %s: %s", name, spec.Role, onlyControlPlane(row))
 		}
 		flags := spec.Args[name]
+		if row.Kubeadm.Config != "" {
+			doc, err := fields(row.Kubeadm, flags)
+			if err != nil {
+				return fmt.Errorf("flags for %q: %w", name, err)
+			}
+			n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
+			continue
+		}
 		for _, kind := range row.Kubeadm.Documents {
 			for _, version := range []string{"v1beta2", "v1beta3"} {
 				doc, err := merge(version, kind, row.Kubeadm.Path, flags)
@@ -39,6 +49,30 @@ func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 		}
 	}
 	return nil
+}
+
+// onlyControlPlane says why nothing can be given to a component on a worker.
+func onlyControlPlane(row component.Component) string {
+	if row.Kubeadm.Config != "" {
+		return "its configuration is one for the whole cluster, and the control plane's to have"
+	}
+	return "it runs on the control plane only"
+}
+
+// fields is a merge patch that sets fields of a component's own configuration.
+func fields(p component.Kubeadm, flags map[string]string) (string, error) {
+	doc := map[string]any{"apiVersion": p.Config, "kind": p.Documents[0]}
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		var value any
+		if err := yaml.Unmarshal([]byte(flags[name]), &value); err != nil {
+			return "", fmt.Errorf("the value of %s: %w", name, err)
+		}
+		if err := unstructured.SetNestedField(doc, value, strings.Split(name, ".")...); err != nil {
+			return "", fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	b, err := yaml.Marshal(doc)
+	return string(b), err
 }
 
 // layList is the form of v1beta4. A merge would replace the whole list, so what kind has put there is appended to.
@@ -89,7 +123,7 @@ func patch(version, kind, path, value string) v1alpha4.PatchJSON6902 {
 func layMounts(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 	for _, name := range slices.Sorted(maps.Keys(spec.Mounts)) {
 		row, _ := component.Of(name)
-		if row.Node || !row.Kubernetes { // etcd's has no such place
+		if row.Runs != component.AsStaticPod || !row.Kubernetes { // etcd's has no such place
 			return fmt.Errorf("mounts for %q: want one of the static pods of Kubernetes", name)
 		}
 		if spec.Role != cluster.ControlPlane {

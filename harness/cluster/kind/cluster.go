@@ -58,7 +58,8 @@ func (c *Cluster) Nodes() []cluster.Node {
 	return out
 }
 
-// Components returns the kubelets of all nodes, or a static pod's instances on the control planes. Other names have none.
+// Components returns the instances of a component on the nodes that run it: the kubelets of all nodes, a static pod's on the control planes, a
+// DaemonSet's on all nodes. Other names have none.
 func (c *Cluster) Components(name string) []cluster.Component {
 	row, known := component.Of(name)
 	if !known {
@@ -67,10 +68,13 @@ func (c *Cluster) Components(name string) []cluster.Component {
 	var out []cluster.Component
 	for _, n := range c.nodes {
 		switch {
-		case row.Node:
+		case !row.OnRole(n.role == cluster.ControlPlane):
+		case row.Runs == component.AsService:
 			out = append(out, &Kubelet{n})
-		case n.role == cluster.ControlPlane:
-			out = append(out, &StaticPod{n, name})
+		case row.Runs == component.AsDaemonSet:
+			out = append(out, &DaemonPod{container{n, name}})
+		default:
+			out = append(out, &StaticPod{container{n, name}})
 		}
 	}
 	return out

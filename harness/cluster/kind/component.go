@@ -58,23 +58,29 @@ func (k *Kubelet) Identity(ctx context.Context, digest bool) (cluster.Identity, 
 		`systemctl show kubelet.service --property=NRestarts --value`)
 }
 
-// StaticPod is a component of the control plane.
-type StaticPod struct {
+// StaticPod is a component of the control plane, whose manifest lies on its node.
+type StaticPod struct{ container }
+
+// DaemonPod is a component that a DaemonSet runs on each node.
+type DaemonPod struct{ container }
+
+// container is a component in a pod of kube-system, on its node's network.
+type container struct {
 	n    *Node
 	name string
 }
 
 // Name returns the component's name.
-func (s *StaticPod) Name() string { return s.name }
+func (s container) Name() string { return s.name }
 
 // Node returns where it runs.
-func (s *StaticPod) Node() cluster.Node { return s.n }
+func (s container) Node() cluster.Node { return s.n }
 
 // kubeletClient are the certificate and key by which a control plane's API server asks kubelets: an administrator's, on any component.
 const kubeletClient = "/etc/kubernetes/pki/apiserver-kubelet-client"
 
 // Get asks the API server from here, and the others on their node's loopback.
-func (s *StaticPod) Get(ctx context.Context, at string) (io.ReadCloser, error) {
+func (s container) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 	row, _ := component.Of(s.name)
 	if row.Endpoint.URL == "" {
 		a, err := s.n.c.get(ctx, "/"+strings.TrimPrefix(at, "/"))
@@ -95,25 +101,26 @@ func (s *StaticPod) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 }
 
 // Logs gives CRI log lines of all its containers so far, and of those to come.
-func (s *StaticPod) Logs(ctx context.Context) (io.ReadCloser, error) {
+func (s container) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return s.n.stream(ctx, "sh", "-c", `exec tail --quiet --lines=+1 --follow=name --retry /var/log/pods/kube-system_"$1"-*/"$1"/*.log`, "sh", s.name)
 }
 
 // Signal sends to the component's process.
-func (s *StaticPod) Signal(ctx context.Context, sig os.Signal) error {
+func (s container) Signal(ctx context.Context, sig os.Signal) error {
 	return s.n.signal(ctx, sig, s.pid())
 }
 
 // Identity is an error while no process runs. Restarts are the kubelet's, read from the names of its log files.
-func (s *StaticPod) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
+func (s container) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	return s.n.identity(ctx, digest, s.pid(),
 		`ls /var/log/pods/kube-system_`+s.name+`-*/`+s.name+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
 }
 
 // pid prints the process's id, or nothing if there is none, which is pgrep's status 1. A name of more than 15 characters is cut in /proc, so the command
-// line is matched.
-func (s *StaticPod) pid() string {
-	return `{ pgrep --oldest --full '^` + s.name + `( |$)' || [ $? = 1 ]; }`
+// line is matched, which begins with the name or, for some, with the path.
+func (s container) pid() string {
+	row, _ := component.Of(s.name)
+	return `{ pgrep --oldest --full '^(` + s.name + `|` + row.Executable + `)( |$)' || [ $? = 1 ]; }`
 }
 
 // signal sends to the process that the command pid prints.
@@ -219,5 +226,5 @@ func newAnswer(resp *http.Response, path string) (*answer, error) {
 	}
 	defer resp.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-	return nil, &cluster.StatusError{Path: path, Code: resp.StatusCode, Status: resp.Status, Text: strings.TrimSpace(string(said))}
+	return nil, &cluster.StatusError{Method: resp.Request.Method, Path: path, Code: resp.StatusCode, Status: resp.Status, Text: strings.TrimSpace(string(said))}
 }

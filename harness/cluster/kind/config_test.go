@@ -52,8 +52,23 @@ func TestConfigureRefuses(t *testing.T) {
 		{`flags for "kube-apiserver" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
 			t.Nodes[1].Args = map[string]map[string]string{"kube-apiserver": {"v": "1"}}
 		}},
-		{`flags for "kubelt": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-scheduler" "kubelet"]`, func(t *cluster.Topology) {
+		{`flags for "kubelt": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-proxy" "kube-scheduler" "kubelet"]`, func(t *cluster.Topology) {
 			t.Nodes[1].Args = map[string]map[string]string{"kubelt": {"v": "1"}}
+		}},
+		{`flags for "kube-proxy" on a worker: its configuration is one for the whole cluster, and the control plane's to have`, func(t *cluster.Topology) {
+			t.Nodes[1].Args = map[string]map[string]string{"kube-proxy": {"mode": "ipvs"}}
+		}},
+		{`flags for "kube-proxy": the value of mode: `, func(t *cluster.Topology) {
+			t.Nodes[0].Args = map[string]map[string]string{"kube-proxy": {"mode": "[ipvs"}}
+		}},
+		{`flags for "kube-proxy": setting mode.name: value cannot be set because .mode is not a map`, func(t *cluster.Topology) {
+			t.Nodes[0].Args = map[string]map[string]string{"kube-proxy": {"mode": "ipvs", "mode.name": "x"}}
+		}},
+		{`flags for "cloud-controller-manager": want one of [`, func(t *cluster.Topology) {
+			t.Nodes[0].Args = map[string]map[string]string{"cloud-controller-manager": {"v": "4"}}
+		}},
+		{`mounts for "kube-proxy": want one of the static pods of Kubernetes`, func(t *cluster.Topology) {
+			t.Nodes[0].Mounts = map[string]map[string]string{"kube-proxy": {"/usr/local/bin/kube-proxy": "/opt/kube-proxy"}}
 		}},
 	} {
 		_, err := configure(three(c.change), t.TempDir(), false)
@@ -102,6 +117,30 @@ func TestConfigureLays(t *testing.T) {
 }
 
 // The flags are there in each form that kind's documents have, and in no other.
+// kube-proxy has a configuration instead of flags, with numbers, lists and fields within fields.
+func TestArgsOfAConfiguration(t *testing.T) {
+	n := v1alpha4.Node{}
+	err := layArgs(&n, cluster.NodeSpec{Role: cluster.ControlPlane, Args: map[string]map[string]string{"kube-proxy": {
+		"nodePortAddresses": "[192.0.2.1/32]", "conntrack.maxPerCore": "0", "iptables.syncPeriod": "30s", "enableProfiling": "true",
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+conntrack:
+  maxPerCore: 0
+enableProfiling: true
+iptables:
+  syncPeriod: 30s
+kind: KubeProxyConfiguration
+nodePortAddresses:
+- 192.0.2.1/32
+`
+	if len(n.KubeadmConfigPatches) != 1 || n.KubeadmConfigPatches[0] != want || len(n.KubeadmConfigPatchesJSON6902) > 0 {
+		t.Errorf("got %q, %+v", n.KubeadmConfigPatches, n.KubeadmConfigPatchesJSON6902)
+	}
+}
+
 func TestArgsInEveryVersion(t *testing.T) {
 	n := v1alpha4.Node{}
 	if err := layArgs(&n, cluster.NodeSpec{Role: cluster.Worker, Args: map[string]map[string]string{"kubelet": {"b": "2", "a": "1"}}}); err != nil {
@@ -208,7 +247,7 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(none, "pgrep"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	static := &StaticPod{name: "kube-apiserver"}
+	static := container{name: "kube-apiserver"}
 	workload := (&Workload{w: cluster.Workload{Name: "agent"}}).pid(pod{uid: "0-1"})
 	tools := func(readlink string) string { // to which this process is one of the workload's name
 		dir := t.TempDir()

@@ -177,8 +177,13 @@ func (c *Cluster) node(name string) (*Node, error) {
 }
 
 // get asks the API server for a path.
-func (c *Cluster) get(ctx context.Context, path string) (_ *answer, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.rest.Host, "/")+path, nil)
+func (c *Cluster) get(ctx context.Context, path string) (*answer, error) {
+	return c.do(ctx, http.MethodGet, path)
+}
+
+// do sends the API server a request without a body.
+func (c *Cluster) do(ctx context.Context, method, path string) (*answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.rest.Host, "/")+path, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package kind
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,43 +16,62 @@ const restartedAt = "relapse.dev/restarted-at"
 // Restart has kubelet replace the pod, whose process then runs from the files that are there now. The new pod counts no restarts and knows of no
 // earlier end. Restart returns once the old process is gone; whether the new one runs is for the caller to see.
 func (s *StaticPod) Restart(ctx context.Context) error {
-	if err := s.restart(ctx); err != nil {
+	return s.restart(ctx, func() error {
+		return s.rewrite(ctx, func(pod *corev1.Pod) error {
+			if pod.Annotations == nil {
+				pod.Annotations = map[string]string{}
+			}
+			pod.Annotations[restartedAt] = time.Now().UTC().Format(time.RFC3339Nano)
+			return nil
+		})
+	})
+}
+
+// Restart deletes the pod, which its DaemonSet replaces. The new pod counts no restarts. Restart returns once the old process is gone.
+func (d *DaemonPod) Restart(ctx context.Context) error {
+	return d.restart(ctx, func() error {
+		q := url.Values{"labelSelector": {"k8s-app=" + d.name}, "fieldSelector": {"spec.nodeName=" + d.n.name}}
+		a, err := d.n.c.do(ctx, http.MethodDelete, "/api/v1/namespaces/kube-system/pods?"+q.Encode())
+		if err != nil {
+			return err
+		}
+		return a.Close()
+	})
+}
+
+// restart replaces the pod and waits until its process is gone.
+func (s container) restart(ctx context.Context, replace func() error) error {
+	before, err := s.Identity(ctx, false)
+	if err == nil {
+		err = replace()
+	}
+	if err == nil && before.PID != 0 {
+		err = s.gone(ctx, before.PID)
+	}
+	if err != nil {
 		return fmt.Errorf("restarting %s on %s: %w", s.name, s.n.name, err)
 	}
 	return nil
 }
 
-func (s *StaticPod) restart(ctx context.Context) error {
-	before, err := s.Identity(ctx, false)
-	if err != nil {
-		return err
-	}
-	err = s.rewrite(ctx, func(pod *corev1.Pod) error {
-		if pod.Annotations == nil {
-			pod.Annotations = map[string]string{}
-		}
-		pod.Annotations[restartedAt] = time.Now().UTC().Format(time.RFC3339Nano)
-		return nil
-	})
-	if err != nil || before.PID == 0 {
-		return err
-	}
+// gone waits until another process than pid runs, or none.
+func (s container) gone(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
-	last := fmt.Errorf("process %d is still there", before.PID)
+	last := fmt.Errorf("process %d is still there", pid)
 	for {
 		now, err := s.Identity(ctx, false)
 		switch {
-		case err == nil && now.PID != before.PID:
+		case err == nil && now.PID != pid:
 			return nil
 		case err != nil && ctx.Err() == nil:
 			last = err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting %s for process %d to go: %w", limitTime, before.PID, last)
+			return fmt.Errorf("waiting %s for process %d to go: %w", limitTime, pid, last)
 		case <-tick.C:
 		}
 	}

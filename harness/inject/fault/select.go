@@ -115,7 +115,7 @@ func selected(s scenario.Selector, n cluster.NodeSpec) bool {
 		}
 	}
 	row, known := component.Of(s.Component)
-	return s.Component == "" || known && (row.Node || n.Role == cluster.ControlPlane)
+	return s.Component == "" || known && row.OnRole(n.Role == cluster.ControlPlane)
 }
 
 func labelsOf(n cluster.NodeSpec) map[string]string {

@@ -163,7 +163,7 @@ func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 
 // kubeletOfImage is the kubelet of a node image.
 func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
-	if row, _ := component.Of(a.subject()); !row.Node {
+	if row, _ := component.Of(a.subject()); row.Runs != component.AsService {
 		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()), "image:REF takes a program out of its own image"}
 	}
 	p, err := a.extract(ctx, image.KubeletPlace)

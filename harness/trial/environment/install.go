@@ -43,7 +43,7 @@ func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 func installSubject(n *cluster.NodeSpec, subject, path string) {
 	n.Files = slices.Concat(n.Files, []cluster.File{{Path: executable(subject), Source: path, Mode: 0o755}})
 	row, _ := component.Of(subject)
-	if row.Node {
+	if row.Runs == component.AsService {
 		return
 	}
 	n.Mounts = maps.Clone(n.Mounts)
@@ -55,7 +55,7 @@ func installSubject(n *cluster.NodeSpec, subject, path string) {
 
 // executable is where a node has a component's executable.
 func executable(name string) string {
-	if row, _ := component.Of(name); row.Node {
+	if row, _ := component.Of(name); row.Runs == component.AsService {
 		return row.Executable
 	}
 	return "/opt/relapse/subject/" + name

@@ -73,7 +73,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 			if err := replace(ctx, comp, arm.Path); err != nil {
 				return fmt.Errorf("installing the build of %s: %w", cell, err)
 			}
-			if row.Node { // the steady state waits for nodes
+			if row.Runs == component.AsService { // the steady state waits for nodes
 				return nil
 			}
 			err := answers(ctx, comp, row.Ready)

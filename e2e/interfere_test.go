@@ -39,7 +39,7 @@ func (b *bench) put(ctx context.Context, cell, source string) {
 	k := b.kubelet(cell)
 	before, err := k.(cluster.Identifier).Identity(ctx, true)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(k.Node().(cluster.Installer).Install(ctx, kubeletPath, source)).To(Succeed())
+	Expect(k.Node().(cluster.Installer).Install(ctx, "kubelet", source)).To(Succeed())
 	Expect(k.(cluster.Restarter).Restart(ctx)).To(Succeed())
 	Eventually(ctx, func(ctx context.Context) (string, error) {
 		now, err := k.(cluster.Identifier).Identity(ctx, true)

@@ -26,15 +26,15 @@ const (
 
 // NodeSpec describes a node. Name is relative to the cluster ("worker", "worker2"): the provider prefixes the cluster's name.
 type NodeSpec struct {
-	Name   string                       `json:"name"`
-	Role   string                       `json:"role"`
-	Image  string                       `json:"image"`
-	Cell   string                       `json:"cell,omitempty"`
-	Labels map[string]string            `json:"labels,omitempty"`
-	Files  []File                       `json:"files,omitempty"`  // installed before any unit starts
-	Units  []Unit                       `json:"units,omitempty"`  // enabled before any unit starts
-	Args   map[string]map[string]string `json:"args,omitempty"`   // component -> flag -> value
-	Mounts map[string]map[string]string `json:"mounts,omitempty"` // component -> path in its container -> file on the node, read-only
+	Name     string                       `json:"name"`
+	Role     string                       `json:"role"`
+	Image    string                       `json:"image"`
+	Cell     string                       `json:"cell,omitempty"`
+	Labels   map[string]string            `json:"labels,omitempty"`
+	Files    []File                       `json:"files,omitempty"`    // installed before any unit starts
+	Units    []Unit                       `json:"units,omitempty"`    // enabled before any unit starts
+	Args     map[string]map[string]string `json:"args,omitempty"`     // component -> flag -> value
+	Programs map[string]string            `json:"programs,omitempty"` // component -> an executable on this host, which it runs instead of the image's
 }
 
 // File is put at Path in the node: either a copy of Source (a file on the host) or Content.
@@ -56,7 +56,8 @@ type Unit struct {
 type Capabilities struct {
 	Exec      bool `json:"exec"`      // nodes are Execers
 	Power     bool `json:"power"`     // nodes are PowerSwitches
-	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files, Units and Args are honoured
+	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files and Units are honoured
+	Kubelets  bool `json:"kubelets"`  // every node is a machine with a kubelet and a Node object, which gets Ready
 	Bounded   bool `json:"bounded"`   // nodes run without CAP_SYS_RESOURCE
 	// OneControlPlane says why a cluster can't have several control planes; "" if it can.
 	OneControlPlane string `json:"oneControlPlane,omitempty"`

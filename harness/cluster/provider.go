@@ -86,9 +86,14 @@ type Kept struct {
 	Created time.Time
 }
 
-// Installer is a Node on which a file that was installed at creation can be replaced. The new content is in effect when Install returns and
-// survives a loss of power; what already runs from the old file goes on doing so until it is restarted.
+// Retainer is a Provider whose clusters end with the process that made them, unless it says that they are kept.
+type Retainer interface {
+	Retain(ctx context.Context, name string) error
+}
+
+// Installer is a Node on which a component's program can be replaced, if the topology gave it one. The new one is in effect when Install returns and
+// survives a loss of power; what already runs from the old one goes on doing so until it is restarted.
 type Installer interface {
-	// Install puts a copy of source, a file on the host, at path in the node.
-	Install(ctx context.Context, path, source string) error
+	// Install has the component run a copy of source, an executable on this host.
+	Install(ctx context.Context, component, source string) error
 }

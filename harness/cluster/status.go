@@ -3,6 +3,9 @@ package cluster
 import (
 	"cmp"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 )
 
 // StatusError is an answer of a component's endpoint other than 200. Component.Get may wrap it: it tells that the component was there and
@@ -18,4 +21,14 @@ type StatusError struct {
 // Error names all of it.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: %s: %s", cmp.Or(e.Method, "GET"), e.Path, e.Status, e.Text)
+}
+
+// Body is the body of an answer that is a success. Of any other it makes a StatusError, which carries the body's beginning.
+func Body(resp *http.Response, path string) (io.ReadCloser, error) {
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
+	return nil, &StatusError{Method: resp.Request.Method, Path: path, Code: resp.StatusCode, Status: resp.Status, Text: strings.TrimSpace(string(said))}
 }

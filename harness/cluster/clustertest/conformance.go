@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // InstalledPath is the file that a cluster under Conformance has on its nodes, with InstalledContent.
@@ -27,17 +28,24 @@ const (
 const patience = 90 * time.Second
 
 // Conformance holds a cluster to the contracts of package cluster: every capability that is claimed is used. The topology is the one
-// that it was made from, with at least one worker, and InstalledPath on all nodes if NodeFiles is claimed. The nodes are Ready. It kills
-// kubelets and switches nodes off and on.
+// that it was made from, with at least one worker if Kubelets is claimed, and InstalledPath on all nodes if NodeFiles is. The nodes are Ready. It
+// kills kubelets, or without those every component, and switches nodes off and on.
 func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, topo cluster.Topology) {
 	s := suite{c, caps, topo}
 	t.Run("Nodes", s.nodes)
 	t.Run("API", s.api)
-	for _, k := range c.Components("kubelet") {
-		t.Run("Kubelet/"+k.Node().Name(), func(t *testing.T) { s.component(t, k) })
+	if caps.Kubelets {
+		for _, k := range c.Components("kubelet") {
+			t.Run("Kubelet/"+k.Node().Name(), func(t *testing.T) { s.component(t, k, "kubelet") })
+		}
+		t.Run("Logs", func(t *testing.T) { s.logs(t, s.kubelet(t)) })
+		t.Run("Identity", func(t *testing.T) { s.identity(t, s.kubelet(t)) })
+	} else {
+		// What needs the others comes first: it may end when they do.
+		for _, name := range slices.Backward(component.Names(component.StaticPods)) {
+			t.Run(name, func(t *testing.T) { s.process(t, name) })
+		}
 	}
-	t.Run("Logs", func(t *testing.T) { s.logs(t, s.kubelet(t)) })
-	t.Run("Identity", func(t *testing.T) { s.identity(t, s.kubelet(t)) })
 	if caps.Exec {
 		t.Run("Exec", s.exec)
 	}
@@ -53,6 +61,17 @@ type suite struct {
 	c    cluster.Cluster
 	caps cluster.Capabilities
 	topo cluster.Topology
+}
+
+// process holds the one instance of a component to what is asked of all.
+func (s suite) process(t *testing.T, name string) {
+	all := s.c.Components(name)
+	if len(all) != 1 {
+		t.Fatalf("there are %d of %s, want 1", len(all), name)
+	}
+	s.component(t, all[0], name)
+	s.logs(t, all[0])
+	s.identity(t, all[0])
 }
 
 // kubelet is the last worker's.
@@ -85,8 +104,12 @@ func (s suite) nodes(t *testing.T) {
 			t.Errorf("node %s: PowerSwitch is %v, claimed %v", n.Name(), ok, s.caps.Power)
 		}
 	}
-	if got := len(s.c.Components("kubelet")); got != len(nodes) {
-		t.Errorf("%d kubelets on %d nodes", got, len(nodes))
+	want := 0
+	if s.caps.Kubelets {
+		want = len(nodes)
+	}
+	if got := len(s.c.Components("kubelet")); got != want {
+		t.Errorf("%d kubelets on %d nodes, want %d", got, len(nodes), want)
 	}
 	if got := s.c.Components("no-such-component"); len(got) != 0 {
 		t.Errorf("Components of an unknown name: %v", got)
@@ -107,12 +130,14 @@ func (s suite) api(t *testing.T) {
 		got = append(got, n.Name)
 	}
 	for _, n := range s.c.Nodes() {
-		want = append(want, n.Name())
+		if s.caps.Kubelets {
+			want = append(want, n.Name())
+		}
 	}
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("Node objects %q, Nodes %q", got, want)
+		t.Errorf("Node objects %q, want %q", got, want)
 	}
 	s.c.RESTConfig().Host = "changed"
 	if s.c.RESTConfig().Host == "changed" {
@@ -120,19 +145,24 @@ func (s suite) api(t *testing.T) {
 	}
 }
 
-func (s suite) component(t *testing.T, k cluster.Component) {
-	if k.Name() != "kubelet" {
-		t.Errorf("its name is %q", k.Name())
+func (s suite) component(t *testing.T, k cluster.Component, name string) {
+	if k.Name() != name {
+		t.Errorf("its name is %q, want %q", k.Name(), name)
 	}
-	if got := s.get(t, k, "/healthz"); got != "ok" {
-		t.Errorf("/healthz says %q, want ok", got)
+	row, _ := component.Of(name)
+	want := "ok"
+	if !row.Kubernetes {
+		want = `{"health":"true","reason":""}`
+	}
+	if got := s.get(t, k, row.Ready); got != want {
+		t.Errorf("%s says %q, want %q", row.Ready, got, want)
 	}
 	if _, err := k.Get(t.Context(), "/no/such/path"); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "/no/such/path") {
 		t.Errorf("an unknown path: %v; want an error with 404 and the path", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := k.Get(ctx, "/healthz"); !errors.Is(err, context.Canceled) {
+	if _, err := k.Get(ctx, row.Ready); !errors.Is(err, context.Canceled) {
 		t.Errorf("Get with a context that is over: %v", err)
 	}
 }
@@ -242,10 +272,11 @@ func (s suite) until(t *testing.T, k cluster.Component, ok func(cluster.Identity
 
 func (s suite) healthy(t *testing.T, k cluster.Component) {
 	t.Helper()
+	row, _ := component.Of(k.Name())
 	var err error
 	poll(t, func() bool {
 		var r io.ReadCloser
-		if r, err = k.Get(t.Context(), "/healthz"); err == nil {
+		if r, err = k.Get(t.Context(), row.Ready); err == nil {
 			r.Close()
 		}
 		return err == nil

@@ -28,19 +28,21 @@ type Cluster struct {
 	api   *API
 }
 
-// New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on each control plane. A component runs the
-// file that the topology has at the place of its executable.
+// New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on each control plane.
 func New(name string, t cluster.Topology) *Cluster { return newCluster(name, t, nil) }
 
 func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 	c := &Cluster{name: name, api: newAPI(p)}
 	for i, spec := range t.Nodes {
-		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(), files: map[string][]byte{}, handlers: map[string]ExecFunc{}}
+		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(), files: map[string][]byte{}, programs: map[string][]byte{}, handlers: map[string]ExecFunc{}}
 		for _, f := range spec.Files {
 			n.files[f.Path] = f.Content
 			if f.Source != "" {
 				n.files[f.Path], _ = os.ReadFile(f.Source) // one that isn't there is empty
 			}
+		}
+		for component, path := range spec.Programs {
+			n.programs[component], _ = os.ReadFile(path) // one that isn't there is empty
 		}
 		n.components = append(n.components, newComponent(n, "kubelet", 100))
 		if spec.Role == cluster.ControlPlane {
@@ -148,7 +150,7 @@ func (p *Provider) KubeconfigPath(string) string { return "" }
 
 // Capabilities has everything; nodes are not bounded.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
-	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true}, nil
+	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true}, nil
 }
 
 // Check finds nothing wrong.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
@@ -32,6 +31,7 @@ type Node struct {
 	offs       int
 	power      func(ctx context.Context, on bool) error
 	files      map[string][]byte
+	programs   map[string][]byte
 	handlers   map[string]ExecFunc
 	running    []string // command lines
 	calls      [][]string
@@ -169,33 +169,27 @@ func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// program is what a component is started from: the file that the topology installed where its executable is, or, mounted into its container, stands in
-// for that. Without one it is the component's name.
+// program is what a component is started from. Where the topology gave it none it is the component's name.
 func (n *Node) program(name string) []byte {
-	row, _ := component.Of(name)
-	path := row.Executable
-	if row.Runs != component.AsService {
-		path = n.spec.Mounts[name][row.Executable]
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if b := n.files[path]; len(b) > 0 {
+	if b := n.programs[name]; len(b) > 0 {
 		return b
 	}
 	return []byte(name)
 }
 
-// Install replaces a file that was installed at creation.
-func (n *Node) Install(_ context.Context, path, source string) error {
+// Install replaces a program that was installed at creation.
+func (n *Node) Install(_ context.Context, component, source string) error {
 	b, err := os.ReadFile(source)
 	if err != nil {
-		return fmt.Errorf("installing %s at %s of node %s: %w", source, path, n.name, err)
+		return fmt.Errorf("installing %s as the %s of node %s: %w", source, component, n.name, err)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, ok := n.files[path]; !ok {
-		return fmt.Errorf("installing %s at %s of node %s: only what the topology installed can be replaced", source, path, n.name)
+	if _, ok := n.programs[component]; !ok {
+		return fmt.Errorf("installing %s as the %s of node %s: only what the topology installed can be replaced", source, component, n.name)
 	}
-	n.files[path] = b
+	n.programs[component] = b
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 )
 
-// What a component runs is the file at the place of its executable, as it was when the component was started.
+// What a component runs is the program that the topology gave it, as it was when the component was started.
 func TestComponentsRunWhatIsInstalled(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"one", "two"} {
@@ -17,10 +17,8 @@ func TestComponentsRunWhatIsInstalled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const mounted = "/opt/kube-apiserver"
 	c := clustertest.New("fake", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane,
-		Files:  []cluster.File{{Path: "/usr/bin/kubelet", Source: filepath.Join(dir, "one")}, {Path: mounted, Source: filepath.Join(dir, "one")}},
-		Mounts: map[string]map[string]string{"kube-apiserver": {"/usr/local/bin/kube-apiserver": mounted}},
+		Programs: map[string]string{"kubelet": filepath.Join(dir, "one"), "kube-apiserver": filepath.Join(dir, "one")},
 	}}})
 	t.Cleanup(c.Close)
 	digest := func(name string) string {
@@ -34,7 +32,7 @@ func TestComponentsRunWhatIsInstalled(t *testing.T) {
 	if one != digest("kube-apiserver") || one == digest("etcd") {
 		t.Errorf("they run %s, %s and %s", one, digest("kube-apiserver"), digest("etcd"))
 	}
-	if err := c.Node("control-plane").Install(t.Context(), mounted, filepath.Join(dir, "two")); err != nil {
+	if err := c.Node("control-plane").Install(t.Context(), "kube-apiserver", filepath.Join(dir, "two")); err != nil {
 		t.Fatal(err)
 	}
 	if digest("kube-apiserver") != one {

@@ -135,3 +135,8 @@ func Names(hold func(Component) bool) []string {
 func Flagged(c Component) bool    { return len(c.Kubeadm.Documents) > 0 }
 func Limited(c Component) bool    { return c.Limited }
 func StaticPods(c Component) bool { return c.Runs == AsStaticPod }
+
+// Replaceable components can be given a program of the topology's in each provider.
+func Replaceable(c Component) bool {
+	return c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod)
+}

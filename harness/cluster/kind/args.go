@@ -119,28 +119,37 @@ func patch(version, kind, path, value string) v1alpha4.PatchJSON6902 {
 		Patch: fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)}
 }
 
-// layMounts has kubeadm mount files of the node into a static pod's container, over what its image has there.
-func layMounts(n *v1alpha4.Node, spec cluster.NodeSpec) error {
-	for _, name := range slices.Sorted(maps.Keys(spec.Mounts)) {
+// programPath is where a node has a component's program: a kubelet's is the node's own, a static pod's is mounted into its container.
+func programPath(row component.Component) string {
+	if row.Runs == component.AsService {
+		return row.Executable
+	}
+	return "/opt/relapse/subject/" + row.Name
+}
+
+// layPrograms gives components programs of their own: it returns them as files of the node, and has kubeadm mount those of static pods into their
+// containers, over what their images have there.
+func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File, err error) {
+	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		row, _ := component.Of(name)
-		if row.Runs != component.AsStaticPod || !row.Kubernetes { // etcd's has no such place
-			return fmt.Errorf("mounts for %q: want one of the static pods of Kubernetes", name)
+		if !component.Replaceable(row) { // etcd's document has no place for a mount
+			return nil, fmt.Errorf("a program for %q: want one of %q", name, component.Names(component.Replaceable))
+		}
+		files = append(files, cluster.File{Path: programPath(row), Source: spec.Programs[name], Mode: 0o755})
+		if row.Runs == component.AsService {
+			continue
 		}
 		if spec.Role != cluster.ControlPlane {
-			return fmt.Errorf("mounts for %q on a %s: it runs on the control plane only", name, spec.Role)
+			return nil, fmt.Errorf("a program for %q on a %s: it runs on the control plane only", name, spec.Role)
 		}
-		var list []map[string]any
-		files := spec.Mounts[name]
-		for i, at := range slices.Sorted(maps.Keys(files)) {
-			list = append(list, map[string]any{"name": fmt.Sprintf("relapse-%d", i), "hostPath": files[at], "mountPath": at, "readOnly": true, "pathType": "File"})
-		}
+		volume := []map[string]any{{"name": "relapse-0", "hostPath": programPath(row), "mountPath": row.Executable, "readOnly": true, "pathType": "File"}}
 		for _, version := range []string{"v1beta2", "v1beta3", "v1beta4"} {
-			doc, err := merge(version, "ClusterConfiguration", []string{row.Kubeadm.Path[0], "extraVolumes"}, list)
+			doc, err := merge(version, "ClusterConfiguration", []string{row.Kubeadm.Path[0], "extraVolumes"}, volume)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			n.KubeadmConfigPatches = append(n.KubeadmConfigPatches, doc)
 		}
 	}
-	return nil
+	return files, nil
 }

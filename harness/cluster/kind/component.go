@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -214,17 +213,4 @@ func cutLast(s, sep string) (before, after string, found bool) {
 		return s[:i], s[i+len(sep):], true
 	}
 	return s, "", false
-}
-
-// answer is the body of a successful HTTP answer.
-type answer struct{ io.ReadCloser }
-
-// newAnswer makes a cluster.StatusError of whatever is not a success; it carries the beginning of the body.
-func newAnswer(resp *http.Response, path string) (*answer, error) {
-	if resp.StatusCode == http.StatusOK {
-		return &answer{resp.Body}, nil
-	}
-	defer resp.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1024))
-	return nil, &cluster.StatusError{Method: resp.Request.Method, Path: path, Code: resp.StatusCode, Status: resp.Status, Text: strings.TrimSpace(string(said))}
 }

@@ -99,7 +99,11 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 		}
 		n.Labels[k] = v
 	}
-	files := slices.Concat(spec.Files, unitFiles(spec.Units), cgroupFiles(spec.Image))
+	programs, err := layPrograms(n, spec)
+	if err != nil {
+		return err
+	}
+	files := slices.Concat(spec.Files, programs, unitFiles(spec.Units), cgroupFiles(spec.Image))
 	if bounded && official(spec.Image) {
 		files = append(files, cluster.File{Path: "/etc/systemd/system/containerd.service", Content: []byte(boundedContainerd), Mode: 0o644})
 	}
@@ -109,9 +113,6 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 	n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: dir, ContainerPath: layDir, Readonly: true})
 	for _, f := range files {
 		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hostPath(dir, f.Path), ContainerPath: f.Path, Readonly: true})
-	}
-	if err := layMounts(n, spec); err != nil {
-		return err
 	}
 	return layArgs(n, spec)
 }

@@ -67,8 +67,14 @@ func TestConfigureRefuses(t *testing.T) {
 		{`flags for "cloud-controller-manager": want one of [`, func(t *cluster.Topology) {
 			t.Nodes[0].Args = map[string]map[string]string{"cloud-controller-manager": {"v": "4"}}
 		}},
-		{`mounts for "kube-proxy": want one of the static pods of Kubernetes`, func(t *cluster.Topology) {
-			t.Nodes[0].Mounts = map[string]map[string]string{"kube-proxy": {"/usr/local/bin/kube-proxy": "/opt/kube-proxy"}}
+		{`a program for "kube-scheduler" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
+			t.Nodes[1].Programs = map[string]string{"kube-scheduler": "/built"}
+		}},
+		{`a program for "etcd": want one of ["kube-apiserver" "kube-controller-manager" "kube-scheduler" "kubelet"]`, func(t *cluster.Topology) {
+			t.Nodes[0].Programs = map[string]string{"etcd": "/built"}
+		}},
+		{`a program for "kube-proxy": want one of [`, func(t *cluster.Topology) {
+			t.Nodes[0].Programs = map[string]string{"kube-proxy": "/built"}
 		}},
 	} {
 		_, err := configure(three(c.change), t.TempDir(), false)
@@ -79,10 +85,13 @@ func TestConfigureRefuses(t *testing.T) {
 }
 
 func TestConfigureLays(t *testing.T) {
-	dir := t.TempDir()
+	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "built")
+	if err := os.WriteFile(program, []byte("elf"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cfg, err := configure(three(func(t *cluster.Topology) {
 		t.Nodes[1].Labels = map[string]string{"cell": "one"}
-		t.Nodes[1].Files = []cluster.File{{Path: "/usr/bin/kubelet", Content: []byte("elf"), Mode: 0o755}}
+		t.Nodes[1].Programs = map[string]string{"kubelet": program}
 		t.Nodes[1].Units = []cluster.Unit{{Name: "proxy.service", Content: "[Service]\n"}, {Name: "kubelet.service", DropIn: "20-x.conf", Content: "[Unit]\n"}}
 		t.Nodes[1].Args = map[string]map[string]string{"kubelet": {"v": "3"}}
 	}), dir, false)

@@ -74,7 +74,7 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	if err != nil {
 		return cluster.Capabilities{}, fmt.Errorf("probing what kind's nodes can do: %w", err)
 	}
-	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Bounded: bounded, OneControlPlane: <-single}, nil
+	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true, Bounded: bounded, OneControlPlane: <-single}, nil
 }
 
 // clusterName is what names have to look like: Delete touches nothing else. kind appends "-control-plane", and a host's name ends

@@ -75,7 +75,7 @@ func topology(t *testing.T, name string) cluster.Topology {
 		{Name: "control-plane", Role: cluster.ControlPlane, Image: image, Files: []cluster.File{laid},
 			Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}, "etcd": {"log-level": "warn"}}},
 		{Name: "worker", Role: cluster.Worker, Image: image, Cell: "one", Labels: map[string]string{"relapse.dev/cell": "one"},
-			Files: []cluster.File{laid, {Path: "/usr/bin/kubelet", Source: ownKubelet(t), Mode: 0o755}},
+			Files: []cluster.File{laid}, Programs: map[string]string{"kubelet": ownKubelet(t)},
 			Units: []cluster.Unit{
 				{Name: "conformance.service", Content: "[Unit]\nBefore=kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"},
 				{Name: "kubelet.service", DropIn: "20-conformance.conf", Content: "[Service]\nEnvironment=CONFORMANCE=yes\n"},
@@ -252,7 +252,7 @@ func replaced(t *testing.T, c cluster.Cluster) {
 			t.Errorf("%s: the digest is %s, %v; want %s", when, id.SHA256, err, want)
 		}
 	}
-	if err := n.(cluster.Installer).Install(ctx, "/usr/bin/kubelet", second); err != nil {
+	if err := n.(cluster.Installer).Install(ctx, "kubelet", second); err != nil {
 		t.Fatal(err)
 	}
 	is("installed, not restarted", first)
@@ -267,14 +267,14 @@ func replaced(t *testing.T, c cluster.Cluster) {
 		t.Fatal(err)
 	}
 	is("after a loss of power", second)
-	if err := n.(cluster.Installer).Install(ctx, "/usr/bin/kubelet", first); err != nil {
+	if err := n.(cluster.Installer).Install(ctx, "kubelet", first); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.(cluster.Restarter).Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
 	is("put back", first)
-	if err := n.(cluster.Installer).Install(ctx, "/etc/hostname", first); err == nil || !strings.Contains(err.Error(), "only what the topology installed can be replaced") {
+	if err := n.(cluster.Installer).Install(ctx, "kube-scheduler", first); err == nil || !strings.Contains(err.Error(), "only what the topology installed can be replaced") {
 		t.Errorf("replacing what was not installed: %v", err)
 	}
 	ready(t, c)

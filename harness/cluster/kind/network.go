@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
 // conflist is a node's CNI configuration, for its own range of pod addresses: a link per pod to the node and nothing between nodes,
@@ -177,12 +180,12 @@ func (c *Cluster) node(name string) (*Node, error) {
 }
 
 // get asks the API server for a path.
-func (c *Cluster) get(ctx context.Context, path string) (*answer, error) {
+func (c *Cluster) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return c.do(ctx, http.MethodGet, path)
 }
 
 // do sends the API server a request without a body.
-func (c *Cluster) do(ctx context.Context, method, path string) (*answer, error) {
+func (c *Cluster) do(ctx context.Context, method, path string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.rest.Host, "/")+path, nil)
 	if err != nil {
 		return nil, err
@@ -191,5 +194,5 @@ func (c *Cluster) do(ctx context.Context, method, path string) (*answer, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newAnswer(resp, path)
+	return cluster.Body(resp, path)
 }

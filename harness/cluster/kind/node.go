@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
 // Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and cluster.Installer.
@@ -66,12 +67,13 @@ done; true`
 	_, _ = n.c.p.docker.Output(ctx, "exec", n.name, "sh", "-c", script, "sh", execMark+"="+mark)
 }
 
-// Install replaces a file that was installed at creation. On the host the file is replaced for good: the engine mounts
+// Install replaces a program that was installed at creation. On the host the file is replaced for good: the engine mounts
 // from there at each start of the node. In the running node it is mounted over the old one, which a process that runs from it keeps.
-func (n *Node) Install(ctx context.Context, at, source string) error {
-	err := n.install(ctx, at, source)
+func (n *Node) Install(ctx context.Context, name, source string) error {
+	row, _ := component.Of(name)
+	err := n.install(ctx, programPath(row), source)
 	if err != nil {
-		return fmt.Errorf("installing %s at %s of node %s: %w", source, at, n.name, err)
+		return fmt.Errorf("installing %s as the %s of node %s: %w", source, name, n.name, err)
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ func replace(ctx context.Context, comp cluster.Component, path string) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("node %s can't have its %s replaced", comp.Node().Name(), comp.Name())
 	}
-	if err := installer.Install(ctx, executable(comp.Name()), path); err != nil {
+	if err := installer.Install(ctx, comp.Name(), path); err != nil {
 		return err
 	}
 	return restarter.Restart(ctx)

@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -17,7 +19,7 @@ func words(kind string, spec any) string {
 		return d.Describe()
 	}
 	tree, err := ordered(spec)
-	if members, ok := tree.([]field); err == nil && ok {
+	if members, ok := tree.(yaml.MapSlice); err == nil && ok {
 		if len(members) == 0 {
 			return kind
 		}
@@ -40,9 +42,9 @@ func rewrite(m scenario.Mutation) any {
 func flow(v any) string {
 	var parts []string
 	switch v := v.(type) {
-	case []field:
+	case yaml.MapSlice:
 		for _, f := range v {
-			parts = append(parts, f.name+": "+flow(f.value))
+			parts = append(parts, fmt.Sprint(f.Key)+": "+flow(f.Value))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case []any:

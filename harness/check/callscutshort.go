@@ -18,6 +18,8 @@ func init() {
 			"all, one that succeeded leaves none. The load has to have `still` and `by: calls`, and the API server one worker a call. The finding states how many items were " +
 			"left: an arm is only shown to survive so many.",
 		Example: "name: deletes-failed\nkind: callsCutShort\nphase: fault\nspec:\n  load: deletes\n  atLeast: 10\n  moreThan: 256\n",
+		Meets:   `{"load":"deletes","atLeast":20,"moreThan":256}`,
+		Differs: `{"load":"deletes","atLeast":21}`,
 		New:     func() Check { return &CallsCutShort{AtLeast: 1} },
 	})
 }

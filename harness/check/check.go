@@ -142,6 +142,7 @@ type ProbeUser interface{ NeedsProbes() []string }
 type Figure struct {
 	Goroutines goroutine.Match // how many of them each dump shows
 	Writes     string          // objects of a resource: how often they are written to
+	Counter    string          // a metric: how fast it grows
 }
 
 // Figured is a Check that says what a report can draw of it.

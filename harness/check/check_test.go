@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -97,40 +99,18 @@ func TestWindowThatNeverOpened(t *testing.T) {
 	}
 }
 
-// example makes a check of a kind with a spec that says the least.
+// example makes a check of a kind's own example.
 func example(t *testing.T, e kinds.Entry) check.Check {
 	t.Helper()
-	spec := map[string]string{
-		"callsCutShort":    `{"load":"l"}`,
-		"churn":            `{"resource":"r","none":true}`,
-		"etcdHealthy":      `{}`,
-		"floodDelivered":   `{"fault":"flood","moreThan":{"number":1000},"since":{"metric":"m","plus":{"duration":"3m"}}}`,
-		"goroutines":       `{"func":"f"}`,
-		"healthy":          `{}`,
-		"killedForMemory":  `{"func":"f","container":"c","heapFunc":"f"}`,
-		"leakedGoroutines": `{"func":"f","none":true}`,
-		"logCount":         `{"component":"c","pattern":"p","atLeast":1}`,
-		"logLine":          `{"pattern":"p"}`,
-		"metricAge":        `{"metric":"m","above":{"duration":"3m"}}`,
-		"metricAbsent":     `{"metric":"m"}`,
-		"processCPU":       `{"above":1}`,
-		"metricIncrease":   `{"metric":"m"}`,
-		"metricMean":       `{"metric":"m","above":{"number":1}}`,
-		"metricRate":       `{"metric":"m","above":1}`,
-		"metricStill":      `{"metrics":["m"]}`,
-		"leaseStale":       `{"nodes":["worker2"]}`,
-		"nodeReady":        `{"status":"True"}`,
-		"nothingStuck":     `{"states":["chan send"]}`,
-		"objectField":      `{"resource":"r","fields":{"f":"v"}}`,
-		"probeDone":        `{"probe":"p"}`,
-		"quietWorld":       `{}`,
-		"retainedHeap":     `{"func":"f","atLeast":"1Mi"}`,
-		"unchangedUpdates": `{"resource":"r"}`,
-	}[e.Name]
-	if spec == "" {
-		t.Fatalf("the test has no spec for check kind %s", e.Name)
+	var item struct{ Spec any }
+	if err := yaml.Unmarshal([]byte(e.Example), &item); err != nil {
+		t.Fatal(err)
 	}
-	c, err := kinds.Decode[check.Check](kinds.Check, e.Name, json.RawMessage(spec))
+	spec, err := json.Marshal(item.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := kinds.Decode[check.Check](kinds.Check, e.Name, spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,10 @@ func init() {
 			"not met.",
 		Example: "name: status-churn\nkind: churn\nphase: fault\nspec:\n  resource: bundledeployments.fleet.cattle.io\n  rate: 0.3\n  gap: 5s\n  share: 0.95\n" +
 			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(cell)\n  window:\n    terminating: 1\n",
+		Meets: `{"resource":"bundledeployments.fleet.cattle.io","rate":0.9,"only":["status.n"],"by":"agent-$(cell)",` +
+			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}}`,
+		Differs: `{"resource":"bundledeployments.fleet.cattle.io","none":true,` +
+			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}}`,
 		New: func() Check { return &Churn{Rate: 0.3, Gap: "5s", Share: 0.95, Window: standstill()} },
 	})
 }

@@ -22,7 +22,8 @@ func init() {
 			"An end without such a log, or with another stack, isn't the incident's.",
 		Example: "name: panicked\nkind: crashed\nphase: fault\nspec:\n  container: kube-scheduler\n  times: 2\n  exitCode: 2\n" +
 			"  message: invalid memory address or nil pointer dereference\n  frames: [nodevolumelimits.(*CSILimits).checkAttachableInlineVolume]\n",
-		New: func() Check { return &Crashed{Times: 2, ExitCode: 2} },
+		Differs: `{"container":"kubelet","message":"nil pointer","frames":["f"]}`,
+		New:     func() Check { return &Crashed{Times: 2, ExitCode: 2} },
 	})
 }
 

@@ -16,6 +16,8 @@ func init() {
 			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch, but for what is tolerated, must find etcd " +
 			"healthy and every answer quicker than the limit. One more that doesn't is decisive, and so are two in a row. Being well needs the whole stretch.",
 		Example: "name: etcd-well\nkind: etcdHealthy\nphase: recovery\nspec:\n  below: 100ms\n  for: 120s\n  tolerate: 10%\n",
+		Meets:   `{"below":"3s","for":"1s"}`,
+		Differs: `{"below":"1ns","for":"1s"}`,
 		New:     func() Check { return &EtcdHealthy{Below: "100ms", For: "120s"} },
 	})
 }

@@ -21,6 +21,8 @@ func init() {
 			"answer needs the dumps: fewer than asked for, a cut dump or a missing file is unknown. The state blocked stands for every state in which a goroutine waits " +
 			"for another one, a lock or a timer, but not for the network; any for all there are.",
 		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
+		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`,
+		Differs: `{"func":"pleg.(*GenericPLEG).Relist","state":"select","dumps":2}`,
 		New:     func() Check { return &Goroutines{Dumps: 1, Count: 1} },
 	})
 }

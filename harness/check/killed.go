@@ -24,7 +24,8 @@ func init() {
 			"A container that ended without such growth is unknown: the leak doesn't explain it.",
 		Example: "name: killed\nkind: killedForMemory\nphase: fault\nspec:\n  container: kube-apiserver\n  func: registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  heapFunc: registry.(*Store).DeleteCollection\n  snapshots: 3\n",
-		New: func() Check { return &KilledForMemory{Leak: Leak{State: "chan send"}, Snapshots: 3} },
+		Differs: `{"container":"kubelet","func":"f","heapFunc":"f"}`,
+		New:     func() Check { return &KilledForMemory{Leak: Leak{State: "chan send"}, Snapshots: 3} },
 	})
 }
 

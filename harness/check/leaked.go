@@ -20,7 +20,9 @@ func init() {
 		Example: "name: leaked\nkind: leakedGoroutines\nphase: recovery\nspec:\n  func: registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  snapshots: 3\n  lastAfter: 120s\n  load: deletes\n  moreThan: 256\n" +
 			"  failed:\n    component: kube-apiserver\n    pattern: 'Delete object in DeleteCollection failed.*/item-(?P<index>[0-9]+)'\n",
-		New: func() Check { return &LeakedGoroutines{Leak: Leak{State: "chan send"}, Snapshots: 3} },
+		Meets:   `{"func":"registry.(*Store).DeleteCollection","snapshots":2,"none":true}`,
+		Differs: `{"func":"pleg.(*GenericPLEG).Relist","snapshots":2,"none":true}`,
+		New:     func() Check { return &LeakedGoroutines{Leak: Leak{State: "chan send"}, Snapshots: 3} },
 	})
 }
 

@@ -18,6 +18,8 @@ func init() {
 			"Which nodes is said by name, or by the fault that they are the targets of: all of them have to be meant. A Lease is stale from its last " +
 			"renewal and its own duration on, as the API server showed it each time that it was asked. One renewal is decisive.",
 		Example: "name: lease-stale\nkind: leaseStale\nphase: fault\nspec:\n  fault: off\n  for: 10s\n",
+		Meets:   `{"nodes":["worker2"],"for":"1s"}`,
+		Differs: `{"nodes":["worker"],"for":"1s"}`,
 		New:     func() Check { return &LeaseStale{For: "10s"} },
 	})
 }

@@ -17,6 +17,8 @@ func init() {
 		Doc: "A metric that holds a time in seconds since the epoch grew older than a limit: the Prometheus expression time() - metric.\n\n" +
 			"Met when one sample in the window, compared with the time at which it was asked for, was older than the limit.",
 		Example: "name: relist-stale\nkind: metricAge\nphase: fault\nspec:\n  metric: kubelet_pleg_last_seen_seconds\n  above: {duration: 3m}\n",
+		Meets:   `{"metric":"seen_seconds","above":{"duration":"5s"}}`,
+		Differs: `{"metric":"seen_seconds","above":{"duration":"1h"}}`,
 		New:     func() Check { return &MetricAge{} },
 	})
 	register(kind{
@@ -25,6 +27,8 @@ func init() {
 			"With since, only samples asked for after a mark count; with tail, only the last stretch of the window. Samples that span less than half of that " +
 			"can show that it grew, never that it didn't. A value that falls is a reset: unknown.",
 		Example: "name: relists-completed\nkind: metricIncrease\nphase: recovery\nspec:\n  metric: kubelet_pleg_relist_duration_seconds_count\n  by: {number: 5}\n",
+		Meets:   `{"metric":"grows_total","by":{"number":3}}`,
+		Differs: `{"metric":"stands_total"}`,
 		New:     func() Check { return &MetricIncrease{By: Quantity{Number: new(1.0)}} },
 	})
 	register(kind{
@@ -32,6 +36,8 @@ func init() {
 		Doc: "Metrics stood still: every sample in the window has the same value, over at least a given time.\n\n" +
 			"Persistence tells stuck from busy.",
 		Example: "name: counters-still\nkind: metricStill\nphase: recovery\nspec:\n  metrics: [kubelet_pleg_relist_duration_seconds_count]\n  span: 1m\n",
+		Meets:   `{"metrics":["stands_total"],"span":"1s"}`,
+		Differs: `{"metrics":["stands_total","grows_total"],"span":"1s"}`,
 		New:     func() Check { return &MetricStill{Span: "1m"} },
 	})
 }
@@ -95,6 +101,9 @@ func (c *MetricIncrease) Reads() []bundle.Kind { return union(c.Since.reads(), b
 func (c *MetricIncrease) NeedsConstants() []string {
 	return append(c.By.constants(), c.Since.constants()...)
 }
+
+// Figure is how fast the metric grows, of all its label sets together.
+func (c *MetricIncrease) Figure() Figure { return Figure{Counter: c.Metric} }
 
 // Validate refuses an amount that nothing has to grow for.
 func (c *MetricIncrease) Validate() error {

@@ -20,7 +20,9 @@ func init() {
 			"observations, below for none. It is what the component measured itself. A value that falls is a reset: unknown.",
 		Example: "name: etcd-slow\nkind: metricMean\nphase: fault\nspec:\n  metric: etcd_request_duration_seconds\n  labels: {operation: delete}\n" +
 			"  above: {duration: 800ms}\n  atLeast: 20\n  span: 10s\n",
-		New: func() Check { return &MetricMean{AtLeast: 1} },
+		Meets:   `{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`,
+		Differs: `{"metric":"took_seconds","above":{"duration":"2s"},"atLeast":3}`,
+		New:     func() Check { return &MetricMean{AtLeast: 1} },
 	})
 }
 

@@ -16,6 +16,8 @@ func init() {
 			"phase; in the baseline always in the whole. Against the baseline, its rate counts as floor where it was lower, so that nothing is not " +
 			"multiplied. A counter that falls was reset: unknown.",
 		Example: "name: agent-busy\nkind: metricRate\nphase: fault\nspec:\n  metric: process_cpu_seconds_total\n  timesBaseline: 5\n  floor: 0.01\n  window:\n    terminating: 1\n",
+		Meets:   `{"metric":"grows_total","above":0.1}`,
+		Differs: `{"metric":"stands_total","above":0.1}`,
 		New:     func() Check { return &MetricRate{} },
 	})
 }
@@ -38,6 +40,9 @@ type MetricRate struct {
 func (c *MetricRate) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.MetricSamples}, c.Window.reads()...)
 }
+
+// Figure is how fast the counter grows, of all its label sets together.
+func (c *MetricRate) Figure() Figure { return Figure{Counter: c.Metric} }
 
 // Validate refuses no limit, more than one, and a limit that any rate would meet.
 func (c *MetricRate) Validate() error {
@@ -155,6 +160,8 @@ func init() {
 			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, can't keep to itself. Every trial " +
 			"records it beside the process's identity. Another process, or none for longer than 20s, is unknown.",
 		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  floor: 0.01\n  window:\n    terminating: 1\n",
+		Meets:   `{"atMost":1}`,
+		Differs: `{"above":1}`,
 		New:     func() Check { return &ProcessCPU{} },
 	})
 }

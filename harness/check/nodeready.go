@@ -18,6 +18,8 @@ func init() {
 			"hold says for how long before the end of the window it must have been so without interruption. A node whose kubelet stopped reporting " +
 			"is Unknown, which is a status of its own. A named node is one of the cell's cluster, whoever it belongs to: the collector leases looks at all.",
 		Example: "name: node-not-ready\nkind: nodeReady\nphase: recovery\nspec:\n  status: \"False\"\n  reason: KubeletNotReady\n  message: ^PLEG is not healthy\n",
+		Meets:   `{"status":"True","reason":"KubeletReady","hold":"1s"}`,
+		Differs: `{"status":"False","hold":"1s"}`,
 		New:     func() Check { return &NodeReady{Hold: "5s"} },
 	})
 }

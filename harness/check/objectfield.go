@@ -22,7 +22,10 @@ func init() {
 			"out of objects. Objects come from the cell's own record, or from what was recorded of the whole cluster. An object that nobody ever saw is unknown.",
 		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  name: node-agent\n  namespace: cell\n" +
 			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
-		New: func() Check { return &ObjectField{Hold: "5s"} },
+		Meets: `{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"cell",` +
+			`"fields":{"status.n":"0"},"hold":"500ms"}`,
+		Differs: `{"resource":"bundles.fleet.cattle.io","name":"a","fields":{"status.n":"1"},"hold":"500ms"}`,
+		New:     func() Check { return &ObjectField{Hold: "5s"} },
 	})
 }
 

@@ -16,6 +16,8 @@ func init() {
 			"seen, not met when the subject was asked and didn't do one in its time. A probe that the end of the phase cut off, that couldn't ask, or that " +
 			"left no record in the phase is unknown.",
 		Example: "name: pod-runs\nkind: probeDone\nphase: recovery\nspec:\n  probe: pod\n",
+		Meets:   `{"probe":"works"}`,
+		Differs: `{"probe":"idle"}`,
 		New:     func() Check { return &ProbeDone{} },
 	})
 }

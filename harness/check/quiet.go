@@ -23,6 +23,8 @@ func init() {
 			"by itself, such as heartbeats, is left out by its path, and so is what other arms have in namespaces of their own. The record of objects has to " +
 			"cover all of it: a gap is no standstill.",
 		Example: "name: world-still\nkind: quietWorld\nphase: fault\nspec:\n  resources: [nodes, pods, deployments.apps, daemonsets.apps]\n  still: 15s\n  for: 60s\n  terminating: 1\n",
+		Meets:   `{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"1s"}`,
+		Differs: `{"resources":["bundledeployments.fleet.cattle.io"],"still":"5s","for":"10s"}`,
 		New:     func() Check { return &QuietWorld{Quiet: standstill()} },
 	})
 }

@@ -23,6 +23,8 @@ func init() {
 			"what every one of the last profiles has above the baseline's most, added up over the places that allocated it, must be less than that; func may then be " +
 			"left out, for all of the heap. The runtime samples allocations: a place that grew by less than a mebibyte isn't counted.",
 		Example: "name: retained\nkind: retainedHeap\nphase: recovery\nspec:\n  func: registry.(*Store).DeleteCollection\n  atLeast: 16Mi\n  snapshots: 2\n  lastAfter: 120s\n",
+		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"16Mi","snapshots":2}`,
+		Differs: `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"1Gi","snapshots":2}`,
 		New:     func() Check { return &RetainedHeap{Snapshots: 1} },
 	})
 }

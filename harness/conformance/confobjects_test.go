@@ -23,9 +23,6 @@ func namespaceFor(c capture.Collector) string {
 	return ""
 }
 
-// quietBundles is a window in which the bundles stand still, while their deployments are written.
-const quietBundles = `"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}`
-
 // layObjects has the API server know two kinds, with an object of each.
 func (s *subject) layObjects() {
 	for plural, kind := range map[string]string{"bundles": "Bundle", "bundledeployments": "BundleDeployment"} {

@@ -33,13 +33,16 @@ type Kind[T any] struct {
 	Doc       string // one sentence, then a blank line and details; shown by explain
 	ChaosMesh string // the Chaos Mesh kind it corresponds to, or ""
 	Example   string // YAML of a whole item ({name, kind, target, spec}); schema, docs and conformance run it
-	New       func() T
+	// Meets and Differs are specs of a check, as JSON, which the evidence of the conformance suite's scripted cluster meets and doesn't meet. A check about
+	// what that doesn't do has one of them, or none.
+	Meets, Differs string
+	New            func() T
 }
 
 // Entry is a registered kind without its type parameter.
 type Entry struct {
-	Category, Name, Doc, ChaosMesh, Example string
-	New                                     func() any
+	Category, Name, Doc, ChaosMesh, Example, Meets, Differs string
+	New                                                     func() any
 }
 
 var (
@@ -66,7 +69,7 @@ func Register[T any](category string, k Kind[T]) {
 	}
 	registry[category][k.Name] = Entry{
 		Category: category, Name: k.Name, Doc: k.Doc, ChaosMesh: k.ChaosMesh, Example: k.Example,
-		New: func() any { return k.New() },
+		Meets: k.Meets, Differs: k.Differs, New: func() any { return k.New() },
 	}
 }
 

@@ -23,12 +23,13 @@ type value struct {
 	n  float64
 }
 
-// sources is what can be drawn of a trial: what its checks ask about first. A new quantity is a new entry here; one that no collector recorded isn't
-// drawn.
+// sources is what can be drawn of a trial: what its checks say that they are about, then what says how any component is. What no collector recorded
+// isn't drawn.
 func sources(t plan.Trial) []source {
 	of := cmp.Or(t.Subject, "the subject")
+	checks := slices.Concat(t.Signature, t.Healed, t.Exposure, t.Steady, t.Info)
 	var all []source
-	for _, resource := range written(t) {
+	for _, resource := range drawn(checks, func(f check.Figure) string { return f.Writes }) {
 		all = append(all, source{
 			Figure: Figure{Title: "writes to " + resource + " that took effect", Unit: "writes per second"},
 			read:   writes(resource, namespaces(t)),
@@ -46,6 +47,9 @@ func sources(t plan.Trial) []source {
 		return source{Figure: Figure{Title: title, Unit: unit}, read: func(e *evidence, cell string) ([]value, string) {
 			return e.sampled(bundle.Query{Cell: cell, Component: t.Subject}, f)
 		}}
+	}
+	for _, counter := range drawn(checks, func(f check.Figure) string { return f.Counter }) {
+		all = append(all, metric("growth of "+counter, "per second", growth(counter)))
 	}
 	cpu := metric("CPU of "+of, "cores", growth("process_cpu_seconds_total"))
 	cpu.beside = growth("process_cpu_seconds_total")
@@ -141,12 +145,6 @@ func what(m goroutine.Match) string {
 		return m.Func
 	}
 	return m.Func + " [" + m.State + "]"
-}
-
-// written lists the resources about whose writes a trial's checks ask, each once.
-func written(t plan.Trial) []string {
-	all := slices.Concat(t.Signature, t.Healed, t.Exposure, t.Steady, t.Info)
-	return drawn(all, func(f check.Figure) string { return f.Writes })
 }
 
 // drawn lists what a field holds of the figures of checks, each once.

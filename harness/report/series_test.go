@@ -78,6 +78,30 @@ func TestSeriesOfMetrics(t *testing.T) {
 	}
 }
 
+// A check brings its own figure, which is drawn once for all that ask for it.
+func TestSeriesOfACheckedCounter(t *testing.T) {
+	tr := rich(t)
+	if f := figure(t, tr, "growth of process_cpu_seconds_total"); f != nil {
+		t.Fatalf("it is drawn, and no check is about it: %+v", f)
+	}
+	tr = rich(t)
+	grows := &check.MetricIncrease{Metric: "process_cpu_seconds_total", By: check.Quantity{Number: new(1.0)}}
+	slow := &check.MetricRate{Metric: "process_cpu_seconds_total", AtMost: new(1.0)}
+	tr.plan.Info = append(tr.plan.Info, plan.Check{Name: "grows", Kind: "metricIncrease", Spec: grows}, plan.Check{Name: "slow", Kind: "metricRate", Spec: slow})
+	v, err := report.JudgeRun(tr.write(t))
+	must(t, err)
+	n := 0
+	for _, f := range v.Trials[0].Figures {
+		if f.Title == "growth of process_cpu_seconds_total" && f.Unit == "per second" {
+			n++
+			near(t, f.Title, values(&f, "vulnerable", 0, 20, 60), []float64{-1, 0.3, 0.64})
+		}
+	}
+	if n != 1 {
+		t.Errorf("it is drawn %d times, want once", n)
+	}
+}
+
 // A counter that falls was reset, and over a hole nothing is known of it.
 func TestSeriesOverAReset(t *testing.T) {
 	tr := rich(t)

@@ -129,7 +129,7 @@ func (c *Crashed) differs(q *question, e end, left []*leftLog) (why string, unre
 		}
 	}
 	if q.Detail == "" {
-		q.Detail = message + "\n" + top(d.Groups[0])
+		q.Detail = message + "\n\n" + text(d.Groups[0])
 	}
 	return "", false
 }

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"os"
@@ -106,6 +107,24 @@ type Host interface {
 // output. Stdin may be nil.
 type Execer interface {
 	Exec(ctx context.Context, stdin io.Reader, argv ...string) (stdout []byte, err error)
+}
+
+// Looker is an Execer that is asked the same things over and over, and makes that cheap.
+type Looker interface {
+	// Look is Exec for a command that only looks: it changes nothing, ends by itself and leaves nothing running. It may be run a second time where the
+	// way to the node broke off. stdin is text, or nil.
+	Look(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
+}
+
+// Look runs a command that only looks, the cheap way where the node has one.
+func Look(ctx context.Context, n Execer, stdin []byte, argv ...string) ([]byte, error) {
+	if l, ok := n.(Looker); ok {
+		return l.Look(ctx, stdin, argv...)
+	}
+	if stdin == nil {
+		return n.Exec(ctx, nil, argv...)
+	}
+	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
 }
 
 // PowerSwitch is a Node whose power can be cut and given back, with its disk kept.

@@ -48,6 +48,7 @@ func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, top
 	}
 	if caps.Exec {
 		t.Run("Exec", s.exec)
+		t.Run("Look", s.looks)
 	}
 	if caps.NodeFiles {
 		t.Run("Files", s.files)

@@ -3,7 +3,9 @@ package clustertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +39,45 @@ func (s suite) exec(t *testing.T) {
 		t.Errorf("it returned %s after its context had ended", took-time.Second)
 	}
 	if out, err := x.Exec(t.Context(), nil, "pgrep", "-f", "sleep 314.15"); err == nil {
+		t.Errorf("the command is still running as %q", out)
+	}
+}
+
+// looks wants a node that has a cheap way to be looked at to answer as Exec does, and to be asked many things at once.
+func (s suite) looks(t *testing.T) {
+	n := s.kubelet(t).Node()
+	l, ok := n.(cluster.Looker)
+	if !ok {
+		t.Skipf("%T is no cluster.Looker", n)
+	}
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() {
+			for j := range 3 {
+				want := fmt.Sprintf("%d  %d $HOME\n", i, j)
+				if out, err := l.Look(t.Context(), nil, "echo", fmt.Sprint(i), "", fmt.Sprint(j), "$HOME"); err != nil || string(out) != want {
+					t.Errorf("echo printed %q, %v, want %q", out, err, want)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if out, err := l.Look(t.Context(), []byte("a\n'b'"), "cat"); err != nil || string(out) != "a\n'b'" {
+		t.Errorf("cat printed %q, %v", out, err)
+	}
+	if out, err := l.Look(t.Context(), nil, "cat"); err != nil || len(out) != 0 {
+		t.Errorf("cat without input printed %q, %v", out, err)
+	}
+	_, err := l.Look(t.Context(), nil, "cat", "/no/such/file")
+	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") || !strings.Contains(err.Error(), n.Name()) {
+		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err = l.Look(ctx, nil, "sleep", "271.82"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a command whose context ends: %v", err)
+	}
+	if out, err := l.Look(t.Context(), nil, "pgrep", "-f", "sleep 271.82"); err == nil {
 		t.Errorf("the command is still running as %q", out)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
 type ExecFunc func(ctx context.Context, stdin io.Reader, argv []string) (stdout []byte, err error)
 
-// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and cluster.Installer.
+// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch and cluster.Installer.
 type Node struct {
 	name    string
 	spec    cluster.NodeSpec
@@ -84,6 +84,11 @@ func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byt
 		err = fmt.Errorf("%w; it printed: %s", err, said)
 	}
 	return out, err
+}
+
+// Look is Exec with text for stdin.
+func (n *Node) Look(ctx context.Context, stdin []byte, argv ...string) ([]byte, error) {
+	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
 }
 
 func (n *Node) begin(ctx context.Context, argv []string, line string) (ExecFunc, error) {

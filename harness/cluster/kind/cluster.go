@@ -32,6 +32,8 @@ type Cluster struct {
 	netMu sync.Mutex    // one writer of routes at a time
 	power chan struct{} // holds one element while a node is being started
 	own   bool          // the nodes' CNI configuration and routes are ours
+
+	shells shells
 }
 
 func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {

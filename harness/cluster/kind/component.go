@@ -92,7 +92,7 @@ func (s container) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 	if row.Endpoint.Authenticated { // its own certificate is signed by itself
 		argv = append(argv, "--insecure", "--cert", kubeletClient+".crt", "--key", kubeletClient+".key")
 	}
-	out, err := s.n.Exec(ctx, nil, append(argv, row.Endpoint.URL+"/"+strings.TrimPrefix(at, "/"))...)
+	out, err := s.n.Look(ctx, nil, append(argv, row.Endpoint.URL+"/"+strings.TrimPrefix(at, "/"))...)
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w", s.name, err)
 	}
@@ -135,7 +135,7 @@ func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
 // identity asks everything in one go, so that no process can come in between. A process id of 0 says that there is none, which is an
 // answer and no failure.
 func (n *Node) identity(ctx context.Context, digest bool, pid, restarts string) (cluster.Identity, error) {
-	out, err := n.Exec(ctx, nil, "sh", "-ec", identityScript(digest, pid, restarts))
+	out, err := n.Look(ctx, nil, "sh", "-ec", identityScript(digest, pid, restarts))
 	if err != nil {
 		return cluster.Identity{}, err
 	}

@@ -8,14 +8,13 @@ import (
 	"io"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.PowerSwitch and cluster.Installer.
+// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch and cluster.Installer.
 type Node struct {
 	c                *Cluster
 	name, role, cell string
@@ -50,11 +49,19 @@ func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byt
 	if ctx.Err() != nil {
 		n.killMarked(ctx, mark)
 	}
+	return out.Bytes(), n.failed(argv, err, nil, out.Bytes())
+}
+
+// failed says how a command failed, with what it said and what it printed.
+func (n *Node) failed(argv []string, err error, said, out []byte) error {
 	err = fmt.Errorf("executing %q on node %s: %w", argv, n.name, err)
-	if said := strings.TrimSpace(out.String()); said != "" {
-		err = fmt.Errorf("%w; it printed: %s", err, said)
+	if said := bytes.TrimSpace(said); len(said) > 0 {
+		err = fmt.Errorf("%w: %s", err, said)
 	}
-	return out.Bytes(), err
+	if out := bytes.TrimSpace(out); len(out) > 0 {
+		err = fmt.Errorf("%w; it printed: %s", err, out)
+	}
+	return err
 }
 
 // killMarked ends what an Exec left running. Its own failure says nothing new: the node is gone, and its processes with it.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
 const (
@@ -119,7 +121,7 @@ func (l *logReader) look(ctx context.Context) (more bool, err error) {
 	}
 	argv[7] = strings.Join(known, "\n")
 	asked := time.Now()
-	out, err := l.node.Exec(ctx, nil, argv...)
+	out, err := cluster.Look(ctx, l.node, nil, argv...)
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,225 @@
+package kind
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// mostShells is how many shells a node has at most: one for each of the collectors that look at the same time.
+const mostShells = 4
+
+// shells are the shells in a cluster's nodes that run commands for us. To start one costs the engine more than most commands themselves.
+type shells struct {
+	mu   sync.Mutex
+	free map[string][]*shell // by node
+	all  map[string]int
+}
+
+// Look runs the command in a shell that stays open in the node. When ctx ends first, the command and what it started are killed, and the shell with it.
+// Where all shells are taken or one breaks, the command is executed.
+func (n *Node) Look(ctx context.Context, stdin []byte, argv ...string) ([]byte, error) {
+	s := n.shell()
+	if s == nil {
+		return n.exec(ctx, stdin, argv)
+	}
+	mark := rand.Text()
+	done := make(chan struct{})
+	var a answered
+	go func() { defer close(done); a = s.run(mark, stdin, argv) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.end()
+		<-done
+	}
+	switch {
+	case ctx.Err() != nil && a.err != nil:
+		n.killMarked(ctx, mark)
+		a.err = ctx.Err()
+	case a.err != nil: // the shell's doing, and not the command's
+		n.give(s, false)
+		return n.exec(ctx, stdin, argv)
+	case a.code != 0:
+		a.err = fmt.Errorf("exit status %d", a.code)
+	}
+	n.give(s, a.code >= 0)
+	if a.err == nil {
+		return a.out, nil
+	}
+	return a.out, n.failed(argv, a.err, a.said, a.out)
+}
+
+// exec is Exec with text for stdin.
+func (n *Node) exec(ctx context.Context, stdin []byte, argv []string) ([]byte, error) {
+	if stdin == nil {
+		return n.Exec(ctx, nil, argv...)
+	}
+	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
+}
+
+// shell is one that nobody uses, or a new one; nil if there are enough already or none can be started.
+func (n *Node) shell() *shell {
+	all := &n.c.shells
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.free == nil {
+		all.free, all.all = map[string][]*shell{}, map[string]int{}
+	}
+	for len(all.free[n.name]) > 0 {
+		last := len(all.free[n.name]) - 1
+		s := all.free[n.name][last]
+		all.free[n.name] = all.free[n.name][:last]
+		if s.alive() {
+			return s
+		}
+		all.all[n.name]--
+	}
+	if all.all[n.name] >= mostShells {
+		return nil
+	}
+	s, err := newShell(n.c.p.docker.Path, n.name)
+	if err != nil {
+		return nil // what keeps it from starting keeps Exec from it too, which says so
+	}
+	all.all[n.name]++
+	return s
+}
+
+// give gives a shell back, or one that is of no more use up.
+func (n *Node) give(s *shell, whole bool) {
+	all := &n.c.shells
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if whole {
+		all.free[n.name] = append(all.free[n.name], s)
+		return
+	}
+	s.end()
+	all.all[n.name]--
+}
+
+// shell is one shell in a node. It ends with its standard input: when it is ended, when we are gone, or when the node is.
+type shell struct {
+	in        io.Writer
+	out, said *bufio.Reader
+	over      chan struct{} // closed when it has ended
+	end       context.CancelFunc
+}
+
+func newShell(docker, node string) (*shell, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, docker, "exec", "--interactive", node, "sh")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	outs, out := io.Pipe()
+	saids, said := io.Pipe()
+	cmd.Stdout, cmd.Stderr = out, said
+	cmd.WaitDelay = time.Second // what nobody reads any more must not hide that it has ended
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return nil, err
+	}
+	s := &shell{in: in, out: bufio.NewReaderSize(outs, 64<<10), said: bufio.NewReader(saids), over: make(chan struct{})}
+	s.end = func() {
+		cancel()
+		_ = outs.Close() // whoever writes must not wait for a reader any more
+		_ = saids.Close()
+	}
+	go func() {
+		defer close(s.over)
+		err := fmt.Errorf("the shell in the node ended: %w", orEOF(cmd.Wait()))
+		out.CloseWithError(err)
+		said.CloseWithError(err)
+		cancel()
+	}()
+	return s, nil
+}
+
+func orEOF(err error) error {
+	if err == nil {
+		return io.EOF
+	}
+	return err
+}
+
+func (s *shell) alive() bool {
+	select {
+	case <-s.over:
+		return false
+	default:
+		return true
+	}
+}
+
+// answered is what came of a command. Its err is the shell's, and then the code is -1.
+type answered struct {
+	out, said []byte
+	code      int
+	err       error
+}
+
+// run runs a command and reads its output up to a line that begins with mark, which no command can know.
+func (s *shell) run(mark string, stdin []byte, argv []string) answered {
+	if _, err := io.WriteString(s.in, request(mark, stdin, argv)); err != nil {
+		return answered{code: -1, err: err}
+	}
+	var said []byte
+	var saidErr error
+	read := make(chan struct{})
+	go func() { defer close(read); said, _, saidErr = until(s.said, mark) }()
+	out, last, err := until(s.out, mark)
+	<-read
+	if err == nil {
+		err = saidErr
+	}
+	code, notNumber := strconv.Atoi(last)
+	if err == nil {
+		err = notNumber
+	}
+	if err != nil {
+		return answered{code: -1, err: err}
+	}
+	return answered{out: out, said: said, code: code}
+}
+
+// request is the shell's text for a command: it is run by itself, with the mark that it can be found by, and its status is printed after its output.
+func request(mark string, stdin []byte, argv []string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		words[i] = quote(a)
+	}
+	in, from := "", " </dev/null"
+	if stdin != nil {
+		in, from = "printf %s "+quote(string(stdin))+" | ", ""
+	}
+	return fmt.Sprintf("%s(export %s=%s; exec %s)%s\nprintf '\\n%s %%d\\n' $?; printf '\\n%s 0\\n' >&2\n",
+		in, execMark, mark, strings.Join(words, " "), from, mark, mark)
+}
+
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// until reads up to the line of a mark, and returns what is before the newline in front of it and what the line says after the mark.
+func until(r *bufio.Reader, mark string) (before []byte, last string, err error) {
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return nil, "", err
+		}
+		if said, ok := bytes.CutPrefix(line, []byte(mark+" ")); ok {
+			return bytes.TrimSuffix(before, []byte("\n")), strings.TrimSpace(string(said)), nil
+		}
+		before = append(before, line...)
+	}
+}

@@ -48,6 +48,9 @@ func stageOf(pkg string) int {
 // clients are the libraries that talk to a cluster.
 var clients = []string{"k8s.io/client-go", "sigs.k8s.io/e2e-framework", "sigs.k8s.io/controller-runtime", "sigs.k8s.io/kind"}
 
+// providers are the packages that make clusters.
+var providers = []string{"harness/cluster/kind", "harness/cluster/processes"}
+
 // importRule is one rule about what packages of ours import. Packages are named without the module's path.
 type importRule struct {
 	name, reason string
@@ -88,9 +91,11 @@ var importRules = []importRule{
 		name:   "only the command line imports a provider",
 		reason: "everything else takes a cluster.Provider, whichever it is",
 		of: func(pkg string) bool {
-			return ours(pkg) && !below(pkg, "harness/cmd") && !below(pkg, "harness/cluster/kind") && !below(pkg, "e2e")
+			return ours(pkg) && !below(pkg, "harness/cmd") && !below(pkg, "e2e")
 		},
-		refuses: func(_, imported string) bool { return below(imported, "harness/cluster/kind") }, tests: true,
+		refuses: func(pkg, imported string) bool {
+			return slices.ContainsFunc(providers, func(p string) bool { return below(imported, p) && !below(pkg, p) })
+		}, tests: true,
 	},
 	{
 		name:   "only kind and the command line import the engine and node images",

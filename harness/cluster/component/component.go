@@ -6,6 +6,13 @@ import (
 	"strings"
 )
 
+// Where components are built from. Etcd's version goes with every version of Kubernetes that can be built.
+const (
+	KubernetesModule = "k8s.io/kubernetes"
+	EtcdModule       = "go.etcd.io/etcd/server/v3"
+	EtcdVersion      = "v3.6.5"
+)
+
 // Component is a row of the table.
 type Component struct {
 	Name string

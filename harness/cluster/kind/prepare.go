@@ -14,11 +14,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/build/nodeimage"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/event"
 )
-
-// etcdVersion is the etcd of assembled node images.
-const etcdVersion = "v3.6.5"
 
 // Prepare gets a node image for each Kubernetes version: an official one where it can be had, else one that is assembled here, for which all that a
 // node runs is built while Debian's packages are fetched.
@@ -117,16 +115,15 @@ func assemble(ctx context.Context, store *nodeimage.Store, b cluster.Builder, ve
 
 // components builds what a node of a version runs.
 func components(ctx context.Context, b cluster.Builder, version string) (map[string]string, error) {
-	const kubernetes, etcd = "k8s.io/kubernetes", "go.etcd.io/etcd/server/v3"
 	var packages []string
 	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
-		packages = append(packages, kubernetes+"/cmd/"+name)
+		packages = append(packages, component.KubernetesModule+"/cmd/"+name)
 	}
-	out, err := b.BuildPrograms(ctx, kubernetes, version, packages...)
+	out, err := b.BuildPrograms(ctx, component.KubernetesModule, version, packages...)
 	if err != nil {
 		return nil, err
 	}
-	server, err := b.BuildPrograms(ctx, etcd, etcdVersion, etcd)
+	server, err := b.BuildPrograms(ctx, component.EtcdModule, component.EtcdVersion, component.EtcdModule)
 	if err != nil {
 		return nil, err
 	}

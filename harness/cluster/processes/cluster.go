@@ -1,0 +1,188 @@
+package processes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+// Cluster implements cluster.Cluster.
+type Cluster struct {
+	name, home string
+	node       *Node
+	ports      map[string]int
+	rest       *rest.Config
+	http       *http.Client // with the administrator's certificate, without a rate limit
+}
+
+// Open takes up a cluster that exists, also one made by another process.
+func (p *Provider) Open(ctx context.Context, name string) (cluster.Cluster, error) {
+	c, err := p.open(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("opening cluster %q: %w", name, err)
+	}
+	return c, nil
+}
+
+func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
+	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
+		return nil, err
+	}
+	var rec record
+	if err := readJSON(filepath.Join(p.home(name), recordFile), &rec); errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("there is none of that name")
+	} else if err != nil {
+		return nil, err
+	}
+	raw, err := os.ReadFile(p.KubeconfigPath(name))
+	if err != nil {
+		return nil, err
+	}
+	// From bytes: the loading rules of files know the user's kubeconfig.
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(raw)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the kubeconfig: %w", err)
+	}
+	cfg.QPS, cfg.Burst = 100, 200 // as with every provider: client-go's defaults of 5 and 10 would be the slowest part of a run
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
+	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell}
+	return c, nil
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.name }
+
+// RESTConfig returns a copy that the caller may change: the API server on loopback, as cluster admin.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
+
+// Nodes returns the one node, a *Node.
+func (c *Cluster) Nodes() []cluster.Node { return []cluster.Node{c.node} }
+
+// Components returns the one instance of a component of the control plane. Other names have none.
+func (c *Cluster) Components(name string) []cluster.Component {
+	if row, _ := component.Of(name); row.Runs != component.AsStaticPod {
+		return nil
+	}
+	return []cluster.Component{c.component(name)}
+}
+
+func (c *Cluster) component(name string) *Component { return &Component{c.node, name} }
+
+// Node stands for the control plane: it is where its components are said to run, and has no Node object. It implements cluster.Node and
+// cluster.Installer.
+type Node struct {
+	c                *Cluster
+	name, role, cell string
+}
+
+// Name returns the cluster's name and the one that the topology gave the node.
+func (n *Node) Name() string { return n.name }
+
+// Role returns cluster.ControlPlane.
+func (n *Node) Role() string { return n.role }
+
+// Cell returns the cell that the topology gave the node to, or "".
+func (n *Node) Cell() string { return n.cell }
+
+// Install replaces the program of a component. What runs goes on as it is until it is restarted.
+func (n *Node) Install(_ context.Context, component, source string) error {
+	at := programPath(n.c.home, component)
+	if _, err := os.Stat(at); err != nil {
+		return fmt.Errorf("installing %s as the %s of node %s: it has no such component: %w", source, component, n.name, err)
+	}
+	if err := placeProgram(at, source); err != nil {
+		return fmt.Errorf("installing %s as the %s of node %s: %w", source, component, n.name, err)
+	}
+	return nil
+}
+
+// lifeline is the end that we hold of a supervisor's standard input.
+type lifeline struct {
+	w   *os.File
+	cmd *exec.Cmd
+}
+
+func (l *lifeline) order(line string) error {
+	_, err := io.WriteString(l.w, line+"\n")
+	return err
+}
+
+// close lets go of a supervisor that ends, and waits for it.
+func (l *lifeline) close() error {
+	err := l.w.Close()
+	var ended *exec.ExitError
+	if werr := l.cmd.Wait(); werr != nil && !errors.As(werr, &ended) { // how it ended doesn't matter any more
+		err = errors.Join(err, werr)
+	}
+	return err
+}
+
+// supervisorLog is what a supervisor says about itself.
+const supervisorLog = "supervisor.log"
+
+// supervise starts a cluster's supervisor. It has a session of its own: a Ctrl-C is for us, who undo things in their order.
+func (p *Provider) supervise(home string) (*lifeline, error) {
+	log, err := os.Create(filepath.Join(home, supervisorLog))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	argv := append(p.supervisor[1:len(p.supervisor):len(p.supervisor)], home)
+	l := &lifeline{w: write, cmd: exec.Command(p.supervisor[0], argv...)}
+	l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = read, log, log
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := l.cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting the supervisor: %w", err), write.Close())
+	}
+	return l, nil
+}
+
+// startTime is how long a component may take to be ready; it takes one to five seconds on a quiet machine.
+const startTime = 2 * time.Minute
+
+// start starts the components in the order in which they need each other.
+func (c *Cluster) start(ctx context.Context, l *lifeline) error {
+	for _, stage := range [][]string{{"etcd"}, {"kube-apiserver"}, {"kube-controller-manager", "kube-scheduler"}} {
+		g, ctx := errgroup.WithContext(ctx)
+		for _, name := range stage {
+			if err := l.order(orderStart + name); err != nil {
+				return c.supervisorFailed(err)
+			}
+			g.Go(func() error { return c.component(name).started(ctx) })
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) supervisorFailed(err error) error {
+	said, _ := os.ReadFile(filepath.Join(c.home, supervisorLog)) // it may have said nothing
+	return fmt.Errorf("the supervisor ended: %w: %s", err, strings.TrimSpace(string(said)))
+}

@@ -1,0 +1,214 @@
+package processes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter and cluster.Identifier.
+type Component struct {
+	n    *Node
+	name string
+}
+
+// Name returns the component's name.
+func (k *Component) Name() string { return k.name }
+
+// Node returns the node, which stands for the control plane.
+func (k *Component) Node() cluster.Node { return k.n }
+
+// Get asks the component on its own port, as the administrator.
+func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error) {
+	body, err := k.get(ctx, "/"+strings.TrimPrefix(path, "/"))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", k.name, err)
+	}
+	return body, nil
+}
+
+func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error) {
+	url := "https://" + loopback(k.n.c.ports[k.name])
+	if k.name == "etcd" {
+		url = "http://" + loopback(k.n.c.ports[etcdMetrics])
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := k.n.c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Body(resp, path)
+}
+
+// Logs gives the lines of all processes of the component so far, and of those to come, as a container runtime writes them.
+func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
+	return followLogs(ctx, logs(k.n.c.home, k.n.name, k.name)), nil
+}
+
+// state is what the supervisor says of the process. One that ended since then is none.
+func (k *Component) state() (one running, err error) {
+	one.name = k.name
+	if err := readJSON(statePath(k.n.c.home, k.name), &one.state); err != nil {
+		return one, fmt.Errorf("asking how the %s of %s is: %w", k.name, k.n.c.name, err)
+	}
+	return one, nil
+}
+
+// Signal sends to the process.
+func (k *Component) Signal(_ context.Context, sig os.Signal) error {
+	one, err := k.state()
+	if err == nil && (one.PID == 0 || !one.alive()) {
+		err = fmt.Errorf("sending %v to the %s of %s: no process", sig, k.name, k.n.c.name)
+	}
+	if err != nil {
+		return err
+	}
+	return one.signal(sig)
+}
+
+// Identity says that there is no process while it is being started again. Restarts are the supervisor's.
+func (k *Component) Identity(_ context.Context, withDigest bool) (id cluster.Identity, err error) {
+	one, err := k.state()
+	if err != nil || one.PID == 0 || !one.alive() {
+		return id, err
+	}
+	if withDigest {
+		if id.SHA256, err = digest(one.PID); err != nil {
+			if one.alive() {
+				return cluster.Identity{}, fmt.Errorf("hashing what the %s of %s runs: %w", k.name, k.n.c.name, err)
+			}
+			return cluster.Identity{}, nil // it ended meanwhile
+		}
+	}
+	now, err := identify(one.PID)
+	if err != nil || now.StartTicks != one.StartTicks {
+		return cluster.Identity{}, nil //nolint:nilerr // it ended meanwhile
+	}
+	now.Restarts, now.SHA256 = one.Restarts, id.SHA256
+	return now, nil
+}
+
+const (
+	// gentle is how long a process may take to end by itself.
+	gentle = 10 * time.Second
+	// restartTime is how long the supervisor may take to start another.
+	restartTime = 30 * time.Second
+)
+
+// Restart ends the process, by force where it takes too long, and returns once another one was started from the program that is there now, or has failed to.
+// That counts as no restart.
+func (k *Component) Restart(ctx context.Context) error {
+	if err := k.restart(ctx); err != nil {
+		return fmt.Errorf("restarting the %s of %s: %w", k.name, k.n.c.name, err)
+	}
+	return nil
+}
+
+func (k *Component) restart(ctx context.Context) error {
+	before, err := k.state()
+	if err != nil {
+		return err
+	}
+	mark := restartMark(k.n.c.home, k.name)
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		return err
+	}
+	if before.PID != 0 {
+		if err := before.signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		wait, cancel := context.WithTimeout(ctx, gentle)
+		err := before.gone(wait)
+		cancel()
+		if err != nil {
+			if err := before.kill(); err != nil {
+				return err
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, restartTime)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := k.state()
+		if err == nil && now.Starts > before.Starts {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			// Nobody may take it for a restart on purpose later on.
+			if rerr := os.Remove(mark); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+				err = errors.Join(err, rerr)
+			}
+			return errors.Join(fmt.Errorf("there is no new process: %w", context.Cause(ctx)), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// StartError says that a component ended before it was ready for work.
+type StartError struct {
+	Component string
+	Exit      string // how it ended
+	Said      string // its last lines
+}
+
+// Error names all of it.
+func (e *StartError) Error() string {
+	return fmt.Sprintf("%s ended before it was ready (%s); its last lines:\n%s", e.Component, e.Exit, e.Said)
+}
+
+// started returns once a component that is started for the first time is ready for work.
+func (k *Component) started(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("not within %s", startTime))
+	defer cancel()
+	row, _ := component.Of(k.name)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		body, err := k.Get(ctx, row.Ready)
+		if err == nil {
+			return body.Close()
+		}
+		one, serr := k.state()
+		if serr == nil && (one.Exit != "" || one.Starts > 1) {
+			return k.ended(one)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to be ready: %w; the last answer: %w; its last lines:\n%s", k.name, context.Cause(ctx), err, k.said(one, 10))
+		case <-tick.C:
+		}
+	}
+}
+
+func (k *Component) ended(one running) error {
+	e := &StartError{Component: k.name, Exit: one.Exit, Said: k.said(one, 10)}
+	if isPortTaken(e.Said) {
+		return errors.Join(errPortTaken, e)
+	}
+	return e
+}
+
+// said is the end of the log of a process that ended: of the one before where another runs already.
+func (k *Component) said(one running, lines int) string {
+	starts := one.Starts
+	if one.Exit == "" && starts > 1 {
+		starts--
+	}
+	return lastLines(logs(k.n.c.home, k.n.name, k.name), starts, lines)
+}

@@ -1,0 +1,210 @@
+package processes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+// record is what a cluster's folder says of it.
+type record struct {
+	Node  cluster.NodeSpec `json:"node"` // name, role and cell
+	Ports map[string]int   `json:"ports"`
+}
+
+// layout is where a cluster that is being made has its things.
+type layout struct {
+	home, node string
+	ports      map[string]int // of each component, and of etcd's peers and metrics
+}
+
+// What etcd listens on besides its clients' port.
+const (
+	etcdPeers   = "etcd-peers"
+	etcdMetrics = "etcd-metrics"
+)
+
+// onlyNode is the one node that a topology of processes has, with a program for each component: its own, or the one that was prepared.
+func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.NodeSpec, err error) {
+	if len(t.Nodes) != 1 || t.Nodes[0].Role != cluster.ControlPlane {
+		return spec, fmt.Errorf("the topology has %d nodes: want one control plane, as there is no kubelet", len(t.Nodes))
+	}
+	spec = t.Nodes[0]
+	if len(spec.Files)+len(spec.Units) > 0 {
+		return spec, fmt.Errorf("node %q has files or units: it is no machine", spec.Name)
+	}
+	known := component.Names(component.StaticPods)
+	programs := maps.Clone(prepared)
+	if programs == nil {
+		programs = map[string]string{}
+	}
+	maps.Copy(programs, spec.Programs)
+	for _, name := range known {
+		if programs[name] == "" {
+			err = errors.Join(err, fmt.Errorf("node %q has no program for %s, and none was prepared for Kubernetes %s", spec.Name, name, t.Version))
+		}
+	}
+	spec.Programs = programs
+	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
+		if !slices.Contains(known, name) {
+			err = errors.Join(err, fmt.Errorf("flags for %q: want one of %q", name, known))
+		}
+	}
+	return spec, err
+}
+
+// layOut writes all files of a cluster into its folder, which is empty.
+func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
+	l = &layout{home: home, node: name + "-" + spec.Name, ports: map[string]int{}}
+	names := append(component.Names(component.StaticPods), etcdPeers, etcdMetrics)
+	ports, err := freePorts(len(names))
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		l.ports[name] = ports[i]
+	}
+	if err := writeCredentials(home, name, l.url("kube-apiserver")); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{stateDir, binDir, "etcd"} {
+		if err := os.Mkdir(filepath.Join(home, dir), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	var list []process
+	for _, name := range component.Names(component.StaticPods) {
+		p := process{Name: name, Path: programPath(home, name), Args: flags(l.flags(name), spec.Args[name]), Logs: l.logs(name)}
+		if err := errors.Join(placeProgram(p.Path, spec.Programs[name]), os.MkdirAll(p.Logs, 0o700)); err != nil {
+			return nil, err
+		}
+		list = append(list, p)
+	}
+	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell}, Ports: l.ports}
+	return l, errors.Join(writeJSON(filepath.Join(home, processesFile), list), writeJSON(filepath.Join(home, recordFile), rec))
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
+}
+
+func (l *layout) at(file string) string          { return filepath.Join(l.home, file) }
+func (l *layout) url(name string) string         { return "https://" + loopback(l.ports[name]) }
+func (l *layout) certificate(file string) string { return l.at(file + ".crt") }
+func (l *layout) key(file string) string         { return l.at(file + ".key") }
+func (l *layout) port(name string) string        { return fmt.Sprint(l.ports[name]) }
+
+// logsDir is where a cluster's folder has the logs, as a node has its pods' below /var/log/pods.
+const logsDir = "pods"
+
+func logs(home, node, component string) string {
+	return filepath.Join(home, logsDir, "kube-system_"+component+"-"+node+"_process", component)
+}
+
+func (l *layout) logs(component string) string { return logs(l.home, l.node, component) }
+
+// binDir has the program of each component.
+const binDir = "bin"
+
+func programPath(home, component string) string { return filepath.Join(home, binDir, component) }
+
+// placeProgram puts a program at a path at once: a process that runs what was there keeps it. It is linked where that can be, so that it stays when
+// what it was built into is removed.
+func placeProgram(at, source string) error {
+	tmp := at + ".new"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Link(source, tmp); err != nil {
+		if err := copyFile(tmp, source); err != nil {
+			return err
+		}
+	}
+	return os.Rename(tmp, at)
+}
+
+func copyFile(at, source string) (err error) {
+	from, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	_, err = io.Copy(to, from)
+	return err
+}
+
+// flags are a command line's, in order; those of the topology replace ours.
+func flags(ours, asked map[string]string) []string {
+	all := maps.Clone(ours)
+	maps.Copy(all, asked)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, "--"+name+"="+all[name])
+	}
+	return out
+}
+
+// flags are what a component is started with, as kubeadm has it where it makes a difference.
+func (l *layout) flags(name string) map[string]string {
+	switch name {
+	case "etcd":
+		peers := l.url(etcdPeers)
+		return map[string]string{
+			"name": l.node, "data-dir": l.at("etcd"), "snapshot-count": "10000",
+			"listen-client-urls": l.url("etcd"), "advertise-client-urls": l.url("etcd"), "listen-metrics-urls": "http://" + loopback(l.ports[etcdMetrics]),
+			"listen-peer-urls": peers, "initial-advertise-peer-urls": peers, "initial-cluster": l.node + "=" + peers,
+			"cert-file": l.certificate(etcdServer), "key-file": l.key(etcdServer), "client-cert-auth": "true", "trusted-ca-file": l.at(etcdCAFile),
+			"peer-cert-file": l.certificate(etcdServer), "peer-key-file": l.key(etcdServer), "peer-client-cert-auth": "true", "peer-trusted-ca-file": l.at(etcdCAFile),
+		}
+	case "kube-apiserver":
+		return map[string]string{
+			"bind-address": "127.0.0.1", "secure-port": l.port(name), "tls-cert-file": l.certificate(apiServer), "tls-private-key-file": l.key(apiServer),
+			// No pod ever asks for it, and a loopback address could be no endpoint.
+			"advertise-address": "127.0.0.1", "endpoint-reconciler-type": "none", "service-cluster-ip-range": "10.96.0.0/16",
+			"client-ca-file": l.at(caFile), "authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction", "allow-privileged": "true",
+			"etcd-servers": l.url("etcd"), "etcd-cafile": l.at(etcdCAFile), "etcd-certfile": l.certificate(etcdClient), "etcd-keyfile": l.key(etcdClient),
+			"service-account-issuer": "https://kubernetes.default.svc.cluster.local", "service-account-key-file": l.at(serviceAccount),
+			"service-account-signing-key-file": l.at(serviceAccount),
+		}
+	case "kube-controller-manager":
+		out := l.client(name, controllersConfig, controllers)
+		maps.Copy(out, map[string]string{
+			"root-ca-file": l.at(caFile), "service-account-private-key-file": l.at(serviceAccount), "use-service-account-credentials": "true",
+			"controllers": "*,bootstrapsigner,tokencleaner",
+		})
+		return out
+	default:
+		return l.client(name, schedulerConfig, scheduler)
+	}
+}
+
+// client are the flags that clients of the API server have in common.
+func (l *layout) client(name, config, certificate string) map[string]string {
+	return map[string]string{
+		"kubeconfig": l.at(config), "authentication-kubeconfig": l.at(config), "authorization-kubeconfig": l.at(config), "leader-elect": "true",
+		"bind-address": "127.0.0.1", "secure-port": l.port(name), "client-ca-file": l.at(caFile),
+		"tls-cert-file": l.certificate(certificate), "tls-private-key-file": l.key(certificate),
+	}
+}
+
+// isPortTaken tells a component's complaint that it can't listen.
+func isPortTaken(said string) bool { return strings.Contains(said, "address already in use") }

@@ -1,0 +1,60 @@
+package processes
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+)
+
+// errPortTaken says that somebody took a port between our choice of it and its component's start.
+var errPortTaken = errors.New("a port was taken meanwhile")
+
+// lowestPort is the first that may be chosen. The kernel gives those of outgoing connections out from another range, which begins at highestPort.
+const lowestPort = 10000
+
+// highestPort is below the range of ports that the kernel gives to outgoing connections: one from there could be in use at any moment.
+func highestPort() int {
+	const usual = 32768
+	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err != nil {
+		return usual
+	}
+	var low, high int
+	if _, err := fmt.Sscan(string(b), &low, &high); err != nil || low < 2*lowestPort {
+		return usual
+	}
+	return low
+}
+
+// portDraws is how often a port is drawn at most.
+const portDraws = 1000
+
+// freePorts chooses n ports of the loopback interface at random, on which nobody listens.
+func freePorts(n int) (out []int, err error) {
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	top := highestPort()
+	var last error
+	for range portDraws {
+		if len(out) == n {
+			return out, nil
+		}
+		port := lowestPort + rand.IntN(top-lowestPort)
+		l, err := net.Listen("tcp", loopback(port))
+		if err != nil {
+			last = err
+			continue
+		}
+		held, out = append(held, l), append(out, port)
+	}
+	return nil, fmt.Errorf("there are not %d free ports from %d to %d on loopback, the last one tried: %w", n, lowestPort, top, last)
+}
+
+// loopback is a port's address.
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

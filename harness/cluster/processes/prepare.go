@@ -1,0 +1,75 @@
+package processes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+)
+
+// Check looks whether processes can be started and told apart here, and whether the folder of the clusters can be written.
+func (p *Provider) Check(ctx context.Context, _ cluster.Needs) error {
+	var problems []string
+	if runtime.GOOS != "linux" {
+		problems = append(problems, "system: "+runtime.GOOS+", wanted linux, whose processes end with the one that started them")
+	} else if _, err := identify(os.Getpid()); err != nil {
+		problems = append(problems, fmt.Sprintf("/proc: %v, wanted a /proc that shows processes", err))
+	}
+	if err := writable(p.dir); err != nil {
+		problems = append(problems, fmt.Sprintf("folder of the clusters: %v, wanted one that can be written", err))
+	}
+	if _, err := freePorts(1); err != nil {
+		problems = append(problems, fmt.Sprintf("ports: %v", err))
+	}
+	if len(problems) == 0 {
+		return ctx.Err()
+	}
+	return &cluster.HostError{Problems: problems, Hint: "set XDG_STATE_HOME to a folder that can be written, if it is the folder; the provider kind runs in containers instead"}
+}
+
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".check-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("x")
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// Prepare builds the components of each Kubernetes version, and etcd.
+func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
+	if n.Builder == nil {
+		return nil, errors.New("preparing the components of control planes: nothing can be built here")
+	}
+	etcd, err := n.Builder.BuildPrograms(ctx, component.EtcdModule, component.EtcdVersion, component.EtcdModule)
+	if err != nil {
+		return nil, err
+	}
+	for _, version := range n.Versions() {
+		all := maps.Clone(etcd)
+		for _, name := range component.Names(component.StaticPods) {
+			if name == "etcd" {
+				continue
+			}
+			// One at a time: an arm that is one of them as it was published is in the cache under the same key.
+			built, err := n.Builder.BuildPrograms(ctx, component.KubernetesModule, version, component.KubernetesModule+"/cmd/"+name)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(all, built)
+		}
+		p.mu.Lock()
+		p.programs[version] = all
+		p.mu.Unlock()
+	}
+	return map[string]string{"etcd": component.EtcdVersion, "controlPlane": strings.Join(n.Versions(), ", ") + ", built from source"}, nil
+}

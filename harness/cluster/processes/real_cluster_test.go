@@ -1,0 +1,296 @@
+//go:build cluster
+
+// These tests run real control planes. Their programs come from the cache of builds, or are built: that takes half an hour where nothing of Kubernetes was
+// built before.
+package processes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/cluster/processes"
+)
+
+// recorder notes down what is built.
+type recorder struct {
+	cluster.Builder
+	programs map[string]string
+}
+
+func (r recorder) BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error) {
+	out, err := r.Builder.BuildPrograms(ctx, module, version, packages...)
+	maps.Copy(r.programs, out)
+	return out, err
+}
+
+// prepared is a provider with the programs of v1.34.4, and those.
+func prepared(t *testing.T) (*processes.Provider, map[string]string) {
+	t.Helper()
+	p, _ := newProvider(t)
+	made, err := artifacts.Open(artifacts.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := made.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	built := recorder{made, map[string]string{}}
+	versions, err := p.Prepare(t.Context(), cluster.Needs{Topologies: []cluster.Topology{topology(nil)}, Builder: built})
+	if err != nil || versions["controlPlane"] != "v1.34.4, built from source" || versions["etcd"] != component.EtcdVersion {
+		t.Fatalf("prepared %v, %v", versions, err)
+	}
+	return p, built.programs
+}
+
+func TestRealCluster(t *testing.T) {
+	p, _ := prepared(t)
+	caps, err := p.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	clustertest.ProviderConformance(t, p, name, topology(nil), func(t *testing.T, c cluster.Cluster) {
+		t.Logf("created in %s", time.Since(began))
+		t.Run("Private", func(t *testing.T) { private(t, p) })
+		t.Run("Works", func(t *testing.T) { works(t, c) })
+		t.Run("Evidence", func(t *testing.T) { evidence(t, c) })
+		clustertest.Conformance(t, c, caps, topology(nil))
+		t.Run("Installed", func(t *testing.T) { installed(t, c) })
+		t.Run("BacksOff", func(t *testing.T) { backsOff(t, c) })
+	})
+}
+
+func private(t *testing.T, p *processes.Provider) {
+	info, err := os.Stat(p.KubeconfigPath(name))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the kubeconfig: %v, %v; want mode 0600", info, err)
+	}
+}
+
+// works wants the controllers and the scheduler to do their work: a new namespace gets its service account, a pod is tried to be scheduled, and a
+// namespace that is deleted goes.
+func works(t *testing.T, c cluster.Cluster) {
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	core := client.CoreV1()
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "work"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() error {
+		_, err := core.ServiceAccounts("work").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none.invalid/none"}}}}
+	if _, err := core.Pods("work").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() error {
+		got, err := core.Pods("work").Get(ctx, "pod", metav1.GetOptions{})
+		if err == nil && (len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Message != "no nodes available to schedule pods") {
+			err = errors.New("not looked at by the scheduler: " + got.Status.String())
+		}
+		return err
+	})
+	if err := core.Namespaces().Delete(ctx, "work", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() error {
+		ns, err := core.Namespaces().Get(ctx, "work", metav1.GetOptions{})
+		if err == nil {
+			return errors.New("it is still there: " + ns.Status.String())
+		}
+		return nil
+	})
+}
+
+// until asks until there is no error.
+func until(t *testing.T, ask func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if err = ask(); err == nil {
+			return
+		}
+	}
+	t.Error(err)
+}
+
+// evidence asks each component for all that collectors ask a subject for.
+func evidence(t *testing.T, c cluster.Cluster) {
+	for _, name := range component.Names(component.StaticPods) {
+		row, _ := component.Of(name)
+		k := c.Components(name)[0]
+		want := map[string]string{"/metrics": "process_cpu_seconds_total"}
+		if row.Kubernetes {
+			want["/debug/pprof/goroutine?debug=1"], want["/debug/pprof/heap"] = "goroutine profile: total", ""
+		}
+		for path, text := range want {
+			r, err := k.Get(t.Context(), path)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if body, err := io.ReadAll(r); err != nil || !strings.Contains(string(body), text) {
+				t.Errorf("%s of %s is %.200q, %v; want %q in it", path, name, body, err, text)
+			}
+			_ = r.Close()
+		}
+	}
+}
+
+// installed gives the scheduler another program, a copy with a byte behind it, and restarts it from that.
+func installed(t *testing.T, c cluster.Cluster) {
+	k := c.Components("kube-scheduler")[0]
+	id := func() cluster.Identity {
+		t.Helper()
+		id, err := k.(cluster.Identifier).Identity(t.Context(), true)
+		if err != nil || id.PID == 0 {
+			t.Errorf("it is %+v, %v", id, err)
+		}
+		return id
+	}
+	before := id()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/exe", before.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, append(b, 0), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Node().(cluster.Installer).Install(t.Context(), "kube-scheduler", other); err != nil {
+		t.Fatal(err)
+	}
+	if now := id(); now.PID != before.PID || now.SHA256 != before.SHA256 {
+		t.Errorf("installed and not restarted it is %+v, before %+v", now, before)
+	}
+	if err := k.(cluster.Restarter).Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now := id(); now.SHA256 == before.SHA256 || now.Restarts != before.Restarts {
+		t.Errorf("restarted it is %+v, before %+v", now, before)
+	}
+	if err := k.Node().(cluster.Installer).Install(t.Context(), "kubelet", other); err == nil || !strings.Contains(err.Error(), "it has no such component") {
+		t.Errorf("installing a kubelet: %v", err)
+	}
+}
+
+// backsOff kills a component twice in a row: the second time there is none for a while, which is an answer.
+func backsOff(t *testing.T, c cluster.Cluster) {
+	k := c.Components("kube-scheduler")[0]
+	var last cluster.Identity
+	until(t, func() (err error) {
+		if last, err = k.(cluster.Identifier).Identity(t.Context(), false); err == nil && last.PID != 0 {
+			err = errors.Join(k.Signal(t.Context(), syscall.SIGKILL), errors.New("it was alive"))
+		}
+		return err
+	})
+	if last.PID != 0 {
+		t.Errorf("it is always there: %+v", last)
+	}
+	if err := k.Signal(t.Context(), syscall.SIGKILL); err == nil || !strings.Contains(err.Error(), "no process") {
+		t.Errorf("a signal to none: %v", err)
+	}
+}
+
+// Two clusters stand side by side, each with its own objects.
+func TestRealClustersNeverMeet(t *testing.T) {
+	p, _ := prepared(t)
+	for _, n := range []string{name, name + "-too"} {
+		t.Cleanup(func() {
+			if err := p.Delete(context.Background(), n); err != nil {
+				t.Error(err)
+			}
+		})
+		c, err := p.Create(t.Context(), n, topology(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := kubernetes.NewForConfig(c.RESTConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A component that refuses a flag says so, whichever it is, and nothing is left of the others.
+func TestRealComponentRefusesAFlag(t *testing.T) {
+	p, _ := prepared(t)
+	top := topology(nil)
+	top.Nodes[0].Args["kube-controller-manager"] = map[string]string{"nope": "1"}
+	_, err := p.Create(t.Context(), name, top)
+	if err == nil || !strings.Contains(err.Error(), "kube-controller-manager ended before it was ready (exit status 1)") || !strings.Contains(err.Error(), "unknown flag: --nope") {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// A cluster that is retained outlives its maker, with a supervisor that starts its components again, until it is deleted.
+func TestRealClusterIsRetained(t *testing.T) {
+	_, programs := prepared(t)
+	p, dir := newProvider(t)
+	t.Cleanup(func() {
+		if err := p.Delete(context.Background(), name); err != nil {
+			t.Error(err)
+		}
+	})
+	maker := makerOf(dir, programs)
+	maker.Env = append(os.Environ(), retainVariable+"=1")
+	out, err := maker.CombinedOutput()
+	if err != nil || string(out) != "made\n" {
+		t.Fatalf("the maker said %q, %v", out, err)
+	}
+	c, err := p.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := c.Components("kube-scheduler")[0]
+	before, err := k.(cluster.Identifier).Identity(t.Context(), false)
+	if err != nil || before.PID == 0 {
+		t.Fatalf("it is %+v, %v", before, err)
+	}
+	if err := k.Signal(t.Context(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() error {
+		now, err := k.(cluster.Identifier).Identity(t.Context(), false)
+		if err == nil && now.Restarts != before.Restarts+1 {
+			err = errors.New("it is not started again")
+		}
+		return err
+	})
+}
+
+// Whoever makes a cluster and is killed at any moment leaves no process.
+func TestRealKills(t *testing.T) {
+	_, programs := prepared(t)
+	for range 30 {
+		killed(t, programs, time.Duration(rand.Int64N(int64(12*time.Second))))
+	}
+}

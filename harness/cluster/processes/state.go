@@ -1,0 +1,150 @@
+package processes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// The places in a cluster's folder.
+const (
+	adminConfig   = "kubeconfig"
+	processesFile = "processes.json" // what the supervisor runs
+	recordFile    = "cluster.json"
+	stateDir      = "state"
+)
+
+// statePath is where the supervisor notes down how a process is.
+func statePath(home, name string) string { return filepath.Join(home, stateDir, name+".json") }
+
+// restartMark is a file whose presence says that the process is to be started again without delay, and that this counts as no restart.
+func restartMark(home, name string) string { return filepath.Join(home, stateDir, name+".restart") }
+
+// takeMark reports whether a mark was there. It is gone then.
+func takeMark(path string) (bool, error) {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func readJSON(path string, into any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return nil
+}
+
+// identify looks a process up: a number alone may be another's by now.
+func identify(pid int) (id cluster.Identity, err error) {
+	stat, err := statOf(pid)
+	if err != nil {
+		return id, err
+	}
+	return cluster.Identity{PID: pid, StartTicks: int64(stat.Starttime), CPUTicks: int64(stat.UTime + stat.STime)}, nil
+}
+
+func statOf(pid int) (procfs.ProcStat, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return procfs.ProcStat{}, err
+	}
+	return p.Stat()
+}
+
+// running is a process of a cluster that was seen to run.
+type running struct {
+	name string
+	state
+}
+
+// processesOf are those that the supervisor of a cluster has noted down as running, and itself.
+func processesOf(home string) ([]running, error) {
+	files, err := filepath.Glob(filepath.Join(home, stateDir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var out []running
+	for _, file := range files {
+		one := running{name: strings.TrimSuffix(filepath.Base(file), ".json")}
+		if err := readJSON(file, &one.state); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if one.PID != 0 {
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// alive reports whether the very process is there and not only waited for.
+func (r running) alive() bool {
+	stat, err := statOf(r.PID)
+	return err == nil && int64(stat.Starttime) == r.StartTicks && stat.State != "Z" && stat.State != "X"
+}
+
+func (r running) kill() error { return r.signal(syscall.SIGKILL) }
+
+// signal sends to the very process; that it is gone already is no error. The process is held before it is looked at, so that no other can come in
+// between.
+func (r running) signal(sig os.Signal) error {
+	p, err := os.FindProcess(r.PID)
+	if err != nil {
+		return err
+	}
+	defer p.Release() //nolint:errcheck // it only lets go
+	if !r.alive() {
+		return nil
+	}
+	if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("sending %v to %s, process %d: %w", sig, r.name, r.PID, err)
+	}
+	return nil
+}
+
+// gone waits until the process is no longer there.
+func (r running) gone(ctx context.Context) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for r.alive() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s, process %d, is still there: %w", r.name, r.PID, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// digest is the SHA-256 of what a process runs.
+func digest(pid int) (sum string, err error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

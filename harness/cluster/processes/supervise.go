@@ -1,0 +1,259 @@
+package processes
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// What a supervisor is told, a line each, on its standard input. The end of that input ends it, unless it was told that the cluster is retained.
+const (
+	orderRetain = "retain"
+	orderStart  = "start " // and the name of a component
+)
+
+// supervisorName is what the supervisor is called among the cluster's processes.
+const supervisorName = "supervisor"
+
+// process is a component as the supervisor runs it.
+type process struct {
+	Name string   `json:"name"`
+	Path string   `json:"path"`
+	Args []string `json:"args"`
+	Logs string   `json:"logs"` // the folder of its log files, one a start
+}
+
+// state is what the supervisor notes down about a process: PID 0 says that it doesn't run.
+type state struct {
+	PID        int    `json:"pid"`
+	StartTicks int64  `json:"startTicks"`
+	Starts     int    `json:"starts"`
+	Restarts   int    `json:"restarts"` // those that nobody asked for
+	Exit       string `json:"exit,omitempty"`
+}
+
+// A process that exits is started again at once, and when it exits again after a pause that doubles each time, as a kubelet does it. One that ran for
+// long has its pauses forgotten.
+const (
+	firstPause  = 10 * time.Second
+	longestWait = 5 * time.Minute
+	ranForLong  = 10 * time.Minute
+)
+
+// supervised is a process and what becomes of it.
+type supervised struct {
+	process
+	state
+	cmd     *exec.Cmd
+	started time.Time
+	pause   time.Duration // before the next start
+	due     time.Time     // of the next start; zero while it runs, and before it was first asked for
+}
+
+// supervisor runs the components of one cluster. All of it runs in one thread: a parent-death signal comes when the thread ends that started a process.
+type supervisor struct {
+	home  string
+	all   []*supervised
+	exits chan exit
+}
+
+type exit struct {
+	of  *supervised
+	err error
+}
+
+// Supervise runs the components of the cluster in a folder as it is told on orders, until ctx ends or orders do. It returns when none of them is left.
+func Supervise(ctx context.Context, home string, orders io.Reader) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := &supervisor{home: home, exits: make(chan exit)}
+	var list []process
+	if err := readJSON(filepath.Join(home, processesFile), &list); err != nil {
+		return err
+	}
+	for _, p := range list {
+		s.all = append(s.all, &supervised{process: p})
+	}
+	me, err := identify(os.Getpid())
+	if err != nil {
+		return err
+	}
+	if err := s.note(supervisorName, state{PID: me.PID, StartTicks: me.StartTicks}); err != nil {
+		return err
+	}
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewScanner(orders); in.Scan(); {
+			lines <- in.Text()
+		}
+	}()
+	return errors.Join(s.run(ctx, lines), s.stop())
+}
+
+// lookEvery is how often a supervisor looks for a component to start while there is one that doesn't run.
+const lookEvery = 100 * time.Millisecond
+
+func (s *supervisor) run(ctx context.Context, orders <-chan string) error {
+	retained := false
+	for {
+		var look <-chan time.Time
+		if slices.ContainsFunc(s.all, func(p *supervised) bool { return !p.due.IsZero() }) {
+			look = time.After(lookEvery)
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case order, more := <-orders:
+			if !more && !retained {
+				return nil
+			}
+			if !more {
+				orders = nil
+			}
+			if name, ok := strings.CutPrefix(order, orderStart); ok {
+				err = s.startNamed(name)
+			}
+			retained = retained || order == orderRetain
+		case e := <-s.exits:
+			err = s.exited(e)
+		case <-look:
+			err = s.startDue()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *supervisor) startNamed(name string) error {
+	for _, p := range s.all {
+		if p.Name == name && p.Starts == 0 {
+			return s.start(p)
+		}
+	}
+	return nil
+}
+
+// startDue starts what has waited long enough, or was asked for meanwhile.
+func (s *supervisor) startDue() error {
+	for _, p := range s.all {
+		if p.due.IsZero() {
+			continue
+		}
+		asked, err := takeMark(restartMark(s.home, p.Name))
+		if err == nil && (asked || time.Now().After(p.due)) {
+			if !asked {
+				p.Restarts++
+			}
+			err = s.start(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *supervisor) start(p *supervised) error {
+	log, err := os.OpenFile(filepath.Join(p.Logs, fmt.Sprintf("%d.log", p.Starts)), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	p.Starts++
+	p.started, p.due = time.Now(), time.Time{}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, log.Close())
+	}
+	p.cmd = exec.Command(p.Path, p.Args...)
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = p.cmd.Start()
+	_ = write.Close() // the process has its own
+	if err != nil {
+		fmt.Fprintf(log, "%s stderr F starting it: %v\n", time.Now().UTC().Format(logTime), err)
+		_, _ = read.Close(), log.Close()
+		return s.ended(p, fmt.Errorf("starting it: %w", err))
+	}
+	cmd := p.cmd
+	me, err := identify(cmd.Process.Pid) // it is there until it is waited for
+	go func() {
+		copyLog(log, read)
+		_, _ = read.Close(), log.Close()
+		s.exits <- exit{p, cmd.Wait()}
+	}()
+	if err != nil {
+		return err
+	}
+	p.PID, p.StartTicks, p.Exit = me.PID, me.StartTicks, ""
+	return s.note(p.Name, p.state)
+}
+
+func (s *supervisor) exited(e exit) error {
+	asked, err := takeMark(restartMark(s.home, e.of.Name))
+	if err != nil {
+		return err
+	}
+	if asked {
+		e.of.PID = 0
+		return s.start(e.of)
+	}
+	if e.err == nil {
+		e.err = errors.New("exit status 0")
+	}
+	return s.ended(e.of, e.err)
+}
+
+// ended notes down why a process doesn't run, and when it is started again.
+func (s *supervisor) ended(p *supervised, err error) error {
+	if time.Since(p.started) > ranForLong {
+		p.pause = 0
+	}
+	p.PID, p.StartTicks, p.Exit = 0, 0, err.Error()
+	p.due = time.Now().Add(p.pause)
+	p.pause = min(max(2*p.pause, firstPause), longestWait)
+	return s.note(p.Name, p.state)
+}
+
+// stop kills what runs and waits for it.
+func (s *supervisor) stop() error {
+	var errs []error
+	for _, p := range s.all {
+		if p.PID == 0 {
+			continue
+		}
+		if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, err)
+		}
+	}
+	for slices.ContainsFunc(s.all, func(p *supervised) bool { return p.PID != 0 }) {
+		(<-s.exits).of.PID = 0
+	}
+	return errors.Join(errs...)
+}
+
+// note writes a process's state for whoever asks.
+func (s *supervisor) note(name string, st state) error {
+	b, err := json.Marshal(st)
+	if err != nil {
+		return err
+	}
+	at := statePath(s.home, name)
+	if err := os.WriteFile(at+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(at+".new", at)
+}

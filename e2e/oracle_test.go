@@ -214,6 +214,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	}, SpecTimeout(trialTime))
 
 	faultSpecs(func() *bench { return b })
+	csiNodeSpecs(func() *bench { return b })
 	seamSpecs(func() *bench { return b })
 })
 

@@ -63,12 +63,13 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = slices.Concat(st.paths, logs.paths)
 	ends := endsOf(st.records, c.Container, q.window)
 	left := logsLeft(logs.records)
-	counted, silent := 0, 0
+	var counted []string // when they were
+	silent := 0
 	for _, e := range ends {
 		why, unread := c.differs(q, e, left)
 		switch {
 		case why == "":
-			if counted++; counted == 1 {
+			if counted = append(counted, clock(e.at)); len(counted) == 1 {
 				q.Ended = e.at
 			}
 		case unread:
@@ -79,12 +80,15 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 		}
 	}
 	q.Differs = few(q.Differs)
-	q.Seen = fmt.Sprintf("%d such ends among %d", counted, len(ends))
+	q.Seen = fmt.Sprintf("%d such ends among %d", len(counted), len(ends))
+	if len(counted) > 0 {
+		q.Seen += ", at " + strings.Join(few(counted), ", ")
+	}
 	doubt := cmp.Or(st.doubt, logs.doubt)
 	switch {
-	case counted >= c.Times:
+	case len(counted) >= c.Times:
 		q.Met = Met
-	case silent > 0 && counted+silent >= c.Times:
+	case silent > 0 && len(counted)+silent >= c.Times:
 		return c.unknown(q, ends[0].at, fmt.Sprintf("%s, and of %d the log is not known", q.Seen, silent))
 	case doubt != "" && len(ends) > 0:
 		return c.unknown(q, ends[0].at, q.Seen+"; "+doubt)

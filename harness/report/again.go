@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// again are the commands that run it again, the one to start with first. What a command line can't say stands in the run's own plan.
+// again are the commands that run it again, the one to start with first. The other one takes the run's own plan,
+// which has what a command line can't say.
 func again(v Verdict) []string {
 	exact := "relapse run -f plan.json"
 	if len(v.Trials) == 0 {
@@ -16,7 +17,7 @@ func again(v Verdict) []string {
 	}
 	var pairs []string
 	trials, candidate := map[string]int{}, false
-	var known []string // the scenario's own candidates, which go by their names
+	var known []string // the scenario's own candidates, by their names
 	for _, t := range v.Trials {
 		if trials[t.Pair]++; trials[t.Pair] == 1 {
 			pairs = append(pairs, t.Pair)
@@ -33,7 +34,7 @@ func again(v Verdict) []string {
 	}
 	cmd := []string{"relapse run", quoted(v.Scenario)}
 	if len(known) > 0 {
-		cmd = append([]string{"relapse oracle", quoted(v.Scenario)}, append(known, "--full")...) // what was set follows
+		cmd = append([]string{"relapse oracle", quoted(v.Scenario)}, append(known, "--full")...)
 	}
 	switch {
 	case len(pairs) == 1 && pairs[0] != "":
@@ -42,7 +43,8 @@ func again(v Verdict) []string {
 		cmd = append(cmd, "--pair all")
 	}
 	if u := v.Until; u != nil {
-		cmd = append(cmd, fmt.Sprintf("--until-confident --target-rate %g --confidence %g --max-trials %d", u.Target, u.Confidence, u.Max))
+		cmd = append(cmd, fmt.Sprintf("--until-confident --target-rate %g --confidence %g --max-trials %d", u.Target,
+			u.Confidence, u.Max))
 	} else if n := trials[pairs[0]]; n > 1 {
 		cmd = append(cmd, fmt.Sprintf("--repeat %d", n))
 	}
@@ -59,10 +61,11 @@ func again(v Verdict) []string {
 	return []string{strings.Join(cmd, " "), exact}
 }
 
-// quoted is a word as a shell takes it.
+// quoted is a word, quoted for a shell.
 func quoted(s string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,+@%", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_=./:,+@%", r)
 	}
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
 		return s

@@ -17,7 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// bundles are what there is to judge: the bundles of a run, held against its index and its plan; or one bundle by itself, which neither binds.
+// bundles are what there is to judge: the bundles of a run, which are compared with its index and its plan, or a
+// single bundle.
 type bundles struct {
 	dirs  []string     // of the bundles, in the order of their ids
 	index bundle.Index // of a run
@@ -25,8 +26,8 @@ type bundles struct {
 	cut   string       // why there is less than was planned, "" if there isn't
 }
 
-// openBundles finds the bundles below a run's directory. A run is refused that lacks its plan, its index or a trial that was sealed, or has one too many.
-// A run that was killed has the trials that were sealed by then.
+// openBundles finds the bundles below a run's directory. A run is refused if it lacks its plan, its index or a
+// finished trial, or has a trial too many. A run that was killed has the trials that were finished by then.
 func openBundles(dir string) (bundles, error) {
 	if IsTrial(dir) {
 		return bundles{dirs: []string{dir}}, nil
@@ -37,7 +38,7 @@ func openBundles(dir string) (bundles, error) {
 	}
 	e := bundles{}
 	if e.index, err = bundle.ReadIndex(dir); errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; one trial by itself can be judged still", bundle.IndexFile)
+		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; a single trial can still be judged", bundle.IndexFile)
 	} else if err != nil {
 		return e, notUnderstood(err, "")
 	}
@@ -69,7 +70,7 @@ func trialsIn(dir string) ([]string, error) {
 	return names, nil
 }
 
-// planOf reads the run's plan, which must be the one that its trials were made by.
+// planOf reads the run's plan, which must be the plan of its trials.
 func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
 	b, err := os.ReadFile(filepath.Join(dir, bundle.PlanFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,7 +80,8 @@ func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != x.Plan {
-		return nil, fmt.Errorf("its %s is not the one that the run was made by: SHA-256 %x, and %s says %.12s", bundle.PlanFile, sum[:6], bundle.IndexFile, x.Plan)
+		return nil, fmt.Errorf("its %s is not the one that the run was made by: SHA-256 %x, and %s says %.12s",
+			bundle.PlanFile, sum[:6], bundle.IndexFile, x.Plan)
 	}
 	p, err := plan.Read(b)
 	if err != nil {
@@ -88,7 +90,7 @@ func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
 	return p, nil
 }
 
-// find compares the trials on disk with those that the index lists and the plan asks for.
+// find compares the trials on disk with the index and the plan.
 func (e *bundles) find(dir string, names []string) error {
 	for _, name := range names {
 		at := filepath.Join(dir, trialsDir, name)
@@ -107,7 +109,8 @@ func (e *bundles) find(dir string, names []string) error {
 	}
 	for _, t := range e.index.Trials {
 		if t.Manifest != "" && !slices.Contains(names, t.ID) {
-			return fmt.Errorf("trial %s is gone: %s lists it, sealed with the manifest %.12s", t.ID, bundle.IndexFile, t.Manifest)
+			return fmt.Errorf("trial %s is gone: %s lists it, sealed with the manifest %.12s", t.ID, bundle.IndexFile,
+				t.Manifest)
 		}
 	}
 	if len(e.dirs) == 0 {
@@ -116,14 +119,15 @@ func (e *bundles) find(dir string, names []string) error {
 	if e.index.Complete {
 		return e.whole(names)
 	}
-	e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d of %d trials were sealed", len(e.dirs), len(e.plan.Trials))
+	e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d of %d trials were sealed", len(e.dirs),
+		len(e.plan.Trials))
 	if e.plan.Until != nil {
 		e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d trials were sealed", len(e.dirs))
 	}
 	return nil
 }
 
-// whole wants every trial that was planned.
+// whole refuses a run that lacks a planned trial.
 func (e *bundles) whole(names []string) error {
 	for _, t := range e.plan.Trials {
 		if !slices.Contains(names, t.ID) {
@@ -133,7 +137,7 @@ func (e *bundles) whole(names []string) error {
 	return nil
 }
 
-// stranger says of a trial that the index doesn't list where it comes from, as far as it tells.
+// stranger says where a trial comes from that the index doesn't list, as far as can be told.
 func (e *bundles) stranger(dir string) string {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -145,7 +149,7 @@ func (e *bundles) stranger(dir string) string {
 	return "the run made no such trial"
 }
 
-// bind holds one bundle against the run.
+// bind refuses a bundle that doesn't belong to the run.
 func (e *bundles) bind(name string, b *bundle.Sealed, p plan.Plan) error {
 	if e.plan == nil {
 		return nil
@@ -161,13 +165,14 @@ func (e *bundles) bind(name string, b *bundle.Sealed, p plan.Plan) error {
 		entry.Manifest = b.ManifestSum()
 	}
 	if entry.Manifest != b.ManifestSum() {
-		return fmt.Errorf("it is not the trial that was sealed: its manifest has SHA-256 %.12s, and %s says %.12s%s", b.ManifestSum(), bundle.IndexFile,
+		return fmt.Errorf("it is not the trial that was sealed: its manifest has SHA-256 %.12s, and %s says %.12s%s",
+			b.ManifestSum(), bundle.IndexFile,
 			entry.Manifest, otherArms(*entry, b.World()))
 	}
 	return nil
 }
 
-// differs says in which respects a trial was made by another run or another plan, "" if it wasn't.
+// differs says how a trial shows that it was made by another run or plan, "" if it doesn't.
 func (e *bundles) differs(w bundle.World) string {
 	var out []string
 	for _, d := range []struct{ what, its, ours string }{
@@ -180,7 +185,7 @@ func (e *bundles) differs(w bundle.World) string {
 	return strings.Join(out, "; ")
 }
 
-// otherArms says which of a trial's binaries aren't those that its run built.
+// otherArms names the binaries of a trial that are not those of its run.
 func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	var out string
 	for _, c := range w.Cells {
@@ -191,8 +196,8 @@ func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	return out
 }
 
-// heldAgainstHistory compares a run with what the ledger beside it has noted down: a trial that was judged once must be there still. A run that was
-// copied elsewhere has no ledger beside it.
+// heldAgainstHistory refuses a run that lacks a trial which the history beside it lists. A run that was copied
+// elsewhere has no history beside it.
 func heldAgainstHistory(dir string, x bundle.Index) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -221,10 +226,12 @@ func heldAgainstHistory(dir string, x bundle.Index) error {
 	return nil
 }
 
-// notUnderstood says of a file that could not be decoded whose it is. What an older program doesn't know it must not pass over.
+// notUnderstood adds to a decoding error which version wrote the file: an older program must not ignore what it
+// doesn't know.
 func notUnderstood(err error, maker string) error {
 	if maker == "" {
 		maker = "of an unknown version"
 	}
-	return fmt.Errorf("%w; it was written by relapse %s, and this is relapse %s, which may be older", err, maker, version.Relapse())
+	return fmt.Errorf("%w; it was written by relapse %s, and this is relapse %s, which may be older", err, maker,
+		version.Relapse())
 }

@@ -16,7 +16,8 @@ type dump struct {
 	groups [][]goroutine.Group // by match; of the last dumps that have any
 }
 
-// read counts the goroutines of a cell's dumps of one kind. A dump that failed or is cut short has an error and no counts.
+// read counts the goroutines in a cell's dumps of one kind. A dump that failed or was cut short has an error and no
+// counts.
 func (e *evidence) read(q bundle.Query) []dump {
 	key := string(q.Kind) + " " + q.Cell
 	if have, ok := e.dumps[key]; ok {
@@ -49,7 +50,7 @@ func (e *evidence) read(q bundle.Query) []dump {
 	return out
 }
 
-// kindFor is debug=2, which alone has states, or debug=1 if m asks for none.
+// kindFor is the kind of dump to read: debug=2 has the states that m may ask for, debug=1 is exact in its counts.
 func kindFor(m goroutine.Match) bundle.Kind {
 	if m.State != "" {
 		return bundle.Goroutines2
@@ -57,7 +58,7 @@ func kindFor(m goroutine.Match) bundle.Kind {
 	return bundle.Goroutines1
 }
 
-// counted are the goroutines that m chooses in each dump.
+// counted is how many goroutines m chooses in each dump.
 func (e *evidence) counted(q bundle.Query, m goroutine.Match) (out []value, lacks string) {
 	q.Kind = kindFor(m)
 	i := slices.Index(e.match, m)
@@ -88,7 +89,7 @@ func readDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	return d, nil
 }
 
-// Stacks are the goroutines of an arm that the signature asks for, as the last dump that has any shows them.
+// Stacks are an arm's goroutines that the signature asks for, from the last dump that has any.
 type Stacks struct {
 	Arm, What string
 	Read      int // dumps that could be read
@@ -98,7 +99,7 @@ type Stacks struct {
 	Left      int               // goroutines of them that it still shows
 }
 
-// stacks finds them. An arm without a dump that can be read has Read 0.
+// stacks reads them. Read is 0 for an arm without a readable dump.
 func (e *evidence) stacks(k Clock, subject string) []Stacks {
 	var out []Stacks
 	for i, m := range e.match {

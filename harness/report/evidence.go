@@ -13,7 +13,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// evidence reads a bundle for the reports: what several pictures are made of is read once.
+// evidence reads a bundle for the reports, each artifact once.
 type evidence struct {
 	bundle.View
 	metrics map[string]series // by the artifact's path
@@ -23,7 +23,8 @@ type evidence struct {
 }
 
 func newEvidence(v bundle.View, match []goroutine.Match) *evidence {
-	return &evidence{View: v, metrics: map[string]series{}, errs: map[string]error{}, dumps: map[string][]dump{}, match: match}
+	return &evidence{View: v, metrics: map[string]series{}, errs: map[string]error{}, dumps: map[string][]dump{},
+		match: match}
 }
 
 // samples reads a stream of samples.
@@ -45,7 +46,7 @@ func (e *evidence) samples(a bundle.Artifact) (series, error) {
 	return s, err
 }
 
-// sampled are the values that f makes of the samples that q asks for.
+// sampled are the values that f computes from the samples that q asks for.
 func (e *evidence) sampled(q bundle.Query, f func(series) []value) (out []value, lacks string) {
 	q.Kind = bundle.MetricSamples
 	for _, a := range e.Artifacts(q) {
@@ -58,7 +59,7 @@ func (e *evidence) sampled(q bundle.Query, f func(series) []value) (out []value,
 	return out, lacks
 }
 
-// lines decodes a stream up to the first line that is none.
+// lines decodes a stream up to its first broken line.
 func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
 	r, err := v.Open(a)
 	if err != nil {
@@ -80,7 +81,8 @@ func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
 	return nil
 }
 
-// probes are the slowest answers that etcd gave to each probe, in milliseconds. A probe that got none has no value: it is only known to be above its limit.
+// probes are the slowest answer of etcd to each probe, in milliseconds. A probe without an answer has no value: all
+// that is known is that it took longer than its limit.
 func probes(e *evidence, cell string) (out []value, lacks string) {
 	none := 0
 	for _, a := range e.Artifacts(bundle.Query{Kind: bundle.EtcdProbe, Cell: cell}) {
@@ -104,8 +106,8 @@ func probes(e *evidence, cell string) (out []value, lacks string) {
 // bin is the stretch of time over which writes are counted.
 const bin = 5 * time.Second
 
-// writes are how often a second a resource's objects were written to with effect, as the recorded watch showed it: the arm's own record, or of a shared
-// one what lies in the cell's namespace. A stretch that the record doesn't speak for has no value, one without writes has 0.
+// writes are how many writes a second changed a resource's objects, from the recorded watch: the arm's own record, or
+// the cell's namespace in a shared one. A time that the record doesn't cover has no value; one without writes has 0.
 func writes(resource string, namespace map[string]string) func(*evidence, string) ([]value, string) {
 	return func(e *evidence, cell string) (out []value, lacks string) {
 		for _, a := range e.Artifacts(bundle.Query{Kind: bundle.Objects}) {
@@ -113,7 +115,8 @@ func writes(resource string, namespace map[string]string) func(*evidence, string
 			if !own && ((a.Cell != "" && a.Cell != bundle.Shared) || namespace[cell] == "") {
 				continue
 			}
-			times, gaps, about, err := writtenIn(e, a, resource, func(v churn.Version) bool { return own || v.Namespace == namespace[cell] })
+			times, gaps, about, err := writtenIn(e, a, resource,
+				func(v churn.Version) bool { return own || v.Namespace == namespace[cell] })
 			if err != nil {
 				lacks = err.Error()
 			}
@@ -126,8 +129,10 @@ func writes(resource string, namespace map[string]string) func(*evidence, string
 	}
 }
 
-// writtenIn reads when a record's objects were written to, and where it lost them. about says that the record is about the resource at all.
-func writtenIn(e *evidence, a bundle.Artifact, resource string, of func(churn.Version) bool) (times []time.Time, gaps []bundle.Gap, about bool, err error) {
+// writtenIn reads when a record's objects were written to, and where the record has gaps. about says whether the
+// record is about the resource.
+func writtenIn(e *evidence, a bundle.Artifact, resource string, of func(churn.Version) bool) (times []time.Time,
+	gaps []bundle.Gap, about bool, err error) {
 	r, err := e.Open(a)
 	if err != nil {
 		return nil, nil, false, err
@@ -149,7 +154,7 @@ func writtenIn(e *evidence, a bundle.Artifact, resource string, of func(churn.Ve
 	return times, gaps, about, nil
 }
 
-// perSecond counts times in whole bins that are covered, up to the last of them where the rest is cut off.
+// perSecond counts times in whole bins that are covered. If the record was cut off, the last time ends it.
 func perSecond(times []time.Time, c *bundle.Coverage, gaps []bundle.Gap, cut bool) []value {
 	var out []value
 	until := c.Last
@@ -163,7 +168,8 @@ func perSecond(times []time.Time, c *bundle.Coverage, gaps []bundle.Gap, cut boo
 	for i, n := range counts {
 		from := c.First.Add(time.Duration(i) * bin)
 		to := from.Add(bin)
-		if to.After(until) || slices.ContainsFunc(gaps, func(g bundle.Gap) bool { return g.From.Before(to) && g.To.After(from) }) {
+		if to.After(until) || slices.ContainsFunc(gaps,
+			func(g bundle.Gap) bool { return g.From.Before(to) && g.To.After(from) }) {
 			continue
 		}
 		out = append(out, value{from.Add(bin / 2), float64(n) / bin.Seconds()})

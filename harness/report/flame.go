@@ -12,12 +12,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Flames are the profiles of one kind, of each arm that has one.
+// Flames are the profiles of one kind, one for each arm that has one.
 type Flames struct {
 	Title string // "CPU", "heap in use"
 	Unit  string // of values: "ms/s", "MiB"
 	Arms  []Flame
-	Lacks []string // why an arm has none, one sentence's end each
+	Lacks []string // why an arm has none; each is the end of a sentence
 }
 
 // Flame is one profile of an arm.
@@ -29,11 +29,12 @@ type Flame struct {
 	Root      *Frame
 }
 
-// Frame is a function in a stack, with all that was called from it. A and B are what it has in one profile, or in the two of a comparison.
+// Frame is a function in a stack, with all that it called. A and B are its values in the two profiles of a
+// comparison; B is 0 for one profile.
 type Frame struct {
 	Name     string
 	A, B     float64
-	Children []*Frame // sorted by name, so that like stacks lie alike in every arm
+	Children []*Frame // sorted by name, so that arms can be compared by eye
 }
 
 // profiles are what flame graphs are drawn of.
@@ -41,14 +42,14 @@ var profiles = []struct {
 	kind               bundle.Kind
 	title, unit        string
 	sample, sampleUnit string
-	phases             []string // where the last one is looked for first
+	phases             []string // in which the last one is looked for first
 }{
-	// A processor is looked at when it suffers, a heap for what stays.
+	// CPU is shown for the fault, the heap for what is left after it.
 	{bundle.CPU, "CPU", "ms/s", "cpu", "nanoseconds", []string{check.Fault, check.Recovery}},
 	{bundle.Heap, "Heap in use", "MiB", "inuse_space", "bytes", []string{check.Recovery, check.Fault}},
 }
 
-// flames reads a profile of each kind and arm. Kinds of which there is none are left out.
+// flames reads a profile of each kind and arm. A kind without any profile is left out.
 func flames(v bundle.View, clocks []Clock, subject string) []Flames {
 	var out []Flames
 	for _, p := range profiles {
@@ -72,7 +73,7 @@ func flames(v bundle.View, clocks []Clock, subject string) []Flames {
 	return out
 }
 
-// chosen is the last profile of the first of the phases that has one, else the last of all.
+// chosen is the last profile of the first phase that has one, else the last of all.
 func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, string, bool) {
 	var all []bundle.Artifact
 	for _, a := range v.Artifacts(q) {
@@ -84,7 +85,8 @@ func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, st
 		w, ok := v.Phase(q.Cell, phase)
 		for _, a := range slices.Backward(all) {
 			if ok && !a.Time.Before(w.Start) && !a.Time.After(w.End) {
-				return a, fmt.Sprintf("the last profile of the phase %s, taken at %s", phase, a.Time.UTC().Format("15:04:05")), true
+				return a, fmt.Sprintf("the last profile of the phase %s, taken at %s", phase,
+					a.Time.UTC().Format("15:04:05")), true
 			}
 		}
 	}
@@ -95,7 +97,8 @@ func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, st
 	return a, "the last profile, taken at " + a.Time.UTC().Format("15:04:05"), true
 }
 
-// read adds the profile's samples to the root. CPU time is per second of profiling, as two profiles rarely last equally long.
+// read adds the profile's samples to the root. CPU time is per second of profiling, because two profiles rarely take
+// equally long.
 func (f *Flame) read(v bundle.View, sample, unit string) error {
 	r, err := v.Open(f.Artifact)
 	if err != nil {
@@ -171,7 +174,7 @@ func (n *node) frames() []*Frame {
 	return out
 }
 
-// compared lays two trees over each other: A is the first's, B the second's.
+// compared merges two trees: A is the first's value, B the second's.
 func compared(a, b *Frame) *Frame {
 	out := &Frame{Name: cmp.Or(a, b, &Frame{}).Name}
 	var as, bs []*Frame
@@ -194,13 +197,13 @@ func compared(a, b *Frame) *Frame {
 	return out
 }
 
-// Own is what functions have for themselves, without what they call.
+// Own is a function's own value, without what it calls.
 type Own struct {
 	Func string
 	A, B float64
 }
 
-// owners are the functions in which two profiles differ most by what they have themselves; of one profile alone, those that have most.
+// owners are the functions whose own values differ most between two profiles, or are largest in one.
 func owners(root *Frame, most int) []Own {
 	sum := map[string]*Own{}
 	var walk func(*Frame)

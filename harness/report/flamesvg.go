@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The limits of a flame graph. What is narrower than the least share is left out, and the more frames there would be the larger that is.
+// The limits of a flame graph. Frames narrower than the least share are left out; with many frames that share grows.
 const (
 	leastShare = 0.002
 	mostFrames = 900
@@ -17,11 +17,11 @@ const (
 	rowHeight  = 18 // of the page's pixels
 )
 
-// flameSVG draws a tree of frames, the outermost call at the top, each as wide as what it has. Of a comparison the width is that of both together,
-// and the colour says which of the two has more of it.
+// flameSVG draws a tree of frames, the outermost call at the top, each as wide as its value. In a comparison the
+// width is both values together, and the colour says which is larger.
 //
-// No library that is kept up draws one without a script or a server: the one that made SVGs was archived when pprof got its own view, which is a page of
-// scripts. It takes rectangles and a title each, so they are drawn here. Nested elements clip their text, and shares of the width fit any screen.
+// It is drawn here because no maintained library draws one without a script or a server: pprof's own view needs both.
+// Nested elements clip their text, and shares of the width fit any screen.
 func flameSVG(root *Frame, label, unit string, names [2]string) template.HTML {
 	total := root.A + root.B
 	if total <= 0 {
@@ -56,7 +56,7 @@ type drawing struct {
 	rows         int
 }
 
-// frame draws f from a left end on, in a row, and what it called below it.
+// frame draws f in a row from a left edge, and what it called below it.
 func (d *drawing) frame(f *Frame, left float64, row int) {
 	shown, passed := f.Name, []string(nil)
 	f, passed = d.descend(f)
@@ -84,7 +84,7 @@ func (d *drawing) frame(f *Frame, left float64, row int) {
 	}
 }
 
-// descend passes over frames that do nothing but call one other: four or more of them are drawn as one row.
+// descend skips frames that only call one other: four or more of them become one row.
 func (d *drawing) descend(f *Frame) (*Frame, []string) {
 	var passed []string
 	at := f
@@ -119,7 +119,7 @@ func (d *drawing) title(f *Frame, passed []string) string {
 	return fmt.Sprintf("%s\n%s: %s\n%s: %s", out, d.names[0], of(f.A, d.root.A), d.names[1], of(f.B, d.root.B))
 }
 
-// class is the frame's colour: by whose code it is, or in a comparison by who has more of it.
+// class is the frame's colour: whose code it is, or in a comparison which profile has more of it.
 func (d *drawing) class(f *Frame) string {
 	if d.names[1] != "" {
 		switch r := (f.A - f.B) / (f.A + f.B); {
@@ -153,7 +153,7 @@ func (d *drawing) class(f *Frame) string {
 	return "f3"
 }
 
-// short is a function without the front of its import path, and without what its type parameters are.
+// short is a function without the front of its import path and without its type parameters.
 func short(name string) string {
 	name, _, _ = strings.Cut(name, "[")
 	return name[strings.LastIndexByte(name, '/')+1:]

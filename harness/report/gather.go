@@ -52,7 +52,7 @@ func gather(t *Trial, b *bundle.Sealed) {
 	}
 }
 
-// draw reads what the pictures are drawn of.
+// draw reads what the pictures show.
 func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
 	e := newEvidence(b, asked(p))
 	t.Figures, t.Clocks = figures(e, p)

@@ -54,7 +54,7 @@ func WriteIndex(dir string, runs []Run) error {
 	return nil
 }
 
-// Index is the page over runs, whatever their order: the same runs give the same bytes.
+// Index is the page over runs. The same runs give the same bytes in any order.
 func Index(runs []Run) ([]byte, error) {
 	v := indexView{Runs: slices.Clone(runs)}
 	slices.SortFunc(v.Runs, func(a, b Run) int {
@@ -114,7 +114,7 @@ func (a armHistory) AsExpected() int {
 // Last is the latest trial.
 func (a armHistory) Last() trialOutcome { return a.Trials[len(a.Trials)-1] }
 
-// histories groups runs by scenario and arm; what is in the scenarios is in the order of their names.
+// histories groups runs by scenario and arm, scenarios by name.
 func histories(runs []Run) []scenarioHistory {
 	var out []scenarioHistory
 	for _, r := range runs {
@@ -137,12 +137,16 @@ func histories(runs []Run) []scenarioHistory {
 func (s *scenarioHistory) add(r Run) {
 	for _, t := range viewOf(r.Verdict).Trials {
 		for _, a := range t.Arms {
-			i := slices.IndexFunc(s.Arms, func(have armHistory) bool { return have.Pair == a.Pair && have.Name == a.Name })
+			i := slices.IndexFunc(s.Arms, func(have armHistory) bool {
+				return have.Pair == a.Pair &&
+					have.Name == a.Name
+			})
 			if i < 0 {
 				i = len(s.Arms)
 				s.Arms = append(s.Arms, armHistory{Pair: a.Pair, Name: a.Name, Role: a.Role, Expected: a.Expected})
 			}
-			s.Arms[i].Trials = append(s.Arms[i].Trials, trialOutcome{Dir: r.Dir, ID: t.ID, At: t.World.StartedAt, armView: a})
+			s.Arms[i].Trials = append(s.Arms[i].Trials,
+				trialOutcome{Dir: r.Dir, ID: t.ID, At: t.World.StartedAt, armView: a})
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size of a chart within a page: small, so that its letters can still be read where it is shrunk to a phone's width.
+// The size of a chart in a page: small, so that its letters can be read on a phone.
 const (
 	inlineWidth  = 13 * vg.Centimeter
 	inlineHeight = 6 * vg.Centimeter
 )
 
-// themed turns the colours that a chart is drawn in into those of the page around it, which has light and dark ones.
+// themed replaces a chart's colours by those of the page, which has a light and a dark theme.
 var themed = strings.NewReplacer(
 	"fill:#FFFFFF", "fill:none",
 	"#000000", "currentColor",
@@ -30,7 +30,8 @@ var themed = strings.NewReplacer(
 	"font-family:Liberation Sans,Arial,Helvetica,sans-serif;", "",
 )
 
-// inline draws one figure as an element of a page, over the time that all figures of a trial show. Title and legend are the page's.
+// inline draws one figure as an element of a page, over the time that all figures of a trial share. The page has
+// title and legend.
 func inline(f Figure, clocks []Clock, from, to float64) (template.HTML, error) {
 	p, err := panel(f, clocks, false)
 	if err != nil {
@@ -52,7 +53,7 @@ func inline(f Figure, clocks []Clock, from, to float64) (template.HTML, error) {
 	return template.HTML(head + themed.Replace(drawing)), nil
 }
 
-// described says in words what a figure shows: where each line begins, its highest value, and where it ends.
+// described says in words what a figure shows: each line's first, highest and last value.
 func described(f Figure) string {
 	out := []string{f.Title + ", in " + f.Unit}
 	for _, l := range f.Lines {

@@ -28,7 +28,8 @@ func JUnit(w io.Writer, of Verdict) error {
 		}
 	}
 	c := junit.Testcase{Name: "verdict", Classname: "relapse." + v.Scenario, Status: string(v.Verdict.Verdict)}
-	bad := &junit.Result{Message: plain(v.LastLine() + ": " + v.Sentence), Type: string(v.Verdict.Verdict), Data: plain(v.Sentence)}
+	bad := &junit.Result{Message: plain(v.LastLine() + ": " + v.Sentence), Type: string(v.Verdict.Verdict),
+		Data: plain(v.Sentence)}
 	switch v.ExitCode {
 	case verdict.ExitOK:
 		c.SystemOut = &junit.Output{Data: plain(v.Sentence)}
@@ -47,7 +48,8 @@ func JUnit(w io.Writer, of Verdict) error {
 }
 
 func testcase(class string, a armView, setAside bool) junit.Testcase {
-	c := junit.Testcase{Name: fmt.Sprintf("%s/%s/%s", a.Trial, a.Pair, a.Name), Classname: class, Status: string(a.Outcome)}
+	c := junit.Testcase{Name: fmt.Sprintf("%s/%s/%s", a.Trial, a.Pair, a.Name), Classname: class,
+		Status: string(a.Outcome)}
 	bad := &junit.Result{
 		Message: plain(fmt.Sprintf("%s, expected %s: %s", a.Outcome, a.Expected, a.Reason)),
 		Type:    string(a.Outcome), Data: plain(checks(a)),
@@ -65,7 +67,7 @@ func testcase(class string, a armView, setAside bool) junit.Testcase {
 	return c
 }
 
-// plain drops the control characters that XML can't hold, which captured logs may have.
+// plain drops the control characters that XML can't hold; captured logs may have some.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0xFFFE || r == 0xFFFF {

@@ -51,7 +51,8 @@ func Markdown(w io.Writer, of Verdict) error {
 }
 
 func (p *printer) arm(a armView) {
-	p.say("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected, strings.TrimRight(a.Reason, ". \n"))
+	p.say("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected,
+		strings.TrimRight(a.Reason, ". \n"))
 	if a.Decisive != "" {
 		fence := "```"
 		for strings.Contains(a.Decisive, fence) {
@@ -70,7 +71,8 @@ func (p *printer) arm(a armView) {
 			if n := len(evidence); n > 4 {
 				evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
 			}
-			p.say("| %s | %s | %s | %s | %s | %s | %s |\n", cell(name), cell(r.Name), r.Met, cell(r.Seen), cell(r.Wanted),
+			p.say("| %s | %s | %s | %s | %s | %s | %s |\n", cell(name), cell(r.Name), r.Met, cell(r.Seen),
+				cell(r.Wanted),
 				cell(strings.Join(r.Differs, "; ")), cell(strings.Join(evidence, ", ")))
 		}
 	}
@@ -98,7 +100,8 @@ func (p *printer) built(t trialView) {
 		}
 	}
 	for _, c := range t.Censuses {
-		p.say("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n", cell(c.Cell),
+		p.say("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n",
+			cell(c.Cell),
 			clock(c.Time), cell(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, cell(c.ReportedAs))
 	}
 	p.say("\n")
@@ -114,7 +117,7 @@ func (p *printer) timeline(t trialView) {
 	p.say("\n")
 }
 
-// coverage shows what the evidence does not speak for.
+// coverage shows the gaps in the evidence.
 func (p *printer) coverage(t Trial) {
 	p.say("#### Coverage\n\n")
 	whole := 0
@@ -127,7 +130,8 @@ func (p *printer) coverage(t Trial) {
 	}
 	p.say("- %d of %d streams have no gap and no suppressed line\n", whole, len(t.Streams))
 	for _, a := range t.Failed {
-		p.say("- %s of %s at %s is not there: %s\n", a.Kind, cell(owner(a)), a.Time.UTC().Format(time.RFC3339), cell(a.Error))
+		p.say("- %s of %s at %s is not there: %s\n", a.Kind, cell(owner(a)), a.Time.UTC().Format(time.RFC3339),
+			cell(a.Error))
 	}
 	p.say("\n")
 }
@@ -138,7 +142,8 @@ func coverageOf(a bundle.Artifact) string {
 	}
 	var parts []string
 	for _, g := range a.Coverage.Gaps {
-		parts = append(parts, fmt.Sprintf("gap of %s from %s: %s", g.To.Sub(g.From).Round(100*time.Millisecond), clock(g.From), g.Reason))
+		parts = append(parts, fmt.Sprintf("gap of %s from %s: %s", g.To.Sub(g.From).Round(100*time.Millisecond),
+			clock(g.From), g.Reason))
 	}
 	if a.Coverage.Suppressed > 0 {
 		parts = append(parts, fmt.Sprintf("%d lines suppressed by the source", a.Coverage.Suppressed))
@@ -173,5 +178,5 @@ func cell(s string) string {
 	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(clip(s, 600))
 }
 
-// clock is the time of a moment's day, in UTC.
+// clock is the time of day, in UTC.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }

@@ -15,11 +15,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// PageFile is the report as one page that needs nothing else, neither a network nor a script nor another file. Its links
-// lead into the bundles.
+// PageFile is the report as one page that needs nothing else, neither a network nor a script nor another file. Its
+// links lead into the bundles.
 const PageFile = "report.html"
 
-// room is how many bytes of pictures a page may have. What comes after is left out, and said to be: the page stays below 5 MiB.
+// room is how many bytes of pictures a page may have, so that it stays below 5 MiB. The page says what is left out.
 const room = 7 << 19
 
 //go:embed page/style.css
@@ -105,7 +105,8 @@ func pictures(t trialView, left *int) (part, error) {
 	return out, nil
 }
 
-// graphOf draws the profiles of one kind: each arm's, and the first arm's beside the last one's, which is the one that is judged.
+// graphOf draws the profiles of one kind: one for each arm, and the difference between the first arm and the last,
+// which is judged.
 func graphOf(f Flames) graphView {
 	g := graphView{Flames: f}
 	for _, a := range f.Arms {
@@ -117,7 +118,8 @@ func graphOf(f Flames) graphView {
 		a, b := f.Arms[0], f.Arms[n-1]
 		both := compared(a.Root, b.Root)
 		g.Name = [2]string{a.Arm, b.Arm}
-		g.Diff = flameSVG(both, fmt.Sprintf("Difference of %s between %s and %s", f.Title, a.Arm, b.Arm), f.Unit, g.Name)
+		g.Diff = flameSVG(both, fmt.Sprintf("Difference of %s between %s and %s", f.Title, a.Arm, b.Arm), f.Unit,
+			g.Name)
 		g.Own = owners(both, 10)
 	case n == 1:
 		g.Name = [2]string{f.Arms[0].Arm}
@@ -126,13 +128,14 @@ func graphOf(f Flames) graphView {
 	return g
 }
 
-// mostGroups are the groups of like stacks that a page shows of an arm.
+// mostGroups is how many groups of like stacks a page shows of an arm.
 const mostGroups = 6
 
-// fileLabel is the front of an artifact's name, its number and kind: what follows it names the cell, the node and the component.
+// fileLabel is the front of an artifact's name, its number and kind. The rest names the cell, the node and the
+// component.
 var fileLabel = regexp.MustCompile(`^(\d+-[^-]+|.+)`)
 
-// colour is the accent of a verdict or an outcome.
+// colour is the class of a verdict or an outcome in the style sheet.
 func colour(outcome any) string {
 	switch fmt.Sprint(outcome) {
 	case string(verdict.Validated), string(verdict.NotReproduced):
@@ -147,7 +150,7 @@ func colour(outcome any) string {
 	return "open"
 }
 
-// lead is the first part of a reason, rest what was seen for it.
+// lead is the first part of a reason; rest is what was seen.
 func lead(s string) string {
 	s, _, _ = strings.Cut(s, ": ")
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
@@ -169,7 +172,7 @@ func ageOf(g goroutine.Group) string {
 	return fmt.Sprintf("%d to %d min", lo, hi)
 }
 
-// stackOf is a group's stack, innermost call first, at most maxDecisive calls of it.
+// stackOf is a group's stack, innermost call first, at most maxDecisive calls.
 func stackOf(g goroutine.Group) string {
 	var out []string
 	for _, f := range g.Frames[:min(len(g.Frames), maxDecisive)] {

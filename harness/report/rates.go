@@ -12,9 +12,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Rate is how often an outcome came about over the trials of a pair's arm. A trial counts for N only if it answers the question: the incident was
-// Reproduced, or it was NotReproduced, and for a judged arm the controls of the same trial were as expected. All others are in Others: they are no
-// successes of anyone.
+// Rate is how often an arm of a pair had an outcome. A trial counts for N if it answers the question: its arm was
+// Reproduced or NotReproduced, and for a judged arm the controls of the same trial were as expected. The other trials
+// are in Others and count for nobody.
 type Rate struct {
 	Pair       string         `json:"pair"`
 	Arm        string         `json:"arm"`
@@ -25,14 +25,15 @@ type Rate struct {
 	Others     map[string]int `json:"others,omitempty"`
 	Confidence float64        `json:"confidence"`
 	Low        float64        `json:"low"`
-	High       float64        `json:"high"`     // the ends of Wilson's interval, from 0 to 1; only a number of trials fixed beforehand makes it hold
+	High       float64        `json:"high"`     // ends of Wilson's interval, 0 to 1; it holds if the number of trials was fixed beforehand
 	Sentence   string         `json:"sentence"` // "0 of 20 with 20 of 20 in the control: at most 14 % at 95 %"
 }
 
-// fixedConfidence is that of intervals where no other was asked for.
+// fixedConfidence is the confidence of intervals unless another one was asked for.
 const fixedConfidence = 0.95
 
-// Rates sums up over trials, by pair and arm in the order of their first trials. until is nil for a number of trials that was fixed beforehand.
+// Rates sums up over trials, by pair and arm in the order of their first trials. until is nil if the number of trials
+// was fixed beforehand.
 func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 	confidence := fixedConfidence
 	if until != nil {
@@ -44,7 +45,8 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 			i := slices.IndexFunc(out, func(r Rate) bool { return r.Pair == t.Pair && r.Arm == a.Name })
 			if i < 0 {
 				i = len(out)
-				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced), Confidence: confidence})
+				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced),
+					Confidence: confidence})
 			}
 			out[i].count(a.Outcome, proves(t, a.Name))
 		}
@@ -58,7 +60,7 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 	return out
 }
 
-// unproven stands behind an outcome that doesn't count.
+// unproven marks an outcome that doesn't count.
 const unproven = " in a trial that proves nothing"
 
 func (r *Rate) count(o verdict.Outcome, counted bool) {
@@ -78,7 +80,7 @@ func (r *Rate) count(o verdict.Outcome, counted bool) {
 
 func (r Rate) counted() counts.Count { return counts.Count{K: r.K, N: r.N} }
 
-// controlOf is the vulnerable arm beside another arm, nil where there is none.
+// controlOf is the vulnerable arm beside another arm, nil if there is none.
 func controlOf(all []Rate, r Rate) *Rate {
 	i := slices.IndexFunc(all, func(o Rate) bool {
 		return o.Pair == r.Pair && o.Role == scenario.Vulnerable && r.Role != scenario.Vulnerable
@@ -89,15 +91,16 @@ func controlOf(all []Rate, r Rate) *Rate {
 	return &all[i]
 }
 
-// judgedAmong reports whether a rate is that of an arm that is judged beside a control: the candidate's, else the fixed one's.
+// judgedAmong reports whether a rate is of an arm that is judged beside a control: the candidate, else the fixed arm.
 func judgedAmong(all []Rate, r Rate) bool {
 	if r.Role == scenario.Vulnerable || controlOf(all, r) == nil {
 		return false
 	}
-	return r.Role == scenario.Candidate || !slices.ContainsFunc(all, func(o Rate) bool { return o.Pair == r.Pair && o.Role == scenario.Candidate })
+	return r.Role == scenario.Candidate || !slices.ContainsFunc(all,
+		func(o Rate) bool { return o.Pair == r.Pair && o.Role == scenario.Candidate })
 }
 
-// say puts a rate into words. Where trials went on until they pleased, the bound is one that allows for that.
+// say puts a rate into words. In an open-ended run the bound allows for the choice of when to stop.
 func (r Rate) say(control *Rate, judged, openEnded bool) string {
 	s := r.counted().String()
 	if control != nil {
@@ -132,7 +135,8 @@ func (r Rate) left() string {
 func (p *printer) rates(v Verdict) {
 	p.say("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")
 	for _, r := range v.Rates {
-		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", cell(r.Pair), cell(r.Arm), r.counted(), r.Low*100, r.High*100, cell(r.Sentence))
+		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", cell(r.Pair), cell(r.Arm), r.counted(), r.Low*100,
+			r.High*100, cell(r.Sentence))
 	}
 	p.say("\nLow and high are the ends of Wilson's interval. Trials that gave no answer are not counted, and are named.\n\n")
 	if v.Until != nil {

@@ -1,6 +1,6 @@
-// Package report judges the bundles of a run and writes the verdict down: verdict.json, junit.xml, summary.md, report.md with a chart of each trial,
-// and a text for the terminal. Everything that it writes is a function of the bundles alone, byte for byte: judging again, elsewhere, later, with no
-// cluster, gives the same files.
+// Package report judges the bundles of a run and writes the verdict down: verdict.json, junit.xml, summary.md,
+// report.md, report.html, a chart of each trial and a text for the terminal. All of them follow from the bundles
+// alone, byte for byte: judging again, elsewhere or later, with no cluster, gives the same files.
 package report
 
 import (
@@ -32,8 +32,8 @@ const (
 	trialsDir   = "trials"
 )
 
-// Verdict is verdict.json. Timings are seconds by stage, summed over trials; Deviates are the options that weaken the run.
-// What follows Timings goes to the other reports only.
+// Verdict is verdict.json. Timings are seconds by stage, summed over trials. Deviates are the options that weaken the
+// run. The fields without a JSON name are for the other reports only.
 type Verdict struct {
 	Schema    string             `json:"schema"`
 	Judge     string             `json:"judge"` // the version of relapse that judged: another one may judge differently
@@ -90,16 +90,17 @@ func (v Verdict) JSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// LastLine is the line that ends a run's output. CI that runs under make, where every failure is 2, reads it.
+// LastLine is the line that ends a run's output. CI under make reads it, because there every failure is exit 2.
 func (v Verdict) LastLine() string { return LastLine(v.Verdict, v.ExitCode) }
 
-// LastLine is the same for a verdict that has no report, such as Error.
+// LastLine is the same for a verdict without a report, such as Error.
 func LastLine(v verdict.Verdict, exit int) string {
 	return fmt.Sprintf("relapse: %s (exit %d)", v, exit)
 }
 
-// JudgeRun judges a run's directory (trials/001 and so on), or a single trial's, from the bundles alone. It writes nothing. An error is
-// a failure of ours or a *bundle.DamageError: either means verdict Error, exit 4, and no verdict.json.
+// JudgeRun judges a run's directory (trials/001 and so on), or a single trial's, from the bundles alone. It writes
+// nothing. An error is a failure of relapse or a *bundle.DamageError. Both mean verdict Error, exit 4, and no
+// verdict.json.
 func JudgeRun(dir string) (Verdict, error) {
 	from, err := openBundles(dir)
 	if err != nil {
@@ -152,14 +153,16 @@ func (v *Verdict) add(dir string, from *bundles) error {
 	if err != nil {
 		return err
 	}
-	t := Trial{Trial: judged, Dir: path.Join(trialsDir, filepath.Base(dir)), Manifest: b.ManifestSum(), World: b.World(), Events: b.Timeline()}
+	t := Trial{Trial: judged, Dir: path.Join(trialsDir, filepath.Base(dir)), Manifest: b.ManifestSum(),
+		World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
 	t.draw(b, p.Trials[0])
 	t.Versions = sourcesOf(p.Trials[0])
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
 		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults
-		v.Index = bundle.Index{Schema: bundle.IndexSchema, Run: t.World.Run, Plan: t.World.Plan, Scenario: t.World.Scenario, Relapse: t.World.Versions["relapse"]}
+		v.Index = bundle.Index{Schema: bundle.IndexSchema, Run: t.World.Run, Plan: t.World.Plan,
+			Scenario: t.World.Scenario, Relapse: t.World.Versions["relapse"]}
 	}
 	v.Index.Trials = append(v.Index.Trials, indexed(t))
 	if p.Scenario != v.Scenario {
@@ -179,15 +182,18 @@ func readPlan(b *bundle.Sealed) (plan.Plan, error) {
 	}
 	p, err := plan.Read(raw)
 	if err != nil {
-		return plan.Plan{}, notUnderstood(fmt.Errorf("reading %s: %w", bundle.PlanFile, err), b.World().Versions["relapse"])
+		return plan.Plan{}, notUnderstood(fmt.Errorf("reading %s: %w", bundle.PlanFile, err),
+			b.World().Versions["relapse"])
 	}
 	if len(p.Trials) != 1 {
-		return plan.Plan{}, fmt.Errorf("reading %s: a bundle's plan has one trial, this has %d", bundle.PlanFile, len(p.Trials))
+		return plan.Plan{}, fmt.Errorf("reading %s: a bundle's plan has one trial, this has %d", bundle.PlanFile,
+			len(p.Trials))
 	}
 	return *p, nil
 }
 
-// resolved merges what was resolved at run time. Where trials disagree, the later one's value stands under the trial's name too.
+// resolved merges what was resolved at run time. If trials disagree, the later one's value stands under the trial's
+// name.
 func (v *Verdict) resolved(t Trial, p plan.Trial) {
 	put := func(m map[string]string, key, value string) {
 		if have, ok := m[key]; ok && have != value {
@@ -227,8 +233,8 @@ func indexed(t Trial) bundle.IndexedTrial {
 	return bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: arms, Manifest: t.Manifest}
 }
 
-// cutShort says why there is less than was planned, "" if there isn't. Whoever ends a run chooses when, so that it is never better than Inconclusive; what
-// its trials show against the build stands.
+// cutShort notes why there are fewer trials than were planned; "" if there aren't. Whoever ends a run chooses when,
+// so a run that was cut short is at best Inconclusive. What its trials show against the build stands.
 func (v *Verdict) cutShort(why string) {
 	if why == "" {
 		return
@@ -252,7 +258,7 @@ func union(lists ...[]string) []string {
 	return out
 }
 
-// conclude sums up over trials: the verdict is that of the first trial with the exit code that outranks the others.
+// conclude sums up over trials: the verdict is that of the first trial whose exit code outranks the others.
 func (v *Verdict) conclude() {
 	var exits []int
 	for _, t := range v.Trials {

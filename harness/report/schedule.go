@@ -16,7 +16,7 @@ type Until struct {
 	Pairs  []Ending `json:"pairs"`
 }
 
-// Ending is what the rule says of a pair, which its trials' own verdicts don't: those that are set aside decide nothing.
+// Ending is how a pair ended by the rule. Trials that are set aside decide nothing.
 type Ending struct {
 	Pair     string          `json:"pair"`
 	Verdict  verdict.Verdict `json:"verdict"`
@@ -25,8 +25,8 @@ type Ending struct {
 	Why      string          `json:"why"`
 }
 
-// Schedule says whose turn it is in an open-ended run: pairs take turns, and one that the rule has ended is passed over. The same outcomes give the same
-// schedule, while the run goes on and when it is judged again.
+// Schedule says whose turn it is in an open-ended run: pairs take turns, and a pair that has ended is passed over.
+// The same outcomes give the same schedule, during the run and when it is judged again.
 type Schedule struct {
 	plan   *plan.Plan
 	trials []verdict.Trial
@@ -49,7 +49,8 @@ func (s *Schedule) Next() (pair string, number int, ok bool) {
 	return "", 0, false
 }
 
-// Judged takes what came of the trial that Next asked for. It returns what is known of the pair, and whether that ends its trials.
+// Judged takes the verdict of the trial that Next asked for. It returns what is known of the pair, and whether that
+// ends its trials.
 func (s *Schedule) Judged(t verdict.Trial) counts.Decision {
 	s.trials = append(s.trials, t)
 	for i, pair := range s.plan.Pairs() {
@@ -64,7 +65,8 @@ func (s *Schedule) Judged(t verdict.Trial) counts.Decision {
 	return d
 }
 
-// Endings are how the pairs ended, in the plan's order. One that hasn't ended, as its run was cut short, is Inconclusive.
+// Endings are how the pairs ended, in the plan's order. A pair that hasn't ended, because its run was cut short, is
+// Inconclusive.
 func (s *Schedule) Endings() []Ending {
 	out := []Ending{}
 	for _, pair := range s.plan.Pairs() {
@@ -113,8 +115,8 @@ func JudgeTrial(dir string) (verdict.Trial, error) {
 	return verdict.Judge(b, p.Trials[0])
 }
 
-// sum adds the rates over all trials. The trials of an open-ended run must be those that its schedule asks for, up to its end: whoever takes one away
-// changes what the others call for. What the rule says then is the run's verdict.
+// sum adds the rates over all trials. The trials of an open-ended run must be those that its schedule asks for, up to
+// its end: taking one away changes which ones should follow. The rule's answer becomes the run's verdict.
 func (v *Verdict) sum(from bundles) error {
 	var trials []verdict.Trial
 	for _, t := range v.Trials {
@@ -141,14 +143,15 @@ func (v *Verdict) sum(from bundles) error {
 		s.Judged(t)
 	}
 	if pair, number, more := s.Next(); more && from.cut == "" {
-		return fmt.Errorf("the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it", number, pair)
+		return fmt.Errorf("the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it",
+			number, pair)
 	}
 	v.Until = &Until{Until: *p.Until, Needed: p.Until.Asks().Needed(), Pairs: s.Endings()}
 	v.ruled()
 	return nil
 }
 
-// ruled replaces the verdict that follows from each trial by the one that the rule gives. Several pairs are as good as the worst.
+// ruled replaces the verdict by the one that the rule gives. Several pairs are as good as the worst.
 func (v *Verdict) ruled() {
 	var exits []int
 	for _, e := range v.Until.Pairs {

@@ -11,20 +11,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// SummaryFile is what goes into a pull request.
+// SummaryFile is the report for a pull request.
 const SummaryFile = "summary.md"
 
-// SummaryLines is the most that a summary has, whatever the run: it is read where nobody asked for a report.
+// SummaryLines is the most lines that a summary has: it is read by people who didn't ask for a report.
 const SummaryLines = 30
 
-// How many arms a summary has a row for, and how many it tells more of. Each is one arm of one pair, over all its trials.
+// How many arms have a row in a summary, and how many have details. An arm is one arm of one pair, over all its
+// trials.
 const (
 	summaryRows = 6
 	summaryTold = 4
 )
 
-// Summary writes summary.md: the verdict, the arms with their binaries, what hit them and what was seen then, how often,
-// what was only modelled and how to repeat it, in SummaryLines lines at most.
+// Summary writes summary.md: the verdict, the arms with their binaries, what hit them and what was seen then, how
+// often, what was only modelled and how to repeat it, in SummaryLines lines at most.
 func Summary(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.say("## relapse, %s: %s\n\n", cell(v.Scenario), v.Verdict.Verdict)
@@ -40,7 +41,8 @@ func Summary(w io.Writer, of Verdict) error {
 	p.say("\n")
 	told := v.Builds[:min(len(v.Builds), summaryTold)]
 	for _, b := range told {
-		p.say("- what hit **%s**%s: %s\n- what was seen of it: %s\n", cell(b.Arm), b.where(), line(b.hit(), 350), line(b.seen(), 450))
+		p.say("- what hit **%s**%s: %s\n- what was seen of it: %s\n", cell(b.Arm), b.where(), line(b.hit(), 350),
+			line(b.seen(), 450))
 	}
 	if more := len(v.Builds) - len(told); more > 0 {
 		p.say("- and %d more arms, in %s\n", more, ReportFile)
@@ -50,7 +52,8 @@ func Summary(w io.Writer, of Verdict) error {
 		p.say("- what weakens it: %s\n", line(strings.Join(v.Deviates, "; "), 500))
 	}
 	p.say("- again: `%s`\n", strings.Join(v.Again, "`, or with all that was planned: `"))
-	p.say("- run %s of %s, plan %.12s, judged by relapse %s\n", v.Index.Run, v.StartedAt.UTC().Format(time.RFC3339), v.Index.Plan,
+	p.say("- run %s of %s, plan %.12s, judged by relapse %s\n", v.Index.Run, v.StartedAt.UTC().Format(time.RFC3339),
+		v.Index.Plan,
 		line(v.Judge, 80))
 	if p.err != nil {
 		return fmt.Errorf("writing %s: %w", SummaryFile, p.err)
@@ -58,7 +61,7 @@ func Summary(w io.Writer, of Verdict) error {
 	return nil
 }
 
-// often is k of n with its interval; of an open-ended run the bound that allows for when it stopped.
+// often is k of n with its interval; for an open-ended run, the bound that allows for the choice of when to stop.
 func (b buildView) often(openEnded bool) string {
 	if openEnded {
 		return b.Sentence
@@ -66,7 +69,7 @@ func (b buildView) often(openEnded bool) string {
 	return fmt.Sprintf("%s (%.0f to %.0f %%, at %g %%)", b.counted(), b.Low*100, b.High*100, b.Confidence*100)
 }
 
-// where names the pair and the trial that is told of, where there are several.
+// where names the pair, and the trial that is told of if there are several.
 func (b buildView) where() string {
 	if b.Trials < 2 {
 		return fmt.Sprintf(" (%s)", cell(b.Pair))
@@ -80,7 +83,8 @@ func (b buildView) hit() string {
 	return fmt.Sprintf("exposure %s: %s", listOf("", "", exposure).Met, findings(exposure))
 }
 
-// seen is what the outcome rests on beside the exposure: the signature, or what shows that the arm is well, else its reason.
+// seen is what the outcome rests on beside the exposure: the signature, the proof that the arm is well, or the
+// reason.
 func (b buildView) seen() string {
 	switch b.Telling.Outcome {
 	case verdict.Reproduced:
@@ -91,7 +95,7 @@ func (b buildView) seen() string {
 	return b.Telling.Reason
 }
 
-// findings names what was seen, of alternatives that held only those that did.
+// findings are what the checks saw. Of alternatives that are met, only those that held are named.
 func findings(list []check.Finding) string {
 	var parts []string
 	for _, f := range list {

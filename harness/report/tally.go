@@ -8,8 +8,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// tally counts the trials of a pair for the stopping rule, by what the verdict table says of each: only with controls that are as expected does it say
-// something of the judged arm.
+// tally counts the trials of a pair for the stopping rule by their verdicts.
 func tally(trials []verdict.Trial, pair string) counts.Tally {
 	var out counts.Tally
 	for _, t := range trials {
@@ -45,12 +44,14 @@ func tally(trials []verdict.Trial, pair string) counts.Tally {
 	return out
 }
 
-// setAside reports whether a trial says nothing of its judged arm.
+// setAside reports whether a trial says nothing about its judged arm.
 func setAside(t verdict.Trial) bool {
-	return !slices.Contains([]verdict.Verdict{verdict.Validated, verdict.StillVulnerable, verdict.VerdictBroken, verdict.VerdictError}, t.Verdict)
+	return !slices.Contains([]verdict.Verdict{verdict.Validated, verdict.StillVulnerable, verdict.VerdictBroken,
+		verdict.VerdictError}, t.Verdict)
 }
 
-// roles parts a trial's arms as the verdict table does: the judged ones are the candidates if there are any, else those that are fixed.
+// roles splits a trial's arms as the verdict table does: the candidates are judged if there are any, else the fixed
+// arm.
 func roles(t verdict.Trial) (judged, controls []verdict.Arm) {
 	role := scenario.Fixed
 	if slices.ContainsFunc(t.Arms, func(a verdict.Arm) bool { return a.Role == scenario.Candidate }) {
@@ -66,8 +67,8 @@ func roles(t verdict.Trial) (judged, controls []verdict.Arm) {
 	return judged, controls
 }
 
-// proves reports whether a trial counts for one of its arms: for a control and for an arm alone always, for a judged one if the controls were as expected
-// and no arm of the same binary had another outcome.
+// proves reports whether a trial counts for one of its arms. It always counts for a control and for a lone arm. For a
+// judged arm it counts if the controls were as expected and no arm with the same binary had another outcome.
 func proves(t verdict.Trial, arm string) bool {
 	judged, controls := roles(t)
 	if len(controls) == 0 || !slices.ContainsFunc(judged, func(a verdict.Arm) bool { return a.Name == arm }) {
@@ -79,7 +80,7 @@ func proves(t verdict.Trial, arm string) bool {
 	return !slices.ContainsFunc(controls, func(a verdict.Arm) bool { return a.Outcome != a.Expected })
 }
 
-// answer adds an outcome that answers whether an arm has the incident; false if it doesn't.
+// answer counts an outcome that says whether an arm has the incident, and returns false for any other outcome.
 func answer(c *counts.Count, o verdict.Outcome) bool {
 	switch o {
 	case verdict.Reproduced:

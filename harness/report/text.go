@@ -18,9 +18,9 @@ const (
 	mostChecks = 8
 )
 
-// Text writes what a reader at a terminal needs: a line for each arm, the checks that its outcome rests on, the verdict and
-// what to do next. Where a pair had several trials an arm is shown as it was in the trial that says most. report.md has
-// the rest. The caller ends it with LastLine.
+// Text writes what a reader at a terminal needs: a line for each arm, the checks that its outcome rests on, the
+// verdict and what to do next. Where a pair had several trials an arm is shown as it was in the trial that says most.
+// report.md has the rest. The caller ends it with LastLine.
 func Text(w io.Writer, of Verdict, color bool) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.arms(v.Builds)
@@ -114,7 +114,8 @@ func (p *printer) columns(indent string, rows [][]string) {
 		for i, c := range row[:last] {
 			line += fmt.Sprintf("%-*s  ", widths[i], c)
 		}
-		p.say("%s%s\n", line, clip(strings.ReplaceAll(row[last], "\n", " "), max(40, textWidth-2-utf8.RuneCountInString(line))))
+		p.say("%s%s\n", line, clip(strings.ReplaceAll(row[last], "\n", " "),
+			max(40, textWidth-2-utf8.RuneCountInString(line))))
 	}
 }
 
@@ -140,7 +141,8 @@ func paint(s string, good, color bool) string {
 	return "\x1b[31m" + s + "\x1b[0m"
 }
 
-// clip shortens a text at a word; the whole of it is in verdict.json. The next step, with which a reason may end, stays.
+// clip shortens a text at a word; the whole of it is in verdict.json. The next step, with which a reason may end,
+// stays.
 func clip(s string, n int) string {
 	why, next := parted(s)
 	if next != "" {

@@ -97,9 +97,10 @@ func trialViewOf(t Trial, openEnded bool) trialView {
 	return out
 }
 
-// All is what decides, and after it what is asked and shown only.
+// All is what decides, followed by what is only shown.
 func (a armView) All() []listView {
-	return append(slices.Clone(a.Lists), listOf("information (decides nothing)", "Information: decides nothing", a.Info))
+	return append(slices.Clone(a.Lists), listOf("information (decides nothing)", "Information: decides nothing",
+		a.Info))
 }
 
 func listOf(name, title string, findings []check.Finding) listView {
@@ -171,7 +172,7 @@ func excerpt(s string, most int) string {
 	return strings.Join(lines[:most], "") + "…"
 }
 
-// owner is whose an artifact is.
+// owner names the cell that an artifact is from.
 func owner(a bundle.Artifact) string {
 	if a.Cell == "" {
 		return bundle.Shared

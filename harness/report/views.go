@@ -14,10 +14,10 @@ type pageView struct {
 	Parts []part
 }
 
-// Alone says that the run is one trial, which needs no heading of its own.
+// Alone says that the run is one trial, so that it needs no heading.
 func (p pageView) Alone() bool { return len(p.Parts) == 1 }
 
-// Foremost are the versions that a reader looks for first; all of them stand further down.
+// Foremost are the versions that stand at the top of the page.
 func (p pageView) Foremost() map[string]string {
 	out := map[string]string{}
 	for what, version := range p.Versions {
@@ -29,7 +29,7 @@ func (p pageView) Foremost() map[string]string {
 	return out
 }
 
-// part is a trial with its pictures. Room is false where there was none left for them.
+// part is a trial with its pictures. Room is false if the page has no room for them.
 type part struct {
 	trialView
 	Lanes  []laneView
@@ -41,7 +41,7 @@ type part struct {
 // Together says that the fault was in force at the same time in all arms.
 func (p part) Together() bool { return together(p.Clocks) }
 
-// laneView and the others are pictures with what they are of.
+// laneView, seriesView and graphView are pictures with their data.
 type laneView struct {
 	Lane
 	Zero string
@@ -53,7 +53,7 @@ type seriesView struct {
 	SVG template.HTML
 }
 
-// Beside are the names of what is drawn for context.
+// Beside are the names of the lines that are drawn for context.
 func (s seriesView) Beside() []string {
 	var out []string
 	for _, l := range s.Lines {
@@ -77,16 +77,16 @@ type evidenceView struct {
 	paths []string
 }
 
-// mostLinks are the links of a check that a page has; verdict.json has all.
+// mostLinks is how many links a check has in a page; verdict.json has all.
 const mostLinks = 12
 
-// Links are the files, the first few or the rest.
+// Links are the first files.
 func (e evidenceView) Links() []template.URL { return e.some(0, 3) }
 
-// More are further ones.
+// More are the others.
 func (e evidenceView) More() []template.URL { return e.some(3, mostLinks) }
 
-// Left is how many there are beyond these.
+// Left is how many files are left out.
 func (e evidenceView) Left() int { return max(0, len(e.paths)-mostLinks) }
 
 func (e evidenceView) some(from, to int) []template.URL {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write leaves verdict.json, junit.xml, summary.md, report.md, report.html and the trials' charts in dir, each placed whole or not at all, verdict.json last.
+// Write writes all reports and the trials' charts to dir, each file whole or not at all, verdict.json last.
 func Write(dir string, v Verdict) error {
 	var x, m, short bytes.Buffer
 	if err := JUnit(&x, v); err != nil {
@@ -44,7 +44,8 @@ func Write(dir string, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range append(files, file{PageFile, page}, file{JUnitFile, x.Bytes()}, file{ReportFile, m.Bytes()}, file{SummaryFile, short.Bytes()}, file{VerdictFile, j}) {
+	for _, f := range append(files, file{PageFile, page}, file{JUnitFile, x.Bytes()}, file{ReportFile, m.Bytes()},
+		file{SummaryFile, short.Bytes()}, file{VerdictFile, j}) {
 		if err := renameio.WriteFile(filepath.Join(dir, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", f.name, err)
 		}
@@ -52,7 +53,7 @@ func Write(dir string, v Verdict) error {
 	return nil
 }
 
-// Latest makes the link "latest" beside run point at it, atomically. It replaces a link, and nothing but a link.
+// Latest points the link "latest" beside run at it, atomically. It replaces nothing but a link.
 func Latest(run string) error {
 	link := filepath.Join(filepath.Dir(filepath.Clean(run)), "latest")
 	if info, err := os.Lstat(link); err == nil && info.Mode()&os.ModeSymlink == 0 {

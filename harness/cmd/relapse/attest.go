@@ -21,12 +21,14 @@ func newAttestCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attest DIR --key KEY",
 		Short: "Sign a run's verdict together with its evidence, for relapse judge --verify",
-		Long: `Attest judges the run once more, and signs what it finds: an in-toto statement in a DSSE envelope, whose subjects are plan.json, index.json,
-verdict.json and each trial's manifest.json with their SHA-256, and whose predicate is the verdict, the arms with their binaries, the plan and the judge.
+		Long: `Attest judges the run once more and signs the result: an in-toto statement in a DSSE envelope.
+Its subjects are plan.json, index.json, verdict.json and each trial's manifest.json with their SHA-256; its
+predicate is the verdict, the arms with their binaries, the plan and the version that judged.
 
-The sums within a run tell of accidents. This tells of malice, too, as far as the key is kept: relapse judge --verify KEY DIR holds it against the files.
+The sums in a run protect against accidents. The signature protects against forgery, too, for as long as the key
+is secret: relapse judge --verify KEY DIR compares it with the files.
 
-The key is a PEM file of yours, ed25519 or ecdsa, without a passphrase:
+The key is a PEM file, ed25519 or ecdsa, without a passphrase:
 
   openssl genpkey -algorithm ed25519 -out key.pem
   openssl pkey -in key.pem -pubout -out key.pub`,
@@ -34,7 +36,7 @@ The key is a PEM file of yours, ed25519 or ecdsa, without a passphrase:
 		Args:    exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if key == "" {
-				return usage(errors.New("attesting takes a key to sign with"), "--key names a private key, as PEM")
+				return usage(errors.New("there is no key to sign with"), "--key names a private key, as PEM")
 			}
 			if out == "" {
 				out = filepath.Join(args[0], attest.File)
@@ -70,7 +72,7 @@ func attestRun(ctx context.Context, dir, key, out string) error {
 	return renameio.WriteFile(out, signed, 0o644)
 }
 
-// attested is what is signed of a run's verdict, after its files were held against it.
+// attested is what was signed about a run, once the run's files were compared with it.
 func attested(ctx context.Context, dir, key, file string) (attest.Predicate, error) {
 	if file == "" {
 		file = filepath.Join(dir, attest.File)

@@ -18,9 +18,9 @@ func newCacheKeyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key NAME",
 		Short: "Print a key for a CI's copy of the cache: it changes with what a scenario builds",
-		Long: `Key hashes what the arms of all pairs are built from: sources, mutations, constants, Kubernetes versions, the Go version. A CI keeps the cache
-folder under it. The cache itself tells entries apart by the hash of everything that went into them, so a copy under an older key does no
-harm: what it lacks is built.`,
+		Long: `Key hashes what the arms of all pairs are built from: sources, mutations, constants, Kubernetes
+versions and the Go version. Let your CI save the cache folder under this key. A copy under an older key does no
+harm: what it lacks is built, because each entry of the cache has the hash of all that went into it.`,
 		Example:           "  relapse cache key pleg-deadlock",
 		Args:              exactly(1, "scenario"),
 		ValidArgsFunction: completeScenarios,

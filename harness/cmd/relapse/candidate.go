@@ -16,14 +16,14 @@ import (
 var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
 // candidateHelp is what run's help says of --candidate.
-const candidateHelp = `Your own build takes part as the arm candidate, and is the one that is judged:
+const candidateHelp = `Your own build becomes the arm candidate, which is the one that is judged:
   --candidate bin:PATH             an executable
-  --candidate src:DIR              a source tree, built in place, dirty or not; src:DIR@VERSION where no tag tells its version
+  --candidate src:DIR              a source tree, built in place, dirty or not; src:DIR@VERSION if no tag tells its version
   --candidate mod:PATH@VERSION     a published version of the subject's module, or of a fork that replaces it
-  --candidate image:REF            the program in an image: one that the engine knows or can pull, or an archive of docker save
+  --candidate image:REF            the program in an image that the engine has or can pull, or in an archive of docker save
   --candidate nodeimage:REF        the kubelet of a node image
-Without its form, a file is an executable, a folder a source tree, and v1.34.7 that version of the subject's module. What can't work is
-refused before anything is built: docs/candidates.md.`
+Without a form, a file is an executable, a folder is a source tree, and v1.34.7 is that version of the subject's
+module. What can't work is refused before anything is built: docs/candidates.md.`
 
 // candidateSource is what the user gave as --candidate for a scenario.
 func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, error) {
@@ -35,7 +35,7 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 	return src, asRefusal(err)
 }
 
-// asRefusal makes a usage error of what is wrong with a candidate or a pair, and leaves every other error as it is.
+// asRefusal turns what is wrong with a candidate or a pair into a usage error. Other errors stay as they are.
 func asRefusal(err error) error {
 	var refused *candidate.Error
 	var pair *artifacts.PairError

@@ -20,15 +20,16 @@ func newCleanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean [RUN...]",
 		Short: "Undo what killed runs left, and remove retained clusters by name",
-		Long: `Clean removes what runs left whose process is gone: their clusters with the faults in them, networks, private files, half-written
-bundles, node images in the making and abandoned builds. Runs that are alive are never touched. A cluster that was kept with --retain
-is removed only when its name is given, or with --all.`,
+		Long: `Clean removes what killed runs left: clusters with the faults in them, networks, private files,
+and unfinished bundles, node images and builds. Runs that are alive are never touched. A cluster that was kept
+with --retain is removed only if its name is given, or with --all.`,
 		Example: "  relapse clean\n  relapse clean relapse-1a2b3c4d\n  relapse clean --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 				say := func(s string) { fmt.Fprintln(cmd.OutOrStdout(), s) }
 				provider := func(name string) (cluster.Provider, error) { return newProvider(name, nil, false) }
-				errs := []error{ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all}, say), made.Clean(cmd.Context(), say)}
+				errs := []error{ledger.Clean(cmd.Context(), provider, ledger.CleanOptions{Runs: args, All: all}, say),
+					made.Clean(cmd.Context(), say)}
 				for _, k := range keepers {
 					errs = append(errs, k.Clean(cmd.Context(), say))
 				}
@@ -36,11 +37,11 @@ is removed only when its name is given, or with --all.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "remove every retained cluster, too")
+	cmd.Flags().BoolVar(&all, "all", false, "remove all retained clusters, too")
 	return cmd
 }
 
-// withArtifacts opens the cache for one command, and has the providers that keep things of their own.
+// withArtifacts opens the cache for one command, with the providers that keep things of their own there.
 func withArtifacts(f func(*artifacts.Artifacts, []cluster.Keeper) error) (err error) {
 	made, err := artifacts.Open(artifacts.Options{})
 	if err != nil {
@@ -75,7 +76,8 @@ func newCacheCmd() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "prune", Short: "Remove cached builds and node images that no run is using", Args: exactly(0, "arguments"),
+			Use: "prune", Short: "Remove cached builds and node images that no run is using", Args: exactly(0,
+				"arguments"),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return withArtifacts(func(made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 					return pruneCache(cmd.Context(), cmd.OutOrStdout(), made, keepers)

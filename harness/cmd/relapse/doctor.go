@@ -27,24 +27,23 @@ type doctorFlags struct {
 	module          string
 }
 
-// newDoctorCmd is `relapse doctor`. Any error it returns is one of ours, exit 4.
+// newDoctorCmd is `relapse doctor`. A failed check is exit 4.
 func newDoctorCmd() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this host and its container engine, and mend what can be mended",
-		Long: `Doctor asks everything that a run needs of this host: the container engine,
-whether it can run privileged nodes (it runs a real one), disk, memory, inotify
-limits, cgroups, the Go toolchain and its proxy, and what a node image assembled
-on this host takes. For each it prints what it saw, what it wanted and how to
-mend it. It changes nothing unless asked to.
+		Long: `Doctor checks everything that a run needs of this host: the container engine, whether it can run
+privileged nodes (it starts one), disk, memory, inotify limits, cgroups, the Go toolchain and its module proxy,
+and what it takes to assemble a node image here. For each it prints what it saw, what it wanted and how to mend
+it. It changes nothing unless asked to.
 
-With --fix it mends, as root, what it found broken and nothing else:
-  - packages that are missing are installed (on Debian), after the command is shown;
-  - where privileged containers fail because the host's capabilities are
-    bounded, a small runtime is installed in /usr/local/lib/relapse and merged
-    into the daemon's settings as its default. The rest of the settings stays.
-With --undo the daemon's settings become what they were before --fix. Packages stay.
+With --fix it mends, as root, only what it found broken:
+  - missing packages are installed (on Debian), after the command is shown;
+  - if privileged containers fail because the host may not grant all capabilities, a small container runtime
+    is installed in /usr/local/lib/relapse and becomes the default in the engine's settings. The other
+    settings stay.
+--undo gives the engine the settings that it had before --fix. Packages stay.
 
 It exits with 0 if nothing failed (warnings don't count), else with 4.`,
 		Example: `  relapse doctor
@@ -54,7 +53,8 @@ It exits with 0 if nothing failed (warnings don't count), else with 4.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.undo && (f.fix || f.json) {
-				return usage(errors.New("--undo goes with neither --fix nor --json"), "relapse doctor --help lists the flags")
+				return usage(errors.New("--undo goes with neither --fix nor --json"),
+					"relapse doctor --help lists the flags")
 			}
 			dir, err := cmd.Flags().GetString("root")
 			if err != nil {
@@ -68,10 +68,12 @@ It exits with 0 if nothing failed (warnings don't count), else with 4.`,
 	flags.BoolVar(&f.fix, "fix", false, "mend what is broken")
 	flags.BoolVar(&f.undo, "undo", false, "take back what --fix changed in the engine's settings")
 	flags.BoolVar(&f.json, "json", false, "print the checks as JSON")
-	flags.StringVar(&f.wrapper, "wrapper", "", "a bounded-runtime built before, instead of building it")
-	flags.StringVar(&f.nodeImage, "node-image", "auto", "the node image to be used: auto, official, assembled or a reference")
-	flags.IntVar(&f.minor, "kubernetes-minor", 0, "the minor version to be run, 34 for v1.34 (default: any)")
-	flags.StringVar(&f.module, "module", "k8s.io/kubernetes@v1.34.4", "a module that must be to be had; empty: don't ask")
+	flags.StringVar(&f.wrapper, "wrapper", "", "a bounded-runtime that was built before (default: build it)")
+	flags.StringVar(&f.nodeImage, "node-image", "auto",
+		"the node image that a run would use: auto, official, assembled or a reference")
+	flags.IntVar(&f.minor, "kubernetes-minor", 0, "the minor version that a run would use, 34 for v1.34 (default: any)")
+	flags.StringVar(&f.module, "module", "k8s.io/kubernetes@v1.34.4",
+		"a module that must be available; empty: don't check")
 	return cmd
 }
 
@@ -108,21 +110,20 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 		}
 		err := fmt.Errorf("%d of %d checks failed: %s", len(failed), len(checks), strings.Join(names, ", "))
 		if f.fix {
-			return hinted(err, "the remedies above are left to you")
+			return hinted(err, "mend the rest by hand, as shown above")
 		}
 		return hinted(err, "relapse doctor --fix mends what it can, and says what it changes")
 	}
 	return nil
 }
 
-// options are what is asked of the host: its cache is the one that runs will use.
+// options are what the host is checked for, with the cache that runs will use.
 func (f doctorFlags) options() (engine.Options, error) {
 	dir, err := cache.DefaultDir()
 	return engine.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module, CacheDir: dir}, err
 }
 
-// mend installs what is missing, and registers the bounded runtime if the
-// probe of privileged containers failed.
+// mend installs what is missing, and registers the bounded runtime if privileged containers failed.
 func mend(ctx context.Context, f doctorFlags, opts engine.Options, checks []engine.Check, w io.Writer) error {
 	if plan := engine.InstallPlan(checks); len(plan) > 0 {
 		fmt.Fprintf(w, "To install what is missing, as root:\n  %s\n", strings.Join(plan, "\n  "))
@@ -132,7 +133,8 @@ func mend(ctx context.Context, f doctorFlags, opts engine.Options, checks []engi
 		}
 		checks = engine.Preflight(ctx, opts) // an engine may be there only now
 	}
-	broken := slices.ContainsFunc(engine.Failed(checks), func(c engine.Check) bool { return c.Name == engine.CheckPrivileged })
+	broken := slices.ContainsFunc(engine.Failed(checks),
+		func(c engine.Check) bool { return c.Name == engine.CheckPrivileged })
 	if !broken {
 		return nil
 	}

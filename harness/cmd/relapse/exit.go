@@ -2,7 +2,8 @@ package main
 
 import "errors"
 
-// Exit codes. 1, 3 and 4 are those of verdicts; whatever of ours fails is 4. 2 is never used: make and a Go panic exit with it.
+// Exit codes. 1, 3 and 4 are those of verdicts; a failure of relapse itself is 4. 2 is never used, because make and a
+// Go panic exit with it.
 const (
 	exitOK          = 0
 	exitOwnFailure  = 4
@@ -10,7 +11,8 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError is an error that knows the exit code and the next command to try. A nil err prints nothing: a verdict was printed already.
+// exitError is an error with its exit code and the next command to try. If err is nil nothing is printed, because a
+// verdict was printed already.
 type exitError struct {
 	code int
 	err  error
@@ -28,7 +30,7 @@ func (e *exitError) Error() string {
 // Unwrap gives the cause.
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage marks err as the user's to mend: exit 64. Hint may be empty.
+// usage marks err as a mistake of the user: exit 64. Hint may be empty.
 func usage(err error, hint string) error {
 	if err == nil {
 		return nil

@@ -67,9 +67,11 @@ func findKind(name string) (kinds.Entry, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return kinds.Entry{}, usage(fmt.Errorf("there is no kind or scenario %q", name), "relapse list scenarios|"+strings.Join(plurals(), "|"))
+		return kinds.Entry{}, usage(fmt.Errorf("there is no kind or scenario %q", name),
+			"relapse list scenarios|"+strings.Join(plurals(), "|"))
 	}
-	return kinds.Entry{}, usage(fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")), "relapse explain "+full[0])
+	return kinds.Entry{}, usage(fmt.Errorf("%q is ambiguous (want one of %s)", name, strings.Join(full, ", ")),
+		"relapse explain "+full[0])
 }
 
 func explain(out io.Writer, e kinds.Entry) error {

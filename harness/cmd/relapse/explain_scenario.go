@@ -21,7 +21,8 @@ func namesScenario(cmd *cobra.Command, word string) bool {
 		return true
 	}
 	files, err := scenarioFiles(cmd)
-	return err == nil && slices.ContainsFunc(files, func(f string) bool { return filepath.Base(filepath.Dir(f)) == word })
+	return err == nil && slices.ContainsFunc(files,
+		func(f string) bool { return filepath.Base(filepath.Dir(f)) == word })
 }
 
 // explainScenario says what a scenario brings back, on which pairs, and what of it can be set.

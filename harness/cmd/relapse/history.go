@@ -22,16 +22,18 @@ func newHistoryCmd() *cobra.Command {
 	var out, output string
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
-		Short: "Show how often each scenario was reproduced over time, and which one is losing its bite",
-		Long: fmt.Sprintf(`History reads the ledger that every run adds to, %s in the folder of run directories. For each scenario, pair and arm
-it shows the rate of reproduction over time, %d trials at a time, and when it was last reproduced, with which binary and versions. Trials that gave
-no answer are counted apart.
+		Short: "Show how often each scenario was reproduced over time, and which one reproduces less often than it used to",
+		Long: fmt.Sprintf(`History reads %s, to which every run adds its trials. For each scenario, pair and arm
+it shows how often the incident was reproduced over time, %d trials at a time, and when it was last reproduced,
+with which binary and versions. Trials without an answer are counted apart.
 
-Intervals hold at 95 %% whenever one looks. A pair is flagged as losing its bite when its vulnerable arm's trials are shown to reproduce the incident less
-often, or to give an answer less often, since some trial than before it. The ledger may be looked at after every nightly: an arm that never changes is
-flagged with a probability of %g %% at most, over any number of years. When the last %d trials gave no answer that is said, too.
+Intervals hold at 95 %%, however often one looks. A pair is flagged if its vulnerable arm reproduces the
+incident less often than it used to, or gives an answer less often. An arm whose rate never changes is flagged
+with a probability of %g %% at most, over any number of years. If the last %d trials gave no answer, that is
+said, too.
 
-A line of the ledger that can't be read is named with its number, and what is shown lacks it.`, history.File, history.Window, 100*history.FalseAlarm, history.Streak),
+A line of the file that can't be read is named with its number and left out.`,
+			history.File, history.Window, 100*history.FalseAlarm, history.Streak),
 		Example: "  relapse history\n  relapse history pleg-deadlock -o json | jq '.arms[].fading'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -44,7 +46,7 @@ A line of the ledger that can't be read is named with its number, and what is sh
 			return showHistory(cmd.OutOrStdout(), cmd.ErrOrStderr(), filepath.Join(out, history.File), args, output)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "runs", "the folder of run directories, where the ledger lies")
+	cmd.Flags().StringVar(&out, "out", "runs", "the folder of run directories")
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
 }
@@ -64,7 +66,8 @@ func showHistory(w, errs io.Writer, path string, names []string, output string) 
 		all := entries
 		entries = slices.DeleteFunc(slices.Clone(all), func(e history.Entry) bool { return e.Scenario != names[0] })
 		if len(entries) == 0 {
-			return usage(fmt.Errorf("%s has no trial of %q (want one of %s)", path, names[0], strings.Join(scenariosOf(all), ", ")), "")
+			return usage(fmt.Errorf("%s has no trial of %q (want one of %s)", path, names[0],
+				strings.Join(scenariosOf(all), ", ")), "")
 		}
 	}
 	lines := history.Summary(entries)
@@ -106,7 +109,9 @@ func historyText(w io.Writer, lines []history.Line) error {
 				others = append(others, fmt.Sprintf("%d %s", n, o))
 			}
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%.0f-%.0f %%\t%s\t%s\t%s\n", l.Scenario, l.Pair, l.Arm, l.Trials, l.All.Count, l.All.Low*100, l.All.High*100,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%.0f-%.0f %%\t%s\t%s\t%s\n", l.Scenario, l.Pair, l.Arm, l.Trials,
+			l.All.Count,
+			l.All.Low*100, l.All.High*100,
 			dash(strings.Join(spans, " ")), dash(strings.Join(others, ", ")), lastReproduced(l.Last))
 	}
 	if err := t.Flush(); err != nil {
@@ -114,12 +119,14 @@ func historyText(w io.Writer, lines []history.Line) error {
 	}
 	for _, l := range lines {
 		for _, why := range l.Fading {
-			if _, err := fmt.Fprintf(w, "\nLOSING ITS BITE: %s, pair %s, arm %s: %s\n", l.Scenario, l.Pair, l.Arm, why); err != nil {
+			if _, err := fmt.Fprintf(w, "\nREPRODUCES LESS: %s, pair %s, arm %s: %s\n", l.Scenario, l.Pair, l.Arm,
+				why); err != nil {
 				return err
 			}
 		}
 		if l.Silent != "" {
-			if _, err := fmt.Fprintf(w, "\nNO ANSWER: %s, pair %s, arm %s: %s\n", l.Scenario, l.Pair, l.Arm, l.Silent); err != nil {
+			if _, err := fmt.Fprintf(w, "\nNO ANSWER: %s, pair %s, arm %s: %s\n", l.Scenario, l.Pair, l.Arm,
+				l.Silent); err != nil {
 				return err
 			}
 		}
@@ -138,7 +145,8 @@ func lastReproduced(e *history.Entry) string {
 	if e == nil {
 		return "never"
 	}
-	return fmt.Sprintf("%s, binary %.12s, Kubernetes %s, in %s", e.Time.UTC().Format(time.DateTime), e.Digest, e.Versions["kubernetes"], e.Run)
+	return fmt.Sprintf("%s, binary %.12s, Kubernetes %s, in %s", e.Time.UTC().Format(time.DateTime), e.Digest,
+		e.Versions["kubernetes"], e.Run)
 }
 
 // entries are a run's lines of the ledger.

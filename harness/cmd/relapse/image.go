@@ -16,8 +16,8 @@ func newImageCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image [VERSION]",
 		Short: "Get the node image that runs use, and print its reference",
-		Long: `Image pulls or assembles the node image of a Kubernetes version, as a run would, and prints its reference on standard output: to warm the
-cache, or for kind itself (kind create cluster --image …).`,
+		Long: `Image pulls or assembles the node image of a Kubernetes version, as a run would, and prints its
+reference. Use it to fill the cache beforehand, or with kind itself (kind create cluster --image …).`,
 		Example: "  relapse image\n  relapse image v1.34.4 --node-image assembled",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {

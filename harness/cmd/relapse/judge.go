@@ -16,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report/attest"
 	"github.com/kube-relapse/relapse/harness/verdict"
 
-	// What a scenario names is judged by the kinds registered here.
+	// The checks register themselves here.
 	_ "github.com/kube-relapse/relapse/harness/check"
 )
 
@@ -32,18 +32,18 @@ func newJudgeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "judge DIR",
 		Short: "Judge a run again from its evidence, with no cluster and no engine",
-		Long: `Judge reads the bundles of a run's directory, decides again and writes verdict.json, junit.xml, summary.md and report.md:
-the same bytes, wherever the directory was copied to. Given one trial's directory it prints its verdict and writes
-nothing, as a bundle is never changed.
+		Long: `Judge reads the evidence in a run's directory, decides again and writes the reports again: the
+same bytes, wherever the directory was copied to. For a single trial's directory it prints the verdict and
+writes nothing.
 
-A bundle with a changed byte, a file that its manifest doesn't list or a broken manifest has no verdict: exit 4, and
-nothing is written. Nor has a run with a trial of another run or plan, without a trial that its index.json lists, or without
-its plan.json or index.json. A file that a manifest lists and that is gone makes what needs it unknown.
+There is no verdict (exit 4, and nothing is written) over evidence with a changed byte, a file that its manifest
+doesn't list or a broken manifest; nor over a run with a trial of another run or plan, or without its plan.json,
+its index.json or a trial that the index lists. If a file is gone, what needs it is unknown.
 
-A run that was killed, or goes on still, is judged by the trials that were sealed: it is never better than Inconclusive.
+A run that was killed, or is not over, is judged by the trials that it finished, and is at best Inconclusive.
 
-With --verify the run is held against what relapse attest signed, first: the files that it names, then the verdict. What differs has no verdict, and
-nothing is written in any case, as another relapse's verdict.json is another file.`,
+--verify first compares the files, and then the verdict, with what relapse attest signed. If anything differs
+there is no verdict. Nothing is written in either case.`,
 		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge runs/latest/trials/001\n" +
 			"  relapse judge --verify key.pub runs/latest",
 		Args: exactly(1, "directory"),
@@ -51,9 +51,11 @@ nothing is written in any case, as another relapse's verdict.json is another fil
 			return judge(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print verdict.json instead of the text; the last line goes to stderr")
-	cmd.Flags().StringVar(&o.verify, "verify", "", "hold the run against its attestation, signed with the key of which this is the public one (PEM)")
-	cmd.Flags().StringVar(&o.attestation, "attestation", "", "the attestation, with --verify (default: DIR/"+attest.File+")")
+	cmd.Flags().BoolVar(&o.asJSON, "json", false,
+		"print verdict.json instead of the text; the last line goes to stderr")
+	cmd.Flags().StringVar(&o.verify, "verify", "", "compare the run with its attestation; this is the public key (PEM)")
+	cmd.Flags().StringVar(&o.attestation, "attestation", "",
+		"the attestation, with --verify (default: DIR/"+attest.File+")")
 	return cmd
 }
 
@@ -64,7 +66,8 @@ func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) e
 		last = errs
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usage(fmt.Errorf("judging %s: it is no directory", dir), "runs are listed in runs/; runs/latest is the last one")
+		return usage(fmt.Errorf("judging %s: it is no directory", dir),
+			"runs are listed in runs/; runs/latest is the last one")
 	}
 	if o.attestation != "" && o.verify == "" {
 		return usage(errors.New("--attestation is for --verify"), "--verify names the public key")
@@ -74,7 +77,8 @@ func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) e
 		fmt.Fprintln(errs, "error:", err)
 		var damage *bundle.DamageError
 		if errors.As(err, &damage) {
-			fmt.Fprintln(errs, "hint: the evidence is not what was recorded, so there is no verdict; a verdict.json that lies there is of an earlier judgement")
+			fmt.Fprintln(errs,
+				"hint: the evidence is not what was recorded, so there is no verdict; a verdict.json there is an older one")
 		}
 		fmt.Fprintln(last, reports.LastLine(verdict.VerdictError, verdict.ExitError))
 		return exitWith(verdict.ExitError)
@@ -89,7 +93,7 @@ func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) e
 	return exitWith(v.ExitCode)
 }
 
-// judged is the verdict over dir: written down, or found to be the one that was signed.
+// judged is the verdict over dir: with its reports written, or compared with the one that was signed.
 func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (reports.Verdict, error) {
 	if o.verify == "" {
 		v, err := reports.JudgeRun(dir)
@@ -107,7 +111,8 @@ func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (rep
 		err = signed.Agrees(v)
 	}
 	if err == nil {
-		fmt.Fprintf(errs, "verified: the files and the verdict are those that were signed; relapse %s judged them then\n", signed.Judge)
+		fmt.Fprintf(errs,
+			"verified: the files and the verdict are those that were signed; relapse %s judged them then\n", signed.Judge)
 	}
 	return v, err
 }

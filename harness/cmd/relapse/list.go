@@ -18,7 +18,7 @@ func newListCmd() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:       "list [scenarios|candidates|faults|loads|collectors|checks|seams|mutations]",
-		Short:     "List the scenarios, their own candidates, or the kinds that a scenario can name",
+		Short:     "List the scenarios, their candidates, or the kinds that a scenario can use",
 		ValidArgs: append([]string{"scenarios", "candidates"}, plurals()...),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -34,7 +34,8 @@ func newListCmd() *cobra.Command {
 				return listScenarios(cmd, output)
 			}
 			if output == "json" {
-				return usage(fmt.Errorf("%s are listed as text only", args[0]), "relapse schema has all kinds with their fields")
+				return usage(fmt.Errorf("%s are listed as text only", args[0]),
+					"relapse schema has all kinds with their fields")
 			}
 			if args[0] == "candidates" {
 				return listCandidates(cmd)
@@ -44,10 +45,11 @@ func newListCmd() *cobra.Command {
 					return listKinds(cmd.OutOrStdout(), kinds.Categories[i])
 				}
 			}
-			return usage(fmt.Errorf("there are no %q to list (want one of scenarios, candidates, %s)", args[0], strings.Join(plurals(), ", ")), "")
+			return usage(fmt.Errorf("there are no %q to list (want one of scenarios, candidates, %s)", args[0],
+				strings.Join(plurals(), ", ")), "")
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json, which is for scenarios")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, or json for scenarios")
 	return cmd
 }
 
@@ -84,7 +86,8 @@ func newListed(s *scenario.Scenario, file string) listedScenario {
 	return l
 }
 
-// listScenarios shows the title of each. A scenario that isn't valid is listed as such, or left out of JSON, and the command fails.
+// listScenarios shows the title of each. A scenario that isn't valid is listed as such, or left out of the JSON, and
+// the command fails.
 func listScenarios(cmd *cobra.Command, output string) error {
 	files, err := scenarioFiles(cmd)
 	if err != nil {
@@ -117,7 +120,8 @@ func listScenarios(cmd *cobra.Command, output string) error {
 		return err
 	}
 	if len(broken) > 0 {
-		return usage(fmt.Errorf("not valid: %s", strings.Join(broken, ", ")), "relapse validate "+strings.Join(broken, " "))
+		return usage(fmt.Errorf("not valid: %s", strings.Join(broken, ", ")),
+			"relapse validate "+strings.Join(broken, " "))
 	}
 	return nil
 }

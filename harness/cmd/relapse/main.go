@@ -1,4 +1,5 @@
-// Command relapse brings back a known Kubernetes illness on purpose, in the real component, to prove that a cure works.
+// Command relapse brings back a known Kubernetes incident on purpose, in the real component, to prove that a cure
+// works.
 package main
 
 import (
@@ -15,9 +16,9 @@ import (
 
 func main() { os.Exit(relapse()) }
 
-// relapse runs the command line and is its exit code.
+// relapse runs the command line and returns its exit code.
 func relapse() int {
-	klog.LogToStderr(false) // client-go's remarks about its own pace are no part of a run's output
+	klog.LogToStderr(false) // client-go's messages about its rate limits don't belong in a run's output
 	klog.SetOutput(io.Discard)
 	ctx, stop := interruptible(os.Stderr)
 	defer stop()
@@ -25,8 +26,8 @@ func relapse() int {
 	return report(os.Stderr, ctx, err)
 }
 
-// interruptible is a context that ends with the first interrupt. A second one changes nothing but says so: what is being undone is
-// undone to its end, which has time limits of its own.
+// interruptible is a context that ends with the first interrupt. A second interrupt only prints a line: the clean-up
+// goes on to its end, within time limits of its own.
 func interruptible(w io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -72,7 +73,7 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	return e.code
 }
 
-// besides is what there is in an error besides the interrupt itself, nil if that is all.
+// besides is what an error says beside the interrupt itself, nil if that is all.
 func besides(err error) error {
 	var e *exitError
 	if errors.As(err, &e) {

@@ -36,15 +36,18 @@ func newNightlyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nightly [NAME...]",
 		Short: "Run every scenario with every pair, repeated, within bounds of time and disk",
-		Long: fmt.Sprintf(`Nightly runs every scenario below scenarios/, or those that are named, with every pair of arms: one run a pair. It goes on after a run that was not
-as expected, and ends with a table, %[1]s, which has the same for programs, one %[2]s for all, the index page, and an exit code: 1 outranks 4, then 3, then 0.
+		Long: fmt.Sprintf(`Nightly runs every scenario, or those that are named, with every pair of arms: one
+run for each pair. It goes on after a run that was not as expected. It ends with a table, the same for programs
+in %[1]s, one %[2]s for all, the index page, and an exit code: 1 outranks 4, then 3, then 0.
 
-A scenario has the time that its budget: says for all its pairs and repeats, builds included. One that is over it is ended cleanly and listed as not done,
-as is whatever --time-limit leaves no time for: exit 3. --resume goes on with what %[1]s says was not done; the same program, scenario, options and
-seed are taken for done if their verdict is still there, anything else is run again. Time limits and budgets begin anew.
+A scenario's budget: is the time for all its pairs and repeats, builds included. A run that is over budget is
+ended cleanly and listed as not done, like the runs for which --time-limit leaves no time: exit 3. --resume goes
+on with what %[1]s says was not done. A run counts as done if its program, scenario, options and seed are the
+same and its verdict is still there. Time limits and budgets begin anew.
 
---keep-runs and --max-disk remove old run directories, the oldest first, before each run and at the end. The newest of each scenario stays, and so do
-this nightly's own and, for --keep-findings, those that were not as expected. What has no plan of relapse's in it is never touched.`, campaign.SummaryFile, reports.JUnitFile),
+--keep-runs and --max-disk remove old run directories, the oldest first, before each run and at the end. Some
+stay: the newest of each scenario, this nightly's own and, for the time of --keep-findings, those that were not
+as expected. A folder without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUnitFile),
 		Example: `  relapse nightly --repeat 3 --time-limit 6h
   relapse nightly --resume
   relapse nightly pleg-deadlock --max-disk 20Gi`,
@@ -59,12 +62,13 @@ this nightly's own and, for --keep-findings, those that were not as expected. Wh
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
 	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
 	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
-	fl.BoolVar(&f.resume, "resume", false, "go on with what the nightly in --out has not done")
+	fl.BoolVar(&f.resume, "resume", false, "go on with what the nightly run in --out has not done")
 	fl.DurationVar(&f.timeLimit, "time-limit", 0, "time for all of it (default: no limit)")
 	fl.DurationVar(&f.budget, "budget", 0, "time for each scenario (default: its own budget)")
-	fl.IntVar(&f.keepRuns, "keep-runs", 0, "runs of each scenario that are kept (default: all)")
-	fl.StringVar(&f.maxDisk, "max-disk", "", "what all runs may take up: 20Gi (default: no limit)")
-	fl.DurationVar(&f.keepFindings, "keep-findings", 14*24*time.Hour, "how long a run that was not as expected is kept at least")
+	fl.IntVar(&f.keepRuns, "keep-runs", 0, "how many runs of each scenario to keep (default: all)")
+	fl.StringVar(&f.maxDisk, "max-disk", "", "how much disk all runs may take up, such as 20Gi (default: no limit)")
+	fl.DurationVar(&f.keepFindings, "keep-findings", 14*24*time.Hour,
+		"how long to keep a run that was not as expected, at least")
 	return cmd
 }
 
@@ -98,17 +102,18 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	if err != nil {
 		return hinted(err, "relapse nightly --resume goes on with what was not done")
 	}
-	if err := buildReports(cmd, []string{f.out}, f.out); err != nil { // of runs that broke off, which the index names
+	if err := buildReports(cmd, []string{f.out}, f.out); err != nil { // of runs that broke off; the index names them
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: not every run is in the index with a verdict:", err)
 	}
 	if err := nightlyTable(cmd.OutOrStdout(), s); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "\nsummary: %s\n%s\n", filepath.Join(short(f.out), campaign.SummaryFile), reports.LastLine(s.Verdict, s.ExitCode))
+	fmt.Fprintf(cmd.OutOrStdout(), "\nsummary: %s\n%s\n", filepath.Join(short(f.out), campaign.SummaryFile),
+		reports.LastLine(s.Verdict, s.ExitCode))
 	return exitWith(s.ExitCode)
 }
 
-// units are one for each pair of each scenario. A scenario that can't be planned is refused before anything is spent.
+// units are one for each pair of each scenario. A scenario that can't be planned is refused before anything is built.
 func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Unit, error) {
 	if len(names) == 0 {
 		files, err := scenarioFiles(cmd)
@@ -140,7 +145,7 @@ func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Uni
 	return units, nil
 }
 
-// sameSeed takes one seed for all: the one given, else that of the nightly that is resumed, else one that is drawn.
+// sameSeed sets one seed for all: the given one, else that of the nightly run that is resumed, else a random one.
 func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("seed") {
 		return nil
@@ -161,7 +166,7 @@ func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
 	return cmd.Flags().Set("seed", strconv.FormatInt(seed, 10))
 }
 
-// prune is what bounds the disk, nil where nothing is to be bounded.
+// prune returns what removes old runs, nil if nothing is to be removed.
 func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), error) {
 	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings}
 	if f.keepRuns < 0 || f.keepFindings < 0 || f.timeLimit < 0 || f.budget < 0 {
@@ -184,13 +189,14 @@ func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), 
 			fmt.Fprintln(errs, "nightly: removed the old run", name)
 		}
 		if over > 0 {
-			fmt.Fprintf(errs, "warning: the runs that must be kept take up %d MiB more than --max-disk %s\n", over>>20, f.maxDisk)
+			fmt.Fprintf(errs, "warning: the runs that must be kept take up %d MiB more than --max-disk %s\n", over>>20,
+				f.maxDisk)
 		}
 		return removed, err
 	}, nil
 }
 
-// identity names this very program: its version, and what it is made of, as builds of a changed checkout share a version.
+// identity names this program by its version and its SHA-256: two builds of a changed checkout have the same version.
 func identity() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -34,16 +34,20 @@ func newOracleCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "oracle [NAME [CANDIDATE...]]",
 		Short: "Test a scenario's checks with candidates whose right answer is known",
-		Long: fmt.Sprintf(`Oracle runs the candidates that lie beside a scenario, in candidates/, or those that are named, and compares the answer that each was given with the
-one that is right: a cure must be NotReproduced, a bug that moved Reproduced, another illness Broken. Without NAME it does so for every scenario.
+		Long: fmt.Sprintf(`Oracle runs a scenario's candidates (its folder candidates/), or those that are
+named, and compares the outcome of each with the right one: a cure must be NotReproduced, a bug that moved
+Reproduced, another failure Broken. Without NAME it does so for every scenario.
 
-Several candidates are in a trial beside each other, each with a node, a cluster or a workload of its own, and the scenario's two arms are the controls.
-What the scenario says under oracle:, a pair and settings that make a trial short, is used unless --full asks for its default pair and true numbers;
---pair and --set change either. It ends with a table, which is also in runs/<id>-oracle-NAME/%[1]s and %[2]s, beside one run directory for each run.
+Several candidates share a trial, each with its own node, cluster or workload; the scenario's two arms are the
+controls. The scenario says under oracle: which pair and settings make a trial short. --full takes its default
+pair and its own numbers instead; --pair and --set change either. The run ends with a table, which is also in
+runs/<id>-oracle-NAME/%[1]s and %[2]s.
 
-A candidate that is Inconclusive, or whose controls were not as expected, gave no answer: that is never right unless Inconclusive is the right answer.
+A candidate that is Inconclusive, or whose controls were not as expected, gave no answer. That is right only if
+Inconclusive is the right answer.
 
-Exit codes: 0 all are right, 1 one is wrong, 3 one gave no answer or was not run, 4 one can't be built or its run failed; 1 outranks 4, then 3.`,
+Exit codes: 0 all are right, 1 one is wrong, 3 one gave no answer or was not run, 4 one can't be built or its
+run failed; 1 outranks 4, then 3.`,
 			campaign.OracleFile, campaign.OracleMarkdownFile),
 		Example: `  relapse oracle pleg-deadlock
   relapse oracle pleg-deadlock unbounded-queue gives-up-after-10s
@@ -54,11 +58,13 @@ Exit codes: 0 all are right, 1 one is wrong, 3 one gave no answer or was not run
 		RunE:              func(cmd *cobra.Command, args []string) error { return runOracle(cmd, f, args) },
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&f.beside, "beside", 0, "how many candidates are in one trial (default by this machine's cores and memory)")
-	fl.BoolVar(&f.full, "full", false, "with the scenario's default pair and true numbers")
-	fl.StringVar(&f.options.Pair, "pair", "", "the pair whose arms are the controls (default what the scenario says under oracle:)")
-	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter, or any field by its path, over what the scenario says under oracle:")
-	fl.IntVar(&f.options.Repeat, "repeat", 1, "trials of each candidate, all of which have to be right")
+	fl.IntVar(&f.beside, "beside", 0, "how many candidates share a trial (default: by this machine's cores and memory)")
+	fl.BoolVar(&f.full, "full", false, "take the scenario's default pair and its own numbers")
+	fl.StringVar(&f.options.Pair, "pair", "",
+		"the pair whose arms are the controls (default: what the scenario says under oracle:)")
+	fl.StringArrayVar(&f.set, "set", nil,
+		"change a declared parameter, or any field by its path; goes before what the scenario says under oracle:")
+	fl.IntVar(&f.options.Repeat, "repeat", 1, "trials of each candidate, all of which must be right")
 	registerSeed(cmd, &f.options.Seed)
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
 	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
@@ -112,7 +118,7 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	return exitWith(verdict.Combine(exits))
 }
 
-// hooks are what the oracle does by the harness.
+// hooks are how the oracle plans, builds and runs.
 func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.OracleOptions {
 	o := e.options
 	o.Say = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "oracle:", oneLine(s)) }
@@ -130,7 +136,8 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 			return nil, err
 		}
 		defer done()
-		made, err := artifacts.Open(artifacts.Options{Root: root, Events: event.NewStream(sink), Engine: engine.OnDemand{}})
+		made, err := artifacts.Open(artifacts.Options{Root: root, Events: event.NewStream(sink),
+			Engine: engine.OnDemand{}})
 		if err != nil {
 			return nil, err
 		}

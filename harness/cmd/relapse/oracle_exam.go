@@ -18,14 +18,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// exam is one scenario with the candidates of it that are run.
+// exam is one scenario with those of its candidates that are run.
 type exam struct {
 	scenario *scenario.Scenario
 	flags    planFlags
 	options  campaign.OracleOptions
 }
 
-// exams are one for each scenario that is to be run. What can't be planned is refused before anything is spent.
+// exams are one for each scenario to run. What can't be planned is refused before anything is built.
 func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
 	var files, candidates []string
 	if len(args) > 0 {
@@ -49,7 +49,8 @@ func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
 		if len(e.options.Candidates) > 0 {
 			out = append(out, e)
 		} else if len(args) > 0 {
-			return nil, usage(fmt.Errorf("scenario %s has no candidates for pair %s", s.Metadata.Name, e.options.Settings.Pair), "relapse list candidates")
+			return nil, usage(fmt.Errorf("scenario %s has no candidates for pair %s", s.Metadata.Name,
+				e.options.Settings.Pair), "relapse list candidates")
 		}
 	}
 	if len(out) == 0 {
@@ -91,7 +92,7 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 	return e, nil
 }
 
-// settings puts into the flags what the scenario says of its oracle and they leave open.
+// settings takes from the scenario's oracle: what the flags leave open.
 func (e *exam) settings(full bool) (campaign.Settings, error) {
 	given, err := assignments("--set", e.flags.set)
 	if err != nil {
@@ -113,7 +114,7 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 		}
 	}
 	if e.flags.options.Pair == plan.AllPairs {
-		return campaign.Settings{}, usage(errors.New("--pair all is more than one run (want the name of a pair)"), "")
+		return campaign.Settings{}, usage(errors.New("--pair all is more than one pair (want the name of one)"), "")
 	}
 	e.flags.set = nil
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -122,7 +123,7 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 	return campaign.Settings{Pair: e.flags.options.Pair, Set: set, Full: full}, nil
 }
 
-// choose are the wanted candidates, or all that are made for the pair.
+// choose returns the candidates that were named, or all that are made for the pair.
 func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenario.Known, error) {
 	var known []string
 	for _, k := range all {
@@ -131,10 +132,12 @@ func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenari
 	for _, w := range wanted {
 		i := slices.Index(known, w)
 		if i < 0 {
-			return nil, usage(fmt.Errorf("scenario %s has no candidate %q (want one of %s)", name, w, strings.Join(known, ", ")), "relapse list candidates")
+			return nil, usage(fmt.Errorf("scenario %s has no candidate %q (want one of %s)", name, w,
+				strings.Join(known, ", ")), "relapse list candidates")
 		}
 		if !all[i].For(pair) {
-			return nil, usage(fmt.Errorf("the candidate %s is made for %s, and this is pair %s", w, strings.Join(all[i].Spec.Pairs, ", "), pair), "relapse oracle --pair")
+			return nil, usage(fmt.Errorf("the candidate %s is made for %s, and this is pair %s", w,
+				strings.Join(all[i].Spec.Pairs, ", "), pair), "relapse oracle --pair")
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(k scenario.Known) bool {
@@ -142,7 +145,7 @@ func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenari
 	}), nil
 }
 
-// plan plans the trials of some candidates beside each other.
+// plan plans a trial that some candidates share.
 func (e *exam) plan(cmd *cobra.Command, list []scenario.Known) (*plan.Plan, error) {
 	flags := e.flags
 	flags.options.Candidates = nil

@@ -26,16 +26,17 @@ type planFlags struct {
 func (f *planFlags) register(cmd *cobra.Command) {
 	o := &f.options
 	fl := cmd.Flags()
-	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default the scenario's default)")
-	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair; the pairs take turns")
+	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default: the scenario's default)")
+	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair; several pairs take turns")
 	f.until.register(cmd)
 	registerSeed(cmd, &o.Seed)
-	fl.BoolVar(&o.Sequential, "sequential", false, "one arm after the other; arms with a cluster each get it in turn")
-	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: everything but the faults")
+	fl.BoolVar(&o.Sequential, "sequential", false, "one arm after the other, for arms with a cluster each")
+	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: run everything but the faults")
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
 	fl.StringVar(&o.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
-	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter (relapse explain NAME lists them), or any field by its path: faults.flood.spec.pods=500")
+	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter (relapse explain NAME lists them), "+
+		"or any field by its path: faults.flood.spec.pods=500")
 	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another: ARM=OTHER (a test of relapse itself)")
 }
 
@@ -88,7 +89,7 @@ func assignments(flag string, in []string) (map[string]string, error) {
 	return out, nil
 }
 
-// kindConfig is the default topology at the module's root; nil where there is none or a scenario is used from elsewhere.
+// kindConfig is the default topology at the module's root; nil if there is none, or no module.
 func kindConfig(cmd *cobra.Command) ([]byte, error) {
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -130,7 +131,7 @@ func newPlanCmd() *cobra.Command {
 	}
 	flags.register(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
-	cmd.Flags().BoolVar(&defaults, "defaults", false, "show the scenario with all defaults filled in and marked")
+	cmd.Flags().BoolVar(&defaults, "defaults", false, "show the scenario with all defaults filled in, each marked")
 	return cmd
 }
 

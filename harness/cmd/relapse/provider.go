@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/ledger"
 )
 
-// newProvider makes the provider of a name; "" is the default, kind. The private files of its clusters lie beside the notes of the runs.
+// newProvider makes the provider of a name; "" is the default, kind. The private files of its clusters lie beside the
+// notes of the runs.
 func newProvider(name string, events *event.Stream, retain bool) (cluster.Provider, error) {
 	if name != "" && name != "kind" {
 		return nil, fmt.Errorf("there is no provider %q: want kind", name)

@@ -18,19 +18,20 @@ func newReportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Build the reports of runs again from their evidence, and an index over many",
-		Long: `Report reads the bundles of each run and writes its report.html, report.md, summary.md, verdict.json and junit.xml again: the same bytes, wherever the
+		Long: `Report reads the evidence of each run and writes its reports again: the same bytes, wherever the
 directory was copied to. Each page is one file that needs no network.
 
-A DIR is a run, or a folder of runs such as runs/. With several runs, or a folder of them, it also writes index.html: the history of each scenario and
-arm. It lies in the folder that has all of the runs, or where --index says.
+DIR is a run, or a folder of runs such as runs/. For several runs it also writes index.html, the history of each
+scenario and arm, into the folder that has all of them or where --index says.
 
-A run without a verdict, because its evidence is damaged or isn't its own, or it broke off before a trial was sealed, is named in the index, and makes the
-exit code 4.`,
+A run may have no verdict: its evidence is damaged or isn't its own, or it broke off before its first trial
+ended. The index names such a run, and the exit code is 4.`,
 		Example: "  relapse report runs/latest\n  relapse report runs\n  relapse report runs/2026* --index public",
 		Args:    someDirectories,
 		RunE:    func(cmd *cobra.Command, args []string) error { return buildReports(cmd, args, index) },
 	}
-	cmd.Flags().StringVar(&index, "index", "", "the folder that index.html is written to (default: the one that has all of the runs)")
+	cmd.Flags().StringVar(&index, "index", "",
+		"the folder that index.html is written to (default: the one that has all of the runs)")
 	return cmd
 }
 
@@ -41,7 +42,7 @@ func someDirectories(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// buildReports judges each run again and writes what follows from it.
+// buildReports judges each run again and writes its reports.
 func buildReports(cmd *cobra.Command, args []string, index string) error {
 	dirs, many, err := runsIn(args)
 	if err != nil {
@@ -72,7 +73,8 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), filepath.Join(short(index), reports.IndexFile))
 	}
-	return hinted(errors.Join(failed...), "a run has a verdict only if its evidence is as it was recorded, and all of it is its own")
+	return hinted(errors.Join(failed...),
+		"a run has a verdict only if its evidence is as it was recorded, and all of it is its own")
 }
 
 // writeIndex writes the index with the runs' directories as they are seen from it.
@@ -94,8 +96,8 @@ func writeIndex(index string, runs []reports.Run) error {
 	return reports.WriteIndex(at, runs)
 }
 
-// runsIn are the runs that the arguments name, each once and by its own path, not that of a link to it. many says that it was asked for a folder of them, or
-// for several.
+// runsIn are the runs that the arguments name, each once and by its real path. many says that there are several, or a
+// folder of runs.
 func runsIn(args []string) (dirs []string, many bool, err error) {
 	seen := map[string]bool{}
 	add := func(dir string) error {
@@ -118,11 +120,13 @@ func runsIn(args []string) (dirs []string, many bool, err error) {
 		case err != nil:
 			return nil, false, err
 		case reports.IsTrial(arg):
-			return nil, false, usage(fmt.Errorf("reporting %s: it is a single trial, and a bundle is never changed", arg), "name the run that it belongs to")
+			return nil, false, usage(fmt.Errorf("reporting %s: it is a single trial, and a bundle is never changed",
+				arg), "name the run that it belongs to")
 		case isDir(filepath.Join(arg, "trials")):
 			inside = []string{filepath.Join(arg, "trials")}
 		case len(inside) == 0:
-			return nil, false, usage(fmt.Errorf("reporting %s: it is no run and has none", arg), "runs are listed in runs/; runs/latest is the last one")
+			return nil, false, usage(fmt.Errorf("reporting %s: it is no run and has none", arg),
+				"runs are listed in runs/; runs/latest is the last one")
 		default:
 			many = true
 		}
@@ -140,7 +144,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// escaped is a path that a glob takes by the letter.
+// escaped is a path in which a glob sees no pattern.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }

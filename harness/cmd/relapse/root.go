@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	// Kinds register themselves; these packages are imported for that alone.
+	// These packages are imported only so that their kinds register themselves.
 	_ "github.com/kube-relapse/relapse/harness/build/mutate"
 	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 )
@@ -18,7 +18,8 @@ func newRootCmd() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "relapse",
 		Short: "Bring back a known Kubernetes incident, to prove that its cure works",
-		Long: `relapse brings back a known Kubernetes illness on purpose, in the real component, to prove that a cure works.
+		Long: `Relapse brings back a known Kubernetes incident on purpose, in the real component, to prove that
+a cure works.
 
 Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 something of relapse's own failed,
 64 wrong usage or input, 130 interrupted.`,
@@ -34,7 +35,8 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()))
 	})
-	root.PersistentFlags().String("root", "", "the module's folder, which has scenarios/ (default $RELAPSE_ROOT, else found upwards from here)")
+	root.PersistentFlags().String("root", "",
+		"the module's folder, which has scenarios/ (default $RELAPSE_ROOT, else found upwards from here)")
 	root.AddCommand(
 		newAttestCmd(),
 		newCacheCmd(),
@@ -60,7 +62,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 	return root
 }
 
-// asUsage gives a complaint about the number of arguments the exit code of usage errors, whichever way the command counts them.
+// asUsage turns a complaint about the number of arguments into a usage error, however the command counts them.
 func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, got []string) error {
 		if args == nil {
@@ -75,7 +77,7 @@ func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// wantCommand refuses a word that is no command, with those that look like it.
+// wantCommand refuses a word that is no command, and names the commands that look like it.
 func wantCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -93,7 +95,8 @@ func exactly(n int, name string) cobra.PositionalArgs {
 		if len(args) == n {
 			return nil
 		}
-		return usage(fmt.Errorf("%s takes %d %s, not %d", cmd.CommandPath(), n, name, len(args)), "usage: "+cmd.UseLine())
+		return usage(fmt.Errorf("%s takes %d %s, not %d", cmd.CommandPath(), n, name, len(args)),
+			"usage: "+cmd.UseLine())
 	}
 }
 

@@ -40,24 +40,26 @@ func newRunCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Reproduce a scenario and judge every arm",
-		Long: `Run checks the host, builds each arm, creates a kind cluster with one node an arm, or one cluster an arm, brings the scenario's faults
-upon all arms at once, collects evidence and judges it. It ends with a table, one sentence an arm and a last line
+		Long: `Run checks the host, builds each arm, creates clusters with a node, a cluster or a workload for
+each arm, injects the scenario's faults in all arms at once, collects evidence and judges it. Its output ends
+with the verdict and the line
 
   relapse: <verdict> (exit N)
 
-and leaves the evidence in runs/<id>-<scenario>/, which runs/latest points at. Everything else it made is removed, also on failure and
-on Ctrl-C; what a killed run left is removed by relapse clean.
+The evidence is in runs/<id>-<scenario>/, to which runs/latest points. Everything else is removed, also on
+failure and on Ctrl-C; relapse clean removes what a killed run left.
 
 ` + candidateHelp + `
 
---until-confident goes on until the judged arm is shown to show the incident in less than --target-rate of its trials, at 95 % whenever
-one stops. A trial counts if its controls were as expected and the arm gave an answer; the others are set aside and counted apart. With
-20% that takes 14 trials that count without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for 5%). The first that counts and shows
-it ends the run as StillVulnerable, one in which the arm fails in another way as Broken (exit 1 both). Where so many were set aside that
-the rate can't be shown within --max-trials any more, it ends as Inconclusive.
+--until-confident runs trials until the judged arm is proven, at 95 %, to show the incident in less than
+--target-rate of them. A trial counts if its controls were as expected and the arm gave an answer; the others are
+set aside. For 20% that takes 14 trials without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for
+5%). The first one that shows it ends the run as StillVulnerable, one in which the arm fails in another way as
+Broken (both exit 1). If so many are set aside that the rate can't be proven within --max-trials, the run ends as
+Inconclusive.
 
-Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced, 3 inconclusive, 4 something of
-relapse's own failed, 64 wrong usage, 130 interrupted.`,
+Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced,
+3 inconclusive, 4 something of relapse's own failed, 64 wrong usage, 130 interrupted.`,
 		Example: `  relapse run pleg-deadlock
   relapse run pleg-deadlock --candidate src:../kubernetes
   relapse run pleg-deadlock --no-faults           # the null control
@@ -77,7 +79,8 @@ relapse's own failed, 64 wrong usage, 130 interrupted.`,
 	f.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVarP(&f.file, "file", "f", "", "run this plan, as `relapse plan -o json` printed it")
-	fl.StringVar(&f.candidate, "candidate", "", "your build as a further arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
+	fl.StringVar(&f.candidate, "candidate", "",
+		"judge your build as a further arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
 	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
 	fl.BoolVar(&f.retain, "retain", false, "keep the cluster and say how to reach and remove it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "end the run, cleaning up, after this time (default: no limit)")
@@ -95,12 +98,14 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	if p.Until != nil && f.retain {
-		return usage(errors.New("--retain keeps the cluster of a run's last trial, which an open-ended run doesn't know beforehand"), "use --repeat, or leave out --retain")
+		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know which one that is"),
+			"use --repeat, or leave out --retain")
 	}
 	ctx := cmd.Context()
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("the run was not done within --timeout %s", f.timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout,
+			fmt.Errorf("the run was not done within --timeout %s", f.timeout))
 		defer cancel()
 	}
 	_, v, err := f.execute(ctx, cmd, root, p)
@@ -119,8 +124,10 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 	return exitWith(v.ExitCode)
 }
 
-// execute runs a plan from the checks of the host to the verdict, prints that but for its last line, and adds it to the ledger.
-func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string, v reports.Verdict, err error) {
+// execute runs a plan from the checks of the host to the verdict. It prints the verdict but for its last line, and
+// adds it to the history.
+func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
+	v reports.Verdict, err error) {
 	if dir, v, err = f.perform(ctx, cmd, root, p); err != nil {
 		return dir, v, err
 	}
@@ -135,7 +142,8 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 }
 
 // perform runs a plan from the checks of the host to the verdict, with its progress on stderr.
-func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string, v reports.Verdict, err error) {
+func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
+	v reports.Verdict, err error) {
 	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
 	if err != nil {
 		return "", v, err
@@ -176,7 +184,8 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		}
 		p, err := plan.Decode(raw)
 		if err != nil {
-			err = fmt.Errorf("reading %s: %w; this is relapse %s, which may be older than the one that wrote it", f.file, err, version.Relapse())
+			err = fmt.Errorf("reading %s: %w; this is relapse %s, which may be older than the one that wrote it",
+				f.file, err, version.Relapse())
 		}
 		return p, usage(err, "relapse plan NAME -o json prints a plan")
 	}
@@ -190,7 +199,7 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 	return f.resolve(cmd, args[0])
 }
 
-// progress is the sink for a writer, and how to end it; ending twice is fine.
+// progress makes the sink for a writer and a function that ends it, which may be called twice.
 func progress(mode string, w io.Writer) (event.Sink, func(), error) {
 	f, isFile := w.(*os.File)
 	tty := isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("CI") == ""
@@ -218,13 +227,17 @@ func announce(p *plan.Plan, events *event.Stream) {
 		for _, c := range t.Cells {
 			arms = append(arms, fmt.Sprintf("%s (expected %s)", c.Name, c.Expected))
 		}
-		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair, strings.Join(arms, ", ")))
+		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair,
+			strings.Join(arms, ", ")))
 	}
 	if u := p.Until; u != nil {
 		r := u.Asks()
-		events.Say(event.Note, fmt.Sprintf("trials go on until the judged arm is shown to show the incident in less than %s of them at %s, or shows it: that takes %d trials without it; "+
-			"up to %d more may be set aside, because a control was not as expected or there was no answer", rate.Exactly(r.Target), rate.Exactly(r.Confidence), r.Needed(), r.Limit()))
+		events.Say(event.Note,
+			fmt.Sprintf("trials go on until the judged arm is proven, at %s, to show the incident in less than %s of them, "+
+				"or shows it: that takes %d trials without it; up to %d more may be set aside, because a control was not as expected "+
+				"or there was no answer", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
 	}
-	events.Say(event.Note, fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes each on 2 cores",
-		strings.Join(p.Versions(), " and ")))
+	events.Say(event.Note,
+		fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes each on 2 cores",
+			strings.Join(p.Versions(), " and ")))
 }

@@ -16,7 +16,8 @@ import (
 
 const modulePath = "github.com/kube-relapse/relapse"
 
-// moduleRoot is the folder that has scenarios/: --root, $RELAPSE_ROOT, or the nearest folder upwards whose go.mod is ours.
+// moduleRoot is the folder that has scenarios/: --root, $RELAPSE_ROOT, or the nearest folder upwards whose go.mod is
+// ours.
 func moduleRoot(cmd *cobra.Command) (string, error) {
 	if root, err := cmd.Flags().GetString("root"); err == nil && root != "" {
 		return root, nil
@@ -34,12 +35,14 @@ func moduleRoot(cmd *cobra.Command) (string, error) {
 			return dir, nil
 		}
 		if filepath.Dir(dir) == dir {
-			return "", usage(fmt.Errorf("%s is not inside a checkout of %s", start, modulePath), "pass --root or set RELAPSE_ROOT")
+			return "", usage(fmt.Errorf("%s is not inside a checkout of %s", start, modulePath),
+				"pass --root or set RELAPSE_ROOT")
 		}
 	}
 }
 
-// scenarioFiles lists scenarios/*/scenario.yaml. None at all is an error: an empty answer would look like success.
+// scenarioFiles lists scenarios/*/scenario.yaml. Finding none is an error, because an empty list would look like
+// success.
 func scenarioFiles(cmd *cobra.Command) ([]string, error) {
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -56,7 +59,7 @@ func scenarioFiles(cmd *cobra.Command) ([]string, error) {
 	return relative(files), nil
 }
 
-// relative shortens paths below the working directory, which is what messages and plans show.
+// relative shortens paths below the working directory, as messages and plans show them.
 func relative(files []string) []string {
 	wd, err := os.Getwd()
 	for i, f := range files {
@@ -88,7 +91,8 @@ func loadScenario(cmd *cobra.Command, name string) (*scenario.Scenario, error) {
 			}
 		}
 		if path == "" {
-			return nil, usage(fmt.Errorf("there is no scenario %q (want one of %s)", name, strings.Join(known, ", ")), "relapse list")
+			return nil, usage(fmt.Errorf("there is no scenario %q (want one of %s)", name, strings.Join(known, ", ")),
+				"relapse list")
 		}
 	} else if info, err := os.Stat(name); err == nil && info.IsDir() {
 		path = filepath.Join(name, scenario.FileName)
@@ -97,7 +101,7 @@ func loadScenario(cmd *cobra.Command, name string) (*scenario.Scenario, error) {
 	return s, asInput(err)
 }
 
-// asInput gives what the user wrote wrongly, or a file that isn't there, the exit code of usage errors.
+// asInput turns a mistake in a scenario, or a file that isn't there, into a usage error.
 func asInput(err error) error {
 	var vs scenario.Violations
 	switch {

@@ -13,7 +13,7 @@ func newSchemaCmd() *cobra.Command {
 		Use:       "schema [scenario|candidate]",
 		Short:     "Print the JSON Schema of a scenario, or of a candidate beside one, for editors",
 		ValidArgs: []string{"scenario", "candidate"},
-		Long: `schema prints the JSON Schema that scenarios are validated with; where a value may stand, it also takes $(name) of a parameter.
+		Long: `Schema prints the JSON Schema of scenarios. Where a value may stand it also takes a parameter, $(name).
 Save it and name it on a scenario's first line:
 
   # yaml-language-server: $schema=../../relapse.schema.json`,

@@ -27,10 +27,13 @@ const targetRate = "20%"
 
 func (f *untilFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.BoolVar(&f.confident, "until-confident", false, "go on with trials of each pair until the judged arm is shown to show the incident in less than --target-rate of them, or shows it; 14 trials by default, none of which may show it")
-	fl.StringVar(&f.target, "target-rate", targetRate, "the rate that is to be ruled out, with --until-confident; 10% takes 29 trials, 5% takes 59")
-	fl.IntVar(&f.maxTrials, "max-trials", 0, "trials of each pair at most, those set aside included, with --until-confident (default: half as many again as are needed)")
-	fl.Float64Var(&f.confidence, "confidence", 0.95, "how sure is sure, with --until-confident")
+	fl.BoolVar(&f.confident, "until-confident", false, "run trials of each pair until the judged arm is "+
+		"proven to show the incident in less than --target-rate of them, or shows it: 14 trials by default, none of which may show it")
+	fl.StringVar(&f.target, "target-rate", targetRate,
+		"the rate to rule out, with --until-confident; 10% takes 29 trials, 5% takes 59")
+	fl.IntVar(&f.maxTrials, "max-trials", 0, "most trials of each pair, with --until-confident, "+
+		"those that don't count included (default: half as many again as are needed)")
+	fl.Float64Var(&f.confidence, "confidence", 0.95, "the confidence that is asked for, with --until-confident")
 }
 
 // resolve is nil for a run of a fixed number of trials.
@@ -39,13 +42,15 @@ func (f *untilFlags) resolve(cmd *cobra.Command) (*plan.Until, error) {
 	if !f.confident {
 		for _, name := range []string{"max-trials", "confidence", "target-rate"} {
 			if fl.Changed(name) {
-				return nil, usage(fmt.Errorf("--%s is for --until-confident", name), "add --until-confident, or use --repeat")
+				return nil, usage(fmt.Errorf("--%s is for --until-confident", name),
+					"add --until-confident, or use --repeat")
 			}
 		}
 		return nil, nil
 	}
 	if fl.Changed("repeat") {
-		return nil, usage(errors.New("--repeat and --until-confident are two ways to say how many trials there are"), "--max-trials limits --until-confident")
+		return nil, usage(errors.New("--repeat and --until-confident both say how many trials there are"),
+			"--max-trials limits --until-confident")
 	}
 	target, err := share(f.target)
 	if err != nil {
@@ -75,7 +80,8 @@ func share(text string) (float64, error) {
 }
 
 func registerSeed(cmd *cobra.Command, seed *int64) {
-	cmd.Flags().Int64Var(seed, "seed", 0, "seed of whatever draws lots; the same seed gives the same plan (default: drawn, and recorded)")
+	cmd.Flags().Int64Var(seed, "seed", 0,
+		"seed of everything that is random; the same seed gives the same plan (default: random, and recorded)")
 }
 
 // drawSeed draws a seed where none was given.

@@ -15,14 +15,15 @@ func newValidateCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check scenario files: everything that is wrong, with file, line and column",
-		Long: `validate checks scenario files against the schema and the rules between fields, and then makes the plan of every pair, so
-that a check which no collector feeds or a fault whose seam is missing shows as well. So are the candidates beside a scenario, which relapse oracle
-runs, and those files by themselves. Nothing is built or started.
+		Long: `Validate checks scenario files against the schema and the rules between fields. It then plans
+every pair, which finds checks that no collector feeds and faults whose seam is missing. The candidates beside a
+scenario are checked with it, or by themselves if their files are named. Nothing is built or started.
 
 It exits 0 if all files are valid, else 64.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(errors.New("validate takes at least one file"), "relapse validate scenarios/*/scenario.yaml")
+				return usage(errors.New("validate takes at least one file"),
+					"relapse validate scenarios/*/scenario.yaml")
 			}
 			return nil
 		},
@@ -38,7 +39,8 @@ It exits 0 if all files are valid, else 64.`,
 				fmt.Fprintln(cmd.ErrOrStderr(), err)
 			}
 			if bad > 0 {
-				return usage(fmt.Errorf("%d of %d files are not valid", bad, len(args)), "relapse explain KIND shows a kind's fields")
+				return usage(fmt.Errorf("%d of %d files are not valid", bad, len(args)),
+					"relapse explain KIND shows a kind's fields")
 			}
 			return nil
 		},
@@ -70,7 +72,8 @@ func validateFile(path string) error {
 			if !k.For(p.Name) {
 				continue
 			}
-			if _, err := plan.New(s, plan.Options{Pair: p.Name, Candidates: []plan.Candidate{{Known: &k}}}); err != nil {
+			if _, err := plan.New(s, plan.Options{Pair: p.Name,
+				Candidates: []plan.Candidate{{Known: &k}}}); err != nil {
 				return fmt.Errorf("%s: %w", k.File, err)
 			}
 		}

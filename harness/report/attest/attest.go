@@ -1,8 +1,9 @@
-// Package attest signs a run's verdict together with its evidence, and holds a signed one against the files. The sums in a run tell of accidents only: who
-// can write the directory can write them anew. An attestation binds them to a key.
+// Package attest signs a run's verdict together with its evidence, and compares a signed one with the files. The sums
+// in a run protect against accidents only: whoever can write the directory can write them anew. An attestation binds
+// them to a key.
 //
-// It is an in-toto statement in a DSSE envelope. Its subjects are the run's plan, index and verdict and the manifest of each trial, which lists every file
-// of the trial with its SHA-256; its predicate says what the verdict is and of which binaries.
+// It is an in-toto statement in a DSSE envelope. Its subjects are the run's plan, index and verdict and the manifest
+// of each trial, which lists every file with its SHA-256. Its predicate is the verdict and the binaries.
 package attest
 
 import (
@@ -28,13 +29,13 @@ import (
 // File is an attestation's usual name in the directory of its run.
 const File = "attestation.dsse.json"
 
-// PredicateType says what the predicate of a statement of ours is.
+// PredicateType is the type of the predicate.
 const PredicateType = "https://relapse.dev/attestation/verdict/v1alpha1"
 
 // payloadType is that of in-toto statements in an envelope.
 const payloadType = "application/vnd.in-toto+json"
 
-// Predicate is what is attested of a run beside its files.
+// Predicate is what is attested beside the run's files.
 type Predicate struct {
 	Verdict  string `json:"verdict"`
 	ExitCode int    `json:"exitCode"`
@@ -69,8 +70,8 @@ func predicateOf(v report.Verdict) Predicate {
 	return p
 }
 
-// Sign makes an attestation of the run in dir, of which v is the verdict: the JSON of an envelope. key is a private key, ed25519 or ecdsa, as PEM. The
-// run's verdict.json must be that of v.
+// Sign makes the attestation of the run in dir, whose verdict is v: the JSON of an envelope. key is a private key,
+// ed25519 or ecdsa, as PEM. The verdict.json on disk must be v's.
 func Sign(ctx context.Context, dir string, v report.Verdict, key []byte) ([]byte, error) {
 	signer, err := privateKey(key)
 	if err != nil {
@@ -109,7 +110,7 @@ func Sign(ctx context.Context, dir string, v report.Verdict, key []byte) ([]byte
 	return append(out, '\n'), err
 }
 
-// written wants the verdict on disk to be the one that is attested.
+// written refuses a verdict on disk that is not the one to be attested.
 func written(dir string, v report.Verdict) error {
 	have, err := os.ReadFile(filepath.Join(dir, report.VerdictFile))
 	if err != nil {
@@ -120,12 +121,13 @@ func written(dir string, v report.Verdict) error {
 		return err
 	}
 	if string(have) != string(want) {
-		return fmt.Errorf("%s is not what relapse %s judges of these files: it must be judged again first", report.VerdictFile, v.Judge)
+		return fmt.Errorf("%s is not what relapse %s judges of these files: it must be judged again first",
+			report.VerdictFile, v.Judge)
 	}
 	return nil
 }
 
-// subjects are the files that an attestation of a run is about, relative to its directory.
+// subjects are the attested files of a run, relative to its directory.
 func subjects(v report.Verdict) []string {
 	names := []string{bundle.PlanFile, bundle.IndexFile, report.VerdictFile}
 	for _, t := range v.Trials {
@@ -134,7 +136,7 @@ func subjects(v report.Verdict) []string {
 	return names
 }
 
-// sumOf is the SHA-256 of a file of a run, never of one outside of it.
+// sumOf is the SHA-256 of a file of a run, never of one outside it.
 func sumOf(dir, name string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
-// Verify holds an attestation against the files of a run: it was signed with the key that the public key (PEM) belongs to, and each file that it names is
-// there as it was. What it attests of the verdict is for Predicate.Agrees, once the run was judged.
+// Verify checks that an attestation was signed with the private key of this public key (PEM), and that each file that
+// it names is unchanged. Predicate.Agrees checks the verdict, once the run was judged.
 func Verify(ctx context.Context, dir string, envelope, key []byte) (Predicate, error) {
 	var p Predicate
 	verifier, err := publicKey(key)
@@ -42,7 +42,7 @@ func Verify(ctx context.Context, dir string, envelope, key []byte) (Predicate, e
 	return p, nil
 }
 
-// opened is the statement in an envelope whose signature is good.
+// opened is the statement in an envelope with a good signature.
 func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*intoto.Statement, error) {
 	var e dsse.Envelope
 	if err := kinds.DecodeStrictly(envelope, &e); err != nil {
@@ -72,7 +72,7 @@ func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*int
 	return s, nil
 }
 
-// sameFiles compares what was attested with what is there, and says all that is not the same.
+// sameFiles compares the attested files with those on disk, and names all differences.
 func sameFiles(dir string, s *intoto.Statement) error {
 	var errs []error
 	var named []string
@@ -85,7 +85,8 @@ func sameFiles(dir string, s *intoto.Statement) error {
 		case err != nil:
 			errs = append(errs, err)
 		case sum != want:
-			errs = append(errs, fmt.Errorf("%s is not what was attested: SHA-256 %.12s, and was %.12s", d.GetName(), sum, want))
+			errs = append(errs, fmt.Errorf("%s is not what was attested: SHA-256 %.12s, and was %.12s", d.GetName(),
+				sum, want))
 		}
 	}
 	for _, name := range []string{bundle.PlanFile, bundle.IndexFile, report.VerdictFile} {
@@ -96,7 +97,8 @@ func sameFiles(dir string, s *intoto.Statement) error {
 	return errors.Join(errs...)
 }
 
-// Agrees wants the run to be judged today as it was attested, with every file there that its manifests list. Another version of relapse may be the judge.
+// Agrees checks that the run is judged as it was attested and lacks no file. Another version of relapse may have
+// judged it.
 func (p Predicate) Agrees(v report.Verdict) error {
 	var errs []error
 	for _, t := range v.Trials {
@@ -117,8 +119,9 @@ func (p Predicate) Agrees(v report.Verdict) error {
 		return err
 	}
 	if string(was) != string(is) {
-		errs = append(errs, fmt.Errorf("attested is %s (exit %d), as relapse %s judged it: %s; relapse %s judges %s (exit %d): %s",
-			p.Verdict, p.ExitCode, p.Judge, outcomes(p), v.Judge, now.Verdict, now.ExitCode, outcomes(now)))
+		errs = append(errs,
+			fmt.Errorf("attested is %s (exit %d), as relapse %s judged it: %s; relapse %s judges %s (exit %d): %s",
+				p.Verdict, p.ExitCode, p.Judge, outcomes(p), v.Judge, now.Verdict, now.ExitCode, outcomes(now)))
 	}
 	return errors.Join(errs...)
 }

@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// FalseAlarm is the probability, at most, that an arm whose rates never change is ever said to lose its bite, however often one looks.
+	// FalseAlarm bounds the probability that an arm whose rate never changes is ever flagged, however often one
+	// looks.
 	FalseAlarm = 0.05
-	// Streak is how many of the newest trials in a row may give no answer at all.
+	// Streak is how many of the newest trials in a row may lack an answer.
 	Streak = 3
 )
 
-// fading says why a vulnerable arm loses its bite: of the trials that gave an answer fewer show the incident than before, or fewer trials give one.
+// fading says why a vulnerable arm reproduces less: fewer of the trials with an answer show the incident than before,
+// or fewer trials give an answer.
 func fading(of, answered []Entry) []string {
 	var out []string
 	for _, q := range []struct {
@@ -34,7 +36,8 @@ func fading(of, answered []Entry) []string {
 		if !ok {
 			continue
 		}
-		why := fmt.Sprintf("%s %s since %s (at most %.1f %%), and in %s before (at least %.1f %%)", q.what, d.since, q.of[d.at].Time.UTC().Format(time.DateOnly),
+		why := fmt.Sprintf("%s %s since %s (at most %.1f %%), and in %s before (at least %.1f %%)", q.what, d.since,
+			q.of[d.at].Time.UTC().Format(time.DateOnly),
 			100*d.high, d.before, 100*d.low)
 		if was, is := q.of[d.at-1].Digest, of[len(of)-1].Digest; was != is {
 			why += fmt.Sprintf("; the binary was %.12s and is %.12s", was, is)
@@ -46,7 +49,7 @@ func fading(of, answered []Entry) []string {
 
 func answers(e Entry) bool { return e.Outcome == reproduced || e.Outcome == notReproduced }
 
-// silent says that nothing but trials without an answer has come for some time. It is what happened, and no conclusion from it.
+// silent says that the newest trials gave no answer. It is an observation, not a conclusion.
 func silent(of []Entry) string {
 	n := 0
 	for _, e := range slices.Backward(of) {
@@ -68,13 +71,13 @@ type drop struct {
 	low, high     float64 // at least so often before, at most so often since
 }
 
-// dropIn looks for the moment since which something is rarer than it was before, and returns the one that shows most. Every Window-th entry may have
-// been that moment.
+// dropIn finds the moment since which something is rarer than before, and returns the one that shows most. Every
+// Window-th entry may be that moment.
 //
-// All that went before is held by one confidence sequence at alpha/2. What came since the i-th moment is held by a sequence of its own, at alpha/2
-// divided by i(i+1); over all i those add up to alpha/2. With a probability of at least 1-alpha all of them hold the rate at all times at once, if it
-// never changes, and then none of the later ones lies below the first (Boole's inequality). So there is ever a false alarm with a probability of at most
-// alpha, over any number of years, and whoever looks after every nightly has no other.
+// The trials before it have one confidence sequence at alpha/2. Those since the i-th moment have their own at alpha/2
+// divided by i(i+1); over all i these add up to alpha/2. If the rate never changes, all of them hold it at all times
+// with a probability of at least 1-alpha, and then no later one lies below the first (Boole's inequality). So the
+// probability that there is ever a false alarm is at most alpha, over any number of years and looks.
 func dropIn(yes []bool, alpha float64, sequence func(rate.Count, float64) (low, high float64)) (best drop, found bool) {
 	all := rate.Count{N: len(yes)}
 	for _, y := range yes {

@@ -1,5 +1,6 @@
-// Package history is the ledger of runs: one line for each arm of each trial that was ever judged, appended to a file that outlives the runs themselves.
-// It answers since when, how often and with what an incident was reproduced, and says when a scenario begins to lose its bite.
+// Package history is the ledger of runs: a file that has one line for each arm of each trial that was ever judged,
+// and outlives the runs. It says how often an incident was reproduced, when last and with what, and whether a
+// scenario reproduces less often than it used to.
 package history
 
 import (
@@ -35,16 +36,17 @@ type Entry struct {
 	Seconds  float64           `json:"seconds"` // what the trial took, from its first event to its last
 	Run      string            `json:"run"`     // the run's directory, beside the ledger
 	Trial    string            `json:"trial"`
-	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the trial's manifest: a judgement later finds out by it if the trial was taken away
+	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the trial's manifest; shows later whether the trial was taken away
 	Relapse  string            `json:"relapse"`
 }
 
-// validate refuses what is JSON and no entry: a line of which nothing could be counted.
+// validate refuses a line that is JSON but no entry.
 func (e Entry) validate() error {
 	if e.Time.IsZero() {
 		return errors.New("it has no time")
 	}
-	for _, f := range []struct{ name, value string }{{"scenario", e.Scenario}, {"pair", e.Pair}, {"arm", e.Arm}, {"role", e.Role}, {"outcome", e.Outcome}} {
+	for _, f := range []struct{ name, value string }{{"scenario", e.Scenario}, {"pair", e.Pair}, {"arm", e.Arm},
+		{"role", e.Role}, {"outcome", e.Outcome}} {
 		if f.value == "" {
 			return fmt.Errorf("it has no %s", f.name)
 		}
@@ -52,8 +54,8 @@ func (e Entry) validate() error {
 	return nil
 }
 
-// Append adds entries to the ledger at path, all in one write, under a lock that any number of runs may wait for. A last line that a crash left torn
-// stays as it is, on a line of its own.
+// Append adds entries to the ledger at path in one write, under a lock. If a crash left the last line incomplete, it
+// stays as it is on a line of its own.
 func Append(path string, entries []Entry) (err error) {
 	if len(entries) == 0 {
 		return nil
@@ -96,7 +98,7 @@ func Append(path string, entries []Entry) (err error) {
 	return f.Sync()
 }
 
-// endsTorn reports whether a file's last line has no end.
+// endsTorn reports whether a file's last line is incomplete.
 func endsTorn(f *os.File) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -107,7 +109,7 @@ func endsTorn(f *os.File) (bool, error) {
 	return last[0] != '\n', err
 }
 
-// Skipped is a line that could not be read. It is never passed over in silence: what is counted without it may be wrong.
+// Skipped is a line that could not be read. It is always reported, because counts without it may be wrong.
 type Skipped struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"` // from 1
@@ -120,7 +122,7 @@ func (s Skipped) String() string { return fmt.Sprintf("%s:%d: %s", s.File, s.Lin
 // maxLine is longer than any entry gets.
 const maxLine = 1 << 20
 
-// Read returns the ledger's entries as they were written, and the lines that are none. There being no ledger is an error, fs.ErrNotExist.
+// Read returns the ledger's entries in order, and the lines that are none. A missing ledger is fs.ErrNotExist.
 func Read(path string) (entries []Entry, skipped []Skipped, err error) {
 	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
 	if err := lock.RLock(); err != nil {

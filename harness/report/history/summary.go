@@ -12,7 +12,7 @@ import (
 // Window is how many trials that gave an answer one span of an arm's history has.
 const Window = 10
 
-// confidence is that of all intervals. They hold whenever one looks, as a ledger is looked at after every nightly.
+// confidence is that of all intervals. They hold however often one looks.
 const confidence = 0.95
 
 // The outcomes that answer whether an arm has the incident.
@@ -21,7 +21,7 @@ const (
 	notReproduced = "NotReproduced"
 )
 
-// Line is what the ledger says of one arm of a pair.
+// Line is the summary of one arm of a pair.
 type Line struct {
 	Scenario string         `json:"scenario"`
 	Pair     string         `json:"pair"`
@@ -33,8 +33,8 @@ type Line struct {
 	Others   map[string]int `json:"others,omitempty"`
 	Last     *Entry         `json:"lastReproduced"` // nil: never
 	Newest   Entry          `json:"newest"`
-	Fading   []string       `json:"fading,omitempty"` // why it is losing its bite
-	Silent   string         `json:"silent,omitempty"` // that its last trials gave no answer, which says nothing of its bite
+	Fading   []string       `json:"fading,omitempty"` // why it reproduces less often than it used to
+	Silent   string         `json:"silent,omitempty"` // that its last trials gave no answer
 }
 
 // Span is the rate over some trials that gave an answer, in the order of time.
@@ -43,14 +43,15 @@ type Span struct {
 	To   time.Time `json:"to"`
 	rate.Count
 	Low  float64 `json:"low"`
-	High float64 `json:"high"` // the interval at 95 % that holds whenever one looks
+	High float64 `json:"high"` // the interval at 95 % that holds however often one looks
 }
 
-// Summary sums a ledger up, by scenario, pair and arm.
+// Summary sums up a ledger by scenario, pair and arm.
 func Summary(entries []Entry) []Line {
 	sorted := slices.Clone(entries)
 	slices.SortStableFunc(sorted, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair), cmp.Compare(order(a.Role), order(b.Role)),
+		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Pair, b.Pair),
+			cmp.Compare(order(a.Role), order(b.Role)),
 			cmp.Compare(a.Arm, b.Arm), a.Time.Compare(b.Time), cmp.Compare(a.Trial, b.Trial))
 	})
 	var out []Line
@@ -76,7 +77,8 @@ func order(role string) int {
 // line sums up the trials of one arm, in the order of time.
 func line(of []Entry) Line {
 	newest := of[len(of)-1]
-	l := Line{Scenario: newest.Scenario, Pair: newest.Pair, Arm: newest.Arm, Role: newest.Role, Trials: len(of), Newest: newest, Spans: []Span{}}
+	l := Line{Scenario: newest.Scenario, Pair: newest.Pair, Arm: newest.Arm, Role: newest.Role, Trials: len(of),
+		Newest: newest, Spans: []Span{}}
 	var answered []Entry
 	for _, e := range of {
 		switch e.Outcome {

@@ -77,28 +77,23 @@ func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error)
 func (s *StaticPod) replaced(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	var last error
-	for {
+	err := retry(ctx, time.Second, func(ctx context.Context) error {
 		now, err := s.Identity(ctx, false)
-		switch {
-		case err != nil:
-			last = err
-		case now.PID == pid || now.PID == 0:
-			last = fmt.Errorf("kubelet has not replaced process %d yet", pid)
-		default:
-			row, _ := component.Of(s.name)
-			body, err := s.Get(ctx, row.Ready)
-			if err == nil {
-				return body.Close()
-			}
-			last = err
+		if err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not back within %s: %w", limitTime, last)
-		case <-tick.C:
+		if now.PID == pid || now.PID == 0 {
+			return fmt.Errorf("kubelet has not replaced process %d yet", pid)
 		}
+		row, _ := component.Of(s.name)
+		body, err := s.Get(ctx, row.Ready)
+		if err != nil {
+			return err
+		}
+		return body.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("not back within %s: %w", limitTime, err)
 	}
+	return nil
 }

@@ -32,21 +32,20 @@ const connectTime = 5 * time.Minute
 func (c *Cluster) connectAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("not all nodes had a pod range within %s", connectTime))
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
 	written := map[string]string{}
-	var last error
-	for {
-		last = c.connectSome(ctx, written)
-		if last == nil && len(written) == len(c.nodes) {
-			return nil
+	err := retry(ctx, 200*time.Millisecond, func(ctx context.Context) error {
+		if err := c.connectSome(ctx, written); err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), last)
-		case <-tick.C:
+		if len(written) < len(c.nodes) {
+			return fmt.Errorf("%d of %d nodes have their network", len(written), len(c.nodes))
 		}
+		return nil
+	})
+	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
+		err = errors.Join(context.Cause(ctx), err)
 	}
+	return err
 }
 
 // connectSome writes what is known by now to the nodes that don't have it yet.
@@ -68,25 +67,20 @@ func (c *Cluster) connectSome(ctx context.Context, written map[string]string) er
 func (c *Cluster) reconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		links, err := c.links(ctx)
-		if err == nil && len(links) < len(c.nodes) {
-			err = fmt.Errorf("%d of %d nodes have a pod range", len(links), len(c.nodes))
+	var links []link
+	err := retry(ctx, 200*time.Millisecond, func(ctx context.Context) (err error) { // the API server itself may be what is just coming back
+		if links, err = c.links(ctx); err != nil {
+			return err
 		}
-		if err == nil {
-			err = c.readdress(ctx, links)
+		if len(links) < len(c.nodes) {
+			return fmt.Errorf("%d of %d nodes have a pod range", len(links), len(c.nodes))
 		}
-		if err == nil {
-			return c.write(ctx, links, map[string]string{})
-		}
-		select { // the API server itself may be what is just coming back
-		case <-ctx.Done():
-			return fmt.Errorf("connecting the nodes: %w", err)
-		case <-tick.C:
-		}
+		return c.readdress(ctx, links)
+	})
+	if err != nil {
+		return fmt.Errorf("connecting the nodes: %w", err)
 	}
+	return c.write(ctx, links, map[string]string{})
 }
 
 // links are the nodes that have both an address and a pod range.

@@ -173,17 +173,12 @@ func (n *Node) setRestart(ctx context.Context, policy string) error {
 func (n *Node) booted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	err := retry(ctx, 200*time.Millisecond, func(ctx context.Context) error {
 		_, err := n.Exec(ctx, nil, "systemctl", "is-active", "--quiet", "multi-user.target")
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("it did not boot: %w", err)
-		case <-tick.C:
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("it did not boot: %w", err)
 	}
+	return nil
 }

@@ -2,6 +2,7 @@ package kind
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -58,21 +59,15 @@ func (s container) restart(ctx context.Context, replace func() error) error {
 func (s container) gone(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	last := fmt.Errorf("process %d is still there", pid)
-	for {
+	err := retry(ctx, 500*time.Millisecond, func(ctx context.Context) error {
 		now, err := s.Identity(ctx, false)
-		switch {
-		case err == nil && now.PID != pid:
-			return nil
-		case err != nil && ctx.Err() == nil:
-			last = err
+		if err == nil && now.PID == pid {
+			err = errors.New("it is still there")
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting %s for process %d to go: %w", limitTime, pid, last)
-		case <-tick.C:
-		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting %s for process %d to go: %w", limitTime, pid, err)
 	}
+	return nil
 }

@@ -93,37 +93,9 @@ func onNodes(ctx context.Context, t Target, act func(context.Context, cluster.No
 	})
 }
 
-// observe probes until want is satisfied; the error shows the last probe.
+// observe probes until want is satisfied.
 func observe(ctx context.Context, c *control.Client, want func(control.Probe) bool) (control.Probe, error) {
-	all := ctx
-	ctx, cancel := context.WithTimeout(ctx, seenWithin)
-	defer cancel()
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	var last control.Probe
-	var lastErr error
-	for {
-		p, err := c.Probe(ctx)
-		if err == nil && want(p) {
-			return p, nil
-		}
-		if err != nil && ctx.Err() == nil {
-			lastErr = err
-		} else if err == nil {
-			last = p
-		}
-		select {
-		case <-ctx.Done():
-			if all.Err() != nil {
-				return last, context.Cause(all)
-			}
-			if lastErr != nil {
-				return last, lastErr
-			}
-			return last, fmt.Errorf("within %s; the last probe: %+v", seenWithin, last)
-		case <-tick.C:
-		}
-	}
+	return probeUntil(ctx, seenWithin, c.Probe, want)
 }
 
 // listTime is the fastest ListContainers call of a probe: a call that happens to be slow must not pass for the fault.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/seam"
@@ -62,33 +64,33 @@ func proxyAdds(p control.EtcdProbe) time.Duration {
 	return control.Fastest(p.Through) - control.Fastest(p.Direct)
 }
 
-// measure probes until want is satisfied, for as long as within; limit is for each answer. The error shows the last probe.
+// measure probes until want is satisfied, for as long as within; limit is for each answer.
 func measure(ctx context.Context, c *control.EtcdClient, within, limit time.Duration, want func(control.EtcdProbe) bool) (control.EtcdProbe, error) {
-	all := ctx
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
+	return probeUntil(ctx, within, func(ctx context.Context) (control.EtcdProbe, error) { return c.Probe(ctx, etcdRequests, limit) }, want)
+}
+
+// probeUntil probes until want is satisfied, for as long as within. The error shows what was seen last.
+func probeUntil[P any](ctx context.Context, within time.Duration, probe func(context.Context) (P, error), want func(P) bool) (P, error) {
+	var seen P
 	last := fmt.Errorf("within %s", within)
-	for {
-		p, err := c.Probe(ctx, etcdRequests, limit)
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		p, err := probe(ctx)
 		switch {
-		case err == nil && want(p):
-			return p, nil
 		case err == nil:
-			last = fmt.Errorf("within %s; the last probe: %+v", within, p)
+			seen, last = p, fmt.Errorf("within %s; the last probe: %+v", within, p)
+			return want(p), nil
 		case ctx.Err() == nil:
 			last = err
 		}
-		select {
-		case <-ctx.Done():
-			if all.Err() != nil {
-				return p, context.Cause(all)
-			}
-			return p, last
-		case <-tick.C:
-		}
+		return false, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return seen, last
 	}
+	if err != nil {
+		return seen, context.Cause(ctx)
+	}
+	return seen, nil
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

@@ -13,7 +13,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// checks are the rules of one list of checks, and of the groups within it.
+// checks checks a list of checks, and the groups in it.
 func (r *rules) checks(list, phase string, checks []Check) {
 	r.unique(list, "check", each(checks, func(c Check) string { return c.Name }))
 	for i, c := range checks {
@@ -32,14 +32,16 @@ func (r *rules) checks(list, phase string, checks []Check) {
 			in = c.Phase
 		}
 		if limit := r.deadline(in); c.After != nil && limit > 0 && c.After.Duration >= limit {
-			r.add(path+".after", "%s is not before the end of phase %s, which lasts %s at most", c.After.Duration, in, limit)
+			r.add(path+".after", "%s is not before the end of phase %s, which lasts %s at most", c.After.Duration, in,
+				limit)
 		}
 		r.spec(kinds.Check, c.Kind, c.Spec, path)
 		r.checks(path+".anyOf", in, c.AnyOf)
 	}
 }
 
-// inPairs wants names of pairs, each once, and on a group rather than on its alternatives: a group without any would ask nothing.
+// inPairs wants names of pairs, each once. They belong on a group, not on its alternatives: a group without any would
+// ask nothing.
 func (r *rules) inPairs(path string, pairs []string, alternative bool) {
 	if alternative && len(pairs) > 0 {
 		r.add(path, "stands on an alternative (want it on the group)")
@@ -56,13 +58,13 @@ func (r *rules) inPairs(path string, pairs []string, alternative bool) {
 	}
 }
 
-// flagName is what flags are called, and fieldName what the fields of a component's configuration are.
+// flagName is the form of flags, fieldName the form of fields in a component's configuration.
 var (
 	flagName  = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
 	fieldName = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*(\.[a-z][a-zA-Z0-9]*)*$`)
 )
 
-// components are the rules of what is given to components of every arm.
+// components checks what components of every arm are given.
 func (r *rules) components() {
 	flagged, limited := component.Names(component.Flagged), component.Names(component.Limited)
 	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Args)) {
@@ -72,10 +74,12 @@ func (r *rules) components() {
 		for _, flag := range slices.Sorted(maps.Keys(r.s.Spec.Args[c])) {
 			if row, _ := component.Of(c); row.Kubeadm.Config != "" {
 				if !fieldName.MatchString(flag) {
-					r.about([]string{"spec", "args", c, flag}, "%q is no field's name (want one of %s's configuration: conntrack.maxPerCore)", flag, c)
+					r.about([]string{"spec", "args", c, flag},
+						"%q is no field's name (want one of %s's configuration: conntrack.maxPerCore)", flag, c)
 				}
 			} else if !flagName.MatchString(flag) {
-				r.about([]string{"spec", "args", c, flag}, "%q is no flag's name (want it without dashes in front and without a value: v)", flag)
+				r.about([]string{"spec", "args", c, flag},
+					"%q is no flag's name (want it without dashes in front and without a value: v)", flag)
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The parser needs time quadratic in the nesting, so that a few hundred kilobytes of brackets would keep it busy for minutes. A scenario
-// of a thousand lines is 50 KiB and five levels deep.
+// Limits for the parser, which needs time quadratic in the nesting: a few hundred kilobytes of brackets would keep it
+// busy for minutes. A scenario of a thousand lines has 50 KiB and five levels.
 const (
 	maxBytes     = 256 << 10
 	maxNesting   = 64
@@ -27,8 +27,8 @@ const (
 // position is where a node stands; both count from 1.
 type position struct{ line, column int }
 
-// document is a YAML file as plain JSON values (map[string]any, []any, string, bool, int64, uint64, float64, nil), with where each
-// stood. The keys of both maps are paths as key makes them.
+// document is a YAML file as plain JSON values (map[string]any, []any, string, bool, int64, uint64, float64, nil),
+// with the position of each. The keys of both maps are paths, as key makes them.
 type document struct {
 	file   string
 	value  any
@@ -36,9 +36,9 @@ type document struct {
 	keys   map[string]position // of the key that introduces it, for members of mappings
 	found  Violations
 
-	moved    map[string][]string // where members of lists stand in the text whose index changed, because others were left out
-	settings bool                // it was changed by settings
-	lost     [][]string          // paths whose value couldn't be read; what the schema says about nil there is an echo
+	moved    map[string][]string // where members of lists are in the text, if their index changed because others were left out
+	settings bool                // changed by settings
+	lost     [][]string          // paths whose value couldn't be read; complaints about nil there only repeat that
 	anchors  map[string]ast.Node
 	nodes    int // converted so far, aliases followed
 }
@@ -46,11 +46,13 @@ type document struct {
 // key makes a map key of a path; members and indexes are its steps.
 func key(path []string) string { return strings.Join(path, "\x00") }
 
-// read parses text that is to be a document of some kind. It is nil only together with violations, which are complete as far as the text can be understood.
+// read parses text that is to be a document of some kind. If its value is nil there are violations, complete as far
+// as the text can be understood.
 func read(file, kind string, text []byte) (d *document) {
-	d = &document{file: file, values: map[string]position{}, keys: map[string]position{}, anchors: map[string]ast.Node{}}
+	d = &document{file: file, values: map[string]position{}, keys: map[string]position{},
+		anchors: map[string]ast.Node{}}
 	defer func() {
-		// The parser indexes into what it was given; a text that trips it is a bad text, not a reason to die.
+		// The parser may panic on broken text: that is a violation of the text, not a reason to crash.
 		if r := recover(); r != nil {
 			d.value = nil
 			d.add(position{1, 1}, nil, "is not YAML that can be parsed")
@@ -119,18 +121,21 @@ func (d *document) add(at position, path []string, format string, args ...any) {
 	})
 }
 
-// lose is add for a value that is unknown because of it.
+// lose is add for a value that is unknown because of the violation.
 func (d *document) lose(at position, path []string, format string, args ...any) {
 	d.add(at, path, format, args...)
 	d.lost = append(d.lost, path)
 }
 
-// echoes reports whether a complaint about path only follows from a value that was lost.
+// echoes reports whether a complaint about path only repeats that a value was lost.
 func (d *document) echoes(path []string) bool {
-	return slices.ContainsFunc(d.lost, func(l []string) bool { return len(l) <= len(path) && slices.Equal(l, path[:len(l)]) })
+	return slices.ContainsFunc(d.lost, func(l []string) bool {
+		return len(l) <= len(path) &&
+			slices.Equal(l, path[:len(l)])
+	})
 }
 
-// convert turns a node into plain values and notes where they stood.
+// convert turns a node into plain values and notes their positions.
 func (d *document) convert(n ast.Node, path []string) any {
 	if len(path) > maxNesting {
 		d.add(place(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
@@ -189,7 +194,7 @@ func (d *document) convert(n ast.Node, path []string) any {
 	return nil
 }
 
-// start is where a node begins to the eye: a block mapping's own token is its first colon.
+// start is where a node begins for a reader: a block mapping's own token is its first colon.
 func start(n ast.Node) position {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -226,8 +231,8 @@ func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
 	return out
 }
 
-// at is the best place for a complaint about path: a scalar itself, the key that introduces a collection, or whatever encloses path
-// and has a place.
+// at is the best position for a complaint about path: a scalar itself, the key of a collection, or whatever encloses
+// path and has a position.
 func (d *document) at(path []string) position {
 	for {
 		k, keyed := d.keys[key(path)]

@@ -6,8 +6,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// EditorSchema is Schema for files as they are written: with references in place of values, and manifests of other tools among the faults. What
-// Schema says of a reference it says once the parameter has its value.
+// EditorSchema is Schema for files as they are written: with references in place of values, and with other tools'
+// manifests among the faults.
 func EditorSchema() (*jsonschema.Schema, error) {
 	root, err := Schema()
 	if err != nil {
@@ -30,15 +30,16 @@ func EditorSchema() (*jsonschema.Schema, error) {
 	spec.Properties["faults"].Items = &jsonschema.Schema{
 		If: &jsonschema.Schema{Required: []string{"apiVersion"}},
 		Then: &jsonschema.Schema{
-			Properties: map[string]*jsonschema.Schema{"apiVersion": {Enum: versions}, "kind": text, "metadata": {Type: "object"}, "spec": {Type: "object"}},
-			Required:   []string{"apiVersion", "kind", "metadata", "spec"},
+			Properties: map[string]*jsonschema.Schema{"apiVersion": {Enum: versions}, "kind": text,
+				"metadata": {Type: "object"}, "spec": {Type: "object"}},
+			Required: []string{"apiVersion", "kind", "metadata", "spec"},
 		},
 		Else: spec.Properties["faults"].Items,
 	}
 	return root, nil
 }
 
-// referable lets a reference stand for s if that is a scalar which a text wouldn't do for, and for every such scalar under it.
+// referable lets a reference stand for s, and for every scalar below it, where a plain text would not be valid.
 func referable(s *jsonschema.Schema) *jsonschema.Schema {
 	if s == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 // phaseFault is the phase of a load that names none.
 const phaseFault = "fault"
 
-// items checks loads and faults, whose names share one space because each may come after any other.
+// items checks loads and faults. They share one space of names, because each may come after any other.
 func (r *rules) items() {
 	type placed struct {
 		Item
@@ -59,7 +59,8 @@ func (r *rules) items() {
 			r.add(it.path+".after.name", "%q names no load or fault %s", it.After.Name, oneOf(it.After.Name, known))
 			continue
 		}
-		if first, phase := byName[it.After.Name], cmp.Or(it.Phase, phaseFault); cmp.Or(first.Phase, phaseFault) != phase {
+		if first, phase := byName[it.After.Name], cmp.Or(it.Phase, phaseFault); cmp.Or(first.Phase,
+			phaseFault) != phase {
 			r.add(it.path+".after.name", "%q is of another phase (want one of the phase %s)", it.After.Name, phase)
 			continue
 		}
@@ -83,7 +84,8 @@ func (r *rules) items() {
 func (r *rules) target(path string, t Target) {
 	s := t.Selector
 	if len(s.Nodes)+len(s.NodeSelectors)+len(s.Namespaces)+len(s.LabelSelectors) == 0 && s.Component == "" {
-		r.add(path+".selector", "is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)")
+		r.add(path+".selector",
+			"is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)")
 	}
 	n, err := strconv.Atoi(t.Value)
 	percent := t.Mode == "fixed-percent" || t.Mode == "random-max-percent"
@@ -93,7 +95,8 @@ func (r *rules) target(path string, t Target) {
 	case percent && (err != nil || n < 1 || n > 100):
 		r.add(path+".value", "%q is no percentage (want 1 to 100 with mode %s)", t.Value, t.Mode)
 	case t.Mode != "fixed" && !percent && t.Value != "":
-		r.add(path+".value", "stands beside mode %s (want it with mode fixed, fixed-percent or random-max-percent only)", t.Mode)
+		r.add(path+".value",
+			"stands beside mode %s (want it with mode fixed, fixed-percent or random-max-percent only)", t.Mode)
 	}
 	if t.Cell == "" {
 		return
@@ -105,6 +108,7 @@ func (r *rules) target(path string, t Target) {
 		}
 	}
 	if !slices.Contains(arms, t.Cell) {
-		r.add(path+".cell", "%q names no arm %s", t.Cell, oneOf(t.Cell, slices.Compact(slices.Sorted(slices.Values(arms)))))
+		r.add(path+".cell", "%q names no arm %s", t.Cell,
+			oneOf(t.Cell, slices.Compact(slices.Sorted(slices.Values(arms)))))
 	}
 }

@@ -21,13 +21,14 @@ const (
 	CandidatesDir = "candidates"
 )
 
-// Oracle says how a scenario's own candidates are run unless something else is asked for: with short constants, so that a trial is short.
+// Oracle says how a scenario's candidates are run by default: with small constants, so that a trial is short.
 type Oracle struct {
 	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default pair unless given"`
 	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings, as --set takes them"`
 }
 
-// Known is a candidate whose right answer is known: a change to the source of one of the scenario's arms, by which the scenario's own checks are tested.
+// Known is a candidate whose right answer is known: a change to the source of one of the scenario's arms. It tests
+// the scenario's own checks.
 type Known struct {
 	APIVersion string    `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
 	Kind       string    `json:"kind" jsonschema:"Candidate"`
@@ -37,7 +38,7 @@ type Known struct {
 	File string `json:"-"` // where it was read from
 }
 
-// KnownSpec is what a candidate changes, and what is right to say of it.
+// KnownSpec is what a candidate changes, and its right outcome.
 type KnownSpec struct {
 	Doc       string     `json:"doc" jsonschema:"what it changes, one line"`
 	Right     string     `json:"right" jsonschema:"the outcome that is right for its arm"`
@@ -51,14 +52,15 @@ type KnownSpec struct {
 // rights are the outcomes that a candidate can have.
 var rights = []string{"Reproduced", "NotReproduced", "Broken", "Inconclusive"}
 
-// knownPattern is a name that node names have room for behind that of a run.
+// knownPattern is a name that is short enough to be part of a node's name.
 const knownPattern = `^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$`
 
-// Candidates reads the candidates that lie beside a scenario's file, sorted by name. A scenario without any has none; the error is Violations for what
-// their files say.
+// Candidates reads the candidates beside a scenario's file, sorted by name. The error is Violations for what is wrong
+// in their files.
 func (s *Scenario) Candidates() ([]Known, error) {
 	if s.Origin == nil {
-		return nil, fmt.Errorf("scenario %s was made in memory: candidates lie beside a scenario's file", s.Metadata.Name)
+		return nil, fmt.Errorf("scenario %s was made in memory: candidates lie beside a scenario's file",
+			s.Metadata.Name)
 	}
 	dir := filepath.Join(filepath.Dir(s.Origin.File), CandidatesDir)
 	entries, err := os.ReadDir(dir)
@@ -88,7 +90,7 @@ func (s *Scenario) Candidates() ([]Known, error) {
 	return out, nil
 }
 
-// Candidate reads one candidate of the scenario. The error is Violations for what the file says.
+// Candidate reads one candidate of the scenario. The error is Violations for what is wrong in the file.
 func (s *Scenario) Candidate(path string) (*Known, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -123,7 +125,8 @@ func (s *Scenario) Candidate(path string) (*Known, error) {
 func (k *Known) related(s *Scenario, known []complaint) []complaint {
 	r := &rules{s: s, known: known}
 	if base, ok := strings.CutSuffix(filepath.Base(k.File), ".yaml"); !ok || base != k.Metadata.Name {
-		r.add("metadata.name", "%q is not the file's name (want %s)", k.Metadata.Name, strings.TrimSuffix(filepath.Base(k.File), filepath.Ext(k.File)))
+		r.add("metadata.name", "%q is not the file's name (want %s)", k.Metadata.Name,
+			strings.TrimSuffix(filepath.Base(k.File), filepath.Ext(k.File)))
 	}
 	pairs := each(s.Spec.Pairs, func(p Pair) string { return p.Name })
 	for i, name := range k.Spec.Pairs {
@@ -131,8 +134,10 @@ func (k *Known) related(s *Scenario, known []complaint) []complaint {
 			r.add(fmt.Sprintf("spec.pairs.%d", i), "%q is no pair of %s %s", name, s.Metadata.Name, oneOf(name, pairs))
 		}
 	}
-	if asItIs := map[string]string{Vulnerable: "Reproduced", Fixed: "NotReproduced"}[k.Spec.Base]; len(k.Spec.Mutations) == 0 && k.Spec.Right != asItIs {
-		r.add("spec.right", "%s can't be right for the %s arm as it is (want mutations, or %s)", k.Spec.Right, k.Spec.Base, asItIs)
+	if asItIs := map[string]string{Vulnerable: "Reproduced",
+		Fixed: "NotReproduced"}[k.Spec.Base]; len(k.Spec.Mutations) == 0 && k.Spec.Right != asItIs {
+		r.add("spec.right", "%s can't be right for the %s arm as it is (want mutations, or %s)", k.Spec.Right,
+			k.Spec.Base, asItIs)
 	}
 	for _, p := range s.Spec.Pairs {
 		if arm, ok := k.base(p); ok && k.For(p.Name) {
@@ -159,7 +164,8 @@ func (k Known) base(pair Pair) (Arm, bool) {
 func (k Known) Arm(pair Pair) (Arm, error) {
 	base, ok := k.base(pair)
 	if !ok {
-		return Arm{}, fmt.Errorf("candidate %s starts from the %s arm, which pair %s doesn't have", k.Metadata.Name, k.Spec.Base, pair.Name)
+		return Arm{}, fmt.Errorf("candidate %s starts from the %s arm, which pair %s doesn't have", k.Metadata.Name,
+			k.Spec.Base, pair.Name)
 	}
 	src := base.Source
 	src.Mutations = slices.Concat(src.Mutations, k.Spec.Mutations)
@@ -172,7 +178,8 @@ func KnownSchema() (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the schema of a candidate: %w", err)
 	}
-	root.Schema, root.ID, root.Title = "https://json-schema.org/draft/2020-12/schema", strings.Replace(schemaID, "scenario", "candidate", 1), "relapse candidate"
+	root.Schema, root.ID, root.Title = "https://json-schema.org/draft/2020-12/schema", strings.Replace(schemaID,
+		"scenario", "candidate", 1), "relapse candidate"
 	root.Defs = map[string]*jsonschema.Schema{}
 	if err := addKinds(root.Defs, kinds.Mutation); err != nil {
 		return nil, err
@@ -193,7 +200,7 @@ func KnownSchema() (*jsonschema.Schema, error) {
 
 var compiledKnown = sync.OnceValues(func() (*validator, error) { return newValidator(KnownSchema) })
 
-// oracle is the rule about how candidates are run.
+// oracle checks how candidates are run.
 func (r *rules) oracle() {
 	o := r.s.Spec.Oracle
 	if o == nil {

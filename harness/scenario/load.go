@@ -22,13 +22,15 @@ type Origin struct {
 	File   string // as it was given to Load or Parse
 	Digest string // SHA-256 of the bytes, hex
 
-	// What Override starts from: the text's values with its references, the parameters set so far, and what all of it came to.
+	// What Override starts from: the text's values with their references, the parameters that were set, and the
+	// result.
 	tree    any
 	given   map[string]string
 	encoded []byte
 }
 
-// Load reads and validates the scenario file at path. The error is Violations when the file can be read and its content is wrong.
+// Load reads and validates the scenario file at path. The error is Violations if the file can be read and its content
+// is wrong.
 func Load(path string) (*Scenario, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -45,7 +47,8 @@ func Load(path string) (*Scenario, error) {
 	return parse(path, folder, text)
 }
 
-// Parse validates the text of a scenario; file is what violations call it. Everything that is wrong is reported at once.
+// Parse validates the text of a scenario; file is what violations call it. Everything that is wrong is reported at
+// once.
 func Parse(file string, text []byte) (*Scenario, error) { return parse(file, "", text) }
 
 func parse(file, folder string, text []byte) (*Scenario, error) {
@@ -65,7 +68,8 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// scenario makes a scenario of a document, with the parameters that were set. The error is Violations if what the document says is wrong.
+// scenario makes a scenario of a document, with the parameters that were set. The error is Violations if the document
+// is wrong.
 func (d *document) scenario(folder string, given map[string]string) (*Scenario, error) {
 	raw, params := d.value, d.declared()
 	values, err := choose(params, given)
@@ -93,8 +97,8 @@ func (d *document) scenario(folder string, given map[string]string) (*Scenario, 
 	return s, nil
 }
 
-// decode runs the schema and then the rules between fields, and adds to d.found what they object to. The error is for what is wrong
-// with the program: a kind that has no schema.
+// decode runs the schema and then the rules between fields, and adds their complaints to d.found. The error is for a
+// mistake in the program, such as a kind without a schema.
 func (d *document) decode(folder string) (*Scenario, error) {
 	v, err := compiled()
 	if err != nil {
@@ -109,10 +113,11 @@ func (d *document) decode(folder string) (*Scenario, error) {
 	return s, d.into(s, v, tree, func(known []complaint) []complaint { return related(s, folder, known) })
 }
 
-// into runs a schema over tree and fills out with it, then runs the rules between fields, and adds to d.found what both object to.
+// into runs a schema over tree and decodes it into out, then runs the rules between fields, and adds all complaints
+// to d.found.
 func (d *document) into(out any, v *validator, tree any, rules func(known []complaint) []complaint) error {
 	complaints := v.check(tree)
-	// What has the wrong form is taken out, so that the rules between fields still see all the rest.
+	// Values of the wrong form are taken out, so that the rules between fields still see the rest.
 	for _, c := range complaints {
 		tree = without(tree, c.path)
 	}
@@ -138,7 +143,7 @@ func (d *document) into(out any, v *validator, tree any, rules func(known []comp
 	return nil
 }
 
-// place is where a complaint is shown: at the key for a field that has no business there, else at the value.
+// place is where a complaint is shown: at the key for a field that doesn't belong there, else at the value.
 func (d *document) place(about []string, c complaint) position {
 	if len(d.values) == 0 {
 		return position{}
@@ -149,7 +154,7 @@ func (d *document) place(about []string, c complaint) position {
 	return d.at(about)
 }
 
-// numbered converts plain values to what the schema validator reads: numbers as json.Number.
+// numbered converts plain values to what the schema validator reads, with numbers as json.Number.
 func numbered(v any) (any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -158,7 +163,8 @@ func numbered(v any) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 }
 
-// without takes the value at path out of its mapping. Members of lists become empty mappings, so that indexes stay what they are.
+// without takes the value at path out of its mapping. A member of a list is emptied instead, so that indexes stay the
+// same.
 func without(v any, path []string) any {
 	if len(path) == 0 {
 		return map[string]any{}

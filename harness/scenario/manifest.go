@@ -11,7 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// manifests replaces pasted manifests of other tools among the faults by items. What is wrong with one is shown where it was written.
+// manifests replaces other tools' manifests among the faults by items. A violation is shown where the manifest has
+// the field.
 func (d *document) manifests() {
 	list, _ := lookup(d.value, []string{"spec", "faults"}).([]any)
 	for i, v := range list {
@@ -24,11 +25,15 @@ func (d *document) manifests() {
 		c, ok := kinds.ConverterOf(version)
 		if !ok {
 			at := append(slices.Clip(base), "apiVersion")
-			d.add(d.place(at, complaint{}), at, "%s is of no manifest that can be converted %s", show(m["apiVersion"]), oneOf(version, kinds.Convertible()))
+			d.add(d.place(at, complaint{}), at, "%s is of no manifest that can be converted %s", show(m["apiVersion"]),
+				oneOf(version, kinds.Convertible()))
 			d.unconverted(list, i, m, base)
 			continue
 		}
-		if slices.ContainsFunc(d.lost, func(l []string) bool { return len(l) >= len(base) && slices.Equal(l[:len(base)], base) }) {
+		if slices.ContainsFunc(d.lost, func(l []string) bool {
+			return len(l) >= len(base) &&
+				slices.Equal(l[:len(base)], base)
+		}) {
 			d.unconverted(list, i, m, base) // a value is unknown: what a converter says about its absence would be an echo
 			continue
 		}
@@ -46,7 +51,8 @@ func (d *document) manifests() {
 	}
 }
 
-// unconverted leaves of a manifest its name, so that items which come after it still find it, and has nothing more said about it.
+// unconverted leaves of a manifest its name, so that items after it still find it, and prevents further complaints
+// about it.
 func (d *document) unconverted(list []any, i int, m map[string]any, base []string) {
 	item := map[string]any{}
 	if name, ok := lookup(m, []string{"metadata", "name"}).(string); ok {
@@ -56,7 +62,8 @@ func (d *document) unconverted(list []any, i int, m map[string]any, base []strin
 	d.lost = append(d.lost, base)
 }
 
-// move gives the fields of a converted item the places of what they were converted from; all others have the item's own.
+// move gives the fields of a converted item the positions of what they were converted from, and all others the item's
+// own.
 func (d *document) move(base []string, from map[string]string) {
 	if len(d.values) == 0 {
 		return
@@ -73,7 +80,8 @@ func (d *document) move(base []string, from map[string]string) {
 
 var index = regexp.MustCompile(`\[(\d+)\]`)
 
-// fieldPath takes spec.list[0].field apart. A key with dots comes apart, too, which d.at makes up for: it looks further out.
+// fieldPath splits spec.list[0].field. A key with dots is split, too; d.at then finds the position of what encloses
+// it.
 func fieldPath(field string) []string {
 	if field == "" {
 		return nil
@@ -81,7 +89,7 @@ func fieldPath(field string) []string {
 	return strings.Split(index.ReplaceAllString(field, ".$1"), ".")
 }
 
-// textArgs makes text of the numbers and booleans among the flags: v: 4 is what people write.
+// textArgs turns numbers and booleans among the flags into text: people write v: 4.
 func textArgs(tree any) {
 	components, _ := lookup(tree, []string{"spec", "args"}).(map[string]any)
 	for _, flags := range components {

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// Override returns a copy of s with settings applied. A setting called like a parameter of s sets it. Any other name is a path below spec in which
-// the members of lists go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline), and its value a YAML scalar or flow
-// value; null takes the field away. The result is validated like a file; the error is Violations without lines where it isn't valid.
+// Override returns a copy of s with settings applied. The name of a setting is a parameter of s, or a path below spec
+// in which members of lists go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline). The value
+// of a path is a YAML scalar or flow value; null removes the field. The result is validated like a file; the error is
+// Violations without lines.
 func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
 	tree, given, err := s.source()
 	if err != nil {
@@ -42,7 +43,8 @@ func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
 	return out, nil
 }
 
-// source is what s was made from, for changing, and the parameters that are set already. A scenario made in memory is its own source.
+// source returns what s was made from, as a copy, and the parameters that are set already. A scenario made in memory
+// is its own source.
 func (s *Scenario) source() (any, map[string]string, error) {
 	encoded, err := json.Marshal(s)
 	if err != nil {
@@ -50,7 +52,8 @@ func (s *Scenario) source() (any, map[string]string, error) {
 	}
 	from, given := any(s), map[string]string{}
 	if s.Origin != nil && s.Origin.tree != nil {
-		// Starting from the text would undo the change, starting from the result would leave the parameters without effect.
+		// Starting from the text would undo the change; starting from the result would leave the parameters without
+		// effect.
 		if !bytes.Equal(encoded, s.Origin.encoded) {
 			return nil, nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no settings", s.Metadata.Name, s.Origin.File)
 		}
@@ -64,7 +67,7 @@ func (s *Scenario) source() (any, map[string]string, error) {
 	return tree, given, nil
 }
 
-// apply gives one setting its effect, on given if it is a parameter, else on the tree.
+// apply applies one setting: to given if it is a parameter, else to the tree.
 func apply(tree any, params []Parameter, given map[string]string, name, text string) error {
 	if i := slices.IndexFunc(params, func(p Parameter) bool { return p.Name == name }); i >= 0 {
 		if _, err := params[i].value(text); err != nil {
@@ -106,7 +109,7 @@ func flowValue(text string) (v any, err error) {
 	return d.value, nil
 }
 
-// set puts v at path under tree. Every step but the last must exist; the last may be new, the schema decides.
+// set puts v at path below tree. Every step but the last must exist; whether the last may is for the schema to say.
 func set(tree any, path []string, v any) error {
 	for i, step := range path {
 		last := i == len(path)-1
@@ -145,7 +148,7 @@ func set(tree any, path []string, v any) error {
 	return nil
 }
 
-// member finds an element of a list by its name, or by its index; -1 and all names if there is none.
+// member finds an element of a list by its name or its index; without one it returns -1 and all names.
 func member(list []any, step string) (int, []string) {
 	var names []string
 	for i, e := range list {

@@ -18,15 +18,16 @@ var types = []string{TypeInteger, TypeNumber, TypeDuration, TypeQuantity, TypeBo
 
 var durations = regexp.MustCompile(durationPattern)
 
-// value is what text stands for, as JSON has it: int64, float64, bool or string; nil is a parameter that isn't set. The error says what was
-// wanted and completes a sentence that begins with the parameter's name.
+// value is what text stands for, as JSON has it: int64, float64, bool or string; nil is a parameter that isn't set.
+// The error completes a sentence that begins with the parameter's name.
 func (p Parameter) value(text string) (any, error) {
 	v, err := p.typed(text)
 	if err != nil || v == nil {
 		return v, err
 	}
 	if len(p.OneOf) > 0 && !slices.Contains(p.OneOf, Scalar(text)) {
-		return nil, fmt.Errorf("%q is not one of its values %s", text, oneOf(text, each(p.OneOf, func(s Scalar) string { return string(s) })))
+		return nil, fmt.Errorf("%q is not one of its values %s", text,
+			oneOf(text, each(p.OneOf, func(s Scalar) string { return string(s) })))
 	}
 	n, ordered := p.order(text)
 	if p.Min != nil {
@@ -78,7 +79,7 @@ func (p Parameter) typed(text string) (any, error) {
 	return text, nil
 }
 
-// order is a number by which values of the type compare; false for types without an order and for what is no value of the type.
+// order is a number by which values of the type compare; false for types without an order and for an invalid value.
 func (p Parameter) order(text string) (float64, bool) {
 	v, err := p.typed(text)
 	if err != nil || v == nil {
@@ -99,10 +100,11 @@ func (p Parameter) order(text string) (float64, bool) {
 	return 0, false
 }
 
-// isSet reports whether a value is one that implies others: neither nothing nor a switch that is off.
+// isSet reports whether a value implies others: it is neither empty nor false.
 func isSet(text string) bool { return text != "" && text != "false" }
 
-// declared are the parameters of a document, by index; what can't be understood has no Type. The schema and the rules object to it.
+// declared are the parameters of a document, by index. One that can't be understood has no Type; the schema and the
+// rules complain about it.
 func (d *document) declared() []Parameter {
 	list, _ := lookup(d.value, []string{"spec", "parameters"}).([]any)
 	out := make([]Parameter, len(list))
@@ -117,8 +119,8 @@ func (d *document) declared() []Parameter {
 	return out
 }
 
-// choose gives every parameter its value as text: the given one, else the implied one, else the default. The error names two parameters that
-// imply different values of a third one.
+// choose gives every parameter its value as text: the given one, else the implied one, else the default. The error
+// names two parameters that imply different values of a third one.
 func choose(ps []Parameter, given map[string]string) (map[string]string, error) {
 	values, by := map[string]string{}, map[string]string{}
 	for _, p := range ps {
@@ -134,7 +136,8 @@ func choose(ps []Parameter, given map[string]string) (map[string]string, error) 
 				continue
 			}
 			if other, twice := by[name]; twice && values[name] != implied {
-				return nil, fmt.Errorf("%s implies %s %s and %s implies %s (want --set %s=… to decide)", other, name, values[name], p.Name, implied, name)
+				return nil, fmt.Errorf("%s implies %s %s and %s implies %s (want --set %s=… to decide)", other, name,
+					values[name], p.Name, implied, name)
 			}
 			values[name], by[name] = implied, p.Name
 		}
@@ -143,8 +146,8 @@ func choose(ps []Parameter, given map[string]string) (map[string]string, error) 
 	return values, nil
 }
 
-// unused notes parameters that nothing refers to and that imply nothing. One whose only use a setting has replaced has no value that could be
-// recorded; setting it as well is an error.
+// unused complains about parameters that nothing refers to and that imply nothing. If a setting has replaced a
+// parameter's only use, it has no value to record, and setting it is an error.
 func (d *document) unused(ps []Parameter, used map[string]bool, values, given map[string]string) error {
 	for i, p := range ps {
 		if used[p.Name] || len(p.Implies) > 0 || p.Name == "" {
@@ -157,13 +160,14 @@ func (d *document) unused(ps []Parameter, used map[string]bool, values, given ma
 		case d.settings:
 			delete(values, p.Name)
 		default:
-			d.add(d.place(at, complaint{}), at, "parameter %q is used nowhere (want $(%s) somewhere in spec)", p.Name, p.Name)
+			d.add(d.place(at, complaint{}), at, "parameter %q is used nowhere (want $(%s) somewhere in spec)", p.Name,
+				p.Name)
 		}
 	}
 	return nil
 }
 
-// parameters is the rule about their declarations.
+// parameters checks the declarations.
 func (r *rules) parameters() {
 	ps := r.s.Spec.Parameters
 	r.unique("spec.parameters", "parameter", each(ps, func(p Parameter) string { return p.Name }))
@@ -203,7 +207,8 @@ func (r *rules) implied(path []string, p Parameter) {
 		case name == p.Name:
 			r.about(at, "is the parameter itself")
 		case i < 0:
-			r.about(at, "%q names no parameter %s", name, oneOf(name, slices.Sorted(slices.Values(named(r.s.Spec.Parameters)))))
+			r.about(at, "%q names no parameter %s", name,
+				oneOf(name, slices.Sorted(slices.Values(named(r.s.Spec.Parameters)))))
 		default:
 			if _, err := r.s.Spec.Parameters[i].value(string(p.Implies[name])); err != nil {
 				r.at(at, "%s", err)
@@ -214,11 +219,12 @@ func (r *rules) implied(path []string, p Parameter) {
 
 func named(ps []Parameter) []string { return each(ps, func(p Parameter) string { return p.Name }) }
 
-// unknownParameter says of a name that is neither a parameter nor, as a path, a field of spec, what there is.
+// unknownParameter says of a name that is neither a parameter nor a field of spec what there is.
 func unknownParameter(name string, ps []Parameter, fields []string) error {
 	if len(ps) == 0 {
 		first, _, _ := strings.Cut(name, ".")
-		return fmt.Errorf("spec has no field %q, and the scenario declares no parameters %s", first, oneOf(first, fields))
+		return fmt.Errorf("spec has no field %q, and the scenario declares no parameters %s", first,
+			oneOf(first, fields))
 	}
 	known := named(ps)
 	slices.Sort(known)

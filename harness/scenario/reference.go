@@ -11,7 +11,7 @@ import (
 // reference is $(name), or $$(name) for that text itself.
 var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
 
-// substitution replaces references by values and keeps where everything stood, while members that are left out move later ones.
+// substitution replaces references by values and tracks positions, because leaving members out moves later ones.
 type substitution struct {
 	from   *document
 	params map[string]Parameter
@@ -23,8 +23,9 @@ type substitution struct {
 	moved         map[string][]string
 }
 
-// substitute gives the references of spec their values and returns the names that were referred to. What refers to no parameter is a violation;
-// a reference to one whose declaration or value is wrong is lost: that is said elsewhere.
+// substitute replaces the references of spec by their values and returns the names that were used. A reference to no
+// parameter is a violation. A reference to a parameter whose declaration or value is wrong is lost: the violation is
+// the parameter's.
 func (d *document) substitute(ps []Parameter, values map[string]string) map[string]bool {
 	s := &substitution{
 		from: d, params: map[string]Parameter{}, values: values, used: map[string]bool{},
@@ -38,7 +39,7 @@ func (d *document) substitute(ps []Parameter, values map[string]string) map[stri
 	return s.used
 }
 
-// walk copies v, which stood at old, to path. False leaves it out: it is without a value, or all that it had was.
+// walk copies v from old to path. It returns false if v is left out: it has no value, or nothing is left in it.
 func (s *substitution) walk(v any, old, path []string) (any, bool) {
 	if text, ok := v.(string); ok && len(path) > 1 && path[0] == "spec" && path[1] != "parameters" {
 		replaced, keep := s.text(text, old, path)
@@ -71,7 +72,8 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 	case []any:
 		out := []any{}
 		for i, member := range t {
-			if w, keep := s.walk(member, append(slices.Clip(old), strconv.Itoa(i)), append(slices.Clip(path), strconv.Itoa(len(out)))); keep {
+			if w, keep := s.walk(member, append(slices.Clip(old), strconv.Itoa(i)),
+				append(slices.Clip(path), strconv.Itoa(len(out)))); keep {
 				out = append(out, w)
 			}
 		}
@@ -80,8 +82,8 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 	return v, true
 }
 
-// text is a string with its references replaced: the typed value where it is nothing but one reference. False is one to a parameter without
-// a value.
+// text is a string with its references replaced; a string that is one reference becomes its typed value. False is a
+// reference to a parameter without a value.
 func (s *substitution) text(in string, old, path []string) (any, bool) {
 	if m := reference.FindStringSubmatch(in); m != nil && m[0] == in && !strings.HasPrefix(in, "$$") {
 		v, err := s.value(m[1], old)
@@ -109,7 +111,7 @@ func (s *substitution) text(in string, old, path []string) (any, bool) {
 	return out, true
 }
 
-// value is that of a parameter, typed. An error was noted as a violation, or is one of the parameter's own.
+// value is a parameter's typed value. The error was already noted as a violation, or is the parameter's own.
 func (s *substitution) value(name string, at []string) (any, error) {
 	p, ok := s.params[name]
 	if !ok {

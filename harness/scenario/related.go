@@ -16,15 +16,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// rules collects what the fields of a scenario have against each other. Known is what the schema already objected to: a rule says
-// nothing about a field that is in there.
+// rules collects complaints that concern several fields. A field in known, to which the schema objected already, gets
+// no further complaint.
 type rules struct {
 	s     *Scenario
 	known []complaint
 	out   []complaint
 }
 
-// related applies every rule that a schema can't express. Folder is the name of the folder the file lies in, "" if unknown.
+// related applies every rule that a schema can't express. folder is the name of the file's folder, "" if unknown.
 func related(s *Scenario, folder string, known []complaint) []complaint {
 	r := &rules{s: s, known: known}
 	if folder != "" && s.Metadata.Name != "" && s.Metadata.Name != folder {
@@ -63,7 +63,7 @@ func (r *rules) at(path []string, format string, args ...any) {
 	}
 }
 
-// about is at for a key that has no business there.
+// about is at for a key that doesn't belong there.
 func (r *rules) about(path []string, format string, args ...any) {
 	n := len(r.out)
 	if r.at(path, format, args...); len(r.out) > n {
@@ -79,7 +79,7 @@ func each[T any](in []T, name func(T) string) []string {
 	return out
 }
 
-// unique complains of each name that stands in the list a second time.
+// unique complains about each name that is in the list a second time.
 func (r *rules) unique(list, what string, names []string) {
 	for i, name := range names {
 		if first := slices.Index(names, name); name != "" && first < i {
@@ -114,7 +114,8 @@ func (r *rules) pairs() {
 		if p.Default {
 			defaults = append(defaults, p.Name)
 			if len(defaults) > 1 {
-				r.add(fmt.Sprintf("spec.pairs.%d.default", i), "is a second default beside %q (want exactly one)", defaults[0])
+				r.add(fmt.Sprintf("spec.pairs.%d.default", i), "is a second default beside %q (want exactly one)",
+					defaults[0])
 			}
 		}
 		r.arms(fmt.Sprintf("spec.pairs.%d", i), p)
@@ -147,7 +148,8 @@ func (r *rules) arms(path string, p Pair) {
 			}
 		}
 		if strings.EqualFold(a.Name, "shared") {
-			r.add(fmt.Sprintf("%s.arms.%d.name", path, i), "shared is the name of what belongs to no arm (want another name)")
+			r.add(fmt.Sprintf("%s.arms.%d.name", path, i),
+				"shared is the name of what belongs to no arm (want another name)")
 		}
 	}
 }
@@ -167,7 +169,7 @@ func (r *rules) source(path string, s Source) {
 	r.mutations(path+".mutations", s.Mutations, s.Version)
 }
 
-// mutations is the rule about mutations of a source of a version.
+// mutations checks the mutations of a source of a version.
 func (r *rules) mutations(path string, list []Mutation, version string) {
 	for i, m := range list {
 		at := fmt.Sprintf("%s.%d", path, i)
@@ -177,14 +179,15 @@ func (r *rules) mutations(path string, list []Mutation, version string) {
 		}
 		in, err := semver.ParseRange(m.Versions)
 		if err != nil {
-			r.add(at+".versions", "%q is not a range of versions: %s (want for example >=1.14.0 <1.36.0)", m.Versions, lower(err))
+			r.add(at+".versions", "%q is not a range of versions: %s (want for example >=1.14.0 <1.36.0)", m.Versions,
+				lower(err))
 		} else if v, err := semver.Parse(strings.TrimPrefix(version, "v")); err == nil && !in(v) {
 			r.add(at+".versions", "%q leaves out the arm's own version %s", m.Versions, version)
 		}
 	}
 }
 
-// spec decodes a kind's spec over its defaults and lets the kind object.
+// spec decodes a kind's spec over its defaults and lets the kind validate it.
 func (r *rules) spec(category, kind string, spec json.RawMessage, path string) {
 	e, ok := kinds.Lookup(category, kind)
 	if !ok || under(r.known, append(strings.Split(path, "."), "spec")...) {
@@ -212,7 +215,8 @@ func (r *rules) phases() {
 		name     string
 		wait     Wait
 		deadline bool
-	}{{"steady", p.Steady, true}, {"baseline", p.Baseline, false}, {"fault", p.Fault, true}, {"recovery", p.Recovery, true}} {
+	}{{"steady", p.Steady, true}, {"baseline", p.Baseline, false}, {"fault", p.Fault, true}, {"recovery", p.Recovery,
+		true}} {
 		path, least, most := "spec.phases."+w.name, w.wait.AtLeast.Duration, w.wait.Deadline.Duration
 		switch {
 		case w.deadline && most == 0:

@@ -15,22 +15,23 @@ import (
 // schemaID names the schema; nothing is fetched from there.
 const schemaID = "https://relapse.dev/schema/v1alpha1/scenario.json"
 
-// durationPattern is what time.ParseDuration takes, without a sign and without a bare 0.
+// durationPattern is what time.ParseDuration accepts, without a sign and without a bare 0.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 // Patterns of names and versions. A name ends up in labels, file names and node names.
 const (
 	namePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 	versionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
-	// parameterPattern leaves out what a shell or a path would take apart.
+	// parameterPattern leaves out what a shell or a path would split.
 	parameterPattern = `^[a-zA-Z][-a-zA-Z0-9]*(\.[a-zA-Z][-a-zA-Z0-9]*)*$`
 )
 
-// modes are Chaos Mesh's ways to say how many of what a selector matches are meant.
+// modes are Chaos Mesh's ways to say how many of the selected are meant.
 var modes = []any{"one", "all", "fixed", "fixed-percent", "random-max-percent"}
 
-// Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of every registered kind.
-// It is the validator that Parse runs; editors get EditorSchema. The error names a kind whose spec type can't be expressed.
+// Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of every
+// registered kind. Parse validates with it; editors get EditorSchema. The error names a kind whose spec type can't be
+// expressed.
 func Schema() (*jsonschema.Schema, error) {
 	root, err := jsonschema.For[Scenario](options())
 	if err != nil {
@@ -50,8 +51,8 @@ func Schema() (*jsonschema.Schema, error) {
 	return root, nil
 }
 
-// options maps the types that don't look in JSON as they look in Go. Lists of items point at definitions, which also cuts the
-// cycle of checks within checks.
+// options maps the types whose JSON differs from their Go form. Lists of items point at definitions, which also ends
+// the recursion of checks within checks.
 func options() *jsonschema.ForOptions {
 	duration := &jsonschema.Schema{
 		Type: "string", Pattern: durationPattern, Description: "a duration with its unit: 250ms, 40s, 1m30s",
@@ -70,7 +71,7 @@ func options() *jsonschema.ForOptions {
 	}}
 }
 
-// addKinds defines a category's envelope, and for each of its kinds the spec, which the envelope asks for by kind.
+// addKinds defines a category's envelope and the spec of each of its kinds. The envelope chooses the spec by kind.
 func addKinds(defs map[string]*jsonschema.Schema, category string) error {
 	var envelope *jsonschema.Schema
 	var err error
@@ -112,7 +113,7 @@ func addKinds(defs map[string]*jsonschema.Schema, category string) error {
 	return nil
 }
 
-// constrain adds what Go's types can't say.
+// constrain adds what Go's types can't express.
 func constrain(root *jsonschema.Schema) {
 	constant := func(s *jsonschema.Schema, v any) { s.Const = &v }
 	constant(root.Properties["apiVersion"], APIVersion)
@@ -142,7 +143,7 @@ func constrain(root *jsonschema.Schema) {
 		parameter["type"].Enum = append(parameter["type"].Enum, t)
 	}
 	parameter["doc"].MinLength = new(1)
-	// Of a text that looks like a number only the number would be left: 1.10 is 1.1.
+	// A default that looks like a number would lose its form: 1.10 is 1.1.
 	var isString any = TypeString
 	spec["parameters"].Items.If = &jsonschema.Schema{
 		Properties: map[string]*jsonschema.Schema{"type": {Const: &isString}}, Required: []string{"type"},
@@ -183,7 +184,7 @@ func names(category string) []any {
 	return out
 }
 
-// withoutNull takes null out of every type: a key without a value is a slip of the pen, not a value.
+// withoutNull takes null out of every type: a key without a value is a mistake, not a value.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return

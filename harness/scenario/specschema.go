@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// SpecSchema is the JSON Schema of one kind's spec: its fields in the order of the struct, with descriptions and defaults. A field is
-// required when its JSON tag has neither omitempty nor omitzero and New leaves it zero.
+// SpecSchema is the JSON Schema of one kind's spec: its fields in the order of the struct, with descriptions and
+// defaults. A field is required if its JSON tag has neither omitempty nor omitzero and New leaves it zero.
 func SpecSchema(e kinds.Entry) (*jsonschema.Schema, error) {
 	v := e.New()
 	t := reflect.TypeOf(v)
@@ -64,7 +64,7 @@ func hasBareDuration(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return t == reflect.TypeFor[time.Duration]()
 }
 
-// markDurations makes durations of the texts that Chaos Mesh's structs say are some, by a tag of their own.
+// markDurations gives the pattern of durations to the strings that Chaos Mesh's tags mark as durations.
 func markDurations(s *jsonschema.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -74,7 +74,7 @@ func markDurations(s *jsonschema.Schema, t reflect.Type) {
 	}
 }
 
-// setDefaults notes in s, and in the objects under it, the values that New gave; what has one isn't required.
+// setDefaults adds the values that New gave to s and the objects below it. A field with a default isn't required.
 func setDefaults(s *jsonschema.Schema, raw json.RawMessage) {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(raw, &given) != nil {
@@ -93,7 +93,8 @@ func setDefaults(s *jsonschema.Schema, raw json.RawMessage) {
 	}
 }
 
-// zero reports whether a JSON value says nothing: null, false, 0, an empty string or duration, an empty list, or an object of such.
+// zero reports whether a JSON value is empty: null, false, 0, an empty string, duration or list, or an object of such
+// values.
 func zero(raw json.RawMessage) bool {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
@@ -112,5 +113,5 @@ func zero(raw json.RawMessage) bool {
 	return empty(v)
 }
 
-// IsDuration reports whether s, a part of a schema made here, stands for a duration.
+// IsDuration reports whether s, a part of a schema made here, is a duration.
 func IsDuration(s *jsonschema.Schema) bool { return s.Pattern == durationPattern }

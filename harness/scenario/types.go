@@ -1,5 +1,5 @@
-// Package scenario is the v1alpha1 envelope of a scenario file. It reads strictly, keeps where everything stood in the file, and
-// leaves the spec of each kind a raw node: the plan decodes those with the kinds' own types.
+// Package scenario reads scenario files (v1alpha1). It reads strictly, remembers the position of every field, and
+// leaves the spec of each kind as raw JSON: the plan decodes it into the kind's own type.
 package scenario
 
 import (
@@ -24,7 +24,7 @@ type Scenario struct {
 	Spec       Spec     `json:"spec"`
 
 	Origin *Origin           `json:"-"` // where it was read from; nil for one made in memory
-	Values map[string]string `json:"-"` // of every parameter, set, implied or default, as text; "" is one that isn't set
+	Values map[string]string `json:"-"` // of every parameter, whether set, implied or default, as text; "" is not set
 }
 
 // Metadata names the scenario. Name equals the folder's name.
@@ -42,7 +42,7 @@ type Spec struct {
 	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z; with placement cluster an arm's own goes first"`
 	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri, etcd"`
 
-	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly has for all pairs and repeats of it, builds included: 1h30m"`
+	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly run has for all its pairs and repeats, builds included: 1h30m"`
 
 	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"how many nodes the cluster of placement workload has"`
 	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"objects that are applied before the steady state, in this order"`
@@ -62,29 +62,30 @@ type Spec struct {
 	Signature []Check `json:"signature" jsonschema:"checks that are the incident's fingerprint"`
 	Healed    []Check `json:"healed" jsonschema:"checks that an arm is well, by positive proof"`
 
-	Information []Check  `json:"information,omitempty" jsonschema:"checks that are asked and shown and decide nothing"`
+	Information []Check  `json:"information,omitempty" jsonschema:"checks that are shown and decide nothing"`
 	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
 	Oracle      *Oracle  `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
 }
 
-// Nodes says how many nodes a cluster has that all arms share. With placement node and cluster the arms say it.
+// Nodes says how many nodes a cluster has that all arms share. With the placements node and cluster the arms
+// determine it.
 type Nodes struct {
 	ControlPlanes int `json:"controlPlanes,omitempty" jsonschema:"1 unless given"`
 	Workers       int `json:"workers" jsonschema:"nodes that run what the scenario deploys"`
-	Idle          int `json:"idle,omitempty" jsonschema:"further workers, which run none of it: what befalls them must not matter"`
+	Idle          int `json:"idle,omitempty" jsonschema:"further workers, which run none of it, for faults that must not matter"`
 }
 
-// Manifest is a file of Kubernetes objects beside the scenario's. $(name) in it stands for one of Values, and in one that each cell gets also
-// for $(cell), $(namespace) and $(image), the arm's; $$(name) is that text itself.
+// Manifest is a file of Kubernetes objects beside the scenario's file. In it, $(name) stands for one of Values. If it
+// is applied for each cell, $(cell), $(namespace) and $(image) stand for the arm's. $$(name) is that text itself.
 type Manifest struct {
 	File   string            `json:"file" jsonschema:"relative to the scenario's folder"`
 	Each   string            `json:"each,omitempty" jsonschema:"cell: applied once for each arm, with its namespace and image"`
 	Values map[string]Scalar `json:"values,omitempty" jsonschema:"what $(name) in the file stands for"`
 }
 
-// Parameter is a value of the scenario that a run may choose. $(name), as a scalar of spec or within one, stands for its value; $$(name)
-// is that text itself. A member of a mapping or list that is $(name) of a parameter without a value is left out, and so is a mapping or list
-// of which nothing is left.
+// Parameter is a value of the scenario that a run may choose. $(name), as a scalar of spec or in one, stands for its
+// value; $$(name) is that text itself. If the parameter has no value, a member of a mapping or list that is $(name)
+// is left out, and so is a mapping or list that is empty then.
 type Parameter struct {
 	Name    string            `json:"name" jsonschema:"what --set calls it; may contain dots: apiserver.memory"`
 	Type    string            `json:"type" jsonschema:"of its values"`
@@ -135,7 +136,7 @@ type Constant struct {
 	Ident   string `json:"ident" jsonschema:"the Go constant's name"`
 }
 
-// Pair is a named couple of vulnerable and fixed arms. Default marks the one that runs when none is asked for.
+// Pair is a vulnerable and a fixed arm. The default pair runs unless another is asked for.
 type Pair struct {
 	Name     string   `json:"name"`
 	Doc      string   `json:"doc,omitempty"`
@@ -158,7 +159,7 @@ type Arm struct {
 	Source Source `json:"source"`
 }
 
-// Source says what an arm is built from. Binary is a user's own executable, used as it is.
+// Source says what an arm is built from. Binary is an executable of the user, used as it is.
 type Source struct {
 	// Fixture is the source of a subject of our own.
 	Fixture   string     `json:"fixture,omitempty" jsonschema:"a folder of fixtures/ with a go.mod of its own"`
@@ -166,11 +167,12 @@ type Source struct {
 	Version   string     `json:"version,omitempty"`
 	Package   string     `json:"package,omitempty"`
 	Mutations []Mutation `json:"mutations,omitempty"`
-	// Unoptimized is for incidents in which memory stays reachable that a current compiler lets go.
+	// Unoptimized is for incidents that need memory to stay reachable which a current compiler would free.
 	Unoptimized []string `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
 	Dir         string   `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
 	Binary      string   `json:"binary,omitempty" jsonschema:"an executable on this machine"`
-	// What follows is a candidate's only. With Binary, Image and NodeImage, Version is what the executable says it is, "" if it doesn't.
+	// The other fields are for candidates only. With Binary, Image and NodeImage, Version is what the executable says
+	// it is, "" if it doesn't.
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
 	Image     string `json:"image,omitempty" jsonschema:"an image that holds the executable: a reference that the engine knows, or an archive"`
 	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image whose kubelet is taken: a reference or an archive"`
@@ -184,7 +186,7 @@ func (s Source) Published() bool {
 	return s.Module != "" && s.Version != "" && s.Dir == "" && s.Fork == "" && s.Fixture == "" && !s.Given()
 }
 
-// Mutation is a semantic rewrite of the source. Any other number of sites than Sites fails the build.
+// Mutation is a semantic rewrite of the source. It must change exactly Sites places, or the build fails.
 type Mutation struct {
 	Kind     string          `json:"kind"`
 	Sites    int             `json:"sites" jsonschema:"how many places it must change; any other number fails the build"`
@@ -196,11 +198,11 @@ type Mutation struct {
 type Target struct {
 	Mode     string   `json:"mode" jsonschema:"how many of what the selector matches: one, all, fixed, fixed-percent, random-max-percent"`
 	Value    string   `json:"value,omitempty" jsonschema:"how many, with mode fixed; how many percent, with the modes of percent"`
-	Cell     string   `json:"cell,omitempty" jsonschema:"one arm's name; '' is every cell alike"`
+	Cell     string   `json:"cell,omitempty" jsonschema:"one arm's name; '' is every cell"`
 	Selector Selector `json:"selector"`
 }
 
-// Selector names what is meant. Nodes "cell" are the nodes of the arm's own cell.
+// Selector says what is meant. The node "cell" stands for the nodes of the arm's own cell.
 type Selector struct {
 	Nodes          []string          `json:"nodes,omitempty" jsonschema:"node names relative to the cluster"`
 	NodeSelectors  map[string]string `json:"nodeSelectors,omitempty"`
@@ -214,7 +216,7 @@ type Item struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
 	Target Target `json:"target"`
-	// Phase is for loads: faults are what makes the fault phase.
+	// Phase is for loads; faults belong to the fault phase.
 	Phase string           `json:"phase,omitempty" jsonschema:"when a load runs: fault, which is the default, or recovery, to see whether the subject works again"`
 	At    *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of its phase"`
 	After *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
@@ -229,12 +231,12 @@ type After struct {
 	Plus *metav1.Duration `json:"plus,omitempty"`
 }
 
-// Collector is the envelope of collectors. Snapshots are taken at phase marks and at onset, and every so often.
+// Collector is the envelope of collectors. Snapshots are taken when a phase begins, at onset, and every so often.
 type Collector struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind"`
 	Every *metav1.Duration `json:"every,omitempty" jsonschema:"how often a snapshot is taken beside phase marks and onset"`
-	// Component is for context: what all arms share is evidence of none.
+	// Component is for context only: what all arms share is no evidence of one.
 	Component string          `json:"component,omitempty" jsonschema:"a component of the cluster to look at instead of the subject: kube-apiserver"`
 	Spec      json.RawMessage `json:"spec,omitempty"`
 }
@@ -247,8 +249,8 @@ type Phases struct {
 	Recovery Wait `json:"recovery"`
 }
 
-// Wait is at least AtLeast and at most Deadline. In between, steady waits for the steady checks; fault holds each cell until its
-// exposure is met; recovery ends when each cell's signature or healed checks are met.
+// Wait is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault holds each
+// cell until its exposure is met, and recovery ends when each cell's signature or healed checks are met.
 type Wait struct {
 	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest it lasts"`
 	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest it lasts"`
@@ -265,8 +267,8 @@ type Check struct {
 	AnyOf []Check          `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
 }
 
-// Restart restarts a subject once the data for judging is safe: the incident's own proof of the diagnosis.
+// Restart restarts a subject once the data for judging is safe. It is the incident's own proof of the diagnosis.
 type Restart struct {
 	Roles       []string        `json:"roles" jsonschema:"which arms: vulnerable"`
-	ReadyWithin metav1.Duration `json:"readyWithin" jsonschema:"in which time the subject must be ready again"`
+	ReadyWithin metav1.Duration `json:"readyWithin" jsonschema:"how soon the subject must be ready again"`
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/message"
 )
 
-// complaint is something wrong at a path. About, when set, is the path whose place in the text is shown instead.
+// complaint is something wrong at a path. If about is set, its position in the text is shown instead.
 type complaint struct {
 	path, about []string
 	message     string
@@ -29,7 +29,8 @@ type validator struct {
 	schema   any
 }
 
-// compiled makes the validator once: kinds register from init functions, so that the registry is complete before any file is read.
+// compiled makes the validator once. Kinds register from init functions, so they are complete before any file is
+// read.
 var compiled = sync.OnceValues(func() (*validator, error) { return newValidator(Schema) })
 
 func newValidator(from func() (*model.Schema, error)) (*validator, error) {
@@ -56,7 +57,7 @@ func newValidator(from func() (*model.Schema, error)) (*validator, error) {
 	return &validator{compiled: compiled, schema: doc}, nil
 }
 
-// check returns everything that value, a tree of JSON values, has against the schema.
+// check returns all complaints of the schema about value, a tree of JSON values.
 func (v *validator) check(value any) []complaint {
 	err := v.compiled.Validate(value)
 	if err == nil {
@@ -80,7 +81,7 @@ func (v *validator) check(value any) []complaint {
 	return out
 }
 
-// translate says for people what one keyword of the schema found.
+// translate puts into words what one keyword of the schema found.
 func (v *validator) translate(e *jsonschema.ValidationError, value any) []complaint {
 	path := slices.Clone(e.InstanceLocation)
 	sub := v.subschema(e.SchemaURL)
@@ -98,7 +99,8 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 		return out
 	case *kind.Required:
 		for _, name := range k.Missing {
-			out = append(out, complaint{append(slices.Clip(path), name), path, "is missing " + v.want(v.property(sub, name))})
+			out = append(out, complaint{append(slices.Clip(path), name), path,
+				"is missing " + v.want(v.property(sub, name))})
 		}
 		return out
 	case *kind.Type:
@@ -124,12 +126,13 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 	return one("%s", e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 }
 
-// noun is what the value at path is: the name of its field, or for a member of a list that of the list.
+// noun is what the value at path is called: by its field, or for a member of a list by the list.
 func noun(path []string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if _, err := strconv.Atoi(path[i]); err != nil {
 			if i < len(path)-1 {
-				if slices.Contains([]string{"steady", "exposure", "signature", "healed", "information", "anyOf"}, path[i]) {
+				if slices.Contains([]string{"steady", "exposure", "signature", "healed", "information", "anyOf"},
+					path[i]) {
 					return "check"
 				}
 				return strings.TrimSuffix(path[i], "s")

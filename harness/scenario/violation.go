@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Violation is one thing that is wrong with a scenario file. Line and Column count from 1; both are 0 where the scenario has no
-// text (one that was changed by Override). Path is the field, for example spec.faults[0].spec.latency.
+// Violation is one thing that is wrong with a scenario file. Line and Column count from 1; both are 0 if the scenario
+// has no text, because Override changed it. Path is the field, for example spec.faults[0].spec.latency.
 type Violation struct {
 	File    string
 	Line    int
@@ -31,8 +31,8 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// Violations is everything that is wrong with a file, in the order of the text. It is the error that Load, Parse and Override return
-// for what a scenario says, as opposed to a file that can't be read.
+// Violations is everything that is wrong with a file, in the order of the text. Load, Parse and Override return it
+// for a wrong content, as opposed to a file that can't be read.
 type Violations []Violation
 
 // Error is one violation a line.
@@ -52,7 +52,7 @@ func (vs Violations) sorted() Violations {
 	return slices.Compact(vs)
 }
 
-// nearest is the known name that a misspelt one most likely meant, or "" if none is close.
+// nearest is the known name that a misspelt one most likely means, "" if none is close.
 func nearest(name string, known []string) string {
 	best, bestDist := "", 1+max(len(name), 3)/3
 	for _, k := range known {

@@ -5,12 +5,13 @@ import (
 	"path/filepath"
 )
 
-// workload are the rules of arms that share a cluster, each as a workload of its own.
+// workload checks arms that share a cluster, each as its own workload.
 func (r *rules) workload() {
 	s := r.s.Spec
 	if s.Placement != "workload" {
 		if s.Nodes != nil {
-			r.add("spec.nodes", "is for placement workload (with placement %s the arms say how many nodes there are)", s.Placement)
+			r.add("spec.nodes", "is for placement workload (with placement %s the arms say how many nodes there are)",
+				s.Placement)
 		}
 		if len(s.Manifests) > 0 {
 			r.add("spec.manifests", "are for placement workload (with placement %s an arm is no workload)", s.Placement)

@@ -82,7 +82,7 @@ unit: need-go need-cc need-browser need-jq
 
 .PHONY: smoke
 smoke: host
-	$(call part,engine and node images,go test -tags cluster -count 1 -timeout 20m ./harness/cluster/engine ./harness/build/nodeimage)
+	$(call part,engine and node images,go test -tags cluster -count 1 -timeout 20m ./harness/cluster/kind/engine ./harness/cluster/kind/nodeimage)
 	$(call part,clusters of processes,go test -tags cluster -count 1 -timeout 20m ./harness/cluster/processes)
 	$(call part,kind's clusters,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 20m -run TestCluster ./harness/cluster/kind)
 	$(call part,e2e smoke,go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly')

@@ -20,12 +20,12 @@ const module = "github.com/kube-relapse/relapse/"
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
 // what its clusters are made of, so it stands above build, and nothing but the command line knows it.
 var stages = []string{
-	"cmd/relapse", "cluster/kind", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict", "plan", "check",
-	"build", "inject", "evidence", "scenario", "cluster", "kinds", "event", "version",
+	"cmd/relapse", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
+	"plan", "check", "build", "inject", "evidence", "scenario", "cluster", "kinds", "event", "version",
 }
 
 // kindsOwn are what only kind's clusters need: a container engine, and images that nodes are started from.
-var kindsOwn = []string{"harness/cluster/engine", "harness/build/nodeimage"}
+var kindsOwn = []string{"harness/cluster/kind/engine", "harness/cluster/kind/nodeimage"}
 
 // strangers are parts of one stage that know nothing of each other.
 var strangers = [][]string{

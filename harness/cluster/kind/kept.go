@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
 )
 
 // Kept lists the node images that were assembled.

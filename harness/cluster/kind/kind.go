@@ -20,9 +20,9 @@ import (
 	kindcluster "sigs.k8s.io/kind/pkg/cluster"
 	kindexec "sigs.k8s.io/kind/pkg/exec"
 
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
 	"github.com/kube-relapse/relapse/harness/event"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 )
 
 // balancerImage is what kind puts before several control planes: its own constant, which it doesn't export.

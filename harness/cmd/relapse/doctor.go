@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
-	"github.com/kube-relapse/relapse/harness/cluster/engine"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 )
 
 type doctorFlags struct {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kube-relapse/relapse/harness/build/nodeimage"
+	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
 )
 
 func TestAptSources(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
-// queue hands out a run's trials: those that its plan lists, or in an open-ended run one after the other, by what came of those before.
+// queue hands out a run's trials: those of its plan, or in an open-ended run one after the other, depending on the
+// verdicts so far.
 type queue struct {
 	plan     *plan.Plan
 	schedule *report.Schedule // nil unless the run is open-ended
@@ -45,7 +46,7 @@ func (q *queue) next() bool {
 	return q.err == nil
 }
 
-// over ends the trial. In an open-ended run its bundle is judged, and what is known by now is said.
+// over ends the trial. In an open-ended run it judges the trial's bundle and says what is known by now.
 func (q *queue) over(dir string, events *event.Stream) error {
 	q.had++
 	if q.schedule == nil {

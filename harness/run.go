@@ -1,5 +1,5 @@
-// Package harness runs scenarios: it builds the arms, makes clusters, brings faults upon them, collects evidence and has it judged.
-// Run reads from top to bottom; everything else is a step of it.
+// Package harness runs scenarios: it builds the arms, creates clusters, injects faults, collects evidence and has it
+// judged. Run reads from top to bottom; everything else is one of its steps.
 package harness
 
 import (
@@ -32,17 +32,17 @@ import (
 type Options struct {
 	Plan     *plan.Plan
 	Provider cluster.Provider // of the trials' clusters
-	Root     string           // the module's root, where fixtures are built from
+	Root     string           // the module's root, which has the fixtures
 	Out      string           // the directory of run directories
-	CacheDir string           // "" is the user's
-	Engine   image.Engine     // opens images that candidates are in; nil if there is none
+	CacheDir string           // "" is the user's own
+	Engine   image.Engine     // opens images that hold candidates; nil if there is none
 	Retain   bool             // keep the clusters of the last trial, or of the one that failed
 	Events   *event.Stream
 }
 
-// Run runs every trial of a plan, and judges the bundles. Each trial gets fresh clusters: a cluster that has been through a fault may not behave like a
-// new one. It returns the run directory and the verdict. When ctx ends it removes what it made, faults and half-written bundles included, and returns
-// ctx's cause.
+// Run runs every trial of a plan, and judges the bundles. Each trial gets fresh clusters: a cluster that has been
+// through a fault may not behave like a new one. It returns the run directory and the verdict. When ctx ends it
+// removes what it made, including faults and half-written bundles, and returns ctx's cause.
 func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
 		return "", v, err
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	return r.dir.Path(), v, err
 }
 
-// run is a run that was begun: noted down, with its directory.
+// run is a run that has begun: it is in the ledger and has a directory.
 type run struct {
 	Options
 	ledger ledger.Ledger
@@ -90,7 +90,7 @@ type run struct {
 	versions map[string]string // of what trials are made with
 }
 
-// begin notes a run down before anything of it exists, and makes its directory.
+// begin enters a run in the ledger before anything of it exists, and makes its directory.
 func begin(o Options) (*run, error) {
 	id := NewID()
 	dir, err := filepath.Abs(filepath.Join(o.Out, id+"-"+o.Plan.Scenario))
@@ -126,7 +126,7 @@ func (r *run) prepare(ctx context.Context, made *artifacts.Artifacts) (err error
 	return err
 }
 
-// end removes what a run that failed left half made, and forgets the run unless its clusters are kept.
+// end removes what a failed run left unfinished, and takes the run out of the ledger unless its clusters are kept.
 func (r *run) end(ctx context.Context, failed error) (err error) {
 	r.stages.stop()
 	if ctx.Err() != nil || failed != nil {
@@ -138,8 +138,8 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 	return errors.Join(err, r.ledger.Close(ctx, r.Provider))
 }
 
-// trial makes a trial's clusters, runs it in them and removes them again. kind's containers carry no labels of ours: the run's name is the clusters'
-// identity, and trials follow one another under it. So those of the last trial are kept, or of the one that failed.
+// trial creates a trial's clusters, runs the trial and deletes them again. Clusters are found by the run's name and
+// trials reuse the names, so only those of the last trial, or of the one that failed, can be kept.
 func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool) (err error) {
 	env, err := environment.Create(ctx, environment.Options{Run: r.ledger.Run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
 		Versions: r.versions, Events: r.Events})
@@ -175,7 +175,8 @@ func (r *run) judge() (v report.Verdict, err error) {
 	return v, report.Latest(r.dir.Path())
 }
 
-// inForce says of clusters that are kept whether a fault may still be in force in them. Each trial lifts what it injected before it ends, however it ends.
+// inForce says whether a fault may still be in force in clusters that are kept. Each trial lifts its faults before it
+// ends, however it ends.
 func inForce(events *event.Stream, err error) {
 	var left *trial.LiftError
 	if errors.As(err, &left) {
@@ -185,7 +186,7 @@ func inForce(events *event.Stream, err error) {
 	events.Say(event.Note, "no fault is in force any more: all that were injected were lifted")
 }
 
-// clusterNames are the names of all clusters that a run may make.
+// clusterNames are the names of all clusters that a run may create.
 func clusterNames(run string, p *plan.Plan) []string {
 	var out []string
 	for _, t := range p.Trials {
@@ -226,7 +227,7 @@ func (s *stages) take() []event.Event {
 	return out
 }
 
-// NewID is a run's id: eight hex digits, drawn at random so that runs side by side never meet.
+// NewID is a run's id: eight random hex digits, so that runs side by side don't share one.
 func NewID() string {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails: see crypto/rand

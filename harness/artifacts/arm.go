@@ -22,7 +22,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// buildArm builds one arm, or takes up an executable that was given.
+// buildArm builds one arm, or takes a given executable.
 func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject string, constants []scenario.Constant) error {
 	key := armKey(arm)
 	if _, built := a.arms[key]; built {
@@ -46,7 +46,7 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	return nil
 }
 
-// given takes up an executable that exists already. Its constants can't be read.
+// given takes an executable that exists already. Its constants can't be read.
 func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string, _ []scenario.Constant) (b Build, err error) {
 	src := arm.Source
 	b.Constants, b.Path = map[string]int64{}, src.Binary
@@ -63,7 +63,7 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 		if err != nil {
 			return b, err
 		}
-		// Arms differ in the subject alone: with the image's container runtime they wouldn't.
+		// Only the subject may differ between arms, so the image's container runtime is not used.
 		b.Path, from = x.Path, fmt.Sprintf("%s of node image %s (%s), %s; it runs in the node image of the other arms, and nothing else of its own image is used",
 			x.At, src.NodeImage, x.ID, x.How)
 	default:
@@ -82,7 +82,7 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 	return b, nil
 }
 
-// aboutProgram is what an executable tells of how it was built.
+// aboutProgram is what an executable says about its build.
 func aboutProgram(p build.Program) string {
 	about := []string{"how it was built is known only as far as it says so itself"}
 	switch {
@@ -167,7 +167,8 @@ func references(constants []scenario.Constant) []build.ConstantRef {
 	return out
 }
 
-// candidateConstants reads each constant by itself: one that a candidate hasn't any more is not known, and the others are.
+// candidateConstants reads each constant by itself. One that a candidate no longer has is unknown; the others are
+// read.
 func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, refs []build.ConstantRef, b *Build) error {
 	for _, ref := range refs {
 		src.Constants = []build.ConstantRef{ref}
@@ -184,7 +185,7 @@ func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, re
 	return nil
 }
 
-// stateOf is what git knows of a tree: in a sentence, and the diff to its commit.
+// stateOf is what git knows of a tree: a sentence, and the diff to its commit.
 func stateOf(ctx context.Context, dir string) (said []string, diff []byte) {
 	s, err := build.LookAt(ctx, dir)
 	if err != nil {
@@ -200,7 +201,7 @@ func howLong(cached bool, began time.Time) string {
 	return "built in " + time.Since(began).Round(time.Second).String()
 }
 
-// armKey addresses an arm by all that it is built from.
+// armKey is the key of an arm: all that it is built from.
 func armKey(a scenario.Arm) string {
 	raw, err := json.Marshal(a.Source)
 	if err != nil { // a Source is plain data

@@ -1,5 +1,5 @@
-// Package artifacts builds what all trials of a plan share: the arms' programs and the fixtures. What is wrong with an arm is found here, before a
-// cluster exists. What clusters are made of besides is their provider's to get.
+// Package artifacts builds what all trials of a plan share: the arms' programs and the fixtures. What is wrong with
+// an arm is found here, before a cluster exists. Providers get what else their clusters are made of.
 package artifacts
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// Artifacts are the arms' builds and the fixtures of a plan, and where they are made. It is a cluster.Builder.
+// Artifacts are a plan's builds and fixtures, and the means to make them. It is a cluster.Builder.
 type Artifacts struct {
 	Events *event.Stream
 
@@ -84,10 +84,10 @@ func (a *Artifacts) Of(arm scenario.Arm) (Build, error) {
 	return b, nil
 }
 
-// Fixture is where a fixture that was prepared lies on this host.
+// Fixture is the path of a prepared fixture on this host.
 func (a *Artifacts) Fixture(name string) string { return a.fixtures[name] }
 
-// Close lets go of the cache.
+// Close releases the cache.
 func (a *Artifacts) Close() error { return a.cache.Close() }
 
 // Prepare builds every arm of the plan and the fixtures that its seams need.
@@ -98,7 +98,8 @@ func (a *Artifacts) Prepare(ctx context.Context, p *plan.Plan) error {
 	return a.buildArms(ctx, p)
 }
 
-// Estimate is how long it took to prepare a plan and a provider where it was measured, on 2 cores: with nothing built before, and with everything there.
+// Estimate is how long preparing a plan and a provider takes, as measured on 2 cores: with empty caches, or with
+// everything built.
 func (a *Artifacts) Estimate() time.Duration {
 	if have, err := a.cache.List(); err == nil && len(have) == 0 {
 		return 6 * time.Minute
@@ -106,7 +107,8 @@ func (a *Artifacts) Estimate() time.Duration {
 	return 5 * time.Second
 }
 
-// buildArms builds each distinct arm of the plan once, and refuses a pair that came out as one program, and constants that no fault is large enough for.
+// buildArms builds each distinct arm of the plan once. It refuses a pair that became one program, and constants that
+// no fault is large enough for.
 func (a *Artifacts) buildArms(ctx context.Context, p *plan.Plan) error {
 	for _, t := range p.Trials {
 		for _, c := range t.Cells {
@@ -159,7 +161,7 @@ func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string, p
 	return out, nil
 }
 
-// Versions are what the verdict names as the versions of this program and this machine.
+// Versions are the versions of this program and this machine that the verdict names.
 func Versions() map[string]string {
 	v := map[string]string{
 		"relapse": version.Relapse(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,

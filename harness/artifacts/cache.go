@@ -9,10 +9,10 @@ import (
 // Kept lists the builds in the cache.
 func (a *Artifacts) Kept() ([]cache.Entry, error) { return a.cache.List() }
 
-// Prune removes the builds that nobody is using, and returns them and how many bytes that freed.
+// Prune removes the builds that nobody is using, and returns them and how many bytes it freed.
 func (a *Artifacts) Prune() ([]cache.Entry, int64, error) { return a.cache.Prune(cache.PruneOptions{}) }
 
-// Clean removes the scratch of builds that were killed, and tells of each.
+// Clean removes the scratch directories of builds that were killed, and reports each.
 func (a *Artifacts) Clean(ctx context.Context, say func(string)) error {
 	scratch, err := a.cache.Clean(ctx)
 	for _, x := range scratch {

@@ -11,10 +11,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// fixtureVersion is what a fixture's module is required at: it is never published.
+// fixtureVersion is the required version of a fixture's module, which is never published.
 const fixtureVersion = "v0.0.0"
 
-// resolve says where a subject of our own lies, or a candidate for it: its module is what its go.mod says.
+// resolve finds a fixture that is a subject, or a candidate for it. Its go.mod names the module.
 func (a *Artifacts) resolve(s scenario.Source) (scenario.Source, error) {
 	what := "fixture " + s.Fixture
 	switch {

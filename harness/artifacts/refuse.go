@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// PairError says that the arms of a pair were built and are one program, so that no trial can tell them apart. No cluster was created for it.
+// PairError says that the arms of a pair became one program, so that no trial can tell them apart. No cluster was
+// created for it.
 type PairError struct {
 	Pair, Vulnerable, Fixed string // the pair's name and the arms'
 	Digest                  string
@@ -27,7 +28,8 @@ func (e *PairError) Hint() string {
 	return fmt.Sprintf("give %s a mutation that takes the fix out, or a version without it; --swap %s=%s gives both one build on purpose", e.Vulnerable, e.Vulnerable, e.Fixed)
 }
 
-// distinct refuses vulnerable and fixed arms that were built to one program, unless one was given the other's build on purpose.
+// distinct refuses vulnerable and fixed arms that became one program, unless one was given the other's build on
+// purpose.
 func (a *Artifacts) distinct(p *plan.Plan) error {
 	for _, t := range p.Trials {
 		for _, ill := range t.Cells {
@@ -44,7 +46,8 @@ func (a *Artifacts) distinct(p *plan.Plan) error {
 	return nil
 }
 
-// refuseFaults computes every trial's faults from its arms' constants, before a cluster exists for one that can't be.
+// refuseFaults computes every trial's faults from its arms' constants, so that an impossible fault is refused before
+// a cluster exists.
 func (a *Artifacts) refuseFaults(p *plan.Plan) error {
 	for _, t := range p.Trials {
 		var given *scenario.Arm
@@ -71,7 +74,7 @@ func (a *Artifacts) refuseFaults(p *plan.Plan) error {
 	return nil
 }
 
-// computable is an error where the faults of a trial can't be computed from constants.
+// computable returns an error if the faults of a trial can't be computed from constants.
 func computable(t plan.Trial, constants []map[string]int64) error {
 	var all []fault.Fault
 	for _, f := range t.Faults {

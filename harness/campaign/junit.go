@@ -12,7 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
-// junit puts the suites of all runs into one file. A unit without a verdict is a suite with one error: it must not go missing.
+// junit puts the suites of all runs into one file. A unit without a verdict becomes a suite with one error, so that
+// it doesn't go missing.
 func (s *Summary) junit(out string) ([]byte, error) {
 	var all junit.Testsuites
 	for _, r := range s.Units {

@@ -1,5 +1,5 @@
-// Package campaign runs many runs: every scenario and every pair of it, one after the other, bounded in time and in disk, with a summary that
-// says what became of each and from which a campaign that was broken off goes on.
+// Package campaign runs many runs, one after the other: every scenario with every pair, within limits of time and
+// disk. Its summary says what became of each run, and an interrupted campaign can be resumed from it.
 package campaign
 
 import (
@@ -46,7 +46,7 @@ func (u Unit) Pair() string { return u.Plan.Trials[0].Pair }
 
 func (u Unit) name() string { return u.Plan.Scenario + ", pair " + u.Pair() }
 
-// Options say what a campaign runs and within which bounds.
+// Options say what a campaign runs and within which limits.
 type Options struct {
 	Out       string // the folder of run directories, and of the summary
 	Units     []Unit
@@ -60,9 +60,9 @@ type Options struct {
 	Now       func() time.Time // nil is time.Now
 }
 
-// Nightly runs every unit and returns the summary, which is also on disk after each. A unit that is not as expected, or fails, ends nothing. One for which
-// its scenario's budget or the campaign's time limit is too short is ended cleanly, and listed as not done. When ctx ends, so does the campaign; the
-// summary then has what was done, and Resume goes on from there.
+// Nightly runs every unit and returns the summary, which is also written after each unit. It goes on after a unit
+// that fails or is not as expected. A unit for which its scenario's budget or the campaign's time limit is too short
+// is ended cleanly and listed as not done. When ctx ends, so does the campaign; Resume goes on from the summary.
 func Nightly(ctx context.Context, o Options) (Summary, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -107,7 +107,7 @@ func Nightly(ctx context.Context, o Options) (Summary, error) {
 	return s, s.write(o.Out)
 }
 
-// unit runs one unit within what is left of its scenario's budget once spent is taken off.
+// unit runs one unit within the rest of its scenario's budget.
 func (o Options) unit(ctx context.Context, u Unit, r Result, spent time.Duration) Result {
 	r.Status, r.Why, r.Exit = NotDone, "", verdict.ExitInconclusive
 	if ctx.Err() != nil {

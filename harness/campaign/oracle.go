@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// OracleOptions say which of a scenario's own candidates are run, and how.
+// OracleOptions say which of a scenario's candidates are run, and how.
 type OracleOptions struct {
 	Scenario   string
 	Relapse    string // what the program is
@@ -22,9 +22,10 @@ type OracleOptions struct {
 	Candidates []scenario.Known
 	Beside     int    // how many are in one trial, at least 1
 	Dir        string // where oracle.json and oracle.md go; it is made
-	// Build makes the arms of some candidates, and says of each that can't be made why not. The error is for what is wrong with the controls or with us.
+	// Build builds the arms of some candidates, and says why one can't be built. The error is for the controls or
+	// this machine.
 	Build func(context.Context, []scenario.Known) (failed map[string]error, err error)
-	// Plan plans the trials of some candidates beside each other.
+	// Plan plans the trials that some candidates share.
 	Plan func([]scenario.Known) (*plan.Plan, error)
 	Run  func(context.Context, *plan.Plan) (dir string, v report.Verdict, err error)
 	Say  func(string)
@@ -63,8 +64,9 @@ func (g Grade) exit() int {
 	return verdict.ExitError
 }
 
-// Oracle runs candidates whose answer is known and returns how the scenario's checks did, which is also on disk after each batch. A candidate that
-// doesn't build, or a run that fails, ends nothing. When ctx ends, what was not run is listed as such.
+// Oracle runs candidates whose answer is known and returns the scenario's score, which is also written after each
+// batch. It goes on after a candidate that doesn't build or a run that fails. When ctx ends, what was not run is
+// listed.
 func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -130,7 +132,7 @@ func (o OracleOptions) run(ctx context.Context, b []scenario.Known) (dir string,
 	return o.Run(ctx, p)
 }
 
-// batch parts candidates into those that are in a trial together, in their order; one that is to be alone is.
+// batch splits candidates into those that share a trial, in their order. One that must be alone gets its own.
 func batch(list []scenario.Known, beside int) [][]scenario.Known {
 	var out [][]scenario.Known
 	var open []scenario.Known
@@ -157,7 +159,8 @@ func names(list []scenario.Known) []string {
 	return out
 }
 
-// grade compares what each trial of a run says of the candidate with the right answer. A trial whose controls are not as expected says nothing of it.
+// grade compares the candidate's outcome in each trial of a run with the right one. A trial whose controls are not as
+// expected says nothing about it.
 func (g *Graded) grade(v report.Verdict) {
 	g.Grade = NoAnswer
 	g.Reason = "the run has no trial of it"

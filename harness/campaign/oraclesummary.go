@@ -25,7 +25,7 @@ const (
 // OracleSchema is the value of the schema field of OracleFile.
 const OracleSchema = "relapse.dev/oracle/v1alpha1"
 
-// OracleSummary is oracle.json: how a scenario's checks did with candidates whose answer is known.
+// OracleSummary is oracle.json: how a scenario's checks judged candidates whose answer is known.
 type OracleSummary struct {
 	Schema     string            `json:"schema"`
 	Scenario   string            `json:"scenario"`
@@ -40,7 +40,7 @@ type OracleSummary struct {
 	ExitCode   int               `json:"exitCode"`
 }
 
-// Graded is one candidate with the answer that is right and the one that was given.
+// Graded is one candidate with the right answer and the given one.
 type Graded struct {
 	Name    string   `json:"name"`
 	Doc     string   `json:"doc"`
@@ -62,7 +62,7 @@ func (g Graded) said() string {
 	return out
 }
 
-// answer is what was given, with how often where that differs, and the grade where it is not right.
+// answer is the given answer, with counts if trials differ, and the grade if it is not right.
 func (g Graded) answer() string {
 	times := map[string]int{}
 	for _, o := range g.Given {
@@ -110,7 +110,7 @@ func (s OracleSummary) Sentence() string {
 	return fmt.Sprintf("%s: of %d candidates %s", s.Scenario, len(s.Candidates), strings.Join(parts, ", "))
 }
 
-// Rows are the table's, the first one its head.
+// Rows are the table's rows; the first one is its head.
 func (s OracleSummary) Rows() [][]string {
 	out := [][]string{{"CANDIDATE", "RIGHT", "GIVEN", "TIME", "RUN"}}
 	for _, g := range s.Candidates {
@@ -119,7 +119,7 @@ func (s OracleSummary) Rows() [][]string {
 	return out
 }
 
-// Unexplained are the candidates that were not answered rightly, a sentence each.
+// Unexplained are the candidates whose answer was not right, one sentence each.
 func (s OracleSummary) Unexplained() []string {
 	var out []string
 	for _, g := range s.Candidates {
@@ -173,7 +173,7 @@ func (s OracleSummary) JSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write concludes what is known by now and places it in the oracle's directory.
+// write sums up what is known by now and writes it to the oracle's directory.
 func (s *OracleSummary) write(o OracleOptions) error {
 	var exits []int
 	for _, g := range s.Candidates {

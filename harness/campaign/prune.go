@@ -17,7 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// PruneOptions bound what run directories take up. Zero is no bound.
+// PruneOptions limit what run directories take up. Zero is no limit.
 type PruneOptions struct {
 	KeepRuns     int           // runs of each scenario
 	MaxDisk      int64         // bytes of all runs together
@@ -26,7 +26,7 @@ type PruneOptions struct {
 	Now          time.Time
 }
 
-// restOfUnfinished is how long a run without a verdict stays at least: it may be under way.
+// restOfUnfinished is how long a run without a verdict stays at least, because it may be under way.
 const restOfUnfinished = 24 * time.Hour
 
 // run is a run directory.
@@ -38,10 +38,11 @@ type run struct {
 	bytes          int64
 }
 
-// Prune removes run directories below out, oldest first, until there are at most KeepRuns of each scenario and they take up at most MaxDisk. It never
-// removes the newest run of a scenario, one that was not as expected and is younger than KeepFindings, or one in Keep: where these alone are too many,
-// over says by how many bytes MaxDisk is exceeded. A run that was ended before its verdict goes once it is a day old and older than KeepFindings.
-// What has no plan of ours is no run directory, and is neither counted nor touched.
+// Prune removes run directories below out, oldest first, until there are at most KeepRuns of each scenario and they
+// take up at most MaxDisk. It never removes the newest run of a scenario, a run in Keep, or one that was not as
+// expected and is younger than KeepFindings. If these alone take too much, over says by how many bytes. A run without
+// a verdict is removed once it is a day old and older than KeepFindings. A directory without a plan of relapse is
+// neither counted nor touched.
 func Prune(out string, o PruneOptions) (removed []string, over int64, err error) {
 	if o.KeepRuns == 0 && o.MaxDisk == 0 {
 		return nil, 0, nil
@@ -85,7 +86,7 @@ func Prune(out string, o PruneOptions) (removed []string, over int64, err error)
 	return removed, over, nil
 }
 
-// runsBelow lists the run directories in out, oldest first. A link is none, wherever it points.
+// runsBelow lists the run directories in out, oldest first. Links don't count.
 func runsBelow(out string) ([]run, error) {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +113,8 @@ func runsBelow(out string) ([]run, error) {
 	return runs, nil
 }
 
-// readRun tells whether a directory is a run's: it has a plan of ours, and if it has a verdict that is ours and of the same scenario.
+// readRun reports whether a directory is a run's: it has a plan of relapse, and its verdict, if it has one, is of the
+// same scenario.
 func readRun(dir string) (run, bool) {
 	var p plan.Plan
 	path := filepath.Join(dir, bundle.PlanFile)

@@ -29,7 +29,7 @@ const (
 	NotDone = "notDone" // it had no time, or not enough
 )
 
-// Summary is nightly.json. Seconds of a scenario and of a unit are those of all parts of a campaign that was resumed.
+// Summary is nightly.json. If a campaign was resumed, Seconds are summed over all its parts.
 type Summary struct {
 	Schema    string             `json:"schema"`
 	StartedAt time.Time          `json:"startedAt"`
@@ -66,8 +66,8 @@ func (r Result) said() string {
 	return fmt.Sprintf("%s after %s: %s", r.Status, took, r.Why)
 }
 
-// begin lists every unit as not done, but for those that an earlier part of the campaign has done with the same program and the same plan, and of which
-// the verdict is still there.
+// begin lists every unit as not done, unless an earlier part of the campaign has done it with the same program and
+// plan and its verdict is still there.
 func begin(o Options) (Summary, error) {
 	s := Summary{Schema: SummarySchema, StartedAt: o.Now().UTC(), Relapse: o.Relapse}
 	if len(o.Units) == 0 {
@@ -131,7 +131,7 @@ func ReadSummary(out string) (Summary, error) {
 	return s, nil
 }
 
-// conclude sums up over the units. One that is not done is Inconclusive: nothing is known of it.
+// conclude sums up over the units. One that is not done is Inconclusive.
 func (s *Summary) conclude(o Options) {
 	var exits []int
 	s.Seconds = map[string]float64{}

@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 )
 
-// Injection is a fault and where it goes.
+// Injection is a fault with its targets.
 type Injection struct {
 	Name      string                  // what it is told apart by; Inject and Recover must have the same
 	Fault     fault.Fault             // for example kinds.Decode's
@@ -38,7 +38,8 @@ func (p *Provider) Inject(i Injection) env.Func {
 	}
 }
 
-// Recover is an environment function that returns once the fault was observed to be lifted. It may run twice, and without Inject.
+// Recover is an environment function that returns once the fault was observed to be lifted. It may run twice, and
+// without Inject.
 func (p *Provider) Recover(i Injection) env.Func {
 	return func(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 		t, err := p.target(i)
@@ -52,7 +53,7 @@ func (p *Provider) Recover(i Injection) env.Func {
 	}
 }
 
-// target refuses what the fault can't do without before it is injected.
+// target refuses a fault whose needs aren't met, before it is injected.
 func (p *Provider) target(i Injection) (fault.Target, error) {
 	if p.cluster == nil {
 		return fault.Target{}, errors.New("there is no cluster")

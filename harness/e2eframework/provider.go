@@ -1,5 +1,6 @@
-// Package e2eframework lets a test written with sigs.k8s.io/e2e-framework run on a relapse cluster with relapse's faults: it implements
-// that framework's cluster-provider interfaces over any cluster.Provider, and turns a fault into its environment functions.
+// Package e2eframework lets a test written with sigs.k8s.io/e2e-framework run on a relapse cluster with relapse's
+// faults. It implements that framework's cluster-provider interfaces over any cluster.Provider, and turns faults into
+// environment functions.
 package e2eframework
 
 import (
@@ -21,8 +22,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Provider implements support.E2EClusterProvider and support.E2EClusterProviderWithLifeCycle. Like the framework's own, it is for one
-// cluster and not safe for concurrent use.
+// Provider implements support.E2EClusterProvider and support.E2EClusterProviderWithLifeCycle. Like the framework's
+// own, it is for one cluster and not safe for concurrent use.
 type Provider struct {
 	inner cluster.Provider
 	topo  cluster.Topology
@@ -37,8 +38,8 @@ type Provider struct {
 // readyTime is how long WaitForControlPlane waits for the nodes.
 const readyTime = 3 * time.Minute
 
-// New returns an adapter that makes clusters of the topology with inner. Their kubeconfigs are written to dir, which must exist; the
-// user's is left alone.
+// New returns an adapter that makes clusters of the topology with inner. Their kubeconfigs are written to dir, which
+// must exist; the user's is left alone.
 func New(inner cluster.Provider, t cluster.Topology, dir string) *Provider {
 	return (&Provider{inner: inner, topo: t, dir: dir}).defaults()
 }
@@ -67,7 +68,7 @@ func (p *Provider) WithVersion(version string) support.E2EClusterProvider {
 	return p
 }
 
-// WithPath is refused by Create: there is no program behind a relapse cluster to be found elsewhere.
+// WithPath is refused by Create: no program stands behind a relapse cluster.
 func (p *Provider) WithPath(path string) support.E2EClusterProvider {
 	p.errs = append(p.errs, fmt.Errorf("the program %q was given: relapse runs none", path))
 	return p
@@ -117,7 +118,8 @@ func (p *Provider) GetKubeconfig() string { return p.kubeconfig }
 // GetKubectlContext returns the name of the kubeconfig's only context.
 func (p *Provider) GetKubectlContext() string { return p.name }
 
-// GenerateKubeconfig writes the kubeconfig anew, readable by its owner only, and returns its path. It takes no arguments.
+// GenerateKubeconfig writes the kubeconfig anew, readable by its owner only, and returns its path. It takes no
+// arguments.
 func (p *Provider) GenerateKubeconfig(args ...string) (string, error) {
 	if p.cluster == nil || len(args) > 0 {
 		return "", fmt.Errorf("writing the kubeconfig of %q: want a cluster and no arguments, got %q", p.name, args)
@@ -159,7 +161,8 @@ func (p *Provider) WaitForControlPlane(ctx context.Context, client klient.Client
 	return cluster.WaitReady(ctx, client, names, readyTime)
 }
 
-// ExportLogs writes each node's whole journal to dest, in a file named after the node. Nodes that fail don't keep the others from it.
+// ExportLogs writes each node's whole journal to dest, in a file named after the node. If a node fails, the others
+// are still exported.
 func (p *Provider) ExportLogs(ctx context.Context, dest string) error {
 	if p.cluster == nil {
 		return fmt.Errorf("exporting the logs of cluster %q: it was not made", p.name)

@@ -1,5 +1,5 @@
-// Package event is the one stream of what happens during a run. The timeline on disk, the terminal's progress display and the
-// plain lines of CI are sinks of it.
+// Package event is the one stream of what happens during a run. The timeline on disk, the terminal's progress display
+// and the plain lines for CI are its sinks.
 package event
 
 import (
@@ -21,8 +21,8 @@ const (
 	Failure   = "failure"   // something of ours failed
 )
 
-// Event is one thing that happened. Mono is the monotonic time since the stream began, which orders events even when the wall clock
-// is set in between.
+// Event is one thing that happened. Mono is the monotonic time since the stream began; it orders events even if the
+// wall clock is set in between.
 type Event struct {
 	Time    time.Time      `json:"time"`
 	Mono    time.Duration  `json:"monoNanos"`
@@ -52,7 +52,7 @@ type Stream struct {
 // NewStream returns a stream whose monotonic clock starts now.
 func NewStream(sinks ...Sink) *Stream { return &Stream{start: time.Now(), sinks: sinks} }
 
-// Attach adds a sink for the events to come and returns a function that takes it off again.
+// Attach adds a sink for later events and returns a function that removes it.
 func (s *Stream) Attach(k Sink) (detach func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *Stream) Attach(k Sink) (detach func()) {
 	}
 }
 
-// boxed gives every attached sink an identity of its own, also sinks that can't be compared (functions).
+// boxed gives every sink an identity, also functions, which can't be compared.
 type boxed struct{ Sink }
 
 // Emit stamps e with the wall and monotonic time and passes it on; the stamped event is returned.
@@ -93,7 +93,8 @@ func (s *Stream) Emit(e Event) Event {
 // Say emits an event that has a type and a message only.
 func (s *Stream) Say(typ, message string) Event { return s.Emit(Event{Type: typ, Message: message}) }
 
-// Stage announces a stage of the run, what is done in it and how long it is likely to take, and returns how to end it.
+// Stage announces a stage of the run, what it does and how long it is likely to take. It returns the function that
+// ends it.
 func (s *Stream) Stage(name, what string, expect time.Duration) (done func(error)) {
 	began := time.Now()
 	s.Emit(Event{Type: Stage, Stage: name, Message: what, Fields: map[string]any{"expectSeconds": expect.Seconds()}})

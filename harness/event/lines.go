@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Lines writes one plain, timestamped line an event: what CI wants to keep. Captures are left out, they are in the bundle.
+// Lines writes one plain line with a timestamp for each event, for CI. It leaves out captures, which are in the
+// bundle.
 type Lines struct{ W io.Writer }
 
 // Emit writes e.
@@ -66,8 +67,8 @@ func seconds(e Event) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond)
 }
 
-// Terminal writes lines like Lines, above one last line that is redrawn every second: the running stage, how long it has taken and how
-// long it is expected to go on. Close ends the redrawing.
+// Terminal writes lines like Lines. Below them, one line is redrawn every second: the running stage, how long it has
+// taken and how long it is likely to go on. Close ends the redrawing.
 type Terminal struct {
 	w     io.Writer
 	mu    sync.Mutex
@@ -78,7 +79,8 @@ type Terminal struct {
 	done  chan struct{}
 }
 
-// NewTerminal starts a display on w, which must be a terminal that knows the ANSI sequences for carriage return and erase.
+// NewTerminal starts a display on w, which must be a terminal that knows the ANSI sequences for carriage return and
+// erase.
 func NewTerminal(w io.Writer) *Terminal {
 	t := &Terminal{w: w, stop: make(chan struct{}), done: make(chan struct{})}
 	go t.redraw()
@@ -154,7 +156,7 @@ func (t *Terminal) draw() {
 	t.drawn = true
 }
 
-// oneLine makes text fit a line of a terminal: what is wrapped can't be erased again.
+// oneLine cuts text to one line of a terminal: wrapped text can't be erased again.
 func oneLine(text string) string {
 	runes := []rune(strings.ReplaceAll(text, "\n", " "))
 	return string(runes[:min(len(runes), 110)])

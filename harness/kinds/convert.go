@@ -6,27 +6,29 @@ import (
 	"slices"
 )
 
-// Converter turns a fault's manifest of another tool into an item of a scenario.
+// Converter turns another tool's fault manifest into an item of a scenario.
 //
-// Convert gets the whole manifest as JSON values. What it objects to is returned all at once, and then the item is nil.
+// Convert gets the whole manifest as JSON values. It returns all objections at once, and then no item.
 type Converter struct {
 	APIVersion string // of the manifests: chaos-mesh.org/v1alpha1
 	Convert    func(manifest map[string]any) (*Converted, []Objection)
 }
 
-// Converted is an item ({name, kind, target, spec}) as JSON values. From says for fields of the item from which field of the manifest they come
-// (spec.latency: spec.delay.latency), so that what is wrong with one is shown where its author wrote it.
+// Converted is an item ({name, kind, target, spec}) as JSON values. From maps fields of the item to the manifest's
+// fields they come from (spec.latency: spec.delay.latency), so that a violation is shown where the author wrote it.
 type Converted struct {
 	Item map[string]any
 	From map[string]string
 }
 
-// Objection is a reason why a manifest can't be converted. Field is the manifest's: spec.action, or "" for all of it.
+// Objection is a reason why a manifest can't be converted. Field is the manifest's field, such as spec.action, or ""
+// for all of it.
 type Objection struct{ Field, Message string }
 
 var converters = map[string]Converter{}
 
-// RegisterConverter adds c. It panics on a second one for the same version: a programming error that every binary would show at start.
+// RegisterConverter adds c. It panics on a second one for the same version: a mistake that every binary shows at
+// start.
 func RegisterConverter(c Converter) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -1,7 +1,8 @@
-// Package kinds is the registry of everything a scenario can name: faults, loads, collectors, checks, seams and mutations.
+// Package kinds is the registry of everything that a scenario can use: faults, loads, collectors, checks, seams and
+// mutations.
 //
-// A kind registers itself from an init function in its own file, so that adding one touches one place: `relapse list`,
-// `relapse explain`, the JSON Schema, the documentation and the conformance tests all read what is registered here.
+// A kind registers itself from an init function in its own file, so that adding one touches one place. `relapse
+// list`, `relapse explain`, the JSON Schema, the documentation and the conformance tests read this registry.
 package kinds
 
 import (
@@ -27,14 +28,15 @@ var Categories = []string{Fault, Load, Collector, Check, Seam, Mutation}
 
 // Kind describes one kind of category T (for example fault.Fault).
 //
-// New returns a pointer to the kind's spec struct filled with its defaults: what a scenario's `spec` node is decoded over.
+// New returns a pointer to the kind's spec struct filled with its defaults: what a scenario's `spec` node is decoded
+// over.
 type Kind[T any] struct {
 	Name      string // lowerCamel, unique within its category
 	Doc       string // one sentence, then a blank line and details; shown by explain
 	ChaosMesh string // the Chaos Mesh kind it corresponds to, or ""
 	Example   string // YAML of a whole item ({name, kind, target, spec}); schema, docs and conformance run it
-	// Meets and Differs are specs of a check, as JSON, which the evidence of the conformance suite's scripted cluster meets and doesn't meet. A check about
-	// what that doesn't do has one of them, or none.
+	// Meets and Differs are specs of a check, as JSON. The evidence of the conformance suite's scripted cluster meets
+	// the first and doesn't meet the second. A check of something that this cluster doesn't do lacks one or both.
 	Meets, Differs string
 	New            func() T
 }
@@ -50,8 +52,8 @@ var (
 	registry = map[string]map[string]Entry{}
 )
 
-// Register adds k to category. It panics on an empty or duplicate name, an unknown category or a missing constructor: those are
-// programming errors that every binary would show at start.
+// Register adds k to category. It panics on an empty or duplicate name, an unknown category or a missing constructor:
+// mistakes that every binary shows at start.
 func Register[T any](category string, k Kind[T]) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -111,7 +113,8 @@ func Make[T any](category, name string) (T, error) {
 	return v, nil
 }
 
-// Decode makes a value of a kind and decodes spec over its defaults. A nil spec leaves the defaults; a field that the kind doesn't have is an error.
+// Decode makes a value of a kind and decodes spec over its defaults. A nil spec leaves the defaults. A field that the
+// kind doesn't have is an error.
 func Decode[T any](category, name string, spec json.RawMessage) (T, error) {
 	v, err := Make[T](category, name)
 	if err != nil || len(spec) == 0 {

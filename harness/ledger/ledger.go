@@ -1,4 +1,4 @@
-// Package ledger notes down what a run is about to make, so that a run that was killed can be undone.
+// Package ledger records what a run is about to make, so that a run that was killed can be undone.
 package ledger
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Ledger is what a run notes down before it makes something, so that a run that was killed can be undone by `relapse clean`. It lies in the
-// user's state directory, one file a run, and goes when the run has removed everything itself.
+// Ledger is what a run records before it makes anything, so that `relapse clean` can undo a run that was killed. It
+// is one file for each run in the user's state directory, and is removed once the run has removed everything itself.
 type Ledger struct {
 	Run      string    `json:"run"`      // what the clusters' and networks' names begin with
 	Clusters []string  `json:"clusters"` // their full names, whether they exist or not
@@ -32,7 +32,7 @@ type Ledger struct {
 	Retained bool      `json:"retained"` // kept on purpose: removed by name only
 }
 
-// StateDir is where ledgers lie: $XDG_STATE_HOME/relapse/runs, or its default below the home directory.
+// StateDir is the directory of ledgers: $XDG_STATE_HOME/relapse/runs, or its default below the home directory.
 func StateDir() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if base == "" {
@@ -50,7 +50,7 @@ func (l Ledger) path() (string, error) {
 	return filepath.Join(dir, l.Run+".json"), err
 }
 
-// Open notes a run down. Provider names what makes its clusters.
+// Open records a run. provider is the name of the provider that makes its clusters.
 func Open(run, dir, provider string, clusters []string) (Ledger, error) {
 	ticks, err := startTicks(os.Getpid())
 	if err != nil {
@@ -60,7 +60,7 @@ func Open(run, dir, provider string, clusters []string) (Ledger, error) {
 	return l, l.Save()
 }
 
-// Save writes the note to its file.
+// Save writes the record to its file.
 func (l Ledger) Save() error {
 	p, err := l.path()
 	if err != nil {
@@ -76,7 +76,7 @@ func (l Ledger) Save() error {
 	return renameio.WriteFile(p, append(raw, '\n'), 0o600)
 }
 
-// Forget removes the note: nothing of the run is left.
+// Forget removes the record, because nothing of the run is left.
 func (l Ledger) Forget() error {
 	p, err := l.path()
 	if err != nil {
@@ -85,8 +85,8 @@ func (l Ledger) Forget() error {
 	return os.Remove(p)
 }
 
-// Close forgets the run once nothing of it is left in the engine. Where something can't be removed the note stays, for `relapse clean`. It
-// works after ctx has ended, too.
+// Close removes the record once nothing of the run is left in the engine. If something can't be removed the record
+// stays for `relapse clean`. It works after ctx has ended, too.
 func (l Ledger) Close(ctx context.Context, provider cluster.Provider) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
@@ -96,7 +96,7 @@ func (l Ledger) Close(ctx context.Context, provider cluster.Provider) error {
 	return l.Forget()
 }
 
-// deleteClusters removes whatever is left of the run's clusters.
+// deleteClusters removes what is left of the run's clusters.
 func (l Ledger) deleteClusters(ctx context.Context, provider cluster.Provider) error {
 	var errs []error
 	for _, name := range l.Clusters {
@@ -105,13 +105,13 @@ func (l Ledger) deleteClusters(ctx context.Context, provider cluster.Provider) e
 	return errors.Join(errs...)
 }
 
-// alive reports whether the process that owns the run still exists: the same process, not another one with its number.
+// alive reports whether the process that owns the run still exists, and isn't another one with its number.
 func (l Ledger) alive() bool {
 	ticks, err := startTicks(l.PID)
 	return err == nil && ticks == l.Start
 }
 
-// List lists the runs that are noted down.
+// List lists the recorded runs.
 func List() ([]Ledger, error) {
 	dir, err := StateDir()
 	if err != nil {
@@ -139,8 +139,8 @@ func List() ([]Ledger, error) {
 	return out, nil
 }
 
-// startTicks is when a process began, in clock ticks since boot: field 22 of /proc/PID/stat, counted after the command's name, which may
-// itself hold spaces and parentheses.
+// startTicks is when a process began, in clock ticks since boot: field 22 of /proc/PID/stat, counted after the
+// command's name, which may contain spaces and parentheses.
 func startTicks(pid int) (int64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

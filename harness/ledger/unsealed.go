@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// RemoveUnsealed removes the trial directories of a run that have no manifest: half-written evidence must not be taken for a bundle.
+// RemoveUnsealed removes a run's trial directories without a manifest: half-written evidence must not pass for a
+// bundle.
 func RemoveUnsealed(dir string) error {
 	trials, err := filepath.Glob(filepath.Join(dir, "trials", "*"))
 	if err != nil {
@@ -22,7 +23,7 @@ func RemoveUnsealed(dir string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveIfEmpty removes a run directory in which nothing is left but its plan: the run came to nothing.
+// RemoveIfEmpty removes a run directory in which only the plan is left.
 func RemoveIfEmpty(dir string) error {
 	if sealed, err := filepath.Glob(filepath.Join(dir, "trials", "*", "manifest.json")); err != nil || len(sealed) > 0 {
 		return err

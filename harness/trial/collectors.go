@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
-// collectors run through a trial: streams from start to stop, snapshots every so often and when it is told to.
+// collectors run during a trial: streams from start to stop, snapshots at intervals and on demand.
 type collectors struct {
 	env    *environment.Environment
 	writer *bundle.Writer
@@ -36,14 +36,14 @@ type snapshotter struct {
 	turn   chan struct{} // holds one while a snapshot is taken: one of a collector at a time
 }
 
-// startCollectors starts every collector on the component of each of the cells. It returns before the streams have their first record: the steady
-// state waits for those.
+// startCollectors starts every collector on the component of each of the cells. It doesn't wait for the first records
+// of the streams; the steady state does.
 func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream, cells []string) (*collectors, error) {
 	all, err := withBuiltIn(env.Trial.Collectors, env.Trial.Place())
 	if err != nil {
 		return nil, err
 	}
-	// Collectors outlive a Ctrl-C long enough to be stopped in order; what they ask for has time limits of its own.
+	// After Ctrl-C, collectors live long enough to be stopped in order. Their requests have time limits of their own.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &collectors{env: env, writer: w, events: events, cancel: cancel, phases: map[string]string{}}
 	for _, item := range all {
@@ -58,8 +58,8 @@ func startCollectors(ctx context.Context, env *environment.Environment, w *bundl
 	return s, nil
 }
 
-// withBuiltIn adds the collectors that every trial has: which process the subject is, how loaded the host is, and, of a pod that is an arm's own, how
-// the kubelet says that it is.
+// withBuiltIn adds the collectors that every trial has: which process the subject is, how loaded the host is, and, if
+// the arm is a pod, the kubelet's report on it.
 func withBuiltIn(items []plan.Collector, placement plan.Placement) ([]plan.Collector, error) {
 	builtIn := []string{"identity", "hostPressure"}
 	if placement.SharedNodes() {
@@ -88,8 +88,8 @@ func hasKind(items []plan.Collector, kind string) bool {
 	return false
 }
 
-// targets are the components that a collector looks at: the subject in each cell, or each cluster once. A cluster that a cell has to itself is
-// that cell's evidence; of one that is shared it is no arm's.
+// targets are the components that a collector looks at: the subject in each cell, or each cluster once. A cluster
+// that belongs to one cell is that cell's evidence; a shared one is no arm's.
 func (s *collectors) targets(ctx context.Context, item plan.Collector, cells []string) ([]capture.Target, error) {
 	wide, ok := item.Spec.(capture.ClusterWide)
 	whole := ok && wide.ClusterWide() || item.Component != ""
@@ -121,7 +121,7 @@ func (s *collectors) targets(ctx context.Context, item plan.Collector, cells []s
 	return out, nil
 }
 
-// instances are the targets of all instances of a component, or of "" the cluster itself.
+// instances are the targets of all instances of a component; for "", the cluster itself.
 func instances(t capture.Target, component string) []capture.Target {
 	if component == "" {
 		return []capture.Target{t}
@@ -164,7 +164,7 @@ func (s *collectors) start(ctx context.Context, item plan.Collector, t capture.T
 	}
 }
 
-// snapshot has every snapshotter of the cells take one now and returns when they have.
+// snapshot has every snapshotter of the cells take a snapshot now, and waits for all of them.
 func (s *collectors) snapshot(ctx context.Context, cells []string, mark string) {
 	var wg sync.WaitGroup
 	for _, one := range s.snaps {
@@ -195,7 +195,7 @@ func (s *collectors) take(ctx context.Context, one snapshotter, mark string) {
 	s.events.Emit(event.Event{Type: event.Capture, Cell: one.target.Cell, Message: msg})
 }
 
-// fail records that a collector gave up. The evidence that it owes is unknown to whatever needs it, which is for the checks to say.
+// fail records that a collector gave up. Checks that need its evidence are then unknown.
 func (s *collectors) fail(name string, t capture.Target, err error) {
 	s.events.Emit(event.Event{Type: event.Warning, Cell: t.Cell, Message: fmt.Sprintf("collector %s gave up: %v", name, err)})
 	s.mu.Lock()

@@ -5,8 +5,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// fillUnknownConstants has each constant that is not known of a cell stand for something: what a fault was sized for, or else the largest value that another
-// cell has. One that is known of no cell stays unknown.
+// fillUnknownConstants gives a value to each constant that could not be read from an arm's source: the one a fault
+// was sized for, else the largest value of the other cells. A constant that is unknown in all cells stays unknown.
 func fillUnknownConstants(w *bundle.World, constants []scenario.Constant, sized map[string]int64) {
 	for i := range w.Cells {
 		c := &w.Cells[i]

@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// injection is a phase of some cells: the loads that run and, in the fault phase, the faults that are injected, each at its moment.
+// injection is a phase of some cells: its loads and, in the fault phase, its faults, each at its time.
 type injection struct {
 	trial    *trial
 	ctx      context.Context // ends when a load or a fault failed
@@ -27,7 +27,7 @@ type injection struct {
 	cells map[string]*cellInjection
 }
 
-// cellInjection is what goes on in one cell.
+// cellInjection is the same for one cell.
 type cellInjection struct {
 	ctx  context.Context
 	stop context.CancelFunc
@@ -71,7 +71,7 @@ func begin(ctx context.Context, r *trial, cells []string, phase string) (*inject
 	return i, nil
 }
 
-// end stops what still runs and waits for it. The error is the first that a load or a fault had, if it wasn't stopped.
+// end stops what still runs and waits for it. The error is the first one of a load or a fault that wasn't stopped.
 func (i *injection) end() error {
 	failed := context.Cause(i.ctx) != nil // before it is stopped
 	i.cancel()
@@ -93,11 +93,11 @@ func (i *injection) effective() error {
 	}
 }
 
-// evidenceLag is how long after the last load the evidence of it may take to be on disk.
+// evidenceLag is how long after the last load its evidence may take to be on disk.
 const evidenceLag = 15 * time.Second
 
-// settled is exposure that waits for the cell's loads to be over. Once they are, exposure that has not come soon never will. Where the incident
-// is over before them, as with a process that it has killed, they are stopped.
+// settled is an exposure check that waits for the cell's loads to end. If exposure isn't met soon after, it never
+// will be. If the incident ends before the loads, for example because it killed the process, the loads are stopped.
 func (i *injection) settled(exposed func(string) bool) func(string) bool {
 	return func(cell string) bool {
 		c := i.cells[cell]
@@ -140,7 +140,8 @@ func (i *injection) load(cell string, l plan.Load) error {
 	return nil
 }
 
-// fault injects one fault into one cell, and again with every round of the load that it comes after if it lifts itself.
+// fault injects one fault into one cell. A fault that lifts itself is injected again in every round of the load that
+// it comes after.
 func (i *injection) fault(f aimedFault) error {
 	said := sync.OnceFunc(i.first.Done)
 	defer said()
@@ -179,7 +180,7 @@ func (i *injection) fault(f aimedFault) error {
 	}
 }
 
-// pulse lifts a fault after its duration, or when the round of the load it came after is over.
+// pulse lifts a fault after its duration, or when the round of its load is over.
 func (i *injection) pulse(f aimedFault, round int) error {
 	cell := f.at.Cell
 	ctx, cancel := context.WithTimeout(i.cells[cell].ctx, time.Duration(f.Duration))
@@ -200,7 +201,8 @@ func (i *injection) pulse(f aimedFault, round int) error {
 	return nil
 }
 
-// turn waits for an item's moment in a round; false if what it comes after is over and has no such round.
+// turn waits for an item's time in a round. It returns false if what the item comes after has ended without such a
+// round.
 func (i *injection) turn(cell string, item plan.Item, round int) (bool, error) {
 	ctx := i.cells[cell].ctx
 	if round == 1 {

@@ -28,7 +28,7 @@ type items struct {
 	loads  []plan.Load
 }
 
-// aimedFault is a fault with what it acts on in one cell.
+// aimedFault is a fault with its targets in one cell.
 type aimedFault struct {
 	plan.Fault
 	at fault.Target
@@ -41,7 +41,7 @@ func (x *items) loadsOf(cell, phase string) []plan.Load {
 	})
 }
 
-// prepareLoads has the loads make what they need.
+// prepareLoads has the loads create what they need.
 func (x *items) prepareLoads(ctx context.Context, cells []string) (err error) {
 	if len(x.loads) == 0 {
 		return nil
@@ -74,7 +74,8 @@ func (x *items) loadTarget(cell string, item plan.Item) (load.Target, error) {
 	}, err
 }
 
-// targeted are the cells that faults act in: where arms share everything but a namespace, what happens to the cluster happens to all of them, once.
+// targeted are the cells that faults act in. If arms share everything but a namespace, a fault acts once, for all of
+// them.
 func (x *items) targeted(cells []string) []string {
 	if x.env.Trial.Place().SharedNodes() {
 		return []string{bundle.Shared}
@@ -82,7 +83,8 @@ func (x *items) targeted(cells []string) []string {
 	return cells
 }
 
-// aim chooses the targets of all faults in cells. What could be chosen is returned beside an error, so that it can still be recovered.
+// aim chooses the targets of all faults in cells. Beside an error it returns what it chose, so that it can be
+// recovered.
 func (x *items) aim(cells []string) (aimed []aimedFault, err error) {
 	for _, cell := range x.targeted(cells) {
 		for _, f := range x.faults {
@@ -97,7 +99,7 @@ func (x *items) aim(cells []string) (aimed []aimedFault, err error) {
 	return aimed, err
 }
 
-// target is where an item acts in a cell; false if it doesn't act there.
+// target is where an item acts in a cell; false if it doesn't.
 func (x *items) target(cell string, item plan.Item) (t fault.Target, acts bool, err error) {
 	if item.Target.Cell != "" && item.Target.Cell != cell {
 		return t, false, nil
@@ -122,10 +124,10 @@ func (x *items) target(cell string, item plan.Item) (t fault.Target, acts bool, 
 	}, true, nil
 }
 
-// lifted is how long all lifts together may take to be observed. Faults have limits of their own, which say more.
+// lifted is how long observing all lifts may take together. Faults have their own limits, whose errors say more.
 const lifted = 5 * time.Minute
 
-// recover lifts every fault in every cell and returns when each lift was observed.
+// recover lifts every fault in every cell and returns once each lift was observed.
 func (x *items) recover(ctx context.Context, cells []string) error {
 	if x.env.Trial.NoFaults {
 		return nil

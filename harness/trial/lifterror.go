@@ -1,6 +1,7 @@
 package trial
 
-// LiftError says that a fault may still be in force, as lifting it was not seen to succeed. It lifts itself in its node after its own time limit.
+// LiftError says that a fault may still be in force, because lifting it was not seen to succeed. It lifts itself in
+// its node after its own time limit.
 type LiftError struct{ Err error }
 
 // Error names the faults.

@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// live asks a trial's checks while it runs, to know what need not be waited for any more. What it finds decides no outcome: the sealed bundle is judged
+// live asks a trial's checks while it runs, to end waits early. It decides no outcome: the sealed bundle is judged
 // anew.
 type live struct {
 	plan   plan.Trial
@@ -34,10 +34,11 @@ func newLive(t plan.Trial, w *bundle.Writer, events *event.Stream) *live {
 // lookEvery is how often live checks are asked.
 const lookEvery = 2 * time.Second
 
-// sayEvery is how often a wait in which nothing changes says that it goes on.
+// sayEvery is how often a wait without any change is reported.
 const sayEvery = 30 * time.Second
 
-// onset is a live check of exposure; first is called when it first turns true of a cell, so that its evidence is taken at once.
+// onset is a live check of exposure. When it first turns true in a cell it calls first, so that snapshots are taken
+// at once.
 func (l *live) onset(first func(cell string)) func(cell string) bool {
 	if l.plan.NoFaults { // nothing will ever be exposed
 		return func(string) bool { return true }
@@ -62,13 +63,13 @@ func (l *live) onset(first func(cell string)) func(cell string) bool {
 	}
 }
 
-// exposure are the checks of exposure that can be met while the fault is in force, or those that are about what comes after it.
+// exposure returns the exposure checks of the fault phase, or those of later phases.
 func (l *live) exposure(inForce bool) []plan.Check {
 	return slices.DeleteFunc(slices.Clone(l.plan.Exposure), func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
 }
 
-// judgeable reports whether a cell has shown the signature, or that it is well with every part of the signature known, and whatever of the exposure
-// belongs to the recovery.
+// judgeable reports whether a cell has shown all that its verdict needs: the signature, or that it is well with every
+// part of the signature known, and the exposure checks of the recovery.
 func (l *live) judgeable(cell string) bool {
 	if l.restarted(cell) {
 		return true
@@ -79,7 +80,8 @@ func (l *live) judgeable(cell string) bool {
 	return l.signature(cell) || l.met(cell, check.Recovery, l.plan.Healed) && l.known(cell) || l.decided(cell)
 }
 
-// known reports whether every part of the signature has an answer right now: what isn't met is only shown not to be there by that.
+// known reports whether every part of the signature has an answer right now. Only then is a signature that isn't met
+// known to be absent.
 func (l *live) known(cell string) bool {
 	for i := range l.plan.Signature {
 		f, all, err := verdict.EvaluateSignature(l.writer.View(), cell, l.plan.Signature[i:i+1])
@@ -91,8 +93,7 @@ func (l *live) known(cell string) bool {
 	return true
 }
 
-// decided reports whether a cell can't be shown to be well any more, because it wasn't while the fault was in force: nothing that is still to come
-// changes that.
+// decided reports whether a cell can no longer be shown to be well, because it wasn't while the fault was in force.
 func (l *live) decided(cell string) bool {
 	return slices.ContainsFunc(l.plan.Healed, func(c plan.Check) bool {
 		if c.Phase != check.Fault {
@@ -103,8 +104,8 @@ func (l *live) decided(cell string) bool {
 	})
 }
 
-// restarted reports whether a cell's subject has become another process. Its outcome is then certain, and nothing is gained by waiting for what it
-// hasn't shown.
+// restarted reports whether a cell's subject has become another process. Its outcome is certain then, and waiting
+// gains nothing.
 func (l *live) restarted(cell string) bool {
 	f, ok := verdict.OneProcess(l.writer.View(), cell)
 	if !ok || f.Met != check.NotMet {
@@ -116,8 +117,8 @@ func (l *live) restarted(cell string) bool {
 	return true
 }
 
-// met reports whether all checks hold for a cell right now. It stops at the first that doesn't, and keeps what that one said: live, that answer is all
-// that is wanted.
+// met reports whether all checks hold for a cell right now. It stops at the first that doesn't, and keeps that one's
+// finding for the progress display.
 func (l *live) met(cell, phase string, checks []plan.Check) bool {
 	for i := range checks {
 		f, all, err := verdict.Evaluate(l.writer.View(), cell, phase, checks[i:i+1])
@@ -141,7 +142,7 @@ func (l *live) signature(cell string) bool {
 	return len(l.plan.Signature) > 0
 }
 
-// asked says once what kept a check from being asked: judging will fail on it too, and say so.
+// asked reports once why a check couldn't be asked. Judging will fail for the same reason.
 func (l *live) asked(err error) bool {
 	if err != nil {
 		l.complained.Do(func() { l.events.Say(event.Warning, err.Error()) })
@@ -149,8 +150,8 @@ func (l *live) asked(err error) bool {
 	return err == nil
 }
 
-// until asks ok for each cell again and again, until it was true for all of them at once and atLeast has passed. At the deadline the error
-// says what was still missing.
+// until asks ok for each cell until it is true for all of them at once and atLeast has passed. At the deadline the
+// error says what was missing.
 func (l *live) until(ctx context.Context, cells []string, atLeast, deadline time.Duration, ok func(string) bool) error {
 	began := time.Now()
 	var said string
@@ -182,14 +183,15 @@ func (l *live) until(ctx context.Context, cells []string, atLeast, deadline time
 	}
 }
 
-// coverTime is how long evidence may lag behind the end of the last phase, and silence for how long a record stands still that is taken for ended.
+// coverTime is how long evidence may lag behind the end of the last phase; silence is after how long without a record
+// a stream counts as ended.
 const (
 	coverTime = 15 * time.Second
 	silence   = 30 * time.Second
 )
 
-// covered waits until the records of some cells reach this moment: on a loaded machine they lag behind, and a phase whose end they don't cover can't be
-// judged.
+// covered waits until the records of some cells reach this moment. On a loaded machine they lag behind, and a phase
+// whose end they don't cover can't be judged.
 func (l *live) covered(ctx context.Context, cells []string) error {
 	end := time.Now()
 	lags := func(a bundle.Artifact) bool {

@@ -8,16 +8,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// pendingChecks is which check each cell was last seen to wait for.
+// pendingChecks are the checks that each cell was last seen to wait for.
 type pendingChecks struct {
 	mu    sync.Mutex
 	cells map[string]string
 }
 
-// seenLength bounds what a line of progress tells of a check; the verdict tells all of it.
+// seenLength is how much of a finding a line of progress shows; the verdict has all of it.
 const seenLength = 100
 
-// note keeps the first of the findings; none says that the cell waits for nothing.
+// note keeps the first of the findings; without any the cell waits for nothing.
 func (p *pendingChecks) note(cell string, findings []check.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *pendingChecks) note(cell string, findings []check.Finding) {
 	}
 }
 
-// of tells what cells wait for, in their order.
+// of says what cells wait for, in their order.
 func (p *pendingChecks) of(cells []string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

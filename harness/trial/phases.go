@@ -13,19 +13,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// unresponsiveTime is for how long a candidate that didn't answer is watched beside controls that are well: long enough for any gap to show.
+// unresponsiveTime is how long a candidate that doesn't answer is watched beside controls that do: long enough that
+// its evidence has no gap.
 const unresponsiveTime = 45 * time.Second
 
-// nullHold is how long the null control waits where a fault would have been held.
+// nullHold is how long the null control waits in place of a fault.
 const nullHold = 10 * time.Second
 
-// phases are what a trial consists of, in order. Each returns the cells that go on; none end the trial, as there is nothing to judge.
+// phases are the steps of a trial, in order. Each returns the cells that go on; if there are none the trial ends,
+// because there is nothing to judge.
 func (r *trial) phases() []func(ctx context.Context, cells []string) (on []string, err error) {
 	return []func(context.Context, []string) ([]string, error){r.steady, r.baseline, r.faultAndRecovery, r.verifyRestart}
 }
 
-// steady has the loads make what they need and waits for the steady state. Candidates that never get there are left behind, and the controls go on: that
-// one doesn't run is an answer, if a control does. No cell goes on where a control is not well either.
+// steady has the loads create what they need and waits for the steady state. If candidates never reach it, the
+// controls go on without them: not running where a control does is an answer. If a control doesn't reach it, no cell
+// goes on.
 func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
 	r.collectors.phase(cells, check.Steady)
 	responsive := r.env.Responsive(cells)
@@ -62,7 +65,7 @@ func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
 	return on, nil
 }
 
-// split parts cells into those that are well and candidates that aren't, and reports whether there is a control that isn't.
+// split separates the cells that are well from the candidates that aren't, and reports whether a control isn't.
 func split(cells []string, well map[string]bool, candidate func(string) bool) (on, behind []string, control bool) {
 	for _, cell := range cells {
 		switch {
@@ -77,7 +80,7 @@ func split(cells []string, well map[string]bool, candidate func(string) bool) (o
 	return on, behind, control
 }
 
-// baseline records what is normal.
+// baseline records the normal state.
 func (r *trial) baseline(ctx context.Context, cells []string) ([]string, error) {
 	r.enter(check.Baseline, cells)
 	stage := r.events.Stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
@@ -86,7 +89,7 @@ func (r *trial) baseline(ctx context.Context, cells []string) ([]string, error) 
 	return cells, err
 }
 
-// faultAndRecovery puts cells through fault and recovery: together, or one after the other where the plan says so.
+// faultAndRecovery takes cells through fault and recovery: together, or one after the other if the plan says so.
 func (r *trial) faultAndRecovery(ctx context.Context, cells []string) ([]string, error) {
 	if !r.plan.Sequential || len(cells) == 1 {
 		return cells, r.injectAndRecover(ctx, cells)
@@ -99,7 +102,7 @@ func (r *trial) faultAndRecovery(ctx context.Context, cells []string) ([]string,
 	return cells, nil
 }
 
-// injectAndRecover puts cells through fault and recovery together.
+// injectAndRecover takes cells through fault and recovery together.
 func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error) {
 	r.collectors.snapshot(ctx, cells, "phase") // the last of the baseline
 	r.enter(check.Fault, cells)
@@ -128,7 +131,7 @@ func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error
 	return r.watchRecovery(ctx, cells)
 }
 
-// hold injects the faults while the loads run, and holds them until it is known what each arm makes of them.
+// hold injects the faults while the loads run, and holds them until each arm has shown how it reacts.
 func (r *trial) hold(ctx context.Context, cells []string) error {
 	i, err := begin(ctx, r, cells, check.Fault)
 	if err != nil {
@@ -176,8 +179,8 @@ func (r *trial) holdEstimate() time.Duration {
 	return (time.Duration(longest) * 4 / 3).Round(time.Second)
 }
 
-// watchRecovery is the recovery, from when every lift was seen: its loads ask the subjects for work while is waited for what decides. A load that is
-// still on when that is known is cut off.
+// watchRecovery is the recovery, from when every lift was seen: its loads ask the subjects for work until the outcome
+// is known. A load that still runs then is stopped.
 func (r *trial) watchRecovery(ctx context.Context, cells []string) error {
 	p := r.plan.Phases.Recovery
 	r.enter(check.Recovery, cells)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// progress is where the loads and faults of a phase note how far they are, for those that come after them.
+// progress records how far the loads and faults of a phase are, for those that come after them.
 type progress struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed, and made anew, at every change
@@ -48,7 +48,7 @@ func (p *progress) change(cell, name string, how func(*state)) {
 	p.changed = make(chan struct{})
 }
 
-// await waits until ok is true of an item's progress and returns that.
+// await waits until ok is true of an item's progress, and returns the progress.
 func (p *progress) await(ctx context.Context, cell, name string, ok func(state) bool) (state, error) {
 	for {
 		p.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// verifyRestart restarts the subjects that show the signature, now that all data for judging is safe. That a restart heals the node, when a fast
-// runtime did not, was the incident's own proof of the diagnosis.
+// verifyRestart restarts the subjects that show the signature, once all data for judging is safe. That a restart
+// healed the node, and a fast runtime did not, was the incident's own proof of the diagnosis.
 func (r *trial) verifyRestart(ctx context.Context, cells []string) ([]string, error) {
 	if r.plan.Restart == nil {
 		return cells, nil
@@ -65,7 +65,8 @@ func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 	return fmt.Errorf("no %s of %s can be restarted", r.plan.Subject, c.Name)
 }
 
-// readyAgain waits for Ready=True that was reported after began: the condition from before the restart must not count.
+// readyAgain waits for a Ready=True that was reported after began: the condition from before the restart must not
+// count.
 func (r *trial) readyAgain(ctx context.Context, cell, node string, began time.Time, limit time.Duration) (time.Duration, error) {
 	client, err := kubernetes.NewForConfig(r.env.ClusterOf(cell).RESTConfig())
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// RunDir is a run's directory: its plan, its trials' bundles and the index that binds the two.
+// RunDir is a run's directory: its plan, its trials' bundles and the index that lists them.
 type RunDir struct {
 	dir   string
 	index bundle.Index
 }
 
-// CreateRunDir makes a run's directory with its plan in it and no trial yet. run is the name by which the trials know the run.
+// CreateRunDir makes a run's directory with its plan and without trials. run is the run's name in its trials.
 func CreateRunDir(dir, run string, p *plan.Plan) (*RunDir, error) {
 	raw, err := plan.Encode(p)
 	if err != nil {
@@ -44,13 +44,13 @@ func (d *RunDir) Path() string { return d.dir }
 // Trial is the directory of a trial's bundle.
 func (d *RunDir) Trial(id string) string { return filepath.Join(d.dir, "trials", id) }
 
-// begin enters a trial before anything of it is recorded.
+// begin lists a trial in the index before anything of it is recorded.
 func (d *RunDir) begin(t bundle.IndexedTrial) error {
 	d.index.Trials = append(d.index.Trials, t)
 	return d.index.Write(d.dir)
 }
 
-// sealed enters the manifest of a trial that is over; a trial that broke off unsealed stays without one.
+// sealed adds the manifest of a finished trial to the index. A trial that broke off has none.
 func (d *RunDir) sealed(id string) error {
 	t := d.index.Trial(id)
 	if t == nil {
@@ -63,13 +63,13 @@ func (d *RunDir) sealed(id string) error {
 	return d.index.Write(d.dir)
 }
 
-// Complete notes that no further trial comes.
+// Complete records that no further trial follows.
 func (d *RunDir) Complete() error {
 	d.index.Complete = true
 	return d.index.Write(d.dir)
 }
 
-// bind names the run in what a trial records of the world.
+// bind puts the run's name into what a trial records of the world.
 func (d *RunDir) bind(w bundle.World) bundle.World {
 	w.Run, w.Plan, w.Scenario = d.index.Run, d.index.Plan, d.index.Scenario
 	return w

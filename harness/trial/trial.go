@@ -1,5 +1,5 @@
-// Package trial puts one trial's arms through its phases: steady state, baseline, fault, recovery. Meanwhile collectors record, and the evidence of all of
-// it is left as a sealed bundle. It gives no verdict.
+// Package trial takes the arms of one trial through the phases: steady state, baseline, fault, recovery. Collectors
+// record meanwhile, and all evidence is left in a sealed bundle. It gives no verdict.
 package trial
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
-// trial is a trial that runs.
+// trial is a running trial.
 type trial struct {
 	plan       plan.Trial
 	env        *environment.Environment
@@ -31,9 +31,9 @@ type trial struct {
 	collectors *collectors // of the cells that are in their phases
 }
 
-// Run runs the environment's trial and leaves a sealed bundle in the run's directory, entered in its index. earlier are events from before the bundle
-// existed, which its timeline begins with. When ctx ends, faults are recovered and the unsealed bundle stays for the caller to remove. An error is
-// something of ours that failed, never a verdict.
+// Run runs the environment's trial and leaves a sealed bundle in the run's directory, listed in its index. earlier
+// are events from before the bundle existed; its timeline begins with them. When ctx ends, faults are recovered and
+// the unsealed bundle stays for the caller to remove. An error is a failure of the harness, never a verdict.
 func Run(ctx context.Context, env *environment.Environment, run *RunDir, events *event.Stream, earlier []event.Event) (err error) {
 	t := env.Trial
 	if err := run.begin(bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: env.Digests()}); err != nil {
@@ -73,8 +73,8 @@ func Run(ctx context.Context, env *environment.Environment, run *RunDir, events 
 	return errors.Join(err, writer.Seal(), run.sealed(t.ID))
 }
 
-// interrupted is what comes of a trial that was broken off: why, and which faults were not seen to be lifted. What else failed did so because it was
-// broken off.
+// interrupted is the error of a trial that was interrupted: why, and which faults were not seen to be lifted. Other
+// errors only follow from the interruption.
 func interrupted(ctx context.Context, err error) error {
 	var left *LiftError
 	if errors.As(err, &left) {
@@ -83,7 +83,7 @@ func interrupted(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// group puts some cells through all phases with their collectors running.
+// group takes some cells through all phases with their collectors running.
 func (r *trial) group(ctx context.Context, cells []string) (err error) {
 	if err := r.env.CreateFor(ctx, cells); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (r *trial) group(ctx context.Context, cells []string) (err error) {
 	return nil
 }
 
-// prepare makes the loads and faults, computes their parameters and records what the trial rests on.
+// prepare makes the loads and faults, computes their parameters and records what the trial is based on.
 func (r *trial) prepare() (err error) {
 	raw, err := json.MarshalIndent(r.env.Plan(), "", "  ")
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *trial) prepare() (err error) {
 	return r.writer.SetWorld(facts)
 }
 
-// enter marks that a phase was seen to begin.
+// enter records that a phase was seen to begin.
 func (r *trial) enter(phase string, cells []string) {
 	if len(cells) == len(r.plan.Cells) {
 		r.events.Emit(event.Event{Type: event.Phase, Message: phase})

@@ -1,9 +1,10 @@
-// Package version says which relapse this is: verdicts name the one that judged, plans and bundles the one that made them.
+// Package version says which relapse this is. Verdicts name the version that judged, plans and bundles the version
+// that made them.
 package version
 
 import "runtime/debug"
 
-// Relapse is this program's own version, as Go recorded it, with the commit where that is known. One binary always says the same.
+// Relapse is this program's version, as Go recorded it, with the commit if it is known.
 func Relapse() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,4 +1,4 @@
-// Package environment makes a trial's clusters with every arm installed in them.
+// Package environment creates a trial's clusters with every arm installed.
 package environment
 
 import (
@@ -39,13 +39,13 @@ type Environment struct {
 	unresponsive []string                   // cells of candidates that didn't answer once they were installed
 }
 
-// Artifacts are what is installed; *artifacts.Artifacts has them once they are prepared.
+// Artifacts are the builds to install, such as *artifacts.Artifacts once it is prepared.
 type Artifacts interface {
 	Of(arm scenario.Arm) (artifacts.Build, error)
 	Fixture(name string) string // its path on this host
 }
 
-// Options say which trial's environment is made, and of what. All but Versions are required.
+// Options say which trial's environment to create, and from what. All but Versions are required.
 type Options struct {
 	Run       string // the run's name
 	Plan      *plan.Plan
@@ -56,8 +56,9 @@ type Options struct {
 	Events    *event.Stream
 }
 
-// Create creates a trial's clusters, with each arm's executable and every seam in its node before anything starts there. Where cells go through the
-// phases one after the other in clusters of their own, only the first one's is created; CreateFor creates the others.
+// Create creates a trial's clusters. Each arm's executable and every seam is in its node before anything starts
+// there. If cells have clusters of their own and go through the phases one after the other, only the first cell's
+// clusters are created; CreateFor creates the others.
 func Create(ctx context.Context, o Options) (*Environment, error) {
 	e := &Environment{
 		Trial: o.Trial, run: o.Run, plan: o.Plan, artifacts: o.Artifacts, provider: o.Provider, events: o.Events,
@@ -76,7 +77,7 @@ func Create(ctx context.Context, o Options) (*Environment, error) {
 	return e, nil
 }
 
-// CreateFor creates those clusters of some cells that don't exist yet, at once.
+// CreateFor creates the missing clusters of some cells, all at once.
 func (e *Environment) CreateFor(ctx context.Context, cells []string) (err error) {
 	var missing []plan.Cluster
 	var names []string
@@ -104,7 +105,7 @@ func (e *Environment) CreateFor(ctx context.Context, cells []string) (err error)
 	return e.installWorkloads(ctx)
 }
 
-// create creates one cluster and limits what is to be limited in it.
+// create creates one cluster and sets its limits.
 func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
 	topology, err := e.topology(c)
 	if err != nil {
@@ -155,10 +156,10 @@ func ClusterName(run, name string) string {
 // Run is the name of the run.
 func (e *Environment) Run() string { return e.run }
 
-// Seed is the plan's, of whatever draws lots.
+// Seed is the plan's seed.
 func (e *Environment) Seed() int64 { return e.plan.Seed }
 
-// Cluster is the first cluster that exists: the only one where cells share it.
+// Cluster is the first cluster that exists; if the cells share one, it is that one.
 func (e *Environment) Cluster() cluster.Cluster {
 	for _, c := range e.Trial.Clusters {
 		if one, there := e.clusters[c.Name]; there {
@@ -193,12 +194,12 @@ func (e *Environment) Build(cell string) artifacts.Build { return e.builds[cell]
 // Delete deletes all clusters. It works after ctx has ended, too.
 func (e *Environment) Delete(ctx context.Context) error { return e.delete(ctx, e.Trial.Clusters) }
 
-// DeleteOf deletes the clusters that some cells have to themselves.
+// DeleteOf deletes the clusters that only some cells use.
 func (e *Environment) DeleteOf(ctx context.Context, cells []string) error {
 	return e.delete(ctx, slices.DeleteFunc(slices.Clone(e.Trial.Clusters), func(c plan.Cluster) bool { return !slices.Contains(cells, c.Name) }))
 }
 
-// delete deletes some clusters, at once.
+// delete deletes some clusters, all at once.
 func (e *Environment) delete(ctx context.Context, list []plan.Cluster) (err error) {
 	stage := e.events.Stage("remove", "removing the clusters", 3*time.Second)
 	defer func() { stage(err) }()

@@ -7,7 +7,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// Plan is the run's plan with this trial in it alone.
+// Plan is the run's plan with only this trial in it.
 func (e *Environment) Plan() plan.Plan {
 	p := *e.plan
 	p.Trials = []plan.Trial{e.Trial}
@@ -35,7 +35,7 @@ func (e *Environment) Facts() bundle.World {
 	return out
 }
 
-// Digests are the SHA-256 of the binaries that the trial's arms were built to.
+// Digests are the SHA-256 of the binaries of the trial's arms.
 func (e *Environment) Digests() map[string]string {
 	out := map[string]string{}
 	for _, c := range e.Trial.Cells {
@@ -44,7 +44,7 @@ func (e *Environment) Digests() map[string]string {
 	return out
 }
 
-// nodeOf is the name of a cell's node, which is known before it exists.
+// nodeOf is the name of a cell's node, also before the node exists.
 func (e *Environment) nodeOf(c plan.Cell) string {
 	if in := e.Trial.ClusterOf(c.Name); in != nil {
 		return e.clusterName(in.Name) + "-" + c.Node

@@ -21,14 +21,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// A cluster that is made with a candidate that doesn't run at all would never come up, and nobody could tell whose fault that is. So a candidate's node
-// begins with a control's build, and once all nodes are there every arm, control or not, has its own build installed and is restarted from it: what fails
-// from then on is the arm's doing, and is evidence. An arm that is a pod begins with its own build: its cluster comes up without it.
+// A cluster made with a candidate that doesn't run would never come up, and nobody could tell why. So a candidate's
+// node begins with a control's build. Once all nodes are up, every arm, control or not, gets its own build and is
+// restarted from it: what fails from then on is the arm's doing, and is evidence. An arm that is a pod begins with
+// its own build, because its cluster comes up without it.
 
 // answerTime is how long a static pod may take to answer after it was restarted; it takes 10 to 40 seconds.
 const answerTime = 2 * time.Minute
 
-// firstBuild is the build that a cell's node begins with: the arm's own, but for a candidate that of a control that fits its cluster, the fixed one first.
+// firstBuild is the build that a cell's node begins with: the arm's own; for a candidate, that of a control that fits
+// its cluster, preferably the fixed one.
 func (e *Environment) firstBuild(cell string) artifacts.Build {
 	own := e.builds[cell]
 	i := slices.IndexFunc(e.Trial.Cells, func(c plan.Cell) bool { return c.Name == cell })
@@ -50,8 +52,8 @@ func (e *Environment) replaces() bool {
 	return slices.ContainsFunc(e.Trial.Cells, func(c plan.Cell) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
 }
 
-// installCandidates installs every arm's own build in a cluster that has come up, and restarts the arm from it. Controls must answer again; a candidate that doesn't is
-// remembered as unresponsive.
+// installCandidates installs every arm's own build in a running cluster, and restarts the arm from it. Controls must
+// answer again; a candidate that doesn't is recorded as unresponsive.
 func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluster) error {
 	if !e.replaces() {
 		return nil
@@ -118,8 +120,8 @@ func answers(ctx context.Context, comp cluster.Component, ready string) error {
 // reportTime is how long the kubelet may take to report a static pod that it has replaced; 20 to 30 seconds were seen.
 const reportTime = time.Minute
 
-// reported waits until the API server knows of the container that was started since began. Until then nobody can tell how it is, and a baseline that
-// began before that couldn't be judged. Where it takes too long the run goes on: what is not recorded is unknown.
+// reported waits until the API server knows the container that was started since began. A baseline that began before
+// could not be judged. If it takes too long the run goes on: what is not recorded is unknown.
 func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, pod, cell string, began time.Time) error {
 	err := wait.PollUntilContextTimeout(ctx, time.Second, reportTime, true, func(ctx context.Context) (bool, error) {
 		p, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
@@ -148,8 +150,8 @@ func (e *Environment) Responsive(cells []string) []string {
 	return slices.DeleteFunc(slices.Clone(cells), func(c string) bool { return slices.Contains(e.unresponsive, c) })
 }
 
-// Reinstall replaces the executables of running clusters by those of another plan's trial and restarts the subjects, so that several trials can use the
-// same clusters. The cells must be the same.
+// Reinstall replaces the executables of running clusters by those of another trial and restarts the subjects, so that
+// several trials can use the same clusters. The cells must be the same.
 func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial) error {
 	e.plan, e.Trial = p, t
 	for _, comp := range e.Components(t.Subject) {

@@ -36,13 +36,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// fieldManager is who applied what a scenario's manifests say.
+// fieldManager owns the fields of objects applied from a scenario's manifests.
 const fieldManager = "relapse"
 
-// deployed is how long the arms' pods may take to be Ready once all is applied: all at once, on a machine that may be loaded.
+// deployed is how long all arms' pods together may take to be Ready, on a machine that may be loaded.
 const deployed = 5 * time.Minute
 
-// installWorkloads brings each arm's image to the nodes, applies the scenario's manifests and waits until every arm's pod is Ready.
+// installWorkloads loads each arm's image into the nodes, applies the scenario's manifests and waits until every
+// arm's pod is Ready.
 func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	stage := e.events.Stage("deploy", "bringing the arms' images to the nodes and applying the manifests", 20*time.Second)
 	defer func() { stage(err) }()
@@ -72,8 +73,8 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	return e.podsReady(ctx, a.core)
 }
 
-// podsReady waits until every arm's pod is Ready, all at once. Controls must be; a candidate whose pod isn't is remembered as unresponsive: that it doesn't
-// start where a control does is an answer.
+// podsReady waits until every arm's pod is Ready. Controls must be; a candidate whose pod isn't is recorded as
+// unresponsive: not starting where a control does is an answer.
 func (e *Environment) podsReady(ctx context.Context, core kubernetes.Interface) error {
 	errs := make([]error, len(e.Trial.Cells))
 	var wg sync.WaitGroup
@@ -98,7 +99,7 @@ func (e *Environment) podsReady(ctx context.Context, core kubernetes.Interface) 
 	return nil
 }
 
-// image is the name of a cell's image: never one that could be pulled.
+// image is the name of a cell's image, which no registry has.
 func (e *Environment) image(cell string) string {
 	return fmt.Sprintf("relapse.invalid/%s:%.12s", e.Trial.Subject, e.builds[cell].Digest)
 }
@@ -157,7 +158,7 @@ func newApplier(cfg *rest.Config) (*applier, error) {
 	return &applier{core, dyn, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
 }
 
-// apply applies every object of a file, in the file's order. A kind that was only just declared is waited for.
+// apply applies every object of a file, in the file's order, and waits for kinds that were declared just before.
 func (a *applier) apply(ctx context.Context, file, text string) error {
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
 	for n := 1; ; n++ {
@@ -217,7 +218,7 @@ func (e *Environment) podReady(ctx context.Context, core kubernetes.Interface, c
 	return errors.Join(fmt.Errorf("waiting for the %s of %s in %s: %s", e.Trial.Subject, cell.Name, cell.Namespace, last), listed, cmp.Or(context.Cause(ctx), err))
 }
 
-// subjectLabel has the subject's name on the pod of each arm.
+// subjectLabel is the label with the subject's name on each arm's pod.
 const subjectLabel = "app.kubernetes.io/name"
 
 func ready(p corev1.Pod) bool {
@@ -229,7 +230,7 @@ func ready(p corev1.Pod) bool {
 	return false
 }
 
-// said tells how a pod is, as far as it matters for why it is not Ready.
+// said says why a pod is not Ready.
 func said(p corev1.Pod) string {
 	out := fmt.Sprintf("%s is %s", p.Name, p.Status.Phase)
 	for _, c := range p.Status.Conditions {
@@ -257,7 +258,7 @@ func (e *Environment) Workload(ctx context.Context, cell string) (cluster.Compon
 	return host.Workload(ctx, cluster.Workload{Name: e.Trial.Subject, Namespace: e.Namespace(cell), Cell: cell})
 }
 
-// Namespace is the one that a cell has to itself; "" if it has none.
+// Namespace is a cell's own namespace; "" if it has none.
 func (e *Environment) Namespace(cell string) string {
 	for _, c := range e.Trial.Cells {
 		if c.Name == cell {

@@ -12,7 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// candidate is a further arm of a pair, beside those that it has by now. Doubts name what a run can't know of it.
+// candidate is a further arm of a pair. Doubts name what a run can't know about it.
 func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenario.Arm, doubts []string, err error) {
 	if c.Known == nil {
 		arm, doubts = given(arms, *c.Source)
@@ -27,7 +27,7 @@ func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenar
 	return arm, doubts, nil
 }
 
-// given is the user's arm. What s leaves open is taken from the fixed arm.
+// given is the user's arm. What s leaves open comes from the fixed arm.
 func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string) {
 	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
 	fixture := i >= 0 && arms[i].Source.Fixture != ""
@@ -50,7 +50,7 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
 }
 
-// controls are the arms of the trial's pair, whether they take part or not, the fixed ones first.
+// controls are the arms of the trial's pair, also those that don't take part, the fixed ones first.
 func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 	var fixed, rest []scenario.Arm
 	for _, p := range s.Spec.Pairs {
@@ -67,9 +67,9 @@ func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 	return append(fixed, rest...)
 }
 
-// clusterVersion is the version of a cluster that a cell has to itself: its arm's own. A candidate that isn't published, of whose version there
-// may be no other component, gets the one of the pair's versions that is closest to its own within its minor version; where there is none, or
-// its own is not known, the fixed arm's.
+// clusterVersion is the version of a cell's own cluster: its arm's version. A candidate that isn't published may lack
+// the other components of its version, so it gets the pair's version that is closest to its own within its minor
+// version. Without one, or if its version is unknown, it gets the fixed arm's.
 func clusterVersion(c Cell, spec string, controls []scenario.Arm) string {
 	own := c.Arm.Source
 	if c.Arm.Role != scenario.Candidate || own.Published() || len(controls) == 0 {
@@ -107,7 +107,8 @@ func (t *Trial) skew() error {
 	return nil
 }
 
-// fits says what would be wanted of a component of a version in a cluster of another, "" if it may run there or nobody can tell.
+// fits says which version a component must have in a cluster of another version, "" if it may run there or nobody can
+// tell.
 func fits(subject, version, cluster string) string {
 	v, err1 := semver.ParseTolerant(version)
 	c, err2 := semver.ParseTolerant(cluster)
@@ -136,7 +137,7 @@ func fits(subject, version, cluster string) string {
 		"--set version=%s", subject, older, strings.Join(minors, ", "), version)
 }
 
-// readable refuses faults that follow from constants where no arm has a source to read them from.
+// readable refuses faults that follow from constants if no arm has a source to read them from.
 func (t *Trial) readable() error {
 	if t.NoFaults || slices.ContainsFunc(t.Cells, func(c Cell) bool { return !c.Arm.Source.Given() }) {
 		return nil

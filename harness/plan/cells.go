@@ -9,7 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// cells turns a pair's arms, as the options change them, into cells, which have no node yet. Deviates names what weakens the trial.
+// cells turns a pair's arms, as the options change them, into cells without nodes. Deviates names what weakens the
+// trial.
 func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err error) {
 	arms := slices.Clone(pair.Arms)
 	for _, given := range o.Candidates {
@@ -54,7 +55,7 @@ func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err er
 	return out, deviates, nil
 }
 
-// leaveOut removes faults. What came after one of them now comes after, or at, what that one waited for.
+// leaveOut removes faults. What came after a removed fault now comes after, or at, what that fault waited for.
 func (t *Trial) leaveOut(names []string) error {
 	for _, name := range names {
 		i := slices.IndexFunc(t.Faults, func(f Fault) bool { return f.Name == name })
@@ -83,7 +84,7 @@ func (t *Trial) leaveOut(names []string) error {
 	return nil
 }
 
-// items are the loads, then the faults.
+// items are the loads, followed by the faults.
 func (t *Trial) items() []*Item {
 	var out []*Item
 	for i := range t.Loads {

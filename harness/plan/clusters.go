@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// clusterMemory is what a cluster of one node must find free to run beside another, in bytes: one was seen to use 0.6 GiB, and what leaks in it
-// and the builds' caches come on top.
+// clusterMemory is the free memory in bytes that a cluster of one node needs to run beside another: one was seen to
+// use 0.6 GiB, plus what leaks in it and the builds' caches.
 const clusterMemory = 2 << 30
 
 // concurrency decides whether the clusters of a trial run at once.
@@ -41,7 +41,7 @@ func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
 	return n
 }
 
-// argsOf are the scenario's flags for what runs on nodes of a role.
+// argsOf are the scenario's flags for the components of a role of node.
 func argsOf(s *scenario.Scenario, role string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for name, flags := range s.Spec.Args {
@@ -89,8 +89,8 @@ func (t *Trial) ClusterOf(cell string) *Cluster {
 	return nil
 }
 
-// Groups are the cells that go through the phases together, each group from the creation of its clusters on. Cells that share a cluster share a
-// steady state, too, also where they are faulted one after the other.
+// Groups are the cells that go through the phases together, starting with the creation of their clusters. Cells that
+// share a cluster share a steady state, also if they are faulted one after the other.
 func (t *Trial) Groups() [][]string {
 	var all []string
 	var each [][]string
@@ -107,7 +107,7 @@ func (t *Trial) Groups() [][]string {
 // Versions are the Kubernetes versions of all clusters of the plan, each once.
 func (p *Plan) Versions() []string { return p.Needs(nil).Versions() }
 
-// Needs are what the plan asks of a provider. b builds what its clusters run beside the arms.
+// Needs are what the plan requires of a provider. b builds what its clusters run beside the arms.
 func (p *Plan) Needs(b cluster.Builder) cluster.Needs {
 	n := cluster.Needs{NodeImage: p.NodeImage, Builder: b}
 	for _, t := range p.Trials {

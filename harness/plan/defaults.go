@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Defaults writes the scenario as YAML with everything filled in that its file leaves open. The comment "default" stands
-// behind what was filled in, or above it. The comments of the file itself are not repeated.
+// Defaults writes the scenario as YAML with everything filled in that its file leaves open. The comment "default"
+// stands behind what was filled in, or above it. The comments of the file itself are not repeated.
 func Defaults(w io.Writer, s *scenario.Scenario) error {
 	filled, err := fillAll(s)
 	if err != nil {

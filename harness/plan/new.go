@@ -25,7 +25,7 @@ const AllPairs = "all"
 // CellLabel is the node label that says which cell a node belongs to.
 const CellLabel = "relapse.dev/cell"
 
-// Options is what a run is asked for beside its scenario. The zero value plans one trial of the default pair.
+// Options are the choices of a run beside its scenario. The zero value plans one trial of the default pair.
 type Options struct {
 	Pair       string            // "" is the default pair, AllPairs every one
 	Repeat     int               // trials of each pair; 0 is 1
@@ -51,7 +51,7 @@ type Candidate struct {
 	Known  *scenario.Known  // one of the scenario's own, as the arm of its name
 }
 
-// New resolves s and o into a plan. The error lists everything that stands against running it.
+// New makes a plan of s and o. The error lists everything that keeps it from being run.
 func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	if len(o.Params) > 0 {
 		changed, err := scenario.Override(s, o.Params)
@@ -89,7 +89,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		}
 		round = append(round, trial)
 	}
-	// Pairs take turns, so that whatever changes on the machine meanwhile is no difference between them.
+	// Pairs take turns, so that changes on the machine affect all of them alike.
 	for range max(o.Repeat, 1) {
 		for _, t := range round {
 			t.ID = trialID(len(p.Trials) + 1)

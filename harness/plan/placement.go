@@ -15,24 +15,27 @@ const (
 	PlacementWorkload = "workload"
 )
 
-// Placement is what an arm gets to itself, and all that follows from it.
+// Placement is a strategy: what an arm gets to itself, and all that follows from it.
 type Placement interface {
-	// OwnCluster reports whether each arm has a cluster to itself, so that what is recorded of the cluster is evidence of that arm.
+	// OwnCluster reports whether each arm has its own cluster. What is recorded of the cluster is then evidence of
+	// that arm.
 	OwnCluster() bool
-	// SharedNodes reports whether the arms are pods that share their nodes, so that what happens to a node happens to all of them.
+	// SharedNodes reports whether the arms are pods that share their nodes. A fault of a node then hits all of them.
 	SharedNodes() bool
-	// Beside is how many candidates a machine takes at once, beside two controls. free is its free memory in bytes; 0 is not known.
+	// Beside is how many candidates a machine takes at once, beside two controls. free is its free memory in bytes; 0
+	// is unknown.
 	Beside(cores int, free int64) int
 
-	// arrange gives each cell its place and the trial its clusters. Images, seams and subjects are put in when they exist.
+	// arrange places the cells and gives the trial its clusters. Images, seams and subjects are added once they
+	// exist.
 	arrange(t *Trial, s *scenario.Scenario, o Options) error
-	// placed is an error where a cell lacks its place in the cluster, which is nil where it has none.
+	// placed returns an error if a cell lacks its place in the cluster, which is nil if the cell has none.
 	placed(c Cell, in *Cluster) error
 }
 
 var placements = map[string]Placement{PlacementNode: nodePlacement{}, PlacementCluster: clusterPlacement{}, PlacementWorkload: workloadPlacement{}}
 
-// Place is the trial's placement. One that doesn't exist is like a node's, and arranges nothing.
+// Place is the trial's placement. An unknown one is like a node's, and arranges nothing.
 func (t *Trial) Place() Placement {
 	if p, ok := placements[t.Placement]; ok {
 		return p
@@ -49,7 +52,7 @@ func (p unknownPlacement) arrange(*Trial, *scenario.Scenario, Options) error {
 	return fmt.Errorf("placement %q can't be planned: want node, cluster or workload", p.name)
 }
 
-// beside is how many candidates a machine takes of which each wants so much memory, and at most so many.
+// beside is how many candidates a machine takes if each needs so much memory, and at most so many.
 func beside(most int, each, free int64) int {
 	if free > 0 {
 		most = min(most, int(free/each)-2)

@@ -8,8 +8,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// Read reads the plan that a run left behind, to judge by it. Unlike Decode it doesn't ask whether the plan could be run; but what it can't understand is
-// an error, in the specs of collectors, loads, faults and checks too: a field that is passed over is a question asked more weakly.
+// Read reads the plan that a run left, to judge by it. Unlike Decode it doesn't check whether the plan can be run.
+// What it doesn't understand is an error, also in the specs of collectors, loads, faults and checks: ignoring a field
+// would weaken a question.
 func Read(b []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := kinds.DecodeStrictly(b, p); err != nil {
@@ -21,7 +22,8 @@ func Read(b []byte) (*Plan, error) {
 	return p, nil
 }
 
-// UnmarshalJSON reads a trial. The error names it. What stays JSON in it loses its indentation, so that a trial that was read equals the one that was written.
+// UnmarshalJSON reads a trial. The error names it. Raw JSON in it loses its indentation, so that a trial that was
+// read equals the one that was written.
 func (t *Trial) UnmarshalJSON(b []byte) error {
 	type fields Trial // without this method
 	var compact bytes.Buffer
@@ -58,7 +60,8 @@ func (c *Check) UnmarshalJSON(b []byte) error {
 	return unmarshal(b, kinds.Check, (*fields)(c), &c.Spec)
 }
 
-// unmarshal reads an item of a category into its fields. Its spec, one of the fields, is read over the defaults of the item's kind; a group has no kind.
+// unmarshal reads an item of a category into its fields. One of the fields is the spec, which is read over the
+// defaults of the item's kind; a group has no kind.
 func unmarshal[T any](b []byte, category string, fields any, spec *T) error {
 	var is struct {
 		Name, Kind string

@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// validateTargets has every load and fault choose its nodes, by the same code and the same seed as the run will. What chooses none is refused here,
-// before anything is built for it.
+// validateTargets lets every load and fault choose its nodes, with the same code and seed as the run. One that
+// chooses none is refused here, before anything is built.
 func (t *Trial) validateTargets(seed int64) error {
 	var errs []error
 	for i, it := range t.items() {
@@ -27,8 +27,9 @@ func (t *Trial) validateTargets(seed int64) error {
 	return errors.Join(errs...)
 }
 
-// validateTarget looks at the cells in which an item acts; arms that share a cluster are all met at once by what happens to it. The first cell
-// in which nothing can be chosen is enough: the others mostly say the same. Cells without a cluster are for validateCells to refuse.
+// validateTarget checks the cells in which an item acts; arms that share a cluster are hit together. It stops at the
+// first cell in which nothing can be chosen, because the others mostly fail alike. Cells without a cluster are
+// refused by validateCells.
 func (t *Trial) validateTarget(it Item, seed int64) error {
 	if t.Place().SharedNodes() {
 		if it.Target.Cell != "" {

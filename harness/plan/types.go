@@ -1,5 +1,6 @@
-// Package plan resolves a scenario, its arms and a seed into a Plan: decoded, validated and serialisable. Everything a run does stands
-// in it; what can only be known at run time (digests, constants, computed parameters) goes to the bundle's world.json.
+// Package plan turns a scenario, its arms and a seed into a Plan: decoded, validated and serialisable. It has
+// everything that a run does. What is only known at run time (digests, constants, computed parameters) goes into the
+// bundle's world.json.
 package plan
 
 import (
@@ -62,31 +63,32 @@ type Trial struct {
 	Deviates   []string            `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
 }
 
-// Cluster is one cluster of a trial. With placement node and workload all cells share one, whose Name is ""; with placement cluster each cell has its own, of
-// its arm's version, and Name is the cell's: it is added to the run's name.
+// Cluster is one cluster of a trial. With the placements node and workload all cells share one, whose Name is "".
+// With placement cluster each cell has its own, of its arm's version; Name is the cell's and is appended to the run's
+// name.
 type Cluster struct {
 	Name     string            `json:"name"`
 	Topology cluster.Topology  `json:"topology"`
 	Memory   map[string]string `json:"memory,omitempty"` // component -> memory limit of its static pod
 }
 
-// Manifest is a file of Kubernetes objects that is applied before the steady state. Cell is whose it is, "" for what all share. Only $(image),
-// the arm's, which is not known before it is built, still stands for something in it.
+// Manifest is a file of Kubernetes objects that is applied before the steady state. Cell is whose it is, "" for all.
+// Only $(image) is still to be replaced in it, because an arm's image is not known before it is built.
 type Manifest struct {
 	File    string `json:"file"`
 	Cell    string `json:"cell,omitempty"`
 	Content string `json:"content"`
 }
 
-// Cell is one arm's share of the world. Expected is the outcome that its role calls for: Reproduced for vulnerable, NotReproduced for
-// fixed and candidate.
+// Cell is one arm's share of the world. Expected is the outcome that its role calls for: Reproduced for vulnerable,
+// NotReproduced for fixed and candidate.
 type Cell struct {
 	Name     string       `json:"name"` // equals the arm's name
 	Arm      scenario.Arm `json:"arm"`
 	Node     string       `json:"node"` // name relative to the cell's cluster
 	Expected string       `json:"expected"`
 	BuildOf  string       `json:"buildOf,omitempty"` // the arm whose build it was given instead of its own, a test of relapse itself
-	// Namespace is what a cell gets to itself with placement workload: its arm runs there as the container of a pod, on Node.
+	// Namespace is a cell's own with placement workload: its arm runs there as the container of a pod, on Node.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -98,12 +100,13 @@ type Item struct {
 	Phase  string          `json:"phase,omitempty"` // of a load: fault or recovery
 	At     Duration        `json:"at"`              // from the start of its phase
 	After  *After          `json:"after,omitempty"`
-	// Duration lifts a fault that long after it took effect; it comes again with each further round of the load it comes after. 0 is until the
-	// end of the fault phase.
+	// Duration lifts a fault that long after it took effect. The fault comes again with each round of the load that
+	// it comes after. 0 means until the end of the fault phase.
 	Duration Duration `json:"duration,omitempty"`
 }
 
-// Load is a load. Like all specs of a plan, its spec has the type of its kind and lacks no default. It is shared by all cells: whoever runs the trial reads it.
+// Load is a load. Like all specs of a plan, its spec has the type of its kind, with all defaults filled in. All cells
+// share it and must not change it.
 type Load struct {
 	Item
 	Spec load.Load `json:"spec"`

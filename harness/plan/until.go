@@ -11,9 +11,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Until makes a run open-ended. Its plan lists the first trial of each pair; the pairs take turns, and each goes on with further trials like its first
-// until the rule ends it. Trials are numbered as they come. Which trials there are follows from their outcomes, so that whoever has the bundles, each of
-// which holds the rule in its plan, can tell whether one is missing.
+// Until makes a run open-ended. Its plan lists the first trial of each pair. The pairs take turns, each with further
+// trials like its first, until the rule ends the pair. Trials are numbered as they come. Which trials there are
+// follows from their outcomes, so the bundles, each of which holds the rule in its plan, show whether one is missing.
 type Until struct {
 	Rule       string  `json:"rule"`       // one of rate.Rules
 	Confidence float64 `json:"confidence"` // 0.95

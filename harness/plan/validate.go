@@ -20,11 +20,11 @@ import (
 // ownArtifacts are made by the harness itself, in every trial.
 var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Restart}
 
-// Validate reports everything that stands against running p: kinds that don't exist, checks that read what no collector makes, faults
-// whose seams or constants are missing, cells without a node.
+// Validate reports everything that keeps p from being run: kinds that don't exist, checks that read what no collector
+// makes, faults whose seams or constants are missing, cells without a node.
 func (p *Plan) Validate() error { return p.validate(nil) }
 
-// ValidateFor is Validate for a provider of which it is known what its clusters can do.
+// ValidateFor is Validate for a provider whose capabilities are known.
 func (p *Plan) ValidateFor(have cluster.Capabilities) error { return p.validate(&have) }
 
 func (p *Plan) validate(have *cluster.Capabilities) error {
@@ -140,7 +140,7 @@ func (t *Trial) declares(constant string) bool {
 	return slices.ContainsFunc(t.Constants, func(c scenario.Constant) bool { return c.Name == constant })
 }
 
-// valid is what an item's spec itself objects to.
+// valid returns what an item's spec objects to.
 func valid(category, name string, spec any) error {
 	if v, ok := spec.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -175,7 +175,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 	return errors.Join(errs...)
 }
 
-// validateLoad says also what the load leaves.
+// validateLoad also returns which evidence the load leaves.
 func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 	if err := valid(kinds.Load, l.Name, l.Spec); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 	return l.Spec.Makes(), nil
 }
 
-// oneNode refuses a target that chooses several nodes of a cell. What else is wrong with it is for validateTargets to say.
+// oneNode refuses a target that chooses several nodes of a cell. Other mistakes are for validateTargets.
 func (t *Trial) oneNode(l Item, seed int64) error {
 	for _, cell := range t.Cells {
 		in := t.ClusterOf(cell.Name)
@@ -209,7 +209,7 @@ func (t *Trial) oneNode(l Item, seed int64) error {
 	return nil
 }
 
-// validateProbes refuses a check about a probe that its phase doesn't have.
+// validateProbes refuses a check of a probe that doesn't run in the check's phase.
 func (t *Trial) validateProbes(c Check, probes []string) error {
 	var errs []error
 	for _, name := range probes {

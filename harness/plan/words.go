@@ -28,7 +28,7 @@ func words(kind string, spec any) string {
 	return fmt.Sprintf("%s %v", kind, spec)
 }
 
-// rewrite is what a mutation does: a Describer, or else its fields as they were given.
+// rewrite is what a mutation does: a Describer, or its fields as they were given.
 func rewrite(m scenario.Mutation) any {
 	if v, err := kinds.Decode[any](kinds.Mutation, m.Kind, m.Spec); err == nil {
 		if d, ok := v.(Describer); ok {
@@ -38,7 +38,7 @@ func rewrite(m scenario.Mutation) any {
 	return m.Spec
 }
 
-// flow writes a tree on one line, as YAML's flow style does but with bare strings: it is to be read, not parsed.
+// flow writes a tree on one line, like YAML's flow style but with bare strings: for reading, not for parsing.
 func flow(v any) string {
 	var parts []string
 	switch v := v.(type) {
@@ -74,7 +74,7 @@ func source(s scenario.Source) string {
 	return s.Package + " of " + s.Module + "@" + s.Version
 }
 
-// says is the version that an executable says it is.
+// says is the version that an executable states.
 func says(version string) string {
 	if version == "" {
 		return ", of a version that it doesn't say"
@@ -122,7 +122,7 @@ func where(t scenario.Target) string {
 	return mode + " " + strings.Join(of, " and ") + " of " + cell
 }
 
-// lasting says for how long an item holds by itself.
+// lasting says how long an item lasts by itself.
 func lasting(it Item) string {
 	if it.Duration > 0 {
 		return " for " + short(it.Duration)

@@ -14,10 +14,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// RoleLabel is the node label that says what a node was made for: control-plane, worker or idle. kind itself labels control planes only.
+// RoleLabel is the node label with a node's purpose: control-plane, worker or idle. kind itself only labels control
+// planes.
 const RoleLabel = "relapse.dev/role"
 
-// idle is the label's value for workers that are to run nothing of the scenario's.
+// idle is the label's value for workers that run nothing of the scenario.
 const idle = "idle"
 
 // ImageReference stands in a cell's manifests for the image of its arm.
@@ -52,7 +53,7 @@ func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) erro
 	return t.manifests(s)
 }
 
-// manifests reads the scenario's files, those of all first, and puts in what is known of them by now.
+// manifests reads the scenario's files, first those for all cells, and fills in what is known by now.
 func (t *Trial) manifests(s *scenario.Scenario) error {
 	if s.Origin == nil {
 		return errors.New("a scenario with manifests must be read from a file: they lie beside it")
@@ -94,7 +95,7 @@ func (t *Trial) manifests(s *scenario.Scenario) error {
 
 var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
 
-// fillIn replaces each $(name) of a file's text. Every name that has no value is in the error, with its line.
+// fillIn replaces each $(name) in a file's text. The error has every name without a value, with its line.
 func fillIn(file, text string, values map[string]string) (string, error) {
 	var errs []error
 	var out strings.Builder

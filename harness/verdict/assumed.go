@@ -13,8 +13,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// assumed says of each arm which of its constants are not known and what stands for them, and what it was really tried with: an arm is only shown to
-// survive that much.
+// assumed says which constants of an arm are unknown, which values stand for them, and what the arm was really tried
+// with: it is only proven to survive that much.
 func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 	var out []string
 	for _, c := range t.Cells {
@@ -35,8 +35,8 @@ func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 	return out
 }
 
-// survived says what the judged arms that don't show the incident were tried with: a build that only takes more of it before it fails would be seen to
-// survive, too. What is assumed of an arm says it already.
+// survived says what the judged arms that don't show the incident were tried with, because a build that only fails
+// later would seem to survive, too. assumed says it already for arms with unknown constants.
 func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
 	judged := scenario.Fixed
 	if slices.ContainsFunc(arms, func(a Arm) bool { return a.Role == scenario.Candidate }) {

@@ -15,14 +15,16 @@ import (
 )
 
 const (
-	// seenLate is how long after a process's end somebody may have noticed it, and by how much clocks of whole seconds differ.
+	// seenLate is how long after a process's end somebody may have noticed it, and by how much clocks of whole
+	// seconds differ.
 	seenLate = 20 * time.Second
-	// forewarned is how long before its end the kubelet may have said why it would end it: a probe may fail for a minute.
+	// forewarned is how long before its end the kubelet may have said why it would end it: a probe may fail for a
+	// minute.
 	forewarned = 90 * time.Second
 )
 
-// causeOfEnd says why a cell's subject ended about t, as far as its node knows: how its container ended, what the kubelet did to it or systemd saw, and
-// the last line that it logged. "" if nobody knows. It is context for a sentence and decides nothing.
+// causeOfEnd says why a cell's subject ended about t, as far as its node knows: how its container ended, what the
+// kubelet did or systemd saw, and the last line that it logged; "" if nobody knows. It decides nothing.
 func causeOfEnd(v bundle.View, cell string, t time.Time) string {
 	var out []string
 	pod, ended, at := containerEnd(v, cell, t)
@@ -47,7 +49,7 @@ func later(a, b time.Time) time.Time {
 
 func near(at, t time.Time) bool { return !at.Before(t.Add(-seenLate)) && !at.After(t.Add(seenLate)) }
 
-// containerEnd is how the subject's container ended closest to t, by the kubelet's report, with its pod.
+// containerEnd is how the subject's container ended closest to t, as the kubelet reported it, with its pod.
 func containerEnd(v bundle.View, cell string, t time.Time) (pod, said string, at time.Time) {
 	best := seenLate + 1
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Cell: cell}) {
@@ -70,7 +72,8 @@ func containerEnd(v bundle.View, cell string, t time.Time) (pod, said string, at
 	return pod, said, at
 }
 
-// kubeletSaid is what Events tell of an end: that the kubelet killed the container, after which probe, and that the kernel had no memory left.
+// kubeletSaid is what Events say about an end: that the kubelet killed the container, after which probe, or that the
+// kernel ran out of memory.
 func kubeletSaid(v bundle.View, pod string, t time.Time) string {
 	var out []string
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Events}) {
@@ -97,7 +100,7 @@ func kubeletSaid(v bundle.View, pod string, t time.Time) string {
 // systemdEnd is what systemd logs of a unit's end.
 var systemdEnd = regexp.MustCompile(`(?i)main process exited|killed by the oom killer|failed with result`)
 
-// systemdSaid is what systemd logged of the end of a subject that is a unit.
+// systemdSaid is what systemd logged when a unit that is the subject ended.
 func systemdSaid(v bundle.View, cell string, t time.Time) string {
 	var out []string
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Journal, Cell: cell}) {
@@ -118,7 +121,7 @@ func systemdSaid(v bundle.View, cell string, t time.Time) string {
 	return "systemd said: " + strings.Join(out[:min(2, len(out))], "; ")
 }
 
-// lastLine is the line that tells of a panic before t, else the last one, of the subject's own log.
+// lastLine is the line with a panic before t, else the last line, of the subject's own log.
 func lastLine(v bundle.View, cell string, t time.Time) string {
 	last, fatal := "", ""
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Logs, Cell: cell}) {

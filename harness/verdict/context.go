@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// hostNotes say that the host was overloaded where a trial's answer isn't clean. That explains and excuses nothing: no verdict changes by it.
+// hostNotes say that the host was overloaded, if a trial's answer is Inconclusive or Broken. No verdict changes by
+// it.
 func hostNotes(v bundle.View, t plan.Trial, is Verdict) []string {
 	if is != VerdictInconclusive && is != VerdictBroken {
 		return nil
@@ -19,7 +20,7 @@ func hostNotes(v bundle.View, t plan.Trial, is Verdict) []string {
 	return nil
 }
 
-// nameCauses adds to arms that didn't stay one process why their first one ended. It decided nothing.
+// nameCauses adds to arms whose process ended why it did. It decides nothing.
 func nameCauses(v bundle.View, arms []Arm) {
 	for i := range arms {
 		nameCause(v, &arms[i])
@@ -42,8 +43,8 @@ func nameCause(v bundle.View, a *Arm) {
 	}
 }
 
-// firstEnd is when somebody first saw that a cell's process was gone or another one, after its steady state began; else when that ended, as of a subject
-// that never ran.
+// firstEnd is when a cell's process was first seen to be gone or replaced, after its steady state began; else when
+// the steady state ended, for a subject that never ran.
 func firstEnd(v bundle.View, cell string) time.Time {
 	steady, _ := v.Phase(cell, check.Steady)
 	var first bundle.IdentitySample

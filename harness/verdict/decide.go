@@ -37,13 +37,14 @@ type ArmOutcome struct {
 	Outcome  Outcome
 	Expected Outcome
 	Digest   string // SHA-256 of its binary; "" if it isn't known
-	// MayBeIncident says of a Broken arm that its signature is unknown: what it is ill with may be the incident.
+	// MayBeIncident says that the signature of a Broken arm is unknown: its failure may be the incident.
 	MayBeIncident bool
 	Next          string // what to do about an Inconclusive one
 }
 
-// Decide is the verdict table, row by row. The judged arm is the candidate if there is one, else the fixed one; the others are controls.
-// The sentence says in one line why, and next what to do about a verdict that is Inconclusive; it is "" for the others.
+// Decide is the verdict table, row by row. The judged arm is the candidate if there is one, else the fixed arm; the
+// others are controls. The sentence is the reason in one line, next what to do about an Inconclusive verdict; it is
+// "" for the others.
 func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	if len(arms) == 0 {
 		return VerdictError, ExitError, "no arm was judged", ""
@@ -75,7 +76,8 @@ func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	return decideJudged(judged, controls)
 }
 
-// contradiction finds two arms of one binary with different outcomes. Inconclusive is no outcome that differs: it has no answer to compare.
+// contradiction finds two arms with the same binary and different outcomes. Inconclusive doesn't count as different,
+// because it is no answer.
 func contradiction(arms []ArmOutcome) (a, b ArmOutcome, found bool) {
 	for i, a := range arms {
 		for _, b := range arms[i+1:] {
@@ -87,7 +89,7 @@ func contradiction(arms []ArmOutcome) (a, b ArmOutcome, found bool) {
 	return a, b, false
 }
 
-// decideOne answers for a lone arm: without a control its outcome is all there is.
+// decideOne judges a lone arm: without a control its outcome is the verdict.
 func decideOne(a ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	sentence = fmt.Sprintf("the only arm %s is %s, expected %s", a.Name, a.Outcome, a.Expected)
 	switch a.Outcome {
@@ -99,7 +101,7 @@ func decideOne(a ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	return Verdict(a.Outcome), ExitFailed, sentence, ""
 }
 
-// split parts the arms by what they are for.
+// split separates the judged arms from the controls.
 func split(arms []ArmOutcome) (judged, controls []ArmOutcome) {
 	role := scenario.Fixed
 	for _, a := range arms {
@@ -151,8 +153,8 @@ func decideJudged(judged, controls []ArmOutcome) (v Verdict, exit int, sentence,
 	return VerdictError, ExitError, fmt.Sprintf("arm %s has no outcome", judged[0].Name), ""
 }
 
-// Combine is the exit code over several trials, pairs or scenarios: 1 outranks 4, then 3, then 0. Of none at all it is 4: nothing
-// was shown. A code that is not a verdict's counts as 4.
+// Combine is the exit code over several trials, pairs or scenarios: 1 outranks 4, then 3, then 0. Of none at all it
+// is 4, because nothing was shown. A code that no verdict has counts as 4.
 func Combine(exits []int) int {
 	for _, code := range []int{ExitFailed, ExitError, ExitInconclusive, ExitOK} {
 		for _, e := range exits {

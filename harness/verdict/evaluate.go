@@ -13,8 +13,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// Evaluate asks a list of checks about one cell, live or afterwards, and sums up: met when all of it is met. phase is where checks that
-// name none are asked. An error says that a check couldn't be asked at all, which is ours and no answer.
+// Evaluate asks a list of checks about one cell, live or afterwards, and sums up: met if all of it is met. phase is
+// for checks that name none. An error says that a check couldn't be asked, which is a failure of the harness and no
+// answer.
 func Evaluate(v bundle.View, cell, phase string, list []plan.Check) ([]check.Finding, check.Tri, error) {
 	findings := make([]check.Finding, 0, len(list))
 	var met []check.Tri
@@ -29,9 +30,9 @@ func Evaluate(v bundle.View, cell, phase string, list []plan.Check) ([]check.Fin
 	return findings, check.All(met...), nil
 }
 
-// EvaluateSignature is Evaluate over the arm's own evidence alone: what belongs to no arm, or to another one, can be context and
-// exposure but is never one arm's signature. One part that isn't met doesn't settle it while another is unknown: an arm is judged free of the
-// incident by what it rests on, and evidence that is gone is no part of that.
+// EvaluateSignature is Evaluate over the arm's own evidence alone: other evidence can be context and exposure, but
+// never one arm's signature. If a part is unknown the signature is unknown, even if another part isn't met: missing
+// evidence must not free an arm of the incident.
 func EvaluateSignature(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
 	findings, met, err := Evaluate(own{v, cell}, cell, check.Recovery, list)
 	if len(only(findings, check.Unknown)) > 0 {
@@ -40,13 +41,13 @@ func EvaluateSignature(v bundle.View, cell string, list []plan.Check) ([]check.F
 	return findings, met, err
 }
 
-// EvaluateBaseline asks the signature in the baseline, all of it, from its beginning. One part that isn't met is enough here: a baseline of some
-// seconds is too short for what has to persist.
+// EvaluateBaseline asks the whole signature in the baseline. Here one part that isn't met is enough: a baseline of
+// some seconds is too short for what has to persist.
 func EvaluateBaseline(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
 	return Evaluate(own{v, cell}, cell, check.Baseline, inPhase(list, check.Baseline))
 }
 
-// inPhase moves checks to another phase; offsets belong to the phase they were written for and go.
+// inPhase moves checks to another phase, without their offsets, which belong to the old one.
 func inPhase(list []plan.Check, phase string) []plan.Check {
 	out := make([]plan.Check, 0, len(list))
 	for _, c := range list {
@@ -70,7 +71,7 @@ func evaluate(v bundle.View, cell, phase string, c plan.Check) (check.Finding, e
 	return whole(f), nil
 }
 
-// ask turns a check's panic into an error: it is a mistake of ours, never an answer.
+// ask turns a check's panic into an error: it is a mistake of the harness, never an answer.
 func ask(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -117,8 +118,9 @@ func whole(f check.Finding) check.Finding {
 	return f
 }
 
-// own is a view in which one cell's own evidence is all there is. World, phases and timeline stay: they are no evidence of a subject. So do recorded
-// objects that all arms share, such as nodes: they say when the world outside stood still, and nothing of what an arm did then.
+// own is a view that has only one cell's own evidence. World, phases and timeline stay, because they are no evidence
+// of a subject. Objects that all arms share, such as nodes, stay, too: they show when the rest of the world was
+// still, not what an arm did.
 type own struct {
 	v    bundle.View
 	cell string

@@ -6,7 +6,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// explain adds to the reason what was seen of it, finds the decisive stack or line, and ends an Inconclusive one with the next step.
+// explain adds to the reason what was seen, finds the decisive stack or line, and ends an Inconclusive reason with
+// the next step.
 func explain(s step) {
 	a, r := s.arm, rowOf(s.in)
 	a.Because = r.because(a)
@@ -24,8 +25,8 @@ func explain(s step) {
 	}
 }
 
-// shown are findings with each group of alternatives replaced by those that held: how an arm was exposed is part of why it is judged, and
-// an arm is only shown to survive what it was exposed to.
+// shown are findings in which the alternatives that held replace their group: an arm only survives what it was
+// exposed to.
 func shown(list []check.Finding) []check.Finding {
 	var out []check.Finding
 	for _, f := range list {
@@ -48,7 +49,7 @@ func only(list []check.Finding, t check.Tri) []check.Finding {
 	return out
 }
 
-// except is what isn't t; what is known goes before what is not, because it is what decided.
+// except is the findings other than t, known ones first, because they decided.
 func except(list []check.Finding, t check.Tri) []check.Finding {
 	var out []check.Finding
 	for _, other := range []check.Tri{check.NotMet, check.Met, check.Unknown} {

@@ -11,7 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// A host is overloaded while one of these is exceeded, and that is told once it was for MinOverload in a phase.
+// A host is overloaded while one of these is exceeded. It is reported if that lasted MinOverload in a phase.
 const (
 	MaxCPUPressure    = 60.0 // percent of ten seconds in which a task waited for a CPU
 	MaxMemoryPressure = 20.0 // percent in which all tasks waited for memory
@@ -21,8 +21,8 @@ const (
 	MinOverload       = 10 * time.Second
 )
 
-// hostLoad says where a host was overloaded in the fault or the recovery of any arm, "" if it wasn't or nobody looked. It explains an answer that isn't
-// clean and never makes one clean.
+// hostLoad says when a host was overloaded in the fault or the recovery of any arm, "" if it wasn't or nobody looked.
+// It never changes an answer.
 func hostLoad(v bundle.View, t plan.Trial) string {
 	samples := hostSamples(v)
 	var out []string
@@ -55,7 +55,8 @@ func hostSamples(v bundle.View) []bundle.HostSample {
 	return out
 }
 
-// overload sums up how long the host was overloaded in a window and by what, worst values first named; "" for less than MinOverload.
+// overload says how long the host was overloaded in a window and by what, worst values first; "" for less than
+// MinOverload.
 func overload(all []bundle.HostSample, w bundle.Window) string {
 	var long time.Duration
 	worst := map[string]float64{}
@@ -90,7 +91,7 @@ func overload(all []bundle.HostSample, w bundle.Window) string {
 	return fmt.Sprintf("%s for %s", strings.Join(by, ", "), long.Round(time.Second))
 }
 
-// measures are what a host is judged by: its value between two samples, and from which value on it is overloaded.
+// measures are what a host is judged by: the value between two samples, and its limit.
 var measures = []struct {
 	name  string
 	value func(before, s bundle.HostSample) (value, limit float64)

@@ -15,8 +15,8 @@ const (
 	CheckAlike   = "it was built like its counterpart"
 )
 
-// judgedWindow reaches from the beginning of the steady state to the end of the last phase, or to when the incident ended the process: ends says
-// that it did. False if the steady state never began.
+// judgedWindow is from the beginning of the steady state to the end of the last phase, or to when the incident ended
+// the process; ends says that it did. False if the steady state never began.
 func judgedWindow(v bundle.View, cell string, ended time.Time) (w bundle.Window, ends, begun bool) {
 	steady, begun := v.Phase(cell, check.Steady)
 	if !begun {
@@ -34,8 +34,8 @@ func judgedWindow(v bundle.View, cell string, ended time.Time) (w bundle.Window,
 	return w, ends, true
 }
 
-// checkBinary compares each digest that was taken with the one that was built. One is needed before the fault and one in the recovery; of an arm that was
-// left behind in its steady state, which is all that is judged of it, the first alone.
+// checkBinary compares each recorded digest with the one that was built. One is needed before the fault and one in
+// the recovery. An arm that never got past its steady state only needs the first.
 func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended bool) check.Finding {
 	late := check.Recovery
 	if ended {
@@ -93,7 +93,7 @@ func within(v bundle.View, cell string, t time.Time, phases ...string) bool {
 	return false
 }
 
-// checkProcess asks whether it was one process in the judged window.
+// checkProcess checks that it was one process in the judged window.
 func checkProcess(v bundle.View, cell string, judged bundle.Window, ended bool) check.Finding {
 	f := check.OneProcess(v, cell, judged, check.MaxIdentityGap)
 	f.Name = CheckProcess
@@ -103,7 +103,8 @@ func checkProcess(v bundle.View, cell string, judged bundle.Window, ended bool) 
 	return whole(f)
 }
 
-// OneProcess asks while a trial runs whether a cell's subject has been one process since its steady state began; false if that never began.
+// OneProcess checks during a trial whether a cell's subject has been one process since its steady state began; false
+// if that never began.
 func OneProcess(v bundle.View, cell string) (check.Finding, bool) {
 	steady, ok := v.Phase(cell, check.Steady)
 	if !ok {

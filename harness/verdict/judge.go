@@ -14,8 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Arm is one arm's outcome in one trial, with all that it rests on. Baseline is the signature asked in the baseline, Identity what is
-// asked of every arm of every scenario. No list is nil.
+// Arm is one arm's outcome in one trial, with its findings. Baseline is the signature asked in the baseline, Identity
+// what is asked of every arm of every scenario. No list is nil.
 type Arm struct {
 	Name      string          `json:"name"`
 	Role      string          `json:"role"`
@@ -39,15 +39,15 @@ type Arm struct {
 	mayBeIncident bool
 }
 
-// Restart is the proof of the diagnosis that the incident itself had: after all data for judging was safe the deadlocked subject was
-// restarted. It decides nothing. ReadySeconds is -1 if the subject was not ready within LimitSeconds.
+// Restart is the incident's own proof of the diagnosis: after all data for judging was safe, the deadlocked subject
+// was restarted. It decides nothing. ReadySeconds is -1 if the subject was not ready within LimitSeconds.
 type Restart struct {
 	ReadySeconds float64 `json:"readySeconds"`
 	LimitSeconds float64 `json:"limitSeconds"`
 }
 
-// Trial is the verdict over one trial. Notes are what a reader must know beside the outcomes. The sentence of an Inconclusive one ends with what to
-// do about it.
+// Trial is the verdict over one trial. Notes are what a reader must know beside the outcomes. The sentence of an
+// Inconclusive trial ends with what to do next.
 type Trial struct {
 	ID       string
 	Pair     string
@@ -58,7 +58,8 @@ type Trial struct {
 	Notes    []string
 }
 
-// Judge evaluates every arm of a trial over its bundle and decides. An error is a failure of ours, for which there is no verdict.
+// Judge evaluates every arm of a trial over its bundle and decides. An error is a failure of the harness; then there
+// is no verdict.
 func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	out := Trial{ID: t.ID, Pair: t.Pair}
 	if len(t.Cells) == 0 {
@@ -125,7 +126,7 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 	return a, nil
 }
 
-// restartProof is nil where no restart was made, or its record can't be read.
+// restartProof is nil if no restart was made, or its record can't be read.
 func restartProof(v bundle.View, cell string) *Restart {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Restart, Cell: cell}) {
 		r, err := v.Open(a)
@@ -142,7 +143,8 @@ func restartProof(v bundle.View, cell string) *Restart {
 	return nil
 }
 
-// ended is when a met part of the signature says that the incident itself ended the subject's process; zero if none does.
+// ended is when the incident itself ended the subject's process, by a met part of the signature; zero if none says
+// so.
 func ended(signature []check.Finding) time.Time {
 	for _, f := range signature {
 		if f.Met != check.Met {
@@ -158,7 +160,7 @@ func ended(signature []check.Finding) time.Time {
 	return time.Time{}
 }
 
-// endedSomehow reports that a part of the signature saw the process end and can't say whether the incident did it.
+// endedSomehow reports whether a part of the signature saw the process end and can't say why.
 func endedSomehow(signature []check.Finding) bool {
 	return slices.ContainsFunc(signature, func(f check.Finding) bool {
 		return f.Met == check.Unknown && !f.Ended.IsZero() || endedSomehow(f.AnyOf)
@@ -167,8 +169,8 @@ func endedSomehow(signature []check.Finding) bool {
 
 const neverBegan = "the steady state never began"
 
-// identity asks what is asked of every arm: is it the binary that was built, built like its counterpart, and one process all along; or up to
-// when the incident ended it.
+// identity checks every arm: is it the binary that was built, was it built like its counterpart, and was it one
+// process, at least until the incident ended it?
 func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findings []check.Finding, binary, process check.Tri) {
 	judged, ends, begun := judgedWindow(v, c.Name, ended)
 	b, p := check.Finding{Name: CheckBinary}, check.Finding{Name: CheckProcess}
@@ -190,7 +192,7 @@ func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findin
 	return findings, binary, p.Met
 }
 
-// sameSource reports whether two arms come from one source and may differ in their mutations only.
+// sameSource reports whether two arms have one source and may only differ in their mutations.
 func sameSource(a, b scenario.Source) bool {
 	return !a.Given() && !b.Given() && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package && a.Dir == b.Dir && a.Fork == b.Fork
 }
@@ -229,7 +231,7 @@ func cellWorld(w bundle.World, cell string) bundle.CellWorld {
 	return bundle.CellWorld{}
 }
 
-// failure is what of ours failed for a cell, from the timeline.
+// failure is the failure of the harness for a cell, from the timeline.
 func failure(v bundle.View, cell string) string {
 	for _, e := range v.Timeline() {
 		if e.Type == event.Failure && (e.Cell == "" || e.Cell == cell) {

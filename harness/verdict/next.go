@@ -13,10 +13,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// NextStep goes before what to do next, with which the reason of an Inconclusive arm and the sentence of an Inconclusive trial end.
+// NextStep stands before what to do next, at the end of the reason of an Inconclusive arm and the sentence of an
+// Inconclusive trial.
 const NextStep = "; next: "
 
-// again is the next step where nothing but chance or load can have stood in the way.
+// again is the next step if only chance or load can have been the cause.
 const again = "run it again on a machine that is less busy"
 
 // The next steps of a trial whose arms don't say what to do.
@@ -45,7 +46,7 @@ func nextForControl(c ArmOutcome) string {
 	return again + "; if " + c.Name + " is " + string(c.Outcome) + " again, its log in the bundle says what else happened to it"
 }
 
-// step is an arm that is Inconclusive, and what its next step is told from.
+// step is an Inconclusive arm, with what its next step is derived from.
 type step struct {
 	view  bundle.View
 	trial plan.Trial
@@ -102,7 +103,7 @@ func (s step) unknownSignature() string {
 
 func (s step) unknownHealth() string { return s.unknown(s.arm.Healed, s.trial.Healed, check.Recovery) }
 
-// evidence is the next step where a kind of evidence doesn't do; wanted says what it has to show.
+// evidence is the next step if a kind of evidence is insufficient; wanted says what it has to show.
 func (s step) evidence(kind bundle.Kind, wanted string) string {
 	if path, _ := gone(s.view, s.arm.Name); path != "" {
 		return nextForGoneFiles
@@ -110,7 +111,7 @@ func (s step) evidence(kind bundle.Kind, wanted string) string {
 	return fmt.Sprintf("%s, so that %s of %s is recorded all the time: %s", again, kind, s.arm.Name, wanted)
 }
 
-// unknown is the next step where checks have no answer. phase is where those that name none are asked.
+// unknown is the next step if checks have no answer. phase is for checks that name none.
 func (s step) unknown(findings []check.Finding, list []plan.Check, phase string) string {
 	if path, _ := gone(s.view, s.arm.Name); path != "" {
 		return nextForGoneFiles
@@ -135,7 +136,7 @@ func (s step) unknown(findings []check.Finding, list []plan.Check, phase string)
 	return fmt.Sprintf("%s, or give it longer, with %s, so that %s of %s says more", again, s.longer(phases[0]), strings.Join(slices.Compact(needs), ", "), s.arm.Name)
 }
 
-// asks are the kinds of evidence that a check reads, and the phases that it is asked in.
+// asks returns the kinds of evidence that a check reads, and the phases in which it is asked.
 func asks(c plan.Check, phase string) (kinds, phases []string) {
 	phase = cmp.Or(c.Phase, phase)
 	for _, alternative := range c.AnyOf {
@@ -173,7 +174,8 @@ func (s step) longer(phase string) string {
 	return fmt.Sprintf("--set phases.%s.%s=%s", phase, field, 2*now)
 }
 
-// gone finds a file that the manifest lists and that isn't on disk, among what was recorded of an arm and of what all share; of all arms for "".
+// gone finds a file that the manifest lists and that isn't on disk, among the evidence of an arm and the shared one;
+// of all arms for "".
 func gone(v bundle.View, cell string) (path string, n int) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
 		if a.Missing && (cell == "" || a.Cell == cell || a.Cell == bundle.Shared) {

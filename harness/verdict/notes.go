@@ -9,7 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// notes are what a reader must know of a trial beside the outcomes. They stand in its sentence, and in the reports among what deviates.
+// notes are what a reader must know of a trial beside the outcomes. They are in its sentence, and in the reports
+// under deviates.
 func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
 	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), survived(v.World(), t, arms), notHealedByRestart(arms))
 }
@@ -28,7 +29,7 @@ func sameBinary(w bundle.World, t plan.Trial) []string {
 	return out
 }
 
-// notHealedByRestart names arms whose restart, made as a last proof of the diagnosis, didn't heal them.
+// notHealedByRestart names arms that the final restart didn't heal.
 func notHealedByRestart(arms []Arm) []string {
 	var out []string
 	for _, a := range arms {

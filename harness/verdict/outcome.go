@@ -1,12 +1,12 @@
-// Package verdict turns evidence into an answer: an outcome for each arm and a verdict over the arms. It holds the two tables that
-// the project's design defines and what fills them in from a bundle, and nothing else. Absence of evidence is never NotReproduced.
+// Package verdict turns evidence into an answer: an outcome for each arm and a verdict over the arms. It has the two
+// tables of the project's design and what fills them in from a bundle. Absence of evidence is never NotReproduced.
 package verdict
 
 import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// Outcome is what became of one arm in one trial.
+// Outcome is the result of one arm in one trial.
 type Outcome string
 
 // The outcomes. The zero value is none of them.
@@ -18,7 +18,7 @@ const (
 	Error         Outcome = "Error"         // something of ours failed
 )
 
-// Inputs are the columns of the outcome table for one arm, and what goes before the table.
+// Inputs are the columns of the outcome table for one arm, and what is asked before the table.
 type Inputs struct {
 	Steady    check.Tri // the steady state held before any fault
 	Baseline  check.Tri // the signature, asked in the baseline: must be not met
@@ -33,7 +33,7 @@ type Inputs struct {
 	HarnessError string // what of ours failed; "" if nothing did
 }
 
-// OutcomeOf is the outcome table: the first row that fits. The reason says which row it was and why the rows before weren't.
+// OutcomeOf is the outcome table: the first row that fits. The reason says which row it was.
 func OutcomeOf(in Inputs) (outcome Outcome, reason string) {
 	r := rowOf(in)
 	return r.outcome, r.reason(in)

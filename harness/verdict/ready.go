@@ -11,9 +11,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// neverReady reports that the cell was watched through its steady state, which it never got past or in which it was never seen Ready, and wasn't
-// Ready at its end, while another arm was. Ready is the node, what the subject itself answers to /readyz, or, where arms share their nodes,
-// the container in the arm's own pod.
+// neverReady reports whether an arm failed to start: it was watched through its steady state, never got past it
+// or was never seen Ready, and wasn't Ready at its end, while another arm was. Ready is the node's condition, the
+// subject's own answer to /readyz, or, if arms share nodes, the container in the arm's own pod.
 func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
 	ways := []func(bundle.View, string) readiness{nodeReady, answersReady}
 	if t.Place().SharedNodes() {
@@ -83,7 +83,7 @@ func containerReady(v bundle.View, cell, subject string) (r readiness) {
 	return r
 }
 
-// answersReady is the readiness of a subject that answers for itself. No answer is one here: that it doesn't is what is asked.
+// answersReady is the readiness by the subject's own answers. No answer counts as not ready.
 func answersReady(v bundle.View, cell string) (r readiness) {
 	steady, begun := v.Phase(cell, check.Steady)
 	if !begun || steady.End.IsZero() {
@@ -108,7 +108,7 @@ func answersReady(v bundle.View, cell string) (r readiness) {
 	return r
 }
 
-// lines hands a stream's records to each and reports whether all of it could be read.
+// lines passes a stream's records to each and reports whether all of it could be read.
 func lines[T any](v bundle.View, a bundle.Artifact, each func(T)) bool {
 	r, err := v.Open(a)
 	if err != nil {

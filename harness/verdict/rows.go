@@ -7,8 +7,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// row is a row of the outcome table: when it fits, what comes of it and why, which findings show it, and what to do about it where that is
-// Inconclusive.
+// row is a row of the outcome table: when it fits, its outcome and reason, which findings show it, and what to do
+// next if it is Inconclusive.
 type row struct {
 	when    func(Inputs) bool
 	outcome Outcome
@@ -24,7 +24,7 @@ func rowOf(in Inputs) row {
 	return table[slices.IndexFunc(table, func(r row) bool { return r.when(in) })]
 }
 
-// table is the outcome table. A binary that isn't the arm's goes first among what the arm did: nothing that another program did is the arm's outcome.
+// table is the outcome table. A wrong binary goes first: what another program did is never the arm's outcome.
 var table = []row{
 	{
 		when:    func(in Inputs) bool { return in.HarnessError != "" },
@@ -122,7 +122,8 @@ var table = []row{
 	},
 }
 
-// illInAnyCase reports that the subject isn't well and its signature is unknown: it is no cure in either reading.
+// illInAnyCase reports that the subject isn't well and its signature is unknown: whatever the signature is, the arm
+// is no cure.
 func (in Inputs) illInAnyCase() bool {
 	return in.Signature == check.Unknown && in.Healed == check.NotMet
 }

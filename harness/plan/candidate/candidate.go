@@ -1,4 +1,5 @@
-// Package candidate reads what a user gave as their own build, and looks at it, so that what can't work is refused before anything is built.
+// Package candidate reads and inspects the build that a user gave, so that what can't work is refused before anything
+// is built.
 package candidate
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Error says what is wrong with a candidate that was asked for. Nothing was built or created for it.
+// Error says what is wrong with a candidate. Nothing was built or created for it.
 type Error struct {
 	Given string
 	Err   error
@@ -58,10 +59,10 @@ type asked struct {
 
 func (a asked) subject() string { return a.scenario.Spec.Subject }
 
-// Read reads what the user gave as a candidate for a scenario and looks at it, so that what can't work is refused before anything is built:
-// the error is then a *Error. The forms are those of `relapse run --candidate`; without one, a version is a published
-// module's, a folder a source tree and a file an executable. cacheDir is the cache that a program is taken out of an image into; "" is the
-// user's. engine opens images that are no archives; nil if there is none.
+// Read reads and inspects what the user gave as a candidate for a scenario. If it can't work the error is a *Error.
+// The forms are those of `relapse run --candidate`; without one, a version is a published module's, a folder is a
+// source tree and a file is an executable. Programs are extracted from images into the cache cacheDir; "" is the
+// user's own. engine opens images that are no archives; nil if there is none.
 func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string, engine image.Engine) (*scenario.Source, error) {
 	a := asked{rest: given, scenario: s, cacheDir: cacheDir, engine: engine}
 	for _, p := range s.Spec.Pairs {
@@ -90,7 +91,7 @@ func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string, eng
 	return nil, refused
 }
 
-// hinted is an error with what to do next.
+// hinted is an error with the next step.
 type hinted struct {
 	error
 	hint string
@@ -98,7 +99,7 @@ type hinted struct {
 
 var wholeVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-// formOf parts the form from the rest, or finds out what a bare word is.
+// formOf splits off the form, or finds out what a bare word is.
 func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), error) {
 	name, rest, ok := strings.Cut(a.rest, ":")
 	for _, f := range forms {
@@ -130,7 +131,7 @@ func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), e
 	return binary, nil
 }
 
-// binary is an executable of the user's.
+// binary is an executable of the user.
 func binary(ctx context.Context, a asked) (*scenario.Source, error) {
 	file, err := filepath.Abs(a.rest)
 	if err != nil {
@@ -206,7 +207,7 @@ func (a asked) extract(ctx context.Context, places ...string) (p build.Program, 
 	return p, nil
 }
 
-// published is a version of a module that the proxy has: the subject's own, or a fork's that replaces it.
+// published is a version of a module that the proxy has: the subject's own, or a fork that replaces it.
 func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	if a.like.Fixture != "" || a.like.Module == "" {
 		return nil, hinted{fmt.Errorf("the subject %s is no published module", a.subject()), "src:DIR or bin:PATH"}
@@ -225,7 +226,8 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	return &scenario.Source{Module: a.like.Module, Version: release(version), Fork: module + "@" + version}, nil
 }
 
-// release is the release that a fork's version is based on, as far as its number says: v1.34.4 for v1.34.4-acme.2; "" for a pseudo-version of nothing.
+// release is the release that a fork's version is based on, by its number: v1.34.4 for v1.34.4-acme.2; "" for a
+// pseudo-version without a base.
 func release(version string) string {
 	base := strings.TrimSuffix(strings.TrimSuffix(semver.Canonical(version), semver.Build(version)), semver.Prerelease(version))
 	if strings.HasPrefix(base, "v0.0.0") {
@@ -234,7 +236,7 @@ func release(version string) string {
 	return base
 }
 
-// sourceTree is a tree of the user's.
+// sourceTree is a tree of the user.
 func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
 	given, stated := a.rest, ""
 	if _, err := os.Stat(given); err != nil {
@@ -287,8 +289,9 @@ func treeModule(dir, want string, a asked) (string, error) {
 	return module, nil
 }
 
-// treeVersion is what was stated, else what the nearest tag says, else what the tree's folder does. Of a change log, which is one patch behind at a
-// release, only another minor version than the scenario's is believed. "" leaves it to the fixed arm.
+// treeVersion is the stated version, else the nearest tag's, else the one of the tree's folder. A change log is one
+// patch behind at a release, so it only counts if its minor version isn't the scenario's. "" leaves the version to
+// the fixed arm.
 func (a asked) treeVersion(ctx context.Context, dir, stated string) string {
 	if stated != "" {
 		return stated

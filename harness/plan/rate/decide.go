@@ -5,19 +5,21 @@ import (
 	"math"
 )
 
-// BelowTarget is the name of the rule that Rule is.
+// BelowTarget is the name of the rule.
 const BelowTarget = "below-target"
 
-// Rules are the names of all rules there are.
+// Rules are the names of all rules.
 var Rules = []string{BelowTarget}
 
-// Rule is when the trials of a pair may end: once the judged arm is shown to show the incident in less than Target of the trials that count, or as soon as
-// that can't be shown any more. A trial counts if its controls were as expected and the judged arm gave an answer; the others are set aside.
+// Rule says when the trials of a pair end: once the judged arm is proven to show the incident in less than Target of
+// the trials that count, or as soon as that can no longer be proven. A trial counts if its controls were as expected
+// and the judged arm gave an answer; the others are set aside.
 //
-// One trial that counts and shows the incident is proof that the arm has it and ends the run, so what can be shown takes Needed trials in a row without it.
-// An arm that shows it in Target of its trials or more has a chance of (1-Target)^Needed <= 1-Confidence to get through them. That is all of it,
-// however often one looks: after the first that shows it nothing is claimed. So the probability that a pair ever ends as Below with a rate of Target
-// or more is at most 1-Confidence. Of several pairs, each has its own.
+// One counting trial that shows the incident proves that the arm has it and ends the run, so the proof takes Needed
+// trials in a row without it. An arm with a rate of Target or more gets through them with a probability of
+// (1-Target)^Needed <= 1-Confidence, however often one looks, because nothing is claimed after the first trial that
+// shows it. So a pair with such a rate ends as Below with a probability of at most 1-Confidence. Each of several
+// pairs has its own.
 type Rule struct {
 	Confidence float64 // 0.95
 	Target     float64 // 0.2: the rate that the judged arm is to be shown to stay below
@@ -50,7 +52,8 @@ const (
 	Undecided End = "undecided" // the target can't be shown any more, and nothing else was
 )
 
-// Decision is what the rule says after some trials. Why is what is then known, or what is still lacking; it ends without a full stop.
+// Decision is what the rule says after some trials. Why is what is known then, or what is missing, without a full
+// stop.
 type Decision struct {
 	End End
 	Why string
@@ -59,8 +62,8 @@ type Decision struct {
 // Done reports whether the pair's trials end.
 func (d Decision) Done() bool { return d.End != "" }
 
-// Needed is how many trials that count, none of which shows the incident, show a rate below the target: 14 for 20 % at 95 %. It is 0 of a rule that
-// makes no sense.
+// Needed is how many counting trials without the incident prove a rate below the target: 14 for 20 % at 95 %. It is 0
+// for a rule that makes no sense.
 func (r Rule) Needed() int {
 	if r.sensible() != nil {
 		return 0
@@ -75,10 +78,11 @@ func (r Rule) Needed() int {
 // Limit is how many trials may be set aside; with one more, Needed don't fit into Max.
 func (r Rule) Limit() int { return r.Max - r.Needed() }
 
-// DefaultMax leaves room for half as many trials that are set aside as are needed.
+// DefaultMax leaves room to set aside half as many trials as are needed.
 func (r Rule) DefaultMax() int { return r.Needed() + (r.Needed()+1)/2 }
 
-// Validate refuses a rule that can't be kept. Of a run in which more trials are set aside than count, too little is known to call an arm cured.
+// Validate refuses a rule that can't work. If more trials are set aside than count, too little is known to call an
+// arm cured.
 func (r Rule) Validate() error {
 	if err := r.sensible(); err != nil {
 		return err
@@ -122,8 +126,9 @@ func (r Rule) Decide(t Tally) Decision {
 	return Decision{Why: fmt.Sprintf("%s showed it in none of %d trials that count, and %d are needed%s", t.Judged, t.Clear, r.Needed(), r.short(t)) + r.aside(t)}
 }
 
-// bites reports whether the vulnerable arm is shown to lie above the target, by an interval that may be looked at after every trial: only then is the
-// judged arm's staying below it the doing of a cure. Below claims both at once, so it is false with no larger a probability than either alone.
+// bites reports whether the vulnerable arm's rate is proven to lie above the target, by an interval that holds after
+// every trial. Only then is the judged arm's lower rate the effect of a cure. Below claims both at once, so it is
+// wrong with no larger probability than either alone.
 func (r Rule) bites(t Tally) bool {
 	least, _ := Sequence(t.Bites, 1-r.Confidence)
 	return least > r.Target

@@ -1,14 +1,14 @@
-// Package rate says how sure counts make one: k of n trials showed something, so how often does it happen?
+// Package rate says what counts prove: k of n trials showed something, so how often does it happen?
 //
-// Three bounds answer three questions, and none stands in for another:
+// Three bounds answer three questions, and none can replace another:
 //
 //   - Wilson is the interval of a rate after a number of trials that was fixed beforehand.
 //   - AtMost and AtLeast are exact one-sided bounds for the same case: what "at most 14 %" means.
 //   - Sequence is an interval that holds at all times at once, so that one may look after every trial and stop when it suits.
 //
-// Wilson's interval misses the true rate about one time in twenty at 95 %, for one look. Whoever looks after every trial and stops at the first
-// look that pleases has many tries at that one time in twenty, and misses far more often; without an end of the trials it is certain. That is why
-// Decide, which stops runs, asks Sequence alone.
+// For one look, Wilson's interval at 95 % misses the true rate about one time in twenty. Whoever looks after every
+// trial and stops at a pleasing one misses far more often, and with unlimited trials for certain. So Decide, which
+// stops runs, uses Sequence alone.
 package rate
 
 import (
@@ -28,8 +28,8 @@ func (c Count) Valid() bool { return c.K >= 0 && c.K <= c.N }
 // String is "3 of 20".
 func (c Count) String() string { return fmt.Sprintf("%d of %d", c.K, c.N) }
 
-// Wilson is the two-sided score interval of a rate (E. B. Wilson, JASA 22, 1927, p. 209). confidence lies between 0 and 1, as 0.95 does. Of no trials it
-// is 0 to 1: nothing is known.
+// Wilson is the two-sided score interval of a rate (E. B. Wilson, JASA 22, 1927, p. 209). confidence lies between 0
+// and 1, such as 0.95. Without trials it is 0 to 1.
 func Wilson(c Count, confidence float64) (low, high float64) {
 	if c.N == 0 {
 		return 0, 1
@@ -48,8 +48,9 @@ func Wilson(c Count, confidence float64) (low, high float64) {
 	return max(low, 0), min(high, 1)
 }
 
-// AtMost is the exact one-sided upper bound (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934): the least rate at which K or fewer would be seen
-// with a probability of 1-confidence only. Of 0 in n it is 1-(1-confidence)^(1/n). Of no trials, and where all showed it, it is 1.
+// AtMost is the exact one-sided upper bound (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934): the least rate at
+// which K or fewer have a probability of only 1-confidence. For 0 in n it is 1-(1-confidence)^(1/n). Without trials,
+// and if all showed it, it is 1.
 func AtMost(c Count, confidence float64) float64 {
 	if c.K == c.N {
 		return 1
@@ -70,12 +71,15 @@ func atMost(c Count, p float64) (sum float64) {
 	return sum
 }
 
-// Sequence is a confidence sequence of a rate: with a probability of at least 1-alpha, over all trials that ever follow, the rate lies within the interval
-// after every single one of them. It may therefore be looked at after each trial, and a run may be stopped for what it shows.
+// Sequence is a confidence sequence of a rate: with a probability of at least 1-alpha the rate lies within the
+// interval after every single trial, over all trials that ever follow. So one may look after each trial, and stop for
+// what it shows.
 //
-// It is Robbins' mixture (H. Robbins, Ann. Math. Statist. 41, 1970, p. 1397): for the true rate p, the likelihood of what was seen, averaged over all rates
-// by a Beta(1/2, 1/2), over its likelihood at p is a nonnegative martingale that begins at 1. By Ville's inequality it ever reaches 1/alpha with a
-// probability of at most alpha. The interval are the rates at which it hasn't. Trials must be alike, given those before them; arms need not be independent.
+// It is Robbins' mixture (H. Robbins, Ann. Math. Statist. 41, 1970, p. 1397). For the true rate p, take the
+// likelihood of the data averaged over all rates by a Beta(1/2, 1/2), divided by its likelihood at p: a nonnegative
+// martingale that begins at 1. By Ville's inequality it ever reaches 1/alpha with a probability of at most alpha. The
+// interval is the rates at which it hasn't. Trials must be alike, given those before them; arms need not be
+// independent.
 func Sequence(c Count, alpha float64) (low, high float64) {
 	if c.N == 0 {
 		return 0, 1
@@ -96,7 +100,7 @@ func Sequence(c Count, alpha float64) (low, high float64) {
 	return low, high
 }
 
-// crossing is where holds, true at from and false at to, turns false.
+// crossing is where holds, which is true at from and false at to, turns false.
 func crossing(from, to float64, holds func(float64) bool) float64 {
 	for range 60 {
 		middle := from + (to-from)/2
@@ -109,7 +113,7 @@ func crossing(from, to float64, holds func(float64) bool) float64 {
 	return to
 }
 
-// times is n*x, and 0 for none of an infinite x: 0 to the power of 0 is 1.
+// times is n*x, and 0 if n is 0 and x infinite: 0 to the power of 0 is 1.
 func times(n int, x float64) float64 {
 	if n == 0 {
 		return 0

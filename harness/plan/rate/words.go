@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Percent is a rate in whole percent, rounded so that a bound stays true: an upper one up, a lower one down. 0.1391 as an upper bound is "14 %".
+// Percent is a rate in whole percent, rounded so that a bound stays true: an upper bound up, a lower bound down.
+// 0.1391 as an upper bound is "14 %".
 func Percent(rate float64, upper bool) string {
 	p := rate * 100
 	near := math.Round(p)
@@ -20,11 +21,11 @@ func Percent(rate float64, upper bool) string {
 	return fmt.Sprintf("%.0f %%", p)
 }
 
-// Exactly is a rate that somebody stated, in percent and not rounded: "12.5 %".
+// Exactly is a rate that somebody stated, in percent, not rounded: "12.5 %".
 func Exactly(rate float64) string { return fmt.Sprintf("%g %%", math.Round(rate*1e8)/1e6) }
 
-// Fixed says what a count means after a number of trials that was fixed beforehand: "at most 14 % at 95 %" of 0 of 20, by the exact one-sided bound;
-// "at least" where all showed it; Wilson's interval otherwise.
+// Fixed says what a count means if the number of trials was fixed beforehand. For 0 of 20 it is "at most 14 % at 95
+// %", by the exact one-sided bound. If all showed it, it is "at least"; otherwise it is Wilson's interval.
 func Fixed(c Count, confidence float64) string {
 	low, high := Wilson(c, confidence)
 	if c.K == 0 {
@@ -36,14 +37,16 @@ func Fixed(c Count, confidence float64) string {
 	return bounds(c, low, high) + " at " + Percent(confidence, false)
 }
 
-// Anytime says what a count means in a run that was stopped for what it showed, by Sequence: it is wider than Fixed, which such a run may not use.
+// Anytime says what a count means in a run that was stopped for what it showed, by Sequence. It is wider than Fixed,
+// which doesn't hold there.
 func Anytime(c Count, confidence float64) string {
 	low, high := Sequence(c, 1-confidence)
 	return bounds(c, low, high) + " at " + Percent(confidence, false) + ", whenever one stops"
 }
 
-// NoneSoFar says what 0 of n means in a run that ends at the first 1 and claims nothing of the rate then: AtMost's bound holds whenever one stops. It lies
-// below a rate p for the first time after the n at which (1-p)^n <= 1-confidence, and with rate p so many in a row without one have that probability.
+// NoneSoFar says what 0 of n means in a run that ends at the first 1 and then claims nothing: AtMost's bound holds
+// whenever one stops. It falls below a rate p only after n trials with (1-p)^n <= 1-confidence, and at rate p so many
+// in a row without one have just that probability.
 func NoneSoFar(n int, confidence float64) string {
 	return "at most " + Percent(AtMost(Count{N: n}, confidence), true) + " at " + Percent(confidence, false) + ", whenever one stops"
 }

@@ -35,8 +35,8 @@ type CallsCutShort struct {
 // Reads names the log, if it is asked. The load's summary comes from the load itself.
 func (c *CallsCutShort) Reads() []bundle.Kind { return c.Failed.reads() }
 
-// NeedsLoads names the load.
-func (c *CallsCutShort) NeedsLoads() []string { return []string{c.Load} }
+// Needs names the load.
+func (c *CallsCutShort) Needs() Needs { return Needs{Loads: []string{c.Load}} }
 
 // Validate refuses what any load would meet.
 func (c *CallsCutShort) Validate() error {

@@ -126,17 +126,16 @@ type Check interface {
 	Eval(v bundle.View, s Scope) Finding
 }
 
-// ConstantUser is a Check that names constants of the subject; a plan in which the scenario doesn't declare them is refused.
-type ConstantUser interface{ NeedsConstants() []string }
+// Needs are what a Check names of the rest of its scenario.
+type Needs struct {
+	Constants []string // of the subject, which the scenario declares
+	Nodes     []string // relative to the cell's cluster
+	Loads     []string // which say themselves what they did
+	Probes    []string // in the phase of the check
+}
 
-// NodeUser is a Check that names nodes, relative to the cell's cluster; a plan that has no such node is refused.
-type NodeUser interface{ NeedsNodes() []string }
-
-// LoadUser is a Check that reads what loads say of themselves; without a load of that name it can't answer.
-type LoadUser interface{ NeedsLoads() []string }
-
-// ProbeUser is a Check that reads what probes of its own phase say; without one of that name in that phase it can't answer.
-type ProbeUser interface{ NeedsProbes() []string }
+// Needer is a Check that names something. A plan that lacks any of it is refused.
+type Needer interface{ Needs() Needs }
 
 // Figure is a quantity over time that a check is about. One of its fields is set; a check that has nothing to draw has none.
 type Figure struct {

@@ -47,13 +47,13 @@ func (c *FloodDelivered) Reads() []bundle.Kind {
 	return out
 }
 
-// NeedsConstants names the constants of the limit, of the moment and of the age.
-func (c *FloodDelivered) NeedsConstants() []string {
+// Needs names the constants of the limit, of the moment and of the age.
+func (c *FloodDelivered) Needs() Needs {
 	out := append(c.MoreThan.constants(), c.Since.constants()...)
 	if c.Fresh != nil {
 		out = append(out, c.Fresh.Below.constants()...)
 	}
-	return out
+	return Needs{Constants: out}
 }
 
 // Validate refuses a limit and a moment in the wrong unit.

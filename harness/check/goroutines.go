@@ -44,8 +44,8 @@ type Goroutines struct {
 // Reads names debug=2 dumps, and what the mark comes from.
 func (c *Goroutines) Reads() []bundle.Kind { return union(c.Since.reads(), bundle.Goroutines2) }
 
-// NeedsConstants names the constant of the mark.
-func (c *Goroutines) NeedsConstants() []string { return c.Since.constants() }
+// Needs names the constant of the mark.
+func (c *Goroutines) Needs() Needs { return Needs{Constants: c.Since.constants()} }
 
 // Validate refuses what any dump would meet, or no dump at all.
 func (c *Goroutines) Validate() error {
@@ -60,13 +60,8 @@ func (c *Goroutines) Validate() error {
 	)
 }
 
-// Figure is how many such goroutines there are. Without a function there are too many to say anything.
-func (c *Goroutines) Figure() Figure {
-	if c.Func == "" {
-		return Figure{}
-	}
-	return Figure{Goroutines: goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Depth: 1}}
-}
+// Figure is how many such goroutines there are.
+func (c *Goroutines) Figure() Figure { return Figure{Goroutines: c.match()} }
 
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {

@@ -46,12 +46,12 @@ func (c *LeakedGoroutines) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2, bundle.Logs}
 }
 
-// NeedsLoads names the load whose objects are counted.
-func (c *LeakedGoroutines) NeedsLoads() []string {
-	if c.None {
-		return nil
+// Needs names the load whose objects are counted.
+func (c *LeakedGoroutines) Needs() (n Needs) {
+	if !c.None {
+		n.Loads = []string{c.Load}
 	}
-	return []string{c.Load}
+	return n
 }
 
 // Validate refuses what any dump would meet, and a leak whose calls nobody could count.

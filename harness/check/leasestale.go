@@ -37,8 +37,8 @@ const leaseMissed = 6 * time.Second
 // Reads names leases.
 func (c *LeaseStale) Reads() []bundle.Kind { return []bundle.Kind{bundle.Leases} }
 
-// NeedsNodes names the nodes, unless a fault tells them.
-func (c *LeaseStale) NeedsNodes() []string { return c.Nodes }
+// Needs names the nodes, unless a fault tells them.
+func (c *LeaseStale) Needs() Needs { return Needs{Nodes: c.Nodes} }
 
 // Validate refuses nodes that are named in both ways or in neither, and a bad duration.
 func (c *LeaseStale) Validate() error {

@@ -37,13 +37,12 @@ type LogLine struct {
 // Reads names the journal.
 func (c *LogLine) Reads() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
 
-// NeedsConstants names the constants of equals.
-func (c *LogLine) NeedsConstants() []string {
-	var out []string
+// Needs names the constants of equals.
+func (c *LogLine) Needs() (n Needs) {
 	for _, group := range slices.Sorted(maps.Keys(c.Equals)) {
-		out = append(out, c.Equals[group].constants()...)
+		n.Constants = append(n.Constants, c.Equals[group].constants()...)
 	}
-	return out
+	return n
 }
 
 // Validate refuses a pattern that isn't one, and what any log would meet.

@@ -51,8 +51,8 @@ type MetricAge struct {
 // Reads names metric samples.
 func (c *MetricAge) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
-// NeedsConstants names the constant of the limit.
-func (c *MetricAge) NeedsConstants() []string { return c.Above.constants() }
+// Needs names the constant of the limit.
+func (c *MetricAge) Needs() Needs { return Needs{Constants: c.Above.constants()} }
 
 // Validate refuses an empty name and a limit without a unit.
 func (c *MetricAge) Validate() error {
@@ -97,9 +97,9 @@ type MetricIncrease struct {
 // Reads names metric samples, and what the mark comes from.
 func (c *MetricIncrease) Reads() []bundle.Kind { return union(c.Since.reads(), bundle.MetricSamples) }
 
-// NeedsConstants names the constants of the amount and of the mark.
-func (c *MetricIncrease) NeedsConstants() []string {
-	return append(c.By.constants(), c.Since.constants()...)
+// Needs names the constants of the amount and of the mark.
+func (c *MetricIncrease) Needs() Needs {
+	return Needs{Constants: append(c.By.constants(), c.Since.constants()...)}
 }
 
 // Figure is how fast the metric grows, of all its label sets together.

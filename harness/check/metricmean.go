@@ -39,12 +39,12 @@ type MetricMean struct {
 // Reads names metric samples.
 func (c *MetricMean) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
-// NeedsConstants names the constant of the limit.
-func (c *MetricMean) NeedsConstants() []string {
+// Needs names the constant of the limit.
+func (c *MetricMean) Needs() (n Needs) {
 	if q, _ := c.limit(); q != nil {
-		return q.constants()
+		n.Constants = q.constants()
 	}
-	return nil
+	return n
 }
 
 // Validate refuses no limit and two of them, one in the wrong unit, and a mean of nothing.

@@ -36,8 +36,8 @@ type NodeReady struct {
 // Reads names node conditions.
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
-// NeedsNodes names the node, unless it is the cell's own.
-func (c *NodeReady) NeedsNodes() []string { return named(c.Node) }
+// Needs names the node, unless it is the cell's own.
+func (c *NodeReady) Needs() Needs { return Needs{Nodes: named(c.Node)} }
 
 // Validate refuses a status that doesn't exist, a bad pattern and a bad duration.
 func (c *NodeReady) Validate() error {

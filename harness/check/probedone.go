@@ -30,8 +30,8 @@ type ProbeDone struct {
 // Reads names the probes' records.
 func (c *ProbeDone) Reads() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
-// NeedsProbes names the probe.
-func (c *ProbeDone) NeedsProbes() []string { return []string{c.Probe} }
+// Needs names the probe.
+func (c *ProbeDone) Needs() Needs { return Needs{Probes: []string{c.Probe}} }
 
 // Validate refuses a check that names no probe.
 func (c *ProbeDone) Validate() error {

@@ -45,8 +45,8 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.Goroutines2}, c.Failed.reads()...)
 }
 
-// NeedsLoads names the load, whose record may be needed to count the calls.
-func (c *NothingStuck) NeedsLoads() []string { return named(c.Load) }
+// Needs names the load, whose record may be needed to count the calls.
+func (c *NothingStuck) Needs() Needs { return Needs{Loads: named(c.Load)} }
 
 // Validate refuses what any dump would meet.
 func (c *NothingStuck) Validate() error {

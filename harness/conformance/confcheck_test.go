@@ -207,7 +207,7 @@ func TestEveryCheckOnNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u, ok := c.(check.LoadUser); len(c.Reads()) == 0 && (!ok || len(u.NeedsLoads()) == 0) { // a load's summary comes with the load
+			if u, ok := c.(check.Needer); len(c.Reads()) == 0 && (!ok || len(u.Needs().Loads) == 0) { // a load's summary comes with the load
 				t.Error("it reads nothing")
 			}
 			for _, k := range c.Reads() {

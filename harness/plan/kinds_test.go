@@ -40,11 +40,11 @@ type above struct {
 func (*above) Reads() []bundle.Kind                        { return []bundle.Kind{bundle.MetricSamples} }
 func (*above) Eval(bundle.View, check.Scope) check.Finding { return check.Finding{} }
 func (a *above) Describe() string                          { return a.Metric + " is above " + a.Limit }
-func (a *above) NeedsConstants() []string {
+func (a *above) Needs() (n check.Needs) {
 	if a.Limit == "capacity" {
-		return []string{a.Limit}
+		n.Constants = []string{a.Limit}
 	}
-	return nil
+	return n
 }
 
 type counters struct{}

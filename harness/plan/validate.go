@@ -248,29 +248,29 @@ func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 				errs = append(errs, fmt.Errorf("check %q reads %s, which no collector makes", c.Name, k))
 			}
 		}
-		if u, ok := c.Spec.(check.LoadUser); ok {
-			for _, name := range u.NeedsLoads() {
-				if !slices.ContainsFunc(t.Loads, func(l Load) bool { return l.Name == name }) {
-					errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have", c.Name, name))
-				}
-			}
+		if n, ok := c.Spec.(check.Needer); ok {
+			errs = append(errs, t.validateNeeds(c, n.Needs()))
 		}
-		if u, ok := c.Spec.(check.ProbeUser); ok {
-			errs = append(errs, t.validateProbes(c, u.NeedsProbes()))
+	}
+	return errors.Join(errs...)
+}
+
+// validateNeeds refuses a check that names what the trial doesn't have.
+func (t *Trial) validateNeeds(c Check, needs check.Needs) error {
+	errs := []error{t.validateProbes(c, needs.Probes)}
+	for _, name := range needs.Loads {
+		if !slices.ContainsFunc(t.Loads, func(l Load) bool { return l.Name == name }) {
+			errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have", c.Name, name))
 		}
-		if u, ok := c.Spec.(check.NodeUser); ok {
-			for _, name := range u.NeedsNodes() {
-				if all := t.nodes(); !slices.Contains(all, name) {
-					errs = append(errs, fmt.Errorf("check %q is about the node %s, which no cluster has (nodes: %s)", c.Name, name, strings.Join(all, ", ")))
-				}
-			}
+	}
+	for _, name := range needs.Nodes {
+		if all := t.nodes(); !slices.Contains(all, name) {
+			errs = append(errs, fmt.Errorf("check %q is about the node %s, which no cluster has (nodes: %s)", c.Name, name, strings.Join(all, ", ")))
 		}
-		if u, ok := c.Spec.(check.ConstantUser); ok {
-			for _, name := range u.NeedsConstants() {
-				if !t.declares(name) {
-					errs = append(errs, fmt.Errorf("check %q needs the constant %s, which the scenario doesn't declare", c.Name, name))
-				}
-			}
+	}
+	for _, name := range needs.Constants {
+		if !t.declares(name) {
+			errs = append(errs, fmt.Errorf("check %q needs the constant %s, which the scenario doesn't declare", c.Name, name))
 		}
 	}
 	return errors.Join(errs...)

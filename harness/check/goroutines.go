@@ -74,7 +74,7 @@ func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence, q.Differs, q.Detail = r.paths, few(r.notes), r.stack
 	q.Seen = fmt.Sprintf("%d of %d dumps show it", r.with, read)
 	if !r.last.IsZero() {
-		q.Seen += fmt.Sprintf(", the last %s after %s began", r.last.Sub(q.began).Round(time.Second), q.phase)
+		q.Seen += q.lastAt(r.last)
 	}
 	row := duration(c.Span)
 	if c.Span != "" {
@@ -89,7 +89,7 @@ func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 		q.Seen += ": they are too few to answer by"
 	case c.Span == "" && !c.Persist && r.with > 0:
 		q.Met = Met
-	case read < c.Dumps || !reached(c.LastAfter, r.last, q.began):
+	case read < c.Dumps || !q.reached(c.LastAfter, r.last):
 		q.Seen += ": too few to answer by"
 	case c.Persist:
 		q.Met = Of(r.with == read)
@@ -107,10 +107,7 @@ func (c *Goroutines) howMany() string {
 	if c.Span != "" {
 		which = "dumps in a row over " + c.Span
 	}
-	if c.LastAfter != "" {
-		which += ", the last at least " + c.LastAfter + " into the phase"
-	}
-	return which
+	return which + lastWanted(c.LastAfter)
 }
 
 // survey is what the dumps of a window show.

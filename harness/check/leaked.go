@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
@@ -85,7 +84,7 @@ func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence, q.Differs = look.paths, few(look.notes)
 	q.Seen = look.said()
 	if len(look.quiet) > 0 {
-		q.Seen += fmt.Sprintf(", the last %s after %s began", look.newest().at.Sub(q.began).Round(time.Second), q.phase)
+		q.Seen += q.lastAt(look.newest().at)
 	}
 	doubt := cmp.Or(look.missing, q.sinceFault().restarted())
 	switch {
@@ -104,10 +103,7 @@ func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
 }
 
 func (c *LeakedGoroutines) wanted() string {
-	many := fmt.Sprintf("at least %d quiet snapshots", c.Snapshots)
-	if c.LastAfter != "" {
-		many += ", the last at least " + c.LastAfter + " into the phase"
-	}
+	many := fmt.Sprintf("at least %d quiet snapshots", c.Snapshots) + lastWanted(c.LastAfter)
 	if c.None {
 		return fmt.Sprintf("no goroutine [%s] in %s in %s", c.State, c.Func, many)
 	}
@@ -120,7 +116,7 @@ func (c *LeakedGoroutines) absent(q *question, look looked) {
 	switch {
 	case q.phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already
 		q.Met = NotMet
-	case look.without() < c.Snapshots || !reached(c.LastAfter, look.newest().at, q.began):
+	case look.without() < c.Snapshots || !q.reached(c.LastAfter, look.newest().at):
 		q.Seen += ": too few to answer by"
 	default:
 		q.Met = Of(c.None)
@@ -139,7 +135,7 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 	case !look.same():
 		q.Seen += ": they are not the same ones in each"
 		return
-	case len(look.quiet) < c.Snapshots || !reached(c.LastAfter, newest.at, q.began):
+	case len(look.quiet) < c.Snapshots || !q.reached(c.LastAfter, newest.at):
 		q.Seen += ": too few to answer by"
 		return
 	}

@@ -24,16 +24,21 @@ func init() {
 
 // MetricRate asks how fast a counter grows.
 type MetricRate struct {
-	Metric              string            `json:"metric" jsonschema:"the counter's name as exposed"`
-	Labels              map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
-	Above               *float64          `json:"above,omitempty" jsonschema:"the rate that has to be exceeded, in the metric's own unit a second"`
-	AtMost              *float64          `json:"atMost,omitempty" jsonschema:"the rate that must not be exceeded, instead"`
-	TimesBaseline       float64           `json:"timesBaseline,omitzero" jsonschema:"the rate must be at least so many times the baseline's, instead"`
-	AtMostTimesBaseline float64           `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times"`
-	Floor               float64           `json:"floor,omitzero" jsonschema:"what the baseline's rate counts as at least"`
-	Window              *Quiet            `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
+	Metric string            `json:"metric" jsonschema:"the counter's name as exposed"`
+	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
+	RateLimit
 
 	ofProcess bool // the counter is the CPU time of the subject's process, and no metric
+}
+
+// RateLimit says what a rate must be, and when. A rate is in the counter's own unit a second, which makes CPUs of CPU time.
+type RateLimit struct {
+	Above               *float64 `json:"above,omitempty" jsonschema:"the rate that has to be exceeded, in the counter's own unit a second, or in CPUs"`
+	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"the rate that must not be exceeded, instead"`
+	TimesBaseline       float64  `json:"timesBaseline,omitzero" jsonschema:"the rate must be at least so many times the baseline's, instead"`
+	AtMostTimesBaseline float64  `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times"`
+	Floor               float64  `json:"floor,omitzero" jsonschema:"what the baseline's rate counts as at least"`
+	Window              *Quiet   `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
 }
 
 // Reads names metric samples, and recorded objects where there is a window.
@@ -167,19 +172,11 @@ func init() {
 }
 
 // ProcessCPU asks how busy the subject's process is.
-type ProcessCPU struct {
-	Above               *float64 `json:"above,omitempty" jsonschema:"how many CPUs it must use more than"`
-	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"how many it must not use more than, instead"`
-	TimesBaseline       float64  `json:"timesBaseline,omitzero" jsonschema:"it must use at least so many times the baseline's, instead"`
-	AtMostTimesBaseline float64  `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times"`
-	Floor               float64  `json:"floor,omitzero" jsonschema:"what the baseline's use counts as at least"`
-	Window              *Quiet   `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
-}
+type ProcessCPU struct{ RateLimit }
 
 // rate is the same question, asked of a counter of seconds.
 func (c *ProcessCPU) rate() *MetricRate {
-	return &MetricRate{Metric: processCPUTime, Above: c.Above, AtMost: c.AtMost, TimesBaseline: c.TimesBaseline,
-		AtMostTimesBaseline: c.AtMostTimesBaseline, Floor: c.Floor, Window: c.Window, ofProcess: true}
+	return &MetricRate{Metric: processCPUTime, RateLimit: c.RateLimit, ofProcess: true}
 }
 
 // Reads names identities, and recorded objects where there is a window.

@@ -99,3 +99,21 @@ func (q *question) throughout(last bundle.Window, hold time.Duration) Finding {
 	}
 	return q.Finding
 }
+
+// lastAt says when the last of some looks was.
+func (q *question) lastAt(at time.Time) string {
+	return fmt.Sprintf(", the last %s after %s began", at.Sub(q.began).Round(time.Second), q.phase)
+}
+
+// reached reports whether that was as long after the beginning of the phase as a check's lastAfter says; "" asks for nothing.
+func (q *question) reached(lastAfter string, at time.Time) bool {
+	return lastAfter == "" || at.Sub(q.began) >= duration(lastAfter)
+}
+
+// lastWanted is what lastAfter adds to what is wanted.
+func lastWanted(lastAfter string) string {
+	if lastAfter == "" {
+		return ""
+	}
+	return ", the last at least " + lastAfter + " into the phase"
+}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -87,7 +86,7 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence, q.Differs = now.paths, few(now.notes)
 	q.Seen = fmt.Sprintf("%d profiles", len(now.in))
 	if len(now.in) > 0 {
-		q.Seen += fmt.Sprintf(" with %s to %s, the last %s after %s began", mebi(now.least().bytes), mebi(now.most().bytes), now.last.Sub(q.began).Round(time.Second), q.phase)
+		q.Seen += fmt.Sprintf(" with %s to %s", mebi(now.least().bytes), mebi(now.most().bytes)) + q.lastAt(now.last)
 	}
 	if c.OverBaseline != "" {
 		c.back(q, now, limit)
@@ -107,7 +106,7 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 		q.Met = NotMet
 	case now.missing != "":
 		q.Seen += "; " + now.missing
-	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, q.began):
+	case len(now.in) < c.Snapshots || !q.reached(c.LastAfter, now.last):
 		q.Seen += ": too few to answer by"
 	default:
 		q.Met = Met
@@ -135,10 +134,7 @@ func (c *RetainedHeap) wanted() string {
 			out += ", but for what is below " + strings.Join(c.Except, ", ")
 		}
 	}
-	if c.LastAfter != "" {
-		out += ", the last at least " + c.LastAfter + " into the phase"
-	}
-	return out
+	return out + lastWanted(c.LastAfter)
 }
 
 // retention is what a heap profile says of what was allocated under a function.
@@ -210,7 +206,7 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 		q.Seen += "; " + doubt
 	case len(was.in) == 0:
 		q.Seen += "; there is none of the baseline to compare with"
-	case len(now.in) < c.Snapshots || !reached(c.LastAfter, now.last, q.began):
+	case len(now.in) < c.Snapshots || !q.reached(c.LastAfter, now.last):
 		q.Seen += ": too few to answer by"
 	default:
 		all, most, place := grown(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
@@ -94,8 +93,8 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 		q.Seen += "; " + doubt
 	case len(was.in) == 0:
 		q.Seen += ": nothing to compare with"
-	case len(now.in) < c.Dumps || !reached(c.LastAfter, now.last, q.began):
-		q.Seen += fmt.Sprintf(", the last %s after %s began: too few to answer by", now.last.Sub(q.began).Round(time.Second), q.phase)
+	case len(now.in) < c.Dumps || !q.reached(c.LastAfter, now.last):
+		q.Seen += q.lastAt(now.last) + ": too few to answer by"
 	default:
 		last := now.in[len(now.in)-c.Dumps:]
 		q.Met = All(c.blocked(q, was.in, last), c.grown(q, was.in, last))

@@ -22,11 +22,6 @@ func lastOf(w bundle.Window, hold time.Duration) bundle.Window {
 	return bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
 }
 
-// reached reports whether a moment lies so long after the beginning of a phase as lastAfter says; "" asks for nothing.
-func reached(lastAfter string, at, began time.Time) bool {
-	return lastAfter == "" || at.Sub(began) >= duration(lastAfter)
-}
-
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

@@ -86,7 +86,7 @@ func TestSeriesOfACheckedCounter(t *testing.T) {
 	}
 	tr = rich(t)
 	grows := &check.MetricIncrease{Metric: "process_cpu_seconds_total", By: check.Quantity{Number: new(1.0)}}
-	slow := &check.MetricRate{Metric: "process_cpu_seconds_total", AtMost: new(1.0)}
+	slow := &check.MetricRate{Metric: "process_cpu_seconds_total", RateLimit: check.RateLimit{AtMost: new(1.0)}}
 	tr.plan.Info = append(tr.plan.Info, plan.Check{Name: "grows", Kind: "metricIncrease", Spec: grows}, plan.Check{Name: "slow", Kind: "metricRate", Spec: slow})
 	v, err := report.JudgeRun(tr.write(t))
 	must(t, err)

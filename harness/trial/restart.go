@@ -2,12 +2,14 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -72,28 +74,22 @@ func (r *trial) readyAgain(ctx context.Context, cell, node string, began time.Ti
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
 	last := "nothing was seen of it"
-	for {
+	err = apiwait.PollUntilContextTimeout(ctx, 500*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-		if err == nil {
-			for _, cond := range n.Status.Conditions {
-				if cond.Type != corev1.NodeReady {
-					continue
-				}
+		if err != nil {
+			return false, nil // the API server may be the one that was restarted
+		}
+		for _, cond := range n.Status.Conditions {
+			if cond.Type == corev1.NodeReady {
 				last = fmt.Sprintf("Ready=%s: %s", cond.Status, cond.Message)
-				if cond.Status == corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(began.Truncate(time.Second)) {
-					return time.Since(began), nil
-				}
+				return cond.Status == corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(began.Truncate(time.Second)), nil
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%s", last)
-		case <-tick.C:
-		}
+		return false, nil
+	})
+	if err != nil {
+		return 0, errors.New(last)
 	}
+	return time.Since(began), nil
 }

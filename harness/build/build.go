@@ -1,15 +1,16 @@
 // Package build turns an arm's source into binaries.
 //
-// A source is a Go module at a version, the main packages wanted from it, and the mutations that make the arm what it is. Every arm is
-// built in the same way: the module is copied, the copy is mutated (or left as it is), and a generated main module replaces the
-// module by the copy under the same relative path. With one toolchain, one set of flags and that one module graph, two arms of the
-// same version differ in their mutations only, and Go's own build cache serves the second arm with every package that the mutation
-// did not touch.
+// A source is a Go module at a version, the main packages wanted from it, and the mutations that make the arm what it
+// is. Every arm is built alike: the module is copied, the copy is mutated or left as it is, and a generated main
+// module replaces the module by the copy. With one toolchain, one set of flags and one module graph, two arms of the
+// same version differ in their mutations only. Go's build cache serves the second arm with every package that the
+// mutation did not touch.
 //
-// A source that a current Go doesn't build as it was published gets what it lacks, and Result.Changes tells of each such thing.
+// A source that a current Go can't build as it was published gets what it lacks; Result.Changes names each change.
 //
-// Binaries are kept in a cache.Store under the hash of all that went into them. Once Go's module cache has the modules, a build
-// doesn't need the network. The user's own proxy, checksum database and GOFLAGS are never overridden.
+// Binaries are kept in a cache.Store under the hash of all that went into them. Once Go's module cache has the
+// modules, a build doesn't need the network. The user's own proxy, checksum database and GOFLAGS are never
+// overridden.
 package build
 
 import (
@@ -25,7 +26,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
-// recipe changes whenever this package builds the same source differently, so that no binary of an older recipe is taken for one.
+// recipe changes whenever this package builds the same source differently, so that binaries of an older recipe are
+// not used.
 const recipe = "2"
 
 // Binary is one program that was built.
@@ -35,7 +37,7 @@ type Binary struct {
 	Package string `json:"package"`
 }
 
-// Result is what a build gave.
+// Result is what a build made.
 type Result struct {
 	Key       string              `json:"key"`      // hash of all that went into it
 	Binaries  map[string]Binary   `json:"binaries"` // by base name, as `go install` would name them
@@ -48,7 +50,7 @@ type Result struct {
 	Cached    bool                `json:"cached"`    // nothing was built: the cache had it
 }
 
-// Builder builds sources. The zero value lacks a Cache.
+// Builder builds sources. Cache is required.
 type Builder struct {
 	Cache    *cache.Store
 	Progress func(string) // told each stage, and every few seconds how far it is; may be nil
@@ -58,8 +60,9 @@ type Builder struct {
 // resultFile holds a Result beside its binaries; its paths are relative.
 const resultFile = "result.json"
 
-// Build returns the source's binaries and constants, from the cache if it has them. The binaries stay where they are until the
-// cache is closed. Build the arms of a pair one after the other: what both need is then compiled once. Cached binaries are hashed again: if one is no longer what was built, the entry is made anew.
+// Build returns the source's binaries and constants, from the cache if it has them. The binaries stay in place until
+// the cache is closed. Build the arms of a pair one after the other: what both need is then compiled once. Cached
+// binaries are hashed again; if one has changed, the entry is built anew.
 func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	if err := src.validate(); err != nil {
 		return Result{}, err
@@ -102,7 +105,7 @@ func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, 
 	return r, err
 }
 
-// entry is a result from the cache, made by compile if it isn't there or is no longer what was built.
+// entry is a result from the cache. compile makes it if it is missing or has changed.
 func (b *Builder) entry(ctx context.Context, key string, compile func(ctx context.Context, dir string) error) (Result, error) {
 	r, err := b.obtain(ctx, key, compile)
 	if errors.Is(err, errChanged) {
@@ -115,7 +118,7 @@ func (b *Builder) entry(ctx context.Context, key string, compile func(ctx contex
 	return r, err
 }
 
-// errChanged is a cached binary that is not what was built.
+// errChanged is a cached binary that has changed.
 var errChanged = errors.New("a cached binary was changed")
 
 func (b *Builder) obtain(ctx context.Context, key string, compile func(ctx context.Context, dir string) error) (Result, error) {
@@ -212,7 +215,7 @@ func (r *Result) take(src Source, dir string) error {
 	return nil
 }
 
-// keep writes a result into its entry and removes what only the building needed.
+// keep writes a result into its entry and removes what was only needed for building.
 func keep(dir, work string, src Source, r Result) error {
 	for _, f := range []string{"go.mod", "go.sum"} {
 		if err := os.Rename(filepath.Join(work, f), filepath.Join(dir, f)); err != nil {

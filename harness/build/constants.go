@@ -31,7 +31,7 @@ type ConstantRef struct {
 	Ident   string `json:"ident"`   // the Go constant; its uses are looked for in its own package, so it should not be exported
 }
 
-// Constant is a number as the arm's own, mutated source has it.
+// Constant is a number in the arm's own, mutated source.
 type Constant struct {
 	Name     string        `json:"name"`
 	Package  string        `json:"package"`
@@ -43,8 +43,8 @@ type Constant struct {
 	Line     int           `json:"line"`
 }
 
-// Constants reads the source's constants without building anything. It fetches the module if Go's module cache lacks it and the
-// answer isn't in the cache.
+// Constants reads the source's constants without building anything. It fetches the module if Go's module cache lacks
+// it and the answer isn't in the cache.
 func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constant, error) {
 	if len(src.Constants) == 0 {
 		return map[string]Constant{}, nil
@@ -87,9 +87,9 @@ func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constan
 	return ReadConstants(mod, mutations, src.Constants)
 }
 
-// ReadConstants evaluates constants in a module's source as mutations leave it. It knows integer and float arithmetic, the units of
-// package time, conversions, and constants of the same package; anything else is an error that shows the expression. So is a constant
-// that the package uses in another way than as it is declared: the error then has the place and the expression.
+// ReadConstants evaluates constants in a module's mutated source. It knows integer and float arithmetic, the units of
+// package time, conversions, and constants of the same package. Anything else is an error that shows the expression.
+// So is a constant that the package doesn't use as it is declared: that error has the place and the expression.
 func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []ConstantRef) (map[string]Constant, error) {
 	changed, err := mutate.Rewrite(mod, mutations)
 	if err != nil {
@@ -203,7 +203,7 @@ func goFiles(mod mutate.Module, changed map[string][]byte, dir string) ([]string
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// add remembers a file's constants, each with the expression that it repeats if it has none of its own.
+// add records a file's constants, each with the expression that it repeats if it has none of its own.
 func (p *constants) add(tree *ast.File) {
 	imports := map[string]string{}
 	for _, i := range tree.Imports {

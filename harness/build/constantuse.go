@@ -10,11 +10,13 @@ import (
 	"strings"
 )
 
-// A constant's value says what a program does only where the program uses it as it is. `make(chan T, capacity*5)` holds five times what the
-// declaration says, so each use is looked at: it has to stand alone as an argument, as an initializer or in a comparison, and so has whatever
-// variable or parameter of this package takes it over. Anything else makes the constant's effect unknown, which is always safe.
+// A constant's value says what a program does only if the program uses it as it is. `make(chan T, capacity*5)` holds
+// five times what the declaration says. So each use is checked: it has to stand alone as an argument, as an
+// initializer or in a comparison, and the same goes for every variable or parameter of this package that takes it.
+// Otherwise the constant's effect is unknown, which is always safe.
 
-// asDeclared is an error where the package doesn't use a constant as it is declared, with the place and the expression.
+// asDeclared returns an error if the package doesn't use a constant as it is declared, with the place and the
+// expression.
 func (p *constants) asDeclared(name string) error {
 	uses, err := p.look(name, nil, 0)
 	if err == nil && uses == 0 {
@@ -23,11 +25,11 @@ func (p *constants) asDeclared(name string) error {
 	return err
 }
 
-// maxFollowed is through how many variables and parameters a constant is followed.
+// maxFollowed is how many variables and parameters a constant is followed through.
 const maxFollowed = 8
 
-// look judges every use of a name, in a function or in the whole package, and returns how many there are. depth is through how many variables
-// it came.
+// look judges every use of a name, in a function or in the whole package, and returns how many there are. depth is
+// how many variables the constant came through.
 func (p *constants) look(name string, within ast.Node, depth int) (uses int, err error) {
 	if depth > maxFollowed {
 		return 0, fmt.Errorf("%s: it goes through more than %d variables", name, maxFollowed)
@@ -57,7 +59,7 @@ func (p *constants) look(name string, within ast.Node, depth int) (uses int, err
 	return uses, nil
 }
 
-// occurrences are the identifiers of a name below a node that may stand for a value, each with the nodes that lead to it, itself last.
+// occurrences are the identifiers of a name below a node that may be a value, each with the path of nodes to it.
 func occurrences(root ast.Node, name string) (out [][]ast.Node) {
 	var path []ast.Node
 	ast.Inspect(root, func(n ast.Node) bool {
@@ -74,7 +76,8 @@ func occurrences(root ast.Node, name string) (out [][]ast.Node) {
 	return out
 }
 
-// namesElse reports that an identifier is a field, a method, a label or a composite's key: no value of the package's scope.
+// namesElse reports that an identifier is a field, a method, a label or a composite's key, not a value of the
+// package's scope.
 func namesElse(path []ast.Node) bool {
 	id := path[len(path)-1]
 	if len(path) < 2 {
@@ -100,8 +103,8 @@ func isStruct(n ast.Node) bool {
 	return ok
 }
 
-// declares reports that an identifier is where its name is first declared: at the top level, or, of what is followed through a function, by a parameter, a
-// variable's declaration or :=. A second declaration shadows the first and is judged as a change.
+// declares reports that an identifier is the first declaration of its name: at the top level, or inside a function as
+// a parameter, a variable's declaration or :=. A second declaration shadows the first and is judged as a change.
 func declares(path []ast.Node, local bool) bool {
 	id := path[len(path)-1]
 	switch parent := path[len(path)-2].(type) {
@@ -115,7 +118,7 @@ func declares(path []ast.Node, local bool) bool {
 	return false
 }
 
-// plain is an error unless the identifier at the end of a path is used as it is.
+// plain returns an error unless the identifier at the end of a path is used as it is.
 func (p *constants) plain(path []ast.Node, depth int) error {
 	node := path[len(path)-1]
 	for i := len(path) - 2; i >= 0; i-- {
@@ -165,7 +168,8 @@ func (p *constants) plain(path []ast.Node, depth int) error {
 	return p.changed(node)
 }
 
-// passed judges an argument. A function of this package is followed into; another's result has to stand alone, or it could be the value, changed.
+// passed judges an argument. A function of this package is followed; the result of another has to stand alone, or it
+// could be the changed value.
 func (p *constants) passed(call *ast.CallExpr, arg ast.Node, above []ast.Node, depth int) error {
 	callee, _ := call.Fun.(*ast.Ident)
 	switch {
@@ -192,7 +196,7 @@ func (p *constants) passed(call *ast.CallExpr, arg ast.Node, above []ast.Node, d
 	return nil
 }
 
-// follow judges what becomes of a variable or constant that a value was given to.
+// follow judges a variable or constant that was given the value.
 func (p *constants) follow(to *ast.Ident, path []ast.Node, depth int) error {
 	if to.Name == "_" {
 		return nil
@@ -207,8 +211,8 @@ func (p *constants) follow(to *ast.Ident, path []ast.Node, depth int) error {
 	return err
 }
 
-// assigned is an error where a field that takes a constant over is assigned to elsewhere in the package than here, be it of another type: a
-// value may be changed there.
+// assigned returns an error if a field that takes a constant is also assigned elsewhere in the package, also for
+// another type: its value may be changed there.
 func (p *constants) assigned(field string, here ast.Node) (err error) {
 	for _, f := range p.files {
 		ast.Inspect(f, func(n ast.Node) bool {

@@ -16,7 +16,7 @@ var units = map[string]time.Duration{
 	"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
 }
 
-// integers are the types whose conversion keeps an integer as it is, or fails.
+// integers are the types whose conversion keeps an integer or fails.
 var integers = []string{"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64"}
 
 // eval evaluates an expression of a declaration by Go's rules for constants.

@@ -25,7 +25,8 @@ func fileSum(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// graphSum is the SHA-256 over the module files of a generated module, which decide every version and every byte of its graph.
+// graphSum is the SHA-256 over the module files of a generated module, which decide every version and every byte of
+// its graph.
 func graphSum(work string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -38,7 +39,8 @@ func graphSum(work string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// treeSum is the SHA-256 over the names and contents of the files in a directory that copyTree would copy from a checkout.
+// treeSum is the SHA-256 over the names and contents of the files in a directory that copyTree would copy from a
+// checkout.
 func treeSum(root string) (string, error) {
 	h := sha256.New()
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {

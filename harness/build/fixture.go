@@ -16,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
-// fixtureFlags build a small static program without anything of this machine in it.
+// fixtureFlags build a small static program that holds nothing of this machine.
 var fixtureFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 
 // listed is what `go list` tells of a package that goes into a fixture.
@@ -32,8 +32,8 @@ type listedModule struct {
 	Replace            *listedModule
 }
 
-// Fixture builds the program in fixtures/<name> of the module at root, static and without cgo. It is addressed by the contents of
-// every package of a directory that goes into it and by the versions of those that come from published modules.
+// Fixture builds the program in fixtures/<name> of the module at root, static and without cgo. Its key is the
+// contents of every local package in it and the versions of published ones.
 func (b *Builder) Fixture(ctx context.Context, root, name string) (Binary, error) {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return Binary{}, fmt.Errorf("fixture name %q is not one plain path element", name)
@@ -119,8 +119,8 @@ func (b *Builder) fixtureKey(ctx context.Context, tc toolchain, dir string) (key
 	return hex.EncodeToString(h.Sum(nil)[:16]), pkg, nil
 }
 
-// hash writes a package's identity: nothing for the standard library (the Go version says it), the version of a published module's
-// package, and the contents of a directory's.
+// hash writes a package's identity: nothing for the standard library, which the Go version identifies; the version of
+// a published module's package; the contents of a local one.
 func (p listed) hash(w io.Writer) error {
 	if p.Standard || p.Module == nil {
 		return nil

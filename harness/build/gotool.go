@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// every is how often a running stage is reported, and tail how many of its last lines an error shows.
+// every is how often a running stage is reported; tail is how many of its last lines an error shows.
 const (
 	every = 5 * time.Second
 	tail  = 30
 )
 
-// toolchain is everything of the go command and its environment that decides what comes out of it.
+// toolchain is what determines the output of the go command: its version and its environment.
 type toolchain struct {
 	GOVERSION, GOOS, GOARCH, GOAMD64, GOARM64, GOEXPERIMENT, GOFLAGS, GOFIPS140 string
 }
@@ -53,8 +53,8 @@ func (b *Builder) toolchain(ctx context.Context) (toolchain, error) {
 	return t, nil
 }
 
-// buildFlags are the flags of go build that decide what comes out. They don't depend on mutations. DWARF is left out for speed and
-// size; stacks don't need it.
+// buildFlags are the flags of go build that determine its output. They don't depend on mutations. DWARF is left out
+// for speed and size; stacks don't need it.
 func buildFlags(src Source) []string {
 	ld := append([]string{"-w"}, stamps(src)...)
 	flags := []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(append(ld, src.LDFlags...), " ")}
@@ -66,8 +66,8 @@ func buildFlags(src Source) []string {
 
 var major = regexp.MustCompile(`^v[0-9]+$`)
 
-// programName is the name that go build gives to a main package's program: the last element that isn't a major version. A module
-// whose program is known by another name is listed.
+// programName is go build's name for a main package's program: the last element that isn't a major version. Programs
+// with another name are listed.
 func programName(pkg string) string {
 	if name := renamed[pkg]; name != "" {
 		return name
@@ -75,7 +75,7 @@ func programName(pkg string) string {
 	return defaultName(pkg)
 }
 
-// renamed holds programs that go build would name otherwise.
+// renamed are the programs that go build would name differently.
 var renamed = map[string]string{"go.etcd.io/etcd/server/v3": "etcd"}
 
 func defaultName(pkg string) string {
@@ -85,7 +85,8 @@ func defaultName(pkg string) string {
 	return path.Base(path.Dir(pkg))
 }
 
-// command is one call of the go command. Its standard error is read line by line; with a stage it is reported as it goes.
+// command is one call of the go command. Its standard error is read line by line; with a stage it is reported as it
+// goes.
 type command struct {
 	dir    string
 	args   []string
@@ -95,8 +96,8 @@ type command struct {
 	detail func() string // says how far it is; called under the same lock as line
 }
 
-// run runs the go command and returns its standard output. The command leads a process group that is killed as one when ctx ends.
-// The error carries the command and the last of its output.
+// run runs the go command and returns its standard output. The command leads a process group that is killed as one
+// when ctx ends. The error carries the command and the last of its output.
 func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	goTool := b.Go
 	if goTool == "" {
@@ -131,7 +132,8 @@ func (c command) name(goTool string) string {
 	return "running " + goTool + " " + strings.Join(c.args, " ")
 }
 
-// runLocked keeps the thread that started the process alive until it ends, because the kernel ends the process with that thread.
+// runLocked keeps the thread that started the process alive until the process ends, because the kernel kills the
+// process with that thread.
 func runLocked(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -162,7 +164,7 @@ func (b *Builder) follow(c command, w *lineWriter) (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// lineWriter cuts what is written to it into lines and remembers the last of them.
+// lineWriter splits what is written to it into lines and keeps the last of them.
 type lineWriter struct {
 	line func(string)
 

@@ -21,8 +21,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
-// This file builds a user's source tree where it lies, with its own go.mod or go.work and its own vendor directory if it has one, and never
-// writes into it. Toolchain, flags and stamps are those of every other arm.
+// This file builds a user's source tree in place, with its own go.mod or go.work and its own vendor directory if it
+// has one. It never writes into the tree. Toolchain, flags and stamps are those of every other arm.
 
 // tree is a source tree that is built in place.
 type tree struct {
@@ -39,7 +39,7 @@ func (t tree) env() []string {
 	return []string{"GOWORK=" + t.work}
 }
 
-// openTree looks at a tree. Why says what keeps it from being built in place.
+// openTree inspects a tree. Why says what keeps it from being built in place.
 func (b *Builder) openTree(ctx context.Context, src Source) (t tree, why string, err error) {
 	if t.root, err = filepath.Abs(src.Dir); err != nil {
 		return t, "", err
@@ -70,7 +70,7 @@ func (b *Builder) openTree(ctx context.Context, src Source) (t tree, why string,
 	return t, why, err
 }
 
-// lacks says what a tree must have, and hasn't, to be built as it is by a current Go.
+// lacks says what a tree lacks that a current Go needs to build it as it is.
 func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
 	required := map[string]bool{}
 	for _, r := range mod.Require {
@@ -121,7 +121,7 @@ func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
 	return "", nil
 }
 
-// buildTree builds a tree in place. Its result is addressed by the contents of every package that goes into it.
+// buildTree builds a tree in place. Its key is the contents of every package that goes into it.
 func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, error) {
 	out, err := b.run(ctx, command{dir: t.root, env: t.env(), args: []string{"env", "-json",
 		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}})
@@ -238,7 +238,7 @@ func (t tree) graph() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// changes says in sentences how the build differs from the other arms' and from its publisher's.
+// changes says how the build differs from the other arms' and from its publisher's.
 func (t tree) changes(src Source) []string {
 	with := "its own go.mod"
 	if t.work != "" {

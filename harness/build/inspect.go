@@ -20,7 +20,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Program is what an executable file tells of itself.
+// Program is what an executable file says about itself.
 type Program struct {
 	Arch    string // Go's name: amd64, arm64; an ELF machine's own where Go has none
 	Loader  string // the dynamic linker that it wants in a node; "" for a static program
@@ -31,12 +31,12 @@ type Program struct {
 	Doubt   string // why the version can't be told
 }
 
-// versionTime bounds how long a program may take to say its version: one that is wrong in other ways may hang.
+// versionTime is how long a program may take to print its version: a faulty one may hang.
 const versionTime = 10 * time.Second
 
-// Inspect reads an executable and refuses what can't run as subject on a node of this machine: no ELF program, another architecture or
-// program, and a dynamically linked one where there is nothing to link it with. A Kubernetes subject is run once, with --version; one that fails
-// at that has an unknown version.
+// Inspect reads an executable and refuses what can't run as the subject on a node of this machine: a file that isn't
+// ELF, another architecture or program, and a dynamically linked program if there are no libraries. A Kubernetes
+// subject is run once with --version; if that fails, its version is unknown.
 func Inspect(ctx context.Context, file, subject string) (Program, error) {
 	p, err := readProgram(file)
 	if err != nil {
@@ -101,7 +101,7 @@ func archOf(h elf.FileHeader) string {
 	return strings.ToLower(strings.TrimPrefix(h.Machine.String(), "EM_"))
 }
 
-// otherwise names what is no ELF file by its first bytes.
+// otherwise says what a file that isn't ELF is, by its first bytes.
 func otherwise(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -125,7 +125,7 @@ func otherwise(file string) string {
 
 var printedVersion = regexp.MustCompile(`\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*`)
 
-// versionOf asks a program for its version, and looks for the stamp in its memory where it doesn't answer.
+// versionOf asks a program for its version, and looks for the stamp in its memory if it doesn't answer.
 func versionOf(ctx context.Context, file string) (version, doubt string) {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
@@ -153,7 +153,7 @@ func versionOf(ctx context.Context, file string) (version, doubt string) {
 	return "", doubt
 }
 
-// stampOf tells a version from what a build without a stamp has in its place.
+// stampOf separates a version from what a build without a stamp has in its place.
 func stampOf(v string) (version, doubt string) {
 	if strings.HasPrefix(v, "v0.0.0") {
 		return "", "it says that it is " + v + ", which is no version of Kubernetes"

@@ -21,7 +21,8 @@ import (
 // armModule is the path of the generated main module. It is the same for every arm, as are all paths in its go.mod.
 const armModule = "relapse.invalid/arm"
 
-// kubernetes is the module whose staging modules are published at v0.Y.Z, and whose programs are stamped with their version.
+// kubernetes is the module whose staging modules are published at v0.Y.Z, and whose programs are stamped with their
+// version.
 const kubernetes = "k8s.io/kubernetes"
 
 // generated tells what was done to the source on the way into the generated module.
@@ -41,7 +42,8 @@ func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
 	if src.Fork != "" {
 		at = src.Fork
 	}
-	// The directory must not be inside another module, whose go.mod would have its say; a scratch root is as good as any.
+	// The directory must not be inside another module, whose go.mod would have its say; a scratch root is as good as
+	// any.
 	out, err := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at}, stage: "fetching " + at})
 	if err != nil {
 		// With -json the reason stands in the output that run leaves out; the plain form prints it.
@@ -103,9 +105,9 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	return generated{sites: sites, changes: changes, own: own, copied: slices.Sorted(maps.Keys(required))}, nil
 }
 
-// armMod writes the generated main module's go.mod: the subject's own requirements, its Go version and GODEBUG settings, its
-// replacements with those of local directories turned into published versions, and the subject itself replaced by its copy. It also
-// returns the modules of those directories, and what was changed.
+// armMod writes the generated main module's go.mod: the subject's own requirements, its Go version and GODEBUG
+// settings, its replacements with those of local directories turned into published versions, and the subject itself
+// replaced by its copy. It also returns the modules of those directories, and what was changed.
 func armMod(src Source, root string) (text []byte, own, changed []string, err error) {
 	file := filepath.Join(root, "go.mod")
 	b, err := os.ReadFile(file)
@@ -178,7 +180,8 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		version := required[r.Old.Path]
 		if version == "" || strings.HasPrefix(version, "v0.0.0") {
 			if version == "" && src.Module != kubernetes {
-				// Nothing may need it: etcd forbids modules by replacing them by a directory that isn't there. It still isn't.
+				// Nothing may need it: etcd forbids modules by replacing them by a directory that isn't there. It
+				// still isn't.
 				out[r.Old.Path] = "./src/" + strings.TrimPrefix(r.New.Path, "./")
 				continue
 			}
@@ -198,7 +201,8 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 	return out, nil
 }
 
-// addressed reports whether a directory's contents are part of a tree's address: it lies in the tree, not only by a link, and isn't passed over.
+// addressed reports whether a directory's contents are part of a tree's address: it lies in the tree, not only by a
+// link, and isn't passed over.
 func addressed(root, dir string) bool {
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -212,8 +216,8 @@ func addressed(root, dir string) bool {
 	return err == nil && filepath.IsLocal(rel) && !skipped(first, false)
 }
 
-// changes says in sentences what any build of the source differs in from its publisher's; published is what stands in for the
-// modules of its own repository.
+// changes says in sentences what any build of the source differs in from its publisher's; published is what stands in
+// for the modules of its own repository.
 func changes(src Source, published map[string]string) []string {
 	what := "a copy of the module"
 	if src.Fork != "" {
@@ -238,7 +242,8 @@ func changes(src Source, published map[string]string) []string {
 	return out
 }
 
-// resolve loads every package that the given ones need, which downloads missing modules and completes go.sum, and counts them.
+// resolve loads every package that the given ones need, which downloads missing modules and completes go.sum, and
+// counts them.
 func (b *Builder) resolve(ctx context.Context, src Source, work string, packages []string) (int, error) {
 	fetched := 0
 	args := append([]string{"list", "-mod=mod", "-deps", "-f", "{{.ImportPath}}"}, packages...)
@@ -258,8 +263,8 @@ func (b *Builder) resolve(ctx context.Context, src Source, work string, packages
 	return strings.Count(string(out), "\n"), nil
 }
 
-// copyTree copies a module. A published one is copied without what its build never reads: vendored packages and the remains of
-// staging modules.
+// copyTree copies a module. A published one is copied without what its build never reads: vendored packages and the
+// remains of staging modules.
 func copyTree(ctx context.Context, from, to string, published bool) error {
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -20,8 +20,8 @@ type Source struct {
 	Packages  []string          `json:"packages"`       // import paths of main packages
 	Mutations []mutate.Mutation `json:"mutations"`      // applied in order
 	LDFlags   []string          `json:"ldflags"`        // beside those that every arm gets
-	// Unoptimized are import paths that are compiled with -N: what a function's source refers to then stays reachable for as long as it runs, as
-	// compilers before Go 1.17 had it.
+	// Unoptimized are import paths that are compiled with -N: what a function's source refers to then stays reachable
+	// while it runs, as with compilers before Go 1.17.
 	Unoptimized []string      `json:"unoptimized,omitempty"`
 	Constants   []ConstantRef `json:"-"` // numbers to read from the arm's own source
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// stamps are the linker flags that tell Kubernetes programs their version; kubeadm refuses to work without. They are the same for
-// all arms of a version: the binary's digest is what tells arms apart.
+// stamps are the linker flags that tell Kubernetes programs their version; kubeadm refuses to work without. They are
+// the same for all arms of a version. The binary's digest tells arms apart.
 func stamps(src Source) []string {
 	v, err := semver.ParseTolerant(src.Version)
 	if src.Module != kubernetes || err != nil {
@@ -33,8 +33,9 @@ func stamps(src Source) []string {
 // stamped is the variable that `--version` and kubeadm read; older versions have it in a package of another path.
 const stamped = "/version.gitVersion"
 
-// checkStamp refuses a Kubernetes program that doesn't hold the version it was to be stamped with. The linker doesn't complain of a flag
-// whose variable isn't there, so it is the program's own memory that is looked at. It need not run on this machine for that.
+// checkStamp refuses a Kubernetes program that doesn't hold the version it was stamped with. The linker doesn't
+// complain about a flag for a missing variable, so this looks into the program's memory. The program need not run on
+// this machine.
 func checkStamp(src Source, file string) error {
 	if len(stamps(src)) == 0 {
 		return nil
@@ -58,7 +59,8 @@ func checkStamp(src Source, file string) error {
 	return nil
 }
 
-// stringVariables reads from a program with symbols the initial values of its string variables whose names end in suffix.
+// stringVariables reads from a program with symbols the initial values of its string variables whose names end in
+// suffix.
 func stringVariables(file, suffix string) (map[string]string, error) {
 	f, err := elf.Open(file)
 	if err != nil {

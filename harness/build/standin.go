@@ -15,14 +15,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
-// This file has the mutations of packages that aren't in the source's own module but in one that it requires, as Kubernetes' staging
-// modules are. A mutated copy of that module stands in for it.
+// This file handles mutations of packages in a module that the source requires, such as Kubernetes' staging modules.
+// A mutated copy of that module replaces it.
 
-// standInDir is where the copies lie below the generated module, each under its module's path.
+// standInDir has the copies, below the generated module, each under its module's path.
 const standInDir = "standin"
 
-// partMutations tells the mutations of packages in the source's own module from those of modules that its go.mod, in root, requires; the
-// latter by module path, each in order. A package that none of them has is left to the own module, whose search says that it isn't there.
+// partMutations separates the mutations of packages in the source's own module from those in modules that its go.mod,
+// in root, requires; the latter by module path, each in order. A package in none of them is left to the own module,
+// whose search says that it is missing.
 func partMutations(src Source, root string) (own []mutate.Mutation, required map[string][]mutate.Mutation, err error) {
 	mod, err := readMod(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -43,7 +44,8 @@ func partMutations(src Source, root string) (own []mutate.Mutation, required map
 	return own, required, nil
 }
 
-// ownerOf is the module that has a package: of those whose path begins the package's, the longest. It is own if there is none.
+// ownerOf is the module that has a package: of those whose path begins the package's, the longest. It is own if there
+// is none.
 func ownerOf(pkg, own string, mod *modfile.File) string {
 	has := func(module string) bool { return strings.HasPrefix(pkg+"/", module+"/") }
 	owner := own
@@ -55,8 +57,9 @@ func ownerOf(pkg, own string, mod *modfile.File) string {
 	return owner
 }
 
-// mutateRequired copies each of the required modules from where the generated go.mod, in work, has it and rewrites the copy. The version
-// that a mutation's range is about is the source's own: that is what its author knows. A site's file begins with its module's path.
+// mutateRequired copies each of the required modules from where the generated go.mod, in work, has it and rewrites
+// the copy. A mutation's range of versions is about the source's own version, because its author knows that one. A
+// site's file begins with its module's path.
 func (b *Builder) mutateRequired(ctx context.Context, src Source, work string, required map[string][]mutate.Mutation) ([]mutate.Site, []string, error) {
 	if len(required) == 0 {
 		return nil, nil, nil
@@ -113,8 +116,8 @@ func origin(mod *modfile.File, module string) Source {
 	return from
 }
 
-// standIn makes the copies take the place of their modules in the generated go.mod. That is done once the graph is resolved and summed
-// up, so that arms that differ in their mutations only have one graph, byte for byte.
+// standIn replaces modules by their copies in the generated go.mod. That happens after the graph was resolved and
+// summed up, so that arms that only differ in their mutations have the same graph, byte for byte.
 func standIn(work string, modules []string) error {
 	if len(modules) == 0 {
 		return nil

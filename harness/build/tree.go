@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// State is what version control knows of a source tree.
+// State is what version control knows about a source tree.
 type State struct {
 	Commit  string // "" where the tree is in no repository
 	Version string // of the nearest tag, vX.Y.Z…; "" if there is none
@@ -26,10 +26,11 @@ type State struct {
 	Removed int
 }
 
-// maxUnknown bounds the files that git doesn't know of and that are in a diff: more of them are what a build left.
+// maxUnknown is the most untracked files that a diff includes; more of them are left over from a build.
 const maxUnknown = 500
 
-// LookAt asks git about a tree and writes nothing, not even git's index. A tree in no repository has no state, and that is no error.
+// LookAt asks git about a tree and writes nothing, not even git's index. A tree without a repository has no state,
+// which is no error.
 func LookAt(ctx context.Context, dir string) (State, error) {
 	var s State
 	if _, err := git(ctx, dir, "ls-files", "--error-unmatch", "go.mod"); err != nil {
@@ -146,8 +147,9 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 
 var listedRelease = regexp.MustCompile(`(?m)^- \[(v[0-9]+\.[0-9]+\.[0-9]+)\]`)
 
-// VersionOfTree is the version of a tree that no tag tells: the one that a module cache's folder is named after, or the newest release that
-// Kubernetes' own change log lists, which is one patch behind at a release; "" if neither is there. exact tells the first from the second.
+// VersionOfTree is the version of a tree without a tag: that of its folder's name in a module cache, or the newest
+// release in Kubernetes' change log, which is one patch behind at a release; "" if there is neither. exact says that
+// it is the first.
 func VersionOfTree(dir string) (version string, exact bool) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		if _, v, ok := strings.Cut(filepath.Base(abs), "@"); ok && printedVersion.FindString(v) == v {
@@ -165,7 +167,8 @@ func VersionOfTree(dir string) (version string, exact bool) {
 	return "", false
 }
 
-// Resolve asks the go command which version of a module a query (a version, a branch, latest) stands for. It fetches no source.
+// Resolve asks the go command which version of a module a query (a version, a branch, latest) means. It fetches no
+// source.
 func Resolve(ctx context.Context, module, query string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-mod=mod", "-m", "-f", "{{.Version}}", module+"@"+query)
 	cmd.Dir = os.TempDir()

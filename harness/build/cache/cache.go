@@ -1,12 +1,13 @@
-// Package cache is a content-addressed store on disk, shared by every run of one user and safe when several run at once.
+// Package cache is a content-addressed store on disk, shared by every run of one user and safe when several run at
+// once.
 //
-// An entry is a directory found by its kind ("build", "nodeimage", …) and key (a hash of all that went into it). It is made in a
-// scratch directory and renamed into place when complete, so an entry that can be seen is whole. A process that is killed in the
-// middle leaves a scratch directory only; the next maker of the same key, or Clean, removes it.
+// An entry is a directory found by its kind ("build", "nodeimage", …) and key (a hash of all that went into it). It
+// is made in a scratch directory and renamed into place when complete, so a visible entry is whole. A process that is
+// killed leaves only a scratch directory, which the next maker of the same key, or Clean, removes.
 //
-// Locks are flock(2) locks on one small file per key. A maker holds it exclusively; whoever was given an entry holds it shared
-// until Close or its death, and that is how Prune knows what a running process still needs. Lock files are never removed: a
-// removed lock file could be locked by two processes at once, each holding another inode of the same name.
+// Locks are flock(2) locks on one small file for each key. A maker holds it exclusively. A user of an entry holds it
+// shared until Close or its death, which tells Prune what running processes still need. Lock files are never removed,
+// because two processes could then hold locks on different inodes of the same name.
 //
 // Layout below the store's directory:
 //
@@ -35,10 +36,10 @@ const EnvDir = "RELAPSE_CACHE"
 // NoteFile is a file that a maker may leave in its entry: one line for people, shown by List.
 const NoteFile = "note"
 
-// retry is how often a lock that is held elsewhere is tried again. flock(2) can't be waited for under a context.
+// retry is how often a lock is tried again, because waiting for flock(2) can't be cancelled by a context.
 const retry = 50 * time.Millisecond
 
-// name is what a kind and a key are made of: one path element, never hidden.
+// name is the form of kinds and keys: one path element, never hidden.
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Store is an opened cache directory. Its methods can be called from several goroutines.
@@ -88,7 +89,7 @@ func Open(dir string) (*Store, error) {
 // Dir is the store's absolute directory.
 func (s *Store) Dir() string { return s.dir }
 
-// Close lets go of every entry the store gave out: from then on other processes may prune them.
+// Close releases every entry that the store gave out: other processes may then prune them.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +103,9 @@ func (s *Store) Close() error {
 
 // Do returns the directory of the entry kind/key, calling build to make it if there is none; cached tells which it was.
 //
-// build fills dir, an empty directory on the entry's own filesystem, and must leave nothing in it that names dir itself: the
-// directory is renamed when build returns nil. Only one process at a time builds a key; others wait, or return ctx's error. If build
-// fails, what it left is removed and nothing is remembered. The entry is safe from Prune until Close.
+// build fills dir, an empty directory on the entry's own filesystem. Nothing in it may name dir itself, because dir
+// is renamed when build returns nil. Only one process at a time builds a key; others wait, or return ctx's error. If
+// build fails, what it left is removed. The entry is safe from Prune until Close.
 func (s *Store) Do(ctx context.Context, kind, key string, build func(ctx context.Context, dir string) error) (path string, cached bool, err error) {
 	if err := valid(kind, key); err != nil {
 		return "", false, err
@@ -159,7 +160,8 @@ func (s *Store) hold(ctx context.Context, kind, key string) (bool, error) {
 	return true, nil
 }
 
-// holds reports whether this process already has an entry. One that someone removed by hand is let go of, to be made again.
+// holds reports whether this process already has an entry. One that someone removed by hand is released, to be made
+// again.
 func (s *Store) holds(kind, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,8 +217,8 @@ func (s *Store) make(ctx context.Context, kind, key string, build func(ctx conte
 	return true, nil
 }
 
-// lockUnlessMade waits for the exclusive lock, or reports false once the entry is there: whoever made it keeps a shared lock for as long as
-// it uses it, which may be hours, and nothing is left to be made.
+// lockUnlessMade waits for the exclusive lock. It returns false once the entry exists, because its maker may keep a
+// shared lock for hours.
 func lockUnlessMade(ctx context.Context, lock *flock.Flock, entry string) (bool, error) {
 	tick := time.NewTicker(retry)
 	defer tick.Stop()

@@ -58,8 +58,8 @@ type PruneOptions struct {
 	DryRun bool          // remove nothing, report what would be freed
 }
 
-// Prune removes entries and returns them with the bytes they freed. An entry that is being made, or that a running process was
-// given, is never removed and not reported.
+// Prune removes entries and returns them with the bytes they freed. An entry that is being made, or that a running
+// process uses, is neither removed nor returned.
 func (s *Store) Prune(o PruneOptions) (removed []Entry, freed int64, err error) {
 	all, err := s.List()
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *Store) Prune(o PruneOptions) (removed []Entry, freed int64, err error) 
 	return removed, freed, nil
 }
 
-// Remove removes one entry, letting go of it first if this store holds it. It fails if another process uses the entry, and
-// does nothing if there is none.
+// Remove removes one entry, which this store releases first. It fails if another process uses the entry, and does
+// nothing if there is none.
 func (s *Store) Remove(kind, key string) error {
 	if err := valid(kind, key); err != nil {
 		return err
@@ -111,7 +111,8 @@ func (s *Store) Remove(kind, key string) error {
 	return nil
 }
 
-// Clean removes the scratch directories that killed makers left, and returns their paths. One whose maker still lives is kept.
+// Clean removes the scratch directories that killed makers left, and returns their paths. One whose maker still lives
+// is kept.
 func (s *Store) Clean(ctx context.Context) ([]string, error) {
 	dirs, err := s.keys("scratch")
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Store) Clean(ctx context.Context) ([]string, error) {
 	return removed, nil
 }
 
-// removeEntry takes an entry out of sight in one step before deleting it, so that a kill in between leaves no half entry.
+// removeEntry renames an entry before deleting it, so that a kill in between leaves no half entry.
 func (s *Store) removeEntry(kind, key string) error {
 	scratch := s.scratchPath(kind, key)
 	if err := os.RemoveAll(scratch); err != nil {

@@ -1,4 +1,4 @@
-// Package image takes a program out of a container image, and makes an image of one.
+// Package image extracts a program from a container image, and makes an image of a program.
 package image
 
 import (
@@ -37,7 +37,7 @@ type Engine interface {
 // KubeletPlace is where a node image has its kubelet.
 const KubeletPlace = "/usr/bin/kubelet"
 
-// Extracted is a program that was taken out of an image.
+// Extracted is a program from an image.
 type Extracted struct {
 	Path string `json:"path"` // on this machine, until the cache is closed
 	At   string `json:"at"`   // in the image
@@ -45,8 +45,9 @@ type Extracted struct {
 	How  string `json:"how"`  // how the image was come by, in words
 }
 
-// Extract takes a program out of an image: an archive as `docker save` writes it, or a reference, which is pulled if the engine doesn't have it.
-// places are tried first, then where images of such a program usually have it, then whatever the image starts. eng may be nil for an archive.
+// Extract takes a program out of an image: an archive of `docker save`, or a reference, which is pulled if the engine
+// doesn't have it. It looks in places first, then where images usually have such a program, then at what the image
+// starts. eng may be nil for an archive.
 func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program string, places ...string) (Extracted, error) {
 	src, err := openImage(ctx, eng, image)
 	if err != nil {
@@ -74,8 +75,8 @@ func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program
 	return Extracted{Path: filepath.Join(dir, program), At: string(at), ID: src.id, How: src.how}, nil
 }
 
-// usual are the places where an image of a program has it: what it starts, if that has the program's name; where Kubernetes, its distributions and
-// ko put it; and whatever it starts.
+// usual are the places where images have a program: what the image starts if that has the program's name; where
+// Kubernetes, its distributions and ko put it; and whatever the image starts.
 func usual(program string, start []string) []string {
 	var out []string
 	add := func(at string) {
@@ -134,7 +135,7 @@ func openArchive(file string) (source, error) {
 	}, nil
 }
 
-// takeFlat looks for the places in the image's layers, laid over one another. Links are followed.
+// takeFlat looks for the places in the image's merged layers. Links are followed.
 func takeFlat(img v1.Image, places []string, to string) (string, error) {
 	links := map[string]string{} // of every entry; "" for a regular file
 	err := eachEntry(img, func(name string, h *tar.Header, _ io.Reader) error {
@@ -246,7 +247,7 @@ func openReference(ctx context.Context, eng Engine, ref string) (source, error) 
 	return s, nil
 }
 
-// takeCopied copies out of a container of the image that is never started.
+// takeCopied copies from a container of the image that is never started.
 func takeCopied(ctx context.Context, eng Engine, id string, places []string, to string) (at string, err error) {
 	name := "relapse-program-" + strings.ToLower(rand.Text()[:10])
 	if _, err := eng.Output(ctx, "create", "--name", name, "--network", "none", id, "/never-started"); err != nil {
@@ -267,7 +268,7 @@ func takeCopied(ctx context.Context, eng Engine, id string, places []string, to 
 	return "", nowhere(places)
 }
 
-// copyOut copies a file of a container, as the tar stream that the engine makes of it.
+// copyOut copies a file of a container from the engine's tar stream.
 func copyOut(ctx context.Context, eng Engine, from, to string) (found bool, err error) {
 	r, w := io.Pipe()
 	copied := make(chan error, 1)

@@ -21,12 +21,13 @@ import (
 // Passwd is what /etc/passwd says in the images that are made here.
 const Passwd = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
 
-// binDir is where components look for each other's images' binaries:
-// kubeadm's manifests call them by name, kube-proxy's by this path.
+// binDir is where components look for each other's binaries: kubeadm's manifests call them by name, kube-proxy's by
+// this path.
 const binDir = "usr/local/bin"
 
-// WriteProgram writes an archive of an image that holds nothing but a static program, at /usr/local/bin/NAME, which is its entry point. It is one
-// that `ctr images import` takes. ref is the image's full name with its tag; arch is Go's name of the architecture.
+// WriteProgram writes an archive of an image that holds only a static program, at /usr/local/bin/NAME, its entry
+// point. `ctr images import` reads it. ref is the image's full name with its tag; arch is Go's name of the
+// architecture.
 func WriteProgram(to, ref, program, binary, arch string) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
@@ -47,8 +48,8 @@ func WriteProgram(to, ref, program, binary, arch string) error {
 	return nil
 }
 
-// Make makes an image of a static program, which is its entry point, over the entries of the archive under, if that isn't "". The image reads its
-// layer from a file in the directory scratch.
+// Make makes an image of a static program, its entry point, on top of the archive under, if that isn't "". The image
+// reads its layer from a file in the directory scratch.
 func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
 	file := filepath.Join(scratch, program+".layer.tar.gz")
 	if err := writeLayer(file, program, binary, under); err != nil {
@@ -74,10 +75,9 @@ func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
 	return mutate.ConfigFile(img, config)
 }
 
-// writeLayer writes an image's one layer: the binary and a passwd file, over the
-// entries of the archive under, if that isn't "". Every node copies its image
-// store at start, so smaller wins over quicker to unpack; fast compression
-// gets most of it.
+// writeLayer writes an image's one layer: the binary and a passwd file, on top of the archive under, if that isn't
+// "". Every node copies its image store at start, so small matters more than quick to unpack; fast compression gets
+// most of that.
 func writeLayer(to, program, binary, under string) (err error) {
 	file, err := os.Create(to)
 	if err != nil {

@@ -31,7 +31,8 @@ spec:
 	})
 }
 
-// DropCase replaces `select { case a: …; case <-ch: … }` by a select without the second case, and by the send alone if a is a send.
+// DropCase replaces `select { case a: …; case <-ch: … }` by a select without the second case, and by the send alone
+// if a is a send.
 type DropCase struct {
 	InMethod
 	Channel string `json:"channel"` // variable or field that the case receives from
@@ -133,8 +134,8 @@ func received(comm ast.Stmt) *ast.UnaryExpr {
 	return r
 }
 
-// selectWithout is what stands for a select that lost a case, formatted for its place: the plain send if that is all that is left and
-// nothing breaks out of its case, else a select with the others.
+// selectWithout is what replaces a select that lost a case, formatted for its place: the plain send if nothing else
+// is left and nothing breaks out of its case, else a select with the other cases.
 func selectWithout(f *File, sel *ast.SelectStmt, dropped *ast.CommClause, kept []*ast.CommClause) (string, error) {
 	if send, ok := kept[0].Comm.(*ast.SendStmt); ok && len(kept) == 1 && !breaks(kept[0].Body) {
 		return plainSend(f, send, kept[0].Body)

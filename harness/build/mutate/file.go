@@ -18,7 +18,8 @@ type File struct {
 
 func parse(name string, src []byte) (*File, error) {
 	fset := token.NewFileSet()
-	// The deprecated object resolution is what tells a package's name from a variable's without type-checking the whole module.
+	// The deprecated object resolution is what tells a package's name from a variable's without type-checking the
+	// whole module.
 	tree, err := parser.ParseFile(fset, name, src, parser.ParseComments)
 	if err != nil {
 		return nil, fmt.Errorf("parsing %s: %w", name, err)

@@ -13,7 +13,7 @@ import (
 
 // lost lists the imports of f that f uses and after, its rewritten form, uses no more.
 //
-// An import without a name of its own is taken to be named like its path's last element. Where that guess is wrong the import stays,
+// An import without a name is assumed to be named like its path's last element. If that is wrong the import stays,
 // and the compiler refuses the file by name.
 func (f *File) lost(after *File) []string {
 	was, is := f.qualifiers(), after.qualifiers()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// listedStatements are those that stand in a list, where others can stand before and behind them.
+// listedStatements are the statements in a list, where others can stand before and after them.
 func listedStatements(root ast.Node) map[ast.Stmt]bool {
 	out := map[ast.Stmt]bool{}
 	ast.Inspect(root, func(n ast.Node) bool {
@@ -33,8 +33,8 @@ func listedStatements(root ast.Node) map[ast.Stmt]bool {
 	return out
 }
 
-// usedValues are the names, with what stands before their dot, that are no declaration and nothing that gets a value: what is left is read, called
-// or a type.
+// usedValues are the names, with what stands before their dot, that are no declaration and nothing that gets a value:
+// what is left is read, called or a type.
 func usedValues(root ast.Node) map[ast.Expr]bool {
 	out, not := map[ast.Expr]bool{}, map[ast.Expr]bool{}
 	except := func(list ...ast.Expr) {

@@ -1,11 +1,11 @@
-// Package mutate rewrites a subject's source: it takes one fix out again, or changes one constant.
+// Package mutate rewrites a subject's source: it takes a fix out again, or changes a constant.
 //
-// A mutation finds a syntactic shape and replaces it; it is never a line diff. It states how many sites it must hit, and in which
-// versions it applies. Any other count is an error that names the files searched and what was found there instead, because a
-// vulnerable arm that silently isn't would turn every verdict into a lie.
+// A mutation finds a syntactic shape and replaces it; it is never a line diff. It states how many sites it must hit
+// and in which versions it applies. Any other count is an error that names the files searched and what was found
+// there, because a vulnerable arm that silently isn't vulnerable would make every verdict wrong.
 //
-// Everything outside the sites stays byte for byte as it was, save imports that lost their last use. Each shape lives in a file of
-// its own and registers itself under kinds.Mutation.
+// Everything outside the sites stays the same, byte for byte, except imports that are no longer used. Each shape has
+// its own file and registers itself under kinds.Mutation.
 package mutate
 
 import (
@@ -59,7 +59,8 @@ type Adder interface {
 	Added() (name string, content []byte)
 }
 
-// Where limits a search to one package of the module and, if File is set, to one file of it. Test files are never searched.
+// Where limits a search to one package of the module and, if File is set, to one file of it. Test files are never
+// searched.
 type Where struct {
 	Package string `json:"package"`        // import path
 	File    string `json:"file,omitempty"` // base name
@@ -75,7 +76,8 @@ type Found struct {
 	Near     []string // what looks like a site and isn't, each with its line
 }
 
-// Edit replaces the source from Pos to End. New is inserted as it is: it must be formatted, its first line without indentation.
+// Edit replaces the source from Pos to End. New is inserted as it is: it must be formatted, its first line without
+// indentation.
 type Edit struct {
 	Pos, End token.Pos
 	New      string
@@ -103,7 +105,8 @@ type Result struct {
 	Sites []Site
 }
 
-// Shape decodes and validates the mutation. Unknown fields, an unknown kind, a bad range and fewer than one site are errors.
+// Shape decodes and validates the mutation. Unknown fields, an unknown kind, a bad range and fewer than one site are
+// errors.
 func (m Mutation) Shape() (Shape, error) {
 	s, err := kinds.Make[Shape](kinds.Mutation, m.Kind)
 	if err != nil {
@@ -138,7 +141,8 @@ func (m Mutation) Label() string {
 	return s.Label()
 }
 
-// Compresses reports whether the mutation only scales the subject's own numbers; its Label then belongs to what is modelled.
+// Compresses reports whether the mutation only scales the subject's own numbers; its Label then belongs to what is
+// modelled.
 func (m Mutation) Compresses() bool {
 	s, err := m.Shape()
 	return err == nil && s.Compresses()

@@ -1,5 +1,5 @@
-// Package bundle is a trial's evidence on disk: one writer that everything enters through (it redacts), one View that checks read
-// from, live and afterwards, a timeline and a manifest.
+// Package bundle is a trial's evidence on disk: a writer through which everything enters (it redacts), a View from
+// which checks read, live and afterwards, a timeline and a manifest.
 //
 // # Layout
 //
@@ -10,8 +10,8 @@
 //	  world.json        what was resolved at run time: digests, constants, versions, computed fault parameters
 //	  artifacts/        snapshots and streams; found by what they are, never by their path
 //
-// Above trials/ lie the run's plan.json and its index.json, which binds the bundles to the run, and what is derived from them (verdict.json, junit.xml,
-// report.md). They are no part of a bundle.
+// The run's plan.json and index.json, which lists the bundles, lie above trials/, and so do the reports. They are no
+// part of a bundle.
 package bundle
 
 import (
@@ -55,7 +55,7 @@ const (
 	SourceDiff    Kind = "source.diff"       // text: how a tree that an arm was built from differs from its commit, as git prints it
 )
 
-// Meta is what an artifact is found by. Time is when the capture began, in UTC.
+// Meta is how an artifact is found. Time is when the capture began, in UTC.
 type Meta struct {
 	Kind      Kind      `json:"kind"`
 	Cell      string    `json:"cell,omitempty"` // "" or Shared for what belongs to no arm
@@ -80,7 +80,7 @@ type Artifact struct {
 	Missing  bool      `json:"-"` // listed in the manifest and not on disk: whatever needs it is unknown
 }
 
-// Coverage says for which time a stream speaks. Outside First..Last and inside a Gap it knows nothing.
+// Coverage is the time that a stream covers: First to Last, without the gaps.
 type Coverage struct {
 	First      time.Time `json:"first"`
 	Last       time.Time `json:"last"`
@@ -95,8 +95,8 @@ type Gap struct {
 	Reason string    `json:"reason"`
 }
 
-// Covers reports whether the stream speaks for all of from..to, give or take slack at both ends: what begins or ends that much too late or too
-// early still covers it, and so does a stream with a gap that reaches in from outside by no more. A gap inside is never overlooked.
+// Covers reports whether the stream covers all of from..to, except for slack at both ends: it may begin that much too
+// late or end that much too early, and a gap may reach in that far from outside. A gap inside always counts.
 func (c *Coverage) Covers(from, to time.Time, slack time.Duration) bool {
 	if c == nil || c.First.IsZero() || c.First.After(from.Add(slack)) || c.Last.Before(to.Add(-slack)) {
 		return false
@@ -130,10 +130,12 @@ type View interface {
 	Artifacts(Query) []Artifact
 	// Open reads an artifact. A failed or missing one is an error.
 	Open(Artifact) (io.ReadCloser, error)
-	// Remember returns what a reader makes of an artifact, and keeps it under the name as: asked again, grow gets what it made before (nil at first)
-	// and what the artifact has grown by since, whole lines of a stream. Nobody may change what it returned. An error is kept by nobody.
+	// Remember returns what a reader makes of an artifact, and keeps it under the name as. When it is asked again,
+	// grow gets the earlier result (nil at first) and what was added to the artifact since, in whole lines of a
+	// stream. Nobody may change a result. Errors are not kept.
 	Remember(a Artifact, as string, grow func(before any, r io.Reader) (any, error)) (any, error)
-	// Phase says when a cell's phase was seen to begin and end; false if it never began. Events without a cell count for all.
+	// Phase is when a cell's phase was seen to begin and end; false if it never began. Events without a cell count
+	// for all cells.
 	Phase(cell, phase string) (Window, bool)
 	// Timeline lists the events so far.
 	Timeline() []event.Event
@@ -143,7 +145,8 @@ type View interface {
 	World() World
 }
 
-// World is what was resolved at run time and can't be known from the plan: what the verdict names as versions and digests.
+// World is what was resolved at run time and can't be known from the plan: what the verdict names as versions and
+// digests.
 type World struct {
 	StartedAt time.Time         `json:"startedAt"`
 	Run       string            `json:"run"`
@@ -168,7 +171,7 @@ type CellWorld struct {
 	GoVersion string           `json:"goVersion"`
 	Changes   []string         `json:"changes"` // everything that was changed to build it: mutations, replaced modules
 	Constants map[string]int64 `json:"constants"`
-	// Assumed are constants of the subject that are not known, with what faults and checks take for them.
+	// Assumed are the values that faults and checks use for constants of the subject that are unknown.
 	Assumed map[string]int64 `json:"assumed,omitempty"`
 }
 
@@ -178,8 +181,8 @@ type Stamped[T any] struct {
 	Value T         `json:"value"`
 }
 
-// MetricSample is one sample of one metric: asked for at Time, answered by Done. Value has the metric's own unit. A check takes
-// whichever of the two is against it.
+// MetricSample is one sample of one metric: asked for at Time, answered by Done. Value has the metric's own unit. A
+// check uses the less favourable of the two times.
 type MetricSample struct {
 	Time   time.Time         `json:"time"`
 	Done   time.Time         `json:"done"`
@@ -199,7 +202,7 @@ type NodeStatus struct {
 	Changed time.Time `json:"lastTransitionTime"`
 }
 
-// LeaseSample is a node's Lease as the API server showed it when it was asked at Time. Seconds is for how long a renewal is good.
+// LeaseSample is a node's Lease as the API server showed it at Time. Seconds is how long a renewal lasts.
 type LeaseSample struct {
 	Time    time.Time `json:"time"`
 	Node    string    `json:"node"`
@@ -218,9 +221,10 @@ type IdentitySample struct {
 	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // that the process has used, as its node's kernel counts it; 0 is not known
 }
 
-// HostSample is how loaded the machine was that runs the nodes at Time. The three times have gone on since boot, over all cores: what was spent between
-// two samples is their difference. Pressure is the share of the last ten seconds, in percent, in which some tasks, or all ("full"), waited:
-// "cpu.some", "memory.some", "memory.full", "io.some", "io.full"; nil where the kernel doesn't tell.
+// HostSample is the load of the machine that runs the nodes, at Time. The three times count from boot, over all
+// cores: what was spent between two samples is their difference. Pressure is the share of the last ten seconds, in
+// percent, in which some tasks, or all ("full"), waited: "cpu.some", "memory.some", "memory.full", "io.some",
+// "io.full"; nil if the kernel doesn't say.
 type HostSample struct {
 	Time         time.Time          `json:"time"`
 	Cores        int                `json:"cores"`
@@ -232,7 +236,8 @@ type HostSample struct {
 	Pressure     map[string]float64 `json:"pressure,omitempty"`
 }
 
-// RestartProof records the restart of a deadlocked subject after judging: the incident's own proof of the diagnosis.
+// RestartProof records the restart of a deadlocked subject after the data for judging was safe: the incident's own
+// proof of the diagnosis.
 type RestartProof struct {
 	Time         time.Time `json:"time"`
 	ReadySeconds float64   `json:"readySeconds"` // from the restart to Ready=True; -1 if it never came
@@ -272,7 +277,8 @@ type ContainerStatus struct {
 	LastFinished time.Time `json:"lastFinished,omitzero"`
 }
 
-// HealthSample is one answer of a health endpoint, asked for at Time and answered by Done. Code 0 is no answer, and Text says why.
+// HealthSample is one answer of a health endpoint, asked for at Time and answered by Done. Code 0 is no answer, and
+// Text says why.
 type HealthSample struct {
 	Time time.Time `json:"time"`
 	Done time.Time `json:"done"`
@@ -295,7 +301,8 @@ type Call struct {
 	GaveUp bool `json:"gaveUp,omitempty"`
 }
 
-// Load sums up what a load did. Objects are what it made beforehand; their names end in their number in the order of a list, from 0.
+// Load sums up what a load did. Objects are what it created beforehand; their names end in their number in the order
+// of a list, from 0.
 type Load struct {
 	Name    string         `json:"name"`
 	Way     string         `json:"way"`     // how the deletions were brought about
@@ -316,11 +323,11 @@ type LoadRound struct {
 	Rate   float64   `json:"rate"`   // requests a second while they were sent
 	Wanted float64   `json:"wanted"` // requests a second asked for; 0 is all at once
 
-	// Cut is what became of the calls that were on their way when the round began; nil where nobody could tell.
+	// Cut is what became of the calls that were in flight when the round began; nil if nobody could tell.
 	Cut *CutCalls `json:"cut,omitempty"`
 }
 
-// CutCalls are the calls of a round that were on their way when it began, as the load saw them.
+// CutCalls are the calls that were in flight when a round began, as the load saw them.
 type CutCalls struct {
 	Open     int  `json:"open"`           // calls without an answer then
 	Deleting int  `json:"deleting"`       // those of them with a worker in a delete, by the API server's goroutines
@@ -328,7 +335,7 @@ type CutCalls struct {
 	Left     *int `json:"left,omitempty"` // objects that were still there afterwards, and stood still; nil if that isn't known
 }
 
-// AtLeast is how many calls deleted when the round began and failed later on, whichever they were.
+// AtLeast is how many of the calls that deleted when the round began must have failed later.
 func (c CutCalls) AtLeast() int { return max(0, c.Deleting+c.Failed-c.Open) }
 
 // The ways in which a probe ends. Only the first two say anything about the subject.
@@ -339,7 +346,8 @@ const (
 	ProbeUnasked = "no probe" // the harness couldn't ask, or couldn't look
 )
 
-// ProbeRecord is work that a load asked of the subject, to see whether it does it. It is written at the end, whatever that is.
+// ProbeRecord is work that a load asked of the subject, to see whether it does it. It is written at the end, however
+// the probe ends.
 type ProbeRecord struct {
 	Name  string      `json:"name"` // the load's name
 	Work  string      `json:"work"` // what was asked, in words

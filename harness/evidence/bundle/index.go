@@ -21,8 +21,8 @@ const IndexFile = "index.json"
 // IndexSchema is the value of an index's schema field.
 const IndexSchema = "relapse.dev/index/v1alpha1"
 
-// Index binds bundles to the run that made them. It is written while the run goes on: a trial is entered before it begins and gets its manifest's
-// SHA-256 once it is sealed, so that a trial that is taken away later, or comes from elsewhere, is noticed.
+// Index binds bundles to the run that made them. It is written during the run: a trial is listed before it begins and
+// gets its manifest's SHA-256 once it is sealed. So a trial that was removed or that comes from elsewhere is noticed.
 type Index struct {
 	Schema   string         `json:"schema"`
 	Run      string         `json:"run"`      // World.Run of each trial
@@ -41,7 +41,7 @@ type IndexedTrial struct {
 	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the bundle's manifest.json; "" for a trial that was not sealed
 }
 
-// ReadIndex reads the index of a run's directory. There being none is an error, fs.ErrNotExist.
+// ReadIndex reads the index of a run's directory. A missing one is fs.ErrNotExist.
 func ReadIndex(dir string) (Index, error) {
 	var x Index
 	b, err := os.ReadFile(filepath.Join(dir, IndexFile))
@@ -57,7 +57,7 @@ func ReadIndex(dir string) (Index, error) {
 	return x, nil
 }
 
-// Write places the index in a run's directory, whole or not at all.
+// Write writes the index to a run's directory, whole or not at all.
 func (x *Index) Write(dir string) error {
 	x.Schema = IndexSchema
 	var b bytes.Buffer
@@ -82,7 +82,8 @@ func (x *Index) Trial(id string) *IndexedTrial {
 	return &x.Trials[i]
 }
 
-// ManifestSum is the SHA-256 of a bundle's manifest.json, which lists every other file's; "" if the bundle isn't sealed.
+// ManifestSum is the SHA-256 of a bundle's manifest.json, which lists every other file's; "" if the bundle isn't
+// sealed.
 func ManifestSum(dir string) (string, error) {
 	_, sum, err := hashFile(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,8 +21,8 @@ import (
 // ManifestSchema is the value of a manifest's schema field.
 const ManifestSchema = "relapse.dev/bundle/v1alpha1"
 
-// manifest lists everything in a bundle but itself. Sum is the SHA-256 of the manifest's own JSON with an empty Sum, so that a change to
-// the manifest is seen as well.
+// manifest lists everything in a bundle but itself. Sum is the SHA-256 of the manifest's own JSON with an empty Sum,
+// so that a changed manifest is noticed, too.
 type manifest struct {
 	Schema    string     `json:"schema"`
 	Sum       string     `json:"sum"`
@@ -36,7 +36,7 @@ type file struct {
 	SHA256 string `json:"sha256"`
 }
 
-// DamageError says that a directory is no whole, unchanged, sealed bundle. There is no verdict over one.
+// DamageError says that a directory is no complete, unchanged, sealed bundle. There is no verdict over one.
 type DamageError struct {
 	Dir      string
 	Problems []string

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// memory keeps what was made of artifacts. Checks are asked again and again while a bundle grows: a look should cost what has grown since the
-// last one, not all that there is.
+// memory keeps results made from artifacts. Checks are asked again and again while a bundle grows: each time should
+// cost only what was added.
 type memory struct {
 	mu   sync.Mutex
 	kept map[string]*kept
 }
 
-// kept is what was made of the first bytes of an artifact's file.
+// kept is a result made from the first bytes of an artifact's file.
 type kept struct {
 	mu    sync.Mutex
 	bytes int64

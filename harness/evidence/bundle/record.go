@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Emit appends e to the timeline, on disk at once. It implements event.Sink. An event that couldn't be recorded makes Seal fail.
+// Emit appends e to the timeline, on disk at once. It implements event.Sink. An event that couldn't be recorded makes
+// Seal fail.
 func (w *Writer) Emit(e event.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()

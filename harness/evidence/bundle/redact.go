@@ -8,11 +8,11 @@ import (
 	"regexp"
 )
 
-// Redacted stands where a secret stood.
+// Redacted replaces a secret.
 const Redacted = "[REDACTED]"
 
-// redactAll copies r to w without the secrets. What begins like JSON is read whole and judged by its structure, everything else by the
-// line, however the reads cut it.
+// redactAll copies r to w without the secrets. What begins like JSON is read whole and redacted by its structure,
+// everything else line by line.
 func redactAll(w io.Writer, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if structured(in) {
@@ -124,8 +124,8 @@ func (r *redactor) text(b []byte) []byte {
 	return redactBootstrap(b)
 }
 
-// insideKey handles a line within a private key: its last field goes. Any line that can't belong to one ends it, so that a key whose
-// end never comes takes no evidence with it.
+// insideKey redacts a line within a private key: its last field. A line that can't belong to a key ends it, so that a
+// key without an end takes no evidence with it.
 func (r *redactor) insideKey(b []byte) ([]byte, bool) {
 	if r.inKey == 0 {
 		return b, false
@@ -158,7 +158,7 @@ func mentions(b []byte, any ...string) bool {
 	return false
 }
 
-// redactBearer spares words such as "authentication": a token has a digit or is long.
+// redactBearer leaves words such as "authentication": a token has a digit or is long.
 func redactBearer(m []byte) []byte {
 	parts := bearer.FindSubmatch(m)
 	if len(parts[2]) < 24 && !bytes.ContainsAny(parts[2], "0123456789") {
@@ -167,7 +167,7 @@ func redactBearer(m []byte) []byte {
 	return append(bytes.Clone(parts[1]), Redacted...)
 }
 
-// redactField spares what can't be a secret because it says that there is none, and Go's pointers and types in dumps.
+// redactField leaves values that say that there is no secret, and Go's pointers and types in dumps.
 func redactField(re *regexp.Regexp, m []byte) []byte {
 	parts := re.FindSubmatch(m)
 	switch v := string(parts[2]); {
@@ -199,8 +199,8 @@ func redactBootstrap(b []byte) []byte {
 	}
 }
 
-// isBootstrap judges the six characters before and the sixteen after a dot. Without any digit they are taken for a name when they stand
-// like one: within a path, a domain, or before a call's parenthesis; with nothing but digits for a number.
+// isBootstrap judges the six characters before and the sixteen after a dot. Without a digit they count as a name if
+// they are part of a path or a domain, or stand before a call's parenthesis; with digits only they count as a number.
 func isBootstrap(b []byte, dot int) bool {
 	begin, end := dot-6, dot+17
 	if begin < 0 || end > len(b) || (begin > 0 && word(b[begin-1])) || (end < len(b) && word(b[end])) {

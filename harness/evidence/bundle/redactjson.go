@@ -17,9 +17,9 @@ func redactJSON(b []byte) []byte {
 	return red.text(b)
 }
 
-// redactStructure redacts one JSON value by its structure: the data of Secrets, the values of telling keys, and every string as text.
-// A value without secrets comes back byte for byte. False if b is not one JSON value. key follows a private key that a journal cuts
-// into messages; it may be nil.
+// redactStructure redacts one JSON value by its structure: the data of Secrets, the values of telling keys, and every
+// string as text. A value without secrets comes back byte for byte. False if b is not one JSON value. key follows a
+// private key that a journal cuts into messages; it may be nil.
 func redactStructure(b []byte, key *redactor) ([]byte, bool) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -102,7 +102,7 @@ func (w *walker) object(m map[string]any, in bool) any {
 	return m
 }
 
-// blank keeps the keys of a Secret's data and takes the values.
+// blank keeps the keys of a Secret's data and removes the values.
 func (w *walker) blank(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -140,7 +140,7 @@ func (w *walker) text(name, s string) string {
 	return out
 }
 
-// telling reports whether a key's value is a secret by its name alone.
+// telling reports whether a key's name alone makes its value a secret.
 func telling(name string) bool {
 	switch strings.ToLower(name) {
 	case "token", "client-key-data", "id-token", "refresh-token", "access_token", "refresh_token", "id_token", "bearertoken",
@@ -223,8 +223,8 @@ var (
 	yamlValue  = regexp.MustCompile(`^(\s*[^\s:]+:\s*)\S.*$`)
 )
 
-// secretYAML follows a Secret in YAML whose data comes after its kind. Manifests of Secrets in which data comes first go through
-// no collector; a snapshot of one is JSON.
+// secretYAML follows a Secret in YAML whose data comes after its kind. Manifests of Secrets in which data comes first
+// go through no collector; a snapshot of one is JSON.
 func (r *redactor) secretYAML(b []byte) ([]byte, bool) {
 	if r.yaml && r.inDoc > 0 {
 		indent := len(b) - len(bytes.TrimLeft(b, " "))

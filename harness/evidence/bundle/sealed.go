@@ -27,9 +27,10 @@ type Sealed struct {
 	memory    memory
 }
 
-// Open verifies a sealed bundle and returns its view. A changed byte, a file that the manifest doesn't list, a link, a path that leaves
-// the directory and a broken or absent manifest are a *DamageError with all problems; a listed artifact that is gone is marked
-// Missing, and a timeline or world that is gone is empty. The bundle may have been copied from elsewhere.
+// Open verifies a sealed bundle and returns its view. A changed byte, a file that the manifest doesn't list, a link,
+// a path that leaves the directory and a broken or missing manifest are a *DamageError with all problems. A listed
+// artifact that is gone is marked Missing; a timeline or world that is gone is empty. The bundle may have been copied
+// from elsewhere.
 func Open(dir string) (*Sealed, error) {
 	real, err := filepath.EvalSymlinks(dir) // runs/latest is a link; links within the bundle are refused
 	if err != nil {
@@ -167,8 +168,8 @@ func (s *Sealed) Remember(a Artifact, as string, grow func(any, io.Reader) (any,
 	return s.memory.remember(s.dir, a, false, as, grow)
 }
 
-// Phase says when a cell's phase was seen to begin and end. One that nothing ended, because the trial broke off, ends with the last
-// event: a sealed bundle gives the same answer at any time.
+// Phase is when a cell's phase was seen to begin and end. A phase without an end, because the trial broke off, ends
+// with the last event, so that a sealed bundle always gives the same answer.
 func (s *Sealed) Phase(cell, phase string) (Window, bool) {
 	w, ok := phaseOf(s.events, cell, phase)
 	if ok {

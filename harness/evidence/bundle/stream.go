@@ -18,12 +18,12 @@ import (
 // Packed ends the extension of a stream that is compressed. View.Open gives its lines as they were.
 const Packed = ".zst"
 
-// Stream is an artifact that grows by whole lines. It is safe for concurrent use, and what is written can be read live through
-// View.Open at once.
+// Stream is an artifact that grows by whole lines. It is safe for concurrent use, and what is written can be read
+// live through View.Open at once.
 //
-// Its coverage grows with every line: by the line's own time if it is a JSON object with a "time" (RFC 3339) or a journal's
-// "__REALTIME_TIMESTAMP" (microseconds), else by the time of its arrival. Between First and Last it counts as covered unless a Gap says
-// otherwise: who follows a source must report when it lost it.
+// Its coverage grows with every line: by the line's own time if it is a JSON object with a "time" (RFC 3339) or a
+// journal's "__REALTIME_TIMESTAMP" (microseconds), else by the time of its arrival. All time between First and Last
+// counts as covered except gaps: whoever follows a source must report when it lost it.
 type Stream struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -35,8 +35,7 @@ type Stream struct {
 	failed   error
 }
 
-// Line appends one line. A newline at its end is optional; any within become spaces (as good, between JSON's tokens), so that a line
-// stays a line.
+// Line appends one line. A newline at its end is optional; others become spaces, so that a line stays one line.
 func (s *Stream) Line(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,8 +46,8 @@ func (s *Stream) Line(b []byte) error {
 	return nil
 }
 
-// Append appends v as one line of JSON and leaves the coverage to Alive: for a source that has proofs of having said everything, which a line alone
-// is none of.
+// Append appends v as one line of JSON and leaves the coverage to Alive, for a source in which a line alone doesn't
+// prove that it has said everything.
 func (s *Stream) Append(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -77,7 +76,8 @@ func (s *Stream) put(b []byte) error {
 		err = s.pack.Flush() // each line is whole blocks of the one frame, so that what is on disk can be read so far
 	}
 	if err != nil {
-		// Part of the line may be on disk; the size that was recorded ends before it, so the bundle can't be sealed as whole.
+		// Part of the line may be on disk; the size that was recorded ends before it, so the bundle can't be sealed
+		// as whole.
 		s.failed = fmt.Errorf("writing to stream %s: %w", s.artifact.Path, err)
 	}
 	return s.failed
@@ -113,7 +113,7 @@ func (s *Stream) JSON(v any) error {
 	return s.Line(b)
 }
 
-// lineTime is the time that a line speaks of.
+// lineTime is the time that a line is about.
 func lineTime(b []byte) time.Time {
 	var at struct {
 		Time    *time.Time `json:"time"`
@@ -130,7 +130,7 @@ func lineTime(b []byte) time.Time {
 	return time.Now()
 }
 
-// Alive records that the source was there at t though it had nothing to say.
+// Alive records that the source was there at t, even if it had nothing to say.
 func (s *Stream) Alive(t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,8 @@ func choose(all []Artifact, q Query) []Artifact {
 	return out
 }
 
-// openArtifact opens an artifact's file below dir, never outside it, at a byte and up to its recorded size. What is compressed comes as it was; grows
-// says that it may go on after that size.
+// openArtifact opens an artifact's file below dir, never outside it, from a byte up to its recorded size. Compressed
+// content is unpacked; grows says that the file may go on after that size.
 func openArtifact(dir string, a Artifact, from int64, grows bool) (io.ReadCloser, error) {
 	switch {
 	case a.Error != "":
@@ -70,7 +70,7 @@ func openArtifact(dir string, a Artifact, from int64, grows bool) (io.ReadCloser
 	}{in, f}, nil
 }
 
-// unpacked reads what a compressed stream was made of.
+// unpacked reads the content of a compressed stream.
 type unpacked struct {
 	*zstd.Decoder
 	file  io.Closer
@@ -91,12 +91,12 @@ func (u *unpacked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo hides the decoder's own, which knows no stream that grows.
+// WriteTo hides the decoder's own method, which doesn't know streams that grow.
 func (u *unpacked) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{u})
 }
 
-// Close lets go of the file and of the decoder's memory.
+// Close releases the file and the decoder's memory.
 func (u *unpacked) Close() error {
 	u.Decoder.Close()
 	return u.file.Close()
@@ -105,12 +105,12 @@ func (u *unpacked) Close() error {
 // live is the View of a bundle that is still being written.
 type live struct{ w *Writer }
 
-// View reads the bundle while it grows: every call answers for the moment at which it is made.
+// View reads the bundle while it grows: every call answers for the moment of the call.
 func (w *Writer) View() View { return live{w} }
 
 func (l live) Artifacts(q Query) []Artifact { return choose(l.w.artifacts(), q) }
 
-// Open reads what an artifact is by now: a stream's complete lines so far, also those after a was listed.
+// Open reads an artifact as it is now: a stream's complete lines so far, also those after a was listed.
 func (l live) Open(a Artifact) (io.ReadCloser, error) {
 	return openArtifact(l.w.dir, l.now(a), 0, true)
 }
@@ -159,8 +159,8 @@ func constantOf(w World, cell, name string) (int64, bool) {
 // EndPhase is the message of the phase event that ends the last phase.
 const EndPhase = "end"
 
-// phaseOf finds when a cell's phase began and ended: it ends where the cell's next phase begins. Without a cell it spans those of all
-// cells, from the first one's beginning to the last one's end.
+// phaseOf finds when a cell's phase began and ended: it ends where the cell's next phase begins. Without a cell it
+// spans those of all cells, from the first one's beginning to the last one's end.
 func phaseOf(events []event.Event, cell, phase string) (Window, bool) {
 	if cell != "" && cell != Shared {
 		return phaseOfCell(events, cell, phase)
@@ -192,7 +192,7 @@ func phaseOf(events []event.Event, cell, phase string) (Window, bool) {
 	}, true
 }
 
-// lasts is 1 for a window without an end, which outlasts all that have one, else 0.
+// lasts is 1 for a window without an end, which is longer than any other, else 0.
 func lasts(w Window) int {
 	if w.End.IsZero() {
 		return 1
@@ -226,7 +226,7 @@ func (w Window) Until(events []event.Event) time.Time {
 	return events[len(events)-1].Time
 }
 
-// Assumed is what stands for a constant of a cell's subject that is not known.
+// Assumed is the value used for an unknown constant of a cell's subject.
 func Assumed(w World, cell, name string) (int64, bool) {
 	for _, c := range w.Cells {
 		if c.Cell == cell {

@@ -81,8 +81,9 @@ func Create(dir string) (*Writer, error) {
 // Dir is the bundle's directory.
 func (w *Writer) Dir() string { return w.dir }
 
-// Write records one snapshot, read from r to its end. It is placed whole or not at all. A failure, of r too, is returned and leaves no
-// file; the caller may record it with Fail. A zero m.Time becomes now. ext is the file's extension without the dot.
+// Write records one snapshot, read from r to its end. It is placed whole or not at all. A failure, of r too, is
+// returned and leaves no file; the caller may record it with Fail. A zero m.Time becomes now. ext is the file's
+// extension without the dot.
 func (w *Writer) Write(m Meta, ext string, r io.Reader) (Artifact, error) {
 	m = w.meta(m)
 	path, err := w.begin(m, ext)
@@ -163,7 +164,8 @@ func (w *Writer) meta(m Meta) Meta {
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// begin reserves a path for a new artifact and counts it as busy. The number in front makes names unique, the rest is for people.
+// begin reserves a path for a new artifact and counts it as busy. The number in front makes names unique, the rest is
+// for people.
 func (w *Writer) begin(m Meta, ext string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,8 +223,8 @@ func (w *Writer) lose(err error) {
 	}
 }
 
-// Seal waits for snapshots under way, closes the streams and the timeline, and writes the manifest last. Writing afterwards is an
-// error. If anything could not be recorded there is no manifest, and the bundle stays unsealed.
+// Seal waits for snapshots under way, closes the streams and the timeline, and writes the manifest last. Writing
+// afterwards is an error. If anything could not be recorded there is no manifest, and the bundle stays unsealed.
 func (w *Writer) Seal() error {
 	w.mu.Lock()
 	if w.sealed {

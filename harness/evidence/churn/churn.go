@@ -1,9 +1,9 @@
-// Package churn reads recorded writes to Kubernetes objects: every version that a watch showed, what each write changed, who wrote it, and how
-// often.
+// Package churn reads recorded writes to Kubernetes objects: every version that a watch showed, what each write
+// changed, who wrote it and how often.
 //
-// A record is JSON lines of Version. What a write changed is a list of paths, in which an element of a list is named by its key where the elements
-// have one: status.conditions[type=Monitored].lastUpdateTime. metadata.resourceVersion and the times and order of metadata.managedFields change with
-// every write and are not counted.
+// A record is JSON lines of Version. What a write changed is a list of paths. An element of a list is named by its
+// key if the elements have one: status.conditions[type=Monitored].lastUpdateTime. metadata.resourceVersion and the
+// times and order of metadata.managedFields change with every write and don't count.
 package churn
 
 import (
@@ -47,16 +47,19 @@ type Update struct {
 	Version
 	// Before is the object's version before; nil if none is known. It is valid until the next step.
 	Before json.RawMessage
-	// Paths are what changed, sorted. They are shared by all updates that changed the same: they must not be written to. None for a Modified means
-	// that nothing changed but what is not counted; for any other type it means nothing.
+	// Paths are what changed, sorted. They are shared by all updates that changed the same: they must not be written
+	// to. None for a Modified means that nothing changed but what is not counted; for any other type it means
+	// nothing.
 	Paths []string
 	// Class is the paths in one text, with ", " between them.
 	Class string
-	// Manager is the field manager whose entry changed, or has the newest time; "" where the managed fields don't tell. Subresource is its own: "status".
+	// Manager is the field manager whose entry changed, or has the newest time; "" where the managed fields don't
+	// tell. Subresource is its own: "status".
 	Manager, Subresource string
 }
 
-// Effective says that the watch showed this update as a write: something came, changed or went. Each of them had a resourceVersion of its own.
+// Effective reports whether the watch showed this update as a write: something was added, changed or removed. Each
+// write has its own resourceVersion.
 func (u *Update) Effective() bool {
 	return u.Type == Added || u.Type == Modified || u.Type == Deleted
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Changes are the paths in which two versions of an object differ, sorted. Where a whole subtree came or went it is one path. The error is about
-// values that are no JSON; a value that is equal in both is not looked into.
+// Changes are the paths in which two versions of an object differ, sorted. Where a whole subtree came or went it is
+// one path. The error is about values that are no JSON; a value that is equal in both is not looked into.
 func Changes(before, after json.RawMessage) ([]Change, error) {
 	var d differ
 	if err := d.compare(before, after); err != nil {
@@ -22,8 +22,8 @@ func Changes(before, after json.RawMessage) ([]Change, error) {
 	return out, nil
 }
 
-// differ compares two values. It descends only where their bytes differ, so that what is equal is looked at once, to find its end. Its buffers are
-// kept from one comparison to the next.
+// differ compares two values. It descends only where their bytes differ, so that what is equal is looked at once, to
+// find its end. Its buffers are kept from one comparison to the next.
 type differ struct {
 	path     []byte // of the value that is looked at
 	depth    int
@@ -168,7 +168,8 @@ func (d *differ) either(a, b []byte) error {
 	return d.value(a, b)
 }
 
-// unique takes from all members after base those away that a later one of the same key replaces, and returns the new length.
+// unique takes from all members after base those away that a later one of the same key replaces, and returns the new
+// length.
 func unique(all []member, base int) int {
 	in := all[base:]
 	if len(in) > few {
@@ -184,7 +185,7 @@ func unique(all []member, base int) int {
 	return base + n
 }
 
-// few is up to how many it is quicker to compare each with each.
+// few is up to how many elements comparing each with each is quicker.
 const few = 32
 
 func uniqueOfMany(in []member) int {

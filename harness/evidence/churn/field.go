@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Path is a place in an object, as in Change: status.conditions[type=Ready].status, spec.list[0], metadata.labels["a.b/c"].
+// Path is a place in an object, as in Change: status.conditions[type=Ready].status, spec.list[0],
+// metadata.labels["a.b/c"].
 type Path []step
 
 // step is one key of an object, one index of a list, or one element of a list by the value of a member.
@@ -88,8 +89,8 @@ func bracket(s string) (step, string, error) {
 	return step{index: n}, rest, nil
 }
 
-// Of is the value at the path, a string without its quotes and anything else as it stands in JSON; "" where there is nothing. The error is about an
-// object that is no JSON.
+// Of is the value at the path, a string without its quotes and anything else as it stands in JSON; "" where there is
+// nothing. The error is about an object that is no JSON.
 func (p Path) Of(object json.RawMessage) (string, error) {
 	at := bytes.TrimSpace(object)
 	for _, s := range p {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// layout is where in an object's bytes the strings stand that its last write changed. A loop changes the same few strings for ever: as long as
-// nothing else differs, they need not be searched for.
+// layout is where in an object's bytes its last write changed strings. A loop changes the same few strings for ever:
+// as long as nothing else differs, they need not be searched for.
 type layout struct {
 	spots []spot // in order of their places
 	mask  uint64 // which of them changed the last time that it was of use
@@ -34,8 +34,8 @@ type leaf struct {
 // maxSpots is how many a mask has room for; what changes more is no loop.
 const maxSpots = 64
 
-// learn notes what the comparison that was just made says about an object's bytes. Everything found has to be a string that was replaced by another,
-// none of them one by which elements of lists are told apart.
+// learn notes what the comparison that was just made says about an object's bytes. Everything found has to be a
+// string that was replaced by another, none of them one by which elements of lists are told apart.
 func (t *tracker) learn(l *layout, object []byte) {
 	l.spots, l.class, l.size = l.spots[:0], nil, len(object)
 	if t.other || len(t.leaves) == 0 || len(t.leaves) > maxSpots {
@@ -63,7 +63,8 @@ func (t *tracker) learn(l *layout, object []byte) {
 	slices.SortFunc(l.spots, func(a, b spot) int { return a.from - b.from })
 }
 
-// follow compares two versions by the layout of the first. False if the second may differ elsewhere, or it isn't plain who wrote.
+// follow compares two versions by the layout of the first. False if the second may differ elsewhere, or it isn't
+// plain who wrote.
 func (t *tracker) follow(l *layout, before, after []byte, u *Update) bool {
 	if l.size != len(before) || len(before) != len(after) {
 		return false

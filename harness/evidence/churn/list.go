@@ -118,8 +118,8 @@ func sameOrder(ours, theirs [][]byte) bool {
 	return true
 }
 
-// matched compares the elements with the same key. keys are those of ours, then of theirs. Without a name the key is its own text, and the elements are
-// managed fields.
+// matched compares the elements with the same key. keys are those of ours, then of theirs. Without a name the key is
+// its own text, and the elements are managed fields.
 func (d *differ) matched(name string, ours, theirs, keys [][]byte) error {
 	step := func(key []byte) func([]byte) []byte {
 		return func(p []byte) []byte {

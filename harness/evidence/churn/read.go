@@ -9,8 +9,9 @@ import (
 	"iter"
 )
 
-// Read yields the versions of a record in their order. A line that is none is yielded as an error that names the line, with the zero Version, and
-// reading goes on with the next; after an error of r it ends. A version's object is valid until the next step.
+// Read yields the versions of a record in their order. A line that is none is yielded as an error that names the
+// line, with the zero Version, and reading goes on with the next; after an error of r it ends. A version's object is
+// valid until the next step.
 func Read(r io.Reader) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		p := parser{words: map[string]string{}}

@@ -6,7 +6,8 @@ import (
 	"errors"
 )
 
-// errJSON says that a text is no JSON. What is skipped is not validated: only what is needed to find its end is looked at.
+// errJSON says that a text is no JSON. What is skipped is not validated: only what is needed to find its end is
+// looked at.
 var errJSON = errors.New("it is no JSON")
 
 // maxDepth bounds how deep values may be nested, as the API server does.
@@ -88,8 +89,8 @@ func (m member) is(name string) bool { return string(m.key) == name }
 // members appends the members of an object to out.
 func members(b []byte, out []member) ([]member, error) { return membersUntil(b, out, "") }
 
-// membersUntil takes a member of that name for the last one if the text ends as it does then: with the end of that member's object and its own. The
-// end of a large object need not be searched for.
+// membersUntil takes a member of that name for the last one if the text ends as it does then: with the end of that
+// member's object and its own. The end of a large object need not be searched for.
 func membersUntil(b []byte, out []member, last string) ([]member, error) {
 	i := space(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -159,7 +160,8 @@ func elements(b []byte, out [][]byte) ([][]byte, error) {
 	}
 }
 
-// plain is a string's content without escapes, and with U+FFFD for what is no UTF-8, as encoding/json has it; content itself where it has neither.
+// plain is a string's content without escapes, and with U+FFFD for what is no UTF-8, as encoding/json has it; content
+// itself where it has neither.
 func plain(content []byte) []byte {
 	simple := true
 	for _, c := range content {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Updates yields the versions of a record, marks included, each beside the version of the same object before it. Errors are as those of Read, and
-// an object that is no JSON where it differs from the one before is one, too.
+// Updates yields the versions of a record, marks included, each beside the version of the same object before it.
+// Errors are as those of Read, and an object that is no JSON where it differs from the one before is one, too.
 func Updates(r io.Reader) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		t := tracker{objects: map[string]*object{}, classes: map[string]*class{}, words: map[string]string{}}
@@ -61,7 +61,8 @@ type tracker struct {
 	joined  []byte
 }
 
-// next puts a version beside the one before it. The object returned is to keep the version's bytes after the update was looked at; nil for none.
+// next puts a version beside the one before it. The object returned is to keep the version's bytes after the update
+// was looked at; nil for none.
 func (t *tracker) next(v Version) (Update, *object, error) {
 	u := Update{Version: v}
 	switch v.Type {

@@ -22,8 +22,9 @@ func (d *differ) member1(object []byte, name string) []byte {
 	return get(ms[base:], name)
 }
 
-// writer says whose entry among the managed fields tells of the last write: the newest of those with another time, else of those that changed,
-// else of all. Times have whole seconds: entries of different managers that are equally new tell nothing.
+// writer says whose entry among the managed fields tells of the last write: the newest of those with another time,
+// else of those that changed, else of all. Times have whole seconds: entries of different managers that are equally
+// new tell nothing.
 func (d *differ) writer(object []byte) (manager, subresource []byte) {
 	candidates := d.stamped
 	if len(candidates) == 0 {

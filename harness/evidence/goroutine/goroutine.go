@@ -7,8 +7,8 @@
 // The two formats differ in what they can prove. debug=1 has the exact total, taken in one short pause, but neither
 // wait states nor creators, and it leaves out the runtime's own frames at the top of a stack: a goroutine blocked in
 // a channel send shows the function that sends as its first frame, exactly like one that sleeps there (seen with Go
-// 1.26; only raw addresses of gopark and chansend remain). debug=2 has states, ages and ids, but is cut without notice at
-// 64 MiB. So counts come from debug=1 and states from debug=2.
+// 1.26; only raw addresses of gopark and chansend remain). debug=2 has states, ages and ids, but is cut without
+// notice at 64 MiB. So counts come from debug=1 and states from debug=2.
 package goroutine
 
 import (
@@ -45,9 +45,9 @@ func (f Format) HasStates() bool { return f == Stacks }
 
 // Frame is one call of a stack.
 //
-// Func is the full name with its import path, without arguments, as in `k8s.io/x/pleg.(*GenericPLEG).Relist`. It is an
-// address (`0x4f2a`) where debug=1 had no symbol, `non-Go function`, or a mark such as `...additional frames elided...` where
-// the runtime left frames out. File and Line are "" and 0 in those cases.
+// Func is the full name with its import path, without arguments, as in `k8s.io/x/pleg.(*GenericPLEG).Relist`. It is
+// an address (`0x4f2a`) where debug=1 had no symbol, `non-Go function`, or a mark such as `...additional frames
+// elided...` where the runtime left frames out. File and Line are "" and 0 in those cases.
 type Frame struct {
 	Func, File string
 	Line       int
@@ -62,8 +62,8 @@ type Group struct {
 	Count int
 	// Frames is the stack, innermost call first.
 	Frames []Frame
-	// CreatedBy is the function of the go statement and CreatedAt where that statement is; the latter's Func is empty. Both
-	// are zero for the main goroutine and in a Profile.
+	// CreatedBy is the function of the go statement and CreatedAt where that statement is; the latter's Func is
+	// empty. Both are zero for the main goroutine and in a Profile.
 	CreatedBy string
 	CreatedAt Frame
 	// IDs are the goroutines' ids in the order of the dump; nil in a Profile.
@@ -103,15 +103,16 @@ func (d *Dump) Counted() int {
 type Match struct {
 	// Func is a function's name without arguments, with or without the leading part of its import path:
 	// `pleg.(*GenericPLEG).Relist` and `kubelet/pleg.(*GenericPLEG).Relist` both match
-	// `k8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).Relist`, while `Relist` and `eg.(*GenericPLEG).Relist` don't. "" matches
-	// any stack, even an empty one.
+	// `k8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).Relist`, while `Relist` and `eg.(*GenericPLEG).Relist`
+	// don't. "" matches any stack, even an empty one.
 	Func string
 	// FoldCase ignores the case of Func: Kubernetes renamed relist to Relist on its way.
 	FoldCase bool
 	// State is a wait state, compared whole; "" matches any. It never matches in a Profile: see Format.HasStates.
 	State string
-	// Closures takes the functions in for which Go makes a name out of Func's: func literals inside it (`.func1`, `.func2.1`), the
-	// wrappers of its go and defer statements (`.gowrap1`, `.deferwrap1`) and the bodies of its range loops (`-range1`).
+	// Closures takes the functions in for which Go makes a name out of Func's: func literals inside it (`.func1`,
+	// `.func2.1`), the wrappers of its go and defer statements (`.gowrap1`, `.deferwrap1`) and the bodies of its
+	// range loops (`-range1`).
 	Closures bool
 	// Depth, if above 0, looks for Func in the first Depth frames only: 1 is the call that is blocked.
 	Depth int
@@ -170,7 +171,8 @@ func (m Match) matchesFunc(name string) bool {
 	return name[cut:] == m.Func
 }
 
-// closure finds where a name goes on below the function that was written down: what cmd/compile appends (closureName in ir/func.go).
+// closure finds where a name goes on below the function that was written down: what cmd/compile appends (closureName
+// in ir/func.go).
 var closure = regexp.MustCompile(`\.(func|gowrap|deferwrap)[0-9]|-range[0-9]|-fm$`)
 
 // withoutClosures is the declared function that a name belongs to.

@@ -10,9 +10,9 @@ import (
 
 // groups collects goroutines by their key.
 //
-// A key is the normalised text of a goroutine: the state, then for each frame its function and its file:line, and last an
-// empty line with the creator and its file:line, each ended by a newline, which none of them can contain. Map look-ups by
-// string(key) don't allocate and compare the whole key, so that two different stacks never fall together.
+// A key is the normalised text of a goroutine: the state, then for each frame its function and its file:line, and
+// last an empty line with the creator and its file:line, each ended by a newline, which none of them can contain. Map
+// look-ups by string(key) don't allocate and compare the whole key, so that two different stacks never fall together.
 type groups struct {
 	list  []Group
 	index map[string]int

@@ -54,7 +54,8 @@ func number(b []byte) (int, bool) {
 func (p *profile) line(gs *groups, line []byte) error {
 	switch {
 	case len(line) == 0:
-		// A goroutine that has not run yet has no frame but the runtime's own, which a profile leaves out: a blank line ends such a stack, too.
+		// A goroutine that has not run yet has no frame but the runtime's own, which a profile leaves out: a blank
+		// line ends such a stack, too.
 		p.whole = true
 		p.flush(gs)
 	case line[0] == '#':

@@ -20,8 +20,9 @@ const (
 // Read reads one dump, of either format, wrapped or not, with LF or CRLF line ends. What comes before the dump is
 // skipped, and so are foreign lines between its goroutines.
 //
-// Memory grows with the number of distinct stacks, plus 8 bytes for each goroutine in debug=2. The error is r's, or says
-// that there is no dump or more than one, with the line. A dump that was cut is not an error: see Dump.Truncated.
+// Memory grows with the number of distinct stacks, plus 8 bytes for each goroutine in debug=2. The error is r's, or
+// says that there is no dump or more than one, with the line. A dump that was cut is not an error: see
+// Dump.Truncated.
 func Read(r io.Reader) (*Dump, error) {
 	in := lines{src: bufio.NewReaderSize(r, 256<<10)}
 	var d decoder

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stacks parses debug=2 line by line. It is the hot path: no allocation but for a new group. Frames that a cgo symbolizer
-// named are passed over; those that it didn't are kept as `non-Go function`.
+// stacks parses debug=2 line by line. It is the hot path: no allocation but for a new group. Frames that a cgo
+// symbolizer named are passed over; those that it didn't are kept as `non-Go function`.
 //
 // Within a goroutine a function's line counts only once its file's line follows, so that log lines of other goroutines,
 // which a crashing program may print in between, are passed over.
@@ -125,8 +125,9 @@ func (s *stacks) file(at []byte) {
 	}
 }
 
-// placeEnd returns the length of the `file:line` at the beginning of at, 0 if there is none. A path may contain spaces
-// and colons, so it is looked for from the end: the last colon with a number that is written as Go writes it, before the offsets.
+// placeEnd returns the length of the `file:line` at the beginning of at, 0 if there is none. A path may contain
+// spaces and colons, so it is looked for from the end: the last colon with a number that is written as Go writes it,
+// before the offsets.
 func placeEnd(at []byte) int {
 	for end := len(at); end > 0; {
 		i := end

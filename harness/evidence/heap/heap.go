@@ -11,9 +11,9 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Profile is the memory in use when a heap profile was taken, with what was collected since left out: a profile is as of the last
-// garbage collection, which `?gc=1` makes it wait for. The runtime samples allocations (one in 512 KiB, unless told otherwise) and scales the
-// samples up, so small numbers are coarse.
+// Profile is the memory in use when a heap profile was taken, with what was collected since left out: a profile is as
+// of the last garbage collection, which `?gc=1` makes it wait for. The runtime samples allocations (one in 512 KiB,
+// unless told otherwise) and scales the samples up, so small numbers are coarse.
 type Profile struct {
 	// Bytes and Objects are in use in all.
 	Bytes, Objects int64
@@ -24,13 +24,13 @@ type Profile struct {
 // Stack is a place that allocated, with what is in use of it.
 type Stack struct {
 	Bytes, Objects int64
-	// Frames are the functions in full ("k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"), the allocating one
-	// first, inlined ones too.
+	// Frames are the functions in full ("k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"),
+	// the allocating one first, inlined ones too.
 	Frames []string
 }
 
-// Read reads a heap profile, gzipped or not. A profile that has no inuse_space in bytes and no inuse_objects is an error that names what
-// it has: it is none of a heap.
+// Read reads a heap profile, gzipped or not. A profile that has no inuse_space in bytes and no inuse_objects is an
+// error that names what it has: it is none of a heap.
 func Read(r io.Reader) (*Profile, error) {
 	raw, err := profile.Parse(r)
 	if err != nil {
@@ -92,8 +92,8 @@ func framesOf(s *profile.Sample) []string {
 	return out
 }
 
-// Retained adds up what is in use of the stacks that have a frame whose function contains match, and returns them, the one with most bytes
-// first. An empty match is all of the heap.
+// Retained adds up what is in use of the stacks that have a frame whose function contains match, and returns them,
+// the one with most bytes first. An empty match is all of the heap.
 func (p *Profile) Retained(match string) (bytes, objects int64, stacks []Stack) {
 	for _, s := range p.Stacks {
 		if match != "" && !slices.ContainsFunc(s.Frames, func(f string) bool { return strings.Contains(f, match) }) {
@@ -106,8 +106,9 @@ func (p *Profile) Retained(match string) (bytes, objects int64, stacks []Stack) 
 	return bytes, objects, stacks
 }
 
-// Retained reads a heap profile and says how many bytes and objects are in use that were allocated under a function whose name contains
-// match ("registry.(*Store).DeleteCollection"), and the places that have them, the one with most bytes first.
+// Retained reads a heap profile and says how many bytes and objects are in use that were allocated under a function
+// whose name contains match ("registry.(*Store).DeleteCollection"), and the places that have them, the one with most
+// bytes first.
 func Retained(r io.Reader, match string) (bytes, objects int64, stacks []Stack, err error) {
 	p, err := Read(r)
 	if err != nil {

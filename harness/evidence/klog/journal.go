@@ -25,20 +25,21 @@ type Entry struct {
 	Message     string
 	// Klog is the message as klog's, nil if it isn't one. The node's zone is taken to be UTC.
 	Klog *Line
-	// Suppressed is how many messages journald dropped before this record because SuppressedFrom logged too fast; the record is
-	// journald's own then. Evidence about that unit has a gap there.
+	// Suppressed is how many messages journald dropped before this record because SuppressedFrom logged too fast; the
+	// record is journald's own then. Evidence about that unit has a gap there.
 	Suppressed     int
 	SuppressedFrom string
-	// Cut says that part of the message is missing: the record was longer than MaxLine, journalctl left the message out because
-	// it ran without --all, or a multi-line value has no end.
+	// Cut says that part of the message is missing: the record was longer than MaxLine, journalctl left the message
+	// out because it ran without --all, or a multi-line value has no end.
 	Cut bool
 }
 
 // ReadJournal yields the entries of `journalctl -o json` output.
 //
-// A klog message whose value spans lines arrives as a record per line; it is yielded as one Entry, with the first record's
-// time, once its last line is there. Records of other processes go before it then. A line that is not a journal record is
-// yielded as an error that names the line, with the zero Entry, and reading goes on with the next; after an error of r it ends.
+// A klog message whose value spans lines arrives as a record per line; it is yielded as one Entry, with the first
+// record's time, once its last line is there. Records of other processes go before it then. A line that is not a
+// journal record is yielded as an error that names the line, with the zero Entry, and reading goes on with the next;
+// after an error of r it ends.
 func ReadJournal(r io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		in := lines{src: bufio.NewReaderSize(r, 64<<10)}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// parseJSON reads a line of component-base's JSON format: "ts" in milliseconds since 1970, "caller", "msg", "v" for info lines
-// only, and then the pairs, of which keys may repeat.
+// parseJSON reads a line of component-base's JSON format: "ts" in milliseconds since 1970, "caller", "msg", "v" for
+// info lines only, and then the pairs, of which keys may repeat.
 func parseJSON(text []byte, loc *time.Location) (Line, bool) {
 	fields, err := object(text)
 	if err != nil {

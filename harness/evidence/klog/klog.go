@@ -1,8 +1,8 @@
 // Package klog reads the logs of Kubernetes components: klog's text form with its structured key/value pairs, the JSON
 // form of k8s.io/component-base/logs, and either of them out of journald (journalctl -o json).
 //
-// Everything streams, with bounded lines, and nothing is left out silently: what isn't a log line is yielded as foreign text, and
-// what was cut is marked.
+// Everything streams, with bounded lines, and nothing is left out silently: what isn't a log line is yielded as
+// foreign text, and what was cut is marked.
 package klog
 
 import (
@@ -55,8 +55,8 @@ type Line struct {
 	Cut bool
 }
 
-// Pair is a key with its value. A quoted value is unquoted, a multi-line block is without its marks and indentation, and
-// anything else is as it was printed: a number, `<nil>`, `{"name":"x"}`, `[a b]`.
+// Pair is a key with its value. A quoted value is unquoted, a multi-line block is without its marks and indentation,
+// and anything else is as it was printed: a number, `<nil>`, `{"name":"x"}`, `[a b]`.
 type Pair struct{ Key, Value string }
 
 // Get returns the value of the first pair with that key.
@@ -69,8 +69,8 @@ func (l *Line) Get(key string) (string, bool) {
 	return "", false
 }
 
-// Parse reads one message, in klog's text form or in JSON. It returns false if text begins with neither a klog header nor a
-// JSON object that has "ts" and "msg".
+// Parse reads one message, in klog's text form or in JSON. It returns false if text begins with neither a klog header
+// nor a JSON object that has "ts" and "msg".
 //
 // Of ref it takes what the text form lacks: the zone, and the year that brings the time nearest to ref.
 func Parse(text []byte, ref time.Time) (Line, bool) {

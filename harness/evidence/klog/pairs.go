@@ -46,8 +46,8 @@ func cutValue(s string) (value, rest string, unfinished bool) {
 	return s[:end], s[end:], false
 }
 
-// cutBlock takes a multi-line value off, from behind its `<`: each line is indented by a tab, and ` >` on a line of its own
-// ends it (writeStringValue in klog's internal/serialize).
+// cutBlock takes a multi-line value off, from behind its `<`: each line is indented by a tab, and ` >` on a line of
+// its own ends it (writeStringValue in klog's internal/serialize).
 func cutBlock(s string) (value, rest string, unfinished bool) {
 	var lines []string
 	for s != "" {
@@ -65,8 +65,8 @@ func cutBlock(s string) (value, rest string, unfinished bool) {
 	return strings.Join(lines, "\n"), "", true
 }
 
-// bareEnd finds the end of an unquoted value: the first space outside brackets and quotes. Older klogs print structures with
-// %+v, whose brackets need not match; then the value ends before the first ` key=`.
+// bareEnd finds the end of an unquoted value: the first space outside brackets and quotes. Older klogs print
+// structures with %+v, whose brackets need not match; then the value ends before the first ` key=`.
 func bareEnd(s string) int {
 	depth := 0
 	for i := 0; i < len(s); i++ {

@@ -12,9 +12,9 @@ import (
 // MaxLine is the longest line in bytes; what a line has beyond it is dropped, and the line is marked.
 const MaxLine = 1 << 20
 
-// Read yields the messages of a component's log, text or JSON, in their order; ref is Parse's. A value that spans lines is put
-// together. Text without a header, such as the further lines of a Trace or of a panic, comes line by line with the zero
-// Severity. An error of r comes last, with the zero Line.
+// Read yields the messages of a component's log, text or JSON, in their order; ref is Parse's. A value that spans
+// lines is put together. Text without a header, such as the further lines of a Trace or of a panic, comes line by
+// line with the zero Severity. An error of r comes last, with the zero Line.
 func Read(r io.Reader, ref time.Time) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		in := lines{src: bufio.NewReaderSize(r, 64<<10)}

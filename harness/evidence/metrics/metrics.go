@@ -13,19 +13,19 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Sample is one value of a family. A histogram gives Name_bucket (with the label le), Name_sum and Name_count; a summary gives
-// Name (with the label quantile), Name_sum and Name_count, as the text itself does.
+// Sample is one value of a family. A histogram gives Name_bucket (with the label le), Name_sum and Name_count; a
+// summary gives Name (with the label quantile), Name_sum and Name_count, as the text itself does.
 type Sample struct {
 	Name   string
 	Labels map[string]string // nil if there are none
 	Value  float64           // in the unit that the name tells; may be NaN or infinite
 }
 
-// Read returns the samples of the named families, of all if none is named: families by name, samples in their order. A family
-// that isn't there gives no samples, which is not an error: counters appear with their first increment.
+// Read returns the samples of the named families, of all if none is named: families by name, samples in their order.
+// A family that isn't there gives no samples, which is not an error: counters appear with their first increment.
 //
-// A text that is not whole or not in the format is an error with its line, and gives no samples; so is an empty one, since no
-// endpoint answers that.
+// A text that is not whole or not in the format is an error with its line, and gives no samples; so is an empty one,
+// since no endpoint answers that.
 func Read(r io.Reader, families ...string) ([]Sample, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	all, err := parser.TextToMetricFamilies(r)

@@ -46,7 +46,8 @@ func TestWhatAProviderCantDoIsRefused(t *testing.T) {
 	if want := `fault "off" must cut the power of nodes, which this provider can't`; !errors.As(err, &lacks) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want it to say %q", err, want)
 	}
-	if err := refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, Power: true}}, p); err == nil || !strings.Contains(err.Error(), "arms and seams are files of nodes, which this provider can't install") {
+	p.Trials[0].Seams = []string{"cri"}
+	if err := refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, Power: true}}, p); err == nil || !strings.Contains(err.Error(), "the seam cri is files of nodes, which this provider can't install") {
 		t.Errorf("without files in nodes: %v", err)
 	}
 }

@@ -36,6 +36,7 @@ type NodeSpec struct {
 	Units    []Unit                       `json:"units,omitempty"`    // enabled before any unit starts
 	Args     map[string]map[string]string `json:"args,omitempty"`     // component -> flag -> value
 	Programs map[string]string            `json:"programs,omitempty"` // component -> an executable on this host, which it runs instead of the image's
+	Seams    map[string]string            `json:"seams,omitempty"`    // seam -> its proxy's executable on this host
 }
 
 // File is put at Path in the node: either a copy of Source (a file on the host) or Content.
@@ -60,6 +61,10 @@ type Capabilities struct {
 	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files and Units are honoured
 	Kubelets  bool `json:"kubelets"`  // every node is a machine with a kubelet and a Node object, which gets Ready
 	Bounded   bool `json:"bounded"`   // nodes run without CAP_SYS_RESOURCE
+	// Seams are those that can be had where nodes have no files; with NodeFiles all can.
+	Seams []string `json:"seams,omitempty"`
+	// NoMemoryLimits says why the memory of components can't be limited; "" if it can.
+	NoMemoryLimits string `json:"noMemoryLimits,omitempty"`
 	// OneControlPlane says why a cluster can't have several control planes; "" if it can.
 	OneControlPlane string `json:"oneControlPlane,omitempty"`
 }
@@ -125,6 +130,16 @@ func Look(ctx context.Context, n Execer, stdin []byte, argv ...string) ([]byte, 
 		return n.Exec(ctx, nil, argv...)
 	}
 	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
+}
+
+// ProxyRunner is a Node that is no Execer and runs the programs of its seams' proxies all the same. argv is what it would be on an Execer.
+type ProxyRunner interface {
+	RunProxy(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
+}
+
+// LogHolder is a Node whose components' log files lie in a folder of this host, arranged and written as a kubelet's are in /var/log/pods.
+type LogHolder interface {
+	LogFolder() string
 }
 
 // PowerSwitch is a Node whose power can be cut and given back, with its disk kept.

@@ -3,6 +3,7 @@ package kind
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
 // layDir is where a node sees its own folder of the host's files, read-only: what Lay replaces a file from.
@@ -38,7 +41,11 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 			return nil, fmt.Errorf("node %d is named %q: kind will call it %q", i, spec.Name, names[i])
 		}
 		n := takeBase(&base, spec.Role)
-		if err := layNode(&n, spec, filepath.Join(dir, spec.Name), bounded); err != nil {
+		spec, err := withSeams(spec)
+		if err == nil {
+			err = layNode(&n, spec, filepath.Join(dir, spec.Name), bounded)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("configuring node %q: %w", spec.Name, err)
 		}
 		cfg.Nodes = append(cfg.Nodes, n)
@@ -75,6 +82,20 @@ func nodeNames(nodes []cluster.NodeSpec) ([]string, error) {
 		return nil, errors.New("the topology has no control plane")
 	}
 	return names, nil
+}
+
+// withSeams adds the files, units and flags of a node's seams to it.
+func withSeams(n cluster.NodeSpec) (cluster.NodeSpec, error) {
+	for _, name := range slices.Sorted(maps.Keys(n.Seams)) {
+		s, err := kinds.Make[seam.Seam](kinds.Seam, name)
+		if err != nil {
+			return n, err
+		}
+		if err := seam.Install(&n, s, n.Seams[name]); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // takeBase takes the first node of the role out of the base's, or makes one.

@@ -310,3 +310,27 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 		})
 	}
 }
+
+// A seam is its files, units and flags, on the node that has it.
+func TestConfigureLaysSeams(t *testing.T) {
+	dir, proxy := t.TempDir(), filepath.Join(t.TempDir(), "proxy")
+	if err := os.WriteFile(proxy, []byte("elf"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	top := three(func(t *cluster.Topology) { t.Nodes[0].Seams = map[string]string{"etcd": proxy} })
+	cfg, err := configure(top, dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "control-plane", "root", "usr/local/bin/relapse-etcd")); err != nil || string(b) != "elf" {
+		t.Errorf("the proxy is %q, %v", b, err)
+	}
+	if all := strings.Join(cfg.Nodes[0].KubeadmConfigPatches, "\n"); !strings.Contains(all, "etcd-servers: https://127.0.0.1:12379") {
+		t.Errorf("kube-apiserver is not led through it: %s", all)
+	}
+	top.Nodes[0].Args = map[string]map[string]string{"kube-apiserver": {"etcd-servers": "https://other"}}
+	_, err = configure(top, t.TempDir(), false)
+	if want := `configuring node "control-plane": installing a seam in node "control-plane": kube-apiserver has --etcd-servers=https://other already`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

@@ -65,7 +65,7 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
-	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell}
+	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell, proxied: rec.Node.Seams[etcdSeam] != ""}
 	return c, nil
 }
 
@@ -88,11 +88,12 @@ func (c *Cluster) Components(name string) []cluster.Component {
 
 func (c *Cluster) component(name string) *Component { return &Component{c.node, name} }
 
-// Node stands for the control plane: it is where its components are said to run, and has no Node object. It implements cluster.Node and
-// cluster.Installer.
+// Node stands for the control plane: it is where its components are said to run, and has no Node object. It implements cluster.Node,
+// cluster.Installer, cluster.ProxyRunner and cluster.LogHolder.
 type Node struct {
 	c                *Cluster
 	name, role, cell string
+	proxied          bool // the proxy of the etcd seam is there
 }
 
 // Name returns the cluster's name and the one that the topology gave the node.
@@ -115,6 +116,9 @@ func (n *Node) Install(_ context.Context, component, source string) error {
 	}
 	return nil
 }
+
+// LogFolder has the log files of all components.
+func (n *Node) LogFolder() string { return filepath.Join(n.c.home, logsDir) }
 
 // lifeline is the end that we hold of a supervisor's standard input.
 type lifeline struct {
@@ -167,7 +171,11 @@ const startTime = 2 * time.Minute
 
 // start starts the components in the order in which they need each other.
 func (c *Cluster) start(ctx context.Context, l *lifeline) error {
-	for _, stage := range [][]string{{"etcd"}, {"kube-apiserver"}, {"kube-controller-manager", "kube-scheduler"}} {
+	first := []string{"etcd"}
+	if c.node.proxied {
+		first = append(first, etcdProxy)
+	}
+	for _, stage := range [][]string{first, {"kube-apiserver"}, {"kube-controller-manager", "kube-scheduler"}} {
 		g, ctx := errgroup.WithContext(ctx)
 		for _, name := range stage {
 			if err := l.order(orderStart + name); err != nil {

@@ -39,7 +39,10 @@ func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error)
 
 func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	url := "https://" + loopback(k.n.c.ports[k.name])
-	if k.name == "etcd" {
+	switch k.name {
+	case etcdProxy:
+		return k.n.proxyState(ctx)
+	case "etcd":
 		url = "http://" + loopback(k.n.c.ports[etcdMetrics])
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)

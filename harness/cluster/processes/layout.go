@@ -18,7 +18,7 @@ import (
 
 // record is what a cluster's folder says of it.
 type record struct {
-	Node  cluster.NodeSpec `json:"node"` // name, role and cell
+	Node  cluster.NodeSpec `json:"node"` // name, role, cell and seams
 	Ports map[string]int   `json:"ports"`
 }
 
@@ -55,6 +55,14 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 		}
 	}
 	spec.Programs = programs
+	for _, name := range slices.Sorted(maps.Keys(spec.Seams)) {
+		if name != etcdSeam {
+			err = errors.Join(err, fmt.Errorf("the seam %q: want %s", name, etcdSeam))
+		}
+	}
+	if have, ok := spec.Args["kube-apiserver"]["etcd-servers"]; ok && len(spec.Seams) > 0 {
+		err = errors.Join(err, fmt.Errorf("kube-apiserver has --etcd-servers=%s already, and the seam %s wants its own", have, etcdSeam))
+	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
 		if !slices.Contains(known, name) {
 			err = errors.Join(err, fmt.Errorf("flags for %q: want one of %q", name, known))
@@ -66,7 +74,7 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 // layOut writes all files of a cluster into its folder, which is empty.
 func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
 	l = &layout{home: home, node: name + "-" + spec.Name, ports: map[string]int{}}
-	names := append(component.Names(component.StaticPods), etcdPeers, etcdMetrics)
+	names := append(component.Names(component.StaticPods), etcdPeers, etcdMetrics, etcdProxy)
 	ports, err := freePorts(len(names))
 	if err != nil {
 		return nil, err
@@ -83,14 +91,26 @@ func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
 		}
 	}
 	var list []process
+	add := func(name, program string, args []string) error {
+		p := process{Name: name, Path: programPath(home, name), Args: args, Logs: l.logs(name)}
+		list = append(list, p)
+		return errors.Join(placeProgram(p.Path, program), os.MkdirAll(p.Logs, 0o700))
+	}
 	for _, name := range component.Names(component.StaticPods) {
-		p := process{Name: name, Path: programPath(home, name), Args: flags(l.flags(name), spec.Args[name]), Logs: l.logs(name)}
-		if err := errors.Join(placeProgram(p.Path, spec.Programs[name]), os.MkdirAll(p.Logs, 0o700)); err != nil {
+		ours := l.flags(name)
+		if name == "kube-apiserver" && spec.Seams[etcdSeam] != "" {
+			ours["etcd-servers"] = l.url(etcdProxy)
+		}
+		if err := add(name, spec.Programs[name], flags(ours, spec.Args[name])); err != nil {
 			return nil, err
 		}
-		list = append(list, p)
 	}
-	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell}, Ports: l.ports}
+	if program := spec.Seams[etcdSeam]; program != "" {
+		if err := add(etcdProxy, program, proxyArgs(l.ports)); err != nil {
+			return nil, err
+		}
+	}
+	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell, Seams: spec.Seams}, Ports: l.ports}
 	return l, errors.Join(writeJSON(filepath.Join(home, processesFile), list), writeJSON(filepath.Join(home, recordFile), rec))
 }
 

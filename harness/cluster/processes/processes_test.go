@@ -171,6 +171,11 @@ func TestCreateRefuses(t *testing.T) {
 		{name, `flags for "kubelet": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-scheduler"]`, func(t *cluster.Topology) {
 			t.Nodes[0].Args = map[string]map[string]string{"kubelet": {"v": "1"}}
 		}},
+		{name, `the seam "cri": want etcd`, func(t *cluster.Topology) { t.Nodes[0].Seams = map[string]string{"cri": "/x"} }},
+		{name, "kube-apiserver has --etcd-servers=https://127.0.0.1:1 already, and the seam etcd wants its own", func(t *cluster.Topology) {
+			t.Nodes[0].Seams = map[string]string{"etcd": "/x"}
+			t.Nodes[0].Args["kube-apiserver"]["etcd-servers"] = "https://127.0.0.1:1"
+		}},
 		{name, "no such file or directory", func(t *cluster.Topology) { t.Nodes[0].Programs["etcd"] = "/no/such/etcd" }},
 	} {
 		top := topology(scripts(t, "exit 1"))

@@ -60,7 +60,10 @@ func (p *Provider) Name() string { return "processes" }
 
 // Capabilities has nothing that takes a machine.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
-	return cluster.Capabilities{OneControlPlane: "the components of several would have to share this host's loopback"}, nil
+	return cluster.Capabilities{
+		Seams: []string{etcdSeam}, OneControlPlane: "the components of several would have to share this host's loopback",
+		NoMemoryLimits: "a process has the memory of its host, as no cgroup is made for it",
+	}, nil
 }
 
 // clusterName is what names have to look like: Delete touches nothing else.

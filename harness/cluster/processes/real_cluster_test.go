@@ -27,7 +27,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/cluster/processes"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/harness/kinds"
 )
+
+// proxy is the program of the etcd seam, among the others.
+const proxy = "relapse-etcd"
 
 // recorder notes down what is built.
 type recorder struct {
@@ -45,7 +51,7 @@ func (r recorder) BuildPrograms(ctx context.Context, module, version string, pac
 func prepared(t *testing.T) (*processes.Provider, map[string]string) {
 	t.Helper()
 	p, _ := newProvider(t)
-	made, err := artifacts.Open(artifacts.Options{})
+	made, err := artifacts.Open(artifacts.Options{Root: "../../.."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,22 +65,29 @@ func prepared(t *testing.T) (*processes.Provider, map[string]string) {
 	if err != nil || versions["controlPlane"] != "v1.34.4, built from source" || versions["etcd"] != component.EtcdVersion {
 		t.Fatalf("prepared %v, %v", versions, err)
 	}
+	if built.programs[proxy], err = made.BuildFixture(t.Context(), "etcd-proxy"); err != nil {
+		t.Fatal(err)
+	}
 	return p, built.programs
 }
 
 func TestRealCluster(t *testing.T) {
-	p, _ := prepared(t)
+	p, programs := prepared(t)
+	top := topology(nil)
+	top.Nodes[0].Seams = map[string]string{"etcd": programs[proxy]}
 	caps, err := p.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	clustertest.ProviderConformance(t, p, name, topology(nil), func(t *testing.T, c cluster.Cluster) {
+	clustertest.ProviderConformance(t, p, name, top, func(t *testing.T, c cluster.Cluster) {
 		t.Logf("created in %s", time.Since(began))
 		t.Run("Private", func(t *testing.T) { private(t, p) })
 		t.Run("Works", func(t *testing.T) { works(t, c) })
 		t.Run("Evidence", func(t *testing.T) { evidence(t, c) })
-		clustertest.Conformance(t, c, caps, topology(nil))
+		t.Run("Seam", func(t *testing.T) { seamOfEtcd(t, c) })
+		t.Run("LogFiles", func(t *testing.T) { logFiles(t, c) })
+		clustertest.Conformance(t, c, caps, top)
 		t.Run("Installed", func(t *testing.T) { installed(t, c) })
 		t.Run("BacksOff", func(t *testing.T) { backsOff(t, c) })
 	})
@@ -159,6 +172,52 @@ func evidence(t *testing.T, c cluster.Cluster) {
 			}
 			_ = r.Close()
 		}
+	}
+}
+
+// seamOfEtcd makes etcd slow for the API server, sees it by another question, and lifts it.
+func seamOfEtcd(t *testing.T, c cluster.Cluster) {
+	n := c.Nodes()[0]
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, "etcdLatency", []byte(`{"latency":"500ms"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() time.Duration {
+		t.Helper()
+		began := time.Now()
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "slow-"}}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+		return time.Since(began)
+	}
+	target := fault.Target{Run: "run", Name: "slow", Cluster: c, Nodes: []cluster.Node{n}, Expires: time.Minute, Events: event.NewStream()}
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if took := write(); took < 500*time.Millisecond {
+		t.Errorf("a write took %s with a slow etcd", took)
+	}
+	if err := f.Recover(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if took := write(); took > 400*time.Millisecond {
+		t.Errorf("a write took %s once etcd was fast again", took)
+	}
+	if _, err := n.(cluster.ProxyRunner).RunProxy(t.Context(), nil, "sh", "-c", "true"); err == nil || !strings.Contains(err.Error(), "the cluster has no such proxy") {
+		t.Errorf("another program: %v", err)
+	}
+}
+
+// logFiles has the collector of static pods' logs find each component's.
+func logFiles(t *testing.T, c cluster.Cluster) {
+	files, err := filepath.Glob(filepath.Join(c.Nodes()[0].(cluster.LogHolder).LogFolder(), "kube-system_*-"+c.Nodes()[0].Name()+"_*", "*", "0.log"))
+	if err != nil || len(files) != 5 {
+		t.Errorf("the log files are %q, %v", files, err)
 	}
 }
 
@@ -254,6 +313,7 @@ func TestRealComponentRefusesAFlag(t *testing.T) {
 // A cluster that is retained outlives its maker, with a supervisor that starts its components again, until it is deleted.
 func TestRealClusterIsRetained(t *testing.T) {
 	_, programs := prepared(t)
+	delete(programs, proxy)
 	p, dir := newProvider(t)
 	t.Cleanup(func() {
 		if err := p.Delete(context.Background(), name); err != nil {
@@ -290,6 +350,7 @@ func TestRealClusterIsRetained(t *testing.T) {
 // Whoever makes a cluster and is killed at any moment leaves no process.
 func TestRealKills(t *testing.T) {
 	_, programs := prepared(t)
+	delete(programs, proxy)
 	for range 30 {
 		killed(t, programs, time.Duration(rand.Int64N(int64(12*time.Second))))
 	}

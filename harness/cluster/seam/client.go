@@ -20,7 +20,7 @@ func Interposer(n cluster.Node) (*control.Client, error) {
 	return control.NewClient(run), nil
 }
 
-// EtcdProxy is the client of the etcd proxy on a node, which must be an Execer. Faults drive it, collectors read it.
+// EtcdProxy is the client of the etcd proxy on a node, which must be an Execer or a ProxyRunner. Faults drive it, collectors read it.
 func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
 	run, err := runner(n, "etcd proxy")
 	if err != nil {
@@ -31,6 +31,11 @@ func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
 
 // runner runs a proxy's program in its node.
 func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []string, stdin []byte) ([]byte, error), error) {
+	if p, ok := n.(cluster.ProxyRunner); ok {
+		return func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
+			return p.RunProxy(ctx, stdin, args...)
+		}, nil
+	}
 	x, ok := n.(cluster.Execer)
 	if !ok {
 		return nil, fmt.Errorf("node %s can't run commands, which the %s needs", n.Name(), proxy)

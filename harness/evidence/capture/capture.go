@@ -35,5 +35,8 @@ type Streamer interface {
 	Stream(ctx context.Context, t Target, w *bundle.Writer) error
 }
 
+// KubeletUser is a Collector of what only kubelets do or report; where there are none it has nothing to record.
+type KubeletUser interface{ NeedsKubelets() bool }
+
 // ClusterWide is a Collector that looks at the cluster once instead of at each cell's component.
 type ClusterWide interface{ ClusterWide() bool }

@@ -37,6 +37,9 @@ func (*Interposer) Makes() []bundle.Kind {
 	return []bundle.Kind{bundle.Interposer, bundle.Probe, bundle.Containers}
 }
 
+// NeedsKubelets is true: it is theirs to report.
+func (*Interposer) NeedsKubelets() bool { return true }
+
 // Snapshot takes a census: the containers that kubelet itself runs, and how many were only reported.
 func (*Interposer) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

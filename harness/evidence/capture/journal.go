@@ -31,6 +31,9 @@ type Journal struct{}
 // Makes names the journal.
 func (*Journal) Makes() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
 
+// NeedsKubelets is true: it is theirs to report.
+func (*Journal) NeedsKubelets() bool { return true }
+
 // Stream follows the log until ctx ends.
 func (*Journal) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	st, err := w.Stream(t.meta(bundle.Journal), "jsonl")

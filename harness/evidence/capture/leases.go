@@ -34,6 +34,9 @@ type Leases struct{}
 // Makes names leases and node conditions, both of all nodes.
 func (*Leases) Makes() []bundle.Kind { return []bundle.Kind{bundle.Leases, bundle.Nodes} }
 
+// NeedsKubelets is true: it is theirs to report.
+func (*Leases) NeedsKubelets() bool { return true }
+
 // ClusterWide is true: a node need not belong to a cell.
 func (*Leases) ClusterWide() bool { return true }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"time"
@@ -65,16 +66,20 @@ func (*ComponentLogs) Makes() []bundle.Kind { return []bundle.Kind{bundle.Logs} 
 
 // Stream looks until ctx ends. There is a stream for each component.
 func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	node, ok := t.Node.(cluster.Execer)
+	l := &logReader{namespace: cmp.Or(t.Namespace, metav1.NamespaceSystem), began: time.Now()}
 	err := c.Validate()
-	if err == nil && !ok {
-		err = fmt.Errorf("reading log files on %s: it runs no commands", t.Node.Name())
+	switch n := t.Node.(type) {
+	case cluster.LogHolder:
+		l.root, l.run = n.LogFolder(), here
+	case cluster.Execer:
+		l.root, l.run = podLogs, func(ctx context.Context, argv ...string) ([]byte, error) { return cluster.Look(ctx, n, nil, argv...) }
+	default:
+		err = errors.Join(err, fmt.Errorf("reading log files on %s: it runs no commands", t.Node.Name()))
 	}
 	if err != nil {
 		w.Fail(t.meta(bundle.Logs), err)
 		return err
 	}
-	l := &logReader{node: node, namespace: cmp.Or(t.Namespace, metav1.NamespaceSystem), began: time.Now()}
 	for _, name := range c.Components {
 		m := t.meta(bundle.Logs)
 		m.Component = name
@@ -84,21 +89,32 @@ func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) 
 		}
 		l.logs = append(l.logs, newComponentLog(name, st))
 	}
-	l.run(ctx, c.Interval.Duration)
+	l.follow(ctx, c.Interval.Duration)
 	return l.close()
 }
 
 // logReader reads the logs of a node's components.
 type logReader struct {
-	node      cluster.Execer
-	namespace string // of the pods
+	run       func(ctx context.Context, argv ...string) ([]byte, error) // runs a command where the files are
+	root      string                                                    // the folder of all logs
+	namespace string                                                    // of the pods
 	began     time.Time
 	logs      []*componentLog
 }
 
-// run looks every so often, and again at once while there is more than one look takes in. A look that fails loses nothing, because the files stay
+// here runs a command on this host.
+func here(ctx context.Context, argv ...string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("%w: %s", err, failed.Stderr)
+	}
+	return out, err
+}
+
+// follow looks every so often, and again at once while there is more than one look takes in. A look that fails loses nothing, because the files stay
 // where they are, but until one succeeds the streams speak for no later time.
-func (l *logReader) run(ctx context.Context, every time.Duration) {
+func (l *logReader) follow(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {

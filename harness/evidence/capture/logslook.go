@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
 const (
@@ -114,14 +112,14 @@ $c $t "}
 // look takes in what is new and reports whether there is more.
 func (l *logReader) look(ctx context.Context) (more bool, err error) {
 	var known []string
-	argv := []string{"sh", "-c", lookScript, "sh", podLogs, strconv.Itoa(lookBytes), l.namespace, ""}
+	argv := []string{"sh", "-c", lookScript, "sh", l.root, strconv.Itoa(lookBytes), l.namespace, ""}
 	for _, c := range l.logs {
 		known = append(known, c.knownFiles()...)
 		argv = append(argv, c.name)
 	}
 	argv[7] = strings.Join(known, "\n")
 	asked := time.Now()
-	out, err := cluster.Look(ctx, l.node, nil, argv...)
+	out, err := l.run(ctx, argv...)
 	if err != nil {
 		return false, err
 	}

@@ -36,6 +36,9 @@ type NodeConditions struct{}
 // Makes names node conditions.
 func (*NodeConditions) Makes() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
+// NeedsKubelets is true: it is theirs to report.
+func (*NodeConditions) NeedsKubelets() bool { return true }
+
 // Stream asks for the node once a second and records what changed.
 func (*NodeConditions) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())

@@ -46,6 +46,9 @@ func (c *ContainerStatuses) Validate() error {
 // Makes names container statuses.
 func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.Statuses} }
 
+// NeedsKubelets is true: it is theirs to report.
+func (*ContainerStatuses) NeedsKubelets() bool { return true }
+
 // Stream asks for the pods once a second and records what changed. A component that has no status there is as good as no answer.
 func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	if err := c.Validate(); err != nil {

@@ -82,7 +82,7 @@ func (f *EtcdLatency) delay() (out control.EtcdLatency, err error) {
 }
 
 // Needs says that the answers pass through the etcd seam.
-func (f *EtcdLatency) Needs() Needs { return Needs{Seams: []string{"etcd"}, Exec: true} }
+func (f *EtcdLatency) Needs() Needs { return Needs{Seams: []string{"etcd"}} }
 
 // Modelled names what is imitated.
 func (f *EtcdLatency) Modelled() []string {

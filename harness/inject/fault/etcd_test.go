@@ -207,7 +207,7 @@ func TestEtcdValidate(t *testing.T) {
 func TestEtcdNeeds(t *testing.T) {
 	for kind, spec := range map[string]string{"etcdLatency": `{"latency":"1s"}`, "etcdOutage": `{}`} {
 		f := newFault(t, kind, spec)
-		if d := cmp.Diff(fault.Needs{Seams: []string{"etcd"}, Exec: true}, f.Needs()); d != "" {
+		if d := cmp.Diff(fault.Needs{Seams: []string{"etcd"}}, f.Needs()); d != "" {
 			t.Errorf("%s needs (-want +got):\n%s", kind, d)
 		}
 		if said := f.(fault.Modeller).Modelled(); len(said) != 1 || !strings.Contains(said[0], "a proxy") {

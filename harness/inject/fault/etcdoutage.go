@@ -50,7 +50,7 @@ func (f *EtcdOutage) Validate() error {
 }
 
 // Needs says that all traffic passes through the etcd seam.
-func (f *EtcdOutage) Needs() Needs { return Needs{Seams: []string{"etcd"}, Exec: true} }
+func (f *EtcdOutage) Needs() Needs { return Needs{Seams: []string{"etcd"}} }
 
 // Modelled names what is imitated.
 func (f *EtcdOutage) Modelled() []string {

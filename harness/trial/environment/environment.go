@@ -217,7 +217,7 @@ func (e *Environment) delete(ctx context.Context, list []plan.Cluster) (err erro
 	return errors.Join(errs...)
 }
 
-// WaitReady waits until every node is Ready.
+// WaitReady waits until every node is Ready that has a kubelet to report it.
 func (e *Environment) WaitReady(ctx context.Context, timeout time.Duration) error {
 	for _, c := range e.clusters {
 		client, err := klient.New(c.RESTConfig())
@@ -225,8 +225,11 @@ func (e *Environment) WaitReady(ctx context.Context, timeout time.Duration) erro
 			return err
 		}
 		var names []string
-		for _, n := range c.Nodes() {
-			names = append(names, n.Name())
+		for _, k := range c.Components("kubelet") {
+			names = append(names, k.Node().Name())
+		}
+		if len(names) == 0 {
+			continue
 		}
 		if err := cluster.WaitReady(ctx, client, names, timeout); err != nil {
 			return err

@@ -19,7 +19,7 @@ func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 		if n.Cell == "" {
 			continue
 		}
-		n.Programs = map[string]string{e.Trial.Subject: e.firstBuild(n.Cell).Path}
+		n.Seams, n.Programs = nil, map[string]string{e.Trial.Subject: e.firstBuild(n.Cell).Path}
 		for _, name := range e.Trial.Seams {
 			k, err := kinds.Make[seam.Seam](kinds.Seam, name)
 			if err != nil {
@@ -28,9 +28,10 @@ func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 			if k.Role() != n.Role {
 				continue
 			}
-			if err := seam.Install(n, k, e.artifacts.Fixture(k.Fixture())); err != nil {
-				return top, err
+			if n.Seams == nil {
+				n.Seams = map[string]string{}
 			}
+			n.Seams[name] = e.artifacts.Fixture(k.Fixture())
 		}
 	}
 	return top, nil

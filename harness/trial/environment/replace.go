@@ -79,6 +79,9 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 				return nil
 			}
 			err := answers(ctx, comp, row.Ready)
+			if err == nil && len(made.Components("kubelet")) == 0 { // nobody reports anything
+				return nil
+			}
 			if err == nil {
 				return e.reported(ctx, client, comp.Name()+"-"+comp.Node().Name(), cell, began)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 	"github.com/kube-relapse/relapse/harness/inject/load"
@@ -37,6 +38,7 @@ type Options struct {
 	Arms       []string          // only the cells of these arms; none is all
 	Candidates []Candidate       // further arms, those that are judged, beside each other
 	Swap       map[string]string // arm -> the arm whose build it runs: a test of the harness itself
+	Provider   string            // "" is the first of the scenario's
 	NodeImage  string            // "" is auto
 	Base       []byte            // the provider's own config
 	Params     map[string]string // scenario.Override's settings
@@ -80,6 +82,12 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	}
 	if o.Until != nil && o.Repeat > 1 {
 		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is satisfied: want one of the two", s.Metadata.Name, o.Repeat)
+	}
+	if s, err = onProvider(s, &o); err != nil {
+		return nil, err
+	}
+	if o.Provider != providers.Kind {
+		p.Provider = o.Provider
 	}
 	var round []Trial
 	for _, pair := range pairs {
@@ -131,6 +139,9 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 		Seams: orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),
+	}
+	if m := modelledBy[o.Provider]; m != "" {
+		t.Modelled = append(t.Modelled, m)
 	}
 	var err error
 	if t.Cells, t.Deviates, err = cells(pair, o); err != nil {

@@ -26,6 +26,9 @@ func (p *Plan) Text(w io.Writer) error {
 		fmt.Fprintf(b, "read from %s\n", p.Source)
 	}
 	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage, p.Seed, p.howMany())
+	if p.Provider != "" {
+		fmt.Fprintf(b, "clusters of the provider %s\n", p.Provider)
+	}
 	if p.Budget > 0 {
 		fmt.Fprintf(b, "a nightly gives it at most %s\n", short(p.Budget))
 	}

@@ -23,8 +23,9 @@ type Plan struct {
 	Schema    string            `json:"schema"`
 	Scenario  string            `json:"scenario"`
 	Title     string            `json:"title"`
-	Version   string            `json:"version"`   // the clusters' Kubernetes version
-	NodeImage string            `json:"nodeImage"` // auto, official, assembled or a reference
+	Version   string            `json:"version"`            // the clusters' Kubernetes version
+	NodeImage string            `json:"nodeImage"`          // auto, official, assembled or a reference
+	Provider  string            `json:"provider,omitempty"` // of the clusters; "" is kind
 	Seed      int64             `json:"seed"`
 	Until     *Until            `json:"until,omitempty"`      // trials go on; nil runs those that are listed
 	Budget    Duration          `json:"budget,omitempty"`     // time that a nightly has for the scenario; 0 is the scenario's saying nothing

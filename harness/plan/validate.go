@@ -58,7 +58,7 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 }
 
 func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
-	errs := []error{t.validateCells(), t.validateControlPlanes(have), t.validateTargets(seed)}
+	errs := []error{t.validateCells(), t.validateControlPlanes(have), t.validateMachines(have), t.validateTargets(seed)}
 	made := slices.Clone(ownArtifacts)
 	for _, c := range t.Collectors {
 		if err := valid(kinds.Collector, c.Name, c.Spec); err != nil {
@@ -73,9 +73,6 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	for _, l := range t.Loads {
 		makes, err := t.validateLoad(l, seed)
 		made, errs = append(made, makes...), append(errs, err)
-	}
-	if have != nil && !have.NodeFiles {
-		errs = append(errs, errors.New("arms and seams are files of nodes, which this provider can't install"))
 	}
 	for _, c := range t.Clusters {
 		for name := range c.Memory {

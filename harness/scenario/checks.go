@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -27,6 +28,7 @@ func (r *rules) checks(list, phase string, checks []Check) {
 			r.add(path, "is a group (want after and spec on its alternatives)")
 		}
 		r.inPairs(path+".pairs", c.Pairs, strings.HasSuffix(list, ".anyOf"))
+		r.onProviders(path+".providers", c.Providers, r.s.Spec.RunsOn())
 		in := phase
 		if c.Phase != "" {
 			in = c.Phase
@@ -56,6 +58,26 @@ func (r *rules) inPairs(path string, pairs []string, alternative bool) {
 			r.add(at, "%q stands here a second time", name)
 		}
 	}
+}
+
+// onProviders wants names of providers, each once.
+func (r *rules) onProviders(path string, names, known []string) {
+	for i, name := range names {
+		switch at := fmt.Sprintf("%s.%d", path, i); {
+		case !slices.Contains(known, name):
+			r.add(at, "%q names no provider %s", name, oneOf(name, known))
+		case slices.Index(names, name) < i:
+			r.add(at, "%q stands here a second time", name)
+		}
+	}
+}
+
+// RunsOn are the providers that can make the scenario's clusters, the one to take first in front.
+func (s *Spec) RunsOn() []string {
+	if len(s.Providers) == 0 {
+		return []string{providers.Kind}
+	}
+	return s.Providers
 }
 
 // flagName is the form of flags, fieldName the form of fields in a component's configuration.

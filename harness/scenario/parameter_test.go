@@ -129,6 +129,9 @@ func TestParameterViolations(t *testing.T) {
 		{"no such pair", "pairs: [genuine], spec", "pairs: [genuin, modern, modern], spec", []string{
 			line + `61:45: spec.signature[1].pairs[0]: "genuin" names no pair (want one of genuine, modern; did you mean genuine?)`,
 			line + `61:61: spec.signature[1].pairs[2]: "modern" stands here a second time`}},
+		{"no such provider", "pairs: [genuine], spec", "providers: [processes, kind, kind], spec", []string{
+			line + `61:49: spec.signature[1].providers[0]: "processes" names no provider (want one of kind)`,
+			line + `61:66: spec.signature[1].providers[2]: "kind" stands here a second time`}},
 		{"pairs of an alternative", "{name: stale, kind: testAbove,", "{name: stale, kind: testAbove, pairs: [modern],", []string{
 			line + `57:42: spec.exposure[0].anyOf[0].pairs: stands on an alternative (want it on the group)`}},
 		{"no duration", "duration: 30s", "duration: 0s", []string{line + `41:17: spec.faults[0].duration: is 0 (want how long the fault lasts)`}},

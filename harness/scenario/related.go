@@ -13,6 +13,7 @@ import (
 	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -35,10 +36,12 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	r.oracle()
 	r.components()
 	r.unique("spec.seams", "seam", s.Spec.Seams)
+	r.onProviders("spec.providers", s.Spec.Providers, providers.All)
 	r.unique("spec.constants", "constant", each(s.Spec.Constants, func(c Constant) string { return c.Name }))
 	r.unique("spec.collectors", "collector", each(s.Spec.Collectors, func(c Collector) string { return c.Name }))
 	for i, c := range s.Spec.Collectors {
 		r.spec(kinds.Collector, c.Kind, c.Spec, "spec.collectors."+strconv.Itoa(i))
+		r.onProviders("spec.collectors."+strconv.Itoa(i)+".providers", c.Providers, s.Spec.RunsOn())
 	}
 	r.workload()
 	r.pairs()

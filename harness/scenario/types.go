@@ -41,6 +41,7 @@ type Spec struct {
 	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: a node, a cluster of its arm's version, or a workload"`
 	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z; with placement cluster an arm's own goes first"`
 	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri, etcd"`
+	Providers   []string `json:"providers,omitempty" jsonschema:"what can make its clusters, the one to take first in front: kind, processes; none is kind"`
 
 	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly run has for all its pairs and repeats, builds included: 1h30m"`
 
@@ -238,6 +239,7 @@ type Collector struct {
 	Every *metav1.Duration `json:"every,omitempty" jsonschema:"how often a snapshot is taken beside phase marks and onset"`
 	// Component is for context only: what all arms share is no evidence of one.
 	Component string          `json:"component,omitempty" jsonschema:"a component of the cluster to look at instead of the subject: kube-apiserver"`
+	Providers []string        `json:"providers,omitempty" jsonschema:"only on these providers; none is all of the scenario's"`
 	Spec      json.RawMessage `json:"spec,omitempty"`
 }
 
@@ -264,7 +266,9 @@ type Check struct {
 	After *metav1.Duration `json:"after,omitempty" jsonschema:"from where the phase was seen to begin"`
 	Spec  json.RawMessage  `json:"spec,omitempty"`
 	Pairs []string         `json:"pairs,omitempty" jsonschema:"only in these pairs; none is all"`
-	AnyOf []Check          `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
+	// Providers may stand on alternatives, too: what one provider can't see is asked in another way.
+	Providers []string `json:"providers,omitempty" jsonschema:"only on these providers; none is all of the scenario's"`
+	AnyOf     []Check  `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
 }
 
 // Restart restarts a subject once the data for judging is safe. It is the incident's own proof of the diagnosis.

@@ -53,6 +53,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newReportCmd(),
 		newRunCmd(),
 		newSchemaCmd(),
+		newSuperviseCmd(),
 		newValidateCmd(),
 		newVersionCmd(),
 	)

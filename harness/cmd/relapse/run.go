@@ -108,7 +108,7 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 			fmt.Errorf("the run was not done within --timeout %s", f.timeout))
 		defer cancel()
 	}
-	_, v, err := f.execute(ctx, cmd, root, p)
+	v, err := f.onProviders(ctx, cmd, root, args, p)
 	err = asRefusal(err)
 	var known *exitError
 	if errors.As(err, &known) {
@@ -151,7 +151,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 	defer done()
 	events := event.NewStream(sink)
 	announce(p, events)
-	provider, err := newProvider("", events, f.retain)
+	provider, err := newProvider(p.Provider, events, f.retain)
 	if err != nil {
 		return "", v, err
 	}

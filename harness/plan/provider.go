@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// modelledBy is what providers leave out of what there is in production.
+var modelledBy = map[string]string{
+	providers.Processes: "the control plane's components were plain processes of one host: there were no nodes and no containers, and no kubelet's probe " +
+		"restarts a component that doesn't answer",
+}
+
+// onProvider chooses the provider, and is the scenario without the collectors and checks that are meant for others.
+func onProvider(s *scenario.Scenario, o *Options) (*scenario.Scenario, error) {
+	known := s.Spec.RunsOn()
+	o.Provider = cmp.Or(o.Provider, known[0])
+	if !slices.Contains(known, o.Provider) {
+		return nil, fmt.Errorf("planning %s: it can't run on the provider %s, only on %s (spec.providers)", s.Metadata.Name, o.Provider, strings.Join(known, ", "))
+	}
+	elsewhere := func(on []string) bool { return len(on) > 0 && !slices.Contains(on, o.Provider) }
+	out := *s
+	out.Spec.Collectors = slices.DeleteFunc(slices.Clone(s.Spec.Collectors), func(c scenario.Collector) bool { return elsewhere(c.Providers) })
+	var err error
+	var here func(in []scenario.Check) []scenario.Check
+	here = func(in []scenario.Check) []scenario.Check {
+		list := slices.DeleteFunc(slices.Clone(in), func(c scenario.Check) bool { return elsewhere(c.Providers) })
+		for i, c := range list {
+			if list[i].AnyOf = here(c.AnyOf); len(c.AnyOf) > 0 && len(list[i].AnyOf) == 0 {
+				err = errors.Join(err, fmt.Errorf("planning %s: check %q has no alternative for the provider %s", s.Metadata.Name, c.Name, o.Provider))
+			}
+		}
+		return list
+	}
+	for _, list := range []*[]scenario.Check{&out.Spec.Steady, &out.Spec.Exposure, &out.Spec.Signature, &out.Spec.Healed, &out.Spec.Information} {
+		*list = here(*list)
+	}
+	return &out, err
+}
+
+// validateMachines refuses what takes nodes that are machines with a kubelet, or files in them, where the provider has none.
+func (t *Trial) validateMachines(have *cluster.Capabilities) error {
+	if have == nil {
+		return nil
+	}
+	var errs []error
+	for _, s := range t.Seams {
+		if !have.NodeFiles && !slices.Contains(have.Seams, s) {
+			errs = append(errs, fmt.Errorf("the seam %s is files of nodes, which this provider can't install", s))
+		}
+	}
+	for _, c := range t.Clusters {
+		if len(c.Memory) > 0 && have.NoMemoryLimits != "" {
+			errs = append(errs, fmt.Errorf("the memory of components can't be limited here: %s", have.NoMemoryLimits))
+			break
+		}
+	}
+	if have.Kubelets {
+		return errors.Join(errs...)
+	}
+	if t.Placement != PlacementCluster {
+		errs = append(errs, fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this provider has no kubelets", t.Placement))
+	}
+	if row, _ := component.Of(t.Subject); t.Placement == PlacementCluster && row.Runs != component.AsStaticPod {
+		errs = append(errs, fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no kubelets", t.Subject))
+	}
+	for _, c := range t.Collectors {
+		if u, ok := c.Spec.(capture.KubeletUser); ok && u.NeedsKubelets() {
+			errs = append(errs, fmt.Errorf("collector %q records what kubelets do, and this provider has none", c.Name))
+		}
+	}
+	for _, l := range t.Loads {
+		if one, ok := l.Spec.(load.OnNode); ok && one.OnNode() {
+			errs = append(errs, fmt.Errorf("load %q is pods that run, and this provider has no kubelets to run them", l.Name))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,111 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// anywhere is a scenario for both providers, of which each has a check and a collector to itself.
+func anywhere(t *testing.T) *scenario.Scenario {
+	t.Helper()
+	s := load(t)
+	s.Spec.Providers = []string{providers.Kind, providers.Processes}
+	mine := s.Spec.Collectors[0]
+	mine.Name, mine.Providers = "only-kind", []string{providers.Kind}
+	s.Spec.Collectors = append(s.Spec.Collectors, mine)
+	on := func(name, provider string) scenario.Check {
+		c := s.Spec.Steady[0]
+		c.Name, c.Providers = name, []string{provider}
+		return c
+	}
+	s.Spec.Steady = append(s.Spec.Steady, on("seen-by-kind", providers.Kind), scenario.Check{Name: "either", AnyOf: []scenario.Check{
+		on("of-kind", providers.Kind), on("of-processes", providers.Processes)}})
+	return s
+}
+
+func TestProvidersHaveChecksToThemselves(t *testing.T) {
+	for _, c := range []struct{ asked, planned, collectors, steady string }{
+		{"", "", "only-kind", "ready seen-by-kind either(of-kind)"},
+		{providers.Kind, "", "only-kind", "ready seen-by-kind either(of-kind)"},
+		{providers.Processes, providers.Processes, "", "ready either(of-processes)"},
+	} {
+		p, err := plan.New(anywhere(t), plan.Options{Provider: c.asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var steady []string
+		for _, k := range p.Trials[0].Steady {
+			name := k.Name
+			for _, a := range k.AnyOf {
+				name += "(" + a.Name + ")"
+			}
+			steady = append(steady, name)
+		}
+		collectors := ""
+		for _, k := range p.Trials[0].Collectors {
+			if strings.HasPrefix(k.Name, "only-") {
+				collectors = k.Name
+			}
+		}
+		if p.Provider != c.planned || collectors != c.collectors || strings.Join(steady, " ") != c.steady {
+			t.Errorf("for %q: provider %q, collectors %q, steady %q; want %q, %q, %q", c.asked, p.Provider, collectors, steady, c.planned, c.collectors, c.steady)
+		}
+		said := strings.Contains(strings.Join(p.Trials[0].Modelled, " "), "plain processes of one host")
+		if said != (c.planned == providers.Processes) {
+			t.Errorf("for %q it models %q", c.asked, p.Trials[0].Modelled)
+		}
+	}
+}
+
+func TestProviderIsRefused(t *testing.T) {
+	s := anywhere(t)
+	s.Spec.Steady[2].AnyOf = s.Spec.Steady[2].AnyOf[:1]
+	_, err := plan.New(s, plan.Options{Provider: providers.Processes})
+	if want := `planning pleg: check "either" has no alternative for the provider processes`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	_, err = plan.New(load(t), plan.Options{Provider: providers.Processes})
+	if want := "planning pleg: it can't run on the provider processes, only on kind (spec.providers)"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// What takes machines is refused where there are none, each with its reason.
+func TestProviderWithoutMachines(t *testing.T) {
+	s := load(t)
+	s.Spec.Memory = map[string]string{"kube-apiserver": "1Gi"}
+	s.Spec.Collectors = append(s.Spec.Collectors, scenario.Collector{Name: "node", Kind: "nodeConditions"})
+	for _, c := range []struct {
+		have cluster.Capabilities
+		want []string
+	}{
+		{cluster.Capabilities{Exec: true, Power: true, NoMemoryLimits: "there is no cgroup"}, []string{
+			"the seam testWire is files of nodes, which this provider can't install",
+			"the memory of components can't be limited here: there is no cgroup",
+			"an arm is a part of a node that has a kubelet (placement: node), and this provider has no kubelets",
+			`collector "node" records what kubelets do, and this provider has none`,
+		}},
+		{cluster.Capabilities{Exec: true, Power: true, Kubelets: true, Seams: []string{"testWire"}}, nil},
+		{cluster.Capabilities{Exec: true, Power: true, Kubelets: true, NodeFiles: true}, nil},
+	} {
+		_, err := plan.New(s, plan.Options{Capabilities: &c.have})
+		if len(c.want) == 0 && err != nil {
+			t.Errorf("with %+v: %v", c.have, err)
+		}
+		for _, w := range c.want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("got  %v\nwant %s", err, w)
+			}
+		}
+	}
+	s.Spec.Placement, s.Spec.Restart = plan.PlacementCluster, nil
+	_, err := plan.New(s, plan.Options{Capabilities: &cluster.Capabilities{Exec: true, Power: true, Seams: []string{"testWire"}}})
+	if want := "the subject kubelet runs on nodes that have a kubelet, and this provider has no kubelets"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

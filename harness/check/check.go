@@ -1,8 +1,8 @@
-// Package check holds the questions that scenarios ask of the evidence. A check is met, not met, or unknown because the data that it needs is not there. It
-// reads nothing but a bundle.View, so it gives the same answer live and afterwards.
+// Package check has the questions that scenarios ask of the evidence. A check is met, not met, or unknown because its
+// data is not there. It reads only a bundle.View, so it gives the same answer live and afterwards.
 //
-// Every kind asks in the same way: ask validates the spec and opens the window, a question carries both through the package, and unknown says why the
-// evidence doesn't answer.
+// All kinds work alike: ask validates the spec and opens the window, a question carries both through the package, and
+// unknown says why the evidence doesn't answer.
 package check
 
 import (
@@ -52,13 +52,15 @@ func (t *Tri) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// All is met when every part is met, not met when any part is not met, else unknown. Nothing at all is unknown: an empty list proves nothing.
+// All is met when every part is met, not met when any part is not met, else unknown. Nothing at all is unknown: an
+// empty list proves nothing.
 func All(parts ...Tri) Tri { return weigh(parts, NotMet) }
 
 // Any is met when a part is met, not met when every part is not met, else unknown.
 func Any(parts ...Tri) Tri { return weigh(parts, Met) }
 
-// weigh returns the decisive value if one part has it. Otherwise every part has to be known, and all of them are the same.
+// weigh returns the decisive value if one part has it. Otherwise every part has to be known, and all of them are the
+// same.
 func weigh(parts []Tri, decisive Tri) Tri {
 	switch {
 	case slices.Contains(parts, decisive):
@@ -69,8 +71,8 @@ func weigh(parts []Tri, decisive Tri) Tri {
 	return parts[0]
 }
 
-// Finding is a check's answer. Seen and Wanted complete sentences for people, Evidence lists the paths of the artifacts that decided, and Differs says how it
-// nearly matched.
+// Finding is a check's answer. Seen and Wanted complete sentences for people, Evidence lists the paths of the
+// artifacts that decided, and Differs says how it nearly matched.
 type Finding struct {
 	Name     string    `json:"name"`
 	Met      Tri       `json:"met"`
@@ -80,15 +82,17 @@ type Finding struct {
 	Evidence []string  `json:"evidence"`
 	Detail   string    `json:"detail,omitempty"` // the decisive stack or line, verbatim
 	AnyOf    []Finding `json:"anyOf,omitempty"`
-	// Tried says in numbers what the subject was exposed to, where the check measures that: an arm is only shown to survive that much.
+	// Tried says in numbers what the subject was exposed to, where the check measures that: an arm is only shown to
+	// survive that much.
 	Tried string `json:"tried,omitempty"`
-	// Ended is when the subject's process ended, set by a check that asks whether the incident ended it. If the check is met, the process's identity is judged
-	// up to that time. If it is unknown, so is whether it was one process all along.
+	// Ended is when the subject's process ended, set by a check that asks whether the incident ended it. If the check
+	// is met, the process's identity is judged up to that time. If it is unknown, so is whether it was one process
+	// all along.
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// The phases of a trial, in order. Lifting lasts from when the harness begins to lift the faults until it has seen every one gone. No check is asked about
-// it: what happens then may be caused by the lifting itself.
+// The phases of a trial, in order. Lifting lasts from when the harness begins to lift the faults until it has seen
+// every one gone. No check is asked about it: what happens then may be caused by the lifting itself.
 const (
 	Steady   = "steady"
 	Baseline = "baseline"
@@ -97,15 +101,16 @@ const (
 	Recovery = "recovery"
 )
 
-// Scope says what a check is about: an arm's cell, the phase that it is judged in, and the offset from where that phase was seen to begin.
+// Scope says what a check is about: an arm's cell, the phase that it is judged in, and the offset from where that
+// phase was seen to begin.
 type Scope struct {
 	Cell  string
 	Phase string
 	After time.Duration
 }
 
-// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now while it lasts. It is false when the phase
-// never began.
+// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now while
+// it lasts. It is false when the phase never began.
 func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 	w, ok := v.Phase(s.Cell, s.Phase)
 	if !ok {
@@ -137,7 +142,8 @@ type Needs struct {
 // Needer is a Check that names something. A plan that lacks any of it is refused.
 type Needer interface{ Needs() Needs }
 
-// Figure is a quantity over time that a check is about. One of its fields is set; a check that has nothing to draw has none.
+// Figure is a quantity over time that a check is about. One of its fields is set; a check that has nothing to draw
+// has none.
 type Figure struct {
 	Goroutines goroutine.Match // how many of them each dump shows
 	Writes     string          // objects of a resource: how often they are written to

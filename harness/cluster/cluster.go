@@ -1,5 +1,5 @@
-// Package cluster says what a cluster is to the rest of the harness: a topology before it exists, then nodes and components that
-// can be asked, executed on and signalled. Providers implement it; clustertest has an in-memory one.
+// Package cluster is the harness's model of a cluster: a topology before it exists, then nodes and components that
+// can be asked, run commands and get signals. Providers implement it; clustertest has one in memory.
 package cluster
 
 import (
@@ -25,7 +25,8 @@ const (
 	Worker       = "worker"
 )
 
-// NodeSpec describes a node. Name is relative to the cluster ("worker", "worker2"): the provider prefixes the cluster's name.
+// NodeSpec describes a node. Name is relative to the cluster ("worker", "worker2"): the provider prefixes the
+// cluster's name.
 type NodeSpec struct {
 	Name     string                       `json:"name"`
 	Role     string                       `json:"role"`
@@ -89,7 +90,8 @@ type Node interface {
 type Component interface {
 	Name() string
 	Node() Node
-	// Get asks the component's own HTTP endpoint ("/metrics", "/debug/pprof/goroutine?debug=2", "/configz"). The caller closes it.
+	// Get asks the component's own HTTP endpoint ("/metrics", "/debug/pprof/goroutine?debug=2", "/configz"). The
+	// caller closes it.
 	Get(ctx context.Context, path string) (io.ReadCloser, error)
 	// Logs streams the component's log from its start and follows it until ctx ends.
 	// The form depends on the component: the kubelet's is `journalctl -o json` lines, static pods' are CRI log lines.
@@ -98,30 +100,30 @@ type Component interface {
 	Signal(ctx context.Context, sig os.Signal) error
 }
 
-// Workload names an arm that runs in a pod: the one pod of a namespace with the label app.kubernetes.io/name=Name, whose container has that name
-// and serves HTTP on its port named http.
+// Workload names an arm that runs in a pod: the only pod of a namespace with the label app.kubernetes.io/name=Name.
+// Its container has the same name and serves HTTP on its port named http.
 type Workload struct{ Name, Namespace, Cell string }
 
-// Host is a Cluster that can address such a container like any other component. The component's node is the pod's, and its cell the workload's.
-// A pod that is replaced is found again; that there is none is an error.
+// Host is a Cluster that can address such a container like any other component. The component's node is the pod's,
+// its cell the workload's. A pod that was replaced is found again; a missing one is an error.
 type Host interface {
 	Workload(ctx context.Context, w Workload) (Component, error)
 }
 
-// Execer is a Node that can run a command in itself. A command that exits with a code other than 0 is an error that carries its
-// output. Stdin may be nil.
+// Execer is a Node that can run a command in itself. A command that exits with a code other than 0 is an error that
+// carries its output. Stdin may be nil.
 type Execer interface {
 	Exec(ctx context.Context, stdin io.Reader, argv ...string) (stdout []byte, err error)
 }
 
-// Looker is an Execer that is asked the same things over and over, and makes that cheap.
+// Looker is an Execer that makes repeated looks cheap.
 type Looker interface {
-	// Look is Exec for a command that only looks: it changes nothing, ends by itself and leaves nothing running. It may be run a second time where the
-	// way to the node broke off. stdin is text, or nil.
+	// Look is Exec for a command that only reads: it changes nothing, ends by itself and leaves nothing running. It
+	// may be run a second time if the connection to the node broke off. stdin is text, or nil.
 	Look(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
 }
 
-// Look runs a command that only looks, the cheap way where the node has one.
+// Look runs a command that only reads, the cheap way if the node has one.
 func Look(ctx context.Context, n Execer, stdin []byte, argv ...string) ([]byte, error) {
 	if l, ok := n.(Looker); ok {
 		return l.Look(ctx, stdin, argv...)
@@ -132,12 +134,14 @@ func Look(ctx context.Context, n Execer, stdin []byte, argv ...string) ([]byte, 
 	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
 }
 
-// ProxyRunner is a Node that is no Execer and runs the programs of its seams' proxies all the same. argv is what it would be on an Execer.
+// ProxyRunner is a Node that is no Execer and runs the programs of its seams' proxies all the same. argv is what it
+// would be on an Execer.
 type ProxyRunner interface {
 	RunProxy(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
 }
 
-// LogHolder is a Node whose components' log files lie in a folder of this host, arranged and written as a kubelet's are in /var/log/pods.
+// LogHolder is a Node whose components' log files lie in a folder of this host, arranged and written as a kubelet's
+// are in /var/log/pods.
 type LogHolder interface {
 	LogFolder() string
 }
@@ -153,8 +157,8 @@ type Restarter interface {
 	Restart(ctx context.Context) error
 }
 
-// Limiter is a Component whose memory can be limited, as a container's limit does it. It restarts for that. Limit returns once it runs under
-// the limit and answers again.
+// Limiter is a Component whose memory can be limited, as a container's limit does. It restarts for that. Limit
+// returns once it runs under the limit and answers again.
 type Limiter interface {
 	Limit(ctx context.Context, memory string) error
 }
@@ -164,8 +168,8 @@ type Identifier interface {
 	Identity(ctx context.Context, digest bool) (Identity, error)
 }
 
-// Identity says which process a component is, so that a restart can't go unnoticed. SHA256 is that of the running executable
-// (/proc/PID/exe) in hex, or "" when it was not asked for. PID 0 says that there is no process.
+// Identity says which process a component is, so that a restart is noticed. SHA256 is that of the running executable
+// (/proc/PID/exe) in hex, or "" if it was not asked for. PID 0 means that there is no process.
 type Identity struct {
 	PID        int    `json:"pid"`
 	StartTicks int64  `json:"startTicks"` // field 22 of /proc/PID/stat: clock ticks since boot

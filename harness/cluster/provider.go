@@ -13,23 +13,23 @@ type Provider interface {
 	Name() string
 	// Capabilities says what the clusters will be able to do, before any exists.
 	Capabilities(ctx context.Context) (Capabilities, error)
-	// Check says whether this host can make the clusters, before anything is spent. What it finds wrong is a *HostError. It may install what is
-	// missing where nobody need be asked. It builds nothing: n.Builder may be nil.
+	// Check says whether this host can make the clusters, before anything is built. What it finds wrong is a
+	// *HostError. It may install what is missing if that needs no consent. It builds nothing: n.Builder may be nil.
 	Check(ctx context.Context, n Needs) error
-	// Prepare gets what the clusters are made of and what outlives each of them, such as node images or programs, so that Create need only use it.
-	// It returns what verdicts name as the versions of it.
+	// Prepare gets what the clusters are made of and what outlives them, such as node images or programs, so that
+	// Create only has to use it. It returns the versions that verdicts name.
 	Prepare(ctx context.Context, n Needs) (versions map[string]string, err error)
-	// Create makes a cluster and returns once its nodes are registered and have a network; WaitReady waits for the rest.
-	// When it fails, or when ctx ends, it has removed what it made.
+	// Create makes a cluster and returns once its nodes are registered and have a network; WaitReady waits for the
+	// rest. When it fails, or when ctx ends, it has removed what it made.
 	Create(ctx context.Context, name string, t Topology) (Cluster, error)
-	// Delete removes the cluster and all that was made for it, also when it is only half there. It is nil if there is none,
-	// and needs no memory of the Create.
+	// Delete removes the cluster and all that was made for it, also if it is incomplete. It returns nil if there is
+	// none, and doesn't depend on Create in the same process.
 	Delete(ctx context.Context, name string) error
 	// KubeconfigPath is where the cluster's kubeconfig stands while it exists, readable by its owner only.
 	KubeconfigPath(name string) string
 }
 
-// Needs say which clusters will be asked for, and lend a provider what builds programs.
+// Needs say which clusters will be asked for, and give the provider a Builder.
 type Needs struct {
 	Topologies []Topology
 	NodeImage  string // what the user wants nodes to be started from, where they are started from images: auto, official, assembled or a reference
@@ -47,16 +47,17 @@ func (n Needs) Versions() []string {
 	return out
 }
 
-// Builder builds static programs for this machine, or finds them in the cache, where they stay until the run is over. It is safe for concurrent use,
-// and builds one thing at a time: each build uses all cores by itself.
+// Builder builds static programs for this machine, or finds them in the cache, where they stay until the run is over.
+// It is safe for concurrent use, and builds one thing at a time, because each build uses all cores.
 type Builder interface {
-	// BuildPrograms builds main packages of a module at a version and returns the programs' paths by the packages' last elements.
+	// BuildPrograms builds main packages of a module at a version and returns the programs' paths by the packages'
+	// last elements.
 	BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error)
 	// BuildFixture builds a program in fixtures/ of this module and returns its path.
 	BuildFixture(ctx context.Context, name string) (string, error)
 }
 
-// HostError says what keeps this host from making the clusters that were asked for.
+// HostError says why this host can't make the clusters.
 type HostError struct {
 	Problems []string
 	Hint     string // what to do next
@@ -67,7 +68,7 @@ func (e *HostError) Error() string {
 	return "this host can't run it yet:\n  " + strings.Join(e.Problems, "\n  ")
 }
 
-// Keeper is a Provider that keeps what it prepared beyond a run. Where there is nothing that it could keep things in, it has nothing.
+// Keeper is a Provider that keeps what it prepared beyond a run.
 type Keeper interface {
 	// Kept lists what is kept.
 	Kept(ctx context.Context) ([]Kept, error)
@@ -86,13 +87,14 @@ type Kept struct {
 	Created time.Time
 }
 
-// Retainer is a Provider whose clusters end with the process that made them, unless it says that they are kept.
+// Retainer is a Provider whose clusters end with the process that made them, unless they are retained.
 type Retainer interface {
 	Retain(ctx context.Context, name string) error
 }
 
-// Installer is a Node on which a component's program can be replaced, if the topology gave it one. The new one is in effect when Install returns and
-// survives a loss of power; what already runs from the old one goes on doing so until it is restarted.
+// Installer is a Node on which a component's program can be replaced, if the topology gave it one. The new program is
+// in effect when Install returns and survives a loss of power. A running process keeps the old one until it is
+// restarted.
 type Installer interface {
 	// Install has the component run a copy of source, an executable on this host.
 	Install(ctx context.Context, component, source string) error

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/e2e-framework/klient/wait"
 )
 
-// NotReadyError says which nodes were not Ready when the time was over, and what was last seen of them.
+// NotReadyError says which nodes were not Ready at the timeout, and what was seen of them last.
 type NotReadyError struct {
 	After time.Duration
 	Seen  []string // one sentence a node, in the order asked for
@@ -32,14 +32,15 @@ func (e *NotReadyError) Error() string {
 // Unwrap returns why the last look failed, if it did.
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// readyInterval is how often the nodes are looked at: short, since a run waits for it, and cheap, since it is one list.
+// readyInterval is how often the nodes are looked at. It is short because a run waits for it, and affordable because
+// it is one list.
 const readyInterval = 200 * time.Millisecond
 
 // lookTime is how long one look may take, and so by how much WaitReady may outlast its timeout.
 const lookTime = 5 * time.Second
 
-// WaitReady returns once all the named nodes are Ready. When timeout passes first, the error is a *NotReadyError; when ctx ends
-// first, it is ctx's error.
+// WaitReady returns once all the named nodes are Ready. When timeout passes first, the error is a *NotReadyError;
+// when ctx ends first, it is ctx's error.
 func WaitReady(ctx context.Context, client klient.Client, nodes []string, timeout time.Duration) error {
 	if len(nodes) == 0 {
 		return errors.New("waiting for nodes to be Ready: no nodes were named")

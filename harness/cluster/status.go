@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// StatusError is an answer of a component's endpoint other than 200. Component.Get may wrap it: it tells that the component was there and
-// what it said.
+// StatusError is an answer of a component's endpoint other than 200. Component.Get may wrap it: it proves that the
+// component was there.
 type StatusError struct {
 	Method string // "" is GET
 	Path   string // "/readyz"
@@ -23,7 +23,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: %s: %s", cmp.Or(e.Method, "GET"), e.Path, e.Status, e.Text)
 }
 
-// Body is the body of an answer that is a success. Of any other it makes a StatusError, which carries the body's beginning.
+// Body is the body of an answer that is a success. Of any other it makes a StatusError, which carries the body's
+// beginning.
 func Body(resp *http.Response, path string) (io.ReadCloser, error) {
 	if resp.StatusCode == http.StatusOK {
 		return resp.Body, nil

@@ -1,8 +1,9 @@
-// Package clustertest has a cluster in memory, with the capabilities of a real one, and the conformance suite that both share.
+// Package clustertest has a cluster in memory, with the capabilities of a real one, and the conformance suite for
+// both.
 //
-// The fake's nodes have processes that can be identified, signalled and restarted, a power switch, and commands that are functions. Its
-// API server is a real HTTP server that client-go's clients and informers work against. What a component answers and logs is scripted
-// by the test.
+// The fake's nodes have processes that can be identified, signalled and restarted, a power switch, and commands that
+// are functions. Its API server is a real HTTP server for client-go's clients and informers. The test scripts what
+// components answer and log.
 package clustertest
 
 import (
@@ -28,7 +29,8 @@ type Cluster struct {
 	api   *API
 }
 
-// New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on each control plane.
+// New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on
+// each control plane.
 func New(name string, t cluster.Topology) *Cluster { return newCluster(name, t, nil) }
 
 func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
@@ -132,10 +134,11 @@ func (c *Cluster) proxy(node, path string) ([]byte, error) {
 
 // Provider makes clusters in memory. It implements cluster.Provider. The zero value is ready to use.
 type Provider struct {
-	// Made, if set, is called with each new cluster before Create returns it: the place to script it. Its error fails the Create.
+	// Made, if set, is called with each new cluster before Create returns it: the place to script it. Its error fails
+	// the Create.
 	Made func(*Cluster) error
-	// InProcess has the clusters' API servers reached through pipes instead of sockets, so that clusters can be in a synctest bubble. Their clients work
-	// in this process only.
+	// InProcess has the clusters' API servers reached through pipes instead of sockets, so that clusters can be in a
+	// synctest bubble. Their clients work in this process only.
 	InProcess bool
 
 	mu       sync.Mutex

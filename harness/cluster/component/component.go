@@ -1,4 +1,5 @@
-// Package component is the one table of what relapse knows of each component of Kubernetes, whoever runs it. A further component is a row of it.
+// Package component is the table of what relapse knows about each component of Kubernetes, with any provider. A new
+// component is a new row.
 package component
 
 import (
@@ -25,8 +26,8 @@ type Component struct {
 	Endpoint   Endpoint
 	// Ready is the path that answers 200 once it is ready for work.
 	Ready string
-	// Older is by how many minor versions it may be older than the API servers of its cluster, by Kubernetes' version skew policy; -1 where that says
-	// nothing. OlderUntil has another number for clusters below a minor version.
+	// Older is by how many minor versions it may be older than the API servers of its cluster, by Kubernetes' version
+	// skew policy; -1 where that says nothing. OlderUntil has another number for clusters below a minor version.
 	Older      int
 	OlderUntil *OlderUntil
 	// Kubernetes says that it is a program of k8s.io/kubernetes, which answers --version with Kubernetes' own.
@@ -43,9 +44,11 @@ const (
 	Added Runs = iota
 	// AsService is from each node's own file system, under its service manager, which starts it again.
 	AsService
-	// AsStaticPod is in a pod of each control plane's own, on the node's network, whose container its kubelet starts again.
+	// AsStaticPod is in a pod of each control plane's own, on the node's network, whose container its kubelet starts
+	// again.
 	AsStaticPod
-	// AsDaemonSet is in a pod on each node, on the node's network, whose container its kubelet starts again. Its pod's label k8s-app is its name.
+	// AsDaemonSet is in a pod on each node, on the node's network, whose container its kubelet starts again. Its
+	// pod's label k8s-app is its name.
 	AsDaemonSet
 )
 
@@ -54,7 +57,8 @@ func (c Component) OnRole(controlPlane bool) bool {
 	return c.Runs == AsService || c.Runs == AsDaemonSet || c.Runs == AsStaticPod && controlPlane
 }
 
-// OlderUntil is the number of minor versions that a component might be older by, in clusters of a minor version of 1 below Minor.
+// OlderUntil is the number of minor versions that a component might be older by, in clusters of a minor version of 1
+// below Minor.
 type OlderUntil struct {
 	Minor uint64
 	Older int
@@ -65,18 +69,20 @@ type Kubeadm struct {
 	Documents []string // their kinds
 	Path      []string // to the flags within them
 	Listed    bool     // kind's v1beta4 document has a list there already
-	// Config is the API version of the only document, where that is the component's own configuration, one for the whole cluster: its flags are then the
-	// fields of it, by dotted names, with values as YAML has them.
+	// Config is the API version of the only document, where that is the component's own configuration, one for the
+	// whole cluster: its flags are then the fields of it, by dotted names, with values as YAML has them.
 	Config string
 }
 
 // Endpoint is how a component's HTTP endpoint is reached.
 type Endpoint struct {
-	// Proxied says that it is asked through the API server, by its node's proxy. The API server itself has neither this nor a URL.
+	// Proxied says that it is asked through the API server, by its node's proxy. The API server itself has neither
+	// this nor a URL.
 	Proxied bool
 	// URL is where it listens on its node's loopback.
 	URL string
-	// Authenticated says that the URL wants a client certificate of the cluster's authority, with the rights to read what is asked for.
+	// Authenticated says that the URL wants a client certificate of the cluster's authority, with the rights to read
+	// what is asked for.
 	Authenticated bool
 }
 

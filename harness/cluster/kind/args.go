@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// layArgs gives the flags to kubeadm in every form it may read: a map up to v1beta3, a list of names and values in v1beta4. kind
-// chooses the version by the node image's, and applies the patches that fit.
+// layArgs gives the flags to kubeadm in every form that it may read: a map up to v1beta3, a list of names and values
+// in v1beta4. kind chooses the version by the node image, and applies the patches that fit.
 func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
 		row, _ := component.Of(name)
@@ -51,7 +51,7 @@ func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 	return nil
 }
 
-// onlyControlPlane says why nothing can be given to a component on a worker.
+// onlyControlPlane says why a component can't be configured on a worker.
 func onlyControlPlane(row component.Component) string {
 	if row.Kubeadm.Config != "" {
 		return "its configuration is one for the whole cluster, and the control plane's to have"
@@ -119,7 +119,8 @@ func patch(version, kind, path, value string) v1alpha4.PatchJSON6902 {
 		Patch: fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)}
 }
 
-// programPath is where a node has a component's program: a kubelet's is the node's own, a static pod's is mounted into its container.
+// programPath is where a node has a component's program: a kubelet's is the node's own, a static pod's is mounted
+// into its container.
 func programPath(row component.Component) string {
 	if row.Runs == component.AsService {
 		return row.Executable
@@ -127,8 +128,8 @@ func programPath(row component.Component) string {
 	return "/opt/relapse/subject/" + row.Name
 }
 
-// layPrograms gives components programs of their own: it returns them as files of the node, and has kubeadm mount those of static pods into their
-// containers, over what their images have there.
+// layPrograms gives components their own programs: it returns them as files of the node, and has kubeadm mount those
+// of static pods over the ones in their images.
 func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File, err error) {
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		row, _ := component.Of(name)

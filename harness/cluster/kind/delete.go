@@ -16,8 +16,8 @@ const (
 	networkLabel = "relapse.dev/cluster"
 )
 
-// Delete removes the cluster's containers with their anonymous volumes, its network and its files. kind's own Delete is not used: it
-// takes no context, and edits a kubeconfig.
+// Delete removes the cluster's containers with their anonymous volumes, its network and its files. kind's own Delete
+// is not used: it takes no context, and edits a kubeconfig.
 func (p *Provider) Delete(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("deleting a cluster: %w", err)
@@ -38,8 +38,8 @@ func (p *Provider) containers(ctx context.Context, name string) ([]string, error
 	return strings.Fields(string(out)), nil
 }
 
-// removeTime is how long containers may take to go. The engine can answer that one is removed and list it still, when the client that
-// was making it died in the middle.
+// removeTime is how long removing containers may take. The engine may say that one is removed and still list it, if
+// the client that was making it died.
 const removeTime = 30 * time.Second
 
 // removeContainers returns once none is left.
@@ -66,7 +66,8 @@ func (p *Provider) removeContainers(ctx context.Context, name string) error {
 	}
 }
 
-// makeNetwork makes the cluster's network before kind does, so that it carries our label. A bridge like kind's, without its IPv6.
+// makeNetwork makes the cluster's network before kind does, so that it carries our label. A bridge like kind's,
+// without its IPv6.
 func (p *Provider) makeNetwork(ctx context.Context, name, network string) error {
 	ids, err := p.docker.Output(ctx, "network", "ls", "--quiet", "--filter", "name=^"+network+"$")
 	if err != nil {
@@ -86,7 +87,7 @@ func (p *Provider) makeNetwork(ctx context.Context, name, network string) error 
 	return err
 }
 
-// removeNetworks removes what carries the cluster's label, and nothing else whatever its name.
+// removeNetworks removes what has the cluster's label, and nothing else.
 func (p *Provider) removeNetworks(ctx context.Context, name string) error {
 	list := func() ([]string, error) {
 		out, err := p.docker.Output(ctx, "network", "ls", "--quiet", "--filter", "label="+networkLabel+"="+name)

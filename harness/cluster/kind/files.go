@@ -37,7 +37,7 @@ func writeFiles(dir string, files []cluster.File) error {
 	return nil
 }
 
-// writeFile replaces what is at the path at once: a file that is mounted or running keeps its content.
+// writeFile replaces the file at the path at once: a file that is mounted or running keeps its content.
 func writeFile(at string, f cluster.File) (err error) {
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 		return err
@@ -65,7 +65,7 @@ func writeFile(at string, f cluster.File) (err error) {
 	return os.Rename(tmp.Name(), at)
 }
 
-// fill copies rather than links: a link would share its mode, and its content, with a file that isn't ours.
+// fill copies rather than links: a link would share mode and content with a foreign file.
 func fill(w io.Writer, f cluster.File) error {
 	if f.Source == "" {
 		_, err := w.Write(f.Content)

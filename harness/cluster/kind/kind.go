@@ -1,8 +1,8 @@
 // Package kind makes clusters of containers with kind's library.
 //
-// Everything a cluster consists of is found again by its name alone: the containers carry kind's own cluster label, the network a
-// label of ours, and the files lie in one folder of the provider's directory. The user's kubeconfig is never read or written: the
-// cluster's own stands in that folder, and clients are made from its bytes.
+// Every part of a cluster can be found by the cluster's name alone: the containers have kind's own cluster label, the
+// network a label of relapse, and the files are in one folder of the provider's directory. The user's kubeconfig is
+// never read or written: the cluster's own is in that folder, and clients are made from its bytes.
 package kind
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Options say where a provider keeps its files and where it reports. Dir is required: an absolute path, private to the run. It must
-// be on the engine's host, as nodes mount files from it.
+// Options say where a provider keeps its files and where it reports. Dir is required: an absolute path, private to
+// the run, on the engine's host, because nodes mount files from it.
 type Options struct {
 	Dir    string
 	Events *event.Stream // nil drops the progress lines
@@ -65,8 +65,8 @@ func New(o Options) (*Provider, error) {
 // Name returns "kind".
 func (p *Provider) Name() string { return "kind" }
 
-// Capabilities probes the engine with a privileged container, and looks for the load balancer that several control planes take, once for each
-// provider.
+// Capabilities probes the engine with a privileged container, and looks for the load balancer that several control
+// planes take, once for each provider.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	single := make(chan string, 1)
 	go func() { single <- p.single() }() // beside the probe, which takes longer
@@ -77,8 +77,8 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true, Bounded: bounded, OneControlPlane: <-single}, nil
 }
 
-// clusterName is what names have to look like: Delete touches nothing else. kind appends "-control-plane", and a host's name ends
-// at 63 characters.
+// clusterName is what names have to look like: Delete touches nothing else. kind appends "-control-plane", and a
+// host's name ends at 63 characters.
 var clusterName = regexp.MustCompile(`^relapse-[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
 
 func checkName(name string) error {
@@ -96,8 +96,8 @@ func (p *Provider) KubeconfigPath(name string) string {
 // home is the folder of all files of a cluster.
 func (p *Provider) home(name string) string { return filepath.Join(p.dir, name) }
 
-// Create makes the cluster. The nodes' CNI configuration and routes are written as soon as each node has a pod range, while kind is
-// still busy with the others. The images must be in the engine already.
+// Create makes the cluster. It writes a node's CNI configuration and routes as soon as the node has a pod range,
+// while kind is still busy with the others. The images must be in the engine already.
 func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
 	c, err := p.create(ctx, name, t)
 	if err == nil {
@@ -205,8 +205,8 @@ func (p *Provider) refuse(ctx context.Context, name string, t cluster.Topology) 
 	return nil
 }
 
-// networkMu guards the process's environment, the only way to tell kind its network's name. Creates in one process queue up for it, until kind
-// has read it: clusters are made at once all the same.
+// networkMu guards the process's environment, the only way to tell kind its network's name. A Create holds it until
+// kind has read that; the rest of it runs concurrently.
 var networkMu sync.Mutex
 
 // networkVar is read by kind's docker provider in Create.
@@ -230,7 +230,7 @@ func setNetwork(network string) (restore func(), err error) {
 	}), nil
 }
 
-// runKind runs kind's Create, which knows no context: when ctx ends, its containers are removed under it until it gives up.
+// runKind runs kind's Create, which takes no context: when ctx ends, its containers are removed until it gives up.
 func (p *Provider) runKind(ctx context.Context, name, network string, log *logger, config []byte) error {
 	restore, err := setNetwork(network)
 	if err != nil {
@@ -269,7 +269,7 @@ func (p *Provider) runKind(ctx context.Context, name, network string, log *logge
 	}
 }
 
-// diagnose adds what kind's error keeps to itself: the end of the output of the command that failed.
+// diagnose adds what kind's error hides: the end of the output of the command that failed.
 func (p *Provider) diagnose(name string, err error) error {
 	var run *kindexec.RunError
 	if !errors.As(err, &run) || len(run.Output) == 0 {
@@ -282,8 +282,8 @@ func (p *Provider) diagnose(name string, err error) error {
 	return fmt.Errorf("%w; the end of its output:\n%s", err, strings.Join(lines, "\n"))
 }
 
-// Open takes up a cluster that exists, also one made by another process. What only its topology knew, the nodes' cells, is read
-// from the cluster's folder if that is there.
+// Open opens an existing cluster, also one made by another process. The nodes' cells, which only its topology knew,
+// are read from the cluster's folder if that exists.
 func (p *Provider) Open(ctx context.Context, name string) (cluster.Cluster, error) {
 	if err := checkName(name); err != nil {
 		return nil, fmt.Errorf("opening a cluster: %w", err)

@@ -16,8 +16,8 @@ import (
 // limitTime is how long a static pod may take to come back under another limit; it takes 10 to 40 seconds.
 const limitTime = 3 * time.Minute
 
-// Limit writes the memory limit into the static pod's manifest, as an administrator would, and waits until kubelet has replaced the pod and it
-// answers.
+// Limit writes the memory limit into the static pod's manifest, as an administrator would, and waits until kubelet
+// has replaced the pod and it answers.
 func (s *StaticPod) Limit(ctx context.Context, memory string) error {
 	if err := s.limit(ctx, memory); err != nil {
 		return fmt.Errorf("limiting the memory of %s on %s to %s: %w", s.name, s.n.name, memory, err)

@@ -14,7 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch and cluster.Installer.
+// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch
+// and cluster.Installer.
 type Node struct {
 	c                *Cluster
 	name, role, cell string
@@ -30,11 +31,11 @@ func (n *Node) Role() string { return n.role }
 // Cell returns the cell that the topology gave the node to, or "".
 func (n *Node) Cell() string { return n.cell }
 
-// execMark is set in the environment of what Exec starts, to find it again with all its children.
+// execMark is set in the environment of what Exec starts, so that it can be found with all its children.
 const execMark = "RELAPSE_EXEC"
 
-// Exec runs a command in the node as root. When ctx ends first, the command and what it started are killed: the engine would leave
-// them behind. The error carries the command line and its output.
+// Exec runs a command in the node as root. If ctx ends first, the command and what it started are killed, because the
+// engine would leave them running. The error has the command line and its output.
 func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byte, error) {
 	mark := rand.Text()
 	args := []string{"exec", "--env", execMark + "=" + mark}
@@ -64,7 +65,7 @@ func (n *Node) failed(argv []string, err error, said, out []byte) error {
 	return err
 }
 
-// killMarked ends what an Exec left running. Its own failure says nothing new: the node is gone, and its processes with it.
+// killMarked kills what an Exec left running. Its own failure means that the node is gone, and its processes with it.
 func (n *Node) killMarked(ctx context.Context, mark string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -74,8 +75,9 @@ done; true`
 	_, _ = n.c.p.docker.Output(ctx, "exec", n.name, "sh", "-c", script, "sh", execMark+"="+mark)
 }
 
-// Install replaces a program that was installed at creation. On the host the file is replaced for good: the engine mounts
-// from there at each start of the node. In the running node it is mounted over the old one, which a process that runs from it keeps.
+// Install replaces a program that was installed at creation. On the host the file is replaced for good: the engine
+// mounts it at each start of the node. In the running node it is mounted over the old one, which running processes
+// keep.
 func (n *Node) Install(ctx context.Context, name, source string) error {
 	row, _ := component.Of(name)
 	err := n.install(ctx, programPath(row), source)
@@ -97,8 +99,8 @@ func (n *Node) install(ctx context.Context, at, source string) error {
 	if err := writeFile(hostPath(n.dir, at), f); err != nil {
 		return err
 	}
-	// The rename has left the node's mount on a file without a name, over which nothing can be mounted, so it goes first. For that
-	// moment the image's own file shows; who starts a process from it would have another digest.
+	// The rename has left the node's mount on a file without a name, over which nothing can be mounted, so it goes
+	// first. For that moment the image's own file shows; who starts a process from it would have another digest.
 	_, err = n.Exec(ctx, nil, "sh", "-ec", `umount --lazy "$2"; mount --bind "$1" "$2"`, "sh", path.Join(layDir, "root", at), at)
 	return err
 }

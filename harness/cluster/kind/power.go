@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// What the engine does by itself about a node that has stopped. kind makes all its containers with restartAtBoot, for the nodes to be back after the
-// engine's own restart, however they ended. So that is all there is to remember about a node that is off: no file has to outlive the process
-// that switched it off.
+// The engine's restart policies for a node. kind makes all its containers with restartAtBoot, so that the nodes are
+// back after the engine restarts. The policy is the only record of a node that is off: no file has to outlive the
+// process that switched it off.
 const (
 	restartAtBoot = "on-failure:1"
 	restartNever  = "no"
 )
 
-// powerTime is how long a node may take to be down, and by how much a node that boots may outlast its own time to rejoin the others.
+// powerTime is how long a node may take to be down, and by how much a node that boots may outlast its own time to
+// rejoin the others.
 const powerTime = time.Minute
 
-// PowerOff kills the node at once, as a cut cable does; its disk stays. It returns once the node is down, and the engine will not start it again by
-// itself. The policy is changed after the kill: the engine doesn't restart what it was told to kill, and to change it in a container that runs
-// would have the engine set all of that container's limits anew.
+// PowerOff kills the node at once, like a cut cable; its disk stays. It returns once the node is down, and the engine
+// will not start it again by itself. The restart policy is changed after the kill: the engine doesn't restart what it
+// was told to kill, and changing it in a running container would make the engine set all of its limits anew.
 func (n *Node) PowerOff(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, powerTime, fmt.Errorf("it was not down within %s", powerTime))
 	defer cancel()
@@ -63,11 +64,13 @@ func (n *Node) powerOff(ctx context.Context) error {
 // isStopped tells the engine's answer that there is nothing to kill: the node was faster.
 func isStopped(err error) bool { return strings.Contains(err.Error(), "is not running") }
 
-// PowerOn starts the node and returns once its systemd answers and its routes, and the other nodes' to it, are back. Its kubelet takes some seconds
-// more. The engine's policy for it is kind's again, also where another process switched it off.
+// PowerOn starts the node and returns once its systemd answers, and its routes and the other nodes' routes to it are
+// back. Its kubelet takes some seconds more. The node gets kind's restart policy again, also if another process
+// switched it off.
 //
-// The engine gives a node the lowest address that is free. One node that was off alone gets its own again; of several, one may get another's.
-// kind's entrypoint then writes the new address into the node's configuration, and reconnect into everybody's routes.
+// The engine gives a node the lowest address that is free. One node that was off alone gets its own again; of
+// several, one may get another's. kind's entrypoint then writes the new address into the node's configuration, and
+// reconnect into everybody's routes.
 func (n *Node) PowerOn(ctx context.Context) error {
 	err := n.start(ctx)
 	if err == nil && n.c.own {
@@ -79,8 +82,8 @@ func (n *Node) PowerOn(ctx context.Context) error {
 	return nil
 }
 
-// start starts the container, one of the cluster at a time: reconnect runs commands in all nodes that have an address, and a node has one before it
-// can run any.
+// start starts the container, one of the cluster at a time: reconnect runs commands in all nodes that have an
+// address, and a node has one before it can run any.
 func (n *Node) start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

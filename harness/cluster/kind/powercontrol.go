@@ -15,8 +15,9 @@ const balancerImage = "docker.io/envoyproxy/envoy:v1.36.2"
 // registryTime is how long a registry may take to say whether it has the image.
 const registryTime = 5 * time.Second
 
-// oneControlPlane says why a cluster can't have several control planes, "" if it can: kind pulls the load balancer's image when it makes such a
-// cluster, unless the engine has it. Here the registry is only asked for it, as most clusters need none.
+// oneControlPlane says why a cluster can't have several control planes, "" if it can. kind pulls the load balancer's
+// image when it makes such a cluster, unless the engine has it. Most clusters don't need it, so the registry is only
+// asked for it.
 func oneControlPlane(ctx context.Context, docker *engine.Engine) string {
 	if _, err := docker.Output(ctx, "image", "inspect", "--format", "{{.Id}}", balancerImage); err == nil {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Check asks the host and the container engine all that clusters depend on. Packages that are missing are installed where that may be done unasked: as
-// root on Debian.
+// Check checks all that clusters need of the host and the container engine. As root on Debian it installs missing
+// packages unasked.
 func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 	o := engine.Options{NodeImage: n.NodeImage}
 	for _, v := range n.Versions() {
@@ -42,7 +42,7 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 	return p.problems(checks)
 }
 
-// install installs packages, and says of those that it may not install how that is done.
+// install installs packages, or says how if it may not.
 func (p *Provider) install(ctx context.Context, cmds []string) error {
 	p.events.Say(event.Note, "these packages are missing: "+strings.Join(cmds, " && "))
 	err := engine.Install(ctx, lines(func(s string) { p.events.Say(event.Progress, s) }), cmds)

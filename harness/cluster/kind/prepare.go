@@ -18,8 +18,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Prepare gets a node image for each Kubernetes version: an official one where it can be had, else one that is assembled here, for which all that a
-// node runs is built while Debian's packages are fetched.
+// Prepare gets a node image for each Kubernetes version: an official one if there is one, else one that is assembled
+// here. For that, all that a node runs is built while Debian's packages are fetched.
 func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
 	store, err := p.nodeImages()
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *Provider) versions(ctx context.Context, versions []string, images map[s
 	return out
 }
 
-// imaged has the nodes that name no image started from the one that was prepared for the topology's version.
+// imaged gives nodes without an image the one that was prepared for the topology's version.
 func (p *Provider) imaged(t cluster.Topology) cluster.Topology {
 	t.Nodes = slices.Clone(t.Nodes)
 	for i := range t.Nodes {

@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restartedAt is the annotation that a restart on purpose sets: kubelet replaces a static pod whose manifest has changed.
+// restartedAt is the annotation that a restart on purpose sets: kubelet replaces a static pod whose manifest has
+// changed.
 const restartedAt = "relapse.dev/restarted-at"
 
-// Restart has kubelet replace the pod, whose process then runs from the files that are there now. The new pod counts no restarts and knows of no
-// earlier end. Restart returns once the old process is gone; whether the new one runs is for the caller to see.
+// Restart makes kubelet replace the pod, whose process then runs from the current files. The new pod counts no
+// restarts and knows of no earlier end. Restart returns once the old process is gone; it doesn't wait for the new
+// one.
 func (s *StaticPod) Restart(ctx context.Context) error {
 	return s.restart(ctx, func() error {
 		return s.rewrite(ctx, func(pod *corev1.Pod) error {
@@ -28,7 +30,8 @@ func (s *StaticPod) Restart(ctx context.Context) error {
 	})
 }
 
-// Restart deletes the pod, which its DaemonSet replaces. The new pod counts no restarts. Restart returns once the old process is gone.
+// Restart deletes the pod, which its DaemonSet replaces. The new pod counts no restarts. Restart returns once the old
+// process is gone.
 func (d *DaemonPod) Restart(ctx context.Context) error {
 	return d.restart(ctx, func() error {
 		q := url.Values{"labelSelector": {"k8s-app=" + d.name}, "fieldSelector": {"spec.nodeName=" + d.n.name}}

@@ -17,15 +17,16 @@ import (
 // mostShells is how many shells a node has at most: one for each of the collectors that look at the same time.
 const mostShells = 4
 
-// shells are the shells in a cluster's nodes that run commands for us. To start one costs the engine more than most commands themselves.
+// shells are open shells in a cluster's nodes that run commands. Starting one costs the engine more than most
+// commands.
 type shells struct {
 	mu   sync.Mutex
 	free map[string][]*shell // by node
 	all  map[string]int
 }
 
-// Look runs the command in a shell that stays open in the node. When ctx ends first, the command and what it started are killed, and the shell with it.
-// Where all shells are taken or one breaks, the command is executed.
+// Look runs the command in a shell that stays open in the node. If ctx ends first, the command, what it started and
+// the shell are killed. If all shells are taken or one breaks, the command is executed.
 func (n *Node) Look(ctx context.Context, stdin []byte, argv ...string) ([]byte, error) {
 	s := n.shell()
 	if s == nil {
@@ -107,7 +108,8 @@ func (n *Node) give(s *shell, whole bool) {
 	all.all[n.name]--
 }
 
-// shell is one shell in a node. It ends with its standard input: when it is ended, when we are gone, or when the node is.
+// shell is one shell in a node. It ends with its standard input: when it is ended, when we are gone, or when the node
+// is.
 type shell struct {
 	in        io.Writer
 	out, said *bufio.Reader
@@ -194,7 +196,8 @@ func (s *shell) run(mark string, stdin []byte, argv []string) answered {
 	return answered{out: out, said: said, code: code}
 }
 
-// request is the shell's text for a command: it is run by itself, with the mark that it can be found by, and its status is printed after its output.
+// request is the shell's text for a command: it is run by itself, with the mark that it can be found by, and its
+// status is printed after its output.
 func request(mark string, stdin []byte, argv []string) string {
 	words := make([]string, len(argv))
 	for i, a := range argv {
@@ -210,7 +213,8 @@ func request(mark string, stdin []byte, argv []string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// until reads up to the line of a mark, and returns what is before the newline in front of it and what the line says after the mark.
+// until reads up to the line of a mark, and returns what is before the newline in front of it and what the line says
+// after the mark.
 func until(r *bufio.Reader, mark string) (before []byte, last string, err error) {
 	for {
 		line, err := r.ReadBytes('\n')

@@ -1,5 +1,5 @@
-// Package seam holds the places between two components where a proxy of ours sits from a cluster's start, in every arm. Each kind
-// lives in a file of its own.
+// Package seam has the seams: places between two components where a proxy of relapse sits from a cluster's start, in
+// every arm. Each kind has its own file.
 package seam
 
 import (
@@ -24,8 +24,8 @@ type Seam interface {
 	Args() map[string]map[string]string
 }
 
-// Install adds a seam to a node that is still being planned. The node's own flags stay where the seam has none; where both have one they
-// must agree, or one of them would be without effect unnoticed.
+// Install adds a seam to a node that is still being planned. The node's own flags stay where the seam has none; where
+// both have one they must agree, or one of them would be without effect unnoticed.
 func Install(n *cluster.NodeSpec, s Seam, bin string) error {
 	args := map[string]map[string]string{}
 	for component, flags := range n.Args {

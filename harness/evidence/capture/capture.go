@@ -1,5 +1,5 @@
-// Package capture holds the collectors: what takes diagnostics from the components at the moment it happens. Each kind lives in a
-// file of its own. A failure leaves a record in the bundle, never a hole.
+// Package capture has the collectors, which take diagnostics from the components when it happens. Each kind has its
+// own file. A failed capture is recorded, so that no evidence is missing without a reason.
 package capture
 
 import (

@@ -19,8 +19,8 @@ func init() {
 	kinds.RegisterConverter(kinds.Converter{APIVersion: v1alpha1.SchemeGroupVersion.String(), Convert: fromChaosMesh})
 }
 
-// fromChaosMesh converts a pasted NetworkChaos between kube-apiserver and etcd into an item of a scenario's faults, or objects to it with every
-// reason at once. What the proxy before etcd can't do alike is refused and never passed over.
+// fromChaosMesh converts a pasted NetworkChaos between kube-apiserver and etcd into an item of a scenario's faults,
+// or returns every objection at once. What the proxy before etcd can't do alike is refused, never ignored.
 func fromChaosMesh(manifest map[string]any) (*kinds.Converted, []kinds.Objection) {
 	if o := chaosKind(manifest["kind"]); o != nil {
 		return nil, []kinds.Objection{*o}
@@ -66,7 +66,7 @@ func chaosKind(kind any) *kinds.Objection {
 	return &kinds.Objection{Field: "kind", Message: fmt.Sprintf("%v can't be converted: %s", kind, why)}
 }
 
-// networkChaos is a manifest on its way: what was read, where the item's fields come from, and what stands against it.
+// networkChaos is a manifest being converted: what was read, where the item's fields come from, and the objections.
 type networkChaos struct {
 	chaos      v1alpha1.NetworkChaos
 	from       map[string]string
@@ -84,8 +84,8 @@ func (c *networkChaos) refuse(field, format string, args ...any) {
 // mistyped finds the field and its type in the decoder's error, whose own type isn't exported.
 var mistyped = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field [^.\s]*\.(\S+) of type (\S+)`)
 
-// decode reads the manifest into Chaos Mesh's own struct, strictly. A field of the wrong type is objected to and taken out, so that everything
-// else is still read.
+// decode reads the manifest into Chaos Mesh's own struct, strictly. A field of the wrong type is objected to and
+// removed, so that everything else is still read.
 func (c *networkChaos) decode(manifest map[string]any) {
 	for rest := manifest; ; {
 		raw, err := json.Marshal(rest)

@@ -21,7 +21,8 @@ const (
 	etcdPods       = "etcd"
 )
 
-// target wants one end of the etcd seam as the source and the other one as the target. The proxy is the same from either.
+// target wants one end of the etcd seam as the source and the other one as the target; the direction doesn't matter
+// to the proxy.
 func (c *networkChaos) target() map[string]any {
 	s := c.chaos.Spec
 	source := c.end("spec", s.PodSelector)
@@ -49,7 +50,7 @@ func (c *networkChaos) target() map[string]any {
 	return map[string]any{"mode": string(mode), "selector": map[string]any{"component": etcdPods}}
 }
 
-// end is the component that a selector means; "" if it means no end of the seam, which is objected to.
+// end is the component that a selector means; "", with an objection, if it is no end of the seam.
 func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	if p.Mode != v1alpha1.AllMode && p.Mode != v1alpha1.OneMode {
 		c.refuse(field+".mode", "%q can't be converted: there is one etcd in a cluster (want all or one)", p.Mode)
@@ -120,7 +121,7 @@ func (c *networkChaos) action() (string, map[string]any) {
 	return "", nil
 }
 
-// parameters objects to those of other actions: Chaos Mesh passes over them, and what is passed over misleads.
+// parameters objects to the parameters of other actions, which Chaos Mesh ignores: what is ignored misleads.
 func (c *networkChaos) parameters() {
 	s := c.chaos.Spec
 	for _, p := range []struct {
@@ -139,8 +140,8 @@ func (c *networkChaos) parameters() {
 	}
 }
 
-// delay is the same for one direction or the other: a call's answer comes that much later, which is what the proxy does. With both, Chaos Mesh
-// delays the request and the answer, so that a call takes twice the latency longer.
+// delay is the same for either direction: a call's answer comes that much later, which is what the proxy does. With
+// both directions Chaos Mesh delays request and answer, so a call takes twice the latency longer.
 func (c *networkChaos) delay() map[string]any {
 	d := c.chaos.Spec.Delay
 	if d == nil {
@@ -197,7 +198,7 @@ func (c *networkChaos) partition() map[string]any {
 	return nil
 }
 
-// outage wants an end: Chaos Mesh's goes on until it is deleted, and one as long as that is another incident.
+// outage wants a duration: Chaos Mesh's outage lasts until it is deleted, and one that long is another incident.
 func (c *networkChaos) outage(connections string) map[string]any {
 	d := c.chaos.Spec.Duration
 	if d == nil {

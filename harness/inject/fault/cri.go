@@ -26,10 +26,10 @@ func init() {
 	})
 }
 
-// seenWithin bounds how long the effect of an arming may take to be observed.
+// seenWithin is how long the effect of a delay may take to be observed.
 const seenWithin = 30 * time.Second
 
-// CRILatency delays the calls that kubelet's relist makes.
+// CRILatency delays the calls of kubelet's relist.
 type CRILatency struct {
 	Latency metav1.Duration `json:"latency" jsonschema:"added to each call; below 10s"`
 }
@@ -48,7 +48,7 @@ func (f *CRILatency) Needs() Needs { return Needs{Seams: []string{"cri"}, Exec: 
 // RuntimeDelay is the latency.
 func (f *CRILatency) RuntimeDelay() time.Duration { return f.Latency.Duration }
 
-// Inject arms the delay on every node and returns when a call of ours took that long.
+// Inject arms the delay on every node and returns once one of its own calls took that long.
 func (f *CRILatency) Inject(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
 		if _, err := c.ArmLatency(ctx, arm(t), control.Latency{Delay: control.Duration(f.Latency.Duration)}); err != nil {
@@ -63,7 +63,7 @@ func (f *CRILatency) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover disarms the delay and returns when calls of ours are fast again: below half of the latency.
+// Recover disarms the delay and returns once its own calls are fast again: below half of the latency.
 func (f *CRILatency) Recover(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultLatency}); err != nil {

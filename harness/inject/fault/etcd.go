@@ -28,11 +28,11 @@ func init() {
 	})
 }
 
-// leastLatency is the shortest latency whose presence and absence can be told by measuring.
+// leastLatency is the shortest latency whose presence and absence can be measured.
 const leastLatency = 10 * time.Millisecond
 
-// EtcdLatency makes etcd slow to answer, in the words of Chaos Mesh's delay. Latency and jitter are durations with their unit; correlation and
-// reorder are there to be refused by Validate with the reason.
+// EtcdLatency makes etcd slow to answer, in the words of Chaos Mesh's delay. Latency and jitter are durations with
+// their unit. Validate refuses correlation and reorder with the reason.
 type EtcdLatency struct {
 	v1alpha1.DelaySpec
 }
@@ -92,11 +92,11 @@ func (f *EtcdLatency) Modelled() []string {
 	return []string{"etcd itself was not slow: a proxy delayed its answers to kube-apiserver"}
 }
 
-// added is what an answer is measured to take longer at least for the delay to count as seen.
+// added is how much longer an answer must take for the delay to count as seen.
 func added(d control.EtcdLatency) time.Duration { return time.Duration(d.Latency-d.Jitter) * 8 / 10 }
 
-// Inject arms the delay and returns when three answers in a row, on a warm connection through the proxy, took that much longer than those past
-// it. A latency of 0 arms nothing, and nothing is seen.
+// Inject arms the delay and returns once three answers in a row, on a warm connection through the proxy, took that
+// much longer than those that bypass it. A latency of 0 arms nothing, and nothing is measured.
 func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 	d, err := f.delay()
 	if err != nil {
@@ -124,7 +124,8 @@ func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover disarms the delay and returns when it is measured to be gone: the proxy adds less than 50 ms, or half of what counted as seen.
+// Recover disarms the delay and returns once it is measured to be gone: the proxy adds less than 50 ms, or half of
+// what counted as seen.
 func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
 	d, err := f.delay()
 	if err != nil {

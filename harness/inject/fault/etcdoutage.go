@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// longestOutage is below what kubeadm's liveness probe of kube-apiserver bears: 8 failures, 10 s apart.
+// longestOutage is less than what kubeadm's liveness probe of kube-apiserver tolerates: 8 failures, 10 s apart.
 const longestOutage = 70 * time.Second
 
 func init() {
@@ -57,7 +57,7 @@ func (f *EtcdOutage) Modelled() []string {
 	return []string{"etcd itself went on: a proxy cut kube-apiserver off from it"}
 }
 
-// Inject arms the outage and returns when a request through the proxy got no answer while one past it did.
+// Inject arms the outage and returns once a request through the proxy got no answer while one that bypasses it did.
 func (f *EtcdOutage) Inject(ctx context.Context, t Target) error {
 	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
 		a := arm(t)

@@ -1,7 +1,7 @@
-// Package fault holds what can be injected and later recovered. Each kind lives in a file of its own.
+// Package fault has the faults: what can be injected and later recovered. Each kind has its own file.
 //
-// A fault never attests itself: that it hit is shown by a collector. Whatever a fault leaves running inside a node carries its own
-// time limit, so that it recovers even when the harness is dead.
+// A fault never proves its own effect; a collector does. Whatever a fault leaves running inside a node has its own
+// time limit, so that it recovers even if the harness is dead.
 package fault
 
 import (
@@ -26,7 +26,7 @@ type Target struct {
 	Events    *event.Stream
 }
 
-// Needs says what a fault cannot do without; a plan that can't give it is refused.
+// Needs says what a fault requires. A plan without it is refused.
 type Needs struct {
 	Seams     []string // "cri", "etcd"
 	Exec      bool
@@ -43,9 +43,10 @@ type Fault interface {
 	Recover(ctx context.Context, t Target) error
 }
 
-// Computer is a Fault whose parameters follow from the subject's constants and from the other faults of the trial. Compute returns the fault with what was
-// left open filled in, for all cells alike, and says in sentences how; the receiver stays as it is. It is called once a trial, before anything is injected.
-// Constants has a map for each cell, which lacks what is not known of it.
+// Computer is a Fault whose parameters follow from the subject's constants and from the trial's other faults. Compute
+// returns the fault with what was left open filled in, for all cells alike, and says in sentences how; the receiver
+// doesn't change. It is called once for each trial, before anything is injected. Constants has a map for each cell,
+// which lacks unknown constants.
 type Computer interface {
 	Compute(constants []map[string]int64, others []Fault) (computed Fault, explained map[string]string, err error)
 }
@@ -53,7 +54,8 @@ type Computer interface {
 // RuntimeSlower is a Fault that delays each call of a kubelet to its container runtime, and by how much.
 type RuntimeSlower interface{ RuntimeDelay() time.Duration }
 
-// Assumer is a Computer that says what it took, and checks are to take, for each constant that is not known of every cell.
+// Assumer is a Computer that says which values it used, and checks are to use, for constants that are unknown in some
+// cell.
 type Assumer interface{ Assumed() map[string]int64 }
 
 // Modeller is a Fault that imitates something; its sentences are named in the verdict.

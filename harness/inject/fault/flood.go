@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// ContainerFlood adds pods that are only reported.
+// ContainerFlood adds pods that the runtime only reports.
 type ContainerFlood struct {
 	Pods             int     `json:"pods,omitempty" jsonschema:"how many pods; computed from the constants when left out"`
 	ContainersPerPod int     `json:"containersPerPod,omitzero" jsonschema:"containers in each pod, its sandbox not counted"`
@@ -82,17 +82,17 @@ func (f *ContainerFlood) Needs() Needs {
 	return n
 }
 
-// maxReported is how many containers a flood that is computed may have. One takes about 660 bytes of a listing, which stays below control.MaxAnswer
-// with control.AnswerHeadroom and room for real ones.
+// maxReported is the most containers of a computed flood. Each takes about 660 bytes of a listing, which must stay
+// below control.MaxAnswer with control.AnswerHeadroom and room for real ones.
 const maxReported = 22_000
 
-// Compute sizes the flood for the largest constants of all arms. With a latency L on each call and C containers in a pod, kubelet makes C+3
-// delayed calls a pod (ListPodSandbox, PodSandboxStatus, ListContainers, C times ContainerStatus) and gets C+1 events for it (the
-// sandbox counts). So ceil(threshold / (L*(C+3))) pods keep a relist busy past its threshold, and ceil(factor*capacity/(C+1)) more pods
-// leave more events than the channel holds.
+// Compute sizes the flood for the largest constants of all arms. With a latency L on each call and C containers in a
+// pod, kubelet makes C+3 delayed calls a pod (ListPodSandbox, PodSandboxStatus, ListContainers, C times
+// ContainerStatus) and gets C+1 events for it (the sandbox counts). So ceil(threshold / (L*(C+3))) pods keep a relist
+// busy past its threshold, and ceil(factor*capacity/(C+1)) more pods leave more events than the channel holds.
 //
-// Without a latency among the faults the runtime's own speed decides, which nothing bounds: then the size is the one for a latency of
-// 40 ms, so that a flood alone can be told from a flood with a slow runtime.
+// Without a latency among the faults the runtime's own speed decides, which nothing bounds: then the size is the one
+// for a latency of 40 ms, so that a flood alone can be told from a flood with a slow runtime.
 func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (Fault, map[string]string, error) {
 	if f.Pods > 0 {
 		return f, map[string]string{"pods": fmt.Sprintf("%d, as given", f.Pods)}, nil
@@ -116,8 +116,8 @@ func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (
 	return &sized, explained, err
 }
 
-// size fills in the pods for the largest known constants, and for assumed ones as far as there is room: capacity first, which a wrong fix is more likely
-// to have changed.
+// size fills in the pods for the largest known constants, and for assumed ones as far as there is room: capacity
+// first, because a wrong fix more often changes that.
 func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, thresholdKnown, capacityKnown bool) (map[string]string, error) {
 	calls, events := f.ContainersPerPod+3, f.ContainersPerPod+1
 	perPod := latency * time.Duration(calls)
@@ -165,8 +165,8 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 	return said, nil
 }
 
-// leastOverflow is how many times what a channel holds a flood must have left for it, whatever is asked for: a check that more was delivered
-// has to be able to be met.
+// leastOverflow is how many times the channel's capacity a flood must leave for it at least, so that a check that
+// more was delivered can be met.
 const leastOverflow = 1.25
 
 // TooLargeError says that no flood is large enough for known constants.
@@ -174,7 +174,7 @@ type TooLargeError struct{ why string }
 
 func (e *TooLargeError) Error() string { return e.why }
 
-// Assumed is what the flood was sized for where a constant is not known.
+// Assumed is what the flood was sized for if a constant is unknown.
 func (f *ContainerFlood) Assumed() map[string]int64 { return f.assumed }
 
 // Modelled names what is imitated.
@@ -182,7 +182,7 @@ func (f *ContainerFlood) Modelled() []string {
 	return []string{"the containers of the flood are only reported by the CRI interposer, none of them ran; real containers run beside them"}
 }
 
-// Inject adds the pods on every node and returns when listings of ours show all of them.
+// Inject adds the pods on every node and returns once its own listings show all of them.
 func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
 	spec := control.Flood{Pods: f.Pods, ContainersPerPod: f.ContainersPerPod, State: f.State}
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
@@ -202,7 +202,7 @@ func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover takes the pods away and returns when listings of ours show none.
+// Recover removes the pods and returns once its own listings show none.
 func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultFlood}); err != nil {
@@ -217,7 +217,7 @@ func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
 	})
 }
 
-// largest is the largest value of a constant that is known, and whether it is known of every cell.
+// largest is the largest known value of a constant, and whether it is known in every cell.
 func largest(constants []map[string]int64, name string) (out int64, all bool, err error) {
 	known := 0
 	for _, c := range constants {

@@ -21,7 +21,8 @@ func init() {
 			"It is injected once the node is down and its Lease has run out; where too few control planes are left for the API, once that refuses. It is " +
 			"recovered once the node runs, its kubelet has renewed the Lease and reported Ready, and all pods on it that are not on their way out are " +
 			"ready, each by what was reported since the node started. It has no time limit: a node that is off stays off until it is recovered or removed.",
-		// The clouds' stops (AWSChaos ec2-stop, GCPChaos node-stop, AzureChaos vm-stop) let the system shut down in order.
+		// The clouds' stops (AWSChaos ec2-stop, GCPChaos node-stop, AzureChaos vm-stop) let the system shut down in
+		// order.
 		ChaosMesh: "PhysicalMachineChaos (vm)",
 		Example:   "name: off\nkind: nodePowerOff\ntarget: {mode: one, selector: {nodeSelectors: {relapse.dev/role: worker}}}\nspec: {stale: 2m, ready: 3m}\n",
 		New: func() Fault {
@@ -32,15 +33,15 @@ func init() {
 
 // NodePowerOff cuts the power of nodes.
 //
-// Other faults carry a time limit into the node, for the case that the harness dies. Nothing runs in a node that is off, so that there is nobody to
-// carry one; what is left to do is to remove it, and a cluster is found by its name whether its nodes run or not.
+// Other faults carry a time limit into the node, in case the harness dies. Nothing runs in a node that is off, so
+// this one can't. `relapse clean` then removes the node: a cluster is found by its name whether its nodes run or not.
 type NodePowerOff struct {
 	Stale metav1.Duration `json:"stale,omitzero" jsonschema:"how long the loss may take to be seen; a Lease runs out after 40s unless kubelet is told otherwise"`
 	Ready metav1.Duration `json:"ready,omitzero" jsonschema:"how long the node and its pods may take to be back"`
 }
 
-// booter is a PowerSwitch that knows when the node was last started, by the clock of the node: what was reported before that is about a node that
-// is no more.
+// booter is a PowerSwitch that knows when the node was last started, by the node's clock. Older reports are about the
+// time before.
 type booter interface {
 	Booted(ctx context.Context) (time.Time, error)
 }
@@ -61,8 +62,8 @@ func (f *NodePowerOff) Validate() error {
 // Needs says that nodes have a power switch.
 func (f *NodePowerOff) Needs() Needs { return Needs{Power: true} }
 
-// Inject switches every node off and returns when each loss was observed: by the node's Lease, which ran out and was not renewed, or by the API
-// itself. The time limit of the target is not for it to keep.
+// Inject switches every node off and returns once each loss was observed: the node's Lease ran out and was not
+// renewed, or the API itself is gone. It doesn't enforce the target's time limit.
 func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
 	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
 	if err != nil {
@@ -87,7 +88,8 @@ func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover switches every node on and returns when each is back with its pods. A node that was never off only has to be well.
+// Recover switches every node on and returns once each is back with its pods. A node that was never off only has to
+// be well.
 func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
 	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
 	if err != nil {
@@ -128,8 +130,8 @@ func (f *NodePowerOff) each(ctx context.Context, within time.Duration, t Target,
 	})
 }
 
-// apiStays reports whether the API outlives the loss of the target's nodes: etcd runs on the control planes, and needs more than half of them.
-// Where the cluster shows none, its API is somewhere else.
+// apiStays reports whether the API survives the loss of the target's nodes: etcd runs on the control planes, and
+// needs more than half of them. A cluster without control planes has its API elsewhere.
 func apiStays(t Target) bool {
 	all, left := 0, 0
 	for _, n := range t.Cluster.Nodes() {

@@ -18,13 +18,14 @@ import (
 const (
 	// lookEvery is how often the API is asked while a node goes or comes.
 	lookEvery = 500 * time.Millisecond
-	// lookTime bounds one look: an API server that went down with its node may leave a connection open that nobody answers on.
+	// lookTime is how long one look may take: an API server that went down with its node may leave a connection open.
 	lookTime = 5 * time.Second
-	// refusals is how many looks in a row have to fail: one alone may be an API server that is busy.
+	// refusals is how many looks in a row have to fail: a single one may be a busy API server.
 	refusals = 3
 )
 
-// await looks again and again until look is satisfied, and returns what it saw. When ctx ends first, the error says why and what was seen last.
+// await repeats look until it is satisfied, and returns what it saw. If ctx ends first, the error says why and what
+// was seen last.
 func await(ctx context.Context, look func(context.Context) (done bool, seen string)) (string, error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -47,7 +48,7 @@ func await(ctx context.Context, look func(context.Context) (done bool, seen stri
 	}
 }
 
-// loss is how the loss of a node shows.
+// loss is how the loss of a node is observed.
 type loss struct {
 	client  *kubernetes.Clientset
 	node    string
@@ -68,7 +69,8 @@ func (l *loss) stale(ctx context.Context) (bool, string) {
 	return still && age > good, fmt.Sprintf("its Lease was renewed %s ago and is good for %s", age.Round(100*time.Millisecond), good)
 }
 
-// refused is satisfied when the API server has not answered a few times in a row. An answer that something isn't there, or isn't allowed, is one.
+// refused is satisfied when the API server has not answered a few times in a row. An answer that something isn't
+// there, or isn't allowed, is one.
 func (l *loss) refused(ctx context.Context) (bool, string) {
 	// The client would ask again by itself where a connection breaks off, for longer than a look lasts.
 	err := l.client.CoordinationV1().RESTClient().Get().Namespace(corev1.NamespaceNodeLease).Resource("leases").Name(l.node).MaxRetries(0).Do(ctx).Error()
@@ -93,7 +95,7 @@ func leaseOf(ctx context.Context, client *kubernetes.Clientset, node string) (*c
 	return lease, nil
 }
 
-// arrival is how it shows that a node is back. What was reported before since is left over from before its start.
+// arrival is how a node's return is observed. Reports from before since are left over from before its start.
 type arrival struct {
 	client *kubernetes.Clientset
 	node   string
@@ -153,7 +155,8 @@ func (a *arrival) notReady(node *corev1.Node) string {
 	return "it has no Ready condition"
 }
 
-// down says why a pod doesn't count as back, "" if it does: it is ready, with containers that began after the node's start.
+// down says why a pod doesn't count as back, "" if it does: it is ready, with containers that began after the node's
+// start.
 func (a *arrival) down(p *corev1.Pod) string {
 	if p.Status.Phase != corev1.PodRunning {
 		return "is " + string(p.Status.Phase)

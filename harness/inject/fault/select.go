@@ -20,20 +20,23 @@ import (
 const (
 	// ownNodes among a selector's nodes stands for all nodes of the arm's own cell.
 	ownNodes = "cell"
-	// controlPlaneLabel is on the Node objects of control planes, with no value, whoever made the cluster by kubeadm. Workers have none like it.
+	// controlPlaneLabel is on the Node objects of control planes, with no value, whoever made the cluster by kubeadm.
+	// Workers have none like it.
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 )
 
-// SelectNodes picks nodes of a topology by a target's words, which are Chaos Mesh's: all parts of the selector have to hold, and the mode says how
-// many of the nodes that they leave. It returns the nodes' names in the topology's order. Planning and running both ask it, so that what is planned
-// is what happens.
+// SelectNodes picks nodes of a topology by a target in Chaos Mesh's words: all parts of the selector have to hold,
+// and the mode says how many of those nodes are meant. It returns their names in the topology's order. Planning and
+// running both use it, so that what is planned is what happens.
 //
-// Only nodes of the cell count; cell bundle.Shared, or none, means those that belong to no cell. A node's labels are those of its spec, and
-// node-role.kubernetes.io/control-plane for a control plane. fixed-percent takes that share of the nodes, rounded down, and random-max-percent
-// draws a share from 0 to its value first. Draws depend on the seed and on the number of nodes alone, so that every cell is treated alike.
+// Only nodes of the cell count; for bundle.Shared, or no cell, those that belong to no cell. A node's labels are
+// those of its spec, and node-role.kubernetes.io/control-plane for a control plane. fixed-percent takes that share of
+// the nodes, rounded down; random-max-percent first draws a share from 0 to its value. Draws depend only on the seed
+// and the number of nodes, so that every cell is treated alike.
 //
-// An empty selector, a name of no node, and a choice that comes to no node at all, or to fewer than mode fixed asks for, are errors that say
-// what was asked and which nodes there are. In Chaos Mesh they select everything, nothing, or what there is.
+// An empty selector, a name of no node, and a choice of no node at all, or of fewer than mode fixed asks for, are
+// errors that say what was asked and which nodes there are. In Chaos Mesh they select everything, nothing, or what
+// there is.
 func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed int64) ([]string, error) {
 	if err := ActsOnNodes(t); err != nil {
 		return nil, err
@@ -96,7 +99,8 @@ func Select(t scenario.Target, c cluster.Cluster, cell string, labels map[string
 	return out, nil
 }
 
-// ActsOnNodes refuses a target whose selector means pods: the faults there are act on nodes, and what a selector says must not be passed over.
+// ActsOnNodes refuses a target whose selector means pods: all faults act on nodes, and a selector must not be
+// ignored.
 func ActsOnNodes(t scenario.Target) error {
 	if len(t.Selector.Namespaces)+len(t.Selector.LabelSelectors) > 0 {
 		return fmt.Errorf("the selector means pods (namespaces, labelSelectors), and the fault acts on nodes (want nodes, nodeSelectors or component)")
@@ -163,7 +167,7 @@ func howMany(t scenario.Target, found int, seed int64) (int, error) {
 	return found * value / 100, nil
 }
 
-// words is what a selector asks of nodes, "" if nothing.
+// words is a selector for nodes in words, "" if it is empty.
 func words(s scenario.Selector) string {
 	var out []string
 	if len(s.Nodes) > 0 {

@@ -18,8 +18,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// send makes the round's calls, at its rate or all at once. It hands over when each request was written, and each answer; answers is closed after
-// the last one. When ctx ends, no further calls are made. Whoever doesn't listen blocks nothing.
+// send makes the round's calls, at its rate or all at once. It reports when each request was written, and each
+// answer; answers is closed after the last one. When ctx ends it makes no further calls. A slow reader doesn't block
+// it.
 func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers <-chan bundle.Call) {
 	w, a := make(chan time.Time, p.spec.Calls), make(chan bundle.Call, p.spec.Calls)
 	round, began := p.out.Round, time.Now()
@@ -41,8 +42,8 @@ func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers 
 	return w, a
 }
 
-// call makes the i-th call of a round and waits for its answer. It is one request: nothing is tried again. When it was written goes to written,
-// once at most.
+// call makes the i-th call of a round and waits for its answer. It is one request, without a retry. The time when it
+// was written goes to written, at most once.
 func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Time) bundle.Call {
 	ctx, cancel := context.WithTimeout(ctx, o.spec.Timeout.Duration)
 	defer cancel()
@@ -75,8 +76,9 @@ func (o *objects) request(i int) (verb string, to *url.URL) {
 	return "DELETECOLLECTION", req.Namespace(o.namespace(0)).Resource("configmaps").URL()
 }
 
-// ask sends one DELETE and reads the answer to its end. Code 0 is no answer. The error is the transport's, or what an answer other than 2xx says.
-// client-go's own request would try some answers again, and keep every deleted object in memory.
+// ask sends one DELETE and reads the whole answer. Code 0 is no answer. The error is the transport's, or what an
+// answer other than 2xx says. client-go's own request would repeat some requests, and keep every deleted object in
+// memory.
 func (c *client) ask(ctx context.Context, to *url.URL) (code int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, to.String(), nil)
 	if err != nil {

@@ -23,10 +23,11 @@ const (
 	loadLabel = "relapse.dev/load"
 )
 
-// asking bounds one request that is no call of the load: the API server itself takes no longer.
+// asking is how long each request may take that the load makes for itself: the API server itself takes no longer.
 const asking = time.Minute
 
-// errForeign is an object in our place that this run didn't make; errUnfit one that the API server will never take.
+// errForeign is an object that another run made in this one's place; errUnfit is one that the API server will never
+// accept.
 var errForeign, errUnfit = errors.New("it is there and was not made by this load"), errors.New("the API server will not take it")
 
 // client asks one cluster's API server, without limits of its own.

@@ -1,5 +1,5 @@
-// Package load holds what can be asked of a cluster through its API: calls, creations, deletions, at a rate. Each kind lives in a file of
-// its own. What a load achieved, and every response code, are evidence.
+// Package load has the loads: what can be asked of a cluster through its API, such as calls, creations and deletions
+// at a rate. Each kind has its own file. What a load achieved, and every response code, are evidence.
 package load
 
 import (
@@ -19,8 +19,8 @@ type Target struct {
 	Nodes   []cluster.Node // those that the item's target chooses in the cell
 	Events  *event.Stream
 	Seed    int64 // of whatever draws lots
-	// Round is told when a round was seen to take effect (began) and when its last answer was there. Faults that come after a load wait
-	// for the first, and those with a duration of their own are lifted by the second at the latest.
+	// Round is called when a round was seen to take effect (began) and when its last answer was there. Faults that
+	// come after a load wait for the first; the second lifts those with their own duration at the latest.
 	Round func(n int, began bool)
 }
 
@@ -28,11 +28,13 @@ type Target struct {
 type Load interface {
 	// Prepare makes the objects that the load needs, before the steady state. It returns once they are there.
 	Prepare(ctx context.Context, t Target) error
-	// Run puts the load on the cluster and returns after the last answer. Calls that fail are evidence, not errors. When ctx ends it stops.
+	// Run puts the load on the cluster and returns after the last answer. Calls that fail are evidence, not errors.
+	// When ctx ends it stops.
 	Run(ctx context.Context, t Target, w *bundle.Writer) error
 	// Makes says which artifacts it leaves.
 	Makes() []bundle.Kind
 }
 
-// OnNode is a Load that acts on one node of the cell and changes nothing that another node depends on: arms that share a cluster can each have it.
+// OnNode is a Load that acts on one node of the cell and affects no other node, so that arms that share a cluster can
+// each have it.
 type OnNode interface{ OnNode() bool }

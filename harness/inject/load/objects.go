@@ -24,15 +24,17 @@ const makers = 16
 // page is how much data a list may make the API server read at a time.
 const page = 16 << 20
 
-// objects are the namespaces and ConfigMaps of one load in one cluster. What exists is asked of the API server, never remembered.
+// objects are the namespaces and ConfigMaps of one load in one cluster. Which exist is always asked of the API
+// server.
 type objects struct {
 	*client
 	spec  *DeleteCollection
 	bytes int64
 }
 
-// Prepare makes the namespaces and their ConfigMaps, and returns when a list shows all of them. What this load has made before is taken for
-// done; the error names an object that anything else has made. It gives up when nothing got on for a minute.
+// Prepare creates the namespaces and their ConfigMaps, and returns once a list shows all of them. It keeps what this
+// load created before; the error names an object that somebody else created. It gives up after a minute without
+// progress.
 func (l *DeleteCollection) Prepare(ctx context.Context, t Target) error {
 	o, err := l.objects(t)
 	if err != nil {
@@ -58,8 +60,8 @@ func (o *objects) namespace(n int) string { return fmt.Sprintf("relapse-%s-%d", 
 
 func item(n int) string { return fmt.Sprintf("item-%05d", n) }
 
-// ensure makes what is missing and looks again, until a list shows everything. A failure is tried again for as long as anything gets on within
-// patience.
+// ensure creates what is missing and looks again, until a list shows everything. It tries again after a failure as
+// long as there is progress within patience.
 func (o *objects) ensure(ctx context.Context, patience time.Duration) error {
 	least, since := -1, time.Now()
 	for {
@@ -142,7 +144,8 @@ func (o *objects) makeItem(ctx context.Context, namespace, n int) error {
 	return describe("ConfigMap "+o.namespace(namespace)+"/"+item(n), err)
 }
 
-// items lists the names of a namespace's ConfigMaps that are this load's. Others, such as kube-root-ca.crt, are left out.
+// items lists the names of a namespace's ConfigMaps that are this load's. Others, such as kube-root-ca.crt, are left
+// out.
 func (o *objects) items(ctx context.Context, namespace string) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -164,8 +167,8 @@ func (o *objects) items(ctx context.Context, namespace string) (map[string]bool,
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// content is an object's data: random text, which doesn't compress well, under the keys of an ordinary ConfigMap. It follows from the seed
-// and the object's number, so that every arm has the same.
+// content is an object's data: random text, which doesn't compress well, under the keys of an ordinary ConfigMap. It
+// follows from the seed and the object's number, so that every arm has the same.
 func content(seed int64, namespace, n int, size int64) map[string]string {
 	random := rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%d/%d/%d", seed, namespace, n)))
 	raw := make([]byte, base64.RawURLEncoding.DecodedLen(int(size))+1)

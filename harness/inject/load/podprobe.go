@@ -40,7 +40,7 @@ type PodProbe struct {
 // Makes names the probe's record.
 func (*PodProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
-// OnNode is true: a pod on an arm's own node is no other arm's business.
+// OnNode is true: a pod on an arm's own node affects no other arm.
 func (*PodProbe) OnNode() bool { return true }
 
 // Validate refuses a probe that nothing could pass.
@@ -202,7 +202,8 @@ func (p *pods) pause(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("node %s lists no pause image among its %d images (want spec.image)", p.node, len(n.Status.Images))
 }
 
-// clear deletes what the probe made, also after the end of ctx, and without the kubelet's help. What it can't delete goes with the cluster.
+// clear deletes what the probe made, also after the end of ctx, and without the kubelet's help. What it can't delete
+// goes with the cluster.
 func (p *pods) clear(ctx context.Context, tries int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()

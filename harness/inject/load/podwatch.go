@@ -14,8 +14,8 @@ import (
 // lastLook is how long the look at a pod may take that decides, at the end, whether nothing came of it.
 const lastLook = 4 * time.Second
 
-// await watches a pod until it is as wanted; nil stands for one that isn't there. errIdle says that it was looked at after the timeout and wasn't.
-// what is how it was seen last.
+// await watches a pod until it is as wanted; nil stands for a missing pod. errIdle says that it was looked at after
+// the timeout and was not. what says how it was seen last.
 func (p *pods) await(ctx context.Context, name string, timeout time.Duration, wanted func(*corev1.Pod) bool) (what string, err error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// errIdle is a subject that was asked for a piece of work and didn't do it. Any other error of a probe's step says nothing about the subject.
+// errIdle is a subject that was asked for work and didn't do it. No other error of a probe's step says anything about
+// the subject.
 var errIdle = errors.New("not done")
 
 // probe is a run of a probe as it will be recorded.
@@ -61,7 +62,7 @@ func (p *probe) record(ctx context.Context, w *bundle.Writer, err error) error {
 	return err
 }
 
-// insist tries until it succeeds, and gives up after patience, or when trying again is of no use, with the last error.
+// insist tries until it succeeds. It gives up with the last error after patience, or if another try is useless.
 func insist(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 // look is how often is looked whether namespaces are gone.
 const look = 250 * time.Millisecond
 
-// progress is a round on its way. All of it belongs to follow.
+// progress is a round in progress. Only follow uses it.
 type progress struct {
 	*rounds
 	out     bundle.LoadRound
@@ -35,8 +35,8 @@ type progress struct {
 	asked   <-chan inDelete // in how many calls a worker deletes; nil until that matters
 }
 
-// follow sends the calls and returns when the round is over: when all have their answers and, by the namespace controller, the namespaces are gone
-// or the round has lasted long enough.
+// follow sends the calls and returns when the round is over: all calls have their answers, and the namespaces that
+// the namespace controller deletes are gone or the round has lasted long enough.
 func (p *progress) follow(ctx context.Context, deleted watch.Interface) {
 	defer deleted.Stop()
 	asking, cancel := context.WithCancel(ctx)
@@ -108,8 +108,9 @@ func (p *progress) record(c bundle.Call) {
 	}
 }
 
-// deletion counts what the watch shows, after the last request was written: deletions before it say nothing of the last call's list. With
-// enough of them some call has its list behind it. Of calls of our own it is then asked how many have.
+// deletion counts what the watch shows after the last request was written; earlier deletions say nothing about the
+// last call's list. With enough of them some call has its list behind it, and then the API server is asked how many
+// of the load's own calls have.
 func (p *progress) deletion(e watch.Event, more bool) {
 	switch {
 	case !more:
@@ -127,8 +128,8 @@ func (p *progress) deletion(e watch.Event, more bool) {
 	}
 }
 
-// inside takes in how many calls delete. The round has begun when all that have no answer yet do, or when so much is deleted that waiting for the
-// others would leave too little; with an API server that doesn't say, when it was asked.
+// inside takes in how many calls delete. The round has begun when all that have no answer yet do, or when so much is
+// deleted that waiting for the others would leave too little; with an API server that doesn't say, when it was asked.
 func (p *progress) inside(in inDelete) {
 	open := p.spec.Calls - p.out.Calls
 	switch {

@@ -9,14 +9,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// looks is how often it is looked again whether what a round left still gets less, and lookFor how long each list is tried.
+// looks is how often a list is repeated to see whether what a round left is still shrinking; lookFor is how long each
+// list is tried.
 const (
 	looks   = 4
 	lookFor = 20 * time.Second
 )
 
-// noteLeft notes how many objects a round left, once their number stands still: while it falls somebody goes on deleting, and no call was cut short.
-// Without an answer, as of an API server that was killed, it stays unknown.
+// noteLeft records how many objects a round left, once their number stands still: while it falls, somebody goes on
+// deleting and no call was cut short. Without an answer, for example of an API server that was killed, it stays
+// unknown.
 func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
 	if r.spec.Still.Duration == 0 || round.Cut == nil {
 		return

@@ -13,12 +13,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// again is how long the objects of a round are tried to be made again: an API server that was killed is back by then.
+// again is how long creating the objects of a round is retried: an API server that was killed is back by then.
 const again = 2 * time.Minute
 
-// Run makes the calls, round after round, and returns after the last answer, or soon after the end of ctx, with nil: what became of the calls
-// stands in the artifacts, and their summary is written in any case. An error is one of the evidence's writing. If a round's objects can't be made
-// within two minutes, an event says so and there are no further rounds.
+// Run makes the calls, round after round. It returns nil after the last answer, or soon after the end of ctx: the
+// artifacts have what became of the calls, and their summary is always written. An error means that evidence could
+// not be written. If a round's objects can't be created within two minutes, an event says so and there are no further
+// rounds.
 func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) (err error) {
 	o, err := l.objects(t)
 	if err != nil {

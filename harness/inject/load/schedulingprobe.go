@@ -46,7 +46,7 @@ type ProbePod struct {
 // Makes names the probe's record.
 func (*SchedulingProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
-// Validate refuses a probe that nothing could pass, or anything would.
+// Validate refuses a probe that nothing could pass, or that anything would pass.
 func (l *SchedulingProbe) Validate() error {
 	if len(l.Pods) == 0 {
 		return errors.New("pods is empty (want at least one)")
@@ -118,7 +118,8 @@ func (l *SchedulingProbe) Run(ctx context.Context, t Target, w *bundle.Writer) e
 	return out.record(ctx, w, err)
 }
 
-// create creates one pod, or with dryRun has it checked only. One that is there already was created by this load: its answer got lost.
+// create creates one pod, or with dryRun has it checked only. One that is there already was created by this load: its
+// answer got lost.
 func (l *SchedulingProbe) create(ctx context.Context, p *pods, one ProbePod, dryRun ...string) error {
 	pod, err := p.pod(ctx, l.Image, one.Name)
 	if err != nil {

@@ -47,7 +47,8 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
 		return "", v, err
 	}
-	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events, Engine: o.Engine})
+	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events,
+		Engine: o.Engine})
 	if err != nil {
 		return "", v, err
 	}
@@ -98,7 +99,8 @@ func begin(o Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{Options: o}
-	if r.ledger, err = ledger.Open("relapse-"+id, dir, o.Provider.Name(), clusterNames("relapse-"+id, o.Plan)); err != nil {
+	if r.ledger, err = ledger.Open("relapse-"+id, dir, o.Provider.Name(),
+		clusterNames("relapse-"+id, o.Plan)); err != nil {
 		return nil, err
 	}
 	if r.dir, err = trial.CreateRunDir(dir, r.ledger.Run, o.Plan); err != nil {
@@ -141,8 +143,9 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 // trial creates a trial's clusters, runs the trial and deletes them again. Clusters are found by the run's name and
 // trials reuse the names, so only those of the last trial, or of the one that failed, can be kept.
 func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool) (err error) {
-	env, err := environment.Create(ctx, environment.Options{Run: r.ledger.Run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
-		Versions: r.versions, Events: r.Events})
+	env, err := environment.Create(ctx,
+		environment.Options{Run: r.ledger.Run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
+			Versions: r.versions, Events: r.Events})
 	if err != nil {
 		return err
 	}

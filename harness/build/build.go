@@ -98,7 +98,8 @@ func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, 
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := b.entry(ctx, key, func(ctx context.Context, dir string) error { return b.compile(ctx, src, tc, key, dir) })
+	r, err := b.entry(ctx, key,
+		func(ctx context.Context, dir string) error { return b.compile(ctx, src, tc, key, dir) })
 	if copied != "" {
 		r.Changes = append([]string{copied}, r.Changes...)
 	}
@@ -106,7 +107,8 @@ func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, 
 }
 
 // entry is a result from the cache. compile makes it if it is missing or has changed.
-func (b *Builder) entry(ctx context.Context, key string, compile func(ctx context.Context, dir string) error) (Result, error) {
+func (b *Builder) entry(ctx context.Context, key string,
+	compile func(ctx context.Context, dir string) error) (Result, error) {
 	r, err := b.obtain(ctx, key, compile)
 	if errors.Is(err, errChanged) {
 		b.report("%v: building it again", err)
@@ -121,7 +123,8 @@ func (b *Builder) entry(ctx context.Context, key string, compile func(ctx contex
 // errChanged is a cached binary that has changed.
 var errChanged = errors.New("a cached binary was changed")
 
-func (b *Builder) obtain(ctx context.Context, key string, compile func(ctx context.Context, dir string) error) (Result, error) {
+func (b *Builder) obtain(ctx context.Context, key string,
+	compile func(ctx context.Context, dir string) error) (Result, error) {
 	dir, cached, err := b.Cache.Do(ctx, "build", key, compile)
 	if err != nil {
 		return Result{}, err
@@ -173,7 +176,8 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return fmt.Errorf("making room for binaries: %w", err)
 	}
-	args := slices.Concat([]string{"build", "-mod=readonly", "-v"}, flags, []string{"-o", bin + string(filepath.Separator)}, src.Packages)
+	args := slices.Concat([]string{"build", "-mod=readonly", "-v"}, flags,
+		[]string{"-o", bin + string(filepath.Separator)}, src.Packages)
 	compiled := 0
 	_, err = b.run(ctx, command{
 		dir: work, args: args,
@@ -184,8 +188,9 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	if err != nil {
 		return err
 	}
-	r := Result{Key: key, Binaries: map[string]Binary{}, Sites: gen.sites, Changes: gen.changes, GoVersion: tc.GOVERSION,
-		Flags: append(flags, tc.settings()...), GraphSum: graph}
+	r := Result{Key: key, Binaries: map[string]Binary{}, Sites: gen.sites, Changes: gen.changes,
+		GoVersion: tc.GOVERSION,
+		Flags:     append(flags, tc.settings()...), GraphSum: graph}
 	if err := r.take(src, dir); err != nil {
 		return err
 	}

@@ -107,7 +107,8 @@ func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []Consta
 		}
 		c, err := p.read(ref)
 		if err != nil {
-			return nil, fmt.Errorf("constant %s of %s@%s, package %s: %w", ref.Ident, mod.Path, mod.Version, ref.Package, err)
+			return nil, fmt.Errorf("constant %s of %s@%s, package %s: %w", ref.Ident, mod.Path, mod.Version,
+				ref.Package, err)
 		}
 		out[ref.Name] = c
 	}
@@ -250,7 +251,8 @@ func (p *constants) read(ref ConstantRef) (Constant, error) {
 	if constant.ToInt(v.Value).Kind() != constant.Int || !exact {
 		return Constant{}, fmt.Errorf("%s is %s, not an integer of 64 bits", printed(d.expr), v.Value)
 	}
-	c := Constant{Name: ref.Name, Package: ref.Package, Ident: ref.Ident, Expr: printed(d.expr), Int: n, File: d.at.Filename, Line: d.at.Line}
+	c := Constant{Name: ref.Name, Package: ref.Package, Ident: ref.Ident, Expr: printed(d.expr), Int: n,
+		File: d.at.Filename, Line: d.at.Line}
 	if v.duration {
 		c.Duration = time.Duration(n)
 	}

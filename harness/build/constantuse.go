@@ -140,7 +140,8 @@ func (p *constants) plain(path []ast.Node, depth int) error {
 		case *ast.CompositeLit:
 			return nil
 		case *ast.BinaryExpr:
-			if slices.Contains([]token.Token{token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ}, parent.Op) {
+			if slices.Contains([]token.Token{token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ},
+				parent.Op) {
 				return nil
 			}
 			return p.changed(parent)
@@ -151,7 +152,8 @@ func (p *constants) plain(path []ast.Node, depth int) error {
 			return p.changed(parent)
 		case *ast.AssignStmt:
 			at := slices.Index(parent.Rhs, asExpr(node))
-			if at < 0 || len(parent.Lhs) != len(parent.Rhs) || parent.Tok != token.DEFINE && parent.Tok != token.ASSIGN {
+			if at < 0 || len(parent.Lhs) != len(parent.Rhs) || parent.Tok != token.DEFINE &&
+				parent.Tok != token.ASSIGN {
 				return p.changed(parent)
 			}
 			switch to := parent.Lhs[at].(type) {
@@ -246,7 +248,8 @@ func (p *constants) changed(n ast.Node) error {
 	if format.Node(&text, p.fset, n) != nil {
 		text.WriteString("this")
 	}
-	return fmt.Errorf("%s: %s is not the constant as it is declared, so its effect is not known", p.fset.PositionFor(n.Pos(), false), strings.Join(strings.Fields(text.String()), " "))
+	return fmt.Errorf("%s: %s is not the constant as it is declared, so its effect is not known",
+		p.fset.PositionFor(n.Pos(), false), strings.Join(strings.Fields(text.String()), " "))
 }
 
 // conversion reports that a call only gives a value another numeric type.

@@ -143,7 +143,8 @@ func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, er
 
 // treeKey hashes what goes into the tree's programs and counts its packages.
 func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain) (key string, packages int, err error) {
-	args := append([]string{"list", "-mod=" + t.mod, "-deps", "-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module"}, src.Packages...)
+	args := append([]string{"list", "-mod=" + t.mod, "-deps",
+		"-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module"}, src.Packages...)
 	out, err := b.run(ctx, command{dir: t.root, env: t.env(), args: args, stage: "reading the tree " + t.root})
 	if err != nil {
 		return "", 0, err
@@ -156,7 +157,9 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain)
 		} else if err != nil {
 			return "", 0, fmt.Errorf("reading go list: %w", err)
 		}
-		if p.Module != nil && !p.Standard && strings.HasPrefix(p.Dir, filepath.Dir(cmp.Or(t.work, filepath.Join(t.root, "go.mod")))+string(filepath.Separator)) {
+		if p.Module != nil && !p.Standard &&
+			strings.HasPrefix(p.Dir,
+				filepath.Dir(cmp.Or(t.work, filepath.Join(t.root, "go.mod")))+string(filepath.Separator)) {
 			p.Module = &listedModule{Path: p.Module.Path} // vendored code is the tree's own, whatever version it says it is
 		}
 		if err := p.hash(h); err != nil {
@@ -169,7 +172,8 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain)
 	return key, packages, err
 }
 
-func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolchain, key string, packages int, dir string) error {
+func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolchain, key string, packages int,
+	dir string) error {
 	start := time.Now()
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
@@ -177,7 +181,8 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolch
 	}
 	flags := buildFlags(src)
 	compiled := 0
-	args := slices.Concat([]string{"build", "-mod=" + t.mod, "-v"}, flags, []string{"-o", bin + string(filepath.Separator)}, src.Packages)
+	args := slices.Concat([]string{"build", "-mod=" + t.mod, "-v"}, flags,
+		[]string{"-o", bin + string(filepath.Separator)}, src.Packages)
 	_, err := b.run(ctx, command{
 		dir: t.root, env: t.env(), args: args,
 		stage:  fmt.Sprintf("compiling %s", src),

@@ -29,7 +29,8 @@ import (
 // each one says why.
 var floors = []struct{ module, version, why string }{
 	{"github.com/modern-go/reflect2", "v1.0.2", "before it, walking a map crashes on Go 1.18 and later"},
-	{"github.com/json-iterator/go", "v1.1.12", "the release that requires that reflect2, and else changes its extra packages only"},
+	{"github.com/json-iterator/go", "v1.1.12",
+		"the release that requires that reflect2, and else changes its extra packages only"},
 }
 
 // raise lifts the requirements and replacements of a go.mod to the floors, and lists what it lifted. A module that
@@ -86,7 +87,8 @@ func (b *Builder) openapi(ctx context.Context, src Source, work string, gen gene
 		return "", err
 	}
 	if len(packages) == 0 {
-		return "", fmt.Errorf("generating %s: no package of %s@%s is tagged for it", openapiFile, src.Module, src.Version)
+		return "", fmt.Errorf("generating %s: no package of %s@%s is tagged for it", openapiFile, src.Module,
+			src.Version)
 	}
 	// The generator asks the go command for packages and doesn't complete go.sum, so everything is resolved before.
 	if _, err := b.resolve(ctx, src, work, append(slices.Clone(packages), openapiGen)); err != nil {
@@ -104,9 +106,11 @@ func (b *Builder) openapi(ctx context.Context, src Source, work string, gen gene
 	target := path.Join(src.Module, openapiFile)
 	// Without -trimpath, because the generator must know where Go is.
 	args := []string{"run", "-mod=readonly", "-trimpath=false", openapiGen, "--input-dirs", strings.Join(packages, ","),
-		"--output-base", out, "--output-package", path.Dir(target), "--output-file-base", strings.TrimSuffix(path.Base(target), ".go"),
+		"--output-base", out, "--output-package", path.Dir(target), "--output-file-base",
+		strings.TrimSuffix(path.Base(target), ".go"),
 		"--go-header-file", header, "--report-filename", filepath.Join(work, "openapi.violations")}
-	if _, err := b.run(ctx, command{dir: work, args: args, stage: fmt.Sprintf("generating %s of %s@%s", openapiFile, src.Module, src.Version)}); err != nil {
+	if _, err := b.run(ctx, command{dir: work, args: args,
+		stage: fmt.Sprintf("generating %s of %s@%s", openapiFile, src.Module, src.Version)}); err != nil {
 		return "", err
 	}
 	if err := os.Rename(filepath.Join(out, target), file); err != nil {
@@ -128,7 +132,8 @@ func (b *Builder) tagged(ctx context.Context, src Source, work string, own []str
 			args = append(args, m+"/...")
 		}
 	}
-	list, err := b.run(ctx, command{dir: work, args: args, stage: fmt.Sprintf("listing the packages of %s@%s", src.Module, src.Version)})
+	list, err := b.run(ctx, command{dir: work, args: args,
+		stage: fmt.Sprintf("listing the packages of %s@%s", src.Module, src.Version)})
 	if err != nil {
 		return nil, err
 	}

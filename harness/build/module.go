@@ -44,7 +44,8 @@ func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
 	}
 	// The directory must not be inside another module, whose go.mod would have its say; a scratch root is as good as
 	// any.
-	out, err := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at}, stage: "fetching " + at})
+	out, err := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at},
+		stage: "fetching " + at})
 	if err != nil {
 		// With -json the reason stands in the output that run leaves out; the plain form prints it.
 		if _, plain := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", at}}); plain != nil {
@@ -69,7 +70,8 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	if err != nil {
 		return generated{}, err
 	}
-	rewritten, err := mutate.Rewrite(mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)}, mutations)
+	rewritten, err := mutate.Rewrite(mutate.Module{Path: src.Module, Version: src.Version, FS: os.DirFS(root)},
+		mutations)
 	if err != nil {
 		return generated{}, err
 	}
@@ -231,13 +233,15 @@ func changes(src Source, published map[string]string) []string {
 		}
 	}
 	for _, v := range slices.Sorted(maps.Keys(byVersion)) {
-		out = append(out, fmt.Sprintf("%d modules of its own repository come from their published version %s", byVersion[v], v))
+		out = append(out, fmt.Sprintf("%d modules of its own repository come from their published version %s",
+			byVersion[v], v))
 	}
 	if s := stamps(src); len(s) > 0 {
 		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
 	}
 	for _, pkg := range src.Unoptimized {
-		out = append(out, pkg+" compiled without optimization (-N), so that what its functions refer to stays reachable as long as they run")
+		out = append(out,
+			pkg+" compiled without optimization (-N), so that what its functions refer to stays reachable as long as they run")
 	}
 	return out
 }

@@ -60,7 +60,8 @@ func ownerOf(pkg, own string, mod *modfile.File) string {
 // mutateRequired copies each of the required modules from where the generated go.mod, in work, has it and rewrites
 // the copy. A mutation's range of versions is about the source's own version, because its author knows that one. A
 // site's file begins with its module's path.
-func (b *Builder) mutateRequired(ctx context.Context, src Source, work string, required map[string][]mutate.Mutation) ([]mutate.Site, []string, error) {
+func (b *Builder) mutateRequired(ctx context.Context, src Source, work string,
+	required map[string][]mutate.Mutation) ([]mutate.Site, []string, error) {
 	if len(required) == 0 {
 		return nil, nil, nil
 	}
@@ -76,7 +77,8 @@ func (b *Builder) mutateRequired(ctx context.Context, src Source, work string, r
 		if err != nil {
 			return nil, nil, err
 		}
-		rewritten, err := mutate.Rewrite(mutate.Module{Path: module, Version: src.Version, FS: os.DirFS(root)}, required[module])
+		rewritten, err := mutate.Rewrite(mutate.Module{Path: module, Version: src.Version, FS: os.DirFS(root)},
+			required[module])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -87,7 +89,8 @@ func (b *Builder) mutateRequired(ctx context.Context, src Source, work string, r
 		if err := rewritten.WriteTo(to); err != nil {
 			return nil, nil, err
 		}
-		changes = append(changes, strings.TrimSpace(fmt.Sprintf("a mutated copy stands in for %s %s", module, from.Version)))
+		changes = append(changes,
+			strings.TrimSpace(fmt.Sprintf("a mutated copy stands in for %s %s", module, from.Version)))
 		for _, s := range rewritten.Sites {
 			s.File = path.Join(module, s.File)
 			sites = append(sites, s)

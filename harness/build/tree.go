@@ -46,10 +46,12 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 		return s, fmt.Errorf("asking for the commit of %s: %w", dir, err)
 	}
 	s.Commit = strings.TrimSpace(string(out))
-	if out, err := git(ctx, dir, "describe", "--tags", "--abbrev=0", "--match=v[0-9]*.[0-9]*.[0-9]*", "HEAD"); err == nil { // it may have no tags
+	if out, err := git(ctx, dir, "describe", "--tags", "--abbrev=0", "--match=v[0-9]*.[0-9]*.[0-9]*",
+		"HEAD"); err == nil { // it may have no tags
 		s.Version = strings.TrimSpace(string(out))
 	}
-	if s.Diff, err = git(ctx, dir, "diff", "--no-ext-diff", "--no-textconv", "--binary", "HEAD", "--", "."); err != nil {
+	if s.Diff, err = git(ctx, dir, "diff", "--no-ext-diff", "--no-textconv", "--binary", "HEAD", "--",
+		"."); err != nil {
 		return s, fmt.Errorf("asking how %s differs from its commit: %w", dir, err)
 	}
 	unknown, err := git(ctx, dir, "ls-files", "--others", "--exclude-standard", "-z")
@@ -65,7 +67,8 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 			continue
 		}
 		// It exits with 1 for a difference, which there always is.
-		out, err := git(ctx, dir, "diff", "--no-ext-diff", "--no-textconv", "--binary", "--no-index", "--", os.DevNull, name)
+		out, err := git(ctx, dir, "diff", "--no-ext-diff", "--no-textconv", "--binary", "--no-index", "--", os.DevNull,
+			name)
 		var exit *exec.ExitError
 		if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 			return s, fmt.Errorf("reading %s of %s: %w", name, dir, err)
@@ -126,7 +129,8 @@ func (s State) Sentence() string {
 		return "commit " + s.Commit + ", nothing changed"
 	}
 	sum := sha256.Sum256(s.Diff)
-	return fmt.Sprintf("commit %s with uncommitted changes: %d files, +%d -%d lines, SHA-256 of the diff %s", s.Commit, s.Files, s.Added, s.Removed,
+	return fmt.Sprintf("commit %s with uncommitted changes: %d files, +%d -%d lines, SHA-256 of the diff %s", s.Commit,
+		s.Files, s.Added, s.Removed,
 		hex.EncodeToString(sum[:]))
 }
 
@@ -140,7 +144,8 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return stdout.Bytes(), fmt.Errorf("running git %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+		return stdout.Bytes(), fmt.Errorf("running git %s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(stderr.String()))
 	}
 	return stdout.Bytes(), nil
 }

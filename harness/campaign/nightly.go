@@ -73,7 +73,8 @@ func Nightly(ctx context.Context, o Options) (Summary, error) {
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if o.TimeLimit > 0 {
-		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit, fmt.Errorf("the campaign's time limit of %s is over", o.TimeLimit))
+		limited, cancel = context.WithTimeoutCause(ctx, o.TimeLimit,
+			fmt.Errorf("the campaign's time limit of %s is over", o.TimeLimit))
 	}
 	defer cancel()
 	spent := map[string]time.Duration{}

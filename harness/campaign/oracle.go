@@ -71,10 +71,13 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := OracleSummary{Schema: OracleSchema, Scenario: o.Scenario, StartedAt: o.Now().UTC(), Relapse: o.Relapse, Settings: o.Settings, Beside: o.Beside}
+	s := OracleSummary{Schema: OracleSchema, Scenario: o.Scenario, StartedAt: o.Now().UTC(), Relapse: o.Relapse,
+		Settings: o.Settings, Beside: o.Beside}
 	for _, k := range o.Candidates {
-		s.Candidates = append(s.Candidates, Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why), Grade: NotRun,
-			Reason: "its turn hasn't come"})
+		s.Candidates = append(s.Candidates,
+			Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why),
+				Grade:  NotRun,
+				Reason: "its turn hasn't come"})
 	}
 	if len(o.Candidates) == 0 {
 		return s, fmt.Errorf("scenario %s has no candidates to run", o.Scenario)
@@ -191,9 +194,11 @@ func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
 		case o.Role != scenario.Candidate && o.Outcome == verdict.Error:
 			return Errored, fmt.Sprintf("the control %s is an error: %s", o.Name, o.Reason)
 		case o.Role != scenario.Candidate && o.Outcome != o.Expected:
-			return NoAnswer, fmt.Sprintf("the control %s is %s and should be %s: %s", o.Name, o.Outcome, o.Expected, o.Reason)
+			return NoAnswer, fmt.Sprintf("the control %s is %s and should be %s: %s", o.Name, o.Outcome, o.Expected,
+				o.Reason)
 		case twin && known && o.Outcome != a.Outcome:
-			return NoAnswer, fmt.Sprintf("it is %s and %s is %s, and they are the same program: %s", a.Outcome, o.Name, o.Outcome, a.Reason)
+			return NoAnswer, fmt.Sprintf("it is %s and %s is %s, and they are the same program: %s", a.Outcome, o.Name,
+				o.Outcome, a.Reason)
 		case o.Role != scenario.Candidate:
 			controls++
 		}

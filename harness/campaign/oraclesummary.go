@@ -114,7 +114,8 @@ func (s OracleSummary) Sentence() string {
 func (s OracleSummary) Rows() [][]string {
 	out := [][]string{{"CANDIDATE", "RIGHT", "GIVEN", "TIME", "RUN"}}
 	for _, g := range s.Candidates {
-		out = append(out, []string{g.Name, g.Right, g.answer(), time.Duration(g.Seconds * float64(time.Second)).Round(time.Second).String(), g.Dir})
+		out = append(out, []string{g.Name, g.Right, g.answer(),
+			time.Duration(g.Seconds * float64(time.Second)).Round(time.Second).String(), g.Dir})
 	}
 	return out
 }
@@ -137,12 +138,14 @@ func (s OracleSummary) Markdown() []byte {
 	for _, name := range slices.Sorted(maps.Keys(s.Settings.Set)) {
 		fmt.Fprintf(&b, ", %s=%s", name, s.Settings.Set[name])
 	}
-	for _, v := range []struct{ name, says string }{{"kubernetes", "Kubernetes"}, {"engine", ""}, {"kernel", "Linux"}, {"go", ""}} {
+	for _, v := range []struct{ name, says string }{{"kubernetes", "Kubernetes"}, {"engine", ""}, {"kernel", "Linux"},
+		{"go", ""}} {
 		if s.Versions[v.name] != "" {
 			fmt.Fprintf(&b, ", %s", strings.TrimSpace(v.says+" "+s.Versions[v.name]))
 		}
 	}
-	fmt.Fprintf(&b, ", relapse %s: %s, in %s.\n\n", s.Relapse, strings.TrimPrefix(s.Sentence(), s.Scenario+": "), s.Took())
+	fmt.Fprintf(&b, ", relapse %s: %s, in %s.\n\n", s.Relapse, strings.TrimPrefix(s.Sentence(), s.Scenario+": "),
+		s.Took())
 	b.WriteString("| candidate | what it is | right | given |\n|---|---|---|---|\n")
 	for _, g := range s.Candidates {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", g.Name, cell(g.Doc), g.Right, g.answer())

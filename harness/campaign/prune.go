@@ -66,7 +66,8 @@ func Prune(out string, o PruneOptions) (removed []string, over int64, err error)
 		if !r.judged {
 			hold = max(hold, restOfUnfinished)
 		}
-		if r.name == newest[r.scenario] || slices.Contains(o.Keep, r.name) || r.exit != verdict.ExitOK && o.Now.Sub(r.began) < hold {
+		if r.name == newest[r.scenario] || slices.Contains(o.Keep, r.name) || r.exit != verdict.ExitOK &&
+			o.Now.Sub(r.began) < hold {
 			continue
 		}
 		if !r.judged || o.KeepRuns > 0 && left[r.scenario] > o.KeepRuns || o.MaxDisk > 0 && total > o.MaxDisk {

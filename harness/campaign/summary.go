@@ -80,14 +80,16 @@ func begin(o Options) (Summary, error) {
 			return s, err
 		}
 		if earlier.Relapse != o.Relapse {
-			o.Say(fmt.Sprintf("nothing is taken over: %s was written by %s, and this is %s", SummaryFile, earlier.Relapse, o.Relapse))
+			o.Say(fmt.Sprintf("nothing is taken over: %s was written by %s, and this is %s", SummaryFile,
+				earlier.Relapse, o.Relapse))
 			earlier = Summary{}
 		} else {
 			s.StartedAt, s.Pruned = earlier.StartedAt, earlier.Pruned
 		}
 	}
 	for _, u := range o.Units {
-		r := Result{Scenario: u.Plan.Scenario, Pair: u.Pair(), Key: u.key, Trials: len(u.Plan.Trials), Seed: u.Plan.Seed,
+		r := Result{Scenario: u.Plan.Scenario, Pair: u.Pair(), Key: u.key, Trials: len(u.Plan.Trials),
+			Seed:   u.Plan.Seed,
 			Status: NotDone, Why: "its turn hasn't come", Exit: verdict.ExitInconclusive}
 		for _, was := range earlier.Units {
 			if was.Scenario != r.Scenario || was.Pair != r.Pair {

@@ -61,7 +61,8 @@ func (p *Provider) target(i Injection) (fault.Target, error) {
 	if i.Name == "" || i.Fault == nil || i.On == nil || i.Expires <= 0 {
 		return fault.Target{}, errors.New("an injection needs a name, a fault, nodes and a time limit")
 	}
-	t := fault.Target{Run: p.name, Name: i.Name, Cluster: p.cluster, Constants: i.Constants, Expires: i.Expires, Events: i.Events}
+	t := fault.Target{Run: p.name, Name: i.Name, Cluster: p.cluster, Constants: i.Constants, Expires: i.Expires,
+		Events: i.Events}
 	needs := i.Fault.Needs()
 	for _, name := range needs.Constants {
 		if _, ok := i.Constants[name]; !ok {

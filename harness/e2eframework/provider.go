@@ -63,7 +63,8 @@ func (p *Provider) WithName(name string) support.E2EClusterProvider {
 // WithVersion must name the topology's own version, which follows from its images; Create refuses another one.
 func (p *Provider) WithVersion(version string) support.E2EClusterProvider {
 	if version != p.topo.Version {
-		p.errs = append(p.errs, fmt.Errorf("version %q was asked for: the topology's images are of %q", version, p.topo.Version))
+		p.errs = append(p.errs, fmt.Errorf("version %q was asked for: the topology's images are of %q", version,
+			p.topo.Version))
 	}
 	return p
 }
@@ -126,8 +127,10 @@ func (p *Provider) GenerateKubeconfig(args ...string) (string, error) {
 	}
 	r := p.cluster.RESTConfig()
 	cfg := api.NewConfig()
-	cfg.Clusters[p.name] = &api.Cluster{Server: r.Host, CertificateAuthorityData: r.CAData, InsecureSkipTLSVerify: r.Insecure}
-	cfg.AuthInfos[p.name] = &api.AuthInfo{ClientCertificateData: r.CertData, ClientKeyData: r.KeyData, Token: r.BearerToken}
+	cfg.Clusters[p.name] = &api.Cluster{Server: r.Host, CertificateAuthorityData: r.CAData,
+		InsecureSkipTLSVerify: r.Insecure}
+	cfg.AuthInfos[p.name] = &api.AuthInfo{ClientCertificateData: r.CertData, ClientKeyData: r.KeyData,
+		Token: r.BearerToken}
 	cfg.Contexts[p.name] = &api.Context{Cluster: p.name, AuthInfo: p.name}
 	cfg.CurrentContext = p.name
 	path := filepath.Join(p.dir, p.name+".kubeconfig")
@@ -258,7 +261,8 @@ func (p *Provider) ListNode(ctx context.Context, _ ...string) ([]support.Node, e
 		if err := client.Resources().Get(ctx, n.Name(), "", &o); err != nil {
 			return nil, fmt.Errorf("listing the nodes of %q: %w", p.name, err)
 		}
-		out = append(out, support.Node{Name: n.Name(), Role: n.Role(), Cluster: p.name, State: state(&o), IP: address(&o)})
+		out = append(out, support.Node{Name: n.Name(), Role: n.Role(), Cluster: p.name, State: state(&o),
+			IP: address(&o)})
 	}
 	return out, nil
 }
@@ -266,7 +270,8 @@ func (p *Provider) ListNode(ctx context.Context, _ ...string) ([]support.Node, e
 func state(n *corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			return map[corev1.ConditionStatus]string{corev1.ConditionTrue: "Ready", corev1.ConditionFalse: "NotReady", corev1.ConditionUnknown: "Unknown"}[c.Status]
+			return map[corev1.ConditionStatus]string{corev1.ConditionTrue: "Ready", corev1.ConditionFalse: "NotReady",
+				corev1.ConditionUnknown: "Unknown"}[c.Status]
 		}
 	}
 	return "Unknown"

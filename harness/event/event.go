@@ -103,6 +103,7 @@ func (s *Stream) Stage(name, what string, expect time.Duration) (done func(error
 		if err != nil {
 			msg = "not done: " + err.Error()
 		}
-		s.Emit(Event{Type: StageDone, Stage: name, Message: msg, Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
+		s.Emit(Event{Type: StageDone, Stage: name, Message: msg,
+			Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
 	}
 }

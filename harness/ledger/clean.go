@@ -17,7 +17,8 @@ type CleanOptions struct {
 
 // Clean undoes runs whose process is gone: their clusters with the faults in them, networks, private files and
 // half-written bundles. It doesn't touch runs that are alive, nor retained ones that are not named.
-func Clean(ctx context.Context, provider func(name string) (cluster.Provider, error), o CleanOptions, say func(string)) error {
+func Clean(ctx context.Context,
+	provider func(name string) (cluster.Provider, error), o CleanOptions, say func(string)) error {
 	ledgers, err := List()
 	if err != nil {
 		return err

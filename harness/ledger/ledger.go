@@ -56,7 +56,8 @@ func Open(run, dir, provider string, clusters []string) (Ledger, error) {
 	if err != nil {
 		return Ledger{}, err
 	}
-	l := Ledger{Run: run, Clusters: clusters, PID: os.Getpid(), Start: ticks, Began: time.Now().UTC(), Dir: dir, Provider: provider}
+	l := Ledger{Run: run, Clusters: clusters, PID: os.Getpid(), Start: ticks, Began: time.Now().UTC(), Dir: dir,
+		Provider: provider}
 	return l, l.Save()
 }
 

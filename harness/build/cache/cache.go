@@ -106,7 +106,8 @@ func (s *Store) Close() error {
 // build fills dir, an empty directory on the entry's own filesystem. Nothing in it may name dir itself, because dir
 // is renamed when build returns nil. Only one process at a time builds a key; others wait, or return ctx's error. If
 // build fails, what it left is removed. The entry is safe from Prune until Close.
-func (s *Store) Do(ctx context.Context, kind, key string, build func(ctx context.Context, dir string) error) (path string, cached bool, err error) {
+func (s *Store) Do(ctx context.Context, kind, key string,
+	build func(ctx context.Context, dir string) error) (path string, cached bool, err error) {
 	if err := valid(kind, key); err != nil {
 		return "", false, err
 	}
@@ -179,7 +180,8 @@ func (s *Store) holds(kind, key string) bool {
 }
 
 // make builds an entry under the exclusive lock. It reports false if another process made it while this one waited.
-func (s *Store) make(ctx context.Context, kind, key string, build func(ctx context.Context, dir string) error) (_ bool, err error) {
+func (s *Store) make(ctx context.Context, kind, key string,
+	build func(ctx context.Context, dir string) error) (_ bool, err error) {
 	lock, err := s.newLock(kind, key)
 	if err != nil {
 		return false, err

@@ -48,7 +48,8 @@ type Extracted struct {
 // Extract takes a program out of an image: an archive of `docker save`, or a reference, which is pulled if the engine
 // doesn't have it. It looks in places first, then where images usually have such a program, then at what the image
 // starts. eng may be nil for an archive.
-func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program string, places ...string) (Extracted, error) {
+func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program string,
+	places ...string) (Extracted, error) {
 	src, err := openImage(ctx, eng, image)
 	if err != nil {
 		return Extracted{}, fmt.Errorf("opening image %s: %w", image, err)
@@ -63,7 +64,8 @@ func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program
 			return err
 		}
 		note := fmt.Sprintf("%s of image %s\n", at, image)
-		return errors.Join(os.WriteFile(filepath.Join(dir, "at"), []byte(at), 0o644), os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(note), 0o644))
+		return errors.Join(os.WriteFile(filepath.Join(dir, "at"), []byte(at), 0o644),
+			os.WriteFile(filepath.Join(dir, cache.NoteFile), []byte(note), 0o644))
 	})
 	if err != nil {
 		return Extracted{}, fmt.Errorf("taking %s out of image %s: %w", program, image, err)
@@ -130,8 +132,9 @@ func openArchive(file string) (source, error) {
 		return source{}, err
 	}
 	return source{
-		id: id.String(), how: "from the archive " + filepath.Base(file), start: slices.Concat(config.Config.Entrypoint, config.Config.Cmd),
-		take: func(_ context.Context, places []string, to string) (string, error) { return takeFlat(img, places, to) },
+		id: id.String(), how: "from the archive " + filepath.Base(file),
+		start: slices.Concat(config.Config.Entrypoint, config.Config.Cmd),
+		take:  func(_ context.Context, places []string, to string) (string, error) { return takeFlat(img, places, to) },
 	}, nil
 }
 
@@ -281,7 +284,8 @@ func copyOut(ctx context.Context, eng Engine, from, to string) (found bool, err 
 		_, _ = io.Copy(io.Discard, r) // what is left of the stream says nothing
 		r.Close()
 		failed := <-copied
-		if failed != nil && (strings.Contains(failed.Error(), "Could not find the file") || strings.Contains(failed.Error(), "No such")) {
+		if failed != nil && (strings.Contains(failed.Error(), "Could not find the file") ||
+			strings.Contains(failed.Error(), "No such")) {
 			found, err = false, nil
 			return
 		}

@@ -144,7 +144,8 @@ func WriteFile(out *tar.Writer, at, from string) error {
 	if err != nil {
 		return err
 	}
-	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: at, Mode: 0o755, Size: info.Size()}); err != nil {
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: at, Mode: 0o755,
+		Size: info.Size()}); err != nil {
 		return err
 	}
 	if _, err := io.Copy(out, file); err != nil {
@@ -155,7 +156,8 @@ func WriteFile(out *tar.Writer, at, from string) error {
 
 // WriteEntry writes a small file into the archive.
 func WriteEntry(out *tar.Writer, name string, mode int64, data []byte) error {
-	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(data))}); err != nil {
+	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode,
+		Size: int64(len(data))}); err != nil {
 		return err
 	}
 	_, err := out.Write(data)

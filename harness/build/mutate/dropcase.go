@@ -101,7 +101,8 @@ func (d *DropCase) look(f *File, sel *ast.SelectStmt, out *Found) {
 	switch {
 	case len(dropped) == 0:
 	case len(dropped) > 1:
-		out.Near = append(out.Near, fmt.Sprintf("select with %d cases that receive from it at line %d", len(dropped), line))
+		out.Near = append(out.Near,
+			fmt.Sprintf("select with %d cases that receive from it at line %d", len(dropped), line))
 	case len(kept) == 0:
 		out.Near = append(out.Near, fmt.Sprintf("select without another case at line %d", line))
 	default:

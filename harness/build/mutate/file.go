@@ -44,7 +44,8 @@ func (f *File) rewritten(edits []Edit) ([]byte, error) {
 	src := slices.Clone(f.Src)
 	for i, e := range edits {
 		if i > 0 && e.End > edits[i-1].Pos {
-			return nil, fmt.Errorf("%s: the sites at lines %d and %d lie within each other", f.Name, f.Line(e.Pos), f.Line(edits[i-1].Pos))
+			return nil, fmt.Errorf("%s: the sites at lines %d and %d lie within each other", f.Name, f.Line(e.Pos),
+				f.Line(edits[i-1].Pos))
 		}
 		src = slices.Replace(src, f.offset(e.Pos), f.offset(e.End), []byte(e.New)...)
 	}

@@ -186,7 +186,8 @@ func (m matcher) declares(s ast.Stmt) bool {
 		return false
 	}
 	for _, spec := range d.Decl.(*ast.GenDecl).Specs {
-		if v, ok := spec.(*ast.ValueSpec); ok && slices.ContainsFunc(v.Names, func(id *ast.Ident) bool { return id.Name == m.name }) {
+		if v, ok := spec.(*ast.ValueSpec); ok &&
+			slices.ContainsFunc(v.Names, func(id *ast.Ident) bool { return id.Name == m.name }) {
 			return true
 		}
 	}

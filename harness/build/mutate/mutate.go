@@ -205,7 +205,8 @@ func (r *Result) apply(mod Module, m Mutation) error {
 			continue
 		}
 		for _, e := range found[i].Edits {
-			r.Sites = append(r.Sites, Site{Kind: m.Kind, File: f.Name, Line: f.Line(e.Pos), Before: f.text(e.Pos, e.End), After: e.New})
+			r.Sites = append(r.Sites,
+				Site{Kind: m.Kind, File: f.Name, Line: f.Line(e.Pos), Before: f.text(e.Pos, e.End), After: e.New})
 		}
 		src, err := f.rewritten(found[i].Edits)
 		if importer, ok := s.(Importer); ok && err == nil {
@@ -226,7 +227,8 @@ func (r *Result) add(mod Module, m Mutation, s Shape, adder Adder) error {
 	name := path.Join(dir, base)
 	_, err := fs.Stat(mod.FS, name)
 	if _, added := r.Files[name]; added || err == nil {
-		return fmt.Errorf("mutation %s: %s: %s is there already: want another name for the file", m.Kind, mod.Version, name)
+		return fmt.Errorf("mutation %s: %s: %s is there already: want another name for the file", m.Kind, mod.Version,
+			name)
 	}
 	if m.Sites != 1 {
 		return fmt.Errorf("mutation %s: sites is %d: want 1, the file", m.Kind, m.Sites)

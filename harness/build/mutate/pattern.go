@@ -50,7 +50,8 @@ var shapes = map[string]struct {
 func (p Pattern) tag() (tag, name string, err error) {
 	set := 0
 	for _, f := range []struct{ tag, name string }{
-		{"select", p.Select}, {"send", p.Send}, {"receive", p.Receive}, {"statement", p.Statement}, {"assign", p.Assign}, {"go", p.Go},
+		{"select", p.Select}, {"send", p.Send}, {"receive", p.Receive}, {"statement", p.Statement},
+		{"assign", p.Assign}, {"go", p.Go},
 		{"if", p.If}, {"for", p.For}, {"call", p.Call}, {"use", p.Use}, {"string", p.Text}, {"struct", p.Struct},
 	} {
 		if f.name != "" {

@@ -95,7 +95,8 @@ func (r *Replacement) Validate() error {
 		return errors.New("find has struct, whose fields stay: want before or after")
 	}
 	if unknown := strange(code, shapes[tag].captures); unknown != "" {
-		return fmt.Errorf("%s has %s, which %s does not give (want one of %s)", mode, unknown, tag, strings.Join(shapes[tag].captures, ", "))
+		return fmt.Errorf("%s has %s, which %s does not give (want one of %s)", mode, unknown, tag,
+			strings.Join(shapes[tag].captures, ", "))
 	}
 	text := references.ReplaceAllString(code, "x")
 	if tag == "struct" {
@@ -162,7 +163,8 @@ func (r *Replacement) Label() string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s: code of ours %s", r.Want(), map[string]string{"replace": "in its place", "before": "before it", "after": "behind it"}[mode])
+	return fmt.Sprintf("%s: code of ours %s", r.Want(),
+		map[string]string{"replace": "in its place", "before": "before it", "after": "behind it"}[mode])
 }
 
 // Describe says in a plan what is done, without the code.
@@ -184,7 +186,8 @@ func (r *Replacement) Find(f *File) Found {
 		for _, s := range sites {
 			e, err := r.edit(s)
 			if err != nil {
-				out.Near = append(out.Near, fmt.Sprintf("%s at line %d, where the code does not fit: %v", r.Pattern, f.Line(s.from), err))
+				out.Near = append(out.Near,
+					fmt.Sprintf("%s at line %d, where the code does not fit: %v", r.Pattern, f.Line(s.from), err))
 				continue
 			}
 			out.Edits = append(out.Edits, e)
@@ -204,7 +207,8 @@ func (r *Replacement) roots(f *File) []ast.Node {
 		if !ok || fn.Body == nil {
 			continue
 		}
-		if fn.Recv == nil && slices.Contains(r.Functions, fn.Name.Name) || r.Type != "" && receiver(fn) == r.Type && slices.Contains(r.Methods, fn.Name.Name) {
+		if fn.Recv == nil && slices.Contains(r.Functions, fn.Name.Name) || r.Type != "" && receiver(fn) == r.Type &&
+			slices.Contains(r.Methods, fn.Name.Name) {
 			out = append(out, fn)
 		}
 	}

@@ -106,7 +106,8 @@ func (u *Unguard) compares(cond ast.Expr) bool {
 // alone reports whether an expression is `v != nil`, or `nil != v`.
 func (u *Unguard) alone(x ast.Expr) bool {
 	b, ok := ast.Unparen(x).(*ast.BinaryExpr)
-	return ok && b.Op == token.NEQ && (named(b.X, u.Variable) && named(b.Y, "nil") || named(b.X, "nil") && named(b.Y, u.Variable))
+	return ok && b.Op == token.NEQ &&
+		(named(b.X, u.Variable) && named(b.Y, "nil") || named(b.X, "nil") && named(b.Y, u.Variable))
 }
 
 // bodyOf is an if's statements, formatted for the place of the if.

@@ -31,7 +31,8 @@ func fromChaosMesh(manifest map[string]any) (*kinds.Converted, []kinds.Objection
 		c.refuse("metadata.name", "is missing (want what the fault is called)")
 	}
 	if c.chaos.Annotations[v1alpha1.PauseAnnotationKey] == "true" {
-		c.refuse("metadata.annotations", "pauses the chaos, so that it does nothing (want it without %s)", v1alpha1.PauseAnnotationKey)
+		c.refuse("metadata.annotations", "pauses the chaos, so that it does nothing (want it without %s)",
+			v1alpha1.PauseAnnotationKey)
 	}
 	target := c.target()
 	kind, spec := c.action()
@@ -109,7 +110,8 @@ func (c *networkChaos) decode(manifest map[string]any) {
 			want = "a text; a duration has its unit: 250ms, 40s"
 		}
 		// The decoder also names the embedded structs, of which the text knows nothing.
-		path := slices.DeleteFunc(strings.Split(m[2], "."), func(step string) bool { return step == "" || step[0] >= 'A' && step[0] <= 'Z' })
+		path := slices.DeleteFunc(strings.Split(m[2], "."),
+			func(step string) bool { return step == "" || step[0] >= 'A' && step[0] <= 'Z' })
 		field := strings.Join(path, ".")
 		c.refuse(field, "is a %s (want %s)", m[1], want)
 		c.unread = append(c.unread, field)

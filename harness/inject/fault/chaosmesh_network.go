@@ -27,7 +27,8 @@ func (c *networkChaos) target() map[string]any {
 	s := c.chaos.Spec
 	source := c.end("spec", s.PodSelector)
 	if s.Target == nil {
-		c.refuse("spec.target", "is missing: it would slow down all that %s sends, and the proxy stands between kube-apiserver and etcd only",
+		c.refuse("spec.target",
+			"is missing: it would slow down all that %s sends, and the proxy stands between kube-apiserver and etcd only",
 			cmp.Or(source, "the pods"))
 	} else if other := c.end("spec.target", *s.Target); source != "" && other != "" && source == other {
 		c.refuse("spec.target.selector", "means %s again (want the other one of kube-apiserver and etcd)", other)
@@ -39,7 +40,8 @@ func (c *networkChaos) target() map[string]any {
 	for _, f := range []struct{ name, value, why string }{
 		{"device", s.Device, "the proxy stands in the connections, on no device"},
 		{"targetDevice", s.TargetDevice, "the proxy stands in the connections, on no device"},
-		{"externalTargets", strings.Join(s.ExternalTargets, ", "), "the proxy stands between kube-apiserver and etcd only"},
+		{"externalTargets", strings.Join(s.ExternalTargets, ", "),
+			"the proxy stands between kube-apiserver and etcd only"},
 		{"remoteCluster", s.RemoteCluster, "a fault hits the run's own clusters only"},
 	} {
 		if f.value != "" {
@@ -70,24 +72,29 @@ func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	}{
 		{"nodes", len(s.Nodes) > 0}, {"pods", len(s.Pods) > 0}, {"nodeSelectors", len(s.NodeSelectors) > 0},
 		{"podPhaseSelectors", len(s.PodPhaseSelectors) > 0}, {"fieldSelectors", len(s.FieldSelectors) > 0},
-		{"expressionSelectors", len(s.ExpressionSelectors) > 0}, {"annotationSelectors", len(s.AnnotationSelectors) > 0},
+		{"expressionSelectors", len(s.ExpressionSelectors) > 0},
+		{"annotationSelectors", len(s.AnnotationSelectors) > 0},
 	} {
 		if part.more {
-			c.refuse(selector+"."+part.name, "can't be converted (want namespaces and labelSelectors alone: which pods it means must not depend on the cluster)")
+			c.refuse(selector+"."+part.name,
+				"can't be converted (want namespaces and labelSelectors alone: which pods it means must not depend on the cluster)")
 		}
 	}
 	if !slices.Equal(s.Namespaces, []string{systemSpace}) {
-		c.refuse(selector, "means the namespaces [%s] (want %s, where kube-apiserver and etcd are)", strings.Join(s.Namespaces, ", "), systemSpace)
+		c.refuse(selector, "means the namespaces [%s] (want %s, where kube-apiserver and etcd are)",
+			strings.Join(s.Namespaces, ", "), systemSpace)
 	}
 	if component != apiserverPods && component != etcdPods {
-		c.refuse(selector, "doesn't mean kube-apiserver or etcd, between which the proxy stands (want labelSelectors: {%s: %s} or {%s: %s})",
+		c.refuse(selector,
+			"doesn't mean kube-apiserver or etcd, between which the proxy stands (want labelSelectors: {%s: %s} or {%s: %s})",
 			componentLabel, apiserverPods, componentLabel, etcdPods)
 		return ""
 	}
 	for _, label := range slices.Sorted(maps.Keys(s.LabelSelectors)) {
 		value := s.LabelSelectors[label]
 		if label != componentLabel && (label != "tier" || value != "control-plane") {
-			c.refuse(selector+".labelSelectors", "wants %s: %s, too, which is not among the labels that kubeadm gives (want %s alone)",
+			c.refuse(selector+".labelSelectors",
+				"wants %s: %s, too, which is not among the labels that kubeadm gives (want %s alone)",
 				label, value, componentLabel)
 		}
 	}
@@ -111,12 +118,15 @@ func (c *networkChaos) action() (string, map[string]any) {
 	case v1alpha1.NetemAction:
 		c.refuse("spec.action", "netem can't be converted: it is several actions in one (want delay)")
 	case v1alpha1.BandwidthAction:
-		c.refuse("spec.action", "bandwidth can't be converted: the proxy adds time to answers and passes them on as fast as they come (want delay)")
+		c.refuse("spec.action",
+			"bandwidth can't be converted: the proxy adds time to answers and passes them on as fast as they come (want delay)")
 	case v1alpha1.DuplicateAction, v1alpha1.CorruptAction:
-		c.refuse("spec.action", "%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s (want delay)",
+		c.refuse("spec.action",
+			"%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s (want delay)",
 			s.Action, s.Action)
 	default:
-		c.refuse("spec.action", "%q is no action of a NetworkChaos (want delay; loss of 100 or partition for an outage)", s.Action)
+		c.refuse("spec.action",
+			"%q is no action of a NetworkChaos (want delay; loss of 100 or partition for an outage)", s.Action)
 	}
 	return "", nil
 }
@@ -128,8 +138,10 @@ func (c *networkChaos) parameters() {
 		of  v1alpha1.NetworkChaosAction
 		set bool
 	}{
-		{v1alpha1.DelayAction, s.Delay != nil}, {v1alpha1.LossAction, s.Loss != nil}, {v1alpha1.DuplicateAction, s.Duplicate != nil},
-		{v1alpha1.CorruptAction, s.Corrupt != nil}, {v1alpha1.BandwidthAction, s.Bandwidth != nil}, {"rate", s.Rate != nil},
+		{v1alpha1.DelayAction, s.Delay != nil}, {v1alpha1.LossAction, s.Loss != nil},
+		{v1alpha1.DuplicateAction, s.Duplicate != nil},
+		{v1alpha1.CorruptAction, s.Corrupt != nil}, {v1alpha1.BandwidthAction, s.Bandwidth != nil},
+		{"rate", s.Rate != nil},
 	} {
 		if p.set && p.of != s.Action {
 			c.refuse("spec."+string(p.of), "has no effect beside action %s", s.Action)
@@ -149,7 +161,8 @@ func (c *networkChaos) delay() map[string]any {
 		return nil
 	}
 	if d.Reorder != nil {
-		c.refuse("spec.delay.reorder", "can't be converted: the proxy passes on the bytes of TCP connections, which arrive in their order")
+		c.refuse("spec.delay.reorder",
+			"can't be converted: the proxy passes on the bytes of TCP connections, which arrive in their order")
 	}
 	c.uncorrelated("spec.delay.correlation", d.Correlation)
 	out := map[string]any{}
@@ -178,7 +191,8 @@ func (c *networkChaos) loss() map[string]any {
 		return nil
 	}
 	if v, err := strconv.ParseFloat(l.Loss, 64); err != nil || v != 100 {
-		c.refuse("spec.loss.loss", "%q can't be converted: the proxy loses no single packets (want 100, which is an outage)", l.Loss)
+		c.refuse("spec.loss.loss",
+			"%q can't be converted: the proxy loses no single packets (want 100, which is an outage)", l.Loss)
 	}
 	c.uncorrelated("spec.loss.correlation", l.Correlation)
 	c.from["spec"] = "spec.loss"
@@ -202,11 +216,13 @@ func (c *networkChaos) partition() map[string]any {
 func (c *networkChaos) outage(connections string) map[string]any {
 	d := c.chaos.Spec.Duration
 	if d == nil {
-		c.refuse("spec.duration", "is missing (want less than %s, or kube-apiserver's liveness probe restarts it)", longestOutage)
+		c.refuse("spec.duration", "is missing (want less than %s, or kube-apiserver's liveness probe restarts it)",
+			longestOutage)
 		return nil
 	}
 	if v, err := time.ParseDuration(*d); err == nil && v >= longestOutage {
-		c.refuse("spec.duration", "%s is too long for an outage (want less than %s, or kube-apiserver's liveness probe restarts it)", *d, longestOutage)
+		c.refuse("spec.duration",
+			"%s is too long for an outage (want less than %s, or kube-apiserver's liveness probe restarts it)", *d, longestOutage)
 	}
 	c.from["spec.atMost"] = "spec.duration"
 	return map[string]any{"connections": connections, "atMost": *d}

@@ -51,7 +51,8 @@ func (f *CRILatency) RuntimeDelay() time.Duration { return f.Latency.Duration }
 // Inject arms the delay on every node and returns once one of its own calls took that long.
 func (f *CRILatency) Inject(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
-		if _, err := c.ArmLatency(ctx, arm(t), control.Latency{Delay: control.Duration(f.Latency.Duration)}); err != nil {
+		if _, err := c.ArmLatency(ctx, arm(t),
+			control.Latency{Delay: control.Duration(f.Latency.Duration)}); err != nil {
 			return err
 		}
 		p, err := observe(ctx, c, func(p control.Probe) bool { return listTime(p) >= f.Latency.Duration })
@@ -69,7 +70,8 @@ func (f *CRILatency) Recover(ctx context.Context, t Target) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultLatency}); err != nil {
 			return err
 		}
-		p, err := observe(ctx, c, func(p control.Probe) bool { return statusTime(p) < f.Latency.Duration/2+5*time.Millisecond })
+		p, err := observe(ctx, c,
+			func(p control.Probe) bool { return statusTime(p) < f.Latency.Duration/2+5*time.Millisecond })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and calls are still slow: %w", t.Name, n.Name(), err)
 		}

@@ -70,13 +70,15 @@ func (*CSINodeLoss) Recover(ctx context.Context, t Target) error {
 			if now, err = o.kept(ctx); err != nil {
 				return err
 			}
-			if _, err = o.client.StorageV1().CSINodes().Create(ctx, now, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			if _, err = o.client.StorageV1().CSINodes().Create(ctx, now, metav1.CreateOptions{}); err != nil &&
+				!apierrors.IsAlreadyExists(err) {
 				return err
 			}
 			if err := o.await(ctx, func(now *storagev1.CSINode) bool { return now != nil }); err != nil {
 				return err
 			}
-			// A copy that stays would be taken for that of another loss. One that can't be deleted goes with the cluster.
+			// A copy that stays would be taken for that of another loss. One that can't be deleted goes with the
+			// cluster.
 			_ = o.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, metav1.DeleteOptions{})
 		}
 		say(t, event.FaultGone, o.node, "the CSINode is there")
@@ -148,11 +150,14 @@ func (o csiNode) keep(ctx context.Context, was *storagev1.CSINode) error {
 		return err
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}}
-	if _, err := o.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := o.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: o.name}, Data: map[string]string{"csinode": string(text)}}
-	if _, err := o.client.CoreV1().ConfigMaps(o.namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: o.name},
+		Data: map[string]string{"csinode": string(text)}}
+	if _, err := o.client.CoreV1().ConfigMaps(o.namespace).Create(ctx, cm, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	return nil

@@ -44,7 +44,8 @@ func (f *EtcdLatency) Validate() error {
 	}
 	if f.Correlation != "" {
 		if v, err := strconv.ParseFloat(f.Correlation, 64); err != nil || v != 0 {
-			return fmt.Errorf("correlation is %q: the proxy draws each delay by itself and knows none (leave it out)", f.Correlation)
+			return fmt.Errorf("correlation is %q: the proxy draws each delay by itself and knows none (leave it out)",
+				f.Correlation)
 		}
 	}
 	d, err := f.delay()
@@ -54,11 +55,13 @@ func (f *EtcdLatency) Validate() error {
 	latency, jitter := time.Duration(d.Latency), time.Duration(d.Jitter)
 	switch {
 	case latency != 0 && latency < leastLatency || latency%time.Millisecond != 0:
-		return fmt.Errorf("latency is %s (want 0s, or whole milliseconds from %s on: less can't be told from none)", latency, leastLatency)
+		return fmt.Errorf("latency is %s (want 0s, or whole milliseconds from %s on: less can't be told from none)",
+			latency, leastLatency)
 	case jitter < 0 || jitter%time.Millisecond != 0 || jitter > latency/2:
 		return fmt.Errorf("jitter is %s (want whole milliseconds, at most half of the latency of %s: with more an answer could come as if undelayed)", jitter, latency)
 	case latency+jitter > control.MaxEtcdLatency:
-		return fmt.Errorf("latency and jitter are %s together (want at most %s)", latency+jitter, control.MaxEtcdLatency)
+		return fmt.Errorf("latency and jitter are %s together (want at most %s)", latency+jitter,
+			control.MaxEtcdLatency)
 	}
 	return nil
 }
@@ -118,7 +121,8 @@ func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not measured: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it", round(control.Fastest(p.Through)),
+		say(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it",
+			round(control.Fastest(p.Through)),
 			round(control.Slowest(p.Through)), round(control.Fastest(p.Direct)))
 		return nil
 	})
@@ -140,11 +144,13 @@ func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return err
 		}
-		p, err := measure(ctx, c, seenWithin, etcdLimit, func(p control.EtcdProbe) bool { return answered(p) && proxyAdds(p) < gone })
+		p, err := measure(ctx, c, seenWithin, etcdLimit,
+			func(p control.EtcdProbe) bool { return answered(p) && proxyAdds(p) < gone })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and not measured to be gone: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how, round(control.Fastest(p.Through)),
+		say(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how,
+			round(control.Fastest(p.Through)),
 			round(control.Fastest(p.Direct)))
 		return nil
 	})

@@ -44,7 +44,8 @@ func (f *EtcdOutage) Validate() error {
 		return fmt.Errorf("connections is %q (want %s or %s)", f.Connections, control.OutageKeep, control.OutageReset)
 	}
 	if d := f.AtMost.Duration; d <= 0 || d >= longestOutage {
-		return fmt.Errorf("atMost is %s (want above 0 and below %s, or kube-apiserver's liveness probe restarts it)", d, longestOutage)
+		return fmt.Errorf("atMost is %s (want above 0 and below %s, or kube-apiserver's liveness probe restarts it)", d,
+			longestOutage)
 	}
 	return nil
 }
@@ -72,7 +73,8 @@ func (f *EtcdOutage) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "etcd doesn't answer through the proxy (%s), and within %s past it", p.Err, round(control.Fastest(p.Direct)))
+		say(t, event.FaultSeen, n, "etcd doesn't answer through the proxy (%s), and within %s past it", p.Err,
+			round(control.Fastest(p.Direct)))
 		return nil
 	})
 }
@@ -88,7 +90,8 @@ func (f *EtcdOutage) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and there are still no answers: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy", how, round(control.Slowest(p.Through)))
+		say(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy", how,
+			round(control.Slowest(p.Through)))
 		return nil
 	})
 }

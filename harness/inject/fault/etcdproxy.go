@@ -20,7 +20,8 @@ const (
 )
 
 // onProxies acts on the etcd proxies of all nodes of the target at once and returns all errors.
-func onProxies(ctx context.Context, t Target, act func(context.Context, cluster.Node, *control.EtcdClient) error) error {
+func onProxies(ctx context.Context, t Target,
+	act func(context.Context, cluster.Node, *control.EtcdClient) error) error {
 	return each(t.Nodes, func(n cluster.Node) error {
 		c, err := seam.EtcdProxy(n)
 		if err != nil {
@@ -59,31 +60,36 @@ func answered(p control.EtcdProbe) bool {
 	return p.Healthy && len(p.Through) == etcdRequests && p.DirectErr == "" && len(p.Direct) == etcdRequests
 }
 
-// proxyAdds is what the proxy adds at least to an answer: a request that happens to be slow must not pass for the fault.
+// proxyAdds is what the proxy adds at least to an answer: a request that happens to be slow must not pass for the
+// fault.
 func proxyAdds(p control.EtcdProbe) time.Duration {
 	return control.Fastest(p.Through) - control.Fastest(p.Direct)
 }
 
 // measure probes until want is satisfied, for as long as within; limit is for each answer.
-func measure(ctx context.Context, c *control.EtcdClient, within, limit time.Duration, want func(control.EtcdProbe) bool) (control.EtcdProbe, error) {
-	return probeUntil(ctx, within, func(ctx context.Context) (control.EtcdProbe, error) { return c.Probe(ctx, etcdRequests, limit) }, want)
+func measure(ctx context.Context, c *control.EtcdClient, within, limit time.Duration,
+	want func(control.EtcdProbe) bool) (control.EtcdProbe, error) {
+	return probeUntil(ctx, within,
+		func(ctx context.Context) (control.EtcdProbe, error) { return c.Probe(ctx, etcdRequests, limit) }, want)
 }
 
 // probeUntil probes until want is satisfied, for as long as within. The error shows what was seen last.
-func probeUntil[P any](ctx context.Context, within time.Duration, probe func(context.Context) (P, error), want func(P) bool) (P, error) {
+func probeUntil[P any](ctx context.Context, within time.Duration, probe func(context.Context) (P, error),
+	want func(P) bool) (P, error) {
 	var seen P
 	last := fmt.Errorf("within %s", within)
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
-		p, err := probe(ctx)
-		switch {
-		case err == nil:
-			seen, last = p, fmt.Errorf("within %s; the last probe: %+v", within, p)
-			return want(p), nil
-		case ctx.Err() == nil:
-			last = err
-		}
-		return false, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, within, true,
+		func(ctx context.Context) (bool, error) {
+			p, err := probe(ctx)
+			switch {
+			case err == nil:
+				seen, last = p, fmt.Errorf("within %s; the last probe: %+v", within, p)
+				return want(p), nil
+			case ctx.Err() == nil:
+				last = err
+			}
+			return false, nil
+		})
 	if err != nil && ctx.Err() == nil {
 		return seen, last
 	}

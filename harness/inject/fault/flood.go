@@ -26,7 +26,8 @@ func init() {
 		Example: "name: flood\nkind: containerFlood\ntarget: {mode: all, selector: {component: kubelet}}\n" +
 			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
 		New: func() Fault {
-			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5, UnknownFactor: 8, UnknownOutlastFactor: 12,
+			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5,
+				UnknownFactor: 8, UnknownOutlastFactor: 12,
 				Longest: metav1.Duration{Duration: 20 * time.Minute}}
 		},
 	})
@@ -62,7 +63,8 @@ func (f *ContainerFlood) Validate() error {
 	case f.Outlast == "" || f.Overflow == "":
 		return errors.New("neither pods nor both of outlast and overflow are given, so that the flood has no size")
 	case f.OverflowFactor < 1:
-		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)", f.OverflowFactor)
+		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)",
+			f.OverflowFactor)
 	case f.UnknownFactor < 1:
 		return fmt.Errorf("unknownFactor is %g (want at least 1, or an arm that is not known would be tried with less than one that is)", f.UnknownFactor)
 	case f.UnknownOutlastFactor < 1:
@@ -118,7 +120,8 @@ func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (
 
 // size fills in the pods for the largest known constants, and for assumed ones as far as there is room: capacity
 // first, because a wrong fix more often changes that.
-func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, thresholdKnown, capacityKnown bool) (map[string]string, error) {
+func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, thresholdKnown,
+	capacityKnown bool) (map[string]string, error) {
 	calls, events := f.ContainersPerPod+3, f.ContainersPerPod+1
 	perPod := latency * time.Duration(calls)
 	most := min(maxReported/f.ContainersPerPod, int(f.Longest.Duration/perPod))
@@ -138,7 +141,8 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 		capacity = int64(ceil(f.UnknownFactor * float64(known)))
 	}
 	if _, left = pods(0, f.OverflowFactor*float64(capacity)); busy+left > most {
-		said["limited"] = fmt.Sprintf("%d pods would be needed, and at most %d are possible: it is limited to those", busy+left, most)
+		said["limited"] = fmt.Sprintf("%d pods would be needed, and at most %d are possible: it is limited to those",
+			busy+left, most)
 		left = most - busy
 		if fits := int64(float64(left*events) / f.OverflowFactor); !capacityKnown {
 			capacity = max(fits, known)
@@ -161,7 +165,8 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 	f.Pods = busy + left
 	said["pods"] = fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at %d events a pod",
 		f.Pods, busy, f.Outlast, time.Duration(threshold), calls, latency, left, f.OverflowFactor, f.Overflow, capacity, events)
-	said["planned"] = fmt.Sprintf("up to %d events, and one relist of at least %s if it is given them all", f.Pods*events, (time.Duration(f.Pods) * perPod).Round(time.Second))
+	said["planned"] = fmt.Sprintf("up to %d events, and one relist of at least %s if it is given them all",
+		f.Pods*events, (time.Duration(f.Pods) * perPod).Round(time.Second))
 	return said, nil
 }
 
@@ -197,7 +202,8 @@ func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods, f.Pods*f.ContainersPerPod)
+		say(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods,
+			f.Pods*f.ContainersPerPod)
 		return nil
 	})
 }
@@ -208,7 +214,8 @@ func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultFlood}); err != nil {
 			return err
 		}
-		p, err := observe(ctx, c, func(p control.Probe) bool { return p.ReportedPods == 0 && p.ReportedContainers == 0 })
+		p, err := observe(ctx, c,
+			func(p control.Probe) bool { return p.ReportedPods == 0 && p.ReportedContainers == 0 })
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and pods are still reported: %w", t.Name, n.Name(), err)
 		}
@@ -227,7 +234,8 @@ func largest(constants []map[string]int64, name string) (out int64, all bool, er
 		}
 	}
 	if known == 0 {
-		return 0, false, fmt.Errorf("the constant %q, which the fault's size follows from, is not known for any arm", name)
+		return 0, false, fmt.Errorf("the constant %q, which the fault's size follows from, is not known for any arm",
+			name)
 	}
 	if out <= 0 {
 		return 0, false, fmt.Errorf("the constant %q is %d", name, out)

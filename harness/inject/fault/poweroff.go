@@ -26,7 +26,8 @@ func init() {
 		ChaosMesh: "PhysicalMachineChaos (vm)",
 		Example:   "name: off\nkind: nodePowerOff\ntarget: {mode: one, selector: {nodeSelectors: {relapse.dev/role: worker}}}\nspec: {stale: 2m, ready: 3m}\n",
 		New: func() Fault {
-			return &NodePowerOff{Stale: metav1.Duration{Duration: 2 * time.Minute}, Ready: metav1.Duration{Duration: 3 * time.Minute}}
+			return &NodePowerOff{Stale: metav1.Duration{Duration: 2 * time.Minute},
+				Ready: metav1.Duration{Duration: 3 * time.Minute}}
 		},
 	})
 }
@@ -98,7 +99,8 @@ func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
 	return f.each(ctx, f.Ready.Duration, t, func(ctx context.Context, n cluster.Node, p cluster.PowerSwitch) error {
 		b, ok := n.(booter)
 		if !ok {
-			return fmt.Errorf("node %s can't say when it was started, so that nobody knows which reports are news", n.Name())
+			return fmt.Errorf("node %s can't say when it was started, so that nobody knows which reports are news",
+				n.Name())
 		}
 		if err := p.PowerOn(ctx); err != nil {
 			return err
@@ -118,7 +120,8 @@ func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
 }
 
 // each acts on all nodes at once, each within a time, and returns all errors.
-func (f *NodePowerOff) each(ctx context.Context, within time.Duration, t Target, act func(context.Context, cluster.Node, cluster.PowerSwitch) error) error {
+func (f *NodePowerOff) each(ctx context.Context, within time.Duration, t Target,
+	act func(context.Context, cluster.Node, cluster.PowerSwitch) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
 	return each(t.Nodes, func(n cluster.Node) error {

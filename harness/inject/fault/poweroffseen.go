@@ -66,7 +66,8 @@ func (l *loss) stale(ctx context.Context) (bool, string) {
 	still := renewed.Equal(l.renewed)
 	l.renewed = renewed
 	age := time.Since(renewed)
-	return still && age > good, fmt.Sprintf("its Lease was renewed %s ago and is good for %s", age.Round(100*time.Millisecond), good)
+	return still && age > good, fmt.Sprintf("its Lease was renewed %s ago and is good for %s",
+		age.Round(100*time.Millisecond), good)
 }
 
 // refused is satisfied when the API server has not answered a few times in a row. An answer that something isn't
@@ -109,7 +110,8 @@ func (a *arrival) back(ctx context.Context) (bool, string) {
 		return false, err.Error()
 	}
 	if lease.Spec.RenewTime.Time.Before(a.since) {
-		return false, fmt.Sprintf("its Lease was renewed at %s last, and it started at %s", clock(lease.Spec.RenewTime.Time), clock(a.since))
+		return false, fmt.Sprintf("its Lease was renewed at %s last, and it started at %s",
+			clock(lease.Spec.RenewTime.Time), clock(a.since))
 	}
 	node, err := a.client.CoreV1().Nodes().Get(ctx, a.node, metav1.GetOptions{})
 	if err != nil {
@@ -118,7 +120,8 @@ func (a *arrival) back(ctx context.Context) (bool, string) {
 	if why := a.notReady(node); why != "" {
 		return false, why
 	}
-	pods, err := a.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", a.node).String()})
+	pods, err := a.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", a.node).String()})
 	if err != nil {
 		return false, fmt.Sprintf("its pods can't be listed: %v", err)
 	}
@@ -134,7 +137,8 @@ func (a *arrival) back(ctx context.Context) (bool, string) {
 		}
 	}
 	if len(missing) > 0 {
-		return false, fmt.Sprintf("%d of its %d pods are not back: %s", len(missing), there, strings.Join(missing, "; "))
+		return false, fmt.Sprintf("%d of its %d pods are not back: %s", len(missing), there,
+			strings.Join(missing, "; "))
 	}
 	return true, fmt.Sprintf("the node runs since %s, is Ready, and its %d pods are ready", clock(a.since), there)
 }
@@ -147,7 +151,8 @@ func (a *arrival) notReady(node *corev1.Node) string {
 		case c.Status != corev1.ConditionTrue:
 			return fmt.Sprintf("Ready is %s (%s: %s)", c.Status, c.Reason, c.Message)
 		case c.LastHeartbeatTime.Time.Before(a.since):
-			return fmt.Sprintf("Ready is %s as of %s, and it started at %s", c.Status, clock(c.LastHeartbeatTime.Time), clock(a.since))
+			return fmt.Sprintf("Ready is %s as of %s, and it started at %s", c.Status, clock(c.LastHeartbeatTime.Time),
+				clock(a.since))
 		default:
 			return ""
 		}

@@ -50,7 +50,8 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed 
 	}
 	for _, name := range t.Selector.Nodes {
 		if name != ownNodes && !slices.ContainsFunc(nodes, func(n cluster.NodeSpec) bool { return n.Name == name }) {
-			return nil, fmt.Errorf("the selector (%s) names the node %q, which the cluster doesn't have: it has %s", asked, name, describe(nodes))
+			return nil, fmt.Errorf("the selector (%s) names the node %q, which the cluster doesn't have: it has %s",
+				asked, name, describe(nodes))
 		}
 	}
 	var found []string
@@ -64,11 +65,13 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed 
 		of = "that belong to no cell"
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("the selector (%s) matches none of the nodes %s: there are %s", asked, of, describe(nodes))
+		return nil, fmt.Errorf("the selector (%s) matches none of the nodes %s: there are %s", asked, of,
+			describe(nodes))
 	}
 	want, err := howMany(t, len(found), seed)
 	if err != nil {
-		return nil, fmt.Errorf("the selector (%s) matches %d nodes %s (%s), and %w", asked, len(found), of, strings.Join(found, ", "), err)
+		return nil, fmt.Errorf("the selector (%s) matches %d nodes %s (%s), and %w", asked, len(found), of,
+			strings.Join(found, ", "), err)
 	}
 	drawn := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(found))[:want]
 	slices.Sort(drawn)
@@ -80,7 +83,8 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed 
 }
 
 // Select is SelectNodes on a cluster that runs. labels are those of its nodes' specs, by the nodes' full names.
-func Select(t scenario.Target, c cluster.Cluster, cell string, labels map[string]map[string]string, seed int64) ([]cluster.Node, error) {
+func Select(t scenario.Target, c cluster.Cluster, cell string, labels map[string]map[string]string,
+	seed int64) ([]cluster.Node, error) {
 	var specs []cluster.NodeSpec
 	byName := map[string]cluster.Node{}
 	for _, n := range c.Nodes() {

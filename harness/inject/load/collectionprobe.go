@@ -50,7 +50,8 @@ func (l *CollectionProbe) Validate() error {
 
 // Describe says in words what is asked.
 func (l *CollectionProbe) Describe() string {
-	return fmt.Sprintf("one DELETECOLLECTION of %d ConfigMaps must answer 200 and leave none, each step within %s", l.Items, l.Timeout.Duration)
+	return fmt.Sprintf("one DELETECOLLECTION of %d ConfigMaps must answer 200 and leave none, each step within %s",
+		l.Items, l.Timeout.Duration)
 }
 
 // Prepare makes the namespace.
@@ -100,8 +101,10 @@ func (l *CollectionProbe) fill(ctx context.Context, c *client) (string, error) {
 		g.SetLimit(makers)
 		for n := range l.Items {
 			g.Go(func() error {
-				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe-%05d", n), Labels: c.labels()}, Data: map[string]string{"n": fmt.Sprint(n)}}
-				if _, err := client.Create(ctx, cm, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+				cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("probe-%05d", n),
+					Labels: c.labels()}, Data: map[string]string{"n": fmt.Sprint(n)}}
+				if _, err := client.Create(ctx, cm, metav1.CreateOptions{}); err != nil &&
+					!apierrors.IsAlreadyExists(err) {
 					return err
 				}
 				return nil
@@ -131,7 +134,8 @@ func (l *CollectionProbe) delete(ctx context.Context, c *client) (string, error)
 func (l *CollectionProbe) left(ctx context.Context, c *client) (what string, err error) {
 	var names []string
 	err = insist(ctx, l.Timeout.Duration, func(ctx context.Context) error {
-		list, err := c.metadata.Resource(configMaps).Namespace(l.namespace(c.Target)).List(ctx, metav1.ListOptions{LabelSelector: c.selector()})
+		list, err := c.metadata.Resource(configMaps).Namespace(l.namespace(c.Target)).List(ctx,
+			metav1.ListOptions{LabelSelector: c.selector()})
 		if err != nil {
 			return err
 		}
@@ -145,7 +149,8 @@ func (l *CollectionProbe) left(ctx context.Context, c *client) (what string, err
 		return "", err
 	}
 	if len(names) > 0 {
-		what = fmt.Sprintf("%d of %d ConfigMaps are left: %s", len(names), l.Items, strings.Join(names[:min(3, len(names))], ", "))
+		what = fmt.Sprintf("%d of %d ConfigMaps are left: %s", len(names), l.Items,
+			strings.Join(names[:min(3, len(names))], ", "))
 		return what, errors.New(what)
 	}
 	return fmt.Sprintf("0 of %d ConfigMaps are left", l.Items), nil

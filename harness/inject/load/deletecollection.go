@@ -30,8 +30,9 @@ func init() {
 			"spec:\n  items: 1000\n  bytes: 2Ki\n  calls: 20\n",
 		New: func() Load {
 			return &DeleteCollection{
-				By: ByCalls, Items: 1000, Bytes: "2Ki", Calls: 20, Begun: 20, Timeout: metav1.Duration{Duration: time.Minute},
-				Rounds: 1, Lasts: metav1.Duration{Duration: 45 * time.Second},
+				By: ByCalls, Items: 1000, Bytes: "2Ki", Calls: 20, Begun: 20,
+				Timeout: metav1.Duration{Duration: time.Minute},
+				Rounds:  1, Lasts: metav1.Duration{Duration: 45 * time.Second},
 			}
 		},
 	})
@@ -43,8 +44,9 @@ const (
 	ByNamespaceController = "namespaceController"
 )
 
-// The bounds of what a load may put into etcd: an object must fit into one request of its own, and all that the rounds write must fit beside
-// the rest into etcd's default quota of 2 GiB, which counts what was deleted, too, until it is compacted.
+// The bounds of what a load may put into etcd: an object must fit into one request of its own, and all that the
+// rounds write must fit beside the rest into etcd's default quota of 2 GiB, which counts what was deleted, too, until
+// it is compacted.
 const (
 	maxBytes = 512 << 10
 	maxTotal = 3 << 29
@@ -89,7 +91,8 @@ func (l *DeleteCollection) Validate() error {
 	case l.Rate < 0:
 		return fmt.Errorf("rate is %g requests a second (want 0 for all at once, or more)", l.Rate)
 	case l.Begun < 1 || l.Begun > l.Items*l.namespaces():
-		return fmt.Errorf("begun is %d deletions (want 1 to %d, which is all there can be)", l.Begun, l.Items*l.namespaces())
+		return fmt.Errorf("begun is %d deletions (want 1 to %d, which is all there can be)", l.Begun,
+			l.Items*l.namespaces())
 	case l.Timeout.Duration <= 0:
 		return fmt.Errorf("timeout is %s (want above 0)", l.Timeout.Duration)
 	case l.Pause.Duration < 0:

@@ -121,8 +121,9 @@ func (o *objects) attempt(ctx context.Context) (missing int, err error) {
 				return err
 			}
 			if done := all - len(want) + int(made.Add(1)); done%max(all/10, 1) == 0 {
-				o.Events.Emit(event.Event{Type: event.Progress, Cell: o.Cell, Message: fmt.Sprintf("%s: %d of %d ConfigMaps are there", o.Name, done, all),
-					Fields: map[string]any{"load": o.Name}})
+				o.Events.Emit(event.Event{Type: event.Progress, Cell: o.Cell,
+					Message: fmt.Sprintf("%s: %d of %d ConfigMaps are there", o.Name, done, all),
+					Fields:  map[string]any{"load": o.Name}})
 			}
 			return nil
 		})
@@ -134,7 +135,8 @@ func (o *objects) makeItem(ctx context.Context, namespace, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	client := o.typed.CoreV1().ConfigMaps(o.namespace(namespace))
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: item(n), Labels: o.labels()}, Data: content(o.Seed, namespace, n, o.bytes)}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: item(n), Labels: o.labels()},
+		Data: content(o.Seed, namespace, n, o.bytes)}
 	_, err := client.Create(ctx, cm, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		if cm, err = client.Get(ctx, item(n), metav1.GetOptions{}); err == nil && !o.ours(cm) {

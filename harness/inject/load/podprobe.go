@@ -56,7 +56,8 @@ func (l *PodProbe) Validate() error {
 
 // Describe says in words what is asked.
 func (l *PodProbe) Describe() string {
-	return fmt.Sprintf("a pod must run within %s, and be gone within %s of its deletion, in one of %d tries", l.Timeout.Duration, l.Timeout.Duration, l.Tries)
+	return fmt.Sprintf("a pod must run within %s, and be gone within %s of its deletion, in one of %d tries",
+		l.Timeout.Duration, l.Timeout.Duration, l.Tries)
 }
 
 // Prepare makes the namespace, and has the API server say that it would take the pod.
@@ -73,7 +74,8 @@ func (l *PodProbe) Prepare(ctx context.Context, t Target) error {
 		if err != nil {
 			return err
 		}
-		_, err = p.typed.CoreV1().Pods(p.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err = p.typed.CoreV1().Pods(p.namespace).Create(ctx, pod,
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return describe("a pod", err)
 	})
 	if err != nil {
@@ -108,7 +110,8 @@ func (l *PodProbe) try(ctx context.Context, p *pods, out *probe, try int) error 
 				return err
 			}
 			what = "image " + pod.Spec.Containers[0].Image
-			if _, err = p.typed.CoreV1().Pods(p.namespace).Create(ctx, pod, metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
+			if _, err = p.typed.CoreV1().Pods(p.namespace).Create(ctx, pod,
+				metav1.CreateOptions{}); apierrors.IsAlreadyExists(err) {
 				return nil // an answer got lost
 			}
 			return err
@@ -118,7 +121,8 @@ func (l *PodProbe) try(ctx context.Context, p *pods, out *probe, try int) error 
 	if err != nil {
 		return err
 	}
-	if err := out.step(try, "running", func() (string, error) { return p.await(ctx, name, l.Timeout.Duration, running) }); err != nil {
+	if err := out.step(try, "running",
+		func() (string, error) { return p.await(ctx, name, l.Timeout.Duration, running) }); err != nil {
 		return err
 	}
 	return out.step(try, "gone", func() (string, error) {
@@ -179,9 +183,10 @@ func (p *pods) pod(ctx context.Context, image, name string) (*corev1.Pod, error)
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: p.labels()},
 		Spec: corev1.PodSpec{
 			NodeName: p.node, HostNetwork: true, RestartPolicy: corev1.RestartPolicyNever,
-			AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool), TerminationGracePeriodSeconds: new(int64(2)),
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers:  []corev1.Container{{Name: "probe", Image: image, ImagePullPolicy: corev1.PullNever}},
+			AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool),
+			TerminationGracePeriodSeconds: new(int64(2)),
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Containers:                    []corev1.Container{{Name: "probe", Image: image, ImagePullPolicy: corev1.PullNever}},
 		},
 	}, nil
 }
@@ -199,7 +204,8 @@ func (p *pods) pause(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("node %s lists no pause image among its %d images (want spec.image)", p.node, len(n.Status.Images))
+	return "", fmt.Errorf("node %s lists no pause image among its %d images (want spec.image)", p.node,
+		len(n.Status.Images))
 }
 
 // clear deletes what the probe made, also after the end of ctx, and without the kubelet's help. What it can't delete
@@ -208,7 +214,8 @@ func (p *pods) clear(ctx context.Context, tries int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	for try := range tries {
-		_ = p.typed.CoreV1().Pods(p.namespace).Delete(ctx, fmt.Sprintf("probe-%d", try+1), metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		_ = p.typed.CoreV1().Pods(p.namespace).Delete(ctx, fmt.Sprintf("probe-%d", try+1),
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
 	}
 	_ = p.typed.CoreV1().Namespaces().Delete(ctx, p.namespace, metav1.DeleteOptions{})
 }

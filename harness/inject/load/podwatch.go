@@ -16,7 +16,8 @@ const lastLook = 4 * time.Second
 
 // await watches a pod until it is as wanted; nil stands for a missing pod. errIdle says that it was looked at after
 // the timeout and was not. what says how it was seen last.
-func (p *pods) await(ctx context.Context, name string, timeout time.Duration, wanted func(*corev1.Pod) bool) (what string, err error) {
+func (p *pods) await(ctx context.Context, name string, timeout time.Duration,
+	wanted func(*corev1.Pod) bool) (what string, err error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for limited.Err() == nil {
@@ -49,7 +50,8 @@ func (p *pods) follow(ctx context.Context, name string, wanted func(*corev1.Pod)
 	if wanted(pod) {
 		return state(pod), true
 	}
-	w, err := p.typed.CoreV1().Pods(p.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
+	w, err := p.typed.CoreV1().Pods(p.namespace).Watch(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
 	if err != nil {
 		return "", false
 	}
@@ -71,7 +73,8 @@ func (p *pods) follow(ctx context.Context, name string, wanted func(*corev1.Pod)
 
 // get is a pod, nil if there is none, and the version from which to watch it.
 func (p *pods) get(ctx context.Context, name string) (*corev1.Pod, string, error) {
-	list, err := p.typed.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	list, err := p.typed.CoreV1().Pods(p.namespace).List(ctx,
+		metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return nil, "", err
 	}
@@ -98,7 +101,8 @@ func state(pod *corev1.Pod) string {
 		case c.State.Running != nil:
 			out = append(out, "its container started at "+c.State.Running.StartedAt.UTC().Format(time.TimeOnly))
 		case c.State.Waiting != nil:
-			out = append(out, strings.TrimSpace("its container waits: "+c.State.Waiting.Reason+" "+c.State.Waiting.Message))
+			out = append(out,
+				strings.TrimSpace("its container waits: "+c.State.Waiting.Reason+" "+c.State.Waiting.Message))
 		}
 	}
 	return strings.Join(out, ", ")

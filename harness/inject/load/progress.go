@@ -165,7 +165,8 @@ func (p *progress) gone(ctx context.Context) <-chan struct{} {
 		opts := metav1.ListOptions{LabelSelector: p.selector()}
 		for {
 			list, err := p.metadata.Resource(namespaces).List(ctx, opts)
-			if err == nil && !slices.ContainsFunc(list.Items, func(ns metav1.PartialObjectMetadata) bool { return ns.DeletionTimestamp != nil }) {
+			if err == nil && !slices.ContainsFunc(list.Items,
+				func(ns metav1.PartialObjectMetadata) bool { return ns.DeletionTimestamp != nil }) {
 				return
 			}
 			if err == nil {
@@ -209,7 +210,8 @@ func (p *progress) finish(ctx context.Context) {
 	for _, code := range slices.Sorted(maps.Keys(p.codes)) {
 		codes = append(codes, fmt.Sprintf("%d x %s", p.codes[code], code))
 	}
-	p.say(event.Note, p.out.Round, "is over after %s, its answers: %s", brief(p.out.End.Sub(p.out.Start)), strings.Join(codes, ", "))
+	p.say(event.Note, p.out.Round, "is over after %s, its answers: %s", brief(p.out.End.Sub(p.out.Start)),
+		strings.Join(codes, ", "))
 }
 
 func brief(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

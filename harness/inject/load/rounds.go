@@ -31,7 +31,8 @@ func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) 
 	}
 	calls.Alive(time.Now())
 	r := &rounds{objects: o, calls: calls, sum: bundle.Load{
-		Name: t.Name, Way: l.By, Objects: l.Items, Bytes: o.bytes, Rounds: []bundle.LoadRound{}, Codes: map[string]int{},
+		Name: t.Name, Way: l.By, Objects: l.Items, Bytes: o.bytes, Rounds: []bundle.LoadRound{},
+		Codes: map[string]int{},
 	}}
 	defer func() {
 		calls.Alive(time.Now())
@@ -71,7 +72,8 @@ func (r *rounds) round(ctx context.Context, n int) bool {
 		}
 		return false
 	}
-	p := &progress{rounds: r, out: bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: r.spec.Rate}, codes: map[string]int{}}
+	p := &progress{rounds: r, out: bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: r.spec.Rate},
+		codes: map[string]int{}}
 	p.follow(ctx, deleted)
 	r.sum.Rounds = append(r.sum.Rounds, p.out)
 	return ctx.Err() == nil
@@ -120,6 +122,7 @@ func (r *rounds) tell(n int, began bool) {
 }
 
 func (r *rounds) say(typ string, n int, format string, args ...any) {
-	r.Events.Emit(event.Event{Type: typ, Cell: r.Cell, Message: fmt.Sprintf("%s: round %d ", r.Name, n) + fmt.Sprintf(format, args...),
-		Fields: map[string]any{"load": r.Name, "round": n}})
+	r.Events.Emit(event.Event{Type: typ, Cell: r.Cell,
+		Message: fmt.Sprintf("%s: round %d ", r.Name, n) + fmt.Sprintf(format, args...),
+		Fields:  map[string]any{"load": r.Name, "round": n}})
 }

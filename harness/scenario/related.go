@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -198,9 +197,7 @@ func (r *rules) spec(category, kind string, spec json.RawMessage, path string) {
 	}
 	v := e.New()
 	if len(spec) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(spec))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(v); err != nil {
+		if err := kinds.DecodeStrictly(spec, v); err != nil {
 			r.add(path+".spec", "%s", err)
 			return
 		}

@@ -9,7 +9,6 @@
 package mutate
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/token"
@@ -112,9 +111,7 @@ func (m Mutation) Shape() (Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(m.Spec))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(s); err != nil {
+	if err := kinds.DecodeStrictly(m.Spec, s); err != nil {
 		return nil, fmt.Errorf("mutation %s: decoding spec %s: %w", m.Kind, m.Spec, err)
 	}
 	if err := s.Validate(); err != nil {

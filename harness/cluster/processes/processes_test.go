@@ -82,7 +82,7 @@ func makeCluster(dir string, programs []string) error {
 	select {}
 }
 
-func newProvider(t *testing.T) (*processes.Provider, string) {
+func newProvider(t testing.TB) (*processes.Provider, string) {
 	t.Helper()
 	dir := t.TempDir()
 	p, err := processes.New(processes.Options{Dir: dir, Supervisor: []string{os.Args[0], asSupervisor}})
@@ -120,7 +120,7 @@ func scripts(t *testing.T, script string) map[string]string {
 }
 
 // alive are the command lines of all processes that name a folder, without this one's own.
-func alive(t *testing.T, dir string) []string {
+func alive(t testing.TB, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

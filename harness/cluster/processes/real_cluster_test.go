@@ -48,7 +48,7 @@ func (r recorder) BuildPrograms(ctx context.Context, module, version string, pac
 }
 
 // prepared is a provider with the programs of v1.34.4, and those.
-func prepared(t *testing.T) (*processes.Provider, map[string]string) {
+func prepared(t testing.TB) (*processes.Provider, map[string]string) {
 	t.Helper()
 	p, _ := newProvider(t)
 	made, err := artifacts.Open(artifacts.Options{Root: "../../.."})

@@ -85,8 +85,8 @@ func (f *runFlags) onProviders(ctx context.Context, cmd *cobra.Command, root str
 	}
 	for i, name := range all {
 		if len(all) > 1 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "provider %s: the first of %s that this host may do; --provider asks for another\n",
-				name, strings.Join(all[i:], ", "))
+			fmt.Fprintf(cmd.ErrOrStderr(), "provider %s: %s of the scenario's (%s); --provider asks for one\n",
+				name, []string{"the first", "the next"}[min(i, 1)], strings.Join(all, ", "))
 		}
 		if i > 0 {
 			f.options.Provider = name

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -126,7 +127,15 @@ func newLogNode(t *testing.T) *logNode {
 // collect runs the collector for the node's steps and returns the only artifact with its lines.
 func (n *logNode) collect(spec string) (bundle.Artifact, []bundle.LogLine) {
 	n.t.Helper()
-	t := n.t
+	ctx, cancel := context.WithCancel(n.t.Context())
+	defer cancel()
+	n.done = cancel
+	return collectLogs(ctx, n.t, n, spec)
+}
+
+// collectLogs runs the collector on a node until ctx ends.
+func collectLogs(ctx context.Context, t *testing.T, n cluster.Node, spec string) (bundle.Artifact, []bundle.LogLine) {
+	t.Helper()
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
 	if err != nil {
 		t.Fatal(err)
@@ -135,9 +144,6 @@ func (n *logNode) collect(spec string) (bundle.Artifact, []bundle.LogLine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	n.done = cancel
 	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}}, w); err != nil {
 		t.Fatal(err)
 	}
@@ -179,4 +185,23 @@ func numbered(t *testing.T, a bundle.Artifact, lines []bundle.LogLine, from, to 
 	if len(a.Coverage.Gaps) > 0 {
 		t.Errorf("it has the gaps %+v", a.Coverage.Gaps)
 	}
+}
+
+// folderNode is a node that runs no commands and has its log files here.
+type folderNode struct {
+	node
+	root string
+}
+
+func (n *folderNode) LogFolder() string { return n.root }
+
+func TestLogsInAFolderHere(t *testing.T) {
+	n := newLogNode(t)
+	if err := errors.Join(n.add("0.log", 0, 10), n.add("1.log", 10, 20)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	a, lines := collectLogs(ctx, t, &folderNode{root: n.root}, often)
+	numbered(t, a, lines, 0, 20)
 }

@@ -54,7 +54,7 @@ func (*Leases) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	if err != nil {
 		return errors.Join(err, leases.Close())
 	}
-	last := map[string]bundle.NodeStatus{}
+	last := nodeStatuses{}
 	var both sync.WaitGroup
 	both.Go(func() {
 		follow(ctx, leasesEvery, leases, func(ctx context.Context) error { return recordLeases(ctx, client, leases) })
@@ -89,7 +89,7 @@ func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.
 }
 
 // recordNodes writes down which nodes' conditions changed.
-func recordNodes(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream, last map[string]bundle.NodeStatus) error {
+func recordNodes(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream, last nodeStatuses) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -98,19 +98,9 @@ func recordNodes(ctx context.Context, client *kubernetes.Clientset, st *bundle.S
 		return errors.New("the API server shows no node")
 	}
 	for _, n := range list.Items {
-		now, err := ready(&n)
-		if err != nil {
+		if err := last.record(st, &n); err != nil {
 			return err
 		}
-		before := last[n.Name]
-		before.Time = now.Time
-		if before == now {
-			continue
-		}
-		if err := st.JSON(now); err != nil {
-			return err
-		}
-		last[n.Name] = now
 	}
 	return nil
 }

@@ -49,25 +49,33 @@ func (*NodeConditions) Stream(ctx context.Context, t Target, w *bundle.Writer) e
 	if err != nil {
 		return err
 	}
-	var last bundle.NodeStatus
+	last := nodeStatuses{}
 	follow(ctx, time.Second, st, func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, t.Node.Name(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		now, err := ready(node)
-		if err != nil {
-			return err
-		}
-		same := now
-		same.Time = last.Time
-		if same == last {
-			return nil
-		}
-		last = now
-		return st.JSON(now)
+		return last.record(st, node)
 	})
 	return st.Close()
+}
+
+// nodeStatuses are those that were recorded last, by node.
+type nodeStatuses map[string]bundle.NodeStatus
+
+// record writes a node's status down if it has changed.
+func (s nodeStatuses) record(st *bundle.Stream, node *corev1.Node) error {
+	now, err := ready(node)
+	if err != nil {
+		return err
+	}
+	before := s[node.Name]
+	before.Time = now.Time
+	if before == now {
+		return nil
+	}
+	s[node.Name] = now
+	return st.JSON(now)
 }
 
 func ready(node *corev1.Node) (bundle.NodeStatus, error) {

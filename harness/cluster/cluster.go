@@ -13,10 +13,11 @@ import (
 
 // Topology describes a cluster before it exists.
 type Topology struct {
-	Version string     `json:"version"`        // Kubernetes version, "v1.34.4"
-	Nodes   []NodeSpec `json:"nodes"`          // in creation order
-	Base    []byte     `json:"base,omitempty"` // the provider's own config (kind-config.yaml), which the rest is merged over
-	Network string     `json:"network"`        // the engine network's name, made for this cluster and removed with it
+	Version string     `json:"version"` // Kubernetes version, "v1.34.4"
+	Nodes   []NodeSpec `json:"nodes"`   // in creation order
+	// the provider's own config (kind-config.yaml), which the rest is merged over
+	Base    []byte `json:"base,omitempty"`
+	Network string `json:"network"` // the engine network's name, made for this cluster and removed with it
 }
 
 // The roles of nodes.
@@ -28,16 +29,17 @@ const (
 // NodeSpec describes a node. Name is relative to the cluster ("worker", "worker2"): the provider prefixes the
 // cluster's name.
 type NodeSpec struct {
-	Name     string                       `json:"name"`
-	Role     string                       `json:"role"`
-	Image    string                       `json:"image"`
-	Cell     string                       `json:"cell,omitempty"`
-	Labels   map[string]string            `json:"labels,omitempty"`
-	Files    []File                       `json:"files,omitempty"`    // installed before any unit starts
-	Units    []Unit                       `json:"units,omitempty"`    // enabled before any unit starts
-	Args     map[string]map[string]string `json:"args,omitempty"`     // component -> flag -> value
-	Programs map[string]string            `json:"programs,omitempty"` // component -> an executable on this host, which it runs instead of the image's
-	Seams    map[string]string            `json:"seams,omitempty"`    // seam -> its proxy's executable on this host
+	Name   string                       `json:"name"`
+	Role   string                       `json:"role"`
+	Image  string                       `json:"image"`
+	Cell   string                       `json:"cell,omitempty"`
+	Labels map[string]string            `json:"labels,omitempty"`
+	Files  []File                       `json:"files,omitempty"` // installed before any unit starts
+	Units  []Unit                       `json:"units,omitempty"` // enabled before any unit starts
+	Args   map[string]map[string]string `json:"args,omitempty"`  // component -> flag -> value
+	// component -> an executable on this host, which it runs instead of the image's
+	Programs map[string]string `json:"programs,omitempty"`
+	Seams    map[string]string `json:"seams,omitempty"` // seam -> its proxy's executable on this host
 }
 
 // File is put at Path in the node: either a copy of Source (a file on the host) or Content.
@@ -175,7 +177,8 @@ type Identity struct {
 	StartTicks int64  `json:"startTicks"` // field 22 of /proc/PID/stat: clock ticks since boot
 	Restarts   int    `json:"restarts"`   // the supervisor's count
 	SHA256     string `json:"sha256,omitempty"`
-	CPUTicks   int64  `json:"cpuTicks"` // fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 is not known
+	// fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 is not known
+	CPUTicks int64 `json:"cpuTicks"`
 }
 
 // TicksPerSecond is the unit of times in /proc: USER_HZ, which Linux keeps at 100 for all programs.

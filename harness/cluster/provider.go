@@ -32,8 +32,10 @@ type Provider interface {
 // Needs say which clusters will be asked for, and give the provider a Builder.
 type Needs struct {
 	Topologies []Topology
-	NodeImage  string // what the user wants nodes to be started from, where they are started from images: auto, official, assembled or a reference
-	Builder    Builder
+	// what the user wants nodes to be started from, where they are started from images: auto, official, assembled or a
+	// reference
+	NodeImage string
+	Builder   Builder
 }
 
 // Versions are the Kubernetes versions of the topologies, each once and in their order.

@@ -54,7 +54,8 @@ func TestFrameworkRuns(t *testing.T) {
 	}
 
 	marker := &touch{}
-	i := e2eframework.Injection{Name: "touch", Fault: marker, Expires: time.Minute, On: func(n cluster.Node) bool { return n.Cell() == "two" }}
+	i := e2eframework.Injection{Name: "touch", Fault: marker, Expires: time.Minute,
+		On: func(n cluster.Node) bool { return n.Cell() == "two" }}
 	node := p.Cluster().Nodes()[2].(*clustertest.Node)
 	touched := 0
 	node.Handle("touch", func(context.Context, io.Reader, []string) ([]byte, error) { touched++; return nil, nil })
@@ -155,7 +156,8 @@ the arguments ["--wait"] are not understood`
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = q.Destroy(context.Background()) })
-	all := e2eframework.Injection{Name: "x", Fault: &touch{}, Expires: time.Minute, On: func(cluster.Node) bool { return true }}
+	all := e2eframework.Injection{Name: "x", Fault: &touch{}, Expires: time.Minute,
+		On: func(cluster.Node) bool { return true }}
 	none := all
 	none.On = func(cluster.Node) bool { return false }
 	for want, i := range map[string]e2eframework.Injection{

@@ -19,8 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces, ConfigMaps and pods, writes of the latter three, reads of
-// Leases, CSINodes, and the node proxy to kubelets. Other field selectors than metadata.name and spec.nodeName, and other writes, are refused rather than ignored.
+// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces, ConfigMaps and pods, writes of
+// the latter three, reads of Leases, CSINodes, and the node proxy to kubelets. Other field selectors than metadata.name
+// and spec.nodeName, and other writes, are refused rather than ignored.
 type API struct {
 	server *httptest.Server
 	pipes  *pipes // that lead to the server; nil if it has a socket
@@ -54,8 +55,10 @@ type change struct {
 func newAPI(p *pipes) *API {
 	a := &API{wake: make(chan struct{}), objects: map[string][]metav1.Object{}, pipes: p}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api", answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}))
-	mux.HandleFunc("GET /apis", answer(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}))
+	mux.HandleFunc("GET /api", answer(metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+		Versions: []string{"v1"}}))
+	mux.HandleFunc("GET /apis", answer(metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList",
+		APIVersion: "v1"}}))
 	mux.HandleFunc("GET /version", answer(map[string]string{"major": "1", "minor": "34", "gitVersion": "v1.34.4"}))
 	verbs := metav1.Verbs{"get", "list", "watch"}
 	mux.HandleFunc("GET /api/v1", answer(metav1.APIResourceList{
@@ -65,14 +68,17 @@ func newAPI(p *pipes) *API {
 			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, Verbs: verbs},
 			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", Verbs: append(verbs, "create", "delete")},
 			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, Verbs: append(verbs, "create", "delete")},
-			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true, Verbs: append(verbs, "create", "delete", "deletecollection")},
+			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true,
+				Verbs: append(verbs, "create", "delete", "deletecollection")},
 		},
 	}))
 	mux.HandleFunc("GET /api/v1/nodes", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", "") })
-	mux.HandleFunc("GET /api/v1/nodes/{name}", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", r.PathValue("name")) })
+	mux.HandleFunc("GET /api/v1/nodes/{name}",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "nodes", r.PathValue("name")) })
 	mux.HandleFunc("GET /api/v1/nodes/{name}/proxy/{path...}", a.serveProxy)
 	mux.HandleFunc("GET /api/v1/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
-	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
+	mux.HandleFunc("GET /api/v1/namespaces/{ns}/events",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	a.handleObjects(mux)
 	a.handlePods(mux)
 	a.handleHeartbeats(mux)

@@ -74,7 +74,8 @@ func TestInformers(t *testing.T) {
 			conditions <- n.Status.Conditions[0]
 		}
 	}
-	if _, err := f.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: on, UpdateFunc: func(_, o any) { on(o) }}); err != nil {
+	if _, err := f.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: on,
+		UpdateFunc: func(_, o any) { on(o) }}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Core().V1().Events().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) { events <- o.(*corev1.Event).Reason }}); err != nil {
@@ -89,7 +90,8 @@ func TestInformers(t *testing.T) {
 			t.Fatalf("%v has no cache", typ)
 		}
 	}
-	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"})
+	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		Reason: "KubeletNotReady"})
 	c.API().AddEvent(&corev1.Event{Reason: "NodeNotReady"})
 	for _, want := range []string{"KubeletReady", "KubeletNotReady"} {
 		if got := recv(t, conditions).Reason; got != want {
@@ -121,7 +123,8 @@ func TestWaitReady(t *testing.T) {
 	if err := cluster.WaitReady(t.Context(), client, all, 10*time.Second); err != nil {
 		t.Error(err)
 	}
-	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "PLEG is not healthy"})
+	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		Reason: "KubeletNotReady", Message: "PLEG is not healthy"})
 	done := make(chan error, 1)
 	go func() { done <- cluster.WaitReady(t.Context(), client, all, 10*time.Second) }()
 	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
@@ -129,7 +132,8 @@ func TestWaitReady(t *testing.T) {
 		t.Errorf("a node that got Ready in time: %v", err)
 	}
 
-	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady", Message: "PLEG is not healthy"})
+	c.API().SetCondition("fake-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		Reason: "KubeletNotReady", Message: "PLEG is not healthy"})
 	err = cluster.WaitReady(t.Context(), client, []string{"fake-worker", "elsewhere"}, time.Second)
 	want := "nodes not Ready after 1s: fake-worker was Ready=False (KubeletNotReady: PLEG is not healthy); elsewhere was not there"
 	if err == nil || err.Error() != want {

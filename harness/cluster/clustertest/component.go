@@ -34,8 +34,9 @@ type Component struct {
 }
 
 func newComponent(n *Node, name string, pid int) *Component {
-	k := &Component{node: n, name: name, binary: n.program(name), answers: map[string]AnswerFunc{}, wake: make(chan struct{}),
-		id: cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1}}
+	k := &Component{node: n, name: name, binary: n.program(name), answers: map[string]AnswerFunc{},
+		wake: make(chan struct{}),
+		id:   cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1}}
 	k.Answer("/healthz", func(string) ([]byte, error) { return []byte("ok"), nil })
 	return k
 }
@@ -46,7 +47,8 @@ func (k *Component) Name() string { return k.name }
 // Node returns where it runs.
 func (k *Component) Node() cluster.Node { return k.node }
 
-// Answer scripts a path: f is asked for path with any query. Without a script the answer is 404. /healthz is there from the start.
+// Answer scripts a path: f is asked for path with any query. Without a script the answer is 404. /healthz is there from
+// the start.
 func (k *Component) Answer(path string, f AnswerFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,8 +130,8 @@ func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Signal records the signal. SIGKILL, SIGTERM and SIGQUIT end the process, which comes back as another one, with its count of restarts
-// one higher, as under a supervisor.
+// Signal records the signal. SIGKILL, SIGTERM and SIGQUIT end the process, which comes back as another one, with its
+// count of restarts one higher, as under a supervisor.
 func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -156,7 +158,8 @@ func (k *Component) Signals() []os.Signal {
 	return append([]os.Signal(nil), k.signals...)
 }
 
-// SetBinary changes what the digest is taken of, at once and until the next start: as if another binary had been started unnoticed.
+// SetBinary changes what the digest is taken of, at once and until the next start: as if another binary had been
+// started unnoticed.
 func (k *Component) SetBinary(b []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -27,9 +27,10 @@ const (
 // patience is how long a component may take to come back.
 const patience = 90 * time.Second
 
-// Conformance holds a cluster to the contracts of package cluster: every capability that is claimed is used. The topology is the one
-// that it was made from, with at least one worker if Kubelets is claimed, and InstalledPath on all nodes if NodeFiles is. The nodes are Ready. It
-// kills kubelets, or without those every component, and switches nodes off and on.
+// Conformance holds a cluster to the contracts of package cluster: every capability that is claimed is used. The
+// topology is the one that it was made from, with at least one worker if Kubelets is claimed, and InstalledPath on all
+// nodes if NodeFiles is. The nodes are Ready. It kills kubelets, or without those every component, and switches nodes
+// off and on.
 func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, topo cluster.Topology) {
 	s := suite{c, caps, topo}
 	t.Run("Nodes", s.nodes)
@@ -96,7 +97,8 @@ func (s suite) nodes(t *testing.T) {
 	for i, n := range nodes {
 		spec := s.topo.Nodes[i]
 		if want := s.c.Name() + "-" + spec.Name; n.Name() != want || n.Role() != spec.Role || n.Cell() != spec.Cell {
-			t.Errorf("node %d is %s, role %q, cell %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Cell(), want, spec.Role, spec.Cell)
+			t.Errorf("node %d is %s, role %q, cell %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Cell(), want, spec.Role,
+				spec.Cell)
 		}
 		if _, ok := n.(cluster.Execer); ok != s.caps.Exec {
 			t.Errorf("node %s: Execer is %v, claimed %v", n.Name(), ok, s.caps.Exec)
@@ -158,7 +160,8 @@ func (s suite) component(t *testing.T, k cluster.Component, name string) {
 	if got := s.get(t, k, row.Ready); got != want {
 		t.Errorf("%s says %q, want %q", row.Ready, got, want)
 	}
-	if _, err := k.Get(t.Context(), "/no/such/path"); err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "/no/such/path") {
+	if _, err := k.Get(t.Context(), "/no/such/path"); err == nil || !strings.Contains(err.Error(), "404") ||
+		!strings.Contains(err.Error(), "/no/such/path") {
 		t.Errorf("an unknown path: %v; want an error with 404 and the path", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -234,7 +237,8 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 		t.Errorf("the identity is %+v", before)
 	}
 	again, err := ident.Identity(t.Context(), false)
-	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts, CPUTicks: max(again.CPUTicks, before.CPUTicks)}); err != nil || again != want {
+	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
+		CPUTicks: max(again.CPUTicks, before.CPUTicks)}); err != nil || again != want {
 		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
 	}
 

@@ -15,7 +15,8 @@ import (
 func (s suite) exec(t *testing.T) {
 	n := s.kubelet(t).Node()
 	x := n.(cluster.Execer)
-	if out, err := x.Exec(t.Context(), nil, "echo", "two  blanks", "$HOME"); err != nil || string(out) != "two  blanks $HOME\n" {
+	if out, err := x.Exec(t.Context(), nil, "echo", "two  blanks", "$HOME"); err != nil ||
+		string(out) != "two  blanks $HOME\n" {
 		t.Errorf("echo printed %q, %v", out, err)
 	}
 	if out, err := x.Exec(t.Context(), strings.NewReader("a\nb\x00c"), "cat"); err != nil || string(out) != "a\nb\x00c" {
@@ -25,7 +26,8 @@ func (s suite) exec(t *testing.T) {
 		t.Errorf("cat without input printed %q, %v", out, err)
 	}
 	_, err := x.Exec(t.Context(), nil, "cat", "/no/such/file")
-	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") || !strings.Contains(err.Error(), n.Name()) {
+	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") ||
+		!strings.Contains(err.Error(), n.Name()) {
 		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
 	}
 
@@ -55,7 +57,8 @@ func (s suite) looks(t *testing.T) {
 		all.Go(func() {
 			for j := range 3 {
 				want := fmt.Sprintf("%d  %d $HOME\n", i, j)
-				if out, err := l.Look(t.Context(), nil, "echo", fmt.Sprint(i), "", fmt.Sprint(j), "$HOME"); err != nil || string(out) != want {
+				if out, err := l.Look(t.Context(), nil, "echo", fmt.Sprint(i), "", fmt.Sprint(j), "$HOME"); err != nil ||
+					string(out) != want {
 					t.Errorf("echo printed %q, %v, want %q", out, err, want)
 				}
 			}
@@ -69,7 +72,8 @@ func (s suite) looks(t *testing.T) {
 		t.Errorf("cat without input printed %q, %v", out, err)
 	}
 	_, err := l.Look(t.Context(), nil, "cat", "/no/such/file")
-	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") || !strings.Contains(err.Error(), n.Name()) {
+	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") ||
+		!strings.Contains(err.Error(), n.Name()) {
 		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -91,8 +95,8 @@ func (s suite) files(t *testing.T) {
 	}
 }
 
-// power wants a node that is off to be off, a second PowerOff and PowerOn to do nothing, and the node to come back with its disk and
-// a new kubelet.
+// power wants a node that is off to be off, a second PowerOff and PowerOn to do nothing, and the node to come back with
+// its disk and a new kubelet.
 func (s suite) power(t *testing.T) {
 	k := s.kubelet(t)
 	n, ctx := k.Node(), t.Context()
@@ -139,7 +143,8 @@ func (s suite) power(t *testing.T) {
 	}
 }
 
-// booted is when a node was started, which every one with a power switch must know, and which must not change while it runs.
+// booted is when a node was started, which every one with a power switch must know, and which must not change while it
+// runs.
 func (s suite) booted(t *testing.T, n cluster.Node) time.Time {
 	t.Helper()
 	b, ok := n.(interface {

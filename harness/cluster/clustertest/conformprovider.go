@@ -19,9 +19,10 @@ type Opener interface {
 	Open(ctx context.Context, name string) (cluster.Cluster, error)
 }
 
-// ProviderConformance holds a provider to its contract, and gives the cluster that it makes on the way to use. Nothing of that name
-// may exist, and nothing is left of it.
-func ProviderConformance(t *testing.T, p Maker, name string, topo cluster.Topology, use func(*testing.T, cluster.Cluster)) {
+// ProviderConformance holds a provider to its contract, and gives the cluster that it makes on the way to use. Nothing
+// of that name may exist, and nothing is left of it.
+func ProviderConformance(t *testing.T, p Maker, name string, topo cluster.Topology,
+	use func(*testing.T, cluster.Cluster)) {
 	if err := p.Delete(t.Context(), name); err != nil {
 		t.Fatalf("deleting what isn't there: %v", err)
 	}

@@ -31,7 +31,8 @@ func (a *API) csiNode(act func(http.ResponseWriter, metav1.Object)) http.Handler
 		defer a.mu.Unlock()
 		_, o := a.find(csiNodes, "", r.PathValue("name"))
 		if o == nil {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("csinodes %q not found", r.PathValue("name")))
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
+				fmt.Sprintf("csinodes %q not found", r.PathValue("name")))
 			return
 		}
 		act(w, o)

@@ -36,7 +36,8 @@ func New(name string, t cluster.Topology) *Cluster { return newCluster(name, t, 
 func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 	c := &Cluster{name: name, api: newAPI(p)}
 	for i, spec := range t.Nodes {
-		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(), files: map[string][]byte{}, programs: map[string][]byte{}, handlers: map[string]ExecFunc{}}
+		n := &Node{name: name + "-" + spec.Name, spec: spec, cluster: c, on: true, booted: time.Now(),
+			files: map[string][]byte{}, programs: map[string][]byte{}, handlers: map[string]ExecFunc{}}
 		for _, f := range spec.Files {
 			n.files[f.Path] = f.Content
 			if f.Source != "" {

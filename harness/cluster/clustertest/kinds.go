@@ -36,7 +36,8 @@ func (a *API) AddKind(of metav1.GroupVersionKind, plural string) {
 	a.kinds[plural+"."+of.Group] = of
 }
 
-// PutObject adds or replaces an object of a kind that was added; watches see it. resource is its plural name with its group.
+// PutObject adds or replaces an object of a kind that was added; watches see it. resource is its plural name with its
+// group.
 func (a *API) PutObject(resource string, o *unstructured.Unstructured) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +55,8 @@ func (a *API) PutObject(resource string, o *unstructured.Unstructured) {
 	a.put(resource, o)
 }
 
-// DropObject takes an object of a kind that was added away; watches see it. One that isn't there is a programming error.
+// DropObject takes an object of a kind that was added away; watches see it. One that isn't there is a programming
+// error.
 func (a *API) DropObject(resource, namespace, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,11 +93,13 @@ func (a *API) group(w http.ResponseWriter, r *http.Request) {
 func (a *API) groupVersion(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	out := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: r.PathValue("group") + "/" + r.PathValue("version")}
+	out := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: r.PathValue("group") + "/" + r.PathValue("version")}
 	for resource, of := range a.kinds {
 		if of.Group+"/"+of.Version == out.GroupVersion {
 			name := resource[:len(resource)-len(of.Group)-1]
-			out.APIResources = append(out.APIResources, metav1.APIResource{Name: name, Kind: of.Kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"}})
+			out.APIResources = append(out.APIResources,
+				metav1.APIResource{Name: name, Kind: of.Kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"}})
 		}
 	}
 	if len(out.APIResources) == 0 {
@@ -110,7 +114,8 @@ func (a *API) AddNamespace(name string, labels map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.put("namespaces", &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
 }
 
 // BreakWatches ends all watches that are on, as a load balancer would.

@@ -18,7 +18,8 @@ import (
 // ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
 type ExecFunc func(ctx context.Context, stdin io.Reader, argv []string) (stdout []byte, err error)
 
-// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch and cluster.Installer.
+// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch and
+// cluster.Installer.
 type Node struct {
 	name    string
 	spec    cluster.NodeSpec
@@ -61,7 +62,8 @@ func (n *Node) Calls() [][]string {
 	return slices.Clone(n.calls)
 }
 
-// Exec runs a command that was given to Handle, or a built-in one; any other is not found. It fails while the power is off.
+// Exec runs a command that was given to Handle, or a built-in one; any other is not found. It fails while the power is
+// off.
 func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byte, error) {
 	if stdin == nil {
 		stdin = strings.NewReader("")
@@ -193,7 +195,8 @@ func (n *Node) Install(_ context.Context, component, source string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.programs[component]; !ok {
-		return fmt.Errorf("installing %s as the %s of node %s: only what the topology installed can be replaced", source, component, n.name)
+		return fmt.Errorf("installing %s as the %s of node %s: only what the topology installed can be replaced", source,
+			component, n.name)
 	}
 	n.programs[component] = b
 	return nil

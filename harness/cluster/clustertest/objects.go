@@ -17,19 +17,24 @@ import (
 // Root is the ConfigMap that every namespace has from the start, as in a real cluster.
 const Root = "kube-root-ca.crt"
 
-// handleObjects adds what can be written: namespaces and ConfigMaps. There is no namespace controller: a namespace that was deleted stays
-// Terminating, with what is in it, until it is finalized.
+// handleObjects adds what can be written: namespaces and ConfigMaps. There is no namespace controller: a namespace that
+// was deleted stays Terminating, with what is in it, until it is finalized.
 func (a *API) handleObjects(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/v1/namespaces", a.create)
-	mux.HandleFunc("GET /api/v1/namespaces", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "namespaces", "") })
-	mux.HandleFunc("GET /api/v1/namespaces/{name}", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "namespaces", r.PathValue("name")) })
+	mux.HandleFunc("GET /api/v1/namespaces",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "namespaces", "") })
+	mux.HandleFunc("GET /api/v1/namespaces/{name}",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "namespaces", r.PathValue("name")) })
 	mux.HandleFunc("DELETE /api/v1/namespaces/{name}", a.terminate)
 	mux.HandleFunc("PUT /api/v1/namespaces/{name}/finalize", a.finalize)
-	mux.HandleFunc("GET /api/v1/configmaps", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", "") })
+	mux.HandleFunc("GET /api/v1/configmaps",
+		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", "") })
 	const path = "/api/v1/namespaces/{ns}/configmaps"
 	mux.HandleFunc("POST "+path, a.create)
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", "") })
-	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "configmaps", r.PathValue("name")) })
+	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r, "configmaps", r.PathValue("name"))
+	})
 	mux.HandleFunc("DELETE "+path, a.deleteConfigMaps)
 	mux.HandleFunc("DELETE "+path+"/{name}", a.deleteConfigMaps)
 	a.handleKinds(mux)
@@ -118,7 +123,8 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	}
 	o := into.(metav1.Object)
 	if _, have := a.find(resource, o.GetNamespace(), o.GetName()); have != nil {
-		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, fmt.Sprintf("%s %q already exists", resource, o.GetName()))
+		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists,
+			fmt.Sprintf("%s %q already exists", resource, o.GetName()))
 		return
 	}
 	if r.URL.Query().Has("dryRun") {
@@ -143,10 +149,12 @@ func (a *API) terminate(w http.ResponseWriter, r *http.Request) {
 	_, o := a.find("namespaces", "", r.PathValue("name"))
 	switch {
 	case o == nil:
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("namespaces %q not found", r.PathValue("name")))
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
+			fmt.Sprintf("namespaces %q not found", r.PathValue("name")))
 		return
 	case o.GetDeletionTimestamp() != nil:
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("namespace %s is being deleted already", o.GetName()))
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+			fmt.Sprintf("namespace %s is being deleted already", o.GetName()))
 		return
 	}
 	ns := o.(*corev1.Namespace).DeepCopy()
@@ -162,7 +170,8 @@ func (a *API) finalize(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	_, o := a.find("namespaces", "", r.PathValue("name"))
 	if o == nil || o.GetDeletionTimestamp() == nil {
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, fmt.Sprintf("namespace %s is not being deleted", r.PathValue("name")))
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict,
+			fmt.Sprintf("namespace %s is not being deleted", r.PathValue("name")))
 		return
 	}
 	a.drop("namespaces", o)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pipes is a listener within the process. A goroutine that waits for one of its connections is one that a synctest bubble knows to be waiting; one that
-// waits for a socket keeps the bubble's clock from going on.
+// pipes is a listener within the process. A goroutine that waits for one of its connections is one that a synctest
+// bubble knows to be waiting; one that waits for a socket keeps the bubble's clock from going on.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}

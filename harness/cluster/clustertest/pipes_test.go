@@ -30,8 +30,9 @@ func TestAClusterInABubble(t *testing.T) {
 		}
 		var seen atomic.Int32
 		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, fields.Everything()),
-			ObjectType:    &corev1.Event{}, Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(any) { seen.Add(1) }},
+			ListerWatcher: cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "events", metav1.NamespaceAll,
+				fields.Everything()),
+			ObjectType: &corev1.Event{}, Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(any) { seen.Add(1) }},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -11,17 +11,21 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// handlePods adds pods. Those that are bound to a node run at once, and are gone as soon as they are deleted, unless its kubelet is idle.
+// handlePods adds pods. Those that are bound to a node run at once, and are gone as soon as they are deleted, unless
+// its kubelet is idle.
 func (a *API) handlePods(mux *http.ServeMux) {
 	const path = "/api/v1/namespaces/{ns}/pods"
 	mux.HandleFunc("GET /api/v1/pods", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", "") })
 	mux.HandleFunc("POST "+path, a.create)
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", "") })
-	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", r.PathValue("name")) })
+	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+		a.serve(w, r, "pods", r.PathValue("name"))
+	})
 	mux.HandleFunc("DELETE "+path+"/{name}", a.deletePod)
 }
 
-// IdleKubelet has the kubelet of a node, by its full name, do nothing more about pods, though it is Ready; or, with false, catch up.
+// IdleKubelet has the kubelet of a node, by its full name, do nothing more about pods, though it is Ready; or, with
+// false, catch up.
 func (a *API) IdleKubelet(node string, idle bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +75,8 @@ func (a *API) runPod(p *corev1.Pod) {
 	a.put("pods", p)
 }
 
-// deletePod deletes a pod: at once with a grace period of 0 or where its kubelet works, else as far as an API server does.
+// deletePod deletes a pod: at once with a grace period of 0 or where its kubelet works, else as far as an API server
+// does.
 func (a *API) deletePod(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

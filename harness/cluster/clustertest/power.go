@@ -18,7 +18,8 @@ import (
 // LeaseSeconds is for how long a renewal of a fake node's Lease is good: the least that a Lease can say.
 const LeaseSeconds = 1
 
-// OnPower has f asked before each switching on and off. Its error is the switch's, and nothing is switched then. Nil takes it off.
+// OnPower has f asked before each switching on and off. Its error is the switch's, and nothing is switched then. Nil
+// takes it off.
 func (n *Node) OnPower(f func(ctx context.Context, on bool) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -32,8 +33,8 @@ func (n *Node) Offs() int {
 	return n.offs
 }
 
-// PowerOff takes the components down and makes the node NotReady, which a real API server only notices later. With the last control plane the
-// API server stops answering.
+// PowerOff takes the components down and makes the node NotReady, which a real API server only notices later. With the
+// last control plane the API server stops answering.
 func (n *Node) PowerOff(ctx context.Context) error {
 	if err := n.ask(ctx, false); err != nil {
 		return fmt.Errorf("powering off node %s: %w", n.name, err)
@@ -50,7 +51,8 @@ func (n *Node) PowerOff(ctx context.Context) error {
 		for _, k := range n.components {
 			k.stop()
 		}
-		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, Reason: "NodeStatusUnknown"})
+		n.cluster.api.SetCondition(n.name, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown,
+			Reason: "NodeStatusUnknown"})
 		if n.cluster.dark() {
 			n.cluster.api.server.CloseClientConnections()
 		}
@@ -107,7 +109,8 @@ func (n *Node) powered() bool {
 }
 
 func readyNow() corev1.NodeCondition {
-	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now()}
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+		LastHeartbeatTime: metav1.Now()}
 }
 
 // dark reports whether there are control planes, and all of them are off.
@@ -129,7 +132,8 @@ func (c *Cluster) leases() []coordinationv1.Lease {
 		out = append(out, coordinationv1.Lease{
 			TypeMeta:   metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: n.name},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &n.name, RenewTime: &renewed, LeaseDurationSeconds: new(int32(LeaseSeconds))},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &n.name, RenewTime: &renewed,
+				LeaseDurationSeconds: new(int32(LeaseSeconds))},
 		})
 	}
 	return out
@@ -166,7 +170,8 @@ func (a *API) restartPods(node string) {
 func (a *API) handleHeartbeats(mux *http.ServeMux) {
 	const path = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-		send(w, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"}, Items: a.leases()})
+		send(w, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"},
+			Items: a.leases()})
 	})
 	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		for _, l := range a.leases() {

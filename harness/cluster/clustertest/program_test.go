@@ -17,7 +17,8 @@ func TestComponentsRunWhatIsInstalled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := clustertest.New("fake", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane,
+	c := clustertest.New("fake", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane",
+		Role:     cluster.ControlPlane,
 		Programs: map[string]string{"kubelet": filepath.Join(dir, "one"), "kube-apiserver": filepath.Join(dir, "one")},
 	}}})
 	t.Cleanup(c.Close)

@@ -57,7 +57,8 @@ func filter(r *http.Request) (func(metav1.Object) bool, error) {
 	ns := r.PathValue("ns")
 	return func(o metav1.Object) bool {
 		return (ns == "" || o.GetNamespace() == ns) && with.Matches(labels.Set(o.GetLabels())) &&
-			sel.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(), "spec.nodeName": nodeOf(o)})
+			sel.Matches(fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(),
+				"spec.nodeName": nodeOf(o)})
 	}, nil
 }
 
@@ -113,7 +114,8 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep
 		sendListOf(w, metav1.TypeMeta{Kind: of.Kind + "List", APIVersion: of.Group + "/" + of.Version}, meta, items)
 		return
 	}
-	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList", "configmaps": "ConfigMapList", "pods": "PodList"}[resource]
+	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList",
+		"configmaps": "ConfigMapList", "pods": "PodList"}[resource]
 	sendList(w, kind, meta, items)
 }
 
@@ -129,8 +131,8 @@ func sendListOf(w http.ResponseWriter, of metav1.TypeMeta, meta metav1.ListMeta,
 	}{of, meta, items})
 }
 
-// watch sends what changes after the given version. Without one, or when the client asks for the initial events, it begins with all
-// that is there, and says where that ends.
+// watch sends what changes after the given version. Without one, or when the client asks for the initial events, it
+// begins with all that is there, and says where that ends.
 func (a *API) watch(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
 	q := r.URL.Query()
 	initial, _ := strconv.ParseBool(q.Get("sendInitialEvents"))
@@ -179,7 +181,8 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, resource string, kee
 
 // bookmark tells a client that it has seen everything up to a version.
 func bookmark(resource string, version int) any {
-	meta := metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
+	meta := metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version),
+		Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
 	of := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{Kind: kind, APIVersion: "v1"} }
 	switch resource {
 	case "nodes":

@@ -89,7 +89,8 @@ type Endpoint struct {
 var table = []Component{
 	{
 		Name: "kubelet", Runs: AsService, Executable: "/usr/bin/kubelet", Kubernetes: true,
-		Kubeadm:  Kubeadm{[]string{"InitConfiguration", "JoinConfiguration"}, []string{"nodeRegistration", "kubeletExtraArgs"}, true, ""},
+		Kubeadm: Kubeadm{[]string{"InitConfiguration", "JoinConfiguration"},
+			[]string{"nodeRegistration", "kubeletExtraArgs"}, true, ""},
 		Endpoint: Endpoint{Proxied: true}, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
 	},
 	{
@@ -98,9 +99,10 @@ var table = []Component{
 		Ready:   "/readyz", Limited: true,
 	},
 	{
-		Name: "kube-controller-manager", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-controller-manager", Kubernetes: true,
-		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
-		Endpoint: Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1, Limited: true,
+		Name: "kube-controller-manager", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-controller-manager",
+		Kubernetes: true,
+		Kubeadm:    Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
+		Endpoint:   Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1, Limited: true,
 	},
 	{
 		Name: "kube-scheduler", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-scheduler", Kubernetes: true,
@@ -118,8 +120,9 @@ var table = []Component{
 		Endpoint: Endpoint{URL: "http://127.0.0.1:10249"}, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
 	},
 	{
-		Name: "cloud-controller-manager", Runs: Added, Executable: "/usr/local/bin/cloud-controller-manager", Kubernetes: true,
-		Endpoint: Endpoint{URL: "https://127.0.0.1:10258", Authenticated: true}, Ready: "/healthz", Older: 1,
+		Name: "cloud-controller-manager", Runs: Added, Executable: "/usr/local/bin/cloud-controller-manager",
+		Kubernetes: true,
+		Endpoint:   Endpoint{URL: "https://127.0.0.1:10258", Authenticated: true}, Ready: "/healthz", Older: 1,
 	},
 }
 

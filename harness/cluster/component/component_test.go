@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Each row says all that is asked of it: where the program is, how it is reached, what tells that it is ready, and where its flags go.
+// Each row says all that is asked of it: where the program is, how it is reached, what tells that it is ready, and
+// where its flags go.
 func TestEveryRowIsWhole(t *testing.T) {
 	all := component.Names(func(component.Component) bool { return true })
 	if want := strings.Fields(
@@ -23,7 +24,8 @@ func TestEveryRowIsWhole(t *testing.T) {
 		if k := c.Kubeadm; c.Runs != component.Added && (len(k.Documents) == 0 || (len(k.Path) == 0) != (k.Config != "")) {
 			t.Errorf("the flags of %s go to %+v", name, k)
 		}
-		if c.Endpoint.Proxied && c.Endpoint.URL != "" || c.Endpoint.Authenticated && !strings.HasPrefix(c.Endpoint.URL, "https://127.0.0.1:") {
+		if c.Endpoint.Proxied && c.Endpoint.URL != "" || c.Endpoint.Authenticated &&
+			!strings.HasPrefix(c.Endpoint.URL, "https://127.0.0.1:") {
 			t.Errorf("%s is asked by %+v", name, c.Endpoint)
 		}
 		if c.Limited && c.Runs != component.AsStaticPod {
@@ -50,7 +52,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Which nodes run a component, where its endpoint is and how much older than the API server it may be, as Kubernetes documents it.
+// Which nodes run a component, where its endpoint is and how much older than the API server it may be, as Kubernetes
+// documents it.
 func TestWhereComponentsRun(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -76,7 +79,8 @@ func TestWhereComponentsRun(t *testing.T) {
 			before28 = row.OlderUntil.Older
 		}
 		if row.Older != c.older || before28 != c.before28 {
-			t.Errorf("%s may be %d minor versions older, and %d before v1.28, want %d and %d", c.name, row.Older, before28, c.older, c.before28)
+			t.Errorf("%s may be %d minor versions older, and %d before v1.28, want %d and %d", c.name, row.Older, before28,
+				c.older, c.before28)
 		}
 	}
 }

@@ -97,7 +97,8 @@ func layList(n *v1alpha4.Node, kind string, p component.Kubeadm, flags map[strin
 		for _, step := range p.Path {
 			pointer += "/" + step
 		}
-		n.KubeadmConfigPatchesJSON6902 = append(n.KubeadmConfigPatchesJSON6902, patch("v1beta4", kind, pointer+"/-", string(value)))
+		n.KubeadmConfigPatchesJSON6902 = append(n.KubeadmConfigPatchesJSON6902,
+			patch("v1beta4", kind, pointer+"/-", string(value)))
 	}
 	return nil
 }
@@ -143,7 +144,8 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 		if spec.Role != cluster.ControlPlane {
 			return nil, fmt.Errorf("a program for %q on a %s: it runs on the control plane only", name, spec.Role)
 		}
-		volume := []map[string]any{{"name": "relapse-0", "hostPath": programPath(row), "mountPath": row.Executable, "readOnly": true, "pathType": "File"}}
+		volume := []map[string]any{{"name": "relapse-0", "hostPath": programPath(row), "mountPath": row.Executable,
+			"readOnly": true, "pathType": "File"}}
 		for _, version := range []string{"v1beta2", "v1beta3", "v1beta4"} {
 			doc, err := merge(version, "ClusterConfiguration", []string{row.Kubeadm.Path[0], "extraVolumes"}, volume)
 			if err != nil {

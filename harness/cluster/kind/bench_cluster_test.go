@@ -15,7 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 )
 
-// BenchmarkCreate times kind's own creation of a cluster, and then ours of the same image and topology, and reports the ratio:
+// BenchmarkCreate times kind's own creation of a cluster, and then ours of the same image and topology, and reports the
+// ratio:
 //
 //	go test -tags cluster -run '^$' -bench Create -benchtime 1x ./harness/cluster/kind
 func BenchmarkCreate(b *testing.B) {
@@ -34,7 +35,8 @@ func BenchmarkCreate(b *testing.B) {
 		b.Setenv("KIND_EXPERIMENTAL_DOCKER_NETWORK", name)
 		p, kubeconfig := kindcluster.NewProvider(kindcluster.ProviderWithDocker()), filepath.Join(b.TempDir(), "kubeconfig")
 		for b.Loop() {
-			err := p.Create(name, kindcluster.CreateWithRawConfig(base), kindcluster.CreateWithNodeImage(image), kindcluster.CreateWithKubeconfigPath(kubeconfig))
+			err := p.Create(name, kindcluster.CreateWithRawConfig(base), kindcluster.CreateWithNodeImage(image),
+				kindcluster.CreateWithKubeconfigPath(kubeconfig))
 			b.StopTimer()
 			if err != nil {
 				b.Error(err)

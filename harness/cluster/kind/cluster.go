@@ -60,8 +60,8 @@ func (c *Cluster) Nodes() []cluster.Node {
 	return out
 }
 
-// Components returns the instances of a component on the nodes that run it: the kubelets of all nodes, a static pod's on the control planes, a
-// DaemonSet's on all nodes. Other names have none.
+// Components returns the instances of a component on the nodes that run it: the kubelets of all nodes, a static pod's
+// on the control planes, a DaemonSet's on all nodes. Other names have none.
 func (c *Cluster) Components(name string) []cluster.Component {
 	row, known := component.Of(name)
 	if !known {

@@ -33,10 +33,12 @@ func (k *Kubelet) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return a, nil
 }
 
-// Logs gives `journalctl -o json` lines of the kubelet's unit with the fields that say something, whole however long they are, and of journald's own unit, which says
-// what it suppressed.
+// Logs gives `journalctl -o json` lines of the kubelet's unit with the fields that say something, whole however long
+// they are, and of journald's own unit, which says what it suppressed.
 func (k *Kubelet) Logs(ctx context.Context) (io.ReadCloser, error) {
-	return k.n.stream(ctx, "journalctl", "--output=json", "--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all", "--no-pager",
+	return k.n.stream(ctx, "journalctl", "--output=json",
+		"--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all",
+		"--no-pager",
 		"--unit=kubelet.service", "--unit=systemd-journald.service")
 }
 
@@ -75,7 +77,8 @@ func (s container) Name() string { return s.name }
 // Node returns where it runs.
 func (s container) Node() cluster.Node { return s.n }
 
-// kubeletClient are the certificate and key by which a control plane's API server asks kubelets: an administrator's, on any component.
+// kubeletClient are the certificate and key by which a control plane's API server asks kubelets: an administrator's, on
+// any component.
 const kubeletClient = "/etc/kubernetes/pki/apiserver-kubelet-client"
 
 // Get asks the API server from here, and the others on their node's loopback.
@@ -115,8 +118,8 @@ func (s container) Identity(ctx context.Context, digest bool) (cluster.Identity,
 		`ls /var/log/pods/kube-system_`+s.name+`-*/`+s.name+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
 }
 
-// pid prints the process's id, or nothing if there is none, which is pgrep's status 1. A name of more than 15 characters is cut in /proc, so the command
-// line is matched, which begins with the name or, for some, with the path.
+// pid prints the process's id, or nothing if there is none, which is pgrep's status 1. A name of more than 15
+// characters is cut in /proc, so the command line is matched, which begins with the name or, for some, with the path.
 func (s container) pid() string {
 	row, _ := component.Of(s.name)
 	return `{ pgrep --oldest --full '^(` + s.name + `|` + row.Executable + `)( |$)' || [ $? = 1 ]; }`
@@ -128,12 +131,13 @@ func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
 	if !ok {
 		return fmt.Errorf("sending %v on node %s: it has no number", sig, n.name)
 	}
-	_, err := n.Exec(ctx, nil, "sh", "-ec", `pid=$(`+pid+`); if [ "$pid" -gt 0 ]; then kill -`+strconv.Itoa(int(number))+` "$pid"; else echo "no process" >&2; exit 1; fi`)
+	_, err := n.Exec(ctx, nil, "sh", "-ec", `pid=$(`+pid+`); if [ "$pid" -gt 0 ]; then kill -`+strconv.Itoa(int(number))+
+		` "$pid"; else echo "no process" >&2; exit 1; fi`)
 	return err
 }
 
-// identity asks everything in one go, so that no process can come in between. A process id of 0 says that there is none, which is an
-// answer and no failure.
+// identity asks everything in one go, so that no process can come in between. A process id of 0 says that there is
+// none, which is an answer and no failure.
 func (n *Node) identity(ctx context.Context, digest bool, pid, restarts string) (cluster.Identity, error) {
 	out, err := n.Look(ctx, nil, "sh", "-ec", identityScript(digest, pid, restarts))
 	if err != nil {

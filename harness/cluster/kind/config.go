@@ -50,9 +50,11 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 		}
 		cfg.Nodes = append(cfg.Nodes, n)
 	}
-	// Component images are all in the node image but CoreDNS, which only some have: left out everywhere, for equal results.
+	// Component images are all in the node image but CoreDNS, which only some have: left out everywhere, for equal
+	// results.
 	for _, v := range []string{"v1beta3", "v1beta4"} { // v1beta2 has no such field
-		cfg.KubeadmConfigPatchesJSON6902 = append(cfg.KubeadmConfigPatchesJSON6902, patch(v, "InitConfiguration", "/skipPhases/-", `"addon/coredns"`))
+		cfg.KubeadmConfigPatchesJSON6902 = append(cfg.KubeadmConfigPatchesJSON6902,
+			patch(v, "InitConfiguration", "/skipPhases/-", `"addon/coredns"`))
 	}
 	if bounded && slices.ContainsFunc(t.Nodes, func(n cluster.NodeSpec) bool { return official(n.Image) }) {
 		cfg.ContainerdConfigPatches = append(cfg.ContainerdConfigPatches, restrictOOM...)
@@ -69,7 +71,8 @@ func nodeNames(nodes []cluster.NodeSpec) ([]string, error) {
 	var names []string
 	for _, n := range nodes {
 		if n.Role != cluster.ControlPlane && n.Role != cluster.Worker {
-			return nil, fmt.Errorf("node %q has the role %q: want %s or %s", n.Name, n.Role, cluster.ControlPlane, cluster.Worker)
+			return nil, fmt.Errorf("node %q has the role %q: want %s or %s", n.Name, n.Role, cluster.ControlPlane,
+				cluster.Worker)
 		}
 		count[n.Role]++
 		name := n.Role
@@ -126,20 +129,22 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 	}
 	files := slices.Concat(spec.Files, programs, unitFiles(spec.Units), cgroupFiles(spec.Image))
 	if bounded && official(spec.Image) {
-		files = append(files, cluster.File{Path: "/etc/systemd/system/containerd.service", Content: []byte(boundedContainerd), Mode: 0o644})
+		files = append(files, cluster.File{Path: "/etc/systemd/system/containerd.service", Content: []byte(boundedContainerd),
+			Mode: 0o644})
 	}
 	if err := writeFiles(dir, files); err != nil {
 		return err
 	}
 	n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: dir, ContainerPath: layDir, Readonly: true})
 	for _, f := range files {
-		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hostPath(dir, f.Path), ContainerPath: f.Path, Readonly: true})
+		n.ExtraMounts = append(n.ExtraMounts, v1alpha4.Mount{HostPath: hostPath(dir, f.Path), ContainerPath: f.Path,
+			Readonly: true})
 	}
 	return layArgs(n, spec)
 }
 
-// unitFiles are the units as files, and a drop-in of the default target that wants each unit that is not itself a drop-in: a
-// mounted file is all it takes to enable them.
+// unitFiles are the units as files, and a drop-in of the default target that wants each unit that is not itself a
+// drop-in: a mounted file is all it takes to enable them.
 func unitFiles(units []cluster.Unit) []cluster.File {
 	const system = "/etc/systemd/system"
 	var files []cluster.File
@@ -154,14 +159,15 @@ func unitFiles(units []cluster.Unit) []cluster.File {
 		files = append(files, cluster.File{Path: at, Content: []byte(u.Content), Mode: 0o644})
 	}
 	if len(wanted) > 0 {
-		files = append(files, cluster.File{Path: path.Join(system, "multi-user.target.d", "10-relapse-units.conf"), Mode: 0o644,
+		files = append(files, cluster.File{Path: path.Join(system, "multi-user.target.d", "10-relapse-units.conf"),
+			Mode:    0o644,
 			Content: []byte("[Unit]\nWants=" + strings.Join(wanted, " ") + "\n")})
 	}
 	return files
 }
 
-// official tells a node image of the kind project by its reference. Those expect CAP_SYS_RESOURCE; assembled ones are made to do
-// without.
+// official tells a node image of the kind project by its reference. Those expect CAP_SYS_RESOURCE; assembled ones are
+// made to do without.
 func official(image string) bool {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
@@ -170,14 +176,15 @@ func official(image string) bool {
 	return name == "kindest/node" || strings.HasSuffix(name, "/kindest/node")
 }
 
-// restrictOOM makes containerd 1.x and 2.x keep OOM scores within what a node without CAP_SYS_RESOURCE may set. kind applies the one
-// whose version is the config's.
+// restrictOOM makes containerd 1.x and 2.x keep OOM scores within what a node without CAP_SYS_RESOURCE may set. kind
+// applies the one whose version is the config's.
 var restrictOOM = []string{
 	"version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n  restrict_oom_score_adj = true\n",
 	"version = 3\n[plugins.\"io.containerd.cri.v1.runtime\"]\n  restrict_oom_score_adj = true\n",
 }
 
-// boundedContainerd replaces an official image's unit, whose limits and OOM score systemd may not set without CAP_SYS_RESOURCE.
+// boundedContainerd replaces an official image's unit, whose limits and OOM score systemd may not set without
+// CAP_SYS_RESOURCE.
 const boundedContainerd = `[Unit]
 Description=containerd container runtime, without raised limits
 After=network.target local-fs.target

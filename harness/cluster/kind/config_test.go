@@ -44,11 +44,15 @@ func TestConfigureRefuses(t *testing.T) {
 	}{
 		{`unknown field "nodez"`, func(t *cluster.Topology) { t.Base = []byte("nodez: []") }},
 		{`node 1 is named "other": kind will call it "worker"`, func(t *cluster.Topology) { t.Nodes[1].Name = "other" }},
-		{`node "worker" has the role "boss": want control-plane or worker`, func(t *cluster.Topology) { t.Nodes[1].Role = "boss" }},
+		{`node "worker" has the role "boss": want control-plane or worker`,
+			func(t *cluster.Topology) { t.Nodes[1].Role = "boss" }},
 		{`the topology has no control plane`, func(t *cluster.Topology) { t.Nodes = t.Nodes[1:] }},
-		{`the kind config wants ipFamily ipv6: nodes are connected over ipv4 only`, func(t *cluster.Topology) { t.Base = []byte("networking: {ipFamily: ipv6}") }},
-		{`configuring node "worker": the file "relative": want a clean absolute path`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "relative"}} }},
-		{`configuring node "worker": the file "/a" is given twice`, func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "/a"}, {Path: "/a"}} }},
+		{`the kind config wants ipFamily ipv6: nodes are connected over ipv4 only`,
+			func(t *cluster.Topology) { t.Base = []byte("networking: {ipFamily: ipv6}") }},
+		{`configuring node "worker": the file "relative": want a clean absolute path`,
+			func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "relative"}} }},
+		{`configuring node "worker": the file "/a" is given twice`,
+			func(t *cluster.Topology) { t.Nodes[1].Files = []cluster.File{{Path: "/a"}, {Path: "/a"}} }},
 		{`flags for "kube-apiserver" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
 			t.Nodes[1].Args = map[string]map[string]string{"kube-apiserver": {"v": "1"}}
 		}},
@@ -61,18 +65,20 @@ func TestConfigureRefuses(t *testing.T) {
 		{`flags for "kube-proxy": the value of mode: `, func(t *cluster.Topology) {
 			t.Nodes[0].Args = map[string]map[string]string{"kube-proxy": {"mode": "[ipvs"}}
 		}},
-		{`flags for "kube-proxy": setting mode.name: value cannot be set because .mode is not a map`, func(t *cluster.Topology) {
-			t.Nodes[0].Args = map[string]map[string]string{"kube-proxy": {"mode": "ipvs", "mode.name": "x"}}
-		}},
+		{`flags for "kube-proxy": setting mode.name: value cannot be set because .mode is not a map`,
+			func(t *cluster.Topology) {
+				t.Nodes[0].Args = map[string]map[string]string{"kube-proxy": {"mode": "ipvs", "mode.name": "x"}}
+			}},
 		{`flags for "cloud-controller-manager": want one of [`, func(t *cluster.Topology) {
 			t.Nodes[0].Args = map[string]map[string]string{"cloud-controller-manager": {"v": "4"}}
 		}},
 		{`a program for "kube-scheduler" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
 			t.Nodes[1].Programs = map[string]string{"kube-scheduler": "/built"}
 		}},
-		{`a program for "etcd": want one of ["kube-apiserver" "kube-controller-manager" "kube-scheduler" "kubelet"]`, func(t *cluster.Topology) {
-			t.Nodes[0].Programs = map[string]string{"etcd": "/built"}
-		}},
+		{`a program for "etcd": want one of ["kube-apiserver" "kube-controller-manager" "kube-scheduler" "kubelet"]`,
+			func(t *cluster.Topology) {
+				t.Nodes[0].Programs = map[string]string{"etcd": "/built"}
+			}},
 		{`a program for "kube-proxy": want one of [`, func(t *cluster.Topology) {
 			t.Nodes[0].Programs = map[string]string{"kube-proxy": "/built"}
 		}},
@@ -92,17 +98,20 @@ func TestConfigureLays(t *testing.T) {
 	cfg, err := configure(three(func(t *cluster.Topology) {
 		t.Nodes[1].Labels = map[string]string{"cell": "one"}
 		t.Nodes[1].Programs = map[string]string{"kubelet": program}
-		t.Nodes[1].Units = []cluster.Unit{{Name: "proxy.service", Content: "[Service]\n"}, {Name: "kubelet.service", DropIn: "20-x.conf", Content: "[Unit]\n"}}
+		t.Nodes[1].Units = []cluster.Unit{{Name: "proxy.service", Content: "[Service]\n"},
+			{Name: "kubelet.service", DropIn: "20-x.conf", Content: "[Unit]\n"}}
 		t.Nodes[1].Args = map[string]map[string]string{"kubelet": {"v": "3"}}
 	}), dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := cfg.Nodes[1]
-	if w.Labels["cell"] != "one" || w.Labels["base"] != "yes" || w.Image != "relapse/node:1" || cfg.Nodes[2].Image != "relapse/node:2" {
+	if w.Labels["cell"] != "one" || w.Labels["base"] != "yes" || w.Image != "relapse/node:1" ||
+		cfg.Nodes[2].Image != "relapse/node:2" {
 		t.Errorf("the worker is %+v", w)
 	}
-	for _, at := range []string{"/usr/bin/kubelet", "/etc/systemd/system/proxy.service", "/etc/systemd/system/kubelet.service.d/20-x.conf",
+	for _, at := range []string{"/usr/bin/kubelet", "/etc/systemd/system/proxy.service",
+		"/etc/systemd/system/kubelet.service.d/20-x.conf",
 		"/etc/systemd/system/multi-user.target.d/10-relapse-units.conf"} {
 		i := slices.IndexFunc(w.ExtraMounts, func(m v1alpha4.Mount) bool { return m.ContainerPath == at })
 		if i < 0 || !w.ExtraMounts[i].Readonly {
@@ -113,11 +122,13 @@ func TestConfigureLays(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wants, err := os.ReadFile(filepath.Join(dir, "worker", "root", "etc/systemd/system/multi-user.target.d/10-relapse-units.conf"))
+	wants, err := os.ReadFile(filepath.Join(dir, "worker", "root",
+		"etc/systemd/system/multi-user.target.d/10-relapse-units.conf"))
 	if err != nil || string(wants) != "[Unit]\nWants=proxy.service\n" {
 		t.Errorf("what is wanted: %q, %v; a drop-in is no unit", wants, err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "worker", "root", "usr/bin/kubelet")); err != nil || info.Mode().Perm() != 0o755 {
+	if info, err := os.Stat(filepath.Join(dir, "worker", "root", "usr/bin/kubelet")); err != nil ||
+		info.Mode().Perm() != 0o755 {
 		t.Errorf("the kubelet is %v, %v", info, err)
 	}
 	if len(cfg.ContainerdConfigPatches) != 0 {
@@ -130,7 +141,8 @@ func TestConfigureLays(t *testing.T) {
 func TestArgsOfAConfiguration(t *testing.T) {
 	n := v1alpha4.Node{}
 	err := layArgs(&n, cluster.NodeSpec{Role: cluster.ControlPlane, Args: map[string]map[string]string{"kube-proxy": {
-		"nodePortAddresses": "[192.0.2.1/32]", "conntrack.maxPerCore": "0", "iptables.syncPeriod": "30s", "enableProfiling": "true",
+		"nodePortAddresses": "[192.0.2.1/32]", "conntrack.maxPerCore": "0", "iptables.syncPeriod": "30s",
+		"enableProfiling": "true",
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -152,13 +164,15 @@ nodePortAddresses:
 
 func TestArgsInEveryVersion(t *testing.T) {
 	n := v1alpha4.Node{}
-	if err := layArgs(&n, cluster.NodeSpec{Role: cluster.Worker, Args: map[string]map[string]string{"kubelet": {"b": "2", "a": "1"}}}); err != nil {
+	if err := layArgs(&n, cluster.NodeSpec{Role: cluster.Worker,
+		Args: map[string]map[string]string{"kubelet": {"b": "2", "a": "1"}}}); err != nil {
 		t.Fatal(err)
 	}
 	var want []string
 	for _, kind := range []string{"InitConfiguration", "JoinConfiguration"} {
 		for _, v := range []string{"v1beta2", "v1beta3"} {
-			want = append(want, "apiVersion: kubeadm.k8s.io/"+v+"\nkind: "+kind+"\nnodeRegistration:\n  kubeletExtraArgs:\n    a: \"1\"\n    b: \"2\"\n")
+			want = append(want, "apiVersion: kubeadm.k8s.io/"+v+"\nkind: "+kind+
+				"\nnodeRegistration:\n  kubeletExtraArgs:\n    a: \"1\"\n    b: \"2\"\n")
 		}
 	}
 	if !slices.Equal(n.KubeadmConfigPatches, want) {
@@ -182,7 +196,8 @@ func TestBoundedOfficialImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := func(n v1alpha4.Node) bool {
-		return slices.ContainsFunc(n.ExtraMounts, func(m v1alpha4.Mount) bool { return m.ContainerPath == "/etc/systemd/system/containerd.service" })
+		return slices.ContainsFunc(n.ExtraMounts,
+			func(m v1alpha4.Mount) bool { return m.ContainerPath == "/etc/systemd/system/containerd.service" })
 	}
 	if len(cfg.ContainerdConfigPatches) != 2 || !own(cfg.Nodes[2]) || own(cfg.Nodes[1]) {
 		t.Error("want both containerd patches, and the unit on the official node only")
@@ -201,7 +216,8 @@ func TestOfficial(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	for name, ok := range map[string]bool{"relapse-1a": true, "relapse-a-b": true, "kind": false, "relapse-": false, "relapse-A": false,
+	for name, ok := range map[string]bool{"relapse-1a": true, "relapse-a-b": true, "kind": false, "relapse-": false,
+		"relapse-A":  false,
 		"relapse-a-": false, "other-relapse-a": false, "relapse-" + strings.Repeat("a", 43): false} {
 		if err := checkName(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
@@ -213,7 +229,8 @@ func TestParseIdentity(t *testing.T) {
 	stat := "12 (a b) c) S" + strings.Repeat(" 0", 10) + " 40 2" + strings.Repeat(" 0", 6) + " 777 0 0"
 	sum := strings.Repeat("ab", 32)
 	id, err := parseIdentity("12\n3\n"+stat+"\n"+sum+"  -\n", true)
-	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum, CPUTicks: 42}); err != nil || id != want {
+	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum, CPUTicks: 42}); err != nil ||
+		id != want {
 		t.Errorf("got %+v, %v; want %+v", id, err, want)
 	}
 	for in, want := range map[string]string{
@@ -231,9 +248,11 @@ func TestParseIdentity(t *testing.T) {
 }
 
 func TestScript(t *testing.T) {
-	links := []link{{"c", "172.18.0.2", "10.244.0.0/24"}, {"w", "172.18.0.3", "10.244.1.0/24"}, {"off", "", "10.244.2.0/24"}}
+	links := []link{{"c", "172.18.0.2", "10.244.0.0/24"}, {"w", "172.18.0.3", "10.244.1.0/24"},
+		{"off", "", "10.244.2.0/24"}}
 	got := script(links[0], links)
-	if !strings.Contains(got, `"subnet":"10.244.0.0/24"`) || !strings.HasSuffix(got, "ip route replace 10.244.1.0/24 via 172.18.0.3\n") || strings.Contains(got, "10.244.2") {
+	if !strings.Contains(got, `"subnet":"10.244.0.0/24"`) ||
+		!strings.HasSuffix(got, "ip route replace 10.244.1.0/24 via 172.18.0.3\n") || strings.Contains(got, "10.244.2") {
 		t.Errorf("the script is %s", got)
 	}
 	body := strings.Split(strings.Split(got, "<<'EOF'\n")[1], "\nEOF")[0]
@@ -243,7 +262,8 @@ func TestScript(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	for in, want := range map[string]string{" • Starting control-plane 🕹️  ...\n": "Starting control-plane", " • Preparing nodes 📦 📦 📦   ...\n": "Preparing nodes", "": ""} {
+	for in, want := range map[string]string{" • Starting control-plane 🕹️  ...\n": "Starting control-plane",
+		" • Preparing nodes 📦 📦 📦   ...\n": "Preparing nodes", "": ""} {
 		if got := plain(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -260,7 +280,8 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 	workload := (&Workload{w: cluster.Workload{Name: "agent"}}).pid(pod{uid: "0-1"})
 	tools := func(readlink string) string { // to which this process is one of the workload's name
 		dir := t.TempDir()
-		for name, does := range map[string]string{"pgrep": "echo " + strconv.Itoa(os.Getpid()), "readlink": readlink, "cat": `case "$1" in */cgroup) echo 0::/pod0_1 ;; *) exec /bin/cat "$@" ;; esac`} {
+		for name, does := range map[string]string{"pgrep": "echo " + strconv.Itoa(os.Getpid()), "readlink": readlink,
+			"cat": `case "$1" in */cgroup) echo 0::/pod0_1 ;; *) exec /bin/cat "$@" ;; esac`} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +325,8 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			id, err := parseIdentity(string(out), tc.digest)
-			if err != nil || (id.PID > 0) != tc.runs || tc.runs && (id.Restarts != 3 || id.StartTicks == 0) || (id.SHA256 != "") != (tc.runs && tc.digest) {
+			if err != nil || (id.PID > 0) != tc.runs || tc.runs && (id.Restarts != 3 || id.StartTicks == 0) ||
+				(id.SHA256 != "") != (tc.runs && tc.digest) {
 				t.Errorf("%+v, %v, from %q", id, err, out)
 			}
 		})
@@ -322,10 +344,12 @@ func TestConfigureLaysSeams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := os.ReadFile(filepath.Join(dir, "control-plane", "root", "usr/local/bin/relapse-etcd")); err != nil || string(b) != "elf" {
+	if b, err := os.ReadFile(filepath.Join(dir, "control-plane", "root", "usr/local/bin/relapse-etcd")); err != nil ||
+		string(b) != "elf" {
 		t.Errorf("the proxy is %q, %v", b, err)
 	}
-	if all := strings.Join(cfg.Nodes[0].KubeadmConfigPatches, "\n"); !strings.Contains(all, "etcd-servers: https://127.0.0.1:12379") {
+	if all := strings.Join(cfg.Nodes[0].KubeadmConfigPatches, "\n"); !strings.Contains(all,
+		"etcd-servers: https://127.0.0.1:12379") {
 		t.Errorf("kube-apiserver is not led through it: %s", all)
 	}
 	top.Nodes[0].Args = map[string]map[string]string{"kube-apiserver": {"etcd-servers": "https://other"}}

@@ -79,7 +79,8 @@ func (p *Provider) makeNetwork(ctx context.Context, name, network string) error 
 	args := []string{"network", "create", "--driver", "bridge", "--label", networkLabel + "=" + name,
 		"--opt", "com.docker.network.bridge.enable_ip_masquerade=true"}
 	// The nodes' links must not be wider than the engine's own way out, for example through a tunnel.
-	mtu, err := p.docker.Output(ctx, "network", "inspect", "bridge", "--format", `{{index .Options "com.docker.network.driver.mtu"}}`)
+	mtu, err := p.docker.Output(ctx, "network", "inspect", "bridge", "--format",
+		`{{index .Options "com.docker.network.driver.mtu"}}`)
 	if m := strings.TrimSpace(string(mtu)); err == nil && m != "" && m != "0" {
 		args = append(args, "--opt", "com.docker.network.driver.mtu="+m)
 	}

@@ -55,7 +55,8 @@ func New(o Options) (*Provider, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("making a kind provider: its directory %q is not an absolute path", o.Dir)
 	}
-	p := &Provider{dir: o.Dir, cache: o.Cache, events: o.Events, retain: o.Retain, docker: &engine.Engine{Name: "docker", Path: "docker"}}
+	p := &Provider{dir: o.Dir, cache: o.Cache, events: o.Events, retain: o.Retain,
+		docker: &engine.Engine{Name: "docker", Path: "docker"}}
 	p.images = map[string]nodeimage.Image{}
 	p.bounded = sync.OnceValues(func() (bool, error) { return engine.Bounded(context.Background(), p.docker) })
 	p.single = sync.OnceValue(func() string { return oneControlPlane(context.Background(), p.docker) })
@@ -74,7 +75,8 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	if err != nil {
 		return cluster.Capabilities{}, fmt.Errorf("probing what kind's nodes can do: %w", err)
 	}
-	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true, Bounded: bounded, OneControlPlane: <-single}, nil
+	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true, Bounded: bounded,
+		OneControlPlane: <-single}, nil
 }
 
 // clusterName is what names have to look like: Delete touches nothing else. kind appends "-control-plane", and a

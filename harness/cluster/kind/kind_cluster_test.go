@@ -34,8 +34,8 @@ func env(t *testing.T, name string) string {
 	return v
 }
 
-// ownKubelet is a kubelet of the image's version that is not the image's own file: a copy with a byte behind the program, which no
-// loader reads and every digest sees.
+// ownKubelet is a kubelet of the image's version that is not the image's own file: a copy with a byte behind the
+// program, which no loader reads and every digest sees.
 func ownKubelet(t *testing.T) string {
 	t.Helper()
 	image := env(t, "RELAPSE_NODE_IMAGE")
@@ -74,8 +74,9 @@ func topology(t *testing.T, name string) cluster.Topology {
 	return cluster.Topology{Version: "v1.34.4", Base: base, Network: name, Nodes: []cluster.NodeSpec{
 		{Name: "control-plane", Role: cluster.ControlPlane, Image: image, Files: []cluster.File{laid},
 			Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}, "etcd": {"log-level": "warn"}}},
-		{Name: "worker", Role: cluster.Worker, Image: image, Cell: "one", Labels: map[string]string{"relapse.dev/cell": "one"},
-			Files: []cluster.File{laid}, Programs: map[string]string{"kubelet": ownKubelet(t)},
+		{Name: "worker", Role: cluster.Worker, Image: image, Cell: "one",
+			Labels: map[string]string{"relapse.dev/cell": "one"},
+			Files:  []cluster.File{laid}, Programs: map[string]string{"kubelet": ownKubelet(t)},
 			Units: []cluster.Unit{
 				{Name: "conformance.service", Content: "[Unit]\nBefore=kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"},
 				{Name: "kubelet.service", DropIn: "20-conformance.conf", Content: "[Service]\nEnvironment=CONFORMANCE=yes\n"},
@@ -97,7 +98,8 @@ func newProvider(t *testing.T) (*kind.Provider, string) {
 	return p, dir
 }
 
-// world is all that a test may not change: containers, networks and volumes of the engine, the user's kubeconfig, the environment.
+// world is all that a test may not change: containers, networks and volumes of the engine, the user's kubeconfig, the
+// environment.
 func world(t *testing.T, name string) string {
 	t.Helper()
 	var all []string
@@ -120,7 +122,8 @@ func world(t *testing.T, name string) string {
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
-	return strings.Join(append(all, string(user), os.Getenv("KUBECONFIG"), os.Getenv("KIND_EXPERIMENTAL_DOCKER_NETWORK")), "|")
+	return strings.Join(append(all, string(user), os.Getenv("KUBECONFIG"), os.Getenv("KIND_EXPERIMENTAL_DOCKER_NETWORK")),
+		"|")
 }
 
 func TestCluster(t *testing.T) {
@@ -207,7 +210,8 @@ func installed(t *testing.T, c cluster.Cluster) {
 	if got := run(t, worker, "systemctl", "is-active", "conformance.service"); got != "active" {
 		t.Errorf("the unit is %s", got)
 	}
-	if got := run(t, worker, "systemctl", "show", "kubelet.service", "--property=Environment"); !strings.Contains(got, "CONFORMANCE=yes") {
+	if got := run(t, worker, "systemctl", "show", "kubelet.service", "--property=Environment"); !strings.Contains(got,
+		"CONFORMANCE=yes") {
 		t.Errorf("the drop-in is not in %s", got)
 	}
 	if got := run(t, worker, "pgrep", "--full", "--list-full", "^/usr/bin/kubelet"); !strings.Contains(got, "--v=3") {
@@ -219,7 +223,8 @@ func installed(t *testing.T, c cluster.Cluster) {
 	if got := run(t, c.Nodes()[0], "pgrep", "--full", "--list-full", "^kube-apiserver "); !strings.Contains(got, "--v=2") {
 		t.Errorf("the API server runs as %s", got)
 	}
-	if got := run(t, c.Nodes()[0], "pgrep", "--full", "--list-full", "^etcd "); !strings.Contains(got, "--log-level=warn") {
+	if got := run(t, c.Nodes()[0], "pgrep", "--full", "--list-full", "^etcd "); !strings.Contains(got,
+		"--log-level=warn") {
 		t.Errorf("etcd runs as %s", got)
 	}
 	id, err := c.Components("kubelet")[1].(cluster.Identifier).Identity(t.Context(), true)
@@ -238,14 +243,16 @@ func replaced(t *testing.T, c cluster.Cluster) {
 		t.Fatal(err)
 	}
 	second := filepath.Join(t.TempDir(), "kubelet")
-	if err := os.WriteFile(second, append(b, "another one"...), 0o755); err != nil { // what follows an ELF file is not loaded
+	// what follows an ELF file is not loaded
+	if err := os.WriteFile(second, append(b, "another one"...), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	is := func(when, file string) {
 		t.Helper()
 		var id cluster.Identity
 		var err error
-		for deadline := time.Now().Add(30 * time.Second); id.PID == 0 && err == nil && time.Now().Before(deadline); { // it may be on its way up
+		// it may be on its way up
+		for deadline := time.Now().Add(30 * time.Second); id.PID == 0 && err == nil && time.Now().Before(deadline); {
 			id, err = k.(cluster.Identifier).Identity(ctx, true)
 		}
 		if want := digest(t, file); err != nil || id.SHA256 != want {
@@ -274,7 +281,8 @@ func replaced(t *testing.T, c cluster.Cluster) {
 		t.Fatal(err)
 	}
 	is("put back", first)
-	if err := n.(cluster.Installer).Install(ctx, "kube-scheduler", first); err == nil || !strings.Contains(err.Error(), "only what the topology installed can be replaced") {
+	if err := n.(cluster.Installer).Install(ctx, "kube-scheduler", first); err == nil ||
+		!strings.Contains(err.Error(), "only what the topology installed can be replaced") {
 		t.Errorf("replacing what was not installed: %v", err)
 	}
 	ready(t, c)

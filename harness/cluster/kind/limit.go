@@ -69,7 +69,8 @@ func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error)
 		return err
 	}
 	// Moved into place whole: kubelet watches the folder, and must not see half of it.
-	_, err = s.n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec", `cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifest)
+	_, err = s.n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec",
+		`cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifest)
 	return err
 }
 

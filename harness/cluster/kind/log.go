@@ -20,7 +20,8 @@ type logger struct {
 }
 
 // expected are warnings of kind's about what we ask of it on purpose.
-var expected = []string{"Overriding docker network", "Here be dragons", "cgroup v1 is deprecated", "Could not read storage manifest"}
+var expected = []string{"Overriding docker network", "Here be dragons", "cgroup v1 is deprecated",
+	"Could not read storage manifest"}
 
 func (l *logger) reached() { l.once.Do(func() { close(l.controlPlane) }) }
 
@@ -59,8 +60,8 @@ func (s status) Infof(format string, args ...any) {
 	}
 }
 
-// Info turns " • Starting control-plane 🕹️  ..." into "kind: Starting control-plane", and drops the line that tells its end: the
-// next one says as much. Whatever follows the control plane's start means that it is up.
+// Info turns " • Starting control-plane 🕹️ ..." into "kind: Starting control-plane", and drops the line that tells its
+// end: the next one says as much. Whatever follows the control plane's start means that it is up.
 func (s status) Info(message string) {
 	if !s.on {
 		return

@@ -16,8 +16,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// conflist is a node's CNI configuration, for its own range of pod addresses: a link per pod to the node and nothing between nodes,
-// which reach each other's ranges by routes. portmap is there in official images and in Debian's plugins alike.
+// conflist is a node's CNI configuration, for its own range of pod addresses: a link per pod to the node and nothing
+// between nodes, which reach each other's ranges by routes. portmap is there in official images and in Debian's plugins
+// alike.
 const conflist = `{"cniVersion":"0.4.0","name":"relapse","plugins":[
 {"type":"ptp","ipMasq":true,"ipam":{"type":"host-local","dataDir":"/run/cni-ipam-state","routes":[{"dst":"0.0.0.0/0"}],"ranges":[[{"subnet":%q}]]}},
 {"type":"portmap","capabilities":{"portMappings":true}}]}`
@@ -30,7 +31,8 @@ const connectTime = 5 * time.Minute
 
 // connectAll gives each node its network as soon as it can have one, and returns when all have theirs.
 func (c *Cluster) connectAll(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, connectTime, fmt.Errorf("not all nodes had a pod range within %s", connectTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTime,
+		fmt.Errorf("not all nodes had a pod range within %s", connectTime))
 	defer cancel()
 	written := map[string]string{}
 	err := retry(ctx, 200*time.Millisecond, func(ctx context.Context) error {
@@ -62,13 +64,14 @@ func (c *Cluster) connectSome(ctx context.Context, written map[string]string) er
 	return c.write(ctx, links, written)
 }
 
-// reconnect writes everything anew: a node that was started again has lost its routes, and may have another address. What a node
-// that is switched off doesn't get, it gets when it is switched on.
+// reconnect writes everything anew: a node that was started again has lost its routes, and may have another address.
+// What a node that is switched off doesn't get, it gets when it is switched on.
 func (c *Cluster) reconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var links []link
-	err := retry(ctx, 200*time.Millisecond, func(ctx context.Context) (err error) { // the API server itself may be what is just coming back
+	// the API server itself may be what is just coming back
+	err := retry(ctx, 200*time.Millisecond, func(ctx context.Context) (err error) {
 		if links, err = c.links(ctx); err != nil {
 			return err
 		}
@@ -105,8 +108,8 @@ func (c *Cluster) links(ctx context.Context) ([]link, error) {
 	return links, nil
 }
 
-// readdress takes the addresses from the engine, which knows better than a Node object that has not been updated yet. Nodes without
-// one are off, and left out.
+// readdress takes the addresses from the engine, which knows better than a Node object that has not been updated yet.
+// Nodes without one are off, and left out.
 func (c *Cluster) readdress(ctx context.Context, links []link) error {
 	for i := range links {
 		out, err := c.p.docker.Output(ctx, "inspect", "--type", "container",
@@ -154,7 +157,8 @@ func (c *Cluster) write(ctx context.Context, links []link, written map[string]st
 // script is idempotent. The file appears at once: containerd takes up whatever it finds in the folder, a half one too.
 func script(to link, links []link) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "mkdir -p /etc/cni/net.d\ncat >/etc/cni/net.d/.relapse <<'EOF'\n%s\nEOF\n", fmt.Sprintf(conflist, to.podCIDR))
+	fmt.Fprintf(&b, "mkdir -p /etc/cni/net.d\ncat >/etc/cni/net.d/.relapse <<'EOF'\n%s\nEOF\n",
+		fmt.Sprintf(conflist, to.podCIDR))
 	b.WriteString("mv /etc/cni/net.d/.relapse /etc/cni/net.d/10-relapse.conflist\n")
 	for _, from := range links {
 		if from.node != to.node && from.ip != "" {

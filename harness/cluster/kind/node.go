@@ -101,6 +101,7 @@ func (n *Node) install(ctx context.Context, at, source string) error {
 	}
 	// The rename has left the node's mount on a file without a name, over which nothing can be mounted, so it goes
 	// first. For that moment the image's own file shows; who starts a process from it would have another digest.
-	_, err = n.Exec(ctx, nil, "sh", "-ec", `umount --lazy "$2"; mount --bind "$1" "$2"`, "sh", path.Join(layDir, "root", at), at)
+	_, err = n.Exec(ctx, nil, "sh", "-ec", `umount --lazy "$2"; mount --bind "$1" "$2"`, "sh",
+		path.Join(layDir, "root", at), at)
 	return err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 )
 
-// TestClusterPower cuts the power of a worker and gives it back from what could be another process: the engine leaves it off, and it comes back
-// with its data, its address and the engine's policy as it was.
+// TestClusterPower cuts the power of a worker and gives it back from what could be another process: the engine leaves
+// it off, and it comes back with its data, its address and the engine's policy as it was.
 func TestClusterPower(t *testing.T) {
 	const name = "relapse-power"
 	p, dir := newProvider(t)
@@ -24,7 +24,8 @@ func TestClusterPower(t *testing.T) {
 		n := c.Nodes()[1]
 		inspect := func(format string) string {
 			t.Helper()
-			out, err := exec.CommandContext(t.Context(), "docker", "inspect", "--type", "container", "--format", format, n.Name()).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "docker", "inspect", "--type", "container", "--format", format,
+				n.Name()).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}

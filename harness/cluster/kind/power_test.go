@@ -14,8 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 )
 
-// fakeDocker is an engine with one container, whose state is files beside the script: running, policy, and survives, how many kills it survives. It
-// writes down what it was asked to change.
+// fakeDocker is an engine with one container, whose state is files beside the script: running, policy, and survives,
+// how many kills it survives. It writes down what it was asked to change.
 const fakeDocker = `#!/bin/sh
 cd "$(dirname "$0")"
 case "$1" in
@@ -51,7 +51,8 @@ func newEngine(t *testing.T, files map[string]string) (*engine.Engine, string) {
 
 // aNode is the node of a process that knows nothing but its name.
 func aNode(docker *engine.Engine) *Node {
-	c := newCluster(&Provider{docker: docker}, "relapse-x", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})
+	c := newCluster(&Provider{docker: docker}, "relapse-x",
+		cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})
 	return c.nodes[0]
 }
 
@@ -72,7 +73,8 @@ func TestPower(t *testing.T) {
 		{"off", "true", "on-failure:1", "0", off, []string{kill, never}, "false no:0"},
 		{"off again", "false", "no:0", "0", off, nil, "false no:0"},
 		{"off, where a process died in the middle", "false", "on-failure:1", "0", off, []string{never}, "false no:0"},
-		{"off, where it is started again in between", "true", "on-failure:1", "2", off, []string{kill, kill, kill, never}, "false no:0"},
+		{"off, where it is started again in between", "true", "on-failure:1", "2", off, []string{kill, kill, kill, never},
+			"false no:0"},
 		{"off, where it was started by hand", "true", "no:0", "0", off, []string{kill}, "false no:0"},
 		{"off, with an engine that says nothing of a policy", "true", ":0", "0", off, []string{kill}, "false :0"},
 		{"on", "false", "no:0", "0", on, []string{boot, start}, "true on-failure:1"},
@@ -132,7 +134,8 @@ func TestBooted(t *testing.T) {
 		t.Errorf("it started at %s, %v", at, err)
 	}
 	docker, _ = newEngine(t, map[string]string{"running": "false", "policy": "no:0"})
-	if _, err := aNode(docker).Booted(t.Context()); err == nil || err.Error() != "asking when node relapse-x-worker was started: it is off" {
+	if _, err := aNode(docker).Booted(t.Context()); err == nil ||
+		err.Error() != "asking when node relapse-x-worker was started: it is off" {
 		t.Errorf("of a node that is off: %v", err)
 	}
 }
@@ -141,7 +144,8 @@ func TestOneControlPlane(t *testing.T) {
 	for _, tc := range []struct{ file, want string }{
 		{"image", ""},
 		{"registry", ""},
-		{"neither", "kind puts the load balancer " + balancerImage + " before several, the engine doesn't have that image, and its registry doesn't give it (" +
+		{"neither", "kind puts the load balancer " + balancerImage +
+			" before several, the engine doesn't have that image, and its registry doesn't give it (" +
 			"running `docker manifest inspect " + balancerImage + "`: exit status 1: no such host)"},
 	} {
 		docker, _ := newEngine(t, map[string]string{tc.file: ""})

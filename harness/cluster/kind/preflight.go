@@ -25,7 +25,8 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 		o.CacheDir = dir
 	}
 	began := time.Now()
-	p.events.Emit(event.Event{Type: event.Stage, Stage: "preflight", Message: "checking the host and the container engine", Fields: map[string]any{"expectSeconds": 3.0}})
+	p.events.Emit(event.Event{Type: event.Stage, Stage: "preflight", Message: "checking the host and the container engine",
+		Fields: map[string]any{"expectSeconds": 3.0}})
 	checks := engine.Preflight(ctx, o)
 	if cmds := engine.InstallPlan(checks); len(cmds) > 0 {
 		if err := p.install(ctx, cmds); err != nil {
@@ -37,8 +38,9 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 		return err
 	}
 	failed := engine.Failed(checks)
-	p.events.Emit(event.Event{Type: event.StageDone, Stage: "preflight", Message: fmt.Sprintf("%d checks, %d failed", len(checks), len(failed)),
-		Fields: map[string]any{"seconds": time.Since(began).Seconds()}})
+	p.events.Emit(event.Event{Type: event.StageDone, Stage: "preflight",
+		Message: fmt.Sprintf("%d checks, %d failed", len(checks), len(failed)),
+		Fields:  map[string]any{"seconds": time.Since(began).Seconds()}})
 	return p.problems(checks)
 }
 

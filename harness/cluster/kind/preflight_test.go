@@ -13,18 +13,23 @@ import (
 // What fails is an error with the next step, what may not work later is a warning, and all else goes unsaid.
 func TestProblems(t *testing.T) {
 	ok := engine.Check{Name: "memory", Status: engine.OK, Seen: "8.0 GiB available"}
-	warn := engine.Check{Name: "disk of the cache", Status: engine.Warn, Seen: "5.0 GiB free", Wanted: "10.0 GiB free", Remedy: "relapse cache prune"}
-	none := engine.Check{Name: engine.CheckEngine, Status: engine.Fail, Seen: "no docker\ncommand", Wanted: "a daemon", Remedy: "install Docker"}
-	bounded := engine.Check{Name: engine.CheckPrivileged, Status: engine.Fail, Seen: "bounded", Wanted: "one that runs", Remedy: "relapse doctor --fix"}
+	warn := engine.Check{Name: "disk of the cache", Status: engine.Warn, Seen: "5.0 GiB free", Wanted: "10.0 GiB free",
+		Remedy: "relapse cache prune"}
+	none := engine.Check{Name: engine.CheckEngine, Status: engine.Fail, Seen: "no docker\ncommand", Wanted: "a daemon",
+		Remedy: "install Docker"}
+	bounded := engine.Check{Name: engine.CheckPrivileged, Status: engine.Fail, Seen: "bounded", Wanted: "one that runs",
+		Remedy: "relapse doctor --fix"}
 	for _, tc := range []struct {
 		name            string
 		checks          []engine.Check
 		err, hint, said string
 	}{
 		{"all is well", []engine.Check{ok}, "", "", ""},
-		{"a warning", []engine.Check{ok, warn}, "", "", "disk of the cache: 5.0 GiB free, wanted 10.0 GiB free; relapse cache prune"},
+		{"a warning", []engine.Check{ok, warn}, "", "",
+			"disk of the cache: 5.0 GiB free, wanted 10.0 GiB free; relapse cache prune"},
 		{"no engine", []engine.Check{none, ok},
-			"this host can't run it yet:\n  engine: no docker command, wanted a daemon; install Docker", "relapse doctor shows all checks", ""},
+			"this host can't run it yet:\n  engine: no docker command, wanted a daemon; install Docker",
+			"relapse doctor shows all checks", ""},
 		{"two", []engine.Check{none, bounded},
 			"this host can't run it yet:\n  engine: no docker command, wanted a daemon; install Docker\n" +
 				"  privileged nodes: bounded, wanted one that runs; relapse doctor --fix", "relapse doctor --fix mends", ""},

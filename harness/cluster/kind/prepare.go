@@ -67,7 +67,8 @@ func (p *Provider) cacheDir() (string, error) {
 }
 
 // findImage looks for an image that need not be assembled.
-func (p *Provider) findImage(ctx context.Context, store *nodeimage.Store, version, mode string) (nodeimage.Image, bool, error) {
+func (p *Provider) findImage(ctx context.Context, store *nodeimage.Store, version, mode string) (nodeimage.Image, bool,
+	error) {
 	switch mode {
 	case nodeimage.Assembled:
 		return nodeimage.Image{}, false, nil
@@ -85,7 +86,8 @@ func (p *Provider) findImage(ctx context.Context, store *nodeimage.Store, versio
 }
 
 // assemble makes the images of some versions.
-func assemble(ctx context.Context, store *nodeimage.Store, b cluster.Builder, versions []string, images map[string]nodeimage.Image) error {
+func assemble(ctx context.Context, store *nodeimage.Store, b cluster.Builder, versions []string,
+	images map[string]nodeimage.Image) error {
 	if len(versions) == 0 {
 		return nil
 	}
@@ -103,7 +105,8 @@ func assemble(ctx context.Context, store *nodeimage.Store, b cluster.Builder, ve
 			if err != nil {
 				return err
 			}
-			images[version], err = store.Get(ctx, nodeimage.Request{Version: version, Mode: nodeimage.Assembled, Binaries: programs})
+			images[version], err = store.Get(ctx, nodeimage.Request{Version: version, Mode: nodeimage.Assembled,
+				Binaries: programs})
 			if err != nil {
 				return err
 			}
@@ -116,7 +119,8 @@ func assemble(ctx context.Context, store *nodeimage.Store, b cluster.Builder, ve
 // components builds what a node of a version runs.
 func components(ctx context.Context, b cluster.Builder, version string) (map[string]string, error) {
 	var packages []string
-	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
+	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager",
+		"kube-scheduler", "kube-proxy"} {
 		packages = append(packages, component.KubernetesModule+"/cmd/"+name)
 	}
 	out, err := b.BuildPrograms(ctx, component.KubernetesModule, version, packages...)
@@ -133,14 +137,16 @@ func components(ctx context.Context, b cluster.Builder, version string) (map[str
 }
 
 // versions are those of the engine and the images.
-func (p *Provider) versions(ctx context.Context, versions []string, images map[string]nodeimage.Image) map[string]string {
+func (p *Provider) versions(ctx context.Context, versions []string,
+	images map[string]nodeimage.Image) map[string]string {
 	var refs, ids, origins []string
 	for _, v := range versions {
 		img := images[v]
 		p.events.Say(event.Note, fmt.Sprintf("node image for %s: %s (%s)", v, img.Ref, img.Origin))
 		refs, ids, origins = append(refs, img.Ref), append(ids, img.ID), append(origins, img.Origin)
 	}
-	out := map[string]string{"nodeImage": strings.Join(refs, ", "), "nodeImageID": strings.Join(ids, ", "), "nodeImageOrigin": strings.Join(origins, ", ")}
+	out := map[string]string{"nodeImage": strings.Join(refs, ", "), "nodeImageID": strings.Join(ids, ", "),
+		"nodeImageOrigin": strings.Join(origins, ", ")}
 	if info, err := p.docker.ServerInfo(ctx); err == nil {
 		out["engine"] = p.docker.Name + " " + info.Version
 	}

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// retry tries at once and then every so often until there is no error. When ctx ends first, it returns the last one, or ctx's cause if there was none.
+// retry tries at once and then every so often until there is no error. When ctx ends first, it returns the last one, or
+// ctx's cause if there was none.
 func retry(ctx context.Context, every time.Duration, try func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, every, true, func(ctx context.Context) (bool, error) {

@@ -55,7 +55,8 @@ exec "$@"
 	}
 }
 
-// Whatever a command prints, by whatever arguments, a look has it exactly, and all looks one after the other take one shell.
+// Whatever a command prints, by whatever arguments, a look has it exactly, and all looks one after the other take one
+// shell.
 func TestLooksShareAShell(t *testing.T) {
 	n, execs := here(t)
 	for _, tc := range []struct {
@@ -65,14 +66,17 @@ func TestLooksShareAShell(t *testing.T) {
 		out   string
 		err   string
 	}{
-		{name: "words", argv: []string{"echo", "two  blanks", "$HOME", "it's", `"\n"`, "a\nb"}, out: "two  blanks $HOME it's \"\\n\" a\nb\n"},
+		{name: "words", argv: []string{"echo", "two  blanks", "$HOME", "it's", `"\n"`, "a\nb"},
+			out: "two  blanks $HOME it's \"\\n\" a\nb\n"},
 		{name: "nothing", argv: []string{"true"}},
 		{name: "no newline at the end", argv: []string{"printf", "abc"}, out: "abc"},
 		{name: "newlines at the end", argv: []string{"printf", `a\n\n\n`}, out: "a\n\n\n"},
 		{name: "bytes", argv: []string{"printf", `a\000b\377`}, out: "a\x00b\xff"},
-		{name: "input", stdin: []byte(`{"a": "it's", "b": "%s \\n"}`), argv: []string{"cat"}, out: `{"a": "it's", "b": "%s \\n"}`},
+		{name: "input", stdin: []byte(`{"a": "it's", "b": "%s \\n"}`), argv: []string{"cat"},
+			out: `{"a": "it's", "b": "%s \\n"}`},
 		{name: "no input", argv: []string{"cat"}},
-		{name: "a script", argv: []string{"sh", "-c", "for x in \"$@\"; do\n echo \"<$x>\"\ndone", "sh", "a b", "c"}, out: "<a b>\n<c>\n"},
+		{name: "a script", argv: []string{"sh", "-c", "for x in \"$@\"; do\n echo \"<$x>\"\ndone", "sh", "a b", "c"},
+			out: "<a b>\n<c>\n"},
 		{name: "much", argv: []string{"sh", "-c", "yes | head -c 3000000"}, out: strings.Repeat("y\n", 1500000)},
 		{name: "what looks like an end", argv: []string{"echo", "exit status 0"}, out: "exit status 0\n"},
 		{name: "a failure", argv: []string{"sh", "-c", "echo some; echo why >&2; exit 3"}, out: "some\n",
@@ -127,7 +131,8 @@ func TestALookThatTakesTooLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := n.Look(ctx, nil, "sleep", "271.82"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `["sleep" "271.82"]`) {
+	if _, err := n.Look(ctx, nil, "sleep", "271.82"); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), `["sleep" "271.82"]`) {
 		t.Errorf("it ended with %v", err)
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -141,7 +146,8 @@ func TestALookThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// A shell that broke is no failed look, and a node that is off is one, with the engine's reason. Once it is back looks have a shell again.
+// A shell that broke is no failed look, and a node that is off is one, with the engine's reason. Once it is back looks
+// have a shell again.
 func TestLooksAtANodeThatGoesOff(t *testing.T) {
 	n, execs := here(t)
 	off := filepath.Join(filepath.Dir(n.c.p.docker.Path), "off")
@@ -201,7 +207,8 @@ func TestComponentsAreLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		said, err := io.ReadAll(body)
-		if err := errors.Join(err, body.Close()); err != nil || !strings.HasSuffix(string(said), " https://127.0.0.1:10259/metrics\n") {
+		if err := errors.Join(err, body.Close()); err != nil ||
+			!strings.HasSuffix(string(said), " https://127.0.0.1:10259/metrics\n") {
 			t.Errorf("asked by curl %s, %v", said, err)
 		}
 		if id, err := k.(cluster.Identifier).Identity(t.Context(), false); err != nil || id.PID != 0 {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// lifeline runs its arguments for as long as its own standard input is open. The engine closes that when its client is gone, also
-// when the client, or we, were killed; the command itself it would leave running.
+// lifeline runs its arguments for as long as its own standard input is open. The engine closes that when its client is
+// gone, also when the client, or we, were killed; the command itself it would leave running.
 const lifeline = `exec 3<&0
 ( cat >/dev/null; kill -KILL $$ ) <&3 >/dev/null 2>&1 &
 exec 3<&-
@@ -25,7 +25,8 @@ func (n *Node) stream(ctx context.Context, argv ...string) (io.ReadCloser, error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	args := append([]string{"exec", "--interactive", n.name, "sh", "-c", lifeline, "sh"}, argv...)
-	s := &stream{cmd: exec.CommandContext(ctx, n.c.p.docker.Path, args...), ctx: ctx, cancel: cancel, what: fmt.Sprintf("%q on node %s", argv, n.name)}
+	s := &stream{cmd: exec.CommandContext(ctx, n.c.p.docker.Path, args...), ctx: ctx, cancel: cancel,
+		what: fmt.Sprintf("%q on node %s", argv, n.name)}
 	s.cmd.Stderr = &s.stderr
 	hold, err := s.cmd.StdinPipe()
 	if err != nil {

@@ -70,7 +70,8 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 		}
 	}
 	if found.node == nil {
-		return pod{}, fmt.Errorf("pod %s of %s is on node %q, which is none of the cluster's", found.name, w.w.Namespace, alive[0].Spec.NodeName)
+		return pod{}, fmt.Errorf("pod %s of %s is on node %q, which is none of the cluster's", found.name, w.w.Namespace,
+			alive[0].Spec.NodeName)
 	}
 	w.pod, w.node = &found, found.node
 	return found, nil
@@ -129,22 +130,25 @@ func (w *Workload) Signal(ctx context.Context, sig os.Signal) error {
 	return p.node.signal(ctx, sig, w.pid(p))
 }
 
-// Identity says that there is no process while the container is down. Restarts are the kubelet's, read from the names of its log files.
+// Identity says that there is no process while the container is down. Restarts are the kubelet's, read from the names
+// of its log files.
 func (w *Workload) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	p, err := w.find(ctx)
 	if err != nil {
 		return cluster.Identity{}, err
 	}
-	id, err := p.node.identity(ctx, digest, w.pid(p), `ls `+w.logs(p)+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
+	id, err := p.node.identity(ctx, digest, w.pid(p),
+		`ls `+w.logs(p)+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
 	if err != nil || id.PID == 0 {
 		w.forget()
 	}
 	return id, err
 }
 
-// pid prints the id of the oldest process of the pod that runs the workload's program, or nothing if there is none. A control group has the pod's UID in
-// its name, by systemd's driver with other dashes. It is asked every two seconds, so only processes of that name are looked at. One that can't be
-// looked at though it is there is an error: whether it is the workload's is not known.
+// pid prints the id of the oldest process of the pod that runs the workload's program, or nothing if there is none. A
+// control group has the pod's UID in its name, by systemd's driver with other dashes. It is asked every two seconds, so
+// only processes of that name are looked at. One that can't be looked at though it is there is an error: whether it is
+// the workload's is not known.
 func (w *Workload) pid(p pod) string {
 	const most = 15 // of a process's name, as the kernel keeps it
 	comm := w.w.Name[:min(len(w.w.Name), most)]

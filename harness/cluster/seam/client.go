@@ -11,7 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Interposer is the client of the CRI interposer on a node, which must be an Execer. Faults drive it, collectors read it.
+// Interposer is the client of the CRI interposer on a node, which must be an Execer. Faults drive it, collectors read
+// it.
 func Interposer(n cluster.Node) (*control.Client, error) {
 	run, err := runner(n, "CRI interposer")
 	if err != nil {
@@ -20,7 +21,8 @@ func Interposer(n cluster.Node) (*control.Client, error) {
 	return control.NewClient(run), nil
 }
 
-// EtcdProxy is the client of the etcd proxy on a node, which must be an Execer or a ProxyRunner. Faults drive it, collectors read it.
+// EtcdProxy is the client of the etcd proxy on a node, which must be an Execer or a ProxyRunner. Faults drive it,
+// collectors read it.
 func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
 	run, err := runner(n, "etcd proxy")
 	if err != nil {
@@ -54,5 +56,7 @@ func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []stri
 
 // looks reports whether a command of a proxy's program changes nothing.
 func looks(args []string) bool {
-	return slices.ContainsFunc(args[1:], func(a string) bool { return slices.Contains([]string{"probe", "counts", "state"}, a) })
+	return slices.ContainsFunc(args[1:], func(a string) bool {
+		return slices.Contains([]string{"probe", "counts", "state"}, a)
+	})
 }

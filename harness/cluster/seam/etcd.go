@@ -40,8 +40,8 @@ func (*Etcd) Units() []cluster.Unit {
 	}
 }
 
-// Args lead kube-apiserver through the proxy. kubeadm lets them override its own etcd-servers; etcd's certificate names 127.0.0.1, whatever
-// the port.
+// Args lead kube-apiserver through the proxy. kubeadm lets them override its own etcd-servers; etcd's certificate names
+// 127.0.0.1, whatever the port.
 func (*Etcd) Args() map[string]map[string]string {
 	return map[string]map[string]string{"kube-apiserver": {"etcd-servers": "https://" + control.EtcdListen}}
 }

@@ -23,7 +23,8 @@ func TestLayEtcd(t *testing.T) {
 	if s.Role() != cluster.ControlPlane || s.Fixture() != "etcd-proxy" {
 		t.Errorf("it is laid on a %s from %s", s.Role(), s.Fixture())
 	}
-	n := cluster.NodeSpec{Name: "control-plane", Role: cluster.ControlPlane, Args: map[string]map[string]string{"kube-apiserver": {"v": "4"}}}
+	n := cluster.NodeSpec{Name: "control-plane", Role: cluster.ControlPlane,
+		Args: map[string]map[string]string{"kube-apiserver": {"v": "4"}}}
 	if err := seam.Install(&n, s, "/cache/relapse-etcd"); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func TestLayEtcd(t *testing.T) {
 }
 
 func TestEtcdProxyRunsInTheNode(t *testing.T) {
-	c := clustertest.New("seam", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane}}})
+	c := clustertest.New("seam", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane",
+		Role: cluster.ControlPlane}}})
 	t.Cleanup(c.Close)
 	n := c.Node("control-plane")
 	var got string

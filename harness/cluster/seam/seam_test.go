@@ -35,7 +35,8 @@ func TestLayCRI(t *testing.T) {
 			{Name: "relapse-cri.service", Content: control.Unit},
 			{Name: "kubelet.service", DropIn: "20-relapse-cri.conf", Content: control.KubeletDropIn},
 		},
-		Args: map[string]map[string]string{"kubelet": {"v": "4", "container-runtime-endpoint": "unix:///run/relapse/cri.sock"}},
+		Args: map[string]map[string]string{"kubelet": {"v": "4",
+			"container-runtime-endpoint": "unix:///run/relapse/cri.sock"}},
 	}
 	if diff := cmp.Diff(want, n); diff != "" {
 		t.Errorf("the node (-want +got):\n%s", diff)

@@ -11,8 +11,8 @@ import (
 const (
 	// askTimeout bounds one question to a component: a wedged one must not hold up the next.
 	askTimeout = 20 * time.Second
-	// tolerated is the longest stretch between two answers that still counts as watching. What a single lost sample leaves open is shorter;
-	// anything longer is a gap, and a gap in a judged window is unknown.
+	// tolerated is the longest stretch between two answers that still counts as watching. What a single lost sample leaves
+	// open is shorter; anything longer is a gap, and a gap in a judged window is unknown.
 	tolerated = 10 * time.Second
 )
 
@@ -37,8 +37,8 @@ func (t Target) phase() string {
 	return t.Phase()
 }
 
-// follow asks again and again until ctx ends. What fails for longer than is tolerated becomes a gap with the last error as its reason; it
-// never ends the collection.
+// follow asks again and again until ctx ends. What fails for longer than is tolerated becomes a gap with the last error
+// as its reason; it never ends the collection.
 func follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -119,7 +119,8 @@ func TestGaps(t *testing.T) {
 			}
 			return nil
 		}, []string{"18s-40s context deadline exceeded"}, 58 * time.Second},
-		{"from the start", func(s time.Duration, _ context.Context) error { return errors.New("refused") }, []string{"0s-59s refused"}, -1},
+		{"from the start", func(s time.Duration, _ context.Context) error { return errors.New("refused") },
+			[]string{"0s-59s refused"}, -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -151,7 +152,8 @@ func TestMetricsKeepsWhatSaysSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const text = "# TYPE h histogram\nh_bucket{le=\"1\"} 2\nh_bucket{le=\"+Inf\"} 3\nh_sum 4\nh_count 3\n" +
 			"# TYPE s summary\ns{quantile=\"0.5\"} NaN\ns_sum 0\ns_count 0\n# TYPE other gauge\nother 1\n"
-		_, lines := stream(t, "metrics", `{"families":["h","s"]}`, &component{get: func(context.Context) (string, error) { return text, nil }}, time.Second)
+		_, lines := stream(t, "metrics", `{"families":["h","s"]}`,
+			&component{get: func(context.Context) (string, error) { return text, nil }}, time.Second)
 		var got []string
 		for _, l := range lines {
 			var s bundle.MetricSample
@@ -290,8 +292,10 @@ func TestJournalThatLostItsPlace(t *testing.T) {
 		if got := messages(t, lines); !slices.Equal(got, []string{"a", "c"}) {
 			t.Errorf("it recorded %q, want a and c", got)
 		}
-		want := bundle.Gap{From: began.UTC(), To: began.Add(7 * time.Second).UTC(), Reason: "the journal no longer has the last line that was seen"}
-		if len(a.Coverage.Gaps) != 1 || !a.Coverage.Gaps[0].From.Equal(want.From) || !a.Coverage.Gaps[0].To.Equal(want.To) || a.Coverage.Gaps[0].Reason != want.Reason {
+		want := bundle.Gap{From: began.UTC(), To: began.Add(7 * time.Second).UTC(),
+			Reason: "the journal no longer has the last line that was seen"}
+		if len(a.Coverage.Gaps) != 1 || !a.Coverage.Gaps[0].From.Equal(want.From) || !a.Coverage.Gaps[0].To.Equal(want.To) ||
+			a.Coverage.Gaps[0].Reason != want.Reason {
 			t.Errorf("the gaps are %+v, want %+v", a.Coverage.Gaps, want)
 		}
 	})

@@ -59,7 +59,8 @@ func get(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, path
 }
 
 // getWithin is get for what takes its time to answer.
-func getWithin(ctx context.Context, limit time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
+func getWithin(ctx context.Context, limit time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, path,
+	ext string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	m := t.meta(kind)

@@ -73,8 +73,8 @@ func (c *Health) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return st.Close()
 }
 
-// sample records what one endpoint answers, or that it didn't, which is no gap: how many of those are too many is for a check to say. The error is
-// one of recording only, or that ctx ended before there was anything to record.
+// sample records what one endpoint answers, or that it didn't, which is no gap: how many of those are too many is for a
+// check to say. The error is one of recording only, or that ctx ended before there was anything to record.
 func sample(ctx context.Context, k cluster.Component, st *bundle.Stream, path string) error {
 	one, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()

@@ -19,19 +19,22 @@ import (
 
 // What an endpoint says other than 200 is evidence; that it says nothing is evidence too, and a gap.
 func TestHealthTellsAnswersApart(t *testing.T) {
-	c := clustertest.New("capture", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane}}})
+	c := clustertest.New("capture", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane",
+		Role: cluster.ControlPlane}}})
 	t.Cleanup(c.Close)
 	k := c.Component("control-plane", "kube-apiserver")
 	k.Say("/livez", "ok")
 	k.Answer("/readyz", func(string) ([]byte, error) {
-		return nil, &cluster.StatusError{Path: "/readyz", Code: 500, Status: "500 Internal Server Error", Text: "[-]etcd failed"}
+		return nil, &cluster.StatusError{Path: "/readyz", Code: 500, Status: "500 Internal Server Error",
+			Text: "[-]etcd failed"}
 	})
 	k.Answer("/gone", func(string) ([]byte, error) { return nil, errors.New("connection refused") })
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := kinds.Decode[capture.Collector](kinds.Collector, "health", json.RawMessage(`{"paths":["/livez","/readyz","/gone"],"interval":"50ms"}`))
+	h, err := kinds.Decode[capture.Collector](kinds.Collector, "health",
+		json.RawMessage(`{"paths":["/livez","/readyz","/gone"],"interval":"50ms"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +101,8 @@ func TestHealthValidate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.(interface{ Validate() error }).Validate(); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+		if err := c.(interface{ Validate() error }).Validate(); want == "" && err != nil || want != "" &&
+			(err == nil || err.Error() != want) {
 			t.Errorf("%s: %v, want %q", spec, err, want)
 		}
 	}

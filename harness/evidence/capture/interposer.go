@@ -106,7 +106,8 @@ func (c *Interposer) Stream(ctx context.Context, t Target, w *bundle.Writer) err
 }
 
 // stamp records what ask answers, with the time of the answer.
-func stamp[T any](ctx context.Context, every time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, ask func(context.Context) (T, error)) error {
+func stamp[T any](ctx context.Context, every time.Duration, t Target, w *bundle.Writer, kind bundle.Kind,
+	ask func(context.Context) (T, error)) error {
 	st, err := w.Stream(t.meta(kind), "jsonl")
 	if err != nil {
 		return err

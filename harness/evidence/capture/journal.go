@@ -69,7 +69,8 @@ func (f *follower) connect(ctx context.Context, t Target) error {
 	f.open.Store(true)
 	done := make(chan struct{})
 	f.done = done
-	// Whatever the component makes of its context, its reader is closed when that ends: a copy that never ended would hold up the run.
+	// Whatever the component makes of its context, its reader is closed when that ends: a copy that never ended would hold
+	// up the run.
 	closing := context.AfterFunc(ctx, func() { _ = rc.Close() })
 	go func() {
 		defer close(done)
@@ -87,8 +88,8 @@ func (f *follower) wait() {
 	}
 }
 
-// copy records what r has beyond the place where the last connection ended. A journal that has lost that place goes on at its first later
-// line, and the time in between is a gap: waiting for the place would drop everything unnoticed.
+// copy records what r has beyond the place where the last connection ended. A journal that has lost that place goes on
+// at its first later line, and the time in between is a gap: waiting for the place would drop everything unnoticed.
 func (f *follower) copy(r io.Reader) {
 	searching := f.place.cursor != ""
 	br := bufio.NewReaderSize(r, 256<<10)

@@ -66,7 +66,8 @@ func (*Leases) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return errors.Join(leases.Close(), nodes.Close())
 }
 
-// recordLeases writes down every node's Lease. One that says no time or no duration is as good as none: whoever asks for it finds nothing.
+// recordLeases writes down every node's Lease. One that says no time or no duration is as good as none: whoever asks
+// for it finds nothing.
 func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream) error {
 	asked := time.Now().UTC() // by its answer a Lease is older, never younger
 	list, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
@@ -80,7 +81,8 @@ func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.
 		if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 			continue
 		}
-		s := bundle.LeaseSample{Time: asked, Node: l.Name, Renewed: l.Spec.RenewTime.UTC(), Seconds: *l.Spec.LeaseDurationSeconds}
+		s := bundle.LeaseSample{Time: asked, Node: l.Name, Renewed: l.Spec.RenewTime.UTC(),
+			Seconds: *l.Spec.LeaseDurationSeconds}
 		if err := st.JSON(s); err != nil {
 			return err
 		}

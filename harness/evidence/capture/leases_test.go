@@ -36,7 +36,8 @@ func lines[T any](t *testing.T, v bundle.View, kind bundle.Kind) []T {
 	return out
 }
 
-// A Lease that stands still is seen to do so: it is written down at each look, and the node's condition once it has changed.
+// A Lease that stands still is seen to do so: it is written down at each look, and the node's condition once it has
+// changed.
 func TestLeases(t *testing.T) {
 	c := clustertest.New("relapse-x", cluster.Topology{Nodes: []cluster.NodeSpec{
 		{Name: "control-plane", Role: cluster.ControlPlane}, {Name: "worker", Role: cluster.Worker},
@@ -51,7 +52,8 @@ func TestLeases(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- (&capture.Leases{}).Stream(ctx, capture.Target{Cell: bundle.Shared, Cluster: c}, w) }()
 	of := func(node string) []bundle.LeaseSample {
-		return slices.DeleteFunc(lines[bundle.LeaseSample](t, w.View(), bundle.Leases), func(s bundle.LeaseSample) bool { return s.Node != node })
+		return slices.DeleteFunc(lines[bundle.LeaseSample](t, w.View(), bundle.Leases),
+			func(s bundle.LeaseSample) bool { return s.Node != node })
 	}
 	states := func() (out []string) {
 		for _, s := range lines[bundle.NodeStatus](t, w.View(), bundle.Nodes) {
@@ -79,7 +81,8 @@ func TestLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	off := time.Now()
-	until("two looks at a node that is off", func() bool { return len(after(of("relapse-x-worker"), off)) > 1 && len(states()) == 3 })
+	until("two looks at a node that is off",
+		func() bool { return len(after(of("relapse-x-worker"), off)) > 1 && len(states()) == 3 })
 	if got := states()[2]; got != "relapse-x-worker Unknown" {
 		t.Errorf("what changed is %q", got)
 	}

@@ -72,7 +72,10 @@ func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) 
 	case cluster.LogHolder:
 		l.root, l.run = n.LogFolder(), here
 	case cluster.Execer:
-		l.root, l.run = podLogs, func(ctx context.Context, argv ...string) ([]byte, error) { return cluster.Look(ctx, n, nil, argv...) }
+		l.root, l.run = podLogs, func(ctx context.Context,
+			argv ...string) ([]byte, error) {
+			return cluster.Look(ctx, n, nil, argv...)
+		}
 	default:
 		err = errors.Join(err, fmt.Errorf("reading log files on %s: it runs no commands", t.Node.Name()))
 	}
@@ -112,8 +115,8 @@ func here(ctx context.Context, argv ...string) ([]byte, error) {
 	return out, err
 }
 
-// follow looks every so often, and again at once while there is more than one look takes in. A look that fails loses nothing, because the files stay
-// where they are, but until one succeeds the streams speak for no later time.
+// follow looks every so often, and again at once while there is more than one look takes in. A look that fails loses
+// nothing, because the files stay where they are, but until one succeeds the streams speak for no later time.
 func (l *logReader) follow(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Whatever happens to the files, every line comes once: growth, rotation, compression, a restart, a removal of what was read, and commands
-// that fail while all that goes on.
+// Whatever happens to the files, every line comes once: growth, rotation, compression, a restart, a removal of what was
+// read, and commands that fail while all that goes on.
 func TestLogsLoseAndDoubleNothing(t *testing.T) {
 	n := newLogNode(t)
 	n.steps = []func() error{
@@ -27,9 +27,11 @@ func TestLogsLoseAndDoubleNothing(t *testing.T) {
 		func() error {
 			return errors.Join(n.add("0.log", 20, 25), n.rename("0.log", "0.log.1"), n.add("0.log", 25, 30))
 		},
-		// The next, with the old one compressed, and lines that came to it late, and a file that the kubelet has only begun to write.
+		// The next, with the old one compressed, and lines that came to it late, and a file that the kubelet has only begun
+		// to write.
 		func() error {
-			return errors.Join(n.compress("0.log.1"), n.add("0.log", 30, 35), n.rename("0.log", "0.log.2"), n.put("0.log", ""), n.put("0.log.2.tmp", "\x1f\x8b"))
+			return errors.Join(n.compress("0.log.1"), n.add("0.log", 30, 35), n.rename("0.log", "0.log.2"), n.put("0.log", ""),
+				n.put("0.log.2.tmp", "\x1f\x8b"))
 		},
 		func() error { return errors.Join(n.add("0.log", 35, 40), n.remove("0.log.2.tmp")) },
 		// Two of them while no command runs, so that a file is seen again only when it is compressed.
@@ -41,7 +43,8 @@ func TestLogsLoseAndDoubleNothing(t *testing.T) {
 		// A restart, and then the first container's files go.
 		func() error { return errors.Join(n.add("0.log", 50, 55), n.add("1.log", 55, 60)) },
 		func() error {
-			return errors.Join(n.remove("0.log"), n.remove("0.log.1.gz"), n.remove("0.log.2.gz"), n.remove("0.log.3.gz"), n.add("1.log", 60, 65))
+			return errors.Join(n.remove("0.log"), n.remove("0.log.1.gz"), n.remove("0.log.2.gz"), n.remove("0.log.3.gz"),
+				n.add("1.log", 60, 65))
 		},
 		func() error { return n.add("1.log", 65, 70) },
 		func() error { return nil },
@@ -58,12 +61,14 @@ func TestLogsLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// Parts of a line are joined, of each output by itself and across files; what isn't a line of the runtime's is kept as it is.
+// Parts of a line are joined, of each output by itself and across files; what isn't a line of the runtime's is kept as
+// it is.
 func TestLogsOfParts(t *testing.T) {
 	n := newLogNode(t)
 	n.steps = []func() error{
 		func() error {
-			return n.put("0.log", cri(0, "stderr P one,\n")+cri(1, "stdout F other\n")+cri(2, "stderr P two,\n")+"\x00\x00\n"+cri(3, "stderr F \n"))
+			return n.put("0.log", cri(0, "stderr P one,\n")+cri(1, "stdout F other\n")+cri(2, "stderr P two,\n")+"\x00\x00\n"+
+				cri(3, "stderr F \n"))
 		},
 		func() error { return n.put("0.log", cri(4, "stderr P:x thr")) },
 		func() error { return n.put("0.log", "ee,\n") },
@@ -78,7 +83,8 @@ func TestLogsOfParts(t *testing.T) {
 	for _, l := range lines {
 		got = append(got, fmt.Sprintf("%s %d %q", filepath.Base(l.File), l.Time.Sub(t0).Milliseconds(), l.Text))
 	}
-	want := []string{`0.log 1 "other"`, `0.log 2 "\x00\x00"`, `0.log 0 "one,two,"`, `0.log 4 "three,four"`, `0.log 6 "no newline"`, `1.log 7 "cut"`}
+	want := []string{`0.log 1 "other"`, `0.log 2 "\x00\x00"`, `0.log 0 "one,two,"`, `0.log 4 "three,four"`,
+		`0.log 6 "no newline"`, `1.log 7 "cut"`}
 	if !slices.Equal(got, want) {
 		t.Errorf("it recorded\n%q, want\n%q", got, want)
 	}
@@ -91,7 +97,8 @@ func TestLogsInAnOldPlace(t *testing.T) {
 		func() error { return n.add("0.log", 0, 10) },
 		func() error {
 			b, err := os.ReadFile(n.path("0.log"))
-			return errors.Join(err, os.WriteFile(n.path("0.log.1"), b, 0o640), os.Truncate(n.path("0.log"), 0), n.add("0.log", 10, 40))
+			return errors.Join(err, os.WriteFile(n.path("0.log.1"), b, 0o640), os.Truncate(n.path("0.log"), 0),
+				n.add("0.log", 10, 40))
 		},
 	}
 	a, lines := n.collect(often)
@@ -106,7 +113,8 @@ func TestLogsKeepUp(t *testing.T) {
 		const each = 800 // lines: 3.2 MB
 		n.steps = []func() error{
 			func() error {
-				return errors.Join(n.add("0.log.1", 0, each), n.compress("0.log.1"), n.add("0.log.2", each, 2*each), n.add("0.log", 2*each, 3*each))
+				return errors.Join(n.add("0.log.1", 0, each), n.compress("0.log.1"), n.add("0.log.2", each, 2*each),
+					n.add("0.log", 2*each, 3*each))
 			},
 			func() error { return nil }, func() error { return nil },
 		}
@@ -154,7 +162,8 @@ func TestLogsInARace(t *testing.T) {
 			return nil
 		})
 	}
-	n.steps = append(n.steps, func() error { busy.Wait(); return nil }, func() error { return nil }, func() error { return nil })
+	n.steps = append(n.steps, func() error { busy.Wait(); return nil }, func() error { return nil },
+		func() error { return nil })
 	a, lines := n.collect(often)
 	numbered(t, a, lines, 0, written)
 	if rotated < 10 || written < 1000 {
@@ -162,7 +171,8 @@ func TestLogsInARace(t *testing.T) {
 	}
 }
 
-// A rotation between the listing of the files and their reading: nothing of the new file is taken for the old one's, or read before that.
+// A rotation between the listing of the files and their reading: nothing of the new file is taken for the old one's, or
+// read before that.
 func TestLogsRotatedInBetween(t *testing.T) {
 	n := newLogNode(t)
 	n.programs = t.TempDir()

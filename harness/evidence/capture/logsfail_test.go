@@ -17,7 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// A file that vanished before it was read to its end is a gap: from where it was read to the first line that is there again.
+// A file that vanished before it was read to its end is a gap: from where it was read to the first line that is there
+// again.
 func TestLogsThatVanish(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -36,7 +37,8 @@ func TestLogsThatVanish(t *testing.T) {
 			return []func() error{func() error { return n.add("0.log", 10, 20) }, func() error { return n.remove("0.log") }}
 		}, "now"},
 		{"gone at the end", func(n *logNode) []func() error {
-			return []func() error{func() error { return n.add("0.log", 10, 20) }, func() error { return nil }, func() error { return nil },
+			return []func() error{func() error { return n.add("0.log", 10, 20) }, func() error { return nil },
+				func() error { return nil },
 				func() error { return n.remove("0.log") }}
 		}, "now"},
 		{"read to its end before", func(n *logNode) []func() error {
@@ -77,7 +79,8 @@ func TestLogsThatVanish(t *testing.T) {
 			if g.From.Before(began) || g.From.After(time.Now()) {
 				t.Errorf("the gap begins at %s, want when the file was last read, since %s", g.From, began)
 			}
-			if again := lines[len(lines)-10].Time; tc.want == "line" && !g.To.Equal(again) || tc.want == "now" && g.To.After(time.Now()) || !g.To.After(g.From) {
+			if again := lines[len(lines)-10].Time; tc.want == "line" && !g.To.Equal(again) || tc.want == "now" &&
+				g.To.After(time.Now()) || !g.To.After(g.From) {
 				t.Errorf("the gap ends at %s; the first line that is there again is of %s", g.To, again)
 			}
 		})
@@ -89,9 +92,12 @@ func TestLogsThatCantBeRead(t *testing.T) {
 	for _, tc := range []struct{ name, said, want string }{ // said at one look after the other, the last again and again
 		{"the node is off", "", "the node is off"},
 		{"there is none", "E\n", "there is no log file of kube-apiserver"},
-		{"no runtime's file", "U kube-apiserver a/0.log begins with no time of the container runtime\nE\n", "a/0.log begins with no time of the container runtime"},
-		{"cut", "F kube-apiserver 2026-11-21T12:00:00Z 0 9 9 a/0.log\nx", `reading log files: the node printed what the script can't: "F kube-apiserver 2026-11-21T12:00:00Z 0 9 9 a/0.log" and what is left of it: unexpected EOF`},
-		{"out of place", "F kube-apiserver 2026-11-21T12:00:00Z 5 9 0 a/0.log\n\nE\n", `reading log files: the node printed what the script can't: a/0.log from byte 5, and it had been read to byte 0`},
+		{"no runtime's file", "U kube-apiserver a/0.log begins with no time of the container runtime\nE\n",
+			"a/0.log begins with no time of the container runtime"},
+		{"cut", "F kube-apiserver 2026-11-21T12:00:00Z 0 9 9 a/0.log\nx",
+			`reading log files: the node printed what the script can't: "F kube-apiserver 2026-11-21T12:00:00Z 0 9 9 a/0.log" and what is left of it: unexpected EOF`},
+		{"out of place", "F kube-apiserver 2026-11-21T12:00:00Z 5 9 0 a/0.log\n\nE\n",
+			`reading log files: the node printed what the script can't: a/0.log from byte 5, and it had been read to byte 0`},
 		{"shrunk", "F kube-apiserver 1999-11-21T12:00:00Z 0 4 4 a/0.log\nabcd\nE\n|F kube-apiserver 1999-11-21T12:00:00Z 4 0 0 a/0.log\n\nE\n", "a/0.log has 0 bytes, of which 4 were read"},
 		{"nonsense", "sh: not found\n", `reading log files: the node printed what the script can't: "sh: not found"`},
 	} {
@@ -101,7 +107,8 @@ func TestLogsThatCantBeRead(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c, err := kinds.Decode[capture.Collector](kinds.Collector, "componentLogs", json.RawMessage(`{"components":["kube-apiserver"]}`))
+				c, err := kinds.Decode[capture.Collector](kinds.Collector, "componentLogs",
+					json.RawMessage(`{"components":["kube-apiserver"]}`))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +116,8 @@ func TestLogsThatCantBeRead(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				n := &execNode{said: strings.Split(tc.said, "|")}
-				if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}}, w); err != nil {
+				if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}},
+					w); err != nil {
 					t.Fatal(err)
 				}
 				a := w.View().Artifacts(bundle.Query{})[0]

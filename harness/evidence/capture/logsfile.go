@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// forgotten is after how many looks without it a file that is gone is no longer remembered. Until then it could come back.
+	// forgotten is after how many looks without it a file that is gone is no longer remembered. Until then it could come
+	// back.
 	forgotten = 100
 	// longestLine bounds what is put together of a line's parts; the rest is a line of its own.
 	longestLine = 1 << 20
@@ -46,7 +47,8 @@ type logFile struct {
 }
 
 func newComponentLog(name string, st *bundle.Stream) *componentLog {
-	return &componentLog{name: name, st: st, files: map[string]*logFile{}, parts: map[string]*bundle.LogLine{}, doubt: "the log was never looked at"}
+	return &componentLog{name: name, st: st, files: map[string]*logFile{}, parts: map[string]*bundle.LogLine{},
+		doubt: "the log was never looked at"}
 }
 
 // knownFiles is what the script is told.
@@ -125,8 +127,8 @@ func (c *componentLog) flush(f *logFile) {
 	}
 }
 
-// line records one of the runtime's lines, `time output tags text`, or adds it to those before it. What isn't one, such as what a
-// power cut leaves, is recorded as it is, with the time of the line before it.
+// line records one of the runtime's lines, `time output tags text`, or adds it to those before it. What isn't one, such
+// as what a power cut leaves, is recorded as it is, with the time of the line before it.
 func (c *componentLog) line(f *logFile, raw []byte) {
 	stamp, rest, _ := bytes.Cut(raw, []byte(" "))
 	output, rest, _ := bytes.Cut(rest, []byte(" "))
@@ -201,7 +203,8 @@ func (c *componentLog) settle(asked time.Time) (more bool) {
 	return more
 }
 
-// lose records what may have been in a file that is gone: from where it was read to the beginning of the next file, or to now.
+// lose records what may have been in a file that is gone: from where it was read to the beginning of the next file, or
+// to now.
 func (c *componentLog) lose(f *logFile, here []*logFile, now time.Time) {
 	c.flush(f)
 	from, to := f.began, now

@@ -18,19 +18,21 @@ const (
 	lookBytes = 4 << 20
 )
 
-// lookScript prints what is new in the log files of components. Its arguments: the folder of all logs, the most bytes of a component, their pods'
-// namespace, what is known already, and the components. Known are lines of "component first-time offset"; an offset of "done" is a compressed file that
-// was read to its end, which can't grow.
+// lookScript prints what is new in the log files of components. Its arguments: the folder of all logs, the most bytes
+// of a component, their pods' namespace, what is known already, and the components. Known are lines of "component
+// first-time offset"; an offset of "done" is a compressed file that was read to its end, which can't grow.
 //
-// A file is known by the time of its first line, which has nanoseconds: its name changes when the kubelet rotates it, its inode when
-// it is compressed, and an inode comes back with another file. It is opened once, and then looked at through that, so that a rename
-// in between can't pass another file off as this one. One that isn't what it was when listed is left to the next look.
+// A file is known by the time of its first line, which has nanoseconds: its name changes when the kubelet rotates it,
+// its inode when it is compressed, and an inode comes back with another file. It is opened once, and then looked at
+// through that, so that a rename in between can't pass another file off as this one. One that isn't what it was when
+// listed is left to the next look.
 //
-// For each file, by component and age, there is a line "F component first-time offset size n path" with n bytes and a newline after it, or
-// "D component first-time path" for one that is done, or "U component path why" for one that can't be read. "E" comes last.
+// For each file, by component and age, there is a line "F component first-time offset size n path" with n bytes and a
+// newline after it, or "D component first-time path" for one that is done, or "U component path why" for one that can't
+// be read. "E" comes last.
 //
-// Names are listed anew until none has changed meanwhile, and of a component nothing is read beyond a file that is another one by then: so
-// lines come in their order.
+// Names are listed anew until none has changed meanwhile, and of a component nothing is read beyond a file that is
+// another one by then: so lines come in their order.
 const lookScript = `export LC_ALL=C
 root=$1 most=$2 pods=$3 known="
 $4

@@ -109,7 +109,8 @@ func (n *logNode) compress(file string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(n.path(file+".tmp"), z, 0o640), os.Rename(n.path(file+".tmp"), n.path(file+".gz")), os.Remove(n.path(file)))
+	return errors.Join(os.WriteFile(n.path(file+".tmp"), z, 0o640), os.Rename(n.path(file+".tmp"), n.path(file+".gz")),
+		os.Remove(n.path(file)))
 }
 
 func (n *logNode) rename(from, to string) error { return os.Rename(n.path(from), n.path(to)) }
@@ -144,7 +145,8 @@ func collectLogs(ctx context.Context, t *testing.T, n cluster.Node, spec string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}}, w); err != nil {
+	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}},
+		w); err != nil {
 		t.Fatal(err)
 	}
 	all := w.View().Artifacts(bundle.Query{Kind: bundle.Logs, Component: "kube-apiserver"})
@@ -174,7 +176,8 @@ const often = `{"components":["kube-apiserver"],"interval":"1ms"}`
 func numbered(t *testing.T, a bundle.Artifact, lines []bundle.LogLine, from, to int) {
 	t.Helper()
 	for i, l := range lines {
-		want := bundle.LogLine{Time: t0.Add(time.Duration(from+i)*time.Millisecond + time.Nanosecond), File: l.File, Text: fmt.Sprintf("line %d", from+i)}
+		want := bundle.LogLine{Time: t0.Add(time.Duration(from+i)*time.Millisecond + time.Nanosecond), File: l.File,
+			Text: fmt.Sprintf("line %d", from+i)}
 		if l.Text = strings.TrimRight(l.Text, "."); l != want {
 			t.Fatalf("line %d of %d is %+v, want %+v", i, len(lines), l, want)
 		}

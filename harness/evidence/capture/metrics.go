@@ -67,10 +67,12 @@ func (c *Metrics) Stream(ctx context.Context, t Target, w *bundle.Writer) error 
 			if strings.HasSuffix(s.Name, "_bucket") { // a histogram's count and sum say enough, at a twentieth of the size
 				continue
 			}
-			if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) { // as an empty summary's quantiles: JSON has no such number, and it says nothing
+			// as an empty summary's quantiles: JSON has no such number, and it says nothing
+			if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 				continue
 			}
-			if err := st.JSON(bundle.MetricSample{Time: asked, Done: done, Name: s.Name, Labels: s.Labels, Value: s.Value}); err != nil {
+			if err := st.JSON(bundle.MetricSample{Time: asked, Done: done, Name: s.Name, Labels: s.Labels,
+				Value: s.Value}); err != nil {
 				return err
 			}
 		}

@@ -117,8 +117,8 @@ type prover struct {
 	proven time.Time // zero before the first proof
 }
 
-// run looks until ctx ends. Where proofs lie further apart than is tolerated nothing was missed, but when it was seen says little about when it
-// happened: that is a gap, too.
+// run looks until ctx ends. Where proofs lie further apart than is tolerated nothing was missed, but when it was seen
+// says little about when it happened: that is a gap, too.
 func (p *prover) run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

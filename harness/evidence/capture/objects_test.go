@@ -41,7 +41,8 @@ type recording struct {
 // recorded starts a collector; the cluster has the kind if there is a plural for it.
 func recorded(t *testing.T, spec, plural string) *recording {
 	t.Helper()
-	r := &recording{t: t, c: clustertest.New("objects", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})}
+	r := &recording{t: t, c: clustertest.New("objects",
+		cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})}
 	t.Cleanup(r.c.Close)
 	if plural != "" {
 		r.c.API().AddKind(kindOf, plural)
@@ -221,7 +222,8 @@ func TestObjectsAfterABrokenWatch(t *testing.T) {
 		if mode.Load() == "gone" {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusGone)
-			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: 410,
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+				Status: "Failure", Code: 410,
 				Reason: metav1.StatusReasonExpired, Message: "too old resource version"})
 			mode.Store("")
 			return true
@@ -246,7 +248,8 @@ func TestObjectsAfterABrokenWatch(t *testing.T) {
 		t.Errorf("then it says %q", got)
 	}
 	gaps := r.artifact().Coverage.Gaps
-	if len(gaps) != 1 || gaps[0].Reason != bundles+" had to be listed anew: watching: too old resource version" || !gaps[0].To.After(gaps[0].From) {
+	if len(gaps) != 1 || gaps[0].Reason != bundles+" had to be listed anew: watching: too old resource version" ||
+		!gaps[0].To.After(gaps[0].From) {
 		t.Errorf("the gaps are %+v", gaps)
 	}
 }
@@ -280,7 +283,8 @@ func TestObjectsOfADeadWatch(t *testing.T) {
 }
 
 func TestSharedObjects(t *testing.T) {
-	r := recorded(t, `{"resources":["nodes","`+bundles+`"],"shared":true,"namespaces":["own"],"namespaceSelector":"cell","interval":"50ms"}`, "bundledeployments")
+	r := recorded(t, `{"resources":["nodes","`+bundles+
+		`"],"shared":true,"namespaces":["own"],"namespaceSelector":"cell","interval":"50ms"}`, "bundledeployments")
 	r.c.API().AddNamespace("labelled", map[string]string{"cell": "fixed"})
 	r.c.API().AddNamespace("elsewhere", nil)
 	r.proven()
@@ -290,7 +294,8 @@ func TestSharedObjects(t *testing.T) {
 	r.c.API().SetCondition("objects-worker", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionUnknown})
 	r.until("all of it", func() bool {
 		got := r.says()
-		return slices.Contains(got, "MODIFIED objects-worker") && slices.Contains(got, "ADDED in-own 1") && slices.Contains(got, "ADDED in-labelled 1")
+		return slices.Contains(got, "MODIFIED objects-worker") && slices.Contains(got, "ADDED in-own 1") &&
+			slices.Contains(got, "ADDED in-labelled 1")
 	})
 	r.proven()
 	if got := r.says(); slices.Contains(got, "ADDED in-elsewhere 1") {
@@ -306,12 +311,15 @@ func TestChosenObjects(t *testing.T) {
 		{"objects", `{}`, "resources is empty (want at least one)"},
 		{"objects", `{"resources":["secrets"]}`, "resources: secrets are not recorded"},
 		{"objects", `{"resources":["pods","pods"]}`, "resources: pods is there twice"},
-		{"objects", `{"resources":["Pod","apps/v1"]}`, "resources: \"Pod\" is no resource (want its plural name and group: pods, deployments.apps)\n" +
-			`resources: "apps/v1" is no resource (want its plural name and group: pods, deployments.apps)`},
-		{"objects", `{"resources":["pods"],"namespaces":["a"]}`, "namespaces are chosen without shared (want shared: true; without it, it is the cell's)"},
+		{"objects", `{"resources":["Pod","apps/v1"]}`,
+			"resources: \"Pod\" is no resource (want its plural name and group: pods, deployments.apps)\n" +
+				`resources: "apps/v1" is no resource (want its plural name and group: pods, deployments.apps)`},
+		{"objects", `{"resources":["pods"],"namespaces":["a"]}`,
+			"namespaces are chosen without shared (want shared: true; without it, it is the cell's)"},
 		{"objects", `{"resources":["pods"],"interval":"0s"}`, "interval is 0s (want above 0)"},
 		{"objects", `{"resources":["pods"]}`, "cell fixed has no namespace of its own (want shared: true, or placement workload)"},
-		{"objectList", `{"resources":["pods"],"shared":true,"where":"dead"}`, `where is "dead" (want terminating, or nothing)`},
+		{"objectList", `{"resources":["pods"],"shared":true,"where":"dead"}`,
+			`where is "dead" (want terminating, or nothing)`},
 	} {
 		c, err := kinds.Decode[capture.Collector](kinds.Collector, tc.kind, json.RawMessage(tc.spec))
 		if err != nil {
@@ -345,11 +353,13 @@ func TestObjectList(t *testing.T) {
 	o.SetDeletionTimestamp(&metav1.Time{Time: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)})
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubelet"}})
 	r.c.API().PutObject(bundles, o)
-	c, err := kinds.Decode[capture.Collector](kinds.Collector, "objectList", json.RawMessage(`{"resources":["`+bundles+`"],"where":"terminating"}`))
+	c, err := kinds.Decode[capture.Collector](kinds.Collector, "objectList",
+		json.RawMessage(`{"resources":["`+bundles+`"],"where":"terminating"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.(capture.Snapshotter).Snapshot(t.Context(), capture.Target{Cell: "fixed", Cluster: r.c, Namespace: "own"}, r.w); err != nil {
+	if err := c.(capture.Snapshotter).Snapshot(t.Context(), capture.Target{Cell: "fixed", Cluster: r.c, Namespace: "own"},
+		r.w); err != nil {
 		t.Fatal(err)
 	}
 	in, err := r.w.View().Open(r.w.View().Artifacts(bundle.Query{Kind: bundle.ObjectList})[0])
@@ -362,10 +372,12 @@ func TestObjectList(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(b), "\n")
-	if d := cmp.Diff([]string{"---", "# 1 of 2 " + bundles, "apiVersion: fleet.cattle.io/v1alpha1", "items:"}, lines[:4]); d != "" {
+	if d := cmp.Diff([]string{"---", "# 1 of 2 " + bundles, "apiVersion: fleet.cattle.io/v1alpha1", "items:"},
+		lines[:4]); d != "" {
 		t.Errorf("it begins (-want +got):\n%s", d)
 	}
-	for part, want := range map[string]bool{"name: goes": true, `deletionTimestamp: "2026-03-01T10:00:00Z"`: true, "stays": false, "managedFields": false} {
+	for part, want := range map[string]bool{"name: goes": true, `deletionTimestamp: "2026-03-01T10:00:00Z"`: true,
+		"stays": false, "managedFields": false} {
 		if strings.Contains(string(b), part) != want {
 			t.Errorf("%q in it: %t, want %t\n%s", part, !want, want, b)
 		}

@@ -99,7 +99,8 @@ func (a *objectsAPI) versions(gvr schema.GroupVersionResource) metadata.Resource
 	return a.metadata.Resource(gvr).Namespace(a.namespace)
 }
 
-// meant reports whether objects in a namespace are meant. Its labels are looked at once. The error says that nobody knows.
+// meant reports whether objects in a namespace are meant. Its labels are looked at once. The error says that nobody
+// knows.
 func (a *objectsAPI) meant(ctx context.Context, namespace string) (bool, error) {
 	all := len(a.chosen.Namespaces) == 0 && a.chosen.NamespaceSelector == ""
 	if all || namespace == "" || slices.Contains(a.chosen.Namespaces, namespace) {
@@ -117,7 +118,8 @@ func (a *objectsAPI) meant(ctx context.Context, namespace string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	ns, err := a.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, namespace, metav1.GetOptions{})
+	ns, err := a.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, namespace,
+		metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("asking for the labels of namespace %s: %w", namespace, err)
 	}

@@ -47,7 +47,8 @@ func (f *watched) run(ctx context.Context) {
 		err := f.follow(ctx)
 		f.mu.Lock()
 		f.err = err
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsNotFound(err) { // it can't go on from where it was
+		// it can't go on from where it was
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsNotFound(err) {
 			if f.version != "" {
 				f.lost = err
 			}
@@ -97,7 +98,8 @@ func (f *watched) list(ctx context.Context) error {
 	now := time.Now().UTC()
 	if f.lost != nil {
 		from := f.prover.last()
-		mark := churn.Version{Time: now, Type: churn.Lost, From: from.UTC(), Resource: f.resource, Namespace: f.api.namespace, Reason: f.lost.Error()}
+		mark := churn.Version{Time: now, Type: churn.Lost, From: from.UTC(), Resource: f.resource, Namespace: f.api.namespace,
+			Reason: f.lost.Error()}
 		if err := f.prover.stream.Append(mark); err != nil {
 			return err
 		}
@@ -111,7 +113,8 @@ func (f *watched) list(ctx context.Context) error {
 			return err
 		}
 	}
-	mark := churn.Version{Time: now, Type: churn.Synced, Resource: f.resource, Namespace: f.api.namespace, ResourceVersion: all.GetResourceVersion()}
+	mark := churn.Version{Time: now, Type: churn.Synced, Resource: f.resource, Namespace: f.api.namespace,
+		ResourceVersion: all.GetResourceVersion()}
 	if err := f.prover.stream.Append(mark); err != nil {
 		return err
 	}
@@ -133,7 +136,8 @@ func (f *watched) record(ctx context.Context, typ string, o *unstructured.Unstru
 		return fmt.Errorf("encoding %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 	}
 	v := churn.Version{
-		Time: time.Now().UTC(), Type: typ, Resource: f.resource, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
+		Time: time.Now().UTC(), Type: typ, Resource: f.resource, Namespace: o.GetNamespace(), Name: o.GetName(),
+		UID:             string(o.GetUID()),
 		ResourceVersion: o.GetResourceVersion(), Object: bytes.TrimSpace(raw),
 	}
 	n, err := number(v.ResourceVersion)
@@ -200,8 +204,8 @@ func (f *watched) wake() {
 	f.changed = make(chan struct{})
 }
 
-// prove asks for the versions that there are, and waits until the watch has shown all of them. A watch that doesn't is begun anew, from where it
-// was, which loses nothing.
+// prove asks for the versions that there are, and waits until the watch has shown all of them. A watch that doesn't is
+// begun anew, from where it was, which loses nothing.
 func (f *watched) prove(ctx context.Context) error {
 	f.mu.Lock()
 	version, err, gvr := f.version, f.err, f.gvr
@@ -259,7 +263,8 @@ func (f *watched) await(ctx context.Context, there map[string]uint64, upTo uint6
 	}
 }
 
-// missing names something that a list has and the watch didn't show, or the other way round; "" if there is nothing. The caller holds mu.
+// missing names something that a list has and the watch didn't show, or the other way round; "" if there is nothing.
+// The caller holds mu.
 func (f *watched) missing(there map[string]uint64, upTo uint64) string {
 	if f.version == "" {
 		return "it is being listed anew"

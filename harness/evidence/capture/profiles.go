@@ -59,5 +59,6 @@ func (*CPU) Makes() []bundle.Kind { return []bundle.Kind{bundle.CPU} }
 // Snapshot profiles from now on; the artifact's time is that of the beginning.
 func (c *CPU) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	took := time.Duration(c.Seconds) * time.Second
-	return getWithin(ctx, took+askTimeout, t, w, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds), "pb.gz")
+	return getWithin(ctx, took+askTimeout, t, w, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds),
+		"pb.gz")
 }

@@ -66,7 +66,8 @@ func TestProfiles(t *testing.T) {
 	if err := pprof.Lookup("heap").WriteTo(&heap, 0); err != nil {
 		t.Fatal(err)
 	}
-	for kind, wantPath := range map[bundle.Kind]string{bundle.Heap: "/debug/pprof/heap?gc=1", bundle.CPU: "/debug/pprof/profile?seconds=7"} {
+	for kind, wantPath := range map[bundle.Kind]string{bundle.Heap: "/debug/pprof/heap?gc=1",
+		bundle.CPU: "/debug/pprof/profile?seconds=7"} {
 		c := &asked{component: component{get: func(context.Context) (string, error) { return heap.String(), nil }}}
 		spec := map[bundle.Kind]string{bundle.CPU: `{"seconds":7}`}[kind]
 		a, b, err := snapshot(t, string(kind), spec, c)
@@ -90,20 +91,22 @@ func TestCPUProfileTakesItsTime(t *testing.T) {
 		{30, time.Minute, "/debug/pprof/profile?seconds=30 of kubelet on worker: context deadline exceeded"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			_, _, err := snapshot(t, "cpu", fmt.Sprintf(`{"seconds":%d}`, tc.seconds), &component{get: func(ctx context.Context) (string, error) {
-				select {
-				case <-ctx.Done():
-					return "", ctx.Err()
-				case <-time.After(tc.took):
-					return "profile", nil
-				}
-			}})
+			_, _, err := snapshot(t, "cpu", fmt.Sprintf(`{"seconds":%d}`, tc.seconds),
+				&component{get: func(ctx context.Context) (string, error) {
+					select {
+					case <-ctx.Done():
+						return "", ctx.Err()
+					case <-time.After(tc.took):
+						return "profile", nil
+					}
+				}})
 			if got := fmt.Sprint(err); got != tc.want {
 				t.Errorf("after %s: got %s, want %s", tc.took, got, tc.want)
 			}
 		})
 	}
-	for seconds, want := range map[int]string{0: "seconds is 0 (want 1 to 60)", 61: "seconds is 61 (want 1 to 60)", 60: "<nil>"} {
+	for seconds, want := range map[int]string{0: "seconds is 0 (want 1 to 60)", 61: "seconds is 61 (want 1 to 60)",
+		60: "<nil>"} {
 		if got := fmt.Sprint((&capture.CPU{Seconds: seconds}).Validate()); got != want {
 			t.Errorf("%d seconds: got %s, want %s", seconds, got, want)
 		}

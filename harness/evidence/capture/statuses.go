@@ -25,12 +25,14 @@ func init() {
 			"from its own memory, so that etcd is not asked for it. Every trial whose arms are pods has it, asked for or not.",
 		Example: "name: statuses\nkind: containerStatuses\nspec:\n  components: [kube-apiserver, etcd]\n",
 		New: func() Collector {
-			return &ContainerStatuses{Components: []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}}
+			return &ContainerStatuses{Components: []string{"etcd", "kube-apiserver", "kube-controller-manager",
+				"kube-scheduler"}}
 		},
 	})
 }
 
-// ContainerStatuses collects the statuses of containers in kube-system, or of the subject's in a namespace that the cell has for itself.
+// ContainerStatuses collects the statuses of containers in kube-system, or of the subject's in a namespace that the
+// cell has for itself.
 type ContainerStatuses struct {
 	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system; of an arm's own pod it is always the subject"`
 }
@@ -49,7 +51,8 @@ func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.St
 // NeedsKubelets is true: it is theirs to report.
 func (*ContainerStatuses) NeedsKubelets() bool { return true }
 
-// Stream asks for the pods once a second and records what changed. A component that has no status there is as good as no answer.
+// Stream asks for the pods once a second and records what changed. A component that has no status there is as good as
+// no answer.
 func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	if err := c.Validate(); err != nil {
 		w.Fail(t.meta(bundle.Statuses), err)
@@ -114,7 +117,8 @@ func statuses(pods []corev1.Pod, node string, components []string) (out []bundle
 }
 
 func statusOf(now time.Time, pod string, s corev1.ContainerStatus) bundle.ContainerStatus {
-	out := bundle.ContainerStatus{Time: now, Pod: pod, Container: s.Name, ID: s.ContainerID, State: "waiting", Ready: s.Ready, RestartCount: s.RestartCount}
+	out := bundle.ContainerStatus{Time: now, Pod: pod, Container: s.Name, ID: s.ContainerID, State: "waiting",
+		Ready: s.Ready, RestartCount: s.RestartCount}
 	switch {
 	case s.State.Running != nil:
 		out.State = "running"
@@ -124,7 +128,8 @@ func statusOf(now time.Time, pod string, s corev1.ContainerStatus) bundle.Contai
 		out.Reason = s.State.Waiting.Reason
 	}
 	if l := s.LastTerminationState.Terminated; l != nil {
-		out.LastID, out.LastReason, out.LastExitCode, out.LastFinished = l.ContainerID, l.Reason, l.ExitCode, l.FinishedAt.UTC()
+		out.LastID, out.LastReason, out.LastExitCode, out.LastFinished = l.ContainerID, l.Reason, l.ExitCode,
+			l.FinishedAt.UTC()
 	}
 	return out
 }

@@ -44,7 +44,8 @@ func (p *pods) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	b, err := json.Marshal(corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: items})
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}}, Body: io.NopCloser(strings.NewReader(string(b))), Request: r}, err
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}},
+		Body: io.NopCloser(strings.NewReader(string(b))), Request: r}, err
 }
 
 // pod is a static pod of a node with one container.
@@ -55,7 +56,8 @@ func pod(name, on string, s corev1.ContainerStatus) corev1.Pod {
 }
 
 func runs(id string, restarts int32) corev1.ContainerStatus {
-	return corev1.ContainerStatus{ContainerID: "containerd://" + id, Ready: true, RestartCount: restarts, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	return corev1.ContainerStatus{ContainerID: "containerd://" + id, Ready: true, RestartCount: restarts,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 }
 
 // statuses collects for 58.5 seconds of a bubble's time.
@@ -65,15 +67,18 @@ func statuses(t *testing.T, list func(since time.Duration) ([]corev1.Pod, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := kinds.Decode[capture.Collector](kinds.Collector, "containerStatuses", json.RawMessage(`{"components":["etcd","kube-apiserver"]}`))
+	c, err := kinds.Decode[capture.Collector](kinds.Collector, "containerStatuses",
+		json.RawMessage(`{"components":["etcd","kube-apiserver"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	p := &pods{list: func() ([]corev1.Pod, error) { return list(time.Since(began)) }}
-	ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond) // between two looks, so that its end is at none
+	// between two looks, so that its end is at none
+	ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond)
 	defer cancel()
-	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Cluster: p, Node: node{}, Component: &component{}}, w); err != nil {
+	if err := c.(capture.Streamer).Stream(ctx,
+		capture.Target{Cell: "fixed", Cluster: p, Node: node{}, Component: &component{}}, w); err != nil {
 		t.Fatal(err)
 	}
 	all := w.View().Artifacts(bundle.Query{})
@@ -104,10 +109,12 @@ func TestStatusesOfAKill(t *testing.T) {
 		etcd := pod("etcd", "worker", runs("e", 0))
 		again := runs("b", 1)
 		again.Ready = false
-		again.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137, ContainerID: "containerd://a",
-			FinishedAt: metav1.NewTime(began.Add(20 * time.Second))}
+		again.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137,
+			ContainerID: "containerd://a",
+			FinishedAt:  metav1.NewTime(began.Add(20 * time.Second))}
 		crashing := corev1.ContainerStatus{ContainerID: "containerd://b", RestartCount: 1,
-			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, LastTerminationState: again.LastTerminationState}
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: again.LastTerminationState}
 		p, a, got := statuses(t, func(since time.Duration) ([]corev1.Pod, error) {
 			elsewhere := pod("kube-apiserver", "another", runs("x", int32(since/time.Second)))
 			other := pod("coredns", "worker", runs("y", int32(since/time.Second)))
@@ -121,21 +128,25 @@ func TestStatusesOfAKill(t *testing.T) {
 			}
 			return []corev1.Pod{elsewhere, etcd, other, pod("kube-apiserver", "worker", crashing)}, nil
 		})
-		last := bundle.ContainerStatus{Pod: "kube-apiserver-worker", Container: "kube-apiserver", ID: "containerd://b", RestartCount: 1,
-			LastID: "containerd://a", LastReason: "OOMKilled", LastExitCode: 137, LastFinished: began.Add(20 * time.Second)}
+		last := bundle.ContainerStatus{Pod: "kube-apiserver-worker", Container: "kube-apiserver", ID: "containerd://b",
+			RestartCount: 1,
+			LastID:       "containerd://a", LastReason: "OOMKilled", LastExitCode: 137,
+			LastFinished: began.Add(20 * time.Second)}
 		running, waiting := last, last
 		running.Time, running.State = began.Add(35*time.Second), "running"
 		waiting.Time, waiting.State, waiting.Reason = began.Add(45*time.Second), "waiting", "CrashLoopBackOff"
 		want := []bundle.ContainerStatus{
 			{Time: began, Pod: "etcd-worker", Container: "etcd", ID: "containerd://e", State: "running", Ready: true},
-			{Time: began, Pod: "kube-apiserver-worker", Container: "kube-apiserver", ID: "containerd://a", State: "running", Ready: true},
+			{Time: began, Pod: "kube-apiserver-worker", Container: "kube-apiserver", ID: "containerd://a", State: "running",
+				Ready: true},
 			running, waiting,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		gap := fmt.Sprintf("[{%s %s ", began.Add(19*time.Second), began.Add(35*time.Second))
-		if said := fmt.Sprint(a.Coverage.Gaps); !strings.HasPrefix(said, gap) || !strings.HasSuffix(said, "connection refused}]") {
+		if said := fmt.Sprint(a.Coverage.Gaps); !strings.HasPrefix(said, gap) ||
+			!strings.HasSuffix(said, "connection refused}]") {
 			t.Errorf("the gaps are %s, want %s… connection refused}]", said, gap)
 		}
 		if !a.Coverage.First.Equal(began) || !a.Coverage.Last.Equal(began.Add(58*time.Second)) {
@@ -151,18 +162,25 @@ func TestStatusesOfAKill(t *testing.T) {
 func TestStatusesThatLackSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now().UTC()
-		ended := corev1.ContainerStatus{ContainerID: "containerd://a", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1}}}
-		_, a, got := statuses(t, func(time.Duration) ([]corev1.Pod, error) { return []corev1.Pod{pod("etcd", "worker", ended)}, nil })
-		want := []bundle.ContainerStatus{{Time: began, Pod: "etcd-worker", Container: "etcd", ID: "containerd://a", State: "terminated", Reason: "Error", ExitCode: 1}}
+		ended := corev1.ContainerStatus{ContainerID: "containerd://a",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1}}}
+		_, a, got := statuses(t, func(time.Duration) ([]corev1.Pod, error) {
+			return []corev1.Pod{pod("etcd", "worker", ended)}, nil
+		})
+		want := []bundle.ContainerStatus{{Time: began, Pod: "etcd-worker", Container: "etcd", ID: "containerd://a",
+			State: "terminated", Reason: "Error", ExitCode: 1}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		gap := fmt.Sprintf("[{%s %s the API server has no status of kube-apiserver on worker}]", began, began.Add(58500*time.Millisecond))
-		if said := fmt.Sprint(a.Coverage.Gaps); said != gap || a.Coverage.Covers(began, began.Add(30*time.Second), time.Second) {
+		gap := fmt.Sprintf("[{%s %s the API server has no status of kube-apiserver on worker}]", began,
+			began.Add(58500*time.Millisecond))
+		if said := fmt.Sprint(a.Coverage.Gaps); said != gap ||
+			a.Coverage.Covers(began, began.Add(30*time.Second), time.Second) {
 			t.Errorf("it covers %+v, want the gap %s", a.Coverage, gap)
 		}
 	})
-	if err := (&capture.ContainerStatuses{}).Validate(); err == nil || err.Error() != "components is empty (want at least one)" {
+	if err := (&capture.ContainerStatuses{}).Validate(); err == nil ||
+		err.Error() != "components is empty (want at least one)" {
 		t.Errorf("got %v", err)
 	}
 }

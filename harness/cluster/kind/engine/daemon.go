@@ -84,7 +84,8 @@ func readDaemon(proc string, pid int) (daemon, error) {
 		}
 	}
 	if !filepath.IsAbs(d.configFile) {
-		return d, fmt.Errorf("dockerd (process %d) reads its settings from %q, which isn't an absolute path", pid, d.configFile)
+		return d, fmt.Errorf("dockerd (process %d) reads its settings from %q, which isn't an absolute path", pid,
+			d.configFile)
 	}
 	real, err := filepath.EvalSymlinks(d.configFile) // renaming over a link would cut it
 	if err == nil {

@@ -68,7 +68,8 @@ func Detect(ctx context.Context) (*Engine, error) {
 	return e, nil
 }
 
-// OnDemand is the engine of this host, which is looked for only when it is asked for something. That there is none is then the error.
+// OnDemand is the engine of this host, which is looked for only when it is asked for something. That there is none is
+// then the error.
 type OnDemand struct{}
 
 // Output is that of the engine.

@@ -76,7 +76,8 @@ func TestServerInfoRefusesAnAnswerWithoutServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.ServerInfo(t.Context()); !errors.Is(err, engine.ErrNoDaemon) || !strings.Contains(err.Error(), "Cannot connect") {
+	if _, err := e.ServerInfo(t.Context()); !errors.Is(err, engine.ErrNoDaemon) ||
+		!strings.Contains(err.Error(), "Cannot connect") {
 		t.Errorf("ServerInfo: %v", err)
 	}
 }
@@ -130,11 +131,14 @@ func TestPreflightReadsTheHost(t *testing.T) {
 		want              engine.Check
 	}{
 		"enough memory": {"", "", "memory", engine.Check{Status: engine.OK, Seen: "12.0 GiB available"}},
-		"little memory": {"proc/meminfo", "MemAvailable: 4194304 kB\n", "memory", engine.Check{Status: engine.Warn, Seen: "4.0 GiB available"}},
-		"no memory":     {"proc/meminfo", "MemAvailable: 1048576 kB\n", "memory", engine.Check{Status: engine.Fail, Seen: "1.0 GiB available"}},
+		"little memory": {"proc/meminfo", "MemAvailable: 4194304 kB\n", "memory",
+			engine.Check{Status: engine.Warn, Seen: "4.0 GiB available"}},
+		"no memory": {"proc/meminfo", "MemAvailable: 1048576 kB\n", "memory",
+			engine.Check{Status: engine.Fail, Seen: "1.0 GiB available"}},
 		"memory unknown": {"proc/meminfo", "nonsense\n", "memory",
 			engine.Check{Status: engine.Warn, Seen: "unknown: no MemAvailable in /proc/meminfo"}},
-		"inotify": {"", "", "inotify limits", engine.Check{Status: engine.OK, Seen: "128 instances, 0 of them in use; 65536 watches"}},
+		"inotify": {"", "", "inotify limits", engine.Check{Status: engine.OK,
+			Seen: "128 instances, 0 of them in use; 65536 watches"}},
 		"few watches": {"proc/sys/fs/inotify/max_user_watches", "8192", "inotify limits",
 			engine.Check{Status: engine.Warn, Seen: "128 instances, 0 of them in use; 8192 watches"}},
 		"few instances": {"proc/sys/fs/inotify/max_user_instances", "16", "inotify limits",
@@ -147,7 +151,8 @@ func TestPreflightReadsTheHost(t *testing.T) {
 			engine.Check{Status: engine.Fail, Seen: "not on PATH", Remedy: "apt-get install -y debootstrap"}},
 		"not debian": {"etc/os-release", "ID=fedora\n", "assembled image: debootstrap",
 			engine.Check{Status: engine.Fail, Seen: "not on PATH", Remedy: "install debootstrap"}},
-		"no go": {"", "", "go toolchain", engine.Check{Status: engine.Fail, Remedy: "install Go 1.26 or later and put its bin folder on PATH"}},
+		"no go": {"", "", "go toolchain", engine.Check{Status: engine.Fail,
+			Remedy: "install Go 1.26 or later and put its bin folder on PATH"}},
 		"no engine": {"", "", "engine",
 			engine.Check{Status: engine.Fail, Seen: "no docker command on PATH", Remedy: "apt-get install -y docker.io"}},
 	} {

@@ -155,7 +155,8 @@ func (m *mender) sayDropped(ctx context.Context, before []string) {
 	if err != nil {
 		return // only a remark is lost
 	}
-	dropped := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return slices.Contains(now.Runtimes, name) })
+	dropped := slices.DeleteFunc(slices.Clone(before),
+		func(name string) bool { return slices.Contains(now.Runtimes, name) })
 	if len(dropped) > 0 {
 		m.say("Until dockerd is restarted it no longer lists: %s.", strings.Join(dropped, ", "))
 	}
@@ -194,7 +195,8 @@ func (m *mender) reload(ctx context.Context, d daemon, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for dockerd's default runtime to be %s: it is %s: %w; dockerd's log has the reason", name, seen, ctx.Err())
+			return fmt.Errorf("waiting for dockerd's default runtime to be %s: it is %s: %w; dockerd's log has the reason", name,
+				seen, ctx.Err())
 		case <-tick.C:
 		}
 	}

@@ -167,16 +167,23 @@ func TestFixTouchesNothingWhereItCannotHelp(t *testing.T) {
 		spoil  func(*testing.T, *bench)
 		want   string
 	}{
-		"healthy":       {config: "{}"},
-		"other failure": {state: daemonState{Bounded: "no space left on device"}, config: "{}", want: "no space left on device"},
+		"healthy": {config: "{}"},
+		"other failure": {state: daemonState{Bounded: "no space left on device"}, config: "{}",
+			want: "no space left on device"},
 		"not root": {state: daemonState{Bounded: noCaps}, config: "{}", want: "changing the daemon's settings needs root",
 			spoil: func(_ *testing.T, b *bench) { b.uid = 1000 }},
-		"bad JSON":   {state: daemonState{Bounded: noCaps}, config: "{\n  \"mtu\": 1400,\n  oops\n}", want: "daemon.json:3: invalid character 'o'"},
-		"cut off":    {state: daemonState{Bounded: noCaps}, config: "{\n  \"mtu\": 1400\n", want: "daemon.json:3: unexpected end"},
-		"trailing":   {state: daemonState{Bounded: noCaps}, config: "{}\n{}", want: "daemon.json:2: more after the closing brace"},
-		"no object":  {state: daemonState{Bounded: noCaps}, config: "[1]", want: "daemon.json:1: json: cannot unmarshal array"},
-		"wrong kind": {state: daemonState{Bounded: noCaps}, config: `{"runtimes": 1}`, want: `daemon.json: "runtimes" is a json.Number where an object was expected`},
-		"on the command line": {state: daemonState{Bounded: noCaps}, config: "{}", want: "dockerd (process 42) is started with --default-runtime=crun",
+		"bad JSON": {state: daemonState{Bounded: noCaps}, config: "{\n  \"mtu\": 1400,\n  oops\n}",
+			want: "daemon.json:3: invalid character 'o'"},
+		"cut off": {state: daemonState{Bounded: noCaps}, config: "{\n  \"mtu\": 1400\n",
+			want: "daemon.json:3: unexpected end"},
+		"trailing": {state: daemonState{Bounded: noCaps}, config: "{}\n{}",
+			want: "daemon.json:2: more after the closing brace"},
+		"no object": {state: daemonState{Bounded: noCaps}, config: "[1]",
+			want: "daemon.json:1: json: cannot unmarshal array"},
+		"wrong kind": {state: daemonState{Bounded: noCaps}, config: `{"runtimes": 1}`,
+			want: `daemon.json: "runtimes" is a json.Number where an object was expected`},
+		"on the command line": {state: daemonState{Bounded: noCaps}, config: "{}",
+			want: "dockerd (process 42) is started with --default-runtime=crun",
 			spoil: func(t *testing.T, b *bench) {
 				put(t, filepath.Join(b.proc, "42/cmdline"), "dockerd\x00--default-runtime=crun\x00")
 			}},
@@ -211,7 +218,8 @@ func TestFixPutsBackWhatDidNotHelp(t *testing.T) {
 		deaf     bool
 		want     string
 	}{
-		"still bounded":        {stubborn: noCaps, want: "probing with the bounded runtime: the host's capabilities are bounded"},
+		"still bounded": {stubborn: noCaps,
+			want: "probing with the bounded runtime: the host's capabilities are bounded"},
 		"dockerd doesn't obey": {deaf: true, want: "waiting for dockerd's default runtime to be relapse-bounded: it is runc: context deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +239,8 @@ func TestFixPutsBackWhatDidNotHelp(t *testing.T) {
 }
 
 func TestFixNamesRuntimesThatDockerdDropped(t *testing.T) {
-	b := newBench(t, daemonState{Bounded: noCaps, Runtimes: map[string]any{"io.containerd.runc.v2": nil, stockRuntime: nil}}, "{}")
+	b := newBench(t, daemonState{Bounded: noCaps,
+		Runtimes: map[string]any{"io.containerd.runc.v2": nil, stockRuntime: nil}}, "{}")
 	if _, err := b.fix(t.Context(), b.program); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +263,8 @@ func TestFixPutsBackAfterCancel(t *testing.T) {
 }
 
 func TestUndoRefusesWhileContainersUseTheRuntime(t *testing.T) {
-	b := newBench(t, daemonState{Bounded: noCaps, Containers: map[string]string{"node-1": RuntimeName, "mine": "runc"}}, "{}")
+	b := newBench(t, daemonState{Bounded: noCaps, Containers: map[string]string{"node-1": RuntimeName, "mine": "runc"}},
+		"{}")
 	if _, err := b.fix(t.Context(), b.program); err != nil {
 		t.Fatal(err)
 	}

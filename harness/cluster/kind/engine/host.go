@@ -34,7 +34,8 @@ func (h host) memory() Check {
 	if err != nil {
 		return c.unknown(err, "free -m")
 	}
-	return c.graded(free, memoryLeast, memoryEnough, "available", "close other programs, or give this machine more memory; see: free -m")
+	return c.graded(free, memoryLeast, memoryEnough, "available",
+		"close other programs, or give this machine more memory; see: free -m")
 }
 
 // freeMemory is what the kernel says can be had without swapping, in bytes.
@@ -53,7 +54,8 @@ func (h host) freeMemory() (uint64, error) {
 	return 0, errors.New("no MemAvailable in /proc/meminfo")
 }
 
-// FreeMemory is how much memory clusters may use on this machine, in bytes; 0 is unknown. It speaks of an engine on the same machine.
+// FreeMemory is how much memory clusters may use on this machine, in bytes; 0 is unknown. It speaks of an engine on the
+// same machine.
 func FreeMemory() int64 {
 	free, err := host("/").freeMemory()
 	if err != nil {
@@ -98,8 +100,8 @@ func freeBytes(path string) (uint64, error) {
 	return st.Bavail * uint64(st.Bsize), nil
 }
 
-// A cluster of three nodes was seen to hold 45 instances. With none left a kubelet can't start its cAdvisor and exits, so a cluster that
-// doesn't fit is refused before it is made. Watches weren't measured.
+// A cluster of three nodes was seen to hold 45 instances. With none left a kubelet can't start its cAdvisor and exits,
+// so a cluster that doesn't fit is refused before it is made. Watches weren't measured.
 const (
 	instancesNeeded, instancesFree = 56, 64
 	watchesLeast, watchesEnough    = 8192, 65536

@@ -81,7 +81,8 @@ func engineChecks(ctx context.Context, o Options, h host) ([]Check, *Info) {
 		return []Check{reach}, nil
 	}
 	reach.Status = OK
-	reach.Seen = fmt.Sprintf("%s %s on %s, storage %s, runtime %s", e.Name, info.Version, info.OS, info.StorageDriver, info.DefaultRuntime)
+	reach.Seen = fmt.Sprintf("%s %s on %s, storage %s, runtime %s", e.Name, info.Version, info.OS, info.StorageDriver,
+		info.DefaultRuntime)
 	return []Check{reach, privileged(ctx, e, o.Run)}, &info
 }
 

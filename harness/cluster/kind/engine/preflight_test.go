@@ -19,7 +19,8 @@ func TestPreflightAsksTheEngine(t *testing.T) {
 			want: Check{Status: Fail, Seen: "the docker daemon doesn't answer: start it", Remedy: "systemctl start docker"}},
 		"privileged": {check: CheckPrivileged, want: Check{Status: OK, Seen: "one ran in "}},
 		"bounded": {state: daemonState{Bounded: noCaps}, check: CheckPrivileged,
-			want: Check{Status: Fail, Seen: "the host's capabilities are bounded: running `docker start", Remedy: "relapse doctor --fix"}},
+			want: Check{Status: Fail, Seen: "the host's capabilities are bounded: running `docker start",
+				Remedy: "relapse doctor --fix"}},
 		"broken otherwise": {state: daemonState{Bounded: "no space left on device"}, check: CheckPrivileged,
 			want: Check{Status: Fail, Seen: "running `docker start", Remedy: "docker info"}},
 		"cgroup v1":          {check: "cgroup version", want: Check{Status: OK, Seen: "v1: good up to Kubernetes 1.34"}},
@@ -30,7 +31,8 @@ func TestPreflightAsksTheEngine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := fake(t, test.state)
-			checks := Preflight(t.Context(), Options{KubernetesMinor: test.minor, NodeImage: "official", CacheDir: t.TempDir() + "/not/yet"})
+			checks := Preflight(t.Context(), Options{KubernetesMinor: test.minor, NodeImage: "official",
+				CacheDir: t.TempDir() + "/not/yet"})
 			i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == test.check })
 			if i < 0 {
 				t.Fatalf("no check %q in %+v", test.check, checks)

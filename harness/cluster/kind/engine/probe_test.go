@@ -23,9 +23,10 @@ func TestProbeRemovesWhatItMade(t *testing.T) {
 	}{
 		"runs":    {},
 		"bounded": {state: daemonState{Bounded: noCaps}, bounded: true, want: "unable to apply caps"},
-		"rlimits": {state: daemonState{Bounded: "error setting rlimits for ready process: operation not permitted"}, bounded: true, want: "rlimits"},
-		"other":   {state: daemonState{Bounded: "no space left on device"}, want: "no space left on device"},
-		"arch":    {state: daemonState{Arch: "riscv64"}, want: `no probe program for architecture "riscv64"`},
+		"rlimits": {state: daemonState{Bounded: "error setting rlimits for ready process: operation not permitted"},
+			bounded: true, want: "rlimits"},
+		"other": {state: daemonState{Bounded: "no space left on device"}, want: "no space left on device"},
+		"arch":  {state: daemonState{Arch: "riscv64"}, want: `no probe program for architecture "riscv64"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := fake(t, test.state)
@@ -34,7 +35,8 @@ func TestProbeRemovesWhatItMade(t *testing.T) {
 				t.Fatal(err)
 			}
 			p, err := e.ProbePrivileged(t.Context(), "run-1")
-			if errors.Is(err, ErrBounded) != test.bounded || (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			if errors.Is(err, ErrBounded) != test.bounded || (err == nil) != (test.want == "") || err != nil &&
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("probe: %v, want %q", err, test.want)
 			}
 			if err == nil && (p.Bounding != 0x3ffeffffff || !p.LacksSysResource()) {
@@ -67,7 +69,8 @@ func TestProbeRemovesWhatItMadeAfterCancel(t *testing.T) {
 		t.Error(err)
 	}
 	s := readState(dir)
-	if len(s.Objects) > 0 || !slices.ContainsFunc(s.Calls, func(c string) bool { return strings.Contains(c, RunLabel+"=run-1") }) {
+	if len(s.Objects) > 0 || !slices.ContainsFunc(s.Calls,
+		func(c string) bool { return strings.Contains(c, RunLabel+"=run-1") }) {
 		t.Errorf("left behind: %v after %q", s.Objects, s.Calls)
 	}
 }

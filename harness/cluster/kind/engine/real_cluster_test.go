@@ -51,7 +51,8 @@ func TestPrivilegedOnTheRealEngine(t *testing.T) {
 	if has := strings.Contains(out, "CapBnd:\t"); !has {
 		t.Errorf("a command in a privileged container printed %q", out)
 	}
-	for _, list := range [][]string{{"ps", "-aq", "--filter", "name=relapse-probe-"}, {"images", "-q", "relapse-probe-*"}} {
+	for _, list := range [][]string{{"ps", "-aq", "--filter", "name=relapse-probe-"},
+		{"images", "-q", "relapse-probe-*"}} {
 		if left, err := e.Output(context.WithoutCancel(ctx), list...); err != nil || len(left) > 0 {
 			t.Errorf("docker %v: %s, %v, want nothing", list, left, err)
 		}

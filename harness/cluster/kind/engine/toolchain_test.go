@@ -24,8 +24,9 @@ func TestPreflightReadsTheGoCommand(t *testing.T) {
 			want: engine.Check{Status: engine.Warn, Remedy: "install Go 1.26 or later and put its bin folder on PATH"}},
 		"vendoring": {env: `{"GOVERSION":"go1.26.1","GOFLAGS":"-mod=vendor"}`, check: "go toolchain",
 			want: engine.Check{Status: engine.Warn, Remedy: "go env -w GOFLAGS= ; unset GOFLAGS"}},
-		"proxy with a password": {env: `{"GOPROXY":"https://me:secret@proxy.example,direct","GOSUMDB":"off"}`, check: "go modules",
-			want: engine.Check{Status: engine.OK, Seen: "GOPROXY=https://***@proxy.example,direct, GOSUMDB=off"}},
+		"proxy with a password": {env: `{"GOPROXY":"https://me:secret@proxy.example,direct","GOSUMDB":"off"}`,
+			check: "go modules",
+			want:  engine.Check{Status: engine.OK, Seen: "GOPROXY=https://***@proxy.example,direct, GOSUMDB=off"}},
 		"proxy off": {env: `{"GOPROXY":"off"}`, check: "go modules",
 			want: engine.Check{Status: engine.Warn, Remedy: "go env -u GOPROXY ; unset GOPROXY"}},
 		"module there": {env: `{"GOPROXY":"https://proxy.example"}`, module: module, check: "go modules",
@@ -33,7 +34,8 @@ func TestPreflightReadsTheGoCommand(t *testing.T) {
 		"module not there": {env: `{"GOPROXY":"https://proxy.example"}`, module: module, check: "go modules",
 			list: "echo 'Get https://me:secret@proxy.example/x: refused' >&2; exit 1",
 			want: engine.Check{Status: engine.Warn, Remedy: "go list -m " + module,
-				Seen: "GOPROXY=https://proxy.example, GOSUMDB=; running `go list -m " + module + "`: exit status 1: Get https://***@proxy.example/x: refused"}},
+				Seen: "GOPROXY=https://proxy.example, GOSUMDB=; running `go list -m " + module +
+					"`: exit status 1: Get https://***@proxy.example/x: refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			script(t, "go", `[ "$1" = env ] && echo '`+test.env+"' && exit\n"+test.list+"\nexit 0\n")
@@ -43,7 +45,8 @@ func TestPreflightReadsTheGoCommand(t *testing.T) {
 				t.Fatalf("no check %q in %+v", test.check, checks)
 			}
 			got := checks[i]
-			if got.Status != test.want.Status || got.Remedy != test.want.Remedy || test.want.Seen != "" && got.Seen != test.want.Seen {
+			if got.Status != test.want.Status || got.Remedy != test.want.Remedy || test.want.Seen != "" &&
+				got.Seen != test.want.Seen {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 			if strings.Contains(got.Seen, "secret") {

@@ -30,7 +30,8 @@ func imageNames(ctx context.Context, kubeadm, version string) (map[string]string
 			names[component] = ref
 		}
 	}
-	for _, want := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd", "pause"} {
+	for _, want := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd",
+		"pause"} {
 		if names[want] == "" {
 			return nil, fmt.Errorf("running `%s`: no %s in %q", strings.Join(cmd.Args, " "), want, out)
 		}

@@ -26,7 +26,8 @@ type Entry struct {
 // List returns the assembled images, newest first. Official and given images
 // aren't ours to list.
 func (s *Store) List(ctx context.Context) ([]Entry, error) {
-	out, err := s.engine.Output(ctx, "image", "ls", "--quiet", "--no-trunc", "--filter", "label="+labelCache+"="+cacheNodeImage)
+	out, err := s.engine.Output(ctx, "image", "ls", "--quiet", "--no-trunc", "--filter",
+		"label="+labelCache+"="+cacheNodeImage)
 	if err != nil {
 		return nil, fmt.Errorf("listing node images: %w", err)
 	}

@@ -20,7 +20,8 @@ func TestCleanTakesOnlyWhatIsLeft(t *testing.T) {
 	e := newFake()
 	s, _ := newStore(t, e)
 	build := func(name, key, store string) fakeContainer {
-		return fakeContainer{id: name, name: name, labels: map[string]string{"dev.relapse.build": key, "dev.relapse.store": store}}
+		return fakeContainer{id: name, name: name,
+			labels: map[string]string{"dev.relapse.build": key, "dev.relapse.store": store}}
 	}
 	e.containers = []fakeContainer{
 		build("relapse-node-image-dead-1", "dead", s.ID()),
@@ -80,7 +81,8 @@ func TestPruneKeepsWhatItIsTold(t *testing.T) {
 	s, _ := newStore(t, e)
 	ours := func(id, layer, version string) fakeImage {
 		return fakeImage{ID: id, Labels: map[string]string{
-			"dev.relapse.cache": "node-image", "dev.relapse.node-image": layer, "dev.relapse.key": id + "key", "dev.relapse.version": version,
+			"dev.relapse.cache": "node-image", "dev.relapse.node-image": layer, "dev.relapse.key": id + "key",
+			"dev.relapse.version": version,
 		}}
 	}
 	e.images = map[string]fakeImage{
@@ -98,7 +100,8 @@ func TestPruneKeepsWhatItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []nodeimage.Entry{{Ref: "relapse/node:v1.33.0", ID: "id3", Layer: "node", Key: "id3key", Version: "v1.33.0", Size: 7}}
+	want := []nodeimage.Entry{{Ref: "relapse/node:v1.33.0", ID: "id3", Layer: "node", Key: "id3key", Version: "v1.33.0",
+		Size: 7}}
 	if diff := cmp.Diff(want, removed); diff != "" {
 		t.Errorf("removed (-want +got):\n%s", diff)
 	}
@@ -183,8 +186,9 @@ func TestComponentImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"kube-apiserver": "images.test/kube-apiserver:v1.34.4", "kube-controller-manager": "images.test/kube-controller-manager:v1.34.4",
-		"kube-scheduler": "images.test/kube-scheduler:v1.34.4", "kube-proxy": "images.test/kube-proxy:v1.34.4",
+		"kube-apiserver":          "images.test/kube-apiserver:v1.34.4",
+		"kube-controller-manager": "images.test/kube-controller-manager:v1.34.4",
+		"kube-scheduler":          "images.test/kube-scheduler:v1.34.4", "kube-proxy": "images.test/kube-proxy:v1.34.4",
 		"pause": "images.test/pause:3.10.1", "etcd": "images.test/etcd:3.6.5-0",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {

@@ -30,14 +30,16 @@ func TestCgroupfsScript(t *testing.T) {
 	for _, tc := range []struct{ name, config, want, wantErr string }{
 		{name: "kind's own", config: kinds, want: strings.ReplaceAll(kinds, "= true", "= false")},
 		{name: "no such setting", config: "[a]\n", wantErr: "containerd can't be told to use cgroupfs\n"},
-		{name: "another form of it", config: kinds + "x = { SystemdCgroup = true }\n", wantErr: "containerd can't be told to use cgroupfs\n"},
+		{name: "another form of it", config: kinds + "x = { SystemdCgroup = true }\n",
+			wantErr: "containerd can't be told to use cgroupfs\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "config.toml")
 			if err := os.WriteFile(file, []byte(tc.config), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			out, err := exec.CommandContext(t.Context(), "sh", "-ec", strings.ReplaceAll(more, "/etc/containerd/config.toml", file)).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "sh", "-ec",
+				strings.ReplaceAll(more, "/etc/containerd/config.toml", file)).CombinedOutput()
 			if (err != nil) != (tc.wantErr != "") || string(out) != tc.wantErr {
 				t.Fatalf("said %q, %v; want %q", out, err, tc.wantErr)
 			}

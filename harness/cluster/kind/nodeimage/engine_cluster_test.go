@@ -92,7 +92,8 @@ func TestPullFromARegistry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if img.Ref != digested || img.Origin != nodeimage.OriginOfficial || img.Version != "v1.34.9" || img.Cached != cached || !strings.HasPrefix(img.ID, "sha256:") {
+		if img.Ref != digested || img.Origin != nodeimage.OriginOfficial || img.Version != "v1.34.9" ||
+			img.Cached != cached || !strings.HasPrefix(img.ID, "sha256:") {
 			t.Errorf("got %+v, want %s, cached: %v", img, digested, cached)
 		}
 	}
@@ -185,7 +186,8 @@ func inspect(t *testing.T, e *engine.Engine, ref string) {
 	t.Helper()
 	out, err := e.Output(t.Context(), "image", "inspect", "--format",
 		`{{.Config.StopSignal}} {{json .Config.Entrypoint}} [{{index .Config.Labels "dev.relapse.build"}}] {{index .Config.Labels "dev.relapse.cache"}}`, ref)
-	if want := `SIGRTMIN+3 ["/usr/local/bin/entrypoint","/sbin/init"] [] node-image`; err != nil || strings.TrimSpace(string(out)) != want {
+	if want := `SIGRTMIN+3 ["/usr/local/bin/entrypoint","/sbin/init"] [] node-image`; err != nil ||
+		strings.TrimSpace(string(out)) != want {
 		t.Errorf("config is %q, %v; want %q", out, err, want)
 	}
 	out, err = e.Output(t.Context(), "run", "--rm", "--network", "none", "--entrypoint", "/bin/sh", ref, "-ec", `

@@ -151,7 +151,8 @@ func (f *fakeEngine) image(out io.Writer, args []string) error {
 		var all []map[string]any
 		for ref, img := range f.images {
 			if slices.Contains(args[1:], img.ID) {
-				all = append(all, map[string]any{"Id": img.ID, "RepoTags": []string{ref}, "Size": 7, "Config": map[string]any{"Labels": img.Labels}})
+				all = append(all, map[string]any{"Id": img.ID, "RepoTags": []string{ref}, "Size": 7,
+					"Config": map[string]any{"Labels": img.Labels}})
 			}
 		}
 		return json.NewEncoder(out).Encode(all)

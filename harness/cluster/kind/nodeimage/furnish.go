@@ -151,7 +151,8 @@ func chooseUnits(root string) error {
 	if err := write(root, units+"/drop-stray-cgroups.service", strayCgroupsUnit); err != nil {
 		return err
 	}
-	for _, unit := range []string{"drop-stray-cgroups.service", "kubelet.service", "containerd.service", "undo-mount-hacks.service"} {
+	for _, unit := range []string{"drop-stray-cgroups.service", "kubelet.service", "containerd.service",
+		"undo-mount-hacks.service"} {
 		if _, err := os.Stat(filepath.Join(root, units, unit)); err != nil {
 			return err
 		}

@@ -68,7 +68,8 @@ func (s *Store) scratch(key string) (string, error) {
 // create creates, without starting it, a container that discard finds.
 func (s *Store) create(ctx context.Context, key string, args ...string) (string, error) {
 	name := fmt.Sprintf("%s%s-%d", containerPrefix, key[:min(12, len(key))], time.Now().UnixNano())
-	out, err := s.engine.Output(ctx, append([]string{"create", "--name", name, "--label", labelBuild + "=" + key, "--label", labelStore + "=" + s.id}, args...)...)
+	out, err := s.engine.Output(ctx, append([]string{"create", "--name", name, "--label", labelBuild + "=" + key,
+		"--label", labelStore + "=" + s.id}, args...)...)
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +121,8 @@ func (s *Store) remove(ctx context.Context, l Leftover) error {
 // disk at this moment, those that are still at work included.
 func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 	var left []Leftover
-	containers, err := s.table(ctx, "ps", "--all", "--filter", "label="+labelBuild, "--filter", "label="+labelStore+"="+s.id,
+	containers, err := s.table(ctx, "ps", "--all", "--filter", "label="+labelBuild, "--filter",
+		"label="+labelStore+"="+s.id,
 		"--format", `{"name":{{json .Names}},"key":{{json (.Label "`+labelBuild+`")}}}`)
 	if err != nil {
 		return nil, fmt.Errorf("listing containers in the making: %w", err)

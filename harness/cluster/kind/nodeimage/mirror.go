@@ -66,7 +66,8 @@ func hasSuite(ctx context.Context, uri, suite string) error {
 		return fmt.Errorf("reading %s: %w", url, err)
 	}
 	for line := range strings.Lines(string(head)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && (key == "Codename" || key == "Suite") && strings.TrimSpace(value) == suite {
+		if key, value, ok := strings.Cut(line, ":"); ok && (key == "Codename" || key == "Suite") &&
+			strings.TrimSpace(value) == suite {
 			return nil
 		}
 	}
@@ -102,7 +103,8 @@ func aptSources(dirs []string) ([]string, error) {
 			}
 			for _, uri := range parse(string(data)) {
 				uri = strings.TrimSuffix(uri, "/")
-				if web := strings.HasPrefix(uri, "http://") || strings.HasPrefix(uri, "https://"); web && !slices.Contains(uris, uri) {
+				if web := strings.HasPrefix(uri, "http://") || strings.HasPrefix(uri, "https://"); web &&
+					!slices.Contains(uris, uri) {
 					uris = append(uris, uri)
 				}
 			}

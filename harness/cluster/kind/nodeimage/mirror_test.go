@@ -120,7 +120,8 @@ func TestMirrorHasTheSuite(t *testing.T) {
 	}{
 		{"the first that has it", list(gone.URL, none, page, good), good, nil},
 		{"none configured", nil, "", []string{"no http(s) source", "add a Debian one"}},
-		{"none has it", list(none, page), "", []string{"no source in", "404 Not Found", "isn't a release file of trixie", "add a Debian one"}},
+		{"none has it", list(none, page), "", []string{"no source in", "404 Not Found", "isn't a release file of trixie",
+			"add a Debian one"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := s.Mirror(t.Context(), "trixie", aptDir(t, tt.files))

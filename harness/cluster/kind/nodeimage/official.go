@@ -20,10 +20,14 @@ type pin struct{ ref, source string }
 // Digests of other releases of kind aren't mixed in: its node images go with
 // one release each.
 var officialImages = map[string]pin{
-	"v1.37": {"kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5", "kind v0.33.0, default image"},
-	"v1.36": {"kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed", "kind v0.33.0, release notes"},
-	"v1.35": {"kindest/node:v1.35.8@sha256:07b2536e30b803ed61d1677a79df6115f798ce64c80f9e22f6ed45afd09323c0", "kind v0.33.0, release notes"},
-	"v1.34": {"kindest/node:v1.34.11@sha256:44e222ee2132dab25ff87301682f89eb82c7880ea3a1bf543bfe9708fd08d67d", "kind v0.33.0, release notes"},
+	"v1.37": {"kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5",
+		"kind v0.33.0, default image"},
+	"v1.36": {"kindest/node:v1.36.4@sha256:099e049362a1526b2db71494e1947aae99bd16290d7c895f2b7ea312e3cbfaed",
+		"kind v0.33.0, release notes"},
+	"v1.35": {"kindest/node:v1.35.8@sha256:07b2536e30b803ed61d1677a79df6115f798ce64c80f9e22f6ed45afd09323c0",
+		"kind v0.33.0, release notes"},
+	"v1.34": {"kindest/node:v1.34.11@sha256:44e222ee2132dab25ff87301682f89eb82c7880ea3a1bf543bfe9708fd08d67d",
+		"kind v0.33.0, release notes"},
 }
 
 const (

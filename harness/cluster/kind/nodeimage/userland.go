@@ -111,7 +111,8 @@ func (u *userland) furnish() error {
 		links["usr/sbin/"+p] = iptablesPrograms[0]
 	}
 	for _, name := range slices.Sorted(maps.Keys(links)) {
-		if err := u.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: links[name], Mode: 0o777}); err != nil {
+		if err := u.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: links[name],
+			Mode: 0o777}); err != nil {
 			return err
 		}
 	}
@@ -136,7 +137,8 @@ func (u *userland) add(name string) error {
 		if err != nil {
 			return err
 		}
-		if err := u.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777}); err != nil {
+		if err := u.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target,
+			Mode: 0o777}); err != nil {
 			return err
 		}
 		if !path.IsAbs(target) {

@@ -137,8 +137,8 @@ func (c *CEL) Eval(v bundle.View, s Scope) Finding {
 	return q.answer(Of(out == types.True), strings.Join(a.said, "; "))
 }
 
-// asked answers the functions of an expression, each with the same arguments once. It is nil where an expression is only
-// compiled.
+// asked answers the functions of an expression, each with the same arguments once. It is nil where an expression is
+// only compiled.
 type asked struct {
 	*question
 	adapter types.Adapter

@@ -31,7 +31,7 @@ type MetricRate struct {
 	ofProcess bool // the counter is the CPU time of the subject's process, and no metric
 }
 
-// RateLimit says what a rate must be, and when. A rate is in the counter's own unit a second, which makes CPUs of CPU time.
+// RateLimit says what a rate must be, and when. A rate is in the counter's own unit a second: for CPU time, in CPUs.
 type RateLimit struct {
 	Above               *float64 `json:"above,omitempty" jsonschema:"the rate that has to be exceeded, in the counter's own unit a second, or in CPUs"`
 	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"the rate that must not be exceeded, instead"`

@@ -105,7 +105,8 @@ func (q *question) lastAt(at time.Time) string {
 	return fmt.Sprintf(", the last %s after %s began", at.Sub(q.began).Round(time.Second), q.phase)
 }
 
-// reached reports whether that was as long after the beginning of the phase as a check's lastAfter says; "" asks for nothing.
+// reached reports whether that was as long after the beginning of the phase as a check's lastAfter says; "" asks for
+// nothing.
 func (q *question) reached(lastAfter string, at time.Time) bool {
 	return lastAfter == "" || at.Sub(q.began) >= duration(lastAfter)
 }

@@ -236,7 +236,10 @@ func decode[T any](category, kind, name string, spec json.RawMessage) (T, error)
 }
 
 func item(in scenario.Item) Item {
-	out := Item{Name: in.Name, Kind: in.Kind, Target: in.Target, At: Duration(scenario.Length(in.At)), Duration: Duration(scenario.Length(in.Duration))}
+	out := Item{
+		Name: in.Name, Kind: in.Kind, Target: in.Target,
+		At: Duration(scenario.Length(in.At)), Duration: Duration(scenario.Length(in.Duration)),
+	}
 	if in.After != nil {
 		out.After = &After{Name: in.After.Name, Plus: Duration(scenario.Length(in.After.Plus))}
 	}

@@ -74,7 +74,8 @@ func (t *Trial) text(b *bytes.Buffer) {
 		for _, c := range t.Cells {
 			row(c.Name, t.home(c), "expected "+c.Expected, source(c.Arm.Source))
 			for _, m := range c.Arm.Source.Mutations {
-				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")))
+				does := strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")
+				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does))
 			}
 		}
 	})

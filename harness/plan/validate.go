@@ -262,7 +262,8 @@ func (t *Trial) validateNeeds(c Check, needs check.Needs) error {
 	}
 	for _, name := range needs.Nodes {
 		if all := t.nodes(); !slices.Contains(all, name) {
-			errs = append(errs, fmt.Errorf("check %q is about the node %s, which no cluster has (nodes: %s)", c.Name, name, strings.Join(all, ", ")))
+			errs = append(errs, fmt.Errorf("check %q is about the node %s, which no cluster has (nodes: %s)",
+				c.Name, name, strings.Join(all, ", ")))
 		}
 	}
 	for _, name := range needs.Constants {

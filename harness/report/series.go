@@ -23,8 +23,8 @@ type value struct {
 	n  float64
 }
 
-// sources is what can be drawn of a trial: what its checks say that they are about, then what says how any component is. What no collector recorded
-// isn't drawn.
+// sources is what can be drawn of a trial: first what its checks are about, then what tells how any component is. What
+// no collector recorded isn't drawn.
 func sources(t plan.Trial) []source {
 	of := cmp.Or(t.Subject, "the subject")
 	checks := slices.Concat(t.Signature, t.Healed, t.Exposure, t.Steady, t.Info)

@@ -40,12 +40,12 @@ func openBundles(dir string) (bundles, error) {
 	if e.index, err = bundle.ReadIndex(dir); errors.Is(err, fs.ErrNotExist) {
 		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; a single trial can still be judged", bundle.IndexFile)
 	} else if err != nil {
-		return e, notUnderstood(err, "")
+		return e, fromOtherVersion(err, "")
 	}
 	if e.plan, err = planOf(dir, e.index); err != nil {
 		return e, err
 	}
-	if err := heldAgainstHistory(dir, e.index); err != nil {
+	if err := checkHistory(dir, e.index); err != nil {
 		return e, err
 	}
 	return e, e.find(dir, names)
@@ -85,7 +85,7 @@ func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
 	}
 	p, err := plan.Read(b)
 	if err != nil {
-		return nil, notUnderstood(fmt.Errorf("reading %s: %w", bundle.PlanFile, err), x.Relapse)
+		return nil, fromOtherVersion(fmt.Errorf("reading %s: %w", bundle.PlanFile, err), x.Relapse)
 	}
 	return p, nil
 }
@@ -96,7 +96,7 @@ func (e *bundles) find(dir string, names []string) error {
 		at := filepath.Join(dir, trialsDir, name)
 		entry := e.index.Trial(name)
 		if entry == nil {
-			return fmt.Errorf("%s/%s is not listed in %s: %s", trialsDir, name, bundle.IndexFile, e.stranger(at))
+			return fmt.Errorf("%s/%s is not listed in %s: %s", trialsDir, name, bundle.IndexFile, e.origin(at))
 		}
 		sum, err := bundle.ManifestSum(at)
 		if err != nil {
@@ -117,7 +117,7 @@ func (e *bundles) find(dir string, names []string) error {
 		return errors.New("no trial of it was sealed before it was cut short")
 	}
 	if e.index.Complete {
-		return e.whole(names)
+		return e.complete(names)
 	}
 	e.cut = fmt.Sprintf("the run was cut short, or isn't over: %d of %d trials were sealed", len(e.dirs),
 		len(e.plan.Trials))
@@ -127,8 +127,8 @@ func (e *bundles) find(dir string, names []string) error {
 	return nil
 }
 
-// whole refuses a run that lacks a planned trial.
-func (e *bundles) whole(names []string) error {
+// complete refuses a run that lacks a planned trial.
+func (e *bundles) complete(names []string) error {
 	for _, t := range e.plan.Trials {
 		if !slices.Contains(names, t.ID) {
 			return fmt.Errorf("its plan has a trial %s and there is no bundle of it", t.ID)
@@ -137,8 +137,8 @@ func (e *bundles) whole(names []string) error {
 	return nil
 }
 
-// stranger says where a trial comes from that the index doesn't list, as far as can be told.
-func (e *bundles) stranger(dir string) string {
+// origin says where a trial comes from that the index doesn't list, as far as can be told.
+func (e *bundles) origin(dir string) string {
 	b, err := bundle.Open(dir)
 	if err != nil {
 		return err.Error()
@@ -196,9 +196,9 @@ func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	return out
 }
 
-// heldAgainstHistory refuses a run that lacks a trial which the history beside it lists. A run that was copied
+// checkHistory refuses a run that lacks a trial which the history beside it lists. A run that was copied
 // elsewhere has no history beside it.
-func heldAgainstHistory(dir string, x bundle.Index) error {
+func checkHistory(dir string, x bundle.Index) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
@@ -226,9 +226,9 @@ func heldAgainstHistory(dir string, x bundle.Index) error {
 	return nil
 }
 
-// notUnderstood adds to a decoding error which version wrote the file: an older program must not ignore what it
+// fromOtherVersion adds to a decoding error which version wrote the file: an older program must not ignore what it
 // doesn't know.
-func notUnderstood(err error, maker string) error {
+func fromOtherVersion(err error, maker string) error {
 	if maker == "" {
 		maker = "of an unknown version"
 	}

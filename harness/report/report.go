@@ -182,7 +182,7 @@ func readPlan(b *bundle.Sealed) (plan.Plan, error) {
 	}
 	p, err := plan.Read(raw)
 	if err != nil {
-		return plan.Plan{}, notUnderstood(fmt.Errorf("reading %s: %w", bundle.PlanFile, err),
+		return plan.Plan{}, fromOtherVersion(fmt.Errorf("reading %s: %w", bundle.PlanFile, err),
 			b.World().Versions["relapse"])
 	}
 	if len(p.Trials) != 1 {

@@ -24,10 +24,10 @@ const (
 func Text(w io.Writer, of Verdict, color bool) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.arms(v.Builds)
-	why, next := parted(v.Sentence)
+	why, next := splitNext(v.Sentence)
 	for _, b := range v.Builds {
 		p.because(b, color)
-		if _, own := parted(b.Telling.Reason); own != "" && own != next {
+		if _, own := splitNext(b.Telling.Reason); own != "" && own != next {
 			p.say("    next: %s\n", own)
 		}
 	}
@@ -74,7 +74,7 @@ func (p *printer) arms(builds []buildView) {
 // log that shows what is wrong with it.
 func (p *printer) because(b buildView, color bool) {
 	a := b.Telling
-	why, _ := parted(a.Reason)
+	why, _ := splitNext(a.Reason)
 	if len(a.Because) > 0 {
 		why, _, _ = strings.Cut(why, ": ")
 	}
@@ -144,7 +144,7 @@ func paint(s string, good, color bool) string {
 // clip shortens a text at a word; the whole of it is in verdict.json. The next step, with which a reason may end,
 // stays.
 func clip(s string, n int) string {
-	why, next := parted(s)
+	why, next := splitNext(s)
 	if next != "" {
 		return clip(why, n) + verdict.NextStep + next
 	}
@@ -159,8 +159,8 @@ func clip(s string, n int) string {
 	return cut + " …"
 }
 
-// parted is a reason without the next step that it may end with, and that step.
-func parted(s string) (why, next string) {
+// splitNext is a reason without the next step that it may end with, and that step.
+func splitNext(s string) (why, next string) {
 	i := strings.LastIndex(s, verdict.NextStep)
 	if i < 0 {
 		return s, ""

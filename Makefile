@@ -100,9 +100,10 @@ pages: need-go need-browser ## open the index and the reports below runs/ in a r
 	RELAPSE_RUNS="$(CURDIR)/runs" go test -count 1 -run TestPagesOfRunsInTheBrowser -v ./harness/report
 
 .PHONY: bench
-bench: host ## ratios: our readers beside known libraries, our cluster beside a bare kind
+bench: host ## ratios: our readers beside known libraries, our clusters beside a bare kind and a bare envtest
 	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/evidence/goroutine
 	go test -run '^$$' -bench 'Ratio|Updates' -benchtime 3x ./harness/evidence/churn
+	go test -tags cluster -run '^$$' -bench Ratio -benchtime 3x -timeout 30m ./harness/cluster/processes
 	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/cluster/kind
 
 .PHONY: fuzz

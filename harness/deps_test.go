@@ -88,6 +88,12 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return below(imported, "sigs.k8s.io/kind") }, tests: true,
 	},
 	{
+		name:    "only cluster/processes imports envtest",
+		reason:  "it is what clusters of processes are measured against, and nothing else starts control planes",
+		of:      func(pkg string) bool { return pkg != "harness/cluster/processes" },
+		refuses: func(_, imported string) bool { return below(imported, "sigs.k8s.io/controller-runtime/pkg/envtest") }, tests: true,
+	},
+	{
 		name:   "only the command line imports a provider",
 		reason: "everything else takes a cluster.Provider, whichever it is",
 		of: func(pkg string) bool {

@@ -72,10 +72,8 @@ func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) 
 	case cluster.LogHolder:
 		l.root, l.run = n.LogFolder(), here
 	case cluster.Execer:
-		l.root, l.run = podLogs, func(ctx context.Context,
-			argv ...string) ([]byte, error) {
-			return cluster.Look(ctx, n, nil, argv...)
-		}
+		l.root = podLogs
+		l.run = func(ctx context.Context, argv ...string) ([]byte, error) { return cluster.Look(ctx, n, nil, argv...) }
 	default:
 		err = errors.Join(err, fmt.Errorf("reading log files on %s: it runs no commands", t.Node.Name()))
 	}

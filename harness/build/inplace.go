@@ -107,7 +107,8 @@ func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
 	case len(gone) > 0:
 		slices.Sort(gone)
 		gone = slices.Compact(gone)
-		return fmt.Sprintf("what its go.mod or go.work names isn't there, as in a tree from a module cache: %s, and %d more like it", gone[0], len(gone)-1), nil
+		return fmt.Sprintf("what its go.mod or go.work names isn't there, as in a tree from a module cache: %s, and "+
+			"%d more like it", gone[0], len(gone)-1), nil
 	case len(raised) > 0:
 		return "as it is it doesn't run on a current Go: " + strings.Join(raised, "; "), nil
 	}
@@ -252,8 +253,8 @@ func (t tree) changes(src Source) []string {
 	if t.mod == "vendor" {
 		with += " and vendor directory"
 	}
-	out := []string{fmt.Sprintf("built in place with %s (-mod=%s), where the other arms are built from a copy in a generated module; -trimpath, without cgo, "+
-		"symbols kept and DWARF left out, as they are", with, t.mod)}
+	out := []string{fmt.Sprintf("built in place with %s (-mod=%s), where the other arms are built from a copy in a "+
+		"generated module; -trimpath, without cgo, symbols kept and DWARF left out, as they are", with, t.mod)}
 	if len(stamps(src)) > 0 {
 		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
 	}

@@ -51,7 +51,8 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 	// A node has Debian's C library; an image of a control plane's component has none.
 	row, _ := component.Of(subject)
 	if p.Loader != "" && row.Runs != component.AsService {
-		return p, fmt.Errorf("%s is dynamically linked (%s), and there is nothing to link it with where a %s runs: want one built with CGO_ENABLED=0",
+		return p, fmt.Errorf("%s is dynamically linked (%s), and there is nothing to link it with where a %s runs: "+
+			"want one built with CGO_ENABLED=0",
 			file, p.Loader, subject)
 	}
 	if row.Kubernetes {

@@ -173,7 +173,8 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		dir := filepath.Join(root, r.New.Path)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && src.Dir != "" {
 			if !addressed(root, dir) { // a change of what lies there would go unnoticed
-				return nil, fmt.Errorf("%s replaces %s by %s, which is not in its tree, and it can't be built in place: move that module into the tree",
+				return nil, fmt.Errorf("%s replaces %s by %s, which is not in its tree, and it can't be built in "+
+					"place: move that module into the tree",
 					filepath.Join(root, "go.mod"), r.Old.Path, r.New.Path)
 			}
 			out[r.Old.Path] = modfile.AutoQuote(dir) // a whole checkout has the directory itself
@@ -241,7 +242,8 @@ func changes(src Source, published map[string]string) []string {
 	}
 	for _, pkg := range src.Unoptimized {
 		out = append(out,
-			pkg+" compiled without optimization (-N), so that what its functions refer to stays reachable as long as they run")
+			pkg+" compiled without optimization (-N), so that what its functions refer to stays reachable as long as "+
+				"they run")
 	}
 	return out
 }

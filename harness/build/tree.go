@@ -60,7 +60,8 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 	}
 	names := strings.Split(strings.TrimSuffix(string(unknown), "\x00"), "\x00")
 	if len(names) > maxUnknown {
-		return s, fmt.Errorf("git knows nothing of %d files in %s and doesn't ignore them: want at most %d, so that the diff says what was built", len(names), dir, maxUnknown)
+		return s, fmt.Errorf("git knows nothing of %d files in %s and doesn't ignore them: want at most %d, so that "+
+			"the diff says what was built", len(names), dir, maxUnknown)
 	}
 	for _, name := range names {
 		if name == "" {

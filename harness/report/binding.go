@@ -38,7 +38,8 @@ func openBundles(dir string) (bundles, error) {
 	}
 	e := bundles{}
 	if e.index, err = bundle.ReadIndex(dir); errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; a single trial can still be judged", bundle.IndexFile)
+		return e, fmt.Errorf("its %s is gone, or an older relapse made it: nothing says which trials belong to it; a "+
+			"single trial can still be judged", bundle.IndexFile)
 	} else if err != nil {
 		return e, fromOtherVersion(err, "")
 	}
@@ -219,7 +220,8 @@ func checkHistory(dir string, x bundle.Index) error {
 			continue
 		}
 		if is := x.Trial(was.Trial); is == nil || is.Manifest != was.Manifest {
-			return fmt.Errorf("the ledger %s has a trial %s of this run, sealed with the manifest %.12s, and %s doesn't", history.File, was.Trial, was.Manifest,
+			return fmt.Errorf("the ledger %s has a trial %s of this run, sealed with the manifest %.12s, and %s "+
+				"doesn't", history.File, was.Trial, was.Manifest,
 				bundle.IndexFile)
 		}
 	}

@@ -27,7 +27,8 @@ const (
 // hole is the time between two samples, in seconds, over which no line is drawn: nothing is known of it.
 const hole = 20
 
-// most is how many points of a line are drawn. Of more, the highest and the lowest of each stretch stay, so that no peak is lost.
+// most is how many points of a line are drawn. Of more, the highest and the lowest of each stretch stay, so that no
+// peak is lost.
 const most = 1500
 
 // chart draws figures one above the other over one time axis, as an SVG. The same figures give the same bytes.
@@ -43,7 +44,8 @@ func chart(figures []Figure, clocks []Clock) ([]byte, error) {
 		panels[i] = []*plot.Plot{p}
 	}
 	canvas := vgsvg.New(chartWidth, panelHeight*vg.Length(len(figures)))
-	tiles := draw.Tiles{Rows: len(figures), Cols: 1, PadY: 4 * vg.Millimeter, PadTop: 2 * vg.Millimeter, PadRight: 4 * vg.Millimeter}
+	tiles := draw.Tiles{Rows: len(figures), Cols: 1, PadY: 4 * vg.Millimeter, PadTop: 2 * vg.Millimeter,
+		PadRight: 4 * vg.Millimeter}
 	for i, row := range plot.Align(panels, tiles, draw.New(canvas)) {
 		panels[i][0].Draw(row[0])
 	}
@@ -56,8 +58,10 @@ func encoded(canvas *vgsvg.Canvas) ([]byte, error) {
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, fmt.Errorf("drawing a chart: %w", err)
 	}
-	// The font isn't embedded, as it is larger than the drawing; where it isn't installed, one of the same widths or a like one is.
-	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
+	// The font isn't embedded, as it is larger than the drawing; where it isn't installed, one of the same widths or
+	// a like one is.
+	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
 }
 
 // ticks are where the table of the values has its rows.
@@ -95,7 +99,8 @@ func extent(figures []Figure, clocks []Clock) (from, to float64) {
 	return from, to
 }
 
-// panel draws one figure: a band for each arm's fault, and over them a line for each arm. Without names the page around it has its title and legend.
+// panel draws one figure: a band for each arm's fault, and over them a line for each arm. Without names the page
+// around it has its title and legend.
 func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
@@ -208,7 +213,8 @@ var amber = color.NRGBA{0xf9, 0xa8, 0x25, 0xff}
 // together says that a fault was in force in several arms, and in all of them at the same time.
 func together(clocks []Clock) bool {
 	for _, k := range clocks {
-		if len(k.Faults) == 0 || !slices.EqualFunc(k.Faults, clocks[0].Faults, func(a, b Span) bool { return math.Abs(a.From-b.From) < 0.5 && math.Abs(a.To-b.To) < 0.5 }) {
+		if len(k.Faults) == 0 || !slices.EqualFunc(k.Faults, clocks[0].Faults,
+			func(a, b Span) bool { return math.Abs(a.From-b.From) < 0.5 && math.Abs(a.To-b.To) < 0.5 }) {
 			return false
 		}
 	}
@@ -293,7 +299,8 @@ type band struct {
 func (b band) Plot(c draw.Canvas, p *plot.Plot) {
 	x, _ := p.Transforms(&c)
 	for _, s := range b.spans {
-		c.FillPolygon(b.color, []vg.Point{{X: x(s.From), Y: c.Min.Y}, {X: x(s.To), Y: c.Min.Y}, {X: x(s.To), Y: c.Max.Y}, {X: x(s.From), Y: c.Max.Y}})
+		c.FillPolygon(b.color, []vg.Point{{X: x(s.From), Y: c.Min.Y}, {X: x(s.To), Y: c.Min.Y},
+			{X: x(s.To), Y: c.Max.Y}, {X: x(s.From), Y: c.Max.Y}})
 	}
 }
 

@@ -19,7 +19,8 @@ func (p *printer) chart(t Trial, file string) {
 	for _, f := range t.Figures {
 		titles = append(titles, f.Title)
 	}
-	p.say("#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n", cell(strings.Join(titles, "; ")), file)
+	p.say("#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n",
+		cell(strings.Join(titles, "; ")), file)
 	for _, k := range t.Clocks {
 		p.say("- %s\n", cell(k.String()))
 	}
@@ -67,7 +68,8 @@ func (k Clock) String() string {
 	for _, s := range k.Faults {
 		spans = append(spans, fmt.Sprintf("%.0f s to %.0f s", s.From, s.To))
 	}
-	return fmt.Sprintf("%s: 0 is %s, when the fault was first seen; it was in force from %s", k.Arm, zero, strings.Join(spans, ", "))
+	return fmt.Sprintf("%s: 0 is %s, when the fault was first seen; it was in force from %s", k.Arm, zero,
+		strings.Join(spans, ", "))
 }
 
 // steps are the multiples of a step that people count in, from one time to another; 0 is among them.

@@ -19,8 +19,8 @@ type Figure struct {
 	Lacks []string // which values are missing and why, one sentence's end each
 }
 
-// Line is one arm's part of a figure, in order of time; or, with Of set, context: a component that no arm has for itself, or that isn't what the
-// arms differ in.
+// Line is one arm's part of a figure, in order of time; or, with Of set, context: a component that no arm has for
+// itself, or that isn't what the arms differ in.
 type Line struct {
 	Arm    string // "" for a component that all arms share
 	Of     string // the component, "" for the subject
@@ -83,8 +83,8 @@ func figures(e *evidence, t plan.Trial) ([]Figure, []Clock) {
 	return out, clocks
 }
 
-// context are the lines of components other than the subject. Those of a cell are on its arm's clock; those that are shared are on the first one's,
-// which is everybody's where the fault is shared, too.
+// context are the lines of components other than the subject. Those of a cell are on its arm's clock; those that are
+// shared are on the first one's, which is everybody's where the fault is shared, too.
 func context(e *evidence, t plan.Trial, clocks []Clock, of func(series) []value) []Line {
 	var out []Line
 	for i, k := range clocks {
@@ -127,7 +127,8 @@ func (k Clock) points(values []value) []Point {
 	return out
 }
 
-// clockOf has its 0 where a fault was first seen in the cell, or else where the fault phase began; false if neither happened.
+// clockOf has its 0 where a fault was first seen in the cell, or else where the fault phase began; false if neither
+// happened.
 func clockOf(v bundle.View, c plan.Cell) (Clock, bool) {
 	k := Clock{Arm: c.Arm.Name, Role: c.Arm.Role, Cell: c.Name}
 	seen := inForce(v.Timeline(), c.Name)
@@ -144,8 +145,8 @@ func clockOf(v bundle.View, c plan.Cell) (Clock, bool) {
 	return k, true
 }
 
-// inForce is when at least one fault of a cell, or of all, was seen and not yet seen gone. A fault that is told to be gone twice was gone the first time;
-// one that never was lasts to the end.
+// inForce is when at least one fault of a cell, or of all, was seen and not yet seen gone. A fault that is told to be
+// gone twice was gone the first time; one that never was lasts to the end.
 func inForce(events []event.Event, cell string) []bundle.Window {
 	var out []bundle.Window
 	open := map[[2]string]bool{}

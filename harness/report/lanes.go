@@ -68,7 +68,8 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 		for _, round := range load.Rounds {
 			w := bundle.Window{Start: round.Start, End: round.End}
 			w.End = w.Until(events)
-			r.Bars = append(r.Bars, Bar{l.span(w), load.Name, fmt.Sprintf(" (round %d of %d calls)", round.Round, round.Calls)})
+			r.Bars = append(r.Bars, Bar{l.span(w), load.Name,
+				fmt.Sprintf(" (round %d of %d calls)", round.Round, round.Calls)})
 		}
 		l.Rows = append(l.Rows, r)
 	}
@@ -85,7 +86,8 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 	}
 	for _, p := range probesOf(v, c.Name) {
 		w := bundle.Window{Start: p.Start, End: p.End}
-		l.Rows = append(l.Rows, Row{Name: p.Name, Class: "load", Bars: []Bar{{l.span(w), p.Name, " (" + p.Ended + ")"}}})
+		l.Rows = append(l.Rows, Row{Name: p.Name, Class: "load",
+			Bars: []Bar{{l.span(w), p.Name, " (" + p.Ended + ")"}}})
 	}
 	l.capture(v, c.Name)
 	return l
@@ -114,7 +116,8 @@ func faultNames(events []event.Event, cell string) []string {
 	var out []string
 	for _, e := range events {
 		name, _ := e.Fields["fault"].(string)
-		if e.Type == event.FaultSeen && (e.Cell == "" || e.Cell == bundle.Shared || e.Cell == cell) && !slices.Contains(out, name) {
+		if e.Type == event.FaultSeen && (e.Cell == "" || e.Cell == bundle.Shared || e.Cell == cell) &&
+			!slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
@@ -124,7 +127,8 @@ func faultNames(events []event.Event, cell string) []string {
 // capture lists the snapshots of a cell, those that were begun within one second together.
 func (l *Lane) capture(v bundle.View, cell string) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
-		if a.Coverage != nil || a.Time.IsZero() || a.Cell != cell || a.Kind == bundle.LoadSummary || a.Kind == bundle.WorkProbe {
+		if a.Coverage != nil || a.Time.IsZero() || a.Cell != cell || a.Kind == bundle.LoadSummary ||
+			a.Kind == bundle.WorkProbe {
 			continue
 		}
 		what := string(a.Kind)
@@ -158,7 +162,9 @@ func (l Lane) timeline(from, to float64) template.HTML {
 	x := func(s float64) float64 { return (s - from) / max(to-from, 1) * 100 }
 	bar := func(b Bar, class string, y int) {
 		fmt.Fprintf(&out, `<svg x="%.3f%%" y="%d" width="%.3f%%" height="%d"><title>%s</title><rect width="100%%" height="100%%" class="%s"/><text x="4" y="14">%s</text></svg>`,
-			x(b.From), y, max(x(b.To)-x(b.From), 0.15), barHeight, html.EscapeString(fmt.Sprintf("%s: %.0f s to %.0f s%s", b.Name, b.From, b.To, b.More)), class, html.EscapeString(b.Name))
+			x(b.From), y, max(x(b.To)-x(b.From),
+				0.15), barHeight, html.EscapeString(fmt.Sprintf("%s: %.0f s to %.0f s%s", b.Name, b.From, b.To,
+				b.More)), class, html.EscapeString(b.Name))
 	}
 	height := barHeight + len(l.Rows)*(barHeight+rowGap) + rowGap + tickRow
 	for _, at := range steps(from, to) {
@@ -177,7 +183,8 @@ func (l Lane) timeline(from, to float64) template.HTML {
 	}
 	tick := func(t Tick, class, says string, top int) {
 		fmt.Fprintf(&out, `<line x1="%.3f%%" x2="%.3f%%" y1="%d" y2="%d" class="%s"><title>%s</title></line>`,
-			x(t.Seconds), x(t.Seconds), top, y+tickRow-2, class, html.EscapeString(fmt.Sprintf("%.0f s: %s%s", t.Seconds, says, t.What)))
+			x(t.Seconds), x(t.Seconds), top, y+tickRow-2, class, html.EscapeString(fmt.Sprintf("%.0f s: %s%s",
+				t.Seconds, says, t.What)))
 	}
 	for _, t := range l.Captures {
 		tick(t, "capture", "", y)

@@ -16,7 +16,8 @@ func (p *printer) loads(t Trial) {
 		p.say("- %s in %s, by %s: %d objects of %d bytes in each namespace; answers: %s\n", cell(l.Name), cell(l.Cell),
 			cell(l.Way), l.Objects, l.Bytes, cell(codes(l.Codes)))
 	}
-	p.say("\n| load | cell | round | start | calls | sent in | rate achieved | rate wanted | took effect after | last answer after |\n|%s\n", strings.Repeat("---|", 10))
+	p.say("\n| load | cell | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
+		"last answer after |\n|%s\n", strings.Repeat("---|", 10))
 	for _, l := range t.Loads {
 		for _, r := range l.Rounds {
 			wanted := fmt.Sprintf("%.1f/s", r.Wanted)

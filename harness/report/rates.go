@@ -138,7 +138,8 @@ func (p *printer) rates(v Verdict) {
 		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", cell(r.Pair), cell(r.Arm), r.counted(), r.Low*100,
 			r.High*100, cell(r.Sentence))
 	}
-	p.say("\nLow and high are the ends of Wilson's interval. Trials that gave no answer are not counted, and are named.\n\n")
+	p.say("\nLow and high are the ends of Wilson's interval. Trials that gave no answer are not counted, and are " +
+		"named.\n\n")
 	if v.Until != nil {
 		p.say("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
 			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)

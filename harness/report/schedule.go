@@ -138,7 +138,8 @@ func (v *Verdict) sum(from bundles) error {
 			if !ok {
 				return fmt.Errorf("the run was over before trial %s: its rule had ended every pair", t.ID)
 			}
-			return fmt.Errorf("trial %s of pair %s stands where trial %s of pair %s belongs: one is missing, or isn't of this run", t.ID, t.Pair, want, pair)
+			return fmt.Errorf("trial %s of pair %s stands where trial %s of pair %s belongs: one is missing, or "+
+				"isn't of this run", t.ID, t.Pair, want, pair)
 		}
 		s.Judged(t)
 	}

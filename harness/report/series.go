@@ -60,7 +60,8 @@ func sources(t plan.Trial) []source {
 		metric("heap in use of "+of, "MiB", as("go_memstats_heap_inuse_bytes", mebi)),
 		metric("age of the last relist (PLEG)", "seconds", age("kubelet_pleg_last_seen_seconds")),
 		source{Figure: Figure{Title: "slowest answer of etcd to a probe", Unit: "milliseconds"}, read: probes},
-		metric("requests to etcd as "+of+" timed them, mean", "milliseconds", mean("etcd_request_duration_seconds", 1000)),
+		metric("requests to etcd as "+of+" timed them, mean", "milliseconds",
+			mean("etcd_request_duration_seconds", 1000)),
 	)
 }
 
@@ -93,7 +94,8 @@ func growth(metric string) func(series) []value {
 	}
 }
 
-// mean is a histogram's sum over its count between two samples, times a factor. Where nothing was counted there is none.
+// mean is a histogram's sum over its count between two samples, times a factor. Where nothing was counted there is
+// none.
 func mean(histogram string, factor float64) func(series) []value {
 	return func(s series) []value {
 		sum, count := s[histogram+"_sum"], s[histogram+"_count"]

@@ -58,7 +58,8 @@ func Text(w io.Writer, of Verdict, color bool) error {
 
 // arms has a line for each arm: how it came out, and which of its checks held.
 func (p *printer) arms(builds []buildView) {
-	rows := [][]string{strings.Fields("PAIR ARM ROLE OUTCOME EXPECTED IDENTITY STEADY BASELINE EXPOSURE SIGNATURE HEALED")}
+	rows := [][]string{strings.Fields("PAIR ARM ROLE OUTCOME EXPECTED IDENTITY STEADY BASELINE EXPOSURE SIGNATURE " +
+		"HEALED")}
 	for _, b := range builds {
 		row := []string{cmp.Or(b.Pair, "-"), b.Arm, b.Role, b.outcomes(), string(b.Telling.Expected)}
 		for _, l := range b.Telling.Lists {

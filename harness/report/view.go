@@ -125,7 +125,8 @@ func restarted(a verdict.Arm) string {
 	case r.ReadySeconds < 0:
 		return fmt.Sprintf("the restart of %s did not heal its node within %.0f s", a.Name, r.LimitSeconds)
 	default:
-		return fmt.Sprintf("the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of the diagnosis",
+		return fmt.Sprintf("the restart of %s healed its node in %.1f s (limit %.0f s): the incident's own proof of "+
+			"the diagnosis",
 			a.Name, r.ReadySeconds, r.LimitSeconds)
 	}
 }

@@ -85,7 +85,8 @@ func (r *rules) target(path string, t Target) {
 	s := t.Selector
 	if len(s.Nodes)+len(s.NodeSelectors)+len(s.Namespaces)+len(s.LabelSelectors) == 0 && s.Component == "" {
 		r.add(path+".selector",
-			"is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)")
+			"is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or "+
+				"component)")
 	}
 	n, err := strconv.Atoi(t.Value)
 	percent := t.Mode == "fixed-percent" || t.Mode == "random-max-percent"

@@ -55,7 +55,8 @@ func (s *Scenario) source() (any, map[string]string, error) {
 		// Starting from the text would undo the change; starting from the result would leave the parameters without
 		// effect.
 		if !bytes.Equal(encoded, s.Origin.encoded) {
-			return nil, nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no settings", s.Metadata.Name, s.Origin.File)
+			return nil, nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no "+
+				"settings", s.Metadata.Name, s.Origin.File)
 		}
 		from = s.Origin.tree
 		maps.Copy(given, s.Origin.given)

@@ -27,7 +27,8 @@ func SpecSchema(e kinds.Entry) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("%s kind %q: its spec is a %s, not a struct", e.Category, e.Name, t)
 	}
 	if hasBareDuration(t, map[reflect.Type]bool{}) {
-		return nil, fmt.Errorf("%s kind %q: %s has a time.Duration, which JSON takes for nanoseconds: want metav1.Duration", e.Category, e.Name, t)
+		return nil, fmt.Errorf("%s kind %q: %s has a time.Duration, which JSON takes for nanoseconds: want "+
+			"metav1.Duration", e.Category, e.Name, t)
 	}
 	s, err := jsonschema.ForType(t, options())
 	if err != nil {

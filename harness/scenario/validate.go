@@ -200,7 +200,8 @@ func (v *validator) want(sub map[string]any) string {
 		what = "a version such as v1.34.4"
 	default:
 		what = map[string]string{
-			"string": "a text", "array": "a list", "object": "a mapping", "boolean": "true or false", "integer": "a whole number", "number": "a number",
+			"string": "a text", "array": "a list", "object": "a mapping", "boolean": "true or false",
+			"integer": "a whole number", "number": "a number",
 		}[fmt.Sprint(sub["type"])]
 	}
 	switch {

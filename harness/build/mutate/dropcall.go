@@ -14,9 +14,10 @@ func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "dropCall",
 		Doc: "Takes a call out of a method: what the called function did is not done any more.\n\n" +
-			"In the named method, its function literals included, it finds each statement that is nothing but a call of the named function, and takes " +
-			"it out with its lines. A call whose result is used, one that is deferred or begins a goroutine, and one that shares its line stay as they " +
-			"are. The function itself stays, too.",
+			"In the named method, its function literals included, it finds each statement that is nothing but a " +
+			"call of the named function, and takes it out with its lines. A call whose result is used, one that is " +
+			"deferred or begins a goroutine, and one that shares its line stay as they are. The function itself " +
+			"stays, too.",
 		Example: `kind: dropCall
 sites: 1
 spec:

@@ -15,9 +15,10 @@ func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "dropCase",
 		Doc: "Takes one case out of a select: what waited for this channel, too, waits for the others alone.\n\n" +
-			"In the named method, its function literals included, it finds each select with one case that receives from the named channel " +
-			"and takes that case out with its statements. Where nothing but a send is left, the plain send stays. The channel itself, and " +
-			"who closes it or waits for it elsewhere, stay as they are.",
+			"In the named method, its function literals included, it finds each select with one case that receives " +
+			"from the named channel and takes that case out with its statements. Where nothing but a send is left, " +
+			"the plain send stays. The channel itself, and who closes it or waits for it elsewhere, stay as they " +
+			"are.",
 		Example: `kind: dropCase
 sites: 1
 versions: ">=1.29.0"

@@ -17,8 +17,8 @@ func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "rewrite",
 		Doc: "Puts code of ours in the place of a syntactic shape, before it or behind it.\n\n" +
-			"It is what candidates with a known answer are made with. find names one shape, which is looked for in the named methods and functions, " +
-			"their function literals included, or in the whole package:\n\n" +
+			"It is what candidates with a known answer are made with. find names one shape, which is looked for in " +
+			"the named methods and functions, their function literals included, or in the whole package:\n\n" +
 			"  select: CH       a select with a case that sends on CH or receives from it\n" +
 			"  send: CH         a send on CH that is a statement by itself\n" +
 			"  receive: CH      a receive from CH that is a statement by itself\n" +
@@ -31,8 +31,9 @@ func init() {
 			"  string: TEXT     a string literal of this value, an expression\n" +
 			"  body: true       the body of the methods and functions; before is its beginning, after its end\n" +
 			"  struct: T        the fields of a struct type; before is the first place, after the last\n\n" +
-			"CH, F and X are names without what stands before their dot. In the code, $found is the source of what was found; $channel and $value " +
-			"are a select's or a send's, $args a call's, $body that of an if, a for or a body. So the code names what it keeps and never repeats it.",
+			"CH, F and X are names without what stands before their dot. In the code, $found is the source of what " +
+			"was found; $channel and $value are a select's or a send's, $args a call's, $body that of an if, a for " +
+			"or a body. So the code names what it keeps and never repeats it.",
 		Example: `kind: rewrite
 sites: 1
 spec:

@@ -14,8 +14,8 @@ func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "setConstant",
 		Doc: "Gives a package's constant another value.\n\n" +
-			"It takes no fix out: it compresses an incident so that a test of the harness needs seconds instead of minutes. " +
-			"A verdict names it among what is modelled.",
+			"It takes no fix out: it compresses an incident so that a test of the harness needs seconds instead of " +
+			"minutes. A verdict names it among what is modelled.",
 		Example: `kind: setConstant
 sites: 1
 spec:

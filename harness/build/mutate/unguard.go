@@ -16,9 +16,9 @@ func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "unguard",
 		Doc: "Takes a nil check out: what it guarded is done in any case.\n\n" +
-			"In the named method, its function literals included, it finds each `if X != nil { … }` about the named variable, and leaves the " +
-			"statements of its body. A check with an else, with a statement before its condition, with more than the comparison, or with a body " +
-			"that declares something stays as it is.",
+			"In the named method, its function literals included, it finds each `if X != nil { … }` about the " +
+			"named variable, and leaves the statements of its body. A check with an else, with a statement before " +
+			"its condition, with more than the comparison, or with a body that declares something stays as it is.",
 		Example: `kind: unguard
 sites: 1
 versions: ">=1.26.2"
@@ -44,7 +44,8 @@ func (u *Unguard) Validate() error {
 		return err
 	}
 	if !token.IsIdentifier(u.Variable) {
-		return errors.New("no variable, or one that is no name: want a variable or a field without what stands before its dot")
+		return errors.New("no variable, or one that is no name: want a variable or a field without what stands " +
+			"before its dot")
 	}
 	return nil
 }

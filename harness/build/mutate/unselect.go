@@ -16,8 +16,9 @@ func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "unselect",
 		Doc: "Turns a send that gives up when the channel is full into one that blocks.\n\n" +
-			"In the named method it finds each select whose only other case is default and which sends on the named channel, and " +
-			"leaves the plain send with the statements of its case. What stood under default is gone.",
+			"In the named method it finds each select whose only other case is default and which sends on the " +
+			"named channel, and leaves the plain send with the statements of its case. What stood under default is " +
+			"gone.",
 		Example: `kind: unselect
 sites: 1
 versions: ">=1.14.0"

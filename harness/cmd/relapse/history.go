@@ -21,8 +21,9 @@ import (
 func newHistoryCmd() *cobra.Command {
 	var out, output string
 	cmd := &cobra.Command{
-		Use:   "history [NAME]",
-		Short: "Show how often each scenario was reproduced over time, and which one reproduces less often than it used to",
+		Use: "history [NAME]",
+		Short: "Show how often each scenario was reproduced over time, and which one reproduces less often than it " +
+			"used to",
 		Long: fmt.Sprintf(`History reads %s, to which every run adds its trials. For each scenario, pair and arm
 it shows how often the incident was reproduced over time, %d trials at a time, and when it was last reproduced,
 with which binary and versions. Trials without an answer are counted apart.
@@ -159,8 +160,10 @@ func entries(v reports.Verdict, dir string) []history.Entry {
 		}
 		for _, a := range t.Arms {
 			e := history.Entry{
-				Time: began, Scenario: v.Scenario, Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(a.Outcome), Expected: string(a.Expected),
-				Verdict: string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took, Run: filepath.Base(dir), Trial: t.ID,
+				Time: began, Scenario: v.Scenario, Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(a.Outcome),
+				Expected: string(a.Expected),
+				Verdict:  string(t.Verdict), Versions: t.World.Versions, Seed: v.Seed, Seconds: took,
+				Run: filepath.Base(dir), Trial: t.ID,
 				Manifest: t.Manifest, Relapse: t.World.Versions["relapse"],
 			}
 			for _, c := range t.World.Cells {

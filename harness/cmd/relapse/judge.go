@@ -44,7 +44,8 @@ A run that was killed, or is not over, is judged by the trials that it finished,
 
 --verify first compares the files, and then the verdict, with what relapse attest signed. If anything differs
 there is no verdict. Nothing is written in either case.`,
-		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge runs/latest/trials/001\n" +
+		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge " +
+			"runs/latest/trials/001\n" +
 			"  relapse judge --verify key.pub runs/latest",
 		Args: exactly(1, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +79,8 @@ func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) e
 		var damage *bundle.DamageError
 		if errors.As(err, &damage) {
 			fmt.Fprintln(errs,
-				"hint: the evidence is not what was recorded, so there is no verdict; a verdict.json there is an older one")
+				"hint: the evidence is not what was recorded, so there is no verdict; a verdict.json there is an "+
+					"older one")
 		}
 		fmt.Fprintln(last, reports.LastLine(verdict.VerdictError, verdict.ExitError))
 		return exitWith(verdict.ExitError)

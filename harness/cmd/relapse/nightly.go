@@ -93,8 +93,9 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 		return err
 	}
 	s, err := campaign.Nightly(cmd.Context(), campaign.Options{
-		Out: f.out, Units: units, Relapse: program, Resume: f.resume, TimeLimit: f.timeLimit, Budget: f.budget, Prune: prune,
-		Say: func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "nightly:", s) },
+		Out: f.out, Units: units, Relapse: program, Resume: f.resume, TimeLimit: f.timeLimit, Budget: f.budget,
+		Prune: prune,
+		Say:   func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "nightly:", s) },
 		Run: func(ctx context.Context, u campaign.Unit) (string, reports.Verdict, error) {
 			return f.execute(ctx, cmd, root, u.Plan)
 		},

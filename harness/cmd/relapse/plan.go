@@ -39,7 +39,8 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: run everything but the faults")
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
-	fl.StringVar(&f.provider, "provider", autoProvider, "what makes the clusters: kind, processes, or auto: the first of the scenario's that this host can do")
+	fl.StringVar(&f.provider, "provider", autoProvider,
+		"what makes the clusters: kind, processes, or auto: the first of the scenario's that this host can do")
 	fl.StringVar(&o.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
 	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter (relapse explain NAME lists them), "+
 		"or any field by its path: faults.flood.spec.pods=500")
@@ -73,7 +74,8 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 		o.Provider = f.provider
 	}
 	if known := s.Spec.RunsOn(); o.Provider != "" && !slices.Contains(known, o.Provider) {
-		return nil, usage(fmt.Errorf("%s can't run on the provider %s: it names %s", s.Metadata.Name, o.Provider, strings.Join(known, ", ")), "--provider "+known[0])
+		return nil, usage(fmt.Errorf("%s can't run on the provider %s: it names %s", s.Metadata.Name, o.Provider,
+			strings.Join(known, ", ")), "--provider "+known[0])
 	}
 	if o.Base, err = kindConfig(cmd); err != nil {
 		return nil, err

@@ -42,15 +42,18 @@ func newProcesses(events *event.Stream) (*processes.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for the program that supervises clusters, which is this one: %w", err)
 	}
-	return processes.New(processes.Options{Dir: filepath.Join(filepath.Dir(state), "processes"), Supervisor: []string{self, superviseCommand}, Events: events})
+	return processes.New(processes.Options{Dir: filepath.Join(filepath.Dir(state), "processes"),
+		Supervisor: []string{self, superviseCommand}, Events: events})
 }
 
-// superviseCommand is the command by which this program supervises the processes of a cluster. Nobody but itself calls it.
+// superviseCommand is the command by which this program supervises the processes of a cluster. Nobody but itself
+// calls it.
 const superviseCommand = "supervise"
 
 func newSuperviseCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: superviseCommand + " FOLDER", Short: "Supervise the processes of a cluster: relapse starts this itself", Hidden: true, Args: exactly(1, "folder"),
+		Use: superviseCommand + " FOLDER", Short: "Supervise the processes of a cluster: relapse starts this itself",
+		Hidden: true, Args: exactly(1, "folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return processes.Supervise(cmd.Context(), args[0], cmd.InOrStdin())
 		},

@@ -98,7 +98,8 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	if p.Until != nil && f.retain {
-		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know which one that is"),
+		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
+			"which one that is"),
 			"use --repeat, or leave out --retain")
 	}
 	ctx := cmd.Context()
@@ -156,7 +157,8 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 		return "", v, err
 	}
 	dir, v, err = harness.Run(ctx, harness.Options{
-		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: engine.OnDemand{}, Retain: f.retain, Events: events,
+		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: engine.OnDemand{}, Retain: f.retain,
+		Events: events,
 	})
 	var host *cluster.HostError
 	if errors.As(err, &host) {
@@ -233,11 +235,12 @@ func announce(p *plan.Plan, events *event.Stream) {
 	if u := p.Until; u != nil {
 		r := u.Asks()
 		events.Say(event.Note,
-			fmt.Sprintf("trials go on until the judged arm is proven, at %s, to show the incident in less than %s of them, "+
-				"or shows it: that takes %d trials without it; up to %d more may be set aside, because a control was not as expected "+
-				"or there was no answer", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
+			fmt.Sprintf("trials go on until the judged arm is proven, at %s, to show the incident in less than %s of "+
+				"them, or shows it: that takes %d trials without it; up to %d more may be set aside, because a "+
+				"control was not as expected or there was no answer", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
 	}
 	events.Say(event.Note,
-		fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes each on 2 cores",
+		fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes "+
+			"each on 2 cores",
 			strings.Join(p.Versions(), " and ")))
 }

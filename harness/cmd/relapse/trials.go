@@ -28,7 +28,8 @@ const targetRate = "20%"
 func (f *untilFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.confident, "until-confident", false, "run trials of each pair until the judged arm is "+
-		"proven to show the incident in less than --target-rate of them, or shows it: 14 trials by default, none of which may show it")
+		"proven to show the incident in less than --target-rate of them, or shows it: 14 trials by default, none of "+
+		"which may show it")
 	fl.StringVar(&f.target, "target-rate", targetRate,
 		"the rate to rule out, with --until-confident; 10% takes 29 trials, 5% takes 59")
 	fl.IntVar(&f.maxTrials, "max-trials", 0, "most trials of each pair, with --until-confident, "+

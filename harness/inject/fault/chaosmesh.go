@@ -53,9 +53,11 @@ func chaosKind(kind any) *kinds.Objection {
 	case v1alpha1.KindNetworkChaos:
 		return nil
 	case v1alpha1.KindIOChaos:
-		why = "the proxy before etcd is no disk, and files are read and written past it (want a NetworkChaos between kube-apiserver and etcd)"
+		why = "the proxy before etcd is no disk, and files are read and written past it (want a NetworkChaos between " +
+			"kube-apiserver and etcd)"
 	case v1alpha1.KindPhysicalMachineChaos, v1alpha1.KindAWSChaos, v1alpha1.KindGCPChaos, v1alpha1.KindAzureChaos:
-		why = "it names machines outside of the cluster (want a NetworkChaos between kube-apiserver and etcd; to cut a node's power, a fault of the kind nodePowerOff)"
+		why = "it names machines outside of the cluster (want a NetworkChaos between kube-apiserver and etcd; to cut " +
+			"a node's power, a fault of the kind nodePowerOff)"
 	case v1alpha1.KindSchedule, v1alpha1.KindWorkflow:
 		why = "phases, at and after say here when a fault comes (want the chaos that it starts)"
 	default:

@@ -28,7 +28,8 @@ func (c *networkChaos) target() map[string]any {
 	source := c.end("spec", s.PodSelector)
 	if s.Target == nil {
 		c.refuse("spec.target",
-			"is missing: it would slow down all that %s sends, and the proxy stands between kube-apiserver and etcd only",
+			"is missing: it would slow down all that %s sends, and the proxy stands between kube-apiserver and etcd "+
+				"only",
 			cmp.Or(source, "the pods"))
 	} else if other := c.end("spec.target", *s.Target); source != "" && other != "" && source == other {
 		c.refuse("spec.target.selector", "means %s again (want the other one of kube-apiserver and etcd)", other)
@@ -77,7 +78,8 @@ func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	} {
 		if part.more {
 			c.refuse(selector+"."+part.name,
-				"can't be converted (want namespaces and labelSelectors alone: which pods it means must not depend on the cluster)")
+				"can't be converted (want namespaces and labelSelectors alone: which pods it means must not depend "+
+					"on the cluster)")
 		}
 	}
 	if !slices.Equal(s.Namespaces, []string{systemSpace}) {
@@ -86,7 +88,8 @@ func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	}
 	if component != apiserverPods && component != etcdPods {
 		c.refuse(selector,
-			"doesn't mean kube-apiserver or etcd, between which the proxy stands (want labelSelectors: {%s: %s} or {%s: %s})",
+			"doesn't mean kube-apiserver or etcd, between which the proxy stands (want labelSelectors: {%s: %s} or "+
+				"{%s: %s})",
 			componentLabel, apiserverPods, componentLabel, etcdPods)
 		return ""
 	}
@@ -119,10 +122,12 @@ func (c *networkChaos) action() (string, map[string]any) {
 		c.refuse("spec.action", "netem can't be converted: it is several actions in one (want delay)")
 	case v1alpha1.BandwidthAction:
 		c.refuse("spec.action",
-			"bandwidth can't be converted: the proxy adds time to answers and passes them on as fast as they come (want delay)")
+			"bandwidth can't be converted: the proxy adds time to answers and passes them on as fast as they come "+
+				"(want delay)")
 	case v1alpha1.DuplicateAction, v1alpha1.CorruptAction:
 		c.refuse("spec.action",
-			"%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s (want delay)",
+			"%s can't be converted: the proxy passes on the bytes of TLS connections, and there are no packets to %s "+
+				"(want delay)",
 			s.Action, s.Action)
 	default:
 		c.refuse("spec.action",

@@ -18,11 +18,14 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "criLatency",
-		Doc: "A slow container runtime: every ListPodSandbox, PodSandboxStatus, ListContainers and ContainerStatus call takes longer.\n\n" +
-			"Status and Version are never delayed: a runtime that is down is another incident. Injected and lifted are seen by the harness's own " +
-			"CRI calls through kubelet's socket. It lifts itself when its time limit passes.",
-		Example: "name: slow-runtime\nkind: criLatency\ntarget: {mode: all, selector: {component: kubelet}}\nspec: {latency: 40ms}\n",
-		New:     func() Fault { return &CRILatency{} },
+		Doc: "A slow container runtime: every ListPodSandbox, PodSandboxStatus, ListContainers and ContainerStatus " +
+			"call takes longer.\n\n" +
+			"Status and Version are never delayed: a runtime that is down is another incident. Injected and lifted " +
+			"are seen by the harness's own CRI calls through kubelet's socket. It lifts itself when its time limit " +
+			"passes.",
+		Example: "name: slow-runtime\nkind: criLatency\ntarget: {mode: all, selector: {component: kubelet}}\nspec: " +
+			"{latency: 40ms}\n",
+		New: func() Fault { return &CRILatency{} },
 	})
 }
 

@@ -21,12 +21,15 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "csiNodeLoss",
-		Doc: "Nodes whose CSINode object is gone, as it is when someone deleted it, or between a node's registration and its kubelet's first report.\n\n" +
-			"A kubelet makes the object when it starts, and not again, so it stays away until it is recovered: then it is created as it was. What it was is kept " +
-			"in a ConfigMap of the namespace relapse-<name>, so that any process can do that. It has no time limit: nothing in the cluster would know that it " +
-			"is to come back.",
-		Example: "name: no-csinode\nkind: csiNodeLoss\ntarget: {mode: all, selector: {component: kube-scheduler}}\nspec: {}\n",
-		New:     func() Fault { return &CSINodeLoss{} },
+		Doc: "Nodes whose CSINode object is gone, as it is when someone deleted it, or between a node's registration " +
+			"and its kubelet's first report.\n\n" +
+			"A kubelet makes the object when it starts, and not again, so it stays away until it is recovered: " +
+			"then it is created as it was. What it was is kept in a ConfigMap of the namespace relapse-<name>, so " +
+			"that any process can do that. It has no time limit: nothing in the cluster would know that it is to " +
+			"come back.",
+		Example: "name: no-csinode\nkind: csiNodeLoss\ntarget: {mode: all, selector: {component: " +
+			"kube-scheduler}}\nspec: {}\n",
+		New: func() Fault { return &CSINodeLoss{} },
 	})
 }
 

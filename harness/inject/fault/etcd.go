@@ -18,13 +18,15 @@ func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "etcdLatency",
 		Doc: "A slow etcd: every answer to kube-apiserver comes later, by latency plus or minus jitter.\n\n" +
-			"The proxy between the two delays what etcd sends, on open connections and on new ones; etcd itself is not slow. Correlation and reorder are " +
-			"Chaos Mesh's words that the proxy has nothing for: they are refused. A latency of 0s injects nothing, as a control. Injected and lifted are measured " +
-			"by requests of our own, through the proxy and past it. It lifts itself when its time limit passes. An etcd that takes more than 2s for 80s gets " +
-			"kube-apiserver restarted by its liveness probe.",
+			"The proxy between the two delays what etcd sends, on open connections and on new ones; etcd itself is " +
+			"not slow. Correlation and reorder are Chaos Mesh's words that the proxy has nothing for: they are " +
+			"refused. A latency of 0s injects nothing, as a control. Injected and lifted are measured by requests " +
+			"of our own, through the proxy and past it. It lifts itself when its time limit passes. An etcd that " +
+			"takes more than 2s for 80s gets kube-apiserver restarted by its liveness probe.",
 		ChaosMesh: "NetworkChaos (delay)",
-		Example:   "name: slow-etcd\nkind: etcdLatency\ntarget: {mode: all, selector: {component: etcd}}\nspec: {latency: 1s, jitter: 100ms}\n",
-		New:       func() Fault { return &EtcdLatency{} },
+		Example: "name: slow-etcd\nkind: etcdLatency\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
+			"{latency: 1s, jitter: 100ms}\n",
+		New: func() Fault { return &EtcdLatency{} },
 	})
 }
 
@@ -58,7 +60,8 @@ func (f *EtcdLatency) Validate() error {
 		return fmt.Errorf("latency is %s (want 0s, or whole milliseconds from %s on: less can't be told from none)",
 			latency, leastLatency)
 	case jitter < 0 || jitter%time.Millisecond != 0 || jitter > latency/2:
-		return fmt.Errorf("jitter is %s (want whole milliseconds, at most half of the latency of %s: with more an answer could come as if undelayed)", jitter, latency)
+		return fmt.Errorf("jitter is %s (want whole milliseconds, at most half of the latency of %s: with more an "+
+			"answer could come as if undelayed)", jitter, latency)
 	case latency+jitter > control.MaxEtcdLatency:
 		return fmt.Errorf("latency and jitter are %s together (want at most %s)", latency+jitter,
 			control.MaxEtcdLatency)

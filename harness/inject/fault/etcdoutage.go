@@ -21,11 +21,13 @@ func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "etcdOutage",
 		Doc: "An etcd that doesn't answer at all: kube-apiserver gets no answers, and etcd none of its requests.\n\n" +
-			"With connections kept, they stay open, new ones are accepted, and what was sent arrives after the lift. With connections reset, open and new ones " +
-			"alike are. It is over after atMost, or when it is recovered before that: a longer one would get kube-apiserver restarted by its liveness probe. " +
+			"With connections kept, they stay open, new ones are accepted, and what was sent arrives after the " +
+			"lift. With connections reset, open and new ones alike are. It is over after atMost, or when it is " +
+			"recovered before that: a longer one would get kube-apiserver restarted by its liveness probe. " +
 			"Injected and lifted are seen by requests of our own, through the proxy and past it.",
 		ChaosMesh: "NetworkChaos (partition, or a loss of 100)",
-		Example:   "name: no-etcd\nkind: etcdOutage\ntarget: {mode: all, selector: {component: etcd}}\nspec: {connections: keep, atMost: 66s}\n",
+		Example: "name: no-etcd\nkind: etcdOutage\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
+			"{connections: keep, atMost: 66s}\n",
 		New: func() Fault {
 			return &EtcdOutage{Connections: control.OutageKeep, AtMost: metav1.Duration{Duration: 66 * time.Second}}
 		},

@@ -19,10 +19,12 @@ func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "containerFlood",
 		Doc: "Containers that come all at once: the runtime reports many more pods than before.\n\n" +
-			"They are only reported, nothing runs; real containers are not touched. How many there are follows from the subject's constants: one relist must " +
-			"outlast the threshold and still have more events to send than the channel holds. Where an arm's are not known, as those of an executable " +
-			"aren't, it is sized for a channel that holds unknownFactor times as much as the largest that is known, and for a threshold of up to " +
-			"unknownOutlastFactor times, as far as one relist of at most longest gets: its verdict is about that much. Known ones that don't fit are refused.",
+			"They are only reported, nothing runs; real containers are not touched. How many there are follows " +
+			"from the subject's constants: one relist must outlast the threshold and still have more events to " +
+			"send than the channel holds. Where an arm's are not known, as those of an executable aren't, it is " +
+			"sized for a channel that holds unknownFactor times as much as the largest that is known, and for a " +
+			"threshold of up to unknownOutlastFactor times, as far as one relist of at most longest gets: its " +
+			"verdict is about that much. Known ones that don't fit are refused.",
 		Example: "name: flood\nkind: containerFlood\ntarget: {mode: all, selector: {component: kubelet}}\n" +
 			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
 		New: func() Fault {
@@ -66,9 +68,11 @@ func (f *ContainerFlood) Validate() error {
 		return fmt.Errorf("overflowFactor is %g (want at least 1, or the channel would hold what is left)",
 			f.OverflowFactor)
 	case f.UnknownFactor < 1:
-		return fmt.Errorf("unknownFactor is %g (want at least 1, or an arm that is not known would be tried with less than one that is)", f.UnknownFactor)
+		return fmt.Errorf("unknownFactor is %g (want at least 1, or an arm that is not known would be tried with "+
+			"less than one that is)", f.UnknownFactor)
 	case f.UnknownOutlastFactor < 1:
-		return fmt.Errorf("unknownOutlastFactor is %g (want at least 1, or an arm that is not known would be tried with less than one that is)", f.UnknownOutlastFactor)
+		return fmt.Errorf("unknownOutlastFactor is %g (want at least 1, or an arm that is not known would be tried "+
+			"with less than one that is)", f.UnknownOutlastFactor)
 	case f.Longest.Duration <= 0:
 		return fmt.Errorf("longest is %s (want above 0)", f.Longest.Duration)
 	}
@@ -130,8 +134,8 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 	}
 	busy, left := pods(float64(threshold), leastOverflow*float64(capacity))
 	if busy+left > most {
-		return nil, &TooLargeError{fmt.Sprintf("one relist that outlasts the %s of %s and still overflows the %s of %d would take %s and report %d containers: "+
-			"at most %s and %d are possible", f.Outlast, time.Duration(threshold), f.Overflow, capacity,
+		return nil, &TooLargeError{fmt.Sprintf("one relist that outlasts the %s of %s and still overflows the %s of "+
+			"%d would take %s and report %d containers: at most %s and %d are possible", f.Outlast, time.Duration(threshold), f.Overflow, capacity,
 			(time.Duration(busy+left) * perPod).Round(time.Second), (busy+left)*f.ContainersPerPod, f.Longest.Duration, maxReported)}
 	}
 	f.assumed = map[string]int64{}
@@ -150,8 +154,8 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 	}
 	if !capacityKnown {
 		f.assumed[f.Overflow] = capacity
-		said["unknown"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %d, up to %g times the largest that is known (%d); a channel that holds "+
-			"more would look like a fix", f.Overflow, capacity, f.UnknownFactor, known)
+		said["unknown"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %d, up to %g times the "+
+			"largest that is known (%d); a channel that holds more would look like a fix", f.Overflow, capacity, f.UnknownFactor, known)
 	}
 	if !thresholdKnown {
 		largest := threshold
@@ -159,11 +163,12 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 		busy = min(busy, most-left)
 		threshold = max(int64((time.Duration(busy) * perPod).Truncate(time.Second)), largest)
 		f.assumed[f.Outlast] = threshold
-		said["unknownThreshold"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %s, up to %g times the largest that is known (%s); a longer one "+
-			"is never exceeded", f.Outlast, time.Duration(threshold), f.UnknownOutlastFactor, time.Duration(largest))
+		said["unknownThreshold"] = fmt.Sprintf("%s is not known for every arm: the flood is for one of %s, up to %g "+
+			"times the largest that is known (%s); a longer one is never exceeded", f.Outlast, time.Duration(threshold), f.UnknownOutlastFactor, time.Duration(largest))
 	}
 	f.Pods = busy + left
-	said["pods"] = fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at %d events a pod",
+	said["pods"] = fmt.Sprintf("%d = %d to outlast %s of %s at %d calls of %s a pod, and %d for %g times %s of %d at "+
+		"%d events a pod",
 		f.Pods, busy, f.Outlast, time.Duration(threshold), calls, latency, left, f.OverflowFactor, f.Overflow, capacity, events)
 	said["planned"] = fmt.Sprintf("up to %d events, and one relist of at least %s if it is given them all",
 		f.Pods*events, (time.Duration(f.Pods) * perPod).Round(time.Second))
@@ -184,7 +189,8 @@ func (f *ContainerFlood) Assumed() map[string]int64 { return f.assumed }
 
 // Modelled names what is imitated.
 func (f *ContainerFlood) Modelled() []string {
-	return []string{"the containers of the flood are only reported by the CRI interposer, none of them ran; real containers run beside them"}
+	return []string{"the containers of the flood are only reported by the CRI interposer, none of them ran; real " +
+		"containers run beside them"}
 }
 
 // Inject adds the pods on every node and returns once its own listings show all of them.

@@ -17,14 +17,18 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "nodePowerOff",
-		Doc: "Nodes that are gone as if their power was cut: nothing is stopped in order or unmounted, and their disks stay.\n\n" +
-			"It is injected once the node is down and its Lease has run out; where too few control planes are left for the API, once that refuses. It is " +
-			"recovered once the node runs, its kubelet has renewed the Lease and reported Ready, and all pods on it that are not on their way out are " +
-			"ready, each by what was reported since the node started. It has no time limit: a node that is off stays off until it is recovered or removed.",
+		Doc: "Nodes that are gone as if their power was cut: nothing is stopped in order or unmounted, and their " +
+			"disks stay.\n\n" +
+			"It is injected once the node is down and its Lease has run out; where too few control planes are left " +
+			"for the API, once that refuses. It is recovered once the node runs, its kubelet has renewed the Lease " +
+			"and reported Ready, and all pods on it that are not on their way out are ready, each by what was " +
+			"reported since the node started. It has no time limit: a node that is off stays off until it is " +
+			"recovered or removed.",
 		// The clouds' stops (AWSChaos ec2-stop, GCPChaos node-stop, AzureChaos vm-stop) let the system shut down in
 		// order.
 		ChaosMesh: "PhysicalMachineChaos (vm)",
-		Example:   "name: off\nkind: nodePowerOff\ntarget: {mode: one, selector: {nodeSelectors: {relapse.dev/role: worker}}}\nspec: {stale: 2m, ready: 3m}\n",
+		Example: "name: off\nkind: nodePowerOff\ntarget: {mode: one, selector: {nodeSelectors: {relapse.dev/role: " +
+			"worker}}}\nspec: {stale: 2m, ready: 3m}\n",
 		New: func() Fault {
 			return &NodePowerOff{Stale: metav1.Duration{Duration: 2 * time.Minute},
 				Ready: metav1.Duration{Duration: 3 * time.Minute}}

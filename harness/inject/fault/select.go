@@ -46,7 +46,8 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed 
 	}
 	asked := words(t.Selector)
 	if asked == "" {
-		return nil, errors.New("the selector is empty, which would select everything (want nodes, nodeSelectors or component)")
+		return nil, errors.New("the selector is empty, which would select everything (want nodes, nodeSelectors or " +
+			"component)")
 	}
 	for _, name := range t.Selector.Nodes {
 		if name != ownNodes && !slices.ContainsFunc(nodes, func(n cluster.NodeSpec) bool { return n.Name == name }) {
@@ -107,7 +108,8 @@ func Select(t scenario.Target, c cluster.Cluster, cell string, labels map[string
 // ignored.
 func ActsOnNodes(t scenario.Target) error {
 	if len(t.Selector.Namespaces)+len(t.Selector.LabelSelectors) > 0 {
-		return fmt.Errorf("the selector means pods (namespaces, labelSelectors), and the fault acts on nodes (want nodes, nodeSelectors or component)")
+		return fmt.Errorf("the selector means pods (namespaces, labelSelectors), and the fault acts on nodes (want " +
+			"nodes, nodeSelectors or component)")
 	}
 	return nil
 }

@@ -19,12 +19,15 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "collectionProbe",
-		Doc: "A collection that the API server must delete: it is filled, one DELETECOLLECTION must answer 200, and then nothing may be left.\n\n" +
-			"The ConfigMaps are in a namespace of their own, relapse-<name>. It is made before the steady state and stays: deleting it would have the namespace " +
-			"controller delete collections while leaks are counted. Creating and listing are tried again until the timeout, the one call is not. What became of " +
+		Doc: "A collection that the API server must delete: it is filled, one DELETECOLLECTION must answer 200, and " +
+			"then nothing may be left.\n\n" +
+			"The ConfigMaps are in a namespace of their own, relapse-<name>. It is made before the steady state " +
+			"and stays: deleting it would have the namespace controller delete collections while leaks are " +
+			"counted. Creating and listing are tried again until the timeout, the one call is not. What became of " +
 			"it is evidence, and never fails the load.",
-		Example: "name: collection\nkind: collectionProbe\nphase: recovery\ntarget: {mode: all, selector: {component: kube-apiserver}}\nspec:\n  items: 50\n  timeout: 60s\n",
-		New:     func() Load { return &CollectionProbe{Items: 50, Timeout: metav1.Duration{Duration: time.Minute}} },
+		Example: "name: collection\nkind: collectionProbe\nphase: recovery\ntarget: {mode: all, selector: " +
+			"{component: kube-apiserver}}\nspec:\n  items: 50\n  timeout: 60s\n",
+		New: func() Load { return &CollectionProbe{Items: 50, Timeout: metav1.Duration{Duration: time.Minute}} },
 	})
 }
 

@@ -16,17 +16,23 @@ func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "deleteCollection",
 		Doc: "Many ConfigMaps that are deleted as whole collections, by many calls at once.\n\n" +
-			"The objects are made before the steady state, in namespaces relapse-<name>-<n>, and named item-00000 and so on, so that their number is " +
-			"their place in a list. With `by: calls`, all calls of a round are DELETECOLLECTION requests on the ConfigMaps of one namespace; the round " +
-			"ends with the last answer. With `by: namespaceController`, there are as many namespaces as calls, each call deletes one, and the namespace " +
-			"controller deletes what is in them, with all its retries; the round ends when they are gone, or `lasts` after the last answer.\n\n" +
-			"A round has begun, for the faults that come after it, once all its requests were written, then `begun` deletions were seen in a watch, and " +
-			"the API server's goroutines show a worker that deletes in every call: such a call has its list behind it. It has begun at the latest when a " +
-			"quarter of the objects is gone; by the namespace controller, with the deletions. A round that never begins says so and is recorded as such. Every answer is evidence, none fails " +
-			"the load; client-go's throttle and its retries are off. A further round makes the missing objects again before it starts.\n\n" +
-			"With `still` and `by: calls` it is looked after each round how many objects are left, once two lists so far apart show the same number. With the calls " +
-			"that deleted when the round began and that the API server ended with a failure, that tells how many calls were cut short, whatever it logs.",
-		Example: "name: deletions\nkind: deleteCollection\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
+			"The objects are made before the steady state, in namespaces relapse-<name>-<n>, and named item-00000 " +
+			"and so on, so that their number is their place in a list. With `by: calls`, all calls of a round are " +
+			"DELETECOLLECTION requests on the ConfigMaps of one namespace; the round ends with the last answer. " +
+			"With `by: namespaceController`, there are as many namespaces as calls, each call deletes one, and the " +
+			"namespace controller deletes what is in them, with all its retries; the round ends when they are " +
+			"gone, or `lasts` after the last answer.\n\n" +
+			"A round has begun, for the faults that come after it, once all its requests were written, then " +
+			"`begun` deletions were seen in a watch, and the API server's goroutines show a worker that deletes in " +
+			"every call: such a call has its list behind it. It has begun at the latest when a quarter of the " +
+			"objects is gone; by the namespace controller, with the deletions. A round that never begins says so " +
+			"and is recorded as such. Every answer is evidence, none fails the load; client-go's throttle and its " +
+			"retries are off. A further round makes the missing objects again before it starts.\n\n" +
+			"With `still` and `by: calls` it is looked after each round how many objects are left, once two lists " +
+			"so far apart show the same number. With the calls that deleted when the round began and that the API " +
+			"server ended with a failure, that tells how many calls were cut short, whatever it logs.",
+		Example: "name: deletions\nkind: deleteCollection\ntarget: {mode: all, selector: {component: " +
+			"kube-apiserver}}\n" +
 			"spec:\n  items: 1000\n  bytes: 2Ki\n  calls: 20\n",
 		New: func() Load {
 			return &DeleteCollection{
@@ -103,7 +109,8 @@ func (l *DeleteCollection) Validate() error {
 		return fmt.Errorf("lasts is %s (want above 0)", l.Lasts.Duration)
 	}
 	if total := float64(size) * float64(l.Items) * float64(l.namespaces()) * float64(l.Rounds); total > maxTotal {
-		return fmt.Errorf("%d rounds of %d namespaces with %d items of %s write %.2f GiB (want at most 1.5 GiB: etcd's default quota is 2 GiB)",
+		return fmt.Errorf("%d rounds of %d namespaces with %d items of %s write %.2f GiB (want at most 1.5 GiB: "+
+			"etcd's default quota is 2 GiB)",
 			l.Rounds, l.namespaces(), l.Items, l.Bytes, total/(1<<30))
 	}
 	return nil
@@ -137,7 +144,8 @@ func (l *DeleteCollection) Describe() string {
 	}
 	out := fmt.Sprintf("%d DELETECOLLECTION calls %s on %d ConfigMaps of %s", l.Calls, pace, l.Items, l.Bytes)
 	if l.By == ByNamespaceController {
-		out = fmt.Sprintf("%d namespaces of %d ConfigMaps of %s each are deleted %s, their contents by the namespace controller, watched for up to %s",
+		out = fmt.Sprintf("%d namespaces of %d ConfigMaps of %s each are deleted %s, their contents by the namespace "+
+			"controller, watched for up to %s",
 			l.Calls, l.Items, l.Bytes, pace, l.Lasts.Duration)
 	}
 	if l.Rounds > 1 {

@@ -19,14 +19,19 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "podProbe",
-		Doc: "A pod that a node's kubelet must run, and end again: its work, where heartbeats only show that it ticks.\n\n" +
-			"The pod is bound to the one node that the target chooses, tolerates everything, uses the node's network and an image that the node has. A try " +
-			"is over when the pod was seen Running and Ready, was deleted, and is gone. The timeout of a step should stay below a minute: after that a kubelet " +
-			"looks at a pod by itself, and one that loses every event of its runtime would be seen to run it. A kubelet that overflowed may have lost the events " +
-			"of one pod, so there is a second try with another. What became of it is evidence, and never fails the load; that the API server couldn't be asked is " +
-			"no evidence about the kubelet. The pods and their namespace, relapse-<name>-<cell>, are deleted at the end, by force if need be.",
-		Example: "name: pod\nkind: podProbe\nphase: recovery\nat: 10s\ntarget: {mode: all, selector: {component: kubelet}}\nspec:\n  timeout: 55s\n  tries: 2\n",
-		New:     func() Load { return &PodProbe{Timeout: metav1.Duration{Duration: 55 * time.Second}, Tries: 2} },
+		Doc: "A pod that a node's kubelet must run, and end again: its work, where heartbeats only show that it " +
+			"ticks.\n\n" +
+			"The pod is bound to the one node that the target chooses, tolerates everything, uses the node's " +
+			"network and an image that the node has. A try is over when the pod was seen Running and Ready, was " +
+			"deleted, and is gone. The timeout of a step should stay below a minute: after that a kubelet looks at " +
+			"a pod by itself, and one that loses every event of its runtime would be seen to run it. A kubelet " +
+			"that overflowed may have lost the events of one pod, so there is a second try with another. What " +
+			"became of it is evidence, and never fails the load; that the API server couldn't be asked is no " +
+			"evidence about the kubelet. The pods and their namespace, relapse-<name>-<cell>, are deleted at the " +
+			"end, by force if need be.",
+		Example: "name: pod\nkind: podProbe\nphase: recovery\nat: 10s\ntarget: {mode: all, selector: {component: " +
+			"kubelet}}\nspec:\n  timeout: 55s\n  tries: 2\n",
+		New: func() Load { return &PodProbe{Timeout: metav1.Duration{Duration: 55 * time.Second}, Tries: 2} },
 	})
 }
 
@@ -186,7 +191,8 @@ func (p *pods) pod(ctx context.Context, image, name string) (*corev1.Pod, error)
 			AutomountServiceAccountToken: new(bool), EnableServiceLinks: new(bool),
 			TerminationGracePeriodSeconds: new(int64(2)),
 			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-			Containers:                    []corev1.Container{{Name: "probe", Image: image, ImagePullPolicy: corev1.PullNever}},
+			Containers: []corev1.Container{{Name: "probe", Image: image,
+				ImagePullPolicy: corev1.PullNever}},
 		},
 	}, nil
 }

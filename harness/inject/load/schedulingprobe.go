@@ -18,13 +18,17 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "schedulingProbe",
-		Doc: "Pods that the cluster's scheduler must bind to a node: its work, where health endpoints only show that it ticks.\n\n" +
-			"The pods are created in their order, with no node of their own, and tolerate every taint. The probe is done once each of them was seen bound. " +
-			"Whether they run afterwards is the kubelet's business and isn't asked. A pod may have a disk as an inline in-tree volume, and a priority, by which " +
-			"a scheduler that starts anew takes it before the others. The pods stay, in the namespace relapse-<name>-<cell>, so that it can be seen what " +
-			"becomes of them once the fault is gone.",
-		Example: "name: pods\nkind: schedulingProbe\ntarget: {mode: all, selector: {component: kube-scheduler}}\nspec:\n  timeout: 2m\n" +
-			"  pods:\n    - {name: trigger, priorityClass: system-node-critical, gcePersistentDisk: d1}\n    - {name: bystander}\n",
+		Doc: "Pods that the cluster's scheduler must bind to a node: its work, where health endpoints only show that " +
+			"it ticks.\n\n" +
+			"The pods are created in their order, with no node of their own, and tolerate every taint. The probe " +
+			"is done once each of them was seen bound. Whether they run afterwards is the kubelet's business and " +
+			"isn't asked. A pod may have a disk as an inline in-tree volume, and a priority, by which a scheduler " +
+			"that starts anew takes it before the others. The pods stay, in the namespace relapse-<name>-<cell>, " +
+			"so that it can be seen what becomes of them once the fault is gone.",
+		Example: "name: pods\nkind: schedulingProbe\ntarget: {mode: all, selector: {component: " +
+			"kube-scheduler}}\nspec:\n  timeout: 2m\n" +
+			"  pods:\n    - {name: trigger, priorityClass: system-node-critical, gcePersistentDisk: d1}\n    - " +
+			"{name: bystander}\n",
 		New: func() Load { return &SchedulingProbe{Timeout: metav1.Duration{Duration: time.Minute}} },
 	})
 }

@@ -58,7 +58,8 @@ type Arm struct {
 
 func predicateOf(v report.Verdict) Predicate {
 	p := Predicate{
-		Verdict: string(v.Verdict), ExitCode: v.ExitCode, Scenario: v.Scenario, Run: v.Index.Run, Plan: v.Index.Plan, Judge: v.Judge, Arms: []Arm{},
+		Verdict: string(v.Verdict), ExitCode: v.ExitCode, Scenario: v.Scenario, Run: v.Index.Run, Plan: v.Index.Plan,
+		Judge: v.Judge, Arms: []Arm{},
 	}
 	for _, a := range v.Arms {
 		arm := Arm{Trial: a.Trial, Pair: a.Pair, Name: a.Name, Role: a.Role, Outcome: string(a.Outcome)}

@@ -17,8 +17,8 @@ import (
 
 // modelledBy is what providers leave out of what there is in production.
 var modelledBy = map[string]string{
-	providers.Processes: "the control plane's components were plain processes of one host: there were no nodes and no containers, and no kubelet's probe " +
-		"restarts a component that doesn't answer",
+	providers.Processes: "the control plane's components were plain processes of one host: there were no nodes and no " +
+		"containers, and no kubelet's probe restarts a component that doesn't answer",
 }
 
 // onProvider chooses the provider, and is the scenario without the collectors and checks that are meant for others.
@@ -26,29 +26,34 @@ func onProvider(s *scenario.Scenario, o *Options) (*scenario.Scenario, error) {
 	known := s.Spec.RunsOn()
 	o.Provider = cmp.Or(o.Provider, known[0])
 	if !slices.Contains(known, o.Provider) {
-		return nil, fmt.Errorf("planning %s: it can't run on the provider %s, only on %s (spec.providers)", s.Metadata.Name, o.Provider, strings.Join(known, ", "))
+		return nil, fmt.Errorf("planning %s: it can't run on the provider %s, only on %s (spec.providers)",
+			s.Metadata.Name, o.Provider, strings.Join(known, ", "))
 	}
 	elsewhere := func(on []string) bool { return len(on) > 0 && !slices.Contains(on, o.Provider) }
 	out := *s
-	out.Spec.Collectors = slices.DeleteFunc(slices.Clone(s.Spec.Collectors), func(c scenario.Collector) bool { return elsewhere(c.Providers) })
+	out.Spec.Collectors = slices.DeleteFunc(slices.Clone(s.Spec.Collectors),
+		func(c scenario.Collector) bool { return elsewhere(c.Providers) })
 	var err error
 	var here func(in []scenario.Check) []scenario.Check
 	here = func(in []scenario.Check) []scenario.Check {
 		list := slices.DeleteFunc(slices.Clone(in), func(c scenario.Check) bool { return elsewhere(c.Providers) })
 		for i, c := range list {
 			if list[i].AnyOf = here(c.AnyOf); len(c.AnyOf) > 0 && len(list[i].AnyOf) == 0 {
-				err = errors.Join(err, fmt.Errorf("planning %s: check %q has no alternative for the provider %s", s.Metadata.Name, c.Name, o.Provider))
+				err = errors.Join(err, fmt.Errorf("planning %s: check %q has no alternative for the provider %s",
+					s.Metadata.Name, c.Name, o.Provider))
 			}
 		}
 		return list
 	}
-	for _, list := range []*[]scenario.Check{&out.Spec.Steady, &out.Spec.Exposure, &out.Spec.Signature, &out.Spec.Healed, &out.Spec.Information} {
+	for _, list := range []*[]scenario.Check{&out.Spec.Steady, &out.Spec.Exposure, &out.Spec.Signature,
+		&out.Spec.Healed, &out.Spec.Information} {
 		*list = here(*list)
 	}
 	return &out, err
 }
 
-// validateMachines refuses what takes nodes that are machines with a kubelet, or files in them, where the provider has none.
+// validateMachines refuses what takes nodes that are machines with a kubelet, or files in them, where the provider
+// has none.
 func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	if have == nil {
 		return nil
@@ -69,10 +74,13 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 		return errors.Join(errs...)
 	}
 	if t.Placement != PlacementCluster {
-		errs = append(errs, fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this provider has no kubelets", t.Placement))
+		errs = append(errs,
+			fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this provider has no kubelets",
+				t.Placement))
 	}
 	if row, _ := component.Of(t.Subject); t.Placement == PlacementCluster && row.Runs != component.AsStaticPod {
-		errs = append(errs, fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no kubelets", t.Subject))
+		errs = append(errs,
+			fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no kubelets", t.Subject))
 	}
 	for _, c := range t.Collectors {
 		if u, ok := c.Spec.(capture.KubeletUser); ok && u.NeedsKubelets() {

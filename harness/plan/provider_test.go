@@ -23,8 +23,9 @@ func anywhere(t *testing.T) *scenario.Scenario {
 		c.Name, c.Providers = name, []string{provider}
 		return c
 	}
-	s.Spec.Steady = append(s.Spec.Steady, on("seen-by-kind", providers.Kind), scenario.Check{Name: "either", AnyOf: []scenario.Check{
-		on("of-kind", providers.Kind), on("of-processes", providers.Processes)}})
+	s.Spec.Steady = append(s.Spec.Steady, on("seen-by-kind", providers.Kind), scenario.Check{Name: "either",
+		AnyOf: []scenario.Check{
+			on("of-kind", providers.Kind), on("of-processes", providers.Processes)}})
 	return s
 }
 
@@ -53,7 +54,8 @@ func TestProvidersHaveChecksToThemselves(t *testing.T) {
 			}
 		}
 		if p.Provider != c.planned || collectors != c.collectors || strings.Join(steady, " ") != c.steady {
-			t.Errorf("for %q: provider %q, collectors %q, steady %q; want %q, %q, %q", c.asked, p.Provider, collectors, steady, c.planned, c.collectors, c.steady)
+			t.Errorf("for %q: provider %q, collectors %q, steady %q; want %q, %q, %q", c.asked, p.Provider, collectors,
+				steady, c.planned, c.collectors, c.steady)
 		}
 		said := strings.Contains(strings.Join(p.Trials[0].Modelled, " "), "plain processes of one host")
 		if said != (c.planned == providers.Processes) {
@@ -66,11 +68,13 @@ func TestProviderIsRefused(t *testing.T) {
 	s := anywhere(t)
 	s.Spec.Steady[2].AnyOf = s.Spec.Steady[2].AnyOf[:1]
 	_, err := plan.New(s, plan.Options{Provider: providers.Processes})
-	if want := `planning pleg: check "either" has no alternative for the provider processes`; err == nil || err.Error() != want {
+	if want := `planning pleg: check "either" has no alternative for the provider processes`; err == nil ||
+		err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	_, err = plan.New(load(t), plan.Options{Provider: providers.Processes})
-	if want := "planning pleg: it can't run on the provider processes, only on kind (spec.providers)"; err == nil || err.Error() != want {
+	if want := "planning pleg: it can't run on the provider processes, only on kind (spec.providers)"; err == nil ||
+		err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
@@ -104,8 +108,10 @@ func TestProviderWithoutMachines(t *testing.T) {
 		}
 	}
 	s.Spec.Placement, s.Spec.Restart = plan.PlacementCluster, nil
-	_, err := plan.New(s, plan.Options{Capabilities: &cluster.Capabilities{Exec: true, Power: true, Seams: []string{"testWire"}}})
-	if want := "the subject kubelet runs on nodes that have a kubelet, and this provider has no kubelets"; err == nil || !strings.Contains(err.Error(), want) {
+	_, err := plan.New(s, plan.Options{Capabilities: &cluster.Capabilities{Exec: true, Power: true,
+		Seams: []string{"testWire"}}})
+	if want := "the subject kubelet runs on nodes that have a kubelet, and this provider has no kubelets"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

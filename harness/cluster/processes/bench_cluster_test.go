@@ -19,8 +19,9 @@ import (
 // restTime is how long a control plane is left alone before it is looked at, and then looked at.
 const restTime = 10 * time.Second
 
-// BenchmarkCreateRatio times the start of envtest's bare etcd and kube-apiserver until the first request is answered, and then ours of the same
-// programs, with the scheduler and the controllers ready too, and reports the ratio and what each takes at rest:
+// BenchmarkCreateRatio times the start of envtest's bare etcd and kube-apiserver until the first request is answered,
+// and then ours of the same programs, with the scheduler and the controllers ready too, and reports the ratio and
+// what each takes at rest:
 //
 //	go test -tags cluster -run '^$' -bench Ratio -benchtime 3x ./harness/cluster/processes
 func BenchmarkCreateRatio(b *testing.B) {
@@ -94,5 +95,6 @@ func atRest(b *testing.B, ours func(cmdline string) bool) {
 	_, before := look()
 	time.Sleep(restTime)
 	mib, after := look()
-	b.Logf("at rest: %s MiB, %s of a CPU", strconv.FormatFloat(mib, 'f', 0, 64), strconv.FormatFloat((after-before)/restTime.Seconds(), 'f', 3, 64))
+	b.Logf("at rest: %s MiB, %s of a CPU", strconv.FormatFloat(mib, 'f', 0, 64),
+		strconv.FormatFloat((after-before)/restTime.Seconds(), 'f', 3, 64))
 }

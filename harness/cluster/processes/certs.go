@@ -47,7 +47,8 @@ func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(),
 // pair is a certificate and its key, in PEM.
 type pair struct{ cert, key []byte }
 
-// sign makes a certificate that its owner can both serve with on loopback and present as a client of that name and those groups.
+// sign makes a certificate that its owner can both serve with on loopback and present as a client of that name and
+// those groups.
 func (a *authority) sign(name string, groups ...string) (p pair, err error) {
 	key, err := newKey()
 	if err != nil {
@@ -91,7 +92,8 @@ const (
 	serviceAccount = "pki/sa.key"
 )
 
-// writeCredentials makes the cluster's authorities and gives each component what it needs of them, and the user a kubeconfig.
+// writeCredentials makes the cluster's authorities and gives each component what it needs of them, and the user a
+// kubeconfig.
 func writeCredentials(home, name, server string) error {
 	ca, err := newAuthority("kubernetes")
 	if err != nil {
@@ -108,7 +110,8 @@ func writeCredentials(home, name, server string) error {
 		name   string
 		groups []string
 	}{
-		{etcdServer, etcdCA, "etcd", nil}, {etcdClient, etcdCA, "kube-apiserver-etcd-client", nil}, {apiServer, ca, "kube-apiserver", nil},
+		{etcdServer, etcdCA, "etcd", nil}, {etcdClient, etcdCA, "kube-apiserver-etcd-client", nil}, {apiServer, ca,
+			"kube-apiserver", nil},
 		{controllers, ca, "kube-controller-manager", nil}, {scheduler, ca, "kube-scheduler", nil},
 	} {
 		p, err := c.by.sign(c.name, c.groups...)
@@ -125,7 +128,8 @@ func writeCredentials(home, name, server string) error {
 		return err
 	}
 	for at, user := range map[string][]string{
-		adminConfig: {"kubernetes-admin", "system:masters"}, controllersConfig: {"system:kube-controller-manager"}, schedulerConfig: {"system:kube-scheduler"},
+		adminConfig: {"kubernetes-admin",
+			"system:masters"}, controllersConfig: {"system:kube-controller-manager"}, schedulerConfig: {"system:kube-scheduler"},
 	} {
 		p, err := ca.sign(user[0], user[1:]...)
 		if err != nil {

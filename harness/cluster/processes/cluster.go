@@ -10,16 +10,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/event"
 )
 
 // Cluster implements cluster.Cluster.
@@ -59,13 +60,14 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parsing the kubeconfig: %w", err)
 	}
-	cfg.QPS, cfg.Burst = 100, 200 // as with every provider: client-go's defaults of 5 and 10 would be the slowest part of a run
+	cfg.QPS, cfg.Burst = 100, 200 // client-go's defaults of 5 and 10 would be the slowest part of a run
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
-	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell, proxied: rec.Node.Seams[etcdSeam] != ""}
+	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell,
+		proxied: rec.Node.Seams[etcdSeam] != ""}
 	return c, nil
 }
 
@@ -88,8 +90,8 @@ func (c *Cluster) Components(name string) []cluster.Component {
 
 func (c *Cluster) component(name string) *Component { return &Component{c.node, name} }
 
-// Node stands for the control plane: it is where its components are said to run, and has no Node object. It implements cluster.Node,
-// cluster.Installer, cluster.ProxyRunner and cluster.LogHolder.
+// Node stands for the control plane: it is where its components are said to run, and has no Node object. It
+// implements cluster.Node, cluster.Installer, cluster.ProxyRunner and cluster.LogHolder.
 type Node struct {
 	c                *Cluster
 	name, role, cell string
@@ -144,7 +146,8 @@ func (l *lifeline) close() error {
 // supervisorLog is what a supervisor says about itself.
 const supervisorLog = "supervisor.log"
 
-// supervise starts a cluster's supervisor. It has a session of its own: a Ctrl-C is for us, who undo things in their order.
+// supervise starts a cluster's supervisor. It has a session of its own: a Ctrl-C is for us, who undo things in their
+// order.
 func (p *Provider) supervise(home string) (*lifeline, error) {
 	log, err := os.Create(filepath.Join(home, supervisorLog))
 	if err != nil {
@@ -169,22 +172,24 @@ func (p *Provider) supervise(home string) (*lifeline, error) {
 // startTime is how long a component may take to be ready; it takes one to five seconds on a quiet machine.
 const startTime = 2 * time.Minute
 
-// start starts the components in the order in which they need each other.
-func (c *Cluster) start(ctx context.Context, l *lifeline) error {
-	first := []string{"etcd"}
+// start starts what the others need first. kube-apiserver takes long until it asks for etcd, so it is not kept waiting
+// for that.
+func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) error {
+	first := []string{"etcd", "kube-apiserver"}
 	if c.node.proxied {
-		first = append(first, etcdProxy)
+		first = slices.Insert(first, 1, etcdProxy)
 	}
-	for _, stage := range [][]string{first, {"kube-apiserver"}, {"kube-controller-manager", "kube-scheduler"}} {
-		g, ctx := errgroup.WithContext(ctx)
-		for _, name := range stage {
+	for _, together := range [][]string{first, {"kube-controller-manager", "kube-scheduler"}} {
+		for _, name := range together {
 			if err := l.order(orderStart + name); err != nil {
 				return c.supervisorFailed(err)
 			}
-			g.Go(func() error { return c.component(name).started(ctx) })
 		}
-		if err := g.Wait(); err != nil {
-			return err
+		for _, name := range together {
+			if err := c.component(name).started(ctx); err != nil {
+				return err
+			}
+			events.Say(event.Progress, c.name+": "+name+" is ready")
 		}
 	}
 	return nil

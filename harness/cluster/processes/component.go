@@ -16,7 +16,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter and cluster.Identifier.
+// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter and
+// cluster.Identifier.
 type Component struct {
 	n    *Node
 	name string
@@ -56,7 +57,8 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 	return cluster.Body(resp, path)
 }
 
-// Logs gives the lines of all processes of the component so far, and of those to come, as a container runtime writes them.
+// Logs gives the lines of all processes of the component so far, and of those to come, as a container runtime writes
+// them.
 func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return followLogs(ctx, logs(k.n.c.home, k.n.name, k.name)), nil
 }
@@ -111,8 +113,8 @@ const (
 	restartTime = 30 * time.Second
 )
 
-// Restart ends the process, by force where it takes too long, and returns once another one was started from the program that is there now, or has failed to.
-// That counts as no restart.
+// Restart ends the process, by force where it takes too long, and returns once another one was started from the
+// program that is there now, or has failed to. That counts as no restart.
 func (k *Component) Restart(ctx context.Context) error {
 	if err := k.restart(ctx); err != nil {
 		return fmt.Errorf("restarting the %s of %s: %w", k.name, k.n.c.name, err)
@@ -193,7 +195,8 @@ func (k *Component) started(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to be ready: %w; the last answer: %w; its last lines:\n%s", k.name, context.Cause(ctx), err, k.said(one, 10))
+			return fmt.Errorf("waiting for %s to be ready: %w; the last answer: %w; its last lines:\n%s", k.name,
+				context.Cause(ctx), err, k.said(one, 10))
 		case <-tick.C:
 		}
 	}

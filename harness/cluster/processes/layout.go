@@ -34,7 +34,8 @@ const (
 	etcdMetrics = "etcd-metrics"
 )
 
-// onlyNode is the one node that a topology of processes has, with a program for each component: its own, or the one that was prepared.
+// onlyNode is the one node that a topology of processes has, with a program for each component: its own, or the one
+// that was prepared.
 func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.NodeSpec, err error) {
 	if len(t.Nodes) != 1 || t.Nodes[0].Role != cluster.ControlPlane {
 		return spec, fmt.Errorf("the topology has %d nodes: want one control plane, as there is no kubelet", len(t.Nodes))
@@ -51,7 +52,8 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 	maps.Copy(programs, spec.Programs)
 	for _, name := range known {
 		if programs[name] == "" {
-			err = errors.Join(err, fmt.Errorf("node %q has no program for %s, and none was prepared for Kubernetes %s", spec.Name, name, t.Version))
+			err = errors.Join(err, fmt.Errorf("node %q has no program for %s, and none was prepared for Kubernetes %s",
+				spec.Name, name, t.Version))
 		}
 	}
 	spec.Programs = programs
@@ -61,7 +63,8 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 		}
 	}
 	if have, ok := spec.Args["kube-apiserver"]["etcd-servers"]; ok && len(spec.Seams) > 0 {
-		err = errors.Join(err, fmt.Errorf("kube-apiserver has --etcd-servers=%s already, and the seam %s wants its own", have, etcdSeam))
+		err = errors.Join(err, fmt.Errorf("kube-apiserver has --etcd-servers=%s already, and the seam %s wants its own",
+			have, etcdSeam))
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
 		if !slices.Contains(known, name) {
@@ -110,8 +113,9 @@ func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
 			return nil, err
 		}
 	}
-	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell, Seams: spec.Seams}, Ports: l.ports}
-	return l, errors.Join(writeJSON(filepath.Join(home, processesFile), list), writeJSON(filepath.Join(home, recordFile), rec))
+	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell, Seams: spec.Seams},
+		Ports: l.ports}
+	return l, errors.Join(writeJSON(l.at(processesFile), list), writeJSON(l.at(recordFile), rec))
 }
 
 func writeJSON(path string, v any) error {
@@ -142,8 +146,8 @@ const binDir = "bin"
 
 func programPath(home, component string) string { return filepath.Join(home, binDir, component) }
 
-// placeProgram puts a program at a path at once: a process that runs what was there keeps it. It is linked where that can be, so that it stays when
-// what it was built into is removed.
+// placeProgram puts a program at a path at once: a process that runs what was there keeps it. It is linked where that
+// can be, so that it stays when what it was built into is removed.
 func placeProgram(at, source string) error {
 	tmp := at + ".new"
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -190,26 +194,34 @@ func (l *layout) flags(name string) map[string]string {
 		peers := l.url(etcdPeers)
 		return map[string]string{
 			"name": l.node, "data-dir": l.at("etcd"), "snapshot-count": "10000",
-			"listen-client-urls": l.url("etcd"), "advertise-client-urls": l.url("etcd"), "listen-metrics-urls": "http://" + loopback(l.ports[etcdMetrics]),
-			"listen-peer-urls": peers, "initial-advertise-peer-urls": peers, "initial-cluster": l.node + "=" + peers,
-			"cert-file": l.certificate(etcdServer), "key-file": l.key(etcdServer), "client-cert-auth": "true", "trusted-ca-file": l.at(etcdCAFile),
-			"peer-cert-file": l.certificate(etcdServer), "peer-key-file": l.key(etcdServer), "peer-client-cert-auth": "true", "peer-trusted-ca-file": l.at(etcdCAFile),
+			"listen-client-urls": l.url("etcd"), "advertise-client-urls": l.url("etcd"),
+			"listen-metrics-urls": "http://" + loopback(l.ports[etcdMetrics]),
+			"listen-peer-urls":    peers, "initial-advertise-peer-urls": peers, "initial-cluster": l.node + "=" + peers,
+			"cert-file": l.certificate(etcdServer), "key-file": l.key(etcdServer), "client-cert-auth": "true",
+			"trusted-ca-file": l.at(etcdCAFile),
+			"peer-cert-file":  l.certificate(etcdServer), "peer-key-file": l.key(etcdServer), "peer-client-cert-auth": "true",
+			"peer-trusted-ca-file": l.at(etcdCAFile),
 		}
 	case "kube-apiserver":
 		return map[string]string{
-			"bind-address": "127.0.0.1", "secure-port": l.port(name), "tls-cert-file": l.certificate(apiServer), "tls-private-key-file": l.key(apiServer),
+			"bind-address": "127.0.0.1", "secure-port": l.port(name), "tls-cert-file": l.certificate(apiServer),
+			"tls-private-key-file": l.key(apiServer),
 			// No pod ever asks for it, and a loopback address could be no endpoint.
 			"advertise-address": "127.0.0.1", "endpoint-reconciler-type": "none", "service-cluster-ip-range": "10.96.0.0/16",
-			"client-ca-file": l.at(caFile), "authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction", "allow-privileged": "true",
-			"etcd-servers": l.url("etcd"), "etcd-cafile": l.at(etcdCAFile), "etcd-certfile": l.certificate(etcdClient), "etcd-keyfile": l.key(etcdClient),
-			"service-account-issuer": "https://kubernetes.default.svc.cluster.local", "service-account-key-file": l.at(serviceAccount),
+			"client-ca-file": l.at(caFile), "authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction",
+			"allow-privileged": "true",
+			"etcd-servers":     l.url("etcd"), "etcd-cafile": l.at(etcdCAFile), "etcd-certfile": l.certificate(etcdClient),
+			"etcd-keyfile":                     l.key(etcdClient),
+			"service-account-issuer":           "https://kubernetes.default.svc.cluster.local",
+			"service-account-key-file":         l.at(serviceAccount),
 			"service-account-signing-key-file": l.at(serviceAccount),
 		}
 	case "kube-controller-manager":
 		out := l.client(name, controllersConfig, controllers)
 		maps.Copy(out, map[string]string{
-			"root-ca-file": l.at(caFile), "service-account-private-key-file": l.at(serviceAccount), "use-service-account-credentials": "true",
-			"controllers": "*,bootstrapsigner,tokencleaner",
+			"root-ca-file": l.at(caFile), "service-account-private-key-file": l.at(serviceAccount),
+			"use-service-account-credentials": "true",
+			"controllers":                     "*,bootstrapsigner,tokencleaner",
 		})
 		return out
 	default:
@@ -220,7 +232,8 @@ func (l *layout) flags(name string) map[string]string {
 // client are the flags that clients of the API server have in common.
 func (l *layout) client(name, config, certificate string) map[string]string {
 	return map[string]string{
-		"kubeconfig": l.at(config), "authentication-kubeconfig": l.at(config), "authorization-kubeconfig": l.at(config), "leader-elect": "true",
+		"kubeconfig": l.at(config), "authentication-kubeconfig": l.at(config), "authorization-kubeconfig": l.at(config),
+		"leader-elect": "true",
 		"bind-address": "127.0.0.1", "secure-port": l.port(name), "client-ca-file": l.at(caFile),
 		"tls-cert-file": l.certificate(certificate), "tls-private-key-file": l.key(certificate),
 	}

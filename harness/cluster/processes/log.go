@@ -16,8 +16,8 @@ import (
 // logTime is how a line's time is written: as container runtimes do, always with nine digits of a second.
 const logTime = "2006-01-02T15:04:05.000000000Z07:00"
 
-// logRetry is how long to wait before a line that could not be written is written again: a full disk must lose none. The process waits meanwhile, as one
-// does whose container runtime can't write.
+// logRetry is how long to wait before a line that could not be written is written again: a full disk must lose none.
+// The process waits meanwhile, as one does whose container runtime can't write.
 const logRetry = 100 * time.Millisecond
 
 // copyLog writes what a process prints as the log lines of a container runtime, until the process ends.
@@ -56,7 +56,8 @@ func followLogs(ctx context.Context, dir string) io.ReadCloser {
 		tick := time.NewTicker(followEvery)
 		defer tick.Stop()
 		for n := 0; ; n++ {
-			err := followLog(ctx, w, tick.C, filepath.Join(dir, fmt.Sprintf("%d.log", n)), filepath.Join(dir, fmt.Sprintf("%d.log", n+1)))
+			err := followLog(ctx, w, tick.C, filepath.Join(dir, fmt.Sprintf("%d.log", n)), filepath.Join(dir,
+				fmt.Sprintf("%d.log", n+1)))
 			if err != nil {
 				if ctx.Err() != nil {
 					err = nil

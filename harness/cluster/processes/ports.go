@@ -11,10 +11,12 @@ import (
 // errPortTaken says that somebody took a port between our choice of it and its component's start.
 var errPortTaken = errors.New("a port was taken meanwhile")
 
-// lowestPort is the first that may be chosen. The kernel gives those of outgoing connections out from another range, which begins at highestPort.
+// lowestPort is the first that may be chosen. The kernel gives those of outgoing connections out from another range,
+// which begins at highestPort.
 const lowestPort = 10000
 
-// highestPort is below the range of ports that the kernel gives to outgoing connections: one from there could be in use at any moment.
+// highestPort is below the range of ports that the kernel gives to outgoing connections: one from there could be in
+// use at any moment.
 func highestPort() int {
 	const usual = 32768
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
@@ -53,7 +55,8 @@ func freePorts(n int) (out []int, err error) {
 		}
 		held, out = append(held, l), append(out, port)
 	}
-	return nil, fmt.Errorf("there are not %d free ports from %d to %d on loopback, the last one tried: %w", n, lowestPort, top, last)
+	return nil, fmt.Errorf("there are not %d free ports from %d to %d on loopback, the last one tried: %w", n,
+		lowestPort, top, last)
 }
 
 // loopback is a port's address.

@@ -13,11 +13,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Check looks whether processes can be started and told apart here, and whether the folder of the clusters can be written.
+// Check looks whether processes can be started and told apart here, and whether the folder of the clusters can be
+// written.
 func (p *Provider) Check(ctx context.Context, _ cluster.Needs) error {
 	var problems []string
 	if runtime.GOOS != "linux" {
-		problems = append(problems, "system: "+runtime.GOOS+", wanted linux, whose processes end with the one that started them")
+		problems = append(problems,
+			"system: "+runtime.GOOS+", wanted linux, whose processes end with the one that started them")
 	} else if _, err := identify(os.Getpid()); err != nil {
 		problems = append(problems, fmt.Sprintf("/proc: %v, wanted a /proc that shows processes", err))
 	}
@@ -30,7 +32,8 @@ func (p *Provider) Check(ctx context.Context, _ cluster.Needs) error {
 	if len(problems) == 0 {
 		return ctx.Err()
 	}
-	return &cluster.HostError{Problems: problems, Hint: "set XDG_STATE_HOME to a folder that can be written, if it is the folder; the provider kind runs in containers instead"}
+	return &cluster.HostError{Problems: problems,
+		Hint: "if it is the folder, set XDG_STATE_HOME to one that can be written; the provider kind needs none of this"}
 }
 
 func writable(dir string) error {
@@ -61,7 +64,8 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 				continue
 			}
 			// One at a time: an arm that is one of them as it was published is in the cache under the same key.
-			built, err := n.Builder.BuildPrograms(ctx, component.KubernetesModule, version, component.KubernetesModule+"/cmd/"+name)
+			built, err := n.Builder.BuildPrograms(ctx, component.KubernetesModule, version,
+				component.KubernetesModule+"/cmd/"+name)
 			if err != nil {
 				return nil, err
 			}
@@ -71,5 +75,6 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 		p.programs[version] = all
 		p.mu.Unlock()
 	}
-	return map[string]string{"etcd": component.EtcdVersion, "controlPlane": strings.Join(n.Versions(), ", ") + ", built from source"}, nil
+	return map[string]string{"etcd": component.EtcdVersion, "controlPlane": strings.Join(n.Versions(), ", ") +
+		", built from source"}, nil
 }

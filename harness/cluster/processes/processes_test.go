@@ -20,8 +20,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/processes"
 )
 
-// What the test binary can be instead, by its first argument: a supervisor, as the program itself is by a command of its own, and a program that makes a
-// cluster in a folder and holds it.
+// What the test binary can be instead, by its first argument: a supervisor, as the program itself is by a command of
+// its own, and a program that makes a cluster in a folder and holds it.
 const (
 	asSupervisor = "supervise"
 	asMaker      = "make-cluster"
@@ -101,7 +101,8 @@ func newProvider(t testing.TB) (*processes.Provider, string) {
 }
 
 func topology(programs map[string]string) cluster.Topology {
-	return cluster.Topology{Version: "v1.34.4", Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane, Cell: "one", Programs: programs,
+	return cluster.Topology{Version: "v1.34.4", Nodes: []cluster.NodeSpec{{Name: "control-plane",
+		Role: cluster.ControlPlane, Cell: "one", Programs: programs,
 		Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}}}}}
 }
 
@@ -129,7 +130,8 @@ func alive(t testing.TB, dir string) []string {
 	var out []string
 	for _, file := range files {
 		b, err := os.ReadFile(file)
-		if line := string(bytes.ReplaceAll(b, []byte{0}, []byte{' '})); err == nil && strings.Contains(line, dir+"/") && file != "/proc/"+strconv.Itoa(os.Getpid())+"/cmdline" {
+		if line := string(bytes.ReplaceAll(b, []byte{0}, []byte{' '})); err == nil && strings.Contains(line, dir+"/") &&
+			file != "/proc/"+strconv.Itoa(os.Getpid())+"/cmdline" {
 			out = append(out, line)
 		}
 	}
@@ -146,7 +148,8 @@ func TestNewRefuses(t *testing.T) {
 		o    processes.Options
 		want string
 	}{
-		{processes.Options{Dir: "relative", Supervisor: []string{"x"}}, `making a provider of processes: its directory "relative" is not an absolute path`},
+		{processes.Options{Dir: "relative", Supervisor: []string{"x"}},
+			`making a provider of processes: its directory "relative" is not an absolute path`},
 		{processes.Options{Dir: "/x"}, "making a provider of processes: there is no command for its supervisors"},
 	} {
 		if _, err := processes.New(c.o); err == nil || err.Error() != c.want {
@@ -165,17 +168,22 @@ func TestCreateRefuses(t *testing.T) {
 		{name, "the topology has 2 nodes: want one control plane, as there is no kubelet", func(t *cluster.Topology) {
 			t.Nodes = append(t.Nodes, cluster.NodeSpec{Name: "worker", Role: cluster.Worker})
 		}},
-		{name, "the topology has 1 nodes: want one control plane", func(t *cluster.Topology) { t.Nodes[0].Role = cluster.Worker }},
-		{name, `node "control-plane" has files or units: it is no machine`, func(t *cluster.Topology) { t.Nodes[0].Units = []cluster.Unit{{Name: "x.service"}} }},
-		{name, `node "control-plane" has no program for etcd, and none was prepared for Kubernetes v1.34.4`, func(t *cluster.Topology) { t.Nodes[0].Programs = nil }},
-		{name, `flags for "kubelet": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-scheduler"]`, func(t *cluster.Topology) {
-			t.Nodes[0].Args = map[string]map[string]string{"kubelet": {"v": "1"}}
-		}},
+		{name, "the topology has 1 nodes: want one control plane",
+			func(t *cluster.Topology) { t.Nodes[0].Role = cluster.Worker }},
+		{name, `node "control-plane" has files or units: it is no machine`,
+			func(t *cluster.Topology) { t.Nodes[0].Units = []cluster.Unit{{Name: "x.service"}} }},
+		{name, `node "control-plane" has no program for etcd, and none was prepared for Kubernetes v1.34.4`,
+			func(t *cluster.Topology) { t.Nodes[0].Programs = nil }},
+		{name, `flags for "kubelet": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-scheduler"]`,
+			func(t *cluster.Topology) {
+				t.Nodes[0].Args = map[string]map[string]string{"kubelet": {"v": "1"}}
+			}},
 		{name, `the seam "cri": want etcd`, func(t *cluster.Topology) { t.Nodes[0].Seams = map[string]string{"cri": "/x"} }},
-		{name, "kube-apiserver has --etcd-servers=https://127.0.0.1:1 already, and the seam etcd wants its own", func(t *cluster.Topology) {
-			t.Nodes[0].Seams = map[string]string{"etcd": "/x"}
-			t.Nodes[0].Args["kube-apiserver"]["etcd-servers"] = "https://127.0.0.1:1"
-		}},
+		{name, "kube-apiserver has --etcd-servers=https://127.0.0.1:1 already, and the seam etcd wants its own",
+			func(t *cluster.Topology) {
+				t.Nodes[0].Seams = map[string]string{"etcd": "/x"}
+				t.Nodes[0].Args["kube-apiserver"]["etcd-servers"] = "https://127.0.0.1:1"
+			}},
 		{name, "no such file or directory", func(t *cluster.Topology) { t.Nodes[0].Programs["etcd"] = "/no/such/etcd" }},
 	} {
 		top := topology(scripts(t, "exit 1"))
@@ -189,9 +197,11 @@ func TestCreateRefuses(t *testing.T) {
 // A component that ends at its start is quoted, and nothing is left of the others.
 func TestCreateSaysWhatAComponentSaid(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
-		{"echo 'Error: unknown flag: --nope'; exit 1", "etcd ended before it was ready (exit status 1); its last lines:\nError: unknown flag: --nope"},
+		{"echo 'Error: unknown flag: --nope'; exit 1",
+			"etcd ended before it was ready (exit status 1); its last lines:\nError: unknown flag: --nope"},
 		{"exit 0", "etcd ended before it was ready (exit status 0)"},
-		{"echo 'listen tcp 127.0.0.1:1: bind: address already in use'; exit 1", "a port was taken meanwhile\netcd ended before it was ready"},
+		{"echo 'listen tcp 127.0.0.1:1: bind: address already in use'; exit 1",
+			"a port was taken meanwhile\netcd ended before it was ready"},
 	} {
 		p, _ := newProvider(t)
 		_, err := p.Create(t.Context(), name, topology(scripts(t, c.script)))
@@ -211,7 +221,8 @@ func TestCreateIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
 	defer cancel()
 	_, err := p.Create(ctx, name, topology(scripts(t, "echo 'still waiting'; exec sleep 1000")))
-	if err == nil || !strings.Contains(err.Error(), "enough") || !strings.Contains(err.Error(), "its last lines:\nstill waiting") {
+	if err == nil || !strings.Contains(err.Error(), "enough") || !strings.Contains(err.Error(),
+		"its last lines:\nstill waiting") {
 		t.Errorf("it ended with %v", err)
 	}
 }
@@ -230,12 +241,14 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	var host *cluster.HostError
-	if err := p.Check(t.Context(), cluster.Needs{}); !errors.As(err, &host) || !strings.Contains(err.Error(), "folder of the clusters: mkdir ") || host.Hint == "" {
+	if err := p.Check(t.Context(), cluster.Needs{}); !errors.As(err, &host) || !strings.Contains(err.Error(),
+		"folder of the clusters: mkdir ") || host.Hint == "" {
 		t.Errorf("a folder that can't be: %v", err)
 	}
 }
 
-// killed makes a cluster in a process of its own, kills that after a while, and wants all of it gone within the time that it may take.
+// killed makes a cluster in a process of its own, kills that after a while, and wants all of it gone within the time
+// that it may take.
 func killed(t *testing.T, programs map[string]string, after time.Duration) {
 	t.Helper()
 	const within = 5 * time.Second
@@ -259,7 +272,8 @@ func killed(t *testing.T, programs map[string]string, after time.Duration) {
 	if left := alive(t, dir); len(left) > 0 {
 		t.Errorf("killed after %s, these are left %s later: %q", after, within, left)
 	}
-	t.Logf("killed after %s with %d processes, gone after %s; it had said %q", after.Round(time.Millisecond), len(had), time.Since(began).Round(time.Millisecond), said.String())
+	t.Logf("killed after %s with %d processes, gone after %s; it had said %q", after.Round(time.Millisecond), len(had),
+		time.Since(began).Round(time.Millisecond), said.String())
 	p, err := processes.New(processes.Options{Dir: dir, Supervisor: []string{os.Args[0], asSupervisor}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,11 +1,14 @@
-// Package processes makes clusters of plain processes: etcd, kube-apiserver, kube-controller-manager and kube-scheduler on this host's loopback,
-// as whoever runs it, without a container engine, root or a network. There is no kubelet, so there are no Node objects and no pods.
+// Package processes makes clusters of plain processes: etcd, kube-apiserver, kube-controller-manager and
+// kube-scheduler on this host's loopback, as whoever runs it, without a container engine, root or a network. There is
+// no kubelet, so there are no Node objects and no pods.
 //
-// A cluster is a folder of the provider's directory and a supervisor, a process of its own that starts the components, counts their restarts and
-// writes their logs. The supervisor ends with the process that made the cluster, however that ends, and the components end with the supervisor.
+// A cluster is a folder of the provider's directory and a supervisor, a process of its own that starts the
+// components, counts their restarts and writes their logs. The supervisor ends with the process that made the
+// cluster, however that ends, and the components end with the supervisor.
 //
-// The flags and certificates are modelled on controller-runtime's envtest. envtest itself is not used: it keeps its processes to itself, so that
-// nobody can tell which they are, start one again, give them a parent-death signal or leave them running, and its certificates are internal.
+// The flags and certificates are modelled on controller-runtime's envtest. envtest itself is not used: it keeps its
+// processes to itself, so that nobody can tell which they are, start one again, give them a parent-death signal or
+// leave them running, and its certificates are internal.
 package processes
 
 import (
@@ -26,9 +29,8 @@ import (
 // Options say where a provider keeps its files and how its supervisors are started. Dir and Supervisor are required.
 type Options struct {
 	Dir        string        // an absolute path, private to the user
-	Supervisor []string      // a command that calls Supervise with what is added to it, a cluster's folder, and its own standard input
+	Supervisor []string      // a command that calls Supervise with the folder that is added to it, and its standard input
 	Events     *event.Stream // nil drops the progress lines
-	Retain     bool          // keep the folder that a failed Create left, for a look at it; Delete still removes it
 }
 
 // Provider implements cluster.Provider and cluster.Retainer.
@@ -36,7 +38,6 @@ type Provider struct {
 	dir        string
 	supervisor []string
 	events     *event.Stream
-	retain     bool
 
 	mu        sync.Mutex
 	lifelines map[string]*lifeline         // of the clusters that this process made
@@ -51,7 +52,7 @@ func New(o Options) (*Provider, error) {
 	if len(o.Supervisor) == 0 {
 		return nil, errors.New("making a provider of processes: there is no command for its supervisors")
 	}
-	return &Provider{dir: o.Dir, supervisor: o.Supervisor, events: o.Events, retain: o.Retain,
+	return &Provider{dir: o.Dir, supervisor: o.Supervisor, events: o.Events,
 		lifelines: map[string]*lifeline{}, programs: map[string]map[string]string{}}, nil
 }
 
@@ -101,10 +102,6 @@ func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) 
 			break // nothing was made
 		}
 		taken := errors.Is(err, errPortTaken)
-		if p.retain && !taken {
-			err = errors.Join(err, p.end(context.WithoutCancel(ctx), name))
-			break
-		}
 		err = errors.Join(err, p.Delete(context.WithoutCancel(ctx), name))
 		if !taken || ctx.Err() != nil {
 			break
@@ -147,7 +144,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	p.mu.Lock()
 	p.lifelines[name] = line
 	p.mu.Unlock()
-	return c.(*Cluster), c.(*Cluster).start(ctx, line)
+	return c.(*Cluster), c.(*Cluster).start(ctx, line, p.events)
 }
 
 // Delete ends the cluster's processes and removes its folder.

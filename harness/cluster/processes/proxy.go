@@ -20,12 +20,14 @@ const (
 	etcdSeam = "etcd"
 	// etcdProxy is its proxy, among the cluster's processes.
 	etcdProxy = "relapse-etcd"
-	// proxySocket is where the proxy is told what to do, in the cluster's folder, which is where its program runs: a whole path might be too long for one.
+	// proxySocket is where the proxy is told what to do, in the cluster's folder, which is where its program runs: a
+	// whole path might be too long for one.
 	proxySocket = "relapse-etcd.sock"
 )
 
 func proxyArgs(ports map[string]int) []string {
-	return []string{"serve", "--listen", loopback(ports[etcdProxy]), "--etcd", loopback(ports["etcd"]), "--control", proxySocket}
+	return []string{"serve", "--listen", loopback(ports[etcdProxy]), "--etcd", loopback(ports["etcd"]), "--control",
+		proxySocket}
 }
 
 // RunProxy runs a command of the etcd proxy's program, with the places of this cluster instead of a node's.

@@ -1,7 +1,7 @@
 //go:build cluster
 
-// These tests run real control planes. Their programs come from the cache of builds, or are built: that takes half an hour where nothing of Kubernetes was
-// built before.
+// These tests run real control planes. Their programs come from the cache of builds, or are built: that takes half an
+// hour where nothing of Kubernetes was built before.
 package processes_test
 
 import (
@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +40,8 @@ type recorder struct {
 	programs map[string]string
 }
 
-func (r recorder) BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error) {
+func (r recorder) BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string,
+	error) {
 	out, err := r.Builder.BuildPrograms(ctx, module, version, packages...)
 	maps.Copy(r.programs, out)
 	return out, err
@@ -62,7 +62,8 @@ func prepared(t testing.TB) (*processes.Provider, map[string]string) {
 	})
 	built := recorder{made, map[string]string{}}
 	versions, err := p.Prepare(t.Context(), cluster.Needs{Topologies: []cluster.Topology{topology(nil)}, Builder: built})
-	if err != nil || versions["controlPlane"] != "v1.34.4, built from source" || versions["etcd"] != component.EtcdVersion {
+	if err != nil || versions["controlPlane"] != "v1.34.4, built from source" ||
+		versions["etcd"] != component.EtcdVersion {
 		t.Fatalf("prepared %v, %v", versions, err)
 	}
 	if built.programs[proxy], err = made.BuildFixture(t.Context(), "etcd-proxy"); err != nil {
@@ -100,8 +101,8 @@ func private(t *testing.T, p *processes.Provider) {
 	}
 }
 
-// works wants the controllers and the scheduler to do their work: a new namespace gets its service account, a pod is tried to be scheduled, and a
-// namespace that is deleted goes.
+// works wants the controllers and the scheduler to do their work: a new namespace gets its service account, a pod is
+// tried to be scheduled, and a namespace that is deleted goes.
 func works(t *testing.T, c cluster.Cluster) {
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
@@ -110,20 +111,23 @@ func works(t *testing.T, c cluster.Cluster) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	core := client.CoreV1()
-	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "work"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "work"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, func() error {
 		_, err := core.ServiceAccounts("work").Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none.invalid/none"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none.invalid/none"}}}}
 	if _, err := core.Pods("work").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, func() error {
 		got, err := core.Pods("work").Get(ctx, "pod", metav1.GetOptions{})
-		if err == nil && (len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Message != "no nodes available to schedule pods") {
+		if err == nil && (len(got.Status.Conditions) != 1 ||
+			got.Status.Conditions[0].Message != "no nodes available to schedule pods") {
 			err = errors.New("not looked at by the scheduler: " + got.Status.String())
 		}
 		return err
@@ -195,7 +199,8 @@ func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 		}
 		return time.Since(began)
 	}
-	target := fault.Target{Run: "run", Name: "slow", Cluster: c, Nodes: []cluster.Node{n}, Expires: time.Minute, Events: event.NewStream()}
+	target := fault.Target{Run: "run", Name: "slow", Cluster: c, Nodes: []cluster.Node{n}, Expires: time.Minute,
+		Events: event.NewStream()}
 	if err := f.Inject(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
@@ -208,14 +213,16 @@ func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 	if took := write(); took > 400*time.Millisecond {
 		t.Errorf("a write took %s once etcd was fast again", took)
 	}
-	if _, err := n.(cluster.ProxyRunner).RunProxy(t.Context(), nil, "sh", "-c", "true"); err == nil || !strings.Contains(err.Error(), "the cluster has no such proxy") {
+	if _, err := n.(cluster.ProxyRunner).RunProxy(t.Context(), nil, "sh", "-c", "true"); err == nil ||
+		!strings.Contains(err.Error(), "the cluster has no such proxy") {
 		t.Errorf("another program: %v", err)
 	}
 }
 
 // logFiles has the collector of static pods' logs find each component's.
 func logFiles(t *testing.T, c cluster.Cluster) {
-	files, err := filepath.Glob(filepath.Join(c.Nodes()[0].(cluster.LogHolder).LogFolder(), "kube-system_*-"+c.Nodes()[0].Name()+"_*", "*", "0.log"))
+	files, err := filepath.Glob(filepath.Join(c.Nodes()[0].(cluster.LogHolder).LogFolder(),
+		"kube-system_*-"+c.Nodes()[0].Name()+"_*", "*", "0.log"))
 	if err != nil || len(files) != 5 {
 		t.Errorf("the log files are %q, %v", files, err)
 	}
@@ -253,7 +260,8 @@ func installed(t *testing.T, c cluster.Cluster) {
 	if now := id(); now.SHA256 == before.SHA256 || now.Restarts != before.Restarts {
 		t.Errorf("restarted it is %+v, before %+v", now, before)
 	}
-	if err := k.Node().(cluster.Installer).Install(t.Context(), "kubelet", other); err == nil || !strings.Contains(err.Error(), "it has no such component") {
+	if err := k.Node().(cluster.Installer).Install(t.Context(), "kubelet", other); err == nil ||
+		!strings.Contains(err.Error(), "it has no such component") {
 		t.Errorf("installing a kubelet: %v", err)
 	}
 }
@@ -273,85 +281,5 @@ func backsOff(t *testing.T, c cluster.Cluster) {
 	}
 	if err := k.Signal(t.Context(), syscall.SIGKILL); err == nil || !strings.Contains(err.Error(), "no process") {
 		t.Errorf("a signal to none: %v", err)
-	}
-}
-
-// Two clusters stand side by side, each with its own objects.
-func TestRealClustersNeverMeet(t *testing.T) {
-	p, _ := prepared(t)
-	for _, n := range []string{name, name + "-too"} {
-		t.Cleanup(func() {
-			if err := p.Delete(context.Background(), n); err != nil {
-				t.Error(err)
-			}
-		})
-		c, err := p.Create(t.Context(), n, topology(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		client, err := kubernetes.NewForConfig(c.RESTConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, metav1.CreateOptions{}); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A component that refuses a flag says so, whichever it is, and nothing is left of the others.
-func TestRealComponentRefusesAFlag(t *testing.T) {
-	p, _ := prepared(t)
-	top := topology(nil)
-	top.Nodes[0].Args["kube-controller-manager"] = map[string]string{"nope": "1"}
-	_, err := p.Create(t.Context(), name, top)
-	if err == nil || !strings.Contains(err.Error(), "kube-controller-manager ended before it was ready (exit status 1)") || !strings.Contains(err.Error(), "unknown flag: --nope") {
-		t.Errorf("it ended with %v", err)
-	}
-}
-
-// A cluster that is retained outlives its maker, with a supervisor that starts its components again, until it is deleted.
-func TestRealClusterIsRetained(t *testing.T) {
-	_, programs := prepared(t)
-	delete(programs, proxy)
-	p, dir := newProvider(t)
-	t.Cleanup(func() {
-		if err := p.Delete(context.Background(), name); err != nil {
-			t.Error(err)
-		}
-	})
-	maker := makerOf(dir, programs)
-	maker.Env = append(os.Environ(), retainVariable+"=1")
-	out, err := maker.CombinedOutput()
-	if err != nil || string(out) != "made\n" {
-		t.Fatalf("the maker said %q, %v", out, err)
-	}
-	c, err := p.Open(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := c.Components("kube-scheduler")[0]
-	before, err := k.(cluster.Identifier).Identity(t.Context(), false)
-	if err != nil || before.PID == 0 {
-		t.Fatalf("it is %+v, %v", before, err)
-	}
-	if err := k.Signal(t.Context(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	until(t, func() error {
-		now, err := k.(cluster.Identifier).Identity(t.Context(), false)
-		if err == nil && now.Restarts != before.Restarts+1 {
-			err = errors.New("it is not started again")
-		}
-		return err
-	})
-}
-
-// Whoever makes a cluster and is killed at any moment leaves no process.
-func TestRealKills(t *testing.T) {
-	_, programs := prepared(t)
-	delete(programs, proxy)
-	for range 30 {
-		killed(t, programs, time.Duration(rand.Int64N(int64(12*time.Second))))
 	}
 }

@@ -31,7 +31,8 @@ const (
 // statePath is where the supervisor notes down how a process is.
 func statePath(home, name string) string { return filepath.Join(home, stateDir, name+".json") }
 
-// restartMark is a file whose presence says that the process is to be started again without delay, and that this counts as no restart.
+// restartMark is a file whose presence says that the process is to be started again without delay, and that this
+// counts as no restart.
 func restartMark(home, name string) string { return filepath.Join(home, stateDir, name+".restart") }
 
 // takeMark reports whether a mark was there. It is gone then.
@@ -104,8 +105,8 @@ func (r running) alive() bool {
 
 func (r running) kill() error { return r.signal(syscall.SIGKILL) }
 
-// signal sends to the very process; that it is gone already is no error. The process is held before it is looked at, so that no other can come in
-// between.
+// signal sends to the very process; that it is gone already is no error. The process is held before it is looked at,
+// so that no other can come in between.
 func (r running) signal(sig os.Signal) error {
 	p, err := os.FindProcess(r.PID)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// What a supervisor is told, a line each, on its standard input. The end of that input ends it, unless it was told that the cluster is retained.
+// What a supervisor is told, a line each, on its standard input. The end of that input ends it, unless it was told
+// that the cluster is retained.
 const (
 	orderRetain = "retain"
 	orderStart  = "start " // and the name of a component
@@ -43,8 +44,8 @@ type state struct {
 	Exit       string `json:"exit,omitempty"`
 }
 
-// A process that exits is started again at once, and when it exits again after a pause that doubles each time, as a kubelet does it. One that ran for
-// long has its pauses forgotten.
+// A process that exits is started again at once, and when it exits again after a pause that doubles each time, as a
+// kubelet does it. One that ran for long has its pauses forgotten.
 const (
 	firstPause  = 10 * time.Second
 	longestWait = 5 * time.Minute
@@ -61,7 +62,8 @@ type supervised struct {
 	due     time.Time     // of the next start; zero while it runs, and before it was first asked for
 }
 
-// supervisor runs the components of one cluster. All of it runs in one thread: a parent-death signal comes when the thread ends that started a process.
+// supervisor runs the components of one cluster. All of it runs in one thread: a parent-death signal comes when the
+// thread ends that started a process.
 type supervisor struct {
 	home  string
 	all   []*supervised
@@ -73,7 +75,8 @@ type exit struct {
 	err error
 }
 
-// Supervise runs the components of the cluster in a folder as it is told on orders, until ctx ends or orders do. It returns when none of them is left.
+// Supervise runs the components of the cluster in a folder as it is told on orders, until ctx ends or orders do. It
+// returns when none of them is left.
 func Supervise(ctx context.Context, home string, orders io.Reader) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -168,7 +171,8 @@ func (s *supervisor) startDue() error {
 }
 
 func (s *supervisor) start(p *supervised) error {
-	log, err := os.OpenFile(filepath.Join(p.Logs, fmt.Sprintf("%d.log", p.Starts)), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	log, err := os.OpenFile(filepath.Join(p.Logs, fmt.Sprintf("%d.log", p.Starts)), os.O_CREATE|os.O_WRONLY|os.O_EXCL,
+		0o600)
 	if err != nil {
 		return err
 	}

@@ -79,8 +79,8 @@ func (s *supervising) said(t *testing.T, name, file string) string {
 
 func runs(s state) bool { return s.PID != 0 }
 
-// A process that was killed comes back at once and counts a restart; when it ends again it waits. One that is restarted on purpose comes back at once and
-// counts none.
+// A process that was killed comes back at once and counts a restart; when it ends again it waits. One that is
+// restarted on purpose comes back at once and counts none.
 func TestSupervisorStartsAgain(t *testing.T) {
 	s := supervise(t, map[string]string{"one": "echo up; exec sleep 1000"})
 	if _, err := os.Stat(statePath(s.home, "one")); err == nil {
@@ -194,7 +194,8 @@ func TestFollowLogs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := followLogs(ctx, dir)
-	for _, part := range []struct{ file, text string }{{"0.log", "a\n"}, {"0.log", "b\n"}, {"1.log", "c\n"}, {"1.log", "d\n"}} {
+	for _, part := range []struct{ file, text string }{{"0.log", "a\n"}, {"0.log", "b\n"}, {"1.log", "c\n"}, {"1.log",
+		"d\n"}} {
 		write(part.file, part.text)
 		got := make([]byte, 2)
 		if _, err := io.ReadFull(r, got); err != nil || string(got) != part.text {

@@ -11,7 +11,8 @@ func (q *question) baseline() (w bundle.Window, why string) {
 	return w, ""
 }
 
-// lasting is by how much each key counts for more in every one of the last looks than in any look before. What comes and goes is left out by that.
+// lasting is by how much each key counts for more in every one of the last looks than in any look before, which
+// leaves out what comes and goes.
 func lasting[L any, K comparable](before, last []L, counts func(L) map[K]int64) map[K]int64 {
 	out := counts(last[0])
 	for _, l := range last[1:] {

@@ -95,13 +95,13 @@ func (c calls) tried() string {
 	return fmt.Sprintf("%d failed calls that left %d to %d of %d items each", c.n, c.lo, c.hi, c.items)
 }
 
-// alsoListed is how many objects a list of a load's namespace has besides the load's own: kube-root-ca.crt, which Kubernetes puts into every namespace, and
-// which sorts after them.
+// alsoListed is how many objects a list of a load's namespace has beside the load's own: kube-root-ca.crt, which
+// Kubernetes puts into every namespace and which sorts after them.
 const alsoListed = 1
 
-// calls are the calls in which a worker got as far as a failed delete, by what the log or the load says. With one worker a call, which is kube-apiserver's
-// default, each writes one line and goes no further: what is in its list behind that object is left. The load only knows bounds of how many calls there
-// were, and the least that each left.
+// calls are the calls in which a worker got as far as a failed delete, by the log or by the load. With one worker for
+// each call, kube-apiserver's default, each writes one line and stops: what its list has behind that object is left.
+// The load only knows bounds of how many calls there were, and the least that each left.
 type calls struct {
 	n      int // calls, at least
 	most   int // calls, at most
@@ -139,9 +139,10 @@ func callsLogged(q *question, lines LogLines, name string, moreThan int) (out ca
 	return out
 }
 
-// callsSeen counts the calls of the window's rounds by what the load saw: they were deleting when the round began, the API server ended them with a failure,
-// and when their collection had stood still for a while, some of it was left, but not all. Such a call never came to the end of its list, and what the list
-// of all shows is in the rest of each: every worker has behind it only what is gone.
+// callsSeen counts the calls of the window's rounds by what the load saw: they were deleting when the round began,
+// the API server ended them with a failure, and when their collection had stood still for a while, some of it was
+// left, but not all. Such a call never came to the end of its list, and what the list of all shows is in the rest of
+// each: every worker has behind it only what is gone.
 func callsSeen(q *question, name string, moreThan int) (out calls) {
 	load, path, err := loadOf(q, name)
 	if err != nil {
@@ -166,7 +167,8 @@ func callsSeen(q *question, name string, moreThan int) (out calls) {
 	return out
 }
 
-// add counts calls that left so many items. What the load saw is the least that they left, so any of them may have left more than the channel holds.
+// add counts calls that left so many items. What the load saw is the least that they left, so any of them may have
+// left more than the channel holds.
 func (c *calls) add(least, most, left, moreThan int) {
 	if c.most == 0 {
 		c.lo, c.hi = left, left
@@ -180,7 +182,8 @@ func (c *calls) add(least, most, left, moreThan int) {
 	}
 }
 
-// explains says that so many goroutines may come from these calls, one from each that left more than the channel holds.
+// explains says whether so many goroutines can come from these calls, one from each that left more than the channel
+// holds.
 func (c calls) explains(n int) bool { return c.over <= n && n <= c.upto && n > 0 }
 
 func (c calls) said(moreThan int) string {

@@ -52,7 +52,7 @@ type CEL struct {
 	Expression string `json:"expression" jsonschema:"a CEL expression that is a bool"`
 }
 
-// maxCost bounds an evaluation to about a second. A walk through all frames of a phase's dumps costs less.
+// maxCost limits an evaluation to about a second. A walk through all frames of a phase's dumps costs less.
 const maxCost = 2_000_000
 
 // asks are the functions of evidence, and what each reads.
@@ -236,7 +236,7 @@ func (a *asked) dumps([]ref.Val) (any, string, string) {
 	return out, "goroutines in each: " + strings.Join(few(n), ", "), doubt
 }
 
-// grouped puts together goroutines with one state, one stack of functions and one creator, wherever in them they are.
+// grouped groups goroutines with the same state, functions and creator.
 func grouped(d *goroutine.Dump) []celGroup {
 	out, at := []celGroup{}, map[string]int{}
 	for _, g := range d.Groups {
@@ -322,7 +322,7 @@ func (a *asked) writes(args []ref.Val) (any, string, string) {
 	return out, fmt.Sprintf("%d writes of %d kinds", len(all), len(out)), ""
 }
 
-// counted has each of some things once, with how many there are, in the order in which they came first.
+// counted has each distinct value once, with how many there are, in the order of their first appearance.
 func counted[T comparable](all []T, count func(*T) *int) []T {
 	out, at := []T{}, map[T]int{}
 	for _, one := range all {

@@ -59,8 +59,7 @@ func All(parts ...Tri) Tri { return weigh(parts, NotMet) }
 // Any is met when a part is met, not met when every part is not met, else unknown.
 func Any(parts ...Tri) Tri { return weigh(parts, Met) }
 
-// weigh returns the decisive value if one part has it. Otherwise every part has to be known, and all of them are the
-// same.
+// weigh returns the decisive value if one part has it. Otherwise the parts are all the same, or one is unknown.
 func weigh(parts []Tri, decisive Tri) Tri {
 	switch {
 	case slices.Contains(parts, decisive):

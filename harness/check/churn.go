@@ -136,7 +136,8 @@ func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	return c.loop(q, of)
 }
 
-// before judges a baseline that is too short for a quiet window: fewer writes than the rate are no churn, whatever they changed.
+// before judges a baseline that is too short for a quiet window: fewer writes than the rate are no churn, whatever
+// they changed.
 func (c *Churn) before(q *question, of []*recorded, doubt string) Finding {
 	const least = 10 * time.Second
 	doubt = cmp.Or(doubt, uncovered(of, q.window, slack(q.window)))
@@ -211,8 +212,9 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	return q.Finding
 }
 
-// vain wants no write in the whole phase that changed only what a loop changes, or nothing at all. A write that had a reason changes more, so the world need
-// not stand still, and even a slow loop shows. The record has to cover the whole phase.
+// vain wants no write in the whole phase that changed only what a loop changes, or nothing at all. A write with a
+// reason changes more, so the world need not stand still, and even a slow loop shows. The record has to cover the
+// whole phase.
 func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 	got := writes(of, c.Resource, c.Name, q.window)
 	meant := matchers(c.NoneOnly)
@@ -237,7 +239,7 @@ func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 	return q.Finding
 }
 
-// beyond is which part of a window lies further than limit after the last write, or after the window's beginning.
+// beyond is the share of a window that lies further than limit after the last write, or after the window's beginning.
 func beyond(times []time.Time, w bundle.Window, limit time.Duration) float64 {
 	last, sum := w.Start, time.Duration(0)
 	for _, t := range append(slices.Clone(times), w.End) {

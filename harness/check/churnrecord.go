@@ -43,7 +43,8 @@ type recorded struct {
 	examples map[string]string // class -> what one write of it changed, before and after
 }
 
-// maxExamples bounds how many classes are shown by an example: a record in which every write is a class of its own needs no more.
+// maxExamples bounds how many classes are shown by an example: a record in which every write is a class of its own
+// needs no more.
 const maxExamples = 100
 
 // recordsOf are the records of objects that a cell has. doubt says which of them can't be read, and why.
@@ -123,7 +124,7 @@ func example(u churn.Update) string {
 	return out
 }
 
-// brevity is a value in short.
+// brevity is a shortened value.
 func brevity(value []byte) string {
 	switch {
 	case value == nil:
@@ -139,7 +140,8 @@ func following(all []*recorded, resource string) []*recorded {
 	return slices.DeleteFunc(slices.Clone(all), func(r *recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// followersOf are the records of a cell in which a resource was followed. doubt says what is wrong with the cell's records, or that there are none of it.
+// followersOf are the records of a cell in which a resource was followed. doubt says what is wrong with the cell's
+// records, or that there are none of it.
 func followersOf(v bundle.View, cell, resource string) (of []*recorded, doubt string) {
 	all, doubt := recordsOf(v, cell)
 	if of = following(all, resource); len(of) == 0 {
@@ -148,7 +150,8 @@ func followersOf(v bundle.View, cell, resource string) (of []*recorded, doubt st
 	return of, doubt
 }
 
-// uncovered says why none of the records speaks for all of a window, "" if one does. Its coverage may fall short by slack at either end.
+// uncovered says why none of the records speaks for all of a window, "" if one does. Its coverage may fall short by
+// slack at either end.
 func uncovered(all []*recorded, w bundle.Window, slack time.Duration) string {
 	var arts []bundle.Artifact
 	for _, r := range all {

@@ -138,7 +138,8 @@ func (c *Crashed) differs(q *question, e end, left []*leftLog) (why string, unre
 	return "", false
 }
 
-// endsOf are the ends of a container in a window, in order of time, each once. When an end was is told by the statuses that come after it.
+// endsOf are the ends of a container in a window, in order of time, each once. When an end was is told by the
+// statuses that come after it.
 func endsOf(all []bundle.ContainerStatus, container string, w bundle.Window) (out []end) {
 	seen := map[string]bool{}
 	for _, r := range all {
@@ -175,7 +176,8 @@ func logsLeft(lines []bundle.LogLine) (out []*leftLog) {
 	return out
 }
 
-// endLag is how long before a container's end its last line may lie, and how long after it, as the end is told in whole seconds.
+// endLag is how long before a container's end its last line may lie, and how long after it, as the end is told in
+// whole seconds.
 const endLag = 5 * time.Second
 
 // logOf is the log that ends when a container did, nil if there is none.
@@ -188,7 +190,8 @@ func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
 	return found
 }
 
-// died is how the runtime begins to say why it ends a program. It begins a line, unlike what programs log about panics themselves.
+// died is how the runtime begins to say why it ends a program. It begins a line, unlike what programs log about
+// panics themselves.
 var died = regexp.MustCompile(`^(panic|fatal error): `)
 
 // panicked is what the runtime said at the end, "" if it said nothing, and the goroutines that it printed.

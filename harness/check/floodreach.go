@@ -132,9 +132,9 @@ func (r Fresh) judge(q *question) {
 	}
 }
 
-// newestFlood is a flood's record in the last reading of the window. A flood that was over before the window began is another one, such as that of an
-// earlier trial in the same cluster: its deliveries don't count. An interposer that was restarted counts from zero again with nothing armed, so what it
-// says may be too little: that leaves the stream in doubt.
+// newestFlood is a flood's record in the last reading of the window. A flood that was over before the window began is
+// another one, for example an earlier trial's in the same cluster, and doesn't count. An interposer that was
+// restarted counts from zero with nothing armed, so its number may be too low: the stream is then in doubt.
 func newestFlood(q *question, name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
 	st = read[bundle.Stamped[control.Counts]](q, bundle.Interposer)
 	var process control.Counts

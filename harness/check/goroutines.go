@@ -168,7 +168,8 @@ func (c *Goroutines) match() goroutine.Match {
 	return m
 }
 
-// leavesOut reports that a goroutine doesn't count: it should wait and doesn't, or its stack has a function that Without names.
+// leavesOut reports whether a goroutine doesn't count: it should wait and doesn't, or its stack has a function that
+// Without names.
 func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	if c.State == anyWait && !waits(g.State) {
 		return true
@@ -178,13 +179,15 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	})
 }
 
-// anyWait stands for every state that waits reports, anyState for every state there is: a goroutine in a hard loop gets no further than one that waits.
+// anyWait stands for every state that waits reports, anyState for every state there is: a goroutine in a hard loop
+// gets no further than one that waits.
 const (
 	anyWait  = "blocked"
 	anyState = "any"
 )
 
-// waits reports whether a goroutine in a state waits for another one, a lock or a timer: `chan send`, `select (no cases)`, `sync.Mutex.Lock`.
+// waits reports whether a goroutine in a state waits for another one, a lock or a timer: `chan send`, `select (no
+// cases)`, `sync.Mutex.Lock`.
 func waits(state string) bool {
 	return slices.ContainsFunc([]string{"chan ", "select", "semacquire", "sync.", "sleep"}, func(begins string) bool { return strings.HasPrefix(state, begins) })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// atOnce is how far apart a goroutine profile and a heap profile may lie to have been taken on the same occasion. Further apart, the memory of calls that
-// came in between would count as leaked.
+// atOnce is how far apart a goroutine profile and a heap profile may lie to count as one look. Further apart, the
+// memory of calls that came in between would count as leaked.
 const atOnce = 5 * time.Second
 
 func init() {
@@ -175,15 +175,16 @@ type end struct {
 	code      int32
 }
 
-// killed reports whether it was a kill for memory, or one by the same signal: the kubelet doesn't always learn that it was for memory.
+// killed reports whether it was a kill for memory, or one by the same signal: the kubelet doesn't always learn that
+// it was for memory.
 func (e end) killed() bool { return e.reason == "OOMKilled" || e.code == 137 }
 
 func (e end) said() string {
 	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.container, brief(e.id), clock(e.at), e.reason, e.code)
 }
 
-// endOf finds how the container that ran when a window began came to its end, even where that was seen after the window: an API server can't report its
-// own end. doubt says why it can't be told.
+// endOf finds how the container that ran when a window began came to its end, even where that was seen after the
+// window: an API server can't report its own end. doubt says why it can't be told.
 func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e end, doubt string) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
 	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
@@ -229,8 +230,8 @@ func brief(id string) string {
 	return fmt.Sprintf("%.12s", id)
 }
 
-// statuses reads the records of containers. A container can't come back once it is gone: that it is still there at the end of a window shows that it was
-// there all along, so a gap before that doesn't matter.
+// statuses reads the records of containers. A container can't come back once it is gone: that it is still there at
+// the end of a window shows that it was there all along, so a gap before that doesn't matter.
 func statuses(q *question) stream[bundle.ContainerStatus] {
 	w := q.window
 	word := lastWord(q.view.Artifacts(bundle.Query{Kind: bundle.Statuses, Cell: q.cell}))

@@ -36,8 +36,8 @@ type LeakedGoroutines struct {
 	None      bool      `json:"none,omitempty" jsonschema:"asks that there be none of them, instead"`
 }
 
-// Reads names both goroutine profiles, and the log that tells the calls. The load's summary comes from the load itself, and the subject's
-// identity is in every trial.
+// Reads names both goroutine profiles, and the log that tells the calls. The load's summary comes from the load
+// itself, and the subject's identity is in every trial.
 func (c *LeakedGoroutines) Reads() []bundle.Kind {
 	if c.None {
 		return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2}
@@ -111,7 +111,8 @@ func (c *LeakedGoroutines) wanted() string {
 		c.State, c.Func, many, c.MoreThan)
 }
 
-// absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone by then were not left for good.
+// absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone by then
+// were not left for good.
 func (c *LeakedGoroutines) absent(q *question, look looked) {
 	switch {
 	case q.phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already

@@ -11,7 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// Leak says what a leaked goroutine looks like, and how to tell a call that is still being served from one that is over.
+// Leak says what a leaked goroutine looks like, and how to tell a call that is still being served from one that is
+// over.
 type Leak struct {
 	Func     string   `json:"func" jsonschema:"the function that is blocked, or whose closure is, without arguments; the import path's front may be left out"`
 	State    string   `json:"state,omitempty" jsonschema:"the wait state as a dump prints it: chan send"`
@@ -41,8 +42,8 @@ type snapshot struct {
 	stack   string    // of the largest group of them
 }
 
-// quiet says that what is blocked belongs to no call in flight. A call that is being served blocks in the same send for a moment; where the two profiles
-// differ, something moved between them.
+// quiet says that what is blocked belongs to no call in flight. A call that is being served blocks in the same send
+// for a moment; if the two profiles differ, something moved between them.
 func (s snapshot) quiet() bool { return s.serving == 0 && s.onTop == s.blocked }
 
 // looked is what the snapshots of a window show.
@@ -92,7 +93,8 @@ func (l looked) said() string {
 	return fmt.Sprintf("%d such goroutines in each of %s", hi, of)
 }
 
-// look reads the snapshots of the window, under the same rules as captured.each: each is a debug=2 with the debug=1 beside it.
+// look reads the snapshots of the window, under the same rules as captured.each: each is a debug=2 with the debug=1
+// beside it.
 func (l Leak) look(q *question) (out looked) {
 	in := bundle.Query{Kind: bundle.Goroutines1, Cell: q.cell, From: q.window.Start, To: q.window.End}
 	firsts := q.view.Artifacts(in)
@@ -131,7 +133,8 @@ func (l Leak) look(q *question) (out looked) {
 	return out
 }
 
-// beside finds the debug=1 that belongs to a debug=2: the newest that was taken after the debug=2 before it, and not after it.
+// beside finds the debug=1 that belongs to a debug=2: the newest that was taken after the debug=2 before it, and not
+// after it.
 func beside(firsts []bundle.Artifact, after, by time.Time) (one bundle.Artifact, ok bool) {
 	for _, a := range firsts {
 		if a.Time.After(after) && !a.Time.After(by) {

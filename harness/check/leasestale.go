@@ -31,7 +31,8 @@ type LeaseStale struct {
 	For   string   `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
 }
 
-// leaseMissed is how old the last look at a Lease may be: it is looked at every two seconds, and may have been deleted since.
+// leaseMissed is how old the last look at a Lease may be: it is looked at every two seconds, and may have been
+// deleted since.
 const leaseMissed = 6 * time.Second
 
 // Reads names leases.
@@ -85,7 +86,8 @@ func (c *LeaseStale) meant() string {
 	return strings.Join(c.Nodes, ", ")
 }
 
-// nodes are the full names of the nodes meant. That a fault was seen on a node only says which node it is; the Leases tell what became of it.
+// nodes are the full names of the nodes meant. That a fault was seen on a node only says which node it is; the Leases
+// tell what became of it.
 func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string, doubt string) {
 	var among []string
 	for _, r := range all {
@@ -114,7 +116,8 @@ func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string,
 	return out, ""
 }
 
-// staleness says what was seen of one node's Lease. differs says how it was still good in w, "" if it wasn't; doubt why that can't be told.
+// staleness says what was seen of one node's Lease. differs says how it was still good in w, "" if it wasn't; doubt
+// why that can't be told.
 func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, differs, doubt string) {
 	var newest bundle.LeaseSample
 	for _, r := range all {

@@ -106,7 +106,7 @@ type logged struct {
 	doubt string // "" when the window is covered and nothing of it was left out
 }
 
-// find reads the lines of the window. Nobody knows which lines a source dropped, so any that it did drop leave the log in doubt.
+// find reads the lines of the window. If the source dropped lines the log is in doubt, because nobody knows which.
 func (l LogLines) find(q *question) (out logged) {
 	re, err := l.compile()
 	if err != nil {

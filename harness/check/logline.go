@@ -110,7 +110,8 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// expected is what the groups must equal. A constant that is only assumed can't be compared with; whatever says so, as text to add to what is wanted.
+// expected is what the groups must equal. A constant that is only assumed can't be compared with; whatever says so,
+// as text to add to what is wanted.
 func (c *LogLine) expected(v bundle.View, cell string) (want map[string]float64, whatever string, err error) {
 	want = map[string]float64{}
 	for _, group := range slices.Sorted(maps.Keys(c.Equals)) {

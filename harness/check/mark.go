@@ -12,7 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// Mark is a moment from which on something counts, and the stretch of time that begins there. It has one of these sources:
+// Mark is a moment from which on something counts, and the stretch of time that begins there. It has one of these
+// sources:
 //
 //   - metric: a timestamp metric. Its largest age in the window tells when something began that did not end; the stretch goes from plus after that to the
 //     end of the window.
@@ -42,7 +43,8 @@ type marked struct {
 	paths []string
 }
 
-// after names the stretch's beginning, as text to add to what is wanted. Where it was never reached, only a metric tells when it would have been.
+// after names the stretch's beginning, as text to add to what is wanted. Where it was never reached, only a metric
+// tells when it would have been.
 func (s marked) after() string {
 	if s.Start.IsZero() {
 		return " from then on"
@@ -50,8 +52,8 @@ func (s marked) after() string {
 	return " after " + clock(s.Start)
 }
 
-// since narrows the question to the stretch that begins at a mark, if there is one. Where that stretch isn't there, ok is false and the question's finding
-// is the answer.
+// since narrows the question to the stretch that begins at a mark, if there is one. Without that stretch ok is false,
+// and the question's finding is the answer.
 func (q *question) since(m *Mark) (ok bool) {
 	if m == nil {
 		return true
@@ -114,7 +116,7 @@ func (m *Mark) floodAt(q *question, plus time.Duration) marked {
 	return marked{Window: bundle.Window{Start: first.Add(plus), End: q.window.End}, paths: st.paths, said: "the first delivery was at " + clock(first)}
 }
 
-// nodeAt is the longest such stretch. It is never too long, as the API server learns later than it begins.
+// nodeAt is the longest such stretch. It is never too long, because the API server learns of it after it begins.
 func (m *Mark) nodeAt(q *question) (out marked) {
 	st := read[bundle.NodeStatus](q, bundle.Nodes)
 	re := regexp.MustCompile(m.Node) // validate has compiled it
@@ -158,7 +160,8 @@ type overdue struct {
 // began is when what the line is about began.
 func (o overdue) began() time.Time { return o.at.Add(-o.age) }
 
-// lines are those of the whole journal, each one record. They are asked for every two seconds while the journal grows, so only what is new is read.
+// lines are those of the whole journal, each one record. They are asked for every two seconds while the journal
+// grows, so only what is new is read.
 func (l MarkLine) lines(q *question) stream[overdue] {
 	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
 	type found struct {
@@ -188,8 +191,8 @@ func (l MarkLine) lines(q *question) stream[overdue] {
 	})
 }
 
-// at is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as long as before, and does nothing in
-// that time: the pause after the last line belongs to the stretch.
+// at is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as
+// long as before, and does nothing in that time: the pause after the last line belongs to the stretch.
 func (l MarkLine) at(q *question) (out marked) {
 	st := l.lines(q)
 	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool { return !contains(q.window, o.at) })
@@ -242,7 +245,8 @@ func (m *Mark) constants() []string {
 	return m.Plus.constants()
 }
 
-// validate refuses a mark without a source or with several, a pattern that is none, and a time in the wrong unit. No mark at all is fine.
+// validate refuses a mark without a source or with several, a pattern that is none, and a time in the wrong unit. No
+// mark at all is fine.
 func (m *Mark) validate(field string) error {
 	if m == nil {
 		return nil

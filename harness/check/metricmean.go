@@ -72,7 +72,8 @@ func (c *MetricMean) limit() (*Quantity, string) {
 // inSeconds says that the limit is a duration: Prometheus has base units in names.
 func (c *MetricMean) inSeconds() bool { return strings.HasSuffix(c.Metric, "_seconds") }
 
-// Eval compares the largest mean with the limit. A stretch above it is decisive either way; anything else needs the whole window.
+// Eval compares the largest mean with the limit. A stretch above it is decisive either way; anything else needs the
+// whole window.
 func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	wanted, limit, err := c.wanted(v, s.Cell)
 	q, ok := ask(c, v, s, wanted, err)
@@ -126,7 +127,8 @@ func (c *MetricMean) short(s series) string {
 	return ""
 }
 
-// needed is how many observations a stretch must have to be compared. With below one is enough, so that no slow stretch escapes by having few.
+// needed is how many observations a stretch must have to be compared. With below, one is enough, so that a slow
+// stretch with few observations counts.
 func (c *MetricMean) needed() float64 {
 	if c.Below != nil {
 		return 1
@@ -192,8 +194,8 @@ type stretch struct {
 	sum, count float64
 }
 
-// largest finds the stretch with the largest mean among those that last just as long as span and hold at least so many observations. With a span of 0
-// the whole is the only stretch. Where there is no such stretch, worst has no observations.
+// largest finds the stretch with the largest mean among those that last just as long as span and hold at least so
+// many observations. A span of 0 means the whole. If there is no such stretch, worst has no observations.
 func largest(all []sample, span time.Duration, needed float64) (worst, total stretch) {
 	if len(all) == 0 {
 		return worst, total

@@ -50,7 +50,8 @@ func (c *NodeReady) Validate() error {
 	return positive("hold", c.Hold)
 }
 
-// Eval looks at all states that the nodes had in the last stretch of the window, including the one each began it with. One other state is decisive.
+// Eval looks at all states that the nodes had in the last stretch of the window, including the one each began it
+// with. One other state is decisive.
 func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
@@ -114,7 +115,8 @@ func state(r bundle.NodeStatus) string {
 	return fmt.Sprintf("Ready=%s, reason %s, message %q", r.Status, r.Reason, r.Message)
 }
 
-// holding lists, in order of time, the state that each node had when the window began and every one that it came to within it.
+// holding lists, in order of time, the state that each node had when the window began and every one that it came to
+// within it.
 func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	byNode := map[string][]bundle.NodeStatus{}
 	for _, r := range all {
@@ -133,7 +135,8 @@ func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	return out
 }
 
-// ofCluster is the cell under which a kind is recorded for the whole cluster of a cell: bundle.Shared where cells share the cluster, else the cell itself.
+// ofCluster is the cell under which a kind is recorded for the whole cluster of a cell: bundle.Shared if cells share
+// the cluster, else the cell itself.
 func ofCluster(v bundle.View, kind bundle.Kind, cell string) string {
 	if len(v.Artifacts(bundle.Query{Kind: kind, Cell: bundle.Shared})) > 0 {
 		return bundle.Shared
@@ -141,8 +144,9 @@ func ofCluster(v bundle.View, kind bundle.Kind, cell string) string {
 	return cell
 }
 
-// nodeNamed finds a node's full name by its name relative to the cell's cluster. The cluster is named after the run, and after the cell too if the cell has
-// it to itself. It is "" if there is no such node, even where another name ends alike.
+// nodeNamed finds a node's full name by its name relative to the cell's cluster. The cluster is named after the run,
+// and after the cell too if the cell has it to itself. It is "" if there is no such node, even where another name
+// ends alike.
 func nodeNamed(v bundle.View, cell, relative string, among []string) string {
 	run := v.World().Run
 	for _, full := range []string{run + "-" + relative, run + "-" + cell + "-" + relative} {

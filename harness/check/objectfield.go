@@ -83,7 +83,8 @@ type values struct {
 	met    bool
 }
 
-// Eval looks at the states of all objects that are meant. With ever, one moment is enough; otherwise it takes the whole last stretch.
+// Eval looks at the states of all objects that are meant. With ever, one moment is enough; otherwise it takes the
+// whole last stretch.
 func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted(s.Cell))
 	if !ok {
@@ -121,8 +122,8 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// records are those in which the resource was followed: the cell's own if there are such, else the shared ones. Where the namespace is given by its name,
-// the shared ones come first.
+// records are those in which the resource was followed: the cell's own if there are such, else the shared ones. Where
+// the namespace is given by its name, the shared ones come first.
 func (c *ObjectField) records(v bundle.View, cell string) (of []*recorded, doubt string) {
 	cells := []string{cell, bundle.Shared}
 	switch c.Namespace {

@@ -9,12 +9,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// MaxIdentityGap is how long after the beginning of a judged window the first look at a process may lie, and how long before its end the last one.
+// MaxIdentityGap is how long after the beginning of a judged window the first look at a process may lie, and how long
+// before its end the last one.
 const MaxIdentityGap = 15 * time.Second
 
-// OneProcess asks whether a cell's subject was one process in a window. A process is told by its id and its start time. One that is gone doesn't come back
-// with both, so it was there all the time between two looks that found it, and a look in between that found none was blind. Met needs a look at either
-// end, within gap of it or outside the window. Another process, or none in the last two looks, is NotMet.
+// OneProcess asks whether a cell's subject was one process in a window. A process is identified by its id and its
+// start time. A process that has ended can't come back with both, so it existed between two looks that found it, and
+// a look in between that found none missed it. Met needs a look at either end, within gap of it or outside the
+// window. Another process, or none in the last two looks, is NotMet.
 func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) Finding {
 	all, paths, trouble := Looks(v, cell)
 	f := Finding{Evidence: paths, Wanted: fmt.Sprintf("one PID and start time from the beginning to the end, give or take %s", gap)}
@@ -32,7 +34,7 @@ func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) 
 	return f
 }
 
-// Looks lists, in order of time, what was found each time that somebody looked which process a cell's subject was, without what came after a restart by the
+// Looks lists each look at which process a cell's subject was, in order of time, without those after a restart by the
 // harness. trouble says what couldn't be read.
 func Looks(v bundle.View, cell string) (all []bundle.IdentitySample, paths []string, trouble string) {
 	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell})
@@ -116,7 +118,8 @@ func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	}
 }
 
-// none answers where no look found a process. Two looks are enough to say that there is none; a single one may have been blind.
+// none answers if no look found a process. Two looks are enough to say that there is none; a single one may have
+// missed it.
 func (l lookedAt) none(f *Finding, w bundle.Window) {
 	switch len(l.gone) {
 	case 0:
@@ -128,7 +131,8 @@ func (l lookedAt) none(f *Finding, w bundle.Window) {
 	}
 }
 
-// odd says what else the looks show: some in between that found no process, and a supervisor's count of restarts that changed.
+// odd says what else the looks show: some that found no process in between, or a supervisor's count of restarts that
+// changed.
 func (l lookedAt) odd() (out string) {
 	if l.blind > 0 {
 		out = fmt.Sprintf("; %d more found none, which it outlived", l.blind)

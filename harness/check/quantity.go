@@ -7,7 +7,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Quantity is a number or a duration in a check's spec: given as it is, or by the name of one of the subject's constants.
+// Quantity is a number or a duration in a check's spec: given as it is, or by the name of one of the subject's
+// constants.
 type Quantity struct {
 	Constant string   `json:"constant,omitempty" jsonschema:"the name of a constant that the scenario declares"`
 	Times    *float64 `json:"times,omitempty" jsonschema:"multiplies the constant; 1 when left out"`
@@ -39,7 +40,7 @@ func (q Quantity) value(v bundle.View, cell string) (float64, error) {
 	return 0, fmt.Errorf("neither constant, number nor duration is given")
 }
 
-// assumed is text to add where a stated value is used for a constant that is not known; "" where none is.
+// assumed is text to add if a stated value is used for an unknown constant; "" if not.
 func (q Quantity) assumed(v bundle.View, cell string) string {
 	_, known := v.Constant(cell, q.Constant)
 	n, assumed := bundle.Assumed(v.World(), cell, q.Constant)
@@ -55,7 +56,8 @@ func (q Quantity) assumed(v bundle.View, cell string) string {
 
 func (q Quantity) constants() []string { return named(q.Constant) }
 
-// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as nanoseconds. A nil one is fine.
+// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as
+// nanoseconds. A nil one is fine.
 func (q *Quantity) validate(field string, asDuration bool) error {
 	switch {
 	case q == nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// question is a check that is being asked: where it looks, and its finding as far as that has come.
+// question is a check that is being asked: where it looks, and its finding so far.
 type question struct {
 	Finding
 	view   bundle.View
@@ -17,8 +17,8 @@ type question struct {
 	window bundle.Window // from the scope's offset after that to the end of the phase, or to now while it lasts
 }
 
-// ask is how every Eval begins: it refuses a spec that isn't valid, and opens the window. Where it can't, or where unready has a reason, such as
-// a constant that isn't known, ok is false and the question's finding is the answer: unknown, and why.
+// ask is how every Eval begins: it refuses an invalid spec, and opens the window. If it can't, or if unready has a
+// reason such as an unknown constant, ok is false and the question's finding is the answer: unknown, and why.
 func ask(c interface{ Validate() error }, v bundle.View, s Scope, wanted string, unready ...error) (q *question, ok bool) {
 	q = &question{Finding: Finding{Wanted: wanted}, view: v, cell: s.Cell, phase: s.Phase}
 	for _, err := range append([]error{c.Validate()}, unready...) {
@@ -53,7 +53,8 @@ func (q *question) in(cell string) *question {
 	return &other
 }
 
-// sinceFault is the same question about a window that begins with the fault at the latest: what a restart took away since then was not healed.
+// sinceFault is the same question about a window that begins with the fault at the latest: what a restart took away
+// since then was not healed.
 func (q *question) sinceFault() *question {
 	w := q.window
 	if fault, ok := q.view.Phase(q.cell, Fault); ok {
@@ -62,7 +63,7 @@ func (q *question) sinceFault() *question {
 	return q.over(w)
 }
 
-// restarted says why what was seen in the window may not be of one process, "" if it is.
+// restarted says why what was seen in the window may be of several processes, "" if it isn't.
 func (q *question) restarted() string {
 	if f := OneProcess(q.view, q.cell, q.window, slack(q.window)); f.Met != Met {
 		return f.Seen
@@ -70,18 +71,19 @@ func (q *question) restarted() string {
 	return ""
 }
 
-// answer is the finding that the question comes to.
+// answer is the question's finding.
 func (q *question) answer(met Tri, seen string) Finding {
 	q.Met, q.Seen = met, seen
 	return q.Finding
 }
 
-// unknown is the finding where the evidence doesn't answer, and why. How the question was nearly met says nothing then.
+// unknown is the finding if the evidence doesn't answer, and why. How it nearly matched says nothing then.
 func (q *question) unknown(why string) Finding {
 	return Finding{Met: Unknown, Seen: why, Wanted: q.Wanted, Evidence: q.Evidence}
 }
 
-// lastSeen reads what is asked about the last stretch of the window. The stretch ends where the source was last looked at, so that all of it was watched.
+// lastSeen reads what is asked about the last stretch of the window. The stretch ends with the source's last look, so
+// that all of it was watched.
 func lastSeen[T any](q *question, kind bundle.Kind, cell string, hold time.Duration) (all []T, last bundle.Window, doubt string) {
 	last = lastOf(q.window, hold)
 	st := read[T](q.over(last).in(cell), kind)
@@ -92,7 +94,8 @@ func lastSeen[T any](q *question, kind bundle.Kind, cell string, hold time.Durat
 	return st.records, last, st.doubt
 }
 
-// throughout is the finding over the last stretch of the window: what holds has to be seen to hold for all of the time that is asked for.
+// throughout is the finding over the last stretch of the window: it has to hold for all of the time that is asked
+// for.
 func (q *question) throughout(last bundle.Window, hold time.Duration) Finding {
 	if so := length(last); q.Met == Met && so < hold {
 		return q.unknown(fmt.Sprintf("%s, but for %s only", q.Seen, max(so, 0).Round(100*time.Millisecond)))

@@ -46,7 +46,7 @@ func standstill() Quiet {
 	}
 }
 
-// filled has the defaults where nothing was given.
+// filled fills in the defaults.
 func (c Quiet) filled() Quiet {
 	d := standstill()
 	c.Still, c.For = cmp.Or(c.Still, d.Still), cmp.Or(c.For, d.For)
@@ -91,7 +91,7 @@ func (c Quiet) wanted() string {
 	return out
 }
 
-// stillness is what was found of a quiet window.
+// stillness is a quiet window and what was found of it.
 type stillness struct {
 	window bundle.Window // of the length asked for; zero if there is none
 	doubt  string        // why it isn't known whether there is one
@@ -106,7 +106,8 @@ func (s stillness) never() string {
 	return "the window never came: " + cmp.Or(s.doubt, s.said, "they never stood still")
 }
 
-// find looks for the first such window in the question's. It may begin where that does, after any write, and after any gap.
+// find looks for the first such window in the question's. It may begin where that does, after any write, and after
+// any gap.
 func (c Quiet) find(q *question) (out stillness) {
 	c = c.filled()
 	w, still, long := q.window, duration(c.Still), duration(c.For)
@@ -166,7 +167,7 @@ func anyUncovered(used [][]*recorded, w bundle.Window, slack time.Duration) stri
 	return ""
 }
 
-// begins are the moments at which standing still may begin, in order.
+// begins are the times at which a standstill may begin, in order.
 func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	at := map[time.Time]bool{w.Start: true}
 	add := func(t time.Time) {
@@ -189,8 +190,8 @@ func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	return slices.SortedFunc(maps.Keys(at), time.Time.Compare)
 }
 
-// others are the namespaces that other cells have to themselves. What happens there, such as an agent that keeps crashing, gives this cell's subject no
-// reason to write anything, and must not keep it from being judged.
+// others are the namespaces that belong to other cells. What happens there, such as an agent that keeps crashing,
+// gives this cell's subject no reason to write anything, and must not keep it from being judged.
 func others(v bundle.View, cell string) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range v.World().Cells {

@@ -12,7 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// stream is what the artifacts of one kind say about a window.
+// stream is the content of one kind's artifacts about a window.
 type stream[T any] struct {
 	records []T
 	paths   []string
@@ -20,8 +20,8 @@ type stream[T any] struct {
 	last    time.Time // up to when the source was watched
 }
 
-// read decodes the line-oriented artifacts of a kind. Records outside the window are kept: the caller decides. Whatever makes the window less than
-// covered ends up in doubt.
+// read decodes the line-oriented artifacts of a kind. Records outside the window are kept: the caller decides.
+// Whatever makes the window less than covered ends up in doubt.
 func read[T any](q *question, kind bundle.Kind) stream[T] {
 	return readWith(q, bundle.Query{Kind: kind, Cell: q.cell}, records[T])
 }
@@ -79,7 +79,8 @@ func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 	return all.records, err
 }
 
-// remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the artifact.
+// remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the
+// artifact.
 func remember[T any](v bundle.View, a bundle.Artifact, as string, grow func(before T, r io.Reader) (T, error)) (all T, err error) {
 	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
 		was, _ := before.(T)
@@ -111,7 +112,7 @@ func document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err 
 	return out, nil
 }
 
-// captured is what the snapshots of one kind in a window have in common, whatever each of them shows.
+// captured is what the snapshots of one kind in a window have in common.
 type captured struct {
 	last    time.Time // when the last of those that could be read was taken
 	missing string    // why some can't be relied on; "" if all can
@@ -119,8 +120,9 @@ type captured struct {
 	paths   []string  // of those that could be read
 }
 
-// each hands the snapshots of the window to read, in order of time. A capture that failed is no snapshot: it shows neither a thing nor its absence. One that
-// read refuses, because the file is missing, damaged or cut short, could have shown anything.
+// each passes the snapshots of the window to read, in order of time. A capture that failed is no snapshot: it shows
+// neither a thing nor its absence. One that read refuses, because the file is missing, damaged or cut short, could
+// have shown anything.
 func (c *captured) each(q *question, kind bundle.Kind, noun string, read func(bundle.Artifact) error) {
 	for _, a := range q.view.Artifacts(bundle.Query{Kind: kind, Cell: q.cell, From: q.window.Start, To: q.window.End}) {
 		if a.Error != "" {

@@ -186,11 +186,13 @@ func (r retention) largestSaid() string {
 		strings.Join(r.stacks[0].Frames, "\n\t"))
 }
 
-// coarse is the least growth of one place that counts: the runtime samples one allocation in 512 KiB, so one sample more says nothing.
+// coarse is the least growth of one place that counts. The runtime samples one allocation in 512 KiB, so one more
+// sample says nothing.
 const coarse = 1 << 20
 
-// back answers whether the heap is where it was in the baseline. It compares place by place, because buffers that come and go move the total by more than a
-// leak does. What is left for good is in every one of the last profiles, above the most that the baseline had of it.
+// back answers whether the heap is where it was in the baseline. It compares place by place, because buffers that
+// come and go change the total by more than a leak does. What is left for good is in every one of the last profiles,
+// above the most that the baseline had of it.
 func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	before, why := q.baseline()
 	if why != "" {
@@ -221,7 +223,8 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	}
 }
 
-// grown adds up by how much more the places that grew enough have in every one of the last profiles than in any before, and says which grew most.
+// grown adds up by how much more the places that grew enough have in every one of the last profiles than in any
+// before, and says which grew most.
 func grown(before, last []retention, except []string) (all, most int64, where string) {
 	for place, more := range lasting(before, last, func(r retention) map[string]int64 { return r.places(except) }) {
 		if more < coarse {

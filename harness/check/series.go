@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// hole is the longest stretch between two samples that still counts as watching: an endpoint that answers, and leaves the metric out, says nothing
-// about it.
+// hole is the longest stretch between two samples that still counts as watched: an endpoint that answers without the
+// metric says nothing about it.
 const hole = 20 * time.Second
 
 // sample is what one look found.
@@ -21,7 +21,8 @@ type sample struct {
 	process         string  // whose it is, where that is known
 }
 
-// series is one number of a cell as it went through a window: the samples that were asked for and answered within it, in order of time.
+// series is one number of a cell during a window: the samples that were asked for and answered in it, in order of
+// time.
 type series struct {
 	name    string
 	window  bundle.Window
@@ -30,7 +31,8 @@ type series struct {
 	doubt   string // why it can't be relied on for all of the window; "" if it can
 }
 
-// newSeries makes a series of all samples that there are, in the window or not. none is the doubt where there are none at all.
+// newSeries makes a series of all samples that there are, in the window or not. none is the doubt where there are
+// none at all.
 func newSeries(name string, w bundle.Window, all []sample, paths []string, doubt, none string) series {
 	s := series{name: name, window: w, paths: paths, doubt: doubt}
 	for _, x := range all {
@@ -108,7 +110,8 @@ func histogramSeries(q *question, family string, labels map[string]string) serie
 // processCPUTime is the name of cpuSeries.
 const processCPUTime = "the process's CPU time"
 
-// cpuSeries is the CPU time that the subject's process had used each time that somebody looked. Times of different processes can't be compared.
+// cpuSeries is the CPU time that the subject's process had used each time that somebody looked. Times of different
+// processes can't be compared.
 func cpuSeries(q *question) series {
 	st := read[bundle.IdentitySample](q, bundle.Identity)
 	var all []sample
@@ -141,7 +144,8 @@ func (s series) extent() bundle.Window {
 func (s series) grown() float64 { return s.last().value - s.first().value }
 func (s series) rate() float64  { return s.grown() / s.watched().Seconds() }
 
-// reset is the index of the first sample that is less than the one before it, where a counter began anew; 0 if there is none.
+// reset is the index of the first sample that is less than the one before it, where a counter began anew; 0 if there
+// is none.
 func (s series) reset() int {
 	for i := 1; i < len(s.samples); i++ {
 		if was, is := s.samples[i-1], s.samples[i]; is.value < was.value || is.sum < was.sum {
@@ -151,7 +155,8 @@ func (s series) reset() int {
 	return 0
 }
 
-// noRate says why it can't be told how fast a counter grew, "" if it can: two samples have to span half of the window, without a reset.
+// noRate says why it can't be told how fast a counter grew, "" if it can: two samples have to span half of the
+// window, without a reset.
 func (s series) noRate() string {
 	if s.doubt != "" {
 		return s.doubt
@@ -168,8 +173,9 @@ func (s series) noRate() string {
 	return ""
 }
 
-// oldest is the largest age of a metric that holds a time in seconds since the epoch, and when it was that old. Each age is that at which the sample was
-// asked for, which is younger than when it was answered. A metric that was never set has no age; the age is below 0 where no sample has one.
+// oldest is the largest age of a metric that holds a time in seconds since the epoch, and when it was that old. An
+// age is taken when the sample was asked for, which makes it younger than when it was answered. A metric that was
+// never set has no age; the age is below 0 if no sample has one.
 func (s series) oldest() (age time.Duration, at time.Time) {
 	age = -1
 	for _, x := range s.samples {
@@ -180,7 +186,8 @@ func (s series) oldest() (age time.Duration, at time.Time) {
 	return age, at
 }
 
-// still answers whether the number stood still for so long, and says what it did. A change is decisive; standing still has to be watched all along.
+// still answers whether the number stood still for so long, and says what it did. A change is decisive; a standstill
+// has to be watched all along.
 func (s series) still(need time.Duration) (Tri, string) {
 	if len(s.samples) < 2 {
 		return Unknown, cmp.Or(s.doubt, fmt.Sprintf("has %d samples, two are needed", len(s.samples)))

@@ -155,8 +155,8 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	return NotMet
 }
 
-// calls counts the calls that failed since the fault began: by the log, or by what the load saw where the log has not one such line. -1 is unknown, for the
-// reason given. A reason beside a number says that there may have been more.
+// calls counts the calls that failed since the fault began: by the log, or by what the load saw if the log has no
+// such line. -1 is unknown, for the reason given. A reason beside a number says that there may have been more.
 func (c *NothingStuck) calls(q *question) (n int, doubt string) {
 	since := q.sinceFault()
 	logged := c.Failed.find(since)

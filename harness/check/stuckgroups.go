@@ -37,7 +37,8 @@ func dumpsIn(q *question) (out dumped) {
 	return out
 }
 
-// left are the goroutines of the last of some dumps that all of them show, each in one of the states if any are given. Ids are never used again.
+// left are the goroutines of the last of some dumps that all of them show, each in one of the states if any are
+// given. Ids are never used again.
 func left(dumps []goroutines, states []string) goroutines {
 	out := maps.Clone(dumps[len(dumps)-1])
 	maps.DeleteFunc(out, func(id uint64, _ *goroutine.Group) bool {
@@ -58,7 +59,8 @@ func (in goroutines) without(dumps []goroutines) goroutines {
 	return out
 }
 
-// group counts the goroutines with one entry function and one creator. Those stay the same for as long as a goroutine lives, whatever it waits for.
+// group counts the goroutines with one entry function and one creator. Those stay the same for as long as a goroutine
+// lives, whatever it waits for.
 type group struct {
 	n   int
 	one *goroutine.Group // of them
@@ -122,9 +124,9 @@ func (in goroutines) counts() map[origin]int64 {
 	return out
 }
 
-// more is by how many goroutines the groups of the last dumps are larger than before, all together, and the one that grew by most. What came since and
-// stays counts. Where others of its group went, as when a client opens its watches anew, the group counts only by how much larger it is in each of the
-// last dumps.
+// more is by how many goroutines the groups of the last dumps are larger than before, in total, and the group that
+// grew most. What was added since and stays counts. If others of its group ended, as when a client opens its watches
+// anew, the group counts only by how much larger it is in each of the last dumps.
 func more(before, last []goroutines) (all int, most group) {
 	grown := lasting(before, last, goroutines.counts)
 	for o, g := range left(last, nil).without(before).groups() {

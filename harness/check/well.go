@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Tolerance is how much may be amiss in what is well on the whole. One slow answer may be the fault of the machine that everything runs on; two in a row
-// are the fault of what was asked.
+// Tolerance is how much may be wrong in what is well on the whole. One slow answer may be the fault of the machine;
+// two in a row are the fault of the subject.
 type Tolerance struct {
 	Tolerate string `json:"tolerate,omitempty" jsonschema:"which share of the looks may show something else, as long as no two in a row do: 5%; none where it is left out"`
 }
@@ -28,7 +28,7 @@ func (t Tolerance) share() (float64, error) {
 	return percent("tolerate", t.Tolerate)
 }
 
-// but is what the tolerance adds to what is wanted.
+// but is the tolerance in words, for what is wanted.
 func (t Tolerance) but(noun string) string {
 	if t.Tolerate == "" {
 		return ""
@@ -65,7 +65,7 @@ func (t *tally) add(r reading) {
 	}
 }
 
-// judge says what a tally amounts to, and why. What was bad makes it not met, what got no answer makes it unknown.
+// judge says what a tally amounts to, and why: bad looks make it not met, looks without an answer make it unknown.
 func (t tally) judge(share float64) (Tri, string) {
 	may := int(share * float64(t.good+t.bad+t.mute))
 	switch amiss := t.bad + t.mute; {
@@ -83,8 +83,8 @@ func (t tally) judge(share float64) (Tri, string) {
 	return Met, ""
 }
 
-// well is the finding over the last stretch of the question's window, which ends with the last reading. A reading that was under way when the stretch
-// began belongs to it. doubt is why the readings can't be relied on, "" if they can.
+// well is the finding over the last stretch of the question's window, which ends with the last reading. A reading
+// under way when the stretch began belongs to it. doubt is why the readings can't be relied on, "" if they can.
 func (t Tolerance) well(q *question, all []reading, doubt string, hold time.Duration, noun string) Finding {
 	in := slices.DeleteFunc(all, func(r reading) bool { return r.asked.Before(q.window.Start) || r.done.After(q.window.End) })
 	if len(in) == 0 {

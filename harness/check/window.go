@@ -6,8 +6,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// slack is how much a stream's coverage may fall short of a window at either end: collectors sample every second or two, and a phase is seen to
-// begin between two samples. In a short window it is a quarter of it, so that most of it was watched.
+// slack is how much a stream may fall short of a window at either end: collectors sample every second or two, and a
+// phase is seen to begin between two samples. In a short window it is a quarter of it, so that most of it was
+// watched.
 func slack(w bundle.Window) time.Duration {
 	return min(6*time.Second, max(2500*time.Millisecond, length(w)/4))
 }

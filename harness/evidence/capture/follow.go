@@ -11,8 +11,8 @@ import (
 const (
 	// askTimeout bounds one question to a component: a wedged one must not hold up the next.
 	askTimeout = 20 * time.Second
-	// tolerated is the longest stretch between two answers that still counts as watching. What a single lost sample leaves
-	// open is shorter; anything longer is a gap, and a gap in a judged window is unknown.
+	// tolerated is the longest stretch between two answers that still counts as watching. What a single lost sample
+	// leaves open is shorter; anything longer is a gap, and a gap in a judged window is unknown.
 	tolerated = 10 * time.Second
 )
 

@@ -69,8 +69,8 @@ func (f *follower) connect(ctx context.Context, t Target) error {
 	f.open.Store(true)
 	done := make(chan struct{})
 	f.done = done
-	// Whatever the component makes of its context, its reader is closed when that ends: a copy that never ended would hold
-	// up the run.
+	// Whatever the component makes of its context, its reader is closed when that ends: a copy that never ended would
+	// hold up the run.
 	closing := context.AfterFunc(ctx, func() { _ = rc.Close() })
 	go func() {
 		defer close(done)

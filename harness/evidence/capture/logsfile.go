@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// forgotten is after how many looks without it a file that is gone is no longer remembered. Until then it could come
-	// back.
+	// forgotten is after how many looks without it a file that is gone is no longer remembered. Until then it could
+	// come back.
 	forgotten = 100
 	// longestLine bounds what is put together of a line's parts; the rest is a line of its own.
 	longestLine = 1 << 20

@@ -42,9 +42,14 @@ func (k *Kubelet) Logs(ctx context.Context) (io.ReadCloser, error) {
 		"--unit=kubelet.service", "--unit=systemd-journald.service")
 }
 
+// kubeletPID prints the main process of the kubelet's unit. Until that runs the kubelet it is systemd's own program, and
+// there is no kubelet yet.
+const kubeletPID = `pid=$(systemctl show kubelet.service --property=MainPID --value)
+case "$(readlink "/proc/$pid/exe")" in */systemd | */systemd-executor) echo 0 ;; *) echo "$pid" ;; esac`
+
 // Signal sends to the main process only.
 func (k *Kubelet) Signal(ctx context.Context, sig os.Signal) error {
-	return k.n.signal(ctx, sig, `systemctl show kubelet.service --property=MainPID --value`)
+	return k.n.signal(ctx, sig, kubeletPID)
 }
 
 // Restart stops the process and starts a new one, from the binary that is there now.
@@ -53,10 +58,9 @@ func (k *Kubelet) Restart(ctx context.Context) error {
 	return err
 }
 
-// Identity is an error while no process runs. Restarts are the ones that systemd did unasked.
+// Identity says that there is no process while none runs. Restarts are the ones that systemd did unasked.
 func (k *Kubelet) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
-	return k.n.identity(ctx, digest, `systemctl show kubelet.service --property=MainPID --value`,
-		`systemctl show kubelet.service --property=NRestarts --value`)
+	return k.n.identity(ctx, digest, kubeletPID, `systemctl show kubelet.service --property=NRestarts --value`)
 }
 
 // StaticPod is a component of the control plane, whose manifest lies on its node.

@@ -280,7 +280,8 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 	workload := (&Workload{w: cluster.Workload{Name: "agent"}}).pid(pod{uid: "0-1"})
 	tools := func(readlink string) string { // to which this process is one of the workload's name
 		dir := t.TempDir()
-		for name, does := range map[string]string{"pgrep": "echo " + strconv.Itoa(os.Getpid()), "readlink": readlink,
+		me := "echo " + strconv.Itoa(os.Getpid())
+		for name, does := range map[string]string{"pgrep": me, "systemctl": me, "readlink": readlink,
 			"cat": `case "$1" in */cgroup) echo 0::/pod0_1 ;; *) exec /bin/cat "$@" ;; esac`} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
 				t.Fatal(err)
@@ -302,6 +303,8 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 		{name: "one that runs, without a digest", pid: "echo $$", runs: true},
 		{name: "no static pod's", path: none, pid: static.pid(), digest: true},
 		{name: "no unit's", pid: "echo 0"},
+		{name: "a kubelet's", path: tools("echo /usr/bin/kubelet"), pid: kubeletPID, digest: true, runs: true},
+		{name: "a kubelet's that systemd is about to run", path: tools("echo /usr/lib/systemd/systemd-executor"), pid: kubeletPID},
 		{name: "no workload's", path: none, pid: workload},
 		{name: "a workload's", path: tools("echo /bin/agent"), pid: workload, runs: true},
 		{name: "another program of a workload's name", path: tools("echo /bin/other"), pid: workload},

@@ -23,7 +23,8 @@ import (
 )
 
 // buildArm builds one arm, or takes a given executable.
-func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject string, constants []scenario.Constant) error {
+func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject string,
+	constants []scenario.Constant) error {
 	key := armKey(arm)
 	if _, built := a.arms[key]; built {
 		return nil
@@ -47,7 +48,8 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 }
 
 // given takes an executable that exists already. Its constants can't be read.
-func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string, _ []scenario.Constant) (b Build, err error) {
+func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
+	_ []scenario.Constant) (b Build, err error) {
 	src := arm.Source
 	b.Constants, b.Path = map[string]int64{}, src.Binary
 	var from string
@@ -57,15 +59,18 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 		if err != nil {
 			return b, err
 		}
-		b.Path, from = x.Path, fmt.Sprintf("%s of image %s (%s), %s; it runs where the other arms do, and nothing else of the image", x.At, src.Image, x.ID, x.How)
+		b.Path, from = x.Path, fmt.Sprintf("%s of image %s (%s), %s; it runs where the other arms do, and nothing "+
+			"else of the image", x.At, src.Image, x.ID, x.How)
 	case src.NodeImage != "":
 		x, err := image.Extract(ctx, a.cache, a.engine, src.NodeImage, subject, image.KubeletPlace)
 		if err != nil {
 			return b, err
 		}
 		// Only the subject may differ between arms, so the image's container runtime is not used.
-		b.Path, from = x.Path, fmt.Sprintf("%s of node image %s (%s), %s; it runs in the node image of the other arms, and nothing else of its own image is used",
-			x.At, src.NodeImage, x.ID, x.How)
+		b.Path, from = x.Path,
+			fmt.Sprintf("%s of node image %s (%s), %s; it runs in the node image of the other arms, and nothing else of "+
+				"its own image is used",
+				x.At, src.NodeImage, x.ID, x.How)
 	default:
 		from = "an executable that was given: " + filepath.Base(src.Binary)
 	}
@@ -101,13 +106,15 @@ func aboutProgram(p build.Program) string {
 }
 
 // build builds an arm from source.
-func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string, constants []scenario.Constant) (b Build, err error) {
+func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
+	constants []scenario.Constant) (b Build, err error) {
 	from, err := a.resolve(arm.Source)
 	if err != nil {
 		return b, err
 	}
 	tree := arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
-	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir, InPlace: tree && len(arm.Source.Mutations) == 0,
+	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir, InPlace: tree &&
+		len(arm.Source.Mutations) == 0,
 		Packages: []string{from.Package}, Unoptimized: from.Unoptimized}
 	b.Constants = map[string]int64{}
 	if tree {
@@ -144,7 +151,8 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string, const
 			return b, err
 		}
 	}
-	a.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package), describe(from), b.Digest, howLong(r.Cached, began)))
+	a.Events.Say(event.Note, fmt.Sprintf("arm %s: %s of %s, sha256 %.12s, %s", arm.Name, filepath.Base(from.Package),
+		describe(from), b.Digest, howLong(r.Cached, began)))
 	return b, nil
 }
 
@@ -169,7 +177,8 @@ func references(constants []scenario.Constant) []build.ConstantRef {
 
 // candidateConstants reads each constant by itself. One that a candidate no longer has is unknown; the others are
 // read.
-func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, refs []build.ConstantRef, b *Build) error {
+func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, refs []build.ConstantRef,
+	b *Build) error {
 	for _, ref := range refs {
 		src.Constants = []build.ConstantRef{ref}
 		got, err := a.builder.Constants(ctx, src)

@@ -70,8 +70,9 @@ func Open(o Options) (*Artifacts, error) {
 	}
 	say := func(s string) { o.Events.Say(event.Progress, s) }
 	return &Artifacts{
-		Events: o.Events, root: o.Root, engine: o.Engine, cache: store, builder: &build.Builder{Cache: store, Progress: say},
-		arms: map[string]Build{}, fixtures: map[string]string{},
+		Events: o.Events, root: o.Root, engine: o.Engine, cache: store,
+		builder: &build.Builder{Cache: store, Progress: say},
+		arms:    map[string]Build{}, fixtures: map[string]string{},
 	}, nil
 }
 
@@ -147,7 +148,8 @@ func (a *Artifacts) BuildFixture(ctx context.Context, name string) (string, erro
 }
 
 // BuildPrograms builds main packages of a published module and returns the programs' paths by their names.
-func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error) {
+func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string,
+	packages ...string) (map[string]string, error) {
 	a.building.Lock()
 	defer a.building.Unlock()
 	r, err := a.builder.Build(ctx, build.Source{Module: module, Version: version, Packages: packages})

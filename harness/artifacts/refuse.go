@@ -19,13 +19,15 @@ type PairError struct {
 
 // Error names the arms.
 func (e *PairError) Error() string {
-	return fmt.Sprintf("pair %s: %s and %s are the same program (SHA-256 %.12s), so nothing that happens to them tells the bug from its cure",
+	return fmt.Sprintf("pair %s: %s and %s are the same program (SHA-256 %.12s), so nothing that happens to them "+
+		"tells the bug from its cure",
 		e.Pair, e.Vulnerable, e.Fixed, e.Digest)
 }
 
 // Hint is what to do next.
 func (e *PairError) Hint() string {
-	return fmt.Sprintf("give %s a mutation that takes the fix out, or a version without it; --swap %s=%s gives both one build on purpose", e.Vulnerable, e.Vulnerable, e.Fixed)
+	return fmt.Sprintf("give %s a mutation that takes the fix out, or a version without it; --swap %s=%s gives both "+
+		"one build on purpose", e.Vulnerable, e.Vulnerable, e.Fixed)
 }
 
 // distinct refuses vulnerable and fixed arms that became one program, unless one was given the other's build on
@@ -34,7 +36,8 @@ func (a *Artifacts) distinct(p *plan.Plan) error {
 	for _, t := range p.Trials {
 		for _, ill := range t.Cells {
 			for _, well := range t.Cells {
-				if ill.Arm.Role != scenario.Vulnerable || well.Arm.Role != scenario.Fixed || ill.BuildOf != "" || well.BuildOf != "" {
+				if ill.Arm.Role != scenario.Vulnerable || well.Arm.Role != scenario.Fixed || ill.BuildOf != "" ||
+					well.BuildOf != "" {
 					continue
 				}
 				if d := a.arms[armKey(ill.Arm)].Digest; d != "" && d == a.arms[armKey(well.Arm)].Digest {
@@ -65,7 +68,8 @@ func (a *Artifacts) refuseFaults(p *plan.Plan) error {
 		var tooLarge *fault.TooLargeError
 		if errors.As(err, &tooLarge) && given != nil && (len(controls) == 0 || computable(t, controls) == nil) {
 			return &candidate.Error{Given: describe(given.Source), Err: err,
-				Hint: "set its constants back to those of the other arms and run it again: a larger number only needs a larger fault, and what is judged is how it goes on from there"}
+				Hint: "set its constants back to those of the other arms and run it again: a larger number only " +
+					"needs a larger fault, and what is judged is how it goes on from there"}
 		}
 		if err != nil {
 			return err

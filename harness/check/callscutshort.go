@@ -11,13 +11,17 @@ import (
 func init() {
 	register(kind{
 		Name: "callsCutShort",
-		Doc: "Calls of a deleteCollection load whose workers had begun to delete and did not come to the end, with more items left than a channel holds.\n\n" +
-			"With failed, they are told by the line that each writes. Without it, by what the load saw, whatever a build logs: a worker of the call deleted when " +
-			"the round began, the API server ended the call with a failure, and some of the collection, not all of it, was still there when it had stood still " +
-			"for a while. Which of the calls deleted isn't known then, so of 20 calls of which 18 deleted and 19 failed, 17 count. A call that died in its list leaves " +
-			"all, one that succeeded leaves none. The load has to have `still` and `by: calls`, and the API server one worker a call. The finding states how many items were " +
-			"left: an arm is only shown to survive so many.",
-		Example: "name: deletes-failed\nkind: callsCutShort\nphase: fault\nspec:\n  load: deletes\n  atLeast: 10\n  moreThan: 256\n",
+		Doc: "Calls of a deleteCollection load whose workers had begun to delete and did not come to the end, with " +
+			"more items left than a channel holds.\n\n" +
+			"With failed, they are told by the line that each writes. Without it, by what the load saw, whatever a " +
+			"build logs: a worker of the call deleted when the round began, the API server ended the call with a " +
+			"failure, and some of the collection, not all of it, was still there when it had stood still for a " +
+			"while. Which of the calls deleted isn't known then, so of 20 calls of which 18 deleted and 19 failed, " +
+			"17 count. A call that died in its list leaves all, one that succeeded leaves none. The load has to " +
+			"have `still` and `by: calls`, and the API server one worker a call. The finding states how many items " +
+			"were left: an arm is only shown to survive so many.",
+		Example: "name: deletes-failed\nkind: callsCutShort\nphase: fault\nspec:\n  load: deletes\n  atLeast: 10\n  " +
+			"moreThan: 256\n",
 		Meets:   `{"load":"deletes","atLeast":20,"moreThan":256}`,
 		Differs: `{"load":"deletes","atLeast":21}`,
 		New:     func() Check { return &CallsCutShort{AtLeast: 1} },
@@ -62,7 +66,9 @@ func (l *LogLines) indexed() error {
 
 // Eval counts the calls of the window.
 func (c *CallsCutShort) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, fmt.Sprintf("at least %d calls of load %s that failed while they deleted, with more than %d items left", c.AtLeast, c.Load, c.MoreThan))
+	q, ok := ask(c, v, s,
+		fmt.Sprintf("at least %d calls of load %s that failed while they deleted, with more than %d items left",
+			c.AtLeast, c.Load, c.MoreThan))
 	if !ok {
 		return q.Finding
 	}
@@ -131,7 +137,8 @@ func callsLogged(q *question, lines LogLines, name string, moreThan int) (out ca
 		text := re.FindStringSubmatch(line.Text)[re.SubexpIndex("index")]
 		index, err := strconv.Atoi(text)
 		if err != nil || index >= load.Objects {
-			out.doubt = fmt.Sprintf("a line of %s names object %q, and load %s made %d", clock(line.Time), text, name, load.Objects)
+			out.doubt = fmt.Sprintf("a line of %s names object %q, and load %s made %d", clock(line.Time), text, name,
+				load.Objects)
 			continue
 		}
 		out.add(1, 1, out.items-(index+1), moreThan)
@@ -153,7 +160,8 @@ func callsSeen(q *question, name string, moreThan int) (out calls) {
 		switch {
 		case !contains(q.window, r.Start):
 		case r.Cut == nil:
-			out.doubt = fmt.Sprintf("in how many calls of round %d of load %s a worker deleted was not seen", r.Round, name)
+			out.doubt = fmt.Sprintf("in how many calls of round %d of load %s a worker deleted was not seen", r.Round,
+				name)
 		case r.Cut.Failed == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // none that failed had been seen to delete
 		case r.Cut.Left == nil:
 			out.doubt = fmt.Sprintf("how many objects round %d of load %s left is not known", r.Round, name)

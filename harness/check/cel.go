@@ -33,10 +33,11 @@ func init() {
 			"                         message, severity (I, W, E or F, empty if the line isn't klog's), lines\n" +
 			"    writes(resource)     a list of what was written to objects of a resource:\n" +
 			"                         changed (paths), manager, subresource, count\n\n" +
-			"metric and increase take labels that the samples must have as a second argument, {\"code\": \"500\"}.\n\n" +
-			"A function whose evidence is missing, or has a gap, has no value, and neither has anything that is made of " +
-			"it: the check is unknown then, never not met. Only && and || may be decided by their other side. An " +
-			"expression that costs too much is unknown, too.",
+			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +
+			"\"500\"}.\n\n" +
+			"A function whose evidence is missing, or has a gap, has no value, and neither has anything that is " +
+			"made of it: the check is unknown then, never not met. Only && and || may be decided by their other " +
+			"side. An expression that costs too much is unknown, too.",
 		Example: "name: blocked-senders\nkind: cel\nphase: recovery\nspec:\n" +
 			"  expression: dumps().all(d, d.exists(g, g.state == \"chan send\" && g.count > 3))\n",
 		Meets: `{"expression":"metric('stands_total').first == metric('stands_total').last && ` +

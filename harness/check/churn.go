@@ -15,14 +15,18 @@ import (
 func init() {
 	register(kind{
 		Name: "churn",
-		Doc: "While the world stood still, one object of the cell was written again and again, and nothing in it changed but what a loop changes.\n\n" +
-			"It looks at the quiet window that quietWorld finds. A write counts if the watch showed it: one that changed no byte is none. On a loaded machine " +
-			"a loop stalls: up to the part stalls of the window may lie beyond gap. With none: true, it asks instead that no such object was written at " +
-			"all, which the record has to prove. With noneOnly, it asks that no write of the whole phase, still world or not, changed nothing but those " +
-			"paths: a writer that is slow shows there. In the baseline, where a window may not fit, fewer writes than the rate over the whole phase are " +
-			"not met.",
-		Example: "name: status-churn\nkind: churn\nphase: fault\nspec:\n  resource: bundledeployments.fleet.cattle.io\n  rate: 0.3\n  gap: 5s\n  share: 0.95\n" +
-			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(cell)\n  window:\n    terminating: 1\n",
+		Doc: "While the world stood still, one object of the cell was written again and again, and nothing in it " +
+			"changed but what a loop changes.\n\n" +
+			"It looks at the quiet window that quietWorld finds. A write counts if the watch showed it: one that " +
+			"changed no byte is none. On a loaded machine a loop stalls: up to the part stalls of the window may " +
+			"lie beyond gap. With none: true, it asks instead that no such object was written at all, which the " +
+			"record has to prove. With noneOnly, it asks that no write of the whole phase, still world or not, " +
+			"changed nothing but those paths: a writer that is slow shows there. In the baseline, where a window " +
+			"may not fit, fewer writes than the rate over the whole phase are not met.",
+		Example: "name: status-churn\nkind: churn\nphase: fault\nspec:\n  resource: " +
+			"bundledeployments.fleet.cattle.io\n  rate: 0.3\n  gap: 5s\n  share: 0.95\n" +
+			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(cell)\n  window:\n " +
+			"   terminating: 1\n",
 		Meets: `{"resource":"bundledeployments.fleet.cattle.io","rate":0.9,"only":["status.n"],"by":"agent-$(cell)",` +
 			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}}`,
 		Differs: `{"resource":"bundledeployments.fleet.cattle.io","none":true,` +
@@ -57,7 +61,8 @@ func (c *Churn) Validate() error {
 	errs := []error{
 		c.Window.validate("window."),
 		refuse(c.Resource == "", "resource is empty"),
-		refuse(slices.Contains(c.Window.filled().Resources, c.Resource), "resource %s is among those that have to stand still", c.Resource),
+		refuse(slices.Contains(c.Window.filled().Resources, c.Resource),
+			"resource %s is among those that have to stand still", c.Resource),
 	}
 	switch {
 	case len(c.NoneOnly) > 0:
@@ -65,13 +70,15 @@ func (c *Churn) Validate() error {
 			refuse(c.None || len(c.Only) > 0 || c.By != "", "noneOnly stands alone (want none of none, only and by)"),
 			refuse(slices.Contains(c.NoneOnly, ""), "noneOnly is %q (want the paths that a loop changes)", c.NoneOnly))
 	case c.None:
-		errs = append(errs, refuse(len(c.Only) > 0 || c.By != "", "with none, no write counts less than another (want neither only nor by)"))
+		errs = append(errs, refuse(len(c.Only) > 0 || c.By != "",
+			"with none, no write counts less than another (want neither only nor by)"))
 	default:
 		errs = append(errs,
 			refuse(c.Stalls < 0 || c.Stalls > 0.5, "stalls is %g (want 0 up to 0.5)", c.Stalls),
 			refuse(c.Rate <= 0, "rate is %g (want above 0)", c.Rate),
 			refuse(c.Share <= 0 || c.Share > 1, "share is %g (want above 0, up to 1)", c.Share),
-			refuse(len(c.Only) == 0 || slices.Contains(c.Only, ""), "only is %q (want the paths that a loop changes)", c.Only),
+			refuse(len(c.Only) == 0 || slices.Contains(c.Only, ""), "only is %q (want the paths that a loop changes)",
+				c.Only),
 			positive("gap", c.Gap))
 	}
 	return errors.Join(errs...)
@@ -83,7 +90,8 @@ func (c *Churn) wanted(cell string) string {
 		what += " " + c.Name
 	}
 	if len(c.NoneOnly) > 0 {
-		return fmt.Sprintf("in the whole phase no write to %s that changed only %s", what, strings.Join(c.NoneOnly, ", "))
+		return fmt.Sprintf("in the whole phase no write to %s that changed only %s", what,
+			strings.Join(c.NoneOnly, ", "))
 	}
 	window := fmt.Sprintf("in a window of %s after %s of standstill", c.Window.filled().For, c.Window.filled().Still)
 	if c.None {
@@ -144,7 +152,8 @@ func (c *Churn) before(q *question, of []*recorded, doubt string) Finding {
 	_, all := writes(of, c.Resource, c.Name, q.window).busiest()
 	long := length(q.window)
 	rate := float64(len(all)) / long.Seconds()
-	q.Seen = fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second", len(all), rate)
+	q.Seen = fmt.Sprintf("no quiet window fits into the baseline; in all of it %d writes to one object, %.2g a second",
+		len(all), rate)
 	switch {
 	case doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
@@ -168,7 +177,8 @@ func (c *Churn) silent(q *question, of []*recorded) Finding {
 		return c.nothingThere(q)
 	}
 	n := len(got.all)
-	q.Met, q.Seen = Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(got.there, len(got.by)), span(q.window))
+	q.Met, q.Seen = Of(n == 0), fmt.Sprintf("%d writes to %d objects in %s", n, max(got.there, len(got.by)),
+		span(q.window))
 	_, most := got.busiest()
 	q.Differs, q.Detail = groups(most), exampleOf(of, most)
 	return q.Finding
@@ -189,7 +199,8 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	var like, unlike []written
 	for _, x := range all {
 		times = append(times, x.at)
-		if x.typ == churn.Modified && x.compared && len(x.paths) > 0 && allMatch(meant, x.paths) && (c.By == "" || x.manager == ofCell(c.By, q.cell)) {
+		if x.typ == churn.Modified && x.compared && len(x.paths) > 0 && allMatch(meant, x.paths) &&
+			(c.By == "" || x.manager == ofCell(c.By, q.cell)) {
 			like = append(like, x)
 		} else {
 			unlike = append(unlike, x)
@@ -203,7 +214,8 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 		like = all
 	}
 	q.Met, q.Detail = Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), exampleOf(of, like)
-	q.Seen = fmt.Sprintf("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, by %s",
+	q.Seen = fmt.Sprintf("%d writes to %s in %s: %.2g a second, at most %s apart (from %s), %.3g %% of them only %s, "+
+		"by %s",
 		len(all), most, span(q.window), rate, gap.Round(100*time.Millisecond), clock(at), 100*share, strings.Join(c.Only, ", "), managers(like))
 	if stalled > 0 && c.Stalls > 0 {
 		q.Seen += fmt.Sprintf("; %.2g %% of the time lay in gaps beyond %s", 100*stalled, c.Gap)
@@ -224,7 +236,8 @@ func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 			vain = append(vain, x)
 		}
 	}
-	q.Met, q.Seen = Of(len(vain) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else", len(vain), len(got.all), span(q.window))
+	q.Met, q.Seen = Of(len(vain) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else", len(vain),
+		len(got.all), span(q.window))
 	if len(vain) > 0 { // what was seen stands, whatever may be missing beside it
 		q.Seen += ", the first at " + clock(vain[0].at)
 		q.Differs, q.Detail = few(groups(vain)), exampleOf(of, vain)

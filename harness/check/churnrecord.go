@@ -88,11 +88,13 @@ func readRecord(r io.Reader) (recorded, error) {
 			continue
 		}
 		out.versions = append(out.versions, written{
-			at: u.Time, typ: u.Type, resource: u.Resource, namespace: u.Namespace, name: u.Name, compared: u.Before != nil,
-			paths: u.Paths, class: u.Class, manager: u.Manager, subresource: u.Subresource,
+			at: u.Time, typ: u.Type, resource: u.Resource, namespace: u.Namespace, name: u.Name,
+			compared: u.Before != nil,
+			paths:    u.Paths, class: u.Class, manager: u.Manager, subresource: u.Subresource,
 			terminating: bytes.Contains(u.Object, []byte(`"deletionTimestamp":"`)) && deleting(u.Object),
 		})
-		if _, have := out.examples[u.Class]; !have && u.Before != nil && len(u.Paths) > 0 && len(out.examples) < maxExamples {
+		if _, have := out.examples[u.Class]; !have && u.Before != nil && len(u.Paths) > 0 &&
+			len(out.examples) < maxExamples {
 			out.examples[u.Class] = example(u)
 		}
 	}
@@ -113,7 +115,8 @@ func example(u churn.Update) string {
 	if err != nil {
 		return err.Error()
 	}
-	out := fmt.Sprintf("%s %s at %s, version %s, by %s", u.Resource, strings.TrimPrefix(u.Namespace+"/"+u.Name, "/"), clock(u.Time), u.ResourceVersion,
+	out := fmt.Sprintf("%s %s at %s, version %s, by %s", u.Resource, strings.TrimPrefix(u.Namespace+"/"+u.Name, "/"),
+		clock(u.Time), u.ResourceVersion,
 		cmp.Or(u.Manager, "nobody that is known"))
 	for i, c := range all {
 		if i == 5 {
@@ -137,7 +140,8 @@ func brevity(value []byte) string {
 
 // following keeps the records in which a resource was followed.
 func following(all []*recorded, resource string) []*recorded {
-	return slices.DeleteFunc(slices.Clone(all), func(r *recorded) bool { return !slices.Contains(r.followed, resource) })
+	return slices.DeleteFunc(slices.Clone(all),
+		func(r *recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
 // followersOf are the records of a cell in which a resource was followed. doubt says what is wrong with the cell's
@@ -165,7 +169,8 @@ func uncovered(all []*recorded, w bundle.Window, slack time.Duration) string {
 
 // bestOf is the first record that speaks for all of a window, or the first of all.
 func bestOf(all []*recorded, w bundle.Window, slack time.Duration) *recorded {
-	return all[max(0, slices.IndexFunc(all, func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack) }))]
+	return all[max(0, slices.IndexFunc(all,
+		func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack) }))]
 }
 
 func pathsOf(all []*recorded) (out []string) {
@@ -223,7 +228,8 @@ func groups(all []written) []string {
 		}
 		count[fmt.Sprintf("%s, by %s", what, cmp.Or(x.manager, "nobody that is known"))]++
 	}
-	keys := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	keys := slices.SortedFunc(maps.Keys(count),
+		func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
 	var out []string
 	for _, k := range keys {
 		out = append(out, fmt.Sprintf("%d writes %s", count[k], k))

@@ -17,11 +17,14 @@ func init() {
 	register(kind{
 		Name: "crashed",
 		Doc: "The subject's container ended again and again, each time with the incident's own panic in its log.\n\n" +
-			"An end counts if it has the exit code, and if the log that this container left has a panic or a fatal error whose message matches and whose goroutine, " +
-			"the first that the runtime prints, has all the frames. Stacks are parsed, not searched for: what a program logs about a panic that it has recovered from is no end. " +
-			"An end without such a log, or with another stack, isn't the incident's.",
-		Example: "name: panicked\nkind: crashed\nphase: fault\nspec:\n  container: kube-scheduler\n  times: 2\n  exitCode: 2\n" +
-			"  message: invalid memory address or nil pointer dereference\n  frames: [nodevolumelimits.(*CSILimits).checkAttachableInlineVolume]\n",
+			"An end counts if it has the exit code, and if the log that this container left has a panic or a fatal " +
+			"error whose message matches and whose goroutine, the first that the runtime prints, has all the " +
+			"frames. Stacks are parsed, not searched for: what a program logs about a panic that it has recovered " +
+			"from is no end. An end without such a log, or with another stack, isn't the incident's.",
+		Example: "name: panicked\nkind: crashed\nphase: fault\nspec:\n  container: kube-scheduler\n  times: 2\n  " +
+			"exitCode: 2\n" +
+			"  message: invalid memory address or nil pointer dereference\n  frames: " +
+			"[nodevolumelimits.(*CSILimits).checkAttachableInlineVolume]\n",
 		Differs: `{"container":"kubelet","message":"nil pointer","frames":["f"]}`,
 		New:     func() Check { return &Crashed{Times: 2, ExitCode: 2} },
 	})
@@ -47,7 +50,8 @@ func (c *Crashed) Validate() error {
 		refuse(c.Container == "", "container is empty"),
 		refuse(c.Times < 1, "times is %d (want at least 1)", c.Times),
 		refuse(c.ExitCode == 0, "exitCode is 0, which is no crash's"),
-		refuse(len(c.Frames) == 0 || slices.Contains(c.Frames, ""), "frames has none, or an empty one, which any stack would have"),
+		refuse(len(c.Frames) == 0 || slices.Contains(c.Frames, ""),
+			"frames has none, or an empty one, which any stack would have"),
 	)
 }
 
@@ -145,7 +149,8 @@ func endsOf(all []bundle.ContainerStatus, container string, w bundle.Window) (ou
 	for _, r := range all {
 		e := end{container: container, id: r.LastID, at: r.LastFinished, reason: r.LastReason, code: r.LastExitCode}
 		// The kubelet tells the time of an end in whole seconds.
-		if r.Container != container || e.id == "" || seen[e.id] || e.at.Before(w.Start.Truncate(time.Second)) || e.at.After(w.End) {
+		if r.Container != container || e.id == "" || seen[e.id] || e.at.Before(w.Start.Truncate(time.Second)) ||
+			e.at.After(w.End) {
 			continue
 		}
 		seen[e.id] = true
@@ -183,7 +188,8 @@ const endLag = 5 * time.Second
 // logOf is the log that ends when a container did, nil if there is none.
 func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
 	for _, l := range all {
-		if l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag && (found == nil || l.first.After(found.first)) {
+		if l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag &&
+			(found == nil || l.first.After(found.first)) {
 			found = l
 		}
 	}

@@ -13,9 +13,11 @@ func init() {
 	register(kind{
 		Name: "etcdHealthy",
 		Doc: "The etcd behind the subject is healthy and quick through the last stretch of the window.\n\n" +
-			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch, but for what is tolerated, must find etcd " +
-			"healthy and every answer quicker than the limit. One more that doesn't is decisive, and so are two in a row. Being well needs the whole stretch.",
-		Example: "name: etcd-well\nkind: etcdHealthy\nphase: recovery\nspec:\n  below: 100ms\n  for: 120s\n  tolerate: 10%\n",
+			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch, " +
+			"but for what is tolerated, must find etcd healthy and every answer quicker than the limit. One more " +
+			"that doesn't is decisive, and so are two in a row. Being well needs the whole stretch.",
+		Example: "name: etcd-well\nkind: etcdHealthy\nphase: recovery\nspec:\n  below: 100ms\n  for: 120s\n  " +
+			"tolerate: 10%\n",
 		Meets:   `{"below":"3s","for":"1s"}`,
 		Differs: `{"below":"1ns","for":"1s"}`,
 		New:     func() Check { return &EtcdHealthy{Below: "100ms", For: "120s"} },
@@ -39,7 +41,8 @@ func (c *EtcdHealthy) Validate() error {
 
 // Eval looks at all probes of the last stretch.
 func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below, c.For)+c.but("probes"))
+	q, ok := ask(c, v, s, fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below,
+		c.For)+c.but("probes"))
 	if !ok {
 		return q.Finding
 	}

@@ -13,11 +13,14 @@ import (
 func init() {
 	register(kind{
 		Name: "floodDelivered",
-		Doc: "The runtime told the subject of more state changes than a limit, within a stretch of time that begins at a mark.\n\n" +
-			"The CRI interposer counts a pod's state changes when the subject's own relist has been given the last of them. The finding states how many that " +
-			"were: an arm is only shown to survive so much. With fresh, the subject's own time stamp has to have stayed young all along, which is how a build " +
-			"behaves that never is overdue.",
-		Example: "name: delivered\nkind: floodDelivered\nphase: fault\nspec:\n  fault: flood\n  moreThan: {number: 1000}\n  since: {metric: kubelet_pleg_last_seen_seconds, plus: {duration: 3m}}\n",
+		Doc: "The runtime told the subject of more state changes than a limit, within a stretch of time that begins " +
+			"at a mark.\n\n" +
+			"The CRI interposer counts a pod's state changes when the subject's own relist has been given the last " +
+			"of them. The finding states how many that were: an arm is only shown to survive so much. With fresh, " +
+			"the subject's own time stamp has to have stayed young all along, which is how a build behaves that " +
+			"never is overdue.",
+		Example: "name: delivered\nkind: floodDelivered\nphase: fault\nspec:\n  fault: flood\n  moreThan: {number: " +
+			"1000}\n  since: {metric: kubelet_pleg_last_seen_seconds, plus: {duration: 3m}}\n",
 		Meets:   `{"fault":"flood","moreThan":{"number":7},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
 		Differs: `{"fault":"flood","moreThan":{"number":8},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
 		New:     func() Check { return &FloodDelivered{} },
@@ -66,7 +69,8 @@ func (c *FloodDelivered) Validate() error {
 	}
 	errs := []error{c.MoreThan.validate("moreThan", false), c.Since.validate("since")}
 	if c.Fresh != nil {
-		errs = append(errs, refuse(c.Fresh.Metric == "", "fresh.metric is empty"), c.Fresh.Below.validate("fresh.below", true))
+		errs = append(errs, refuse(c.Fresh.Metric == "", "fresh.metric is empty"),
+			c.Fresh.Below.validate("fresh.below", true))
 	}
 	return errors.Join(errs...)
 }
@@ -95,7 +99,8 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	}
 	n := rec.DeliveredBetween(mark.Start, mark.End)
 	q.Met = Of(float64(n) > limit)
-	q.Seen = fmt.Sprintf("%d delivered from then on, of %d in all", n, rec.DeliveredSandboxes+rec.DeliveredContainers) + c.MoreThan.assumed(v, q.cell)
+	q.Seen = fmt.Sprintf("%d delivered from then on, of %d in all", n, rec.DeliveredSandboxes+rec.DeliveredContainers) +
+		c.MoreThan.assumed(v, q.cell)
 	if mark.said != "" {
 		q.Seen += "; " + mark.said
 	}
@@ -135,7 +140,8 @@ func (r Fresh) judge(q *question) {
 // newestFlood is a flood's record in the last reading of the window. A flood that was over before the window began is
 // another one, for example an earlier trial's in the same cluster, and doesn't count. An interposer that was
 // restarted counts from zero with nothing armed, so its number may be too low: the stream is then in doubt.
-func newestFlood(q *question, name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
+func newestFlood(q *question,
+	name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
 	st = read[bundle.Stamped[control.Counts]](q, bundle.Interposer)
 	var process control.Counts
 	for _, r := range st.records {
@@ -146,7 +152,8 @@ func newestFlood(q *question, name string) (rec control.ArmRecord, found bool, s
 			st.doubt = cmp.Or(st.doubt, "the interposer was restarted by "+clock(r.Time))
 		}
 		process = r.Value
-		if a, ok := r.Value.Find(control.FaultFlood, name); ok && !(a.EndedAt != nil && a.EndedAt.Before(q.window.Start)) {
+		if a, ok := r.Value.Find(control.FaultFlood, name); ok &&
+			!(a.EndedAt != nil && a.EndedAt.Before(q.window.Start)) {
 			rec, found = a, true
 		}
 	}

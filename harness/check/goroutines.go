@@ -17,10 +17,12 @@ func init() {
 	register(kind{
 		Name: "goroutines",
 		Doc: "Goroutines in a wait state inside a function, in the debug=2 dumps of the window.\n\n" +
-			"With persist, every dump must show them: that tells stuck from busy. With span, dumps in a row must. Without either, one dump is enough. Each " +
-			"answer needs the dumps: fewer than asked for, a cut dump or a missing file is unknown. The state blocked stands for every state in which a goroutine waits " +
-			"for another one, a lock or a timer, but not for the network; any for all there are.",
-		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
+			"With persist, every dump must show them: that tells stuck from busy. With span, dumps in a row must. " +
+			"Without either, one dump is enough. Each answer needs the dumps: fewer than asked for, a cut dump or " +
+			"a missing file is unknown. The state blocked stands for every state in which a goroutine waits for " +
+			"another one, a lock or a timer, but not for the network; any for all there are.",
+		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: " +
+			"pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
 		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`,
 		Differs: `{"func":"pleg.(*GenericPLEG).Relist","state":"select","dumps":2}`,
 		New:     func() Check { return &Goroutines{Dumps: 1, Count: 1} },
@@ -141,7 +143,8 @@ func (c *Goroutines) survey(q *question) (r survey) {
 		if n < c.Count {
 			rowBegan = time.Time{}
 			if near := d.Find(goroutine.Match{Func: c.Func, FoldCase: true}); len(near) > 0 {
-				r.notes = append(r.notes, fmt.Sprintf("%s: in that function, but [%s] in %s", clock(a.Time), near[0].State, top(near[0])))
+				r.notes = append(r.notes,
+					fmt.Sprintf("%s: in that function, but [%s] in %s", clock(a.Time), near[0].State, top(near[0])))
 			}
 			return nil
 		}
@@ -189,7 +192,8 @@ const (
 // waits reports whether a goroutine in a state waits for another one, a lock or a timer: `chan send`, `select (no
 // cases)`, `sync.Mutex.Lock`.
 func waits(state string) bool {
-	return slices.ContainsFunc([]string{"chan ", "select", "semacquire", "sync.", "sleep"}, func(begins string) bool { return strings.HasPrefix(state, begins) })
+	return slices.ContainsFunc([]string{"chan ", "select", "semacquire", "sync.", "sleep"},
+		func(begins string) bool { return strings.HasPrefix(state, begins) })
 }
 
 // dump reads a dump, which may be cut short.
@@ -197,7 +201,8 @@ func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	if a.Missing {
 		return nil, errors.New(broken(a))
 	}
-	return remember(v, a, "dump", func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
+	return remember(v, a, "dump",
+		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
 }
 
 // whole reads a dump that may not be cut short.

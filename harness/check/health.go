@@ -11,9 +11,12 @@ import (
 func init() {
 	register(kind{
 		Name: "healthy",
-		Doc: "The subject's own health endpoint answered 200 through the last stretch of the window, each time but for what is tolerated.\n\n" +
-			"One other answer more than that is decisive, and so are two in a row; no answer at all is unknown. Being well needs the whole stretch.",
-		Example: "name: apiserver-well\nkind: healthy\nphase: recovery\nspec:\n  path: /readyz\n  for: 30s\n  tolerate: 10%\n",
+		Doc: "The subject's own health endpoint answered 200 through the last stretch of the window, each time but " +
+			"for what is tolerated.\n\n" +
+			"One other answer more than that is decisive, and so are two in a row; no answer at all is unknown. " +
+			"Being well needs the whole stretch.",
+		Example: "name: apiserver-well\nkind: healthy\nphase: recovery\nspec:\n  path: /readyz\n  for: 30s\n  " +
+			"tolerate: 10%\n",
 		Meets:   `{"path":"/readyz","for":"1s"}`,
 		Differs: `{"path":"/livez","for":"1s"}`,
 		New:     func() Check { return &Healthy{Path: "/readyz", For: "30s"} },

@@ -19,10 +19,12 @@ func init() {
 	register(kind{
 		Name: "killedForMemory",
 		Doc: "A leak grew until the subject's container was killed for its memory.\n\n" +
-			"The kill destroys the goroutines, so the growth has to be seen before it: quiet snapshots of one container, no call in flight in them, with " +
-			"more leaked goroutines and more bytes retained from each to the next. Then the same container ends with reason OOMKilled or exit code 137. " +
-			"A container that ended without such growth is unknown: the leak doesn't explain it.",
-		Example: "name: killed\nkind: killedForMemory\nphase: fault\nspec:\n  container: kube-apiserver\n  func: registry.(*Store).DeleteCollection\n  state: chan send\n" +
+			"The kill destroys the goroutines, so the growth has to be seen before it: quiet snapshots of one " +
+			"container, no call in flight in them, with more leaked goroutines and more bytes retained from each " +
+			"to the next. Then the same container ends with reason OOMKilled or exit code 137. A container that " +
+			"ended without such growth is unknown: the leak doesn't explain it.",
+		Example: "name: killed\nkind: killedForMemory\nphase: fault\nspec:\n  container: kube-apiserver\n  func: " +
+			"registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  heapFunc: registry.(*Store).DeleteCollection\n  snapshots: 3\n",
 		Differs: `{"container":"kubelet","func":"f","heapFunc":"f"}`,
 		New:     func() Check { return &KilledForMemory{Leak: Leak{State: "chan send"}, Snapshots: 3} },
@@ -54,8 +56,10 @@ func (c *KilledForMemory) Validate() error {
 
 // Eval looks for the end of the container that ran when the window began, and then at what came before it.
 func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, fmt.Sprintf("goroutines [%s] in %s and the bytes below %s growing in at least %d quiet snapshots, and then a kill of %s (OOMKilled or 137)",
-		c.State, c.Func, c.HeapFunc, c.Snapshots, c.Container))
+	q, ok := ask(c, v, s,
+		fmt.Sprintf("goroutines [%s] in %s and the bytes below %s growing in at least %d quiet snapshots, and then a "+
+			"kill of %s (OOMKilled or 137)",
+			c.State, c.Func, c.HeapFunc, c.Snapshots, c.Container))
 	if !ok {
 		return q.Finding
 	}
@@ -91,7 +95,8 @@ func (c *KilledForMemory) growth(q *question) {
 	var grown []level
 	for i, s := range look.quiet {
 		if i > 0 && !includes(s.ids, look.quiet[i-1].ids) {
-			q.Seen += fmt.Sprintf("; goroutines of %s were gone by %s: they were not leaked", clock(look.quiet[i-1].at), clock(s.at))
+			q.Seen += fmt.Sprintf("; goroutines of %s were gone by %s: they were not leaked", clock(look.quiet[i-1].at),
+				clock(s.at))
 			return
 		}
 		bytes, path, err := c.retained(q, s.at)
@@ -105,7 +110,8 @@ func (c *KilledForMemory) growth(q *question) {
 		case last < 0 || s.blocked > grown[last].blocked && bytes > grown[last].bytes:
 			grown = append(grown, level{s.at, s.blocked, bytes})
 		case s.blocked > grown[last].blocked:
-			q.Differs = append(q.Differs, fmt.Sprintf("%s: %d leaked, but %s retained, no more than before", clock(s.at), s.blocked, mebi(bytes)))
+			q.Differs = append(q.Differs,
+				fmt.Sprintf("%s: %d leaked, but %s retained, no more than before", clock(s.at), s.blocked, mebi(bytes)))
 		}
 	}
 	q.Differs = few(q.Differs)
@@ -114,7 +120,8 @@ func (c *KilledForMemory) growth(q *question) {
 	case look.missing != "":
 		q.Seen += "; " + look.missing
 	case len(grown) < c.Snapshots:
-		q.Seen += fmt.Sprintf(": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may have any cause", len(grown), len(look.quiet))
+		q.Seen += fmt.Sprintf(": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may "+
+			"have any cause", len(grown), len(look.quiet))
 	default:
 		q.Met = Met
 	}
@@ -141,7 +148,8 @@ func levels(all []level) string {
 // retained reads the heap profile that was taken on the same occasion as a snapshot.
 func (c *KilledForMemory) retained(q *question, at time.Time) (bytes int64, path string, err error) {
 	var nearest *bundle.Artifact
-	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Heap, Cell: q.cell, From: q.window.Start, To: q.window.End}) {
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Heap, Cell: q.cell, From: q.window.Start,
+		To: q.window.End}) {
 		away := a.Time.Sub(at).Abs()
 		if a.Error == "" && away <= atOnce && (nearest == nil || away < nearest.Time.Sub(at).Abs()) {
 			nearest = &a
@@ -180,7 +188,8 @@ type end struct {
 func (e end) killed() bool { return e.reason == "OOMKilled" || e.code == 137 }
 
 func (e end) said() string {
-	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.container, brief(e.id), clock(e.at), e.reason, e.code)
+	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.container, brief(e.id), clock(e.at),
+		e.reason, e.code)
 }
 
 // endOf finds how the container that ran when a window began came to its end, even where that was seen after the
@@ -216,7 +225,8 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e e
 		case r.ID == e.id && r.State == "terminated":
 			e.at, e.reason, e.code = r.Time, r.Reason, r.ExitCode
 		case r.ID != e.id && e.at.IsZero():
-			return e, fmt.Sprintf("%s was another container at %s, and how the one before ended was not seen", container, clock(r.Time))
+			return e, fmt.Sprintf("%s was another container at %s, and how the one before ended was not seen",
+				container, clock(r.Time))
 		}
 	}
 	return e, ""

@@ -11,14 +11,20 @@ import (
 func init() {
 	register(kind{
 		Name: "leakedGoroutines",
-		Doc: "Goroutines that calls left behind for good: as many as there were calls with a failed delete and more items left than a channel holds.\n\n" +
-			"Only quiet snapshots count: no call is in flight in them, and debug=1 has as many goroutines on top of the function as debug=2 has in the state. " +
-			"Met when all of them show the very same goroutines, and their number is that of the calls, which the log tells from the fault's beginning on; where it has not one such line, the load's own count of the calls " +
-			"that deleted and failed. " +
-			"Goroutines of another number are unknown, never a no. With none, it asks for their absence. In the baseline one quiet snapshot without them is a no.",
-		Example: "name: leaked\nkind: leakedGoroutines\nphase: recovery\nspec:\n  func: registry.(*Store).DeleteCollection\n  state: chan send\n" +
-			"  inFlight: [restfulDeleteCollection]\n  snapshots: 3\n  lastAfter: 120s\n  load: deletes\n  moreThan: 256\n" +
-			"  failed:\n    component: kube-apiserver\n    pattern: 'Delete object in DeleteCollection failed.*/item-(?P<index>[0-9]+)'\n",
+		Doc: "Goroutines that calls left behind for good: as many as there were calls with a failed delete and more " +
+			"items left than a channel holds.\n\n" +
+			"Only quiet snapshots count: no call is in flight in them, and debug=1 has as many goroutines on top " +
+			"of the function as debug=2 has in the state. Met when all of them show the very same goroutines, and " +
+			"their number is that of the calls, which the log tells from the fault's beginning on; where it has " +
+			"not one such line, the load's own count of the calls that deleted and failed. Goroutines of another " +
+			"number are unknown, never a no. With none, it asks for their absence. In the baseline one quiet " +
+			"snapshot without them is a no.",
+		Example: "name: leaked\nkind: leakedGoroutines\nphase: recovery\nspec:\n  func: " +
+			"registry.(*Store).DeleteCollection\n  state: chan send\n" +
+			"  inFlight: [restfulDeleteCollection]\n  snapshots: 3\n  lastAfter: 120s\n  load: deletes\n  moreThan: " +
+			"256\n" +
+			"  failed:\n    component: kube-apiserver\n    pattern: 'Delete object in DeleteCollection " +
+			"failed.*/item-(?P<index>[0-9]+)'\n",
 		Meets:   `{"func":"registry.(*Store).DeleteCollection","snapshots":2,"none":true}`,
 		Differs: `{"func":"pleg.(*GenericPLEG).Relist","snapshots":2,"none":true}`,
 		New:     func() Check { return &LeakedGoroutines{Leak: Leak{State: "chan send"}, Snapshots: 3} },
@@ -107,7 +113,8 @@ func (c *LeakedGoroutines) wanted() string {
 	if c.None {
 		return fmt.Sprintf("no goroutine [%s] in %s in %s", c.State, c.Func, many)
 	}
-	return fmt.Sprintf("the same goroutines [%s] in %s in %s, as many as the calls with a failed delete and more than %d items left",
+	return fmt.Sprintf("the same goroutines [%s] in %s in %s, as many as the calls with a failed delete and more "+
+		"than %d items left",
 		c.State, c.Func, many, c.MoreThan)
 }
 

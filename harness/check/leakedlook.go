@@ -125,9 +125,12 @@ func (l Leak) look(q *question) (out looked) {
 		case s.quiet():
 			out.quiet = append(out.quiet, s)
 		case s.serving > 0:
-			out.notes = append(out.notes, fmt.Sprintf("%s: %d blocked, and %d goroutines serve calls in flight", clock(s.at), s.blocked, s.serving))
+			out.notes = append(out.notes,
+				fmt.Sprintf("%s: %d blocked, and %d goroutines serve calls in flight", clock(s.at), s.blocked,
+					s.serving))
 		default:
-			out.notes = append(out.notes, fmt.Sprintf("%s: %d blocked by debug=2, %d by debug=1", clock(s.at), s.blocked, s.onTop))
+			out.notes = append(out.notes,
+				fmt.Sprintf("%s: %d blocked by debug=2, %d by debug=1", clock(s.at), s.blocked, s.onTop))
 		}
 	}
 	return out

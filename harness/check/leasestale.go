@@ -15,8 +15,9 @@ func init() {
 	register(kind{
 		Name: "leaseStale",
 		Doc: "The Leases of nodes had run out, and were not renewed, through the last stretch of the window.\n\n" +
-			"Which nodes is said by name, or by the fault that they are the targets of: all of them have to be meant. A Lease is stale from its last " +
-			"renewal and its own duration on, as the API server showed it each time that it was asked. One renewal is decisive.",
+			"Which nodes is said by name, or by the fault that they are the targets of: all of them have to be " +
+			"meant. A Lease is stale from its last renewal and its own duration on, as the API server showed it " +
+			"each time that it was asked. One renewal is decisive.",
 		Example: "name: lease-stale\nkind: leaseStale\nphase: fault\nspec:\n  fault: off\n  for: 10s\n",
 		Meets:   `{"nodes":["worker2"],"for":"1s"}`,
 		Differs: `{"nodes":["worker"],"for":"1s"}`,
@@ -55,7 +56,8 @@ func (c *LeaseStale) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	all, last, doubt := lastSeen[bundle.LeaseSample](q, bundle.Leases, ofCluster(v, bundle.Leases, q.cell), duration(c.For))
+	all, last, doubt := lastSeen[bundle.LeaseSample](q, bundle.Leases, ofCluster(v, bundle.Leases, q.cell),
+		duration(c.For))
 	if doubt != "" {
 		return q.unknown(doubt)
 	}
@@ -96,7 +98,8 @@ func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string,
 	for _, name := range c.Nodes {
 		full := nodeNamed(q.view, q.cell, name, among)
 		if full == "" {
-			return nil, fmt.Sprintf("no Lease of a node %s was recorded (there are those of %s)", name, strings.Join(among, ", "))
+			return nil, fmt.Sprintf("no Lease of a node %s was recorded (there are those of %s)", name,
+				strings.Join(among, ", "))
 		}
 		out = append(out, full)
 	}
@@ -106,7 +109,8 @@ func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string,
 	for _, e := range q.view.Timeline() {
 		node, _ := e.Fields["node"].(string)
 		mine := e.Cell == q.cell || e.Cell == "" || e.Cell == bundle.Shared
-		if e.Type == event.FaultSeen && e.Fields["fault"] == c.Fault && mine && node != "" && !slices.Contains(out, node) {
+		if e.Type == event.FaultSeen && e.Fields["fault"] == c.Fault && mine && node != "" &&
+			!slices.Contains(out, node) {
 			out = append(out, node)
 		}
 	}
@@ -129,7 +133,8 @@ func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, di
 		return "", "", fmt.Sprintf("no Lease of %s was recorded by %s", node, clock(w.End))
 	}
 	out := newest.Renewed.Add(time.Duration(newest.Seconds) * time.Second)
-	seen = fmt.Sprintf("the Lease of %s was renewed last at %s and is good for %ds", node, clock(newest.Renewed), newest.Seconds)
+	seen = fmt.Sprintf("the Lease of %s was renewed last at %s and is good for %ds", node, clock(newest.Renewed),
+		newest.Seconds)
 	if out.After(w.Start) {
 		differs = fmt.Sprintf("%s: it runs out at %s", node, clock(out))
 	}

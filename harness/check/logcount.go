@@ -12,8 +12,10 @@ func init() {
 	register(kind{
 		Name: "logCount",
 		Doc: "How many lines of a component's log match a pattern, in the window.\n\n" +
-			"The lines come from the log's files on the node, rotated ones too. Finding too few, or no more than atMost, needs a log without gaps.",
-		Example: "name: deletes-failed\nkind: logCount\nphase: fault\nspec:\n  component: kube-apiserver\n  pattern: Delete object in DeleteCollection failed\n  atLeast: 10\n",
+			"The lines come from the log's files on the node, rotated ones too. Finding too few, or no more than " +
+			"atMost, needs a log without gaps.",
+		Example: "name: deletes-failed\nkind: logCount\nphase: fault\nspec:\n  component: kube-apiserver\n  pattern: " +
+			"Delete object in DeleteCollection failed\n  atLeast: 10\n",
 		Meets:   `{"component":"kubelet","pattern":"skipping pod","atLeast":1}`,
 		Differs: `{"component":"kubelet","pattern":"no such line","atLeast":1}`,
 		New:     func() Check { return &LogCount{} },
@@ -129,7 +131,8 @@ func (l LogLines) find(q *question) (out logged) {
 	}
 	for _, a := range q.view.Artifacts(own) {
 		if a.Coverage != nil && a.Coverage.Suppressed > 0 {
-			out.doubt = cmp.Or(out.doubt, fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component))
+			out.doubt = cmp.Or(out.doubt,
+				fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component))
 		}
 	}
 	return out

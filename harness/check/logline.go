@@ -17,9 +17,12 @@ func init() {
 	register(kind{
 		Name: "logLine",
 		Doc: "A line in the subject's own log, in the window.\n\n" +
-			"With equals, a named group of the pattern is read as a duration or a number and compared with a constant of the subject: the line must be " +
-			"about this build's own numbers. With exceeds, a group has to be larger than another one of the same line. Finding none needs a log without gaps and without suppressed lines.",
-		Example: "name: says-so\nkind: logLine\nphase: recovery\nspec:\n  pattern: 'pleg was last seen active .* threshold is (?P<limit>[0-9hms.]+)'\n  equals:\n    limit: {duration: 3m}\n",
+			"With equals, a named group of the pattern is read as a duration or a number and compared with a " +
+			"constant of the subject: the line must be about this build's own numbers. With exceeds, a group has " +
+			"to be larger than another one of the same line. Finding none needs a log without gaps and without " +
+			"suppressed lines.",
+		Example: "name: says-so\nkind: logLine\nphase: recovery\nspec:\n  pattern: 'pleg was last seen active .* " +
+			"threshold is (?P<limit>[0-9hms.]+)'\n  equals:\n    limit: {duration: 3m}\n",
 		Meets:   `{"pattern":"threshold is (?P<limit>\\S+)\"","equals":{"limit":{"duration":"3m"}}}`,
 		Differs: `{"pattern":"no such line"}`,
 		New:     func() Check { return &LogLine{AtLeast: 1} },
@@ -150,7 +153,8 @@ func (c *LogLine) short(re *regexp.Regexp, m []string) string {
 		a, err := time.ParseDuration(m[re.SubexpIndex(group)])
 		b, err2 := time.ParseDuration(m[re.SubexpIndex(other)])
 		if err != nil || err2 != nil || a <= b {
-			return fmt.Sprintf("%s is %s, which does not exceed the %s of %s", group, m[re.SubexpIndex(group)], other, m[re.SubexpIndex(other)])
+			return fmt.Sprintf("%s is %s, which does not exceed the %s of %s", group, m[re.SubexpIndex(group)], other,
+				m[re.SubexpIndex(other)])
 		}
 	}
 	return ""

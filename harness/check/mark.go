@@ -113,7 +113,8 @@ func (m *Mark) floodAt(q *question, plus time.Duration) marked {
 		return marked{doubt: st.doubt, short: "nothing of " + m.Flood + " was delivered", paths: st.paths}
 	}
 	first := time.Unix(0, rec.Delivered[0].From)
-	return marked{Window: bundle.Window{Start: first.Add(plus), End: q.window.End}, paths: st.paths, said: "the first delivery was at " + clock(first)}
+	return marked{Window: bundle.Window{Start: first.Add(plus), End: q.window.End}, paths: st.paths,
+		said: "the first delivery was at " + clock(first)}
 }
 
 // nodeAt is the longest such stretch. It is never too long, because the API server learns of it after it begins.
@@ -168,27 +169,29 @@ func (l MarkLine) lines(q *question) stream[overdue] {
 		lines []overdue
 		err   error // the first
 	}
-	return readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, func(v bundle.View, a bundle.Artifact) ([]overdue, error) {
-		all, err := remember(v, a, "lines above their "+l.Exceeds+" like "+l.Pattern, func(out found, r io.Reader) (found, error) {
-			for e, err := range klog.ReadJournal(r) {
-				if err != nil {
-					out.err = cmp.Or(out.err, fmt.Errorf("reading %s: %w", a.Path, err))
-					continue
-				}
-				m := re.FindStringSubmatch(e.Message)
-				if m == nil || e.Suppressed > 0 {
-					continue
-				}
-				age, err := time.ParseDuration(m[re.SubexpIndex("age")])
-				limit, err2 := time.ParseDuration(m[re.SubexpIndex(l.Exceeds)])
-				if err == nil && err2 == nil && age > limit {
-					out.lines = append(out.lines, overdue{e.Time, age, limit})
-				}
-			}
-			return out, nil
+	return readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell},
+		func(v bundle.View, a bundle.Artifact) ([]overdue, error) {
+			all, err := remember(v, a, "lines above their "+l.Exceeds+" like "+l.Pattern,
+				func(out found, r io.Reader) (found, error) {
+					for e, err := range klog.ReadJournal(r) {
+						if err != nil {
+							out.err = cmp.Or(out.err, fmt.Errorf("reading %s: %w", a.Path, err))
+							continue
+						}
+						m := re.FindStringSubmatch(e.Message)
+						if m == nil || e.Suppressed > 0 {
+							continue
+						}
+						age, err := time.ParseDuration(m[re.SubexpIndex("age")])
+						limit, err2 := time.ParseDuration(m[re.SubexpIndex(l.Exceeds)])
+						if err == nil && err2 == nil && age > limit {
+							out.lines = append(out.lines, overdue{e.Time, age, limit})
+						}
+					}
+					return out, nil
+				})
+			return all.lines, cmp.Or(err, all.err)
 		})
-		return all.lines, cmp.Or(err, all.err)
-	})
 }
 
 // at is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as
@@ -205,9 +208,11 @@ func (l MarkLine) at(q *question) (out marked) {
 		if last := in[n-1]; n > 1 && last.at.Sub(in[0].at) >= length(out.Window) {
 			pause := min(2*last.at.Sub(in[n-2].at), maxPause)
 			out.Window = bundle.Window{Start: in[0].at, End: earlier(last.at.Add(pause), q.window.End)}
-			out.said = fmt.Sprintf("it said so from %s on, and at last: %s, above its own limit of %s", clock(in[0].at), last.age.Round(100*time.Millisecond), last.limit)
+			out.said = fmt.Sprintf("it said so from %s on, and at last: %s, above its own limit of %s", clock(in[0].at),
+				last.age.Round(100*time.Millisecond), last.limit)
 		} else if n == 1 && out.said == "" {
-			out.short = fmt.Sprintf("it said so only once, at %s: %s, above its own limit of %s", clock(last.at), last.age, last.limit)
+			out.short = fmt.Sprintf("it said so only once, at %s: %s, above its own limit of %s", clock(last.at),
+				last.age, last.limit)
 		}
 		in = in[n:]
 	}
@@ -275,6 +280,7 @@ func (l MarkLine) validate(field string) error {
 	}
 	return cmp.Or(
 		refuse(re.SubexpIndex("age") < 0, "%s.pattern has no group age", field),
-		refuse(l.Exceeds == "" || re.SubexpIndex(l.Exceeds) < 0, "%s.exceeds is %q (want a group of the pattern)", field, l.Exceeds),
+		refuse(l.Exceeds == "" || re.SubexpIndex(l.Exceeds) < 0, "%s.exceeds is %q (want a group of the pattern)",
+			field, l.Exceeds),
 	)
 }

@@ -14,9 +14,12 @@ import (
 func init() {
 	register(kind{
 		Name: "metricAge",
-		Doc: "A metric that holds a time in seconds since the epoch grew older than a limit: the Prometheus expression time() - metric.\n\n" +
-			"Met when one sample in the window, compared with the time at which it was asked for, was older than the limit.",
-		Example: "name: relist-stale\nkind: metricAge\nphase: fault\nspec:\n  metric: kubelet_pleg_last_seen_seconds\n  above: {duration: 3m}\n",
+		Doc: "A metric that holds a time in seconds since the epoch grew older than a limit: the Prometheus " +
+			"expression time() - metric.\n\n" +
+			"Met when one sample in the window, compared with the time at which it was asked for, was older than the " +
+			"limit.",
+		Example: "name: relist-stale\nkind: metricAge\nphase: fault\nspec:\n  metric: " +
+			"kubelet_pleg_last_seen_seconds\n  above: {duration: 3m}\n",
 		Meets:   `{"metric":"seen_seconds","above":{"duration":"5s"}}`,
 		Differs: `{"metric":"seen_seconds","above":{"duration":"1h"}}`,
 		New:     func() Check { return &MetricAge{} },
@@ -24,9 +27,11 @@ func init() {
 	register(kind{
 		Name: "metricIncrease",
 		Doc: "A counter, or a time, grew by at least so much between two samples of the window.\n\n" +
-			"With since, only samples asked for after a mark count; with tail, only the last stretch of the window. Samples that span less than half of that " +
-			"can show that it grew, never that it didn't. A value that falls is a reset: unknown.",
-		Example: "name: relists-completed\nkind: metricIncrease\nphase: recovery\nspec:\n  metric: kubelet_pleg_relist_duration_seconds_count\n  by: {number: 5}\n",
+			"With since, only samples asked for after a mark count; with tail, only the last stretch of the " +
+			"window. Samples that span less than half of that can show that it grew, never that it didn't. A value " +
+			"that falls is a reset: unknown.",
+		Example: "name: relists-completed\nkind: metricIncrease\nphase: recovery\nspec:\n  metric: " +
+			"kubelet_pleg_relist_duration_seconds_count\n  by: {number: 5}\n",
 		Meets:   `{"metric":"grows_total","by":{"number":3}}`,
 		Differs: `{"metric":"stands_total"}`,
 		New:     func() Check { return &MetricIncrease{By: Quantity{Number: new(1.0)}} },
@@ -35,7 +40,8 @@ func init() {
 		Name: "metricStill",
 		Doc: "Metrics stood still: every sample in the window has the same value, over at least a given time.\n\n" +
 			"Persistence tells stuck from busy.",
-		Example: "name: counters-still\nkind: metricStill\nphase: recovery\nspec:\n  metrics: [kubelet_pleg_relist_duration_seconds_count]\n  span: 1m\n",
+		Example: "name: counters-still\nkind: metricStill\nphase: recovery\nspec:\n  metrics: " +
+			"[kubelet_pleg_relist_duration_seconds_count]\n  span: 1m\n",
 		Meets:   `{"metrics":["stands_total"],"span":"1s"}`,
 		Differs: `{"metrics":["stands_total","grows_total"],"span":"1s"}`,
 		New:     func() Check { return &MetricStill{Span: "1m"} },
@@ -139,20 +145,24 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = counter.paths
 	if i := counter.reset(); i > 0 {
 		was, is := counter.samples[i-1], counter.samples[i]
-		return q.unknown(fmt.Sprintf("%s fell from %g to %g at %s: it was reset", c.Metric, was.value, is.value, clock(is.asked)))
+		return q.unknown(fmt.Sprintf("%s fell from %g to %g at %s: it was reset", c.Metric, was.value, is.value,
+			clock(is.asked)))
 	}
 	if n := len(counter.samples); n < 2 {
-		return q.unknown(cmp.Or(counter.doubt, fmt.Sprintf("%d samples of %s in %s, two are needed", n, c.Metric, span(q.window))))
+		return q.unknown(cmp.Or(counter.doubt,
+			fmt.Sprintf("%d samples of %s in %s, two are needed", n, c.Metric, span(q.window))))
 	}
 	q.Met = Of(counter.grown() >= by)
-	q.Seen = fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", counter.grown(), counter.first().value, counter.last().value, span(counter.extent()))
+	q.Seen = fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", counter.grown(), counter.first().value,
+		counter.last().value, span(counter.extent()))
 	switch have, of := counter.watched(), length(q.window); {
 	case q.Met == Met:
 	case counter.doubt != "":
 		return q.unknown(counter.doubt)
 	case have < of/2: // as around one slow answer
 		q.Met = Unknown
-		q.Seen += fmt.Sprintf("; its samples lie within %s of the %s", have.Round(100*time.Millisecond), of.Round(100*time.Millisecond))
+		q.Seen += fmt.Sprintf("; its samples lie within %s of the %s", have.Round(100*time.Millisecond),
+			of.Round(100*time.Millisecond))
 	}
 	return q.Finding
 }

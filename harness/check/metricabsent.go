@@ -10,9 +10,11 @@ func init() {
 	register(kind{
 		Name: "metricAbsent",
 		Doc: "A component whose metrics were read throughout the phase has none of this name.\n\n" +
-			"A build may name its metrics otherwise. In an anyOf beside a check of the metric it lets other evidence answer where the metric can't, and " +
-			"only there. The collector has to ask for the family; metrics that nobody could read are unknown.",
-		Example: "name: counts-no-writes\nkind: metricAbsent\nphase: fault\nspec:\n  metric: fleet_agent_status_writes_total\n",
+			"A build may name its metrics otherwise. In an anyOf beside a check of the metric it lets other " +
+			"evidence answer where the metric can't, and only there. The collector has to ask for the family; " +
+			"metrics that nobody could read are unknown.",
+		Example: "name: counts-no-writes\nkind: metricAbsent\nphase: fault\nspec:\n  metric: " +
+			"fleet_agent_status_writes_total\n",
 		Meets:   `{"metric":"no_such_total"}`,
 		Differs: `{"metric":"grows_total"}`,
 		New:     func() Check { return &MetricAbsent{} },

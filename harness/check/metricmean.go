@@ -15,10 +15,13 @@ import (
 func init() {
 	register(kind{
 		Name: "metricMean",
-		Doc: "The mean of what a histogram or summary observed in the window: the increase of its sum divided by the increase of its count.\n\n" +
-			"With span, the largest mean over any stretch of that length counts: above asks for one such stretch with at least so many " +
-			"observations, below for none. It is what the component measured itself. A value that falls is a reset: unknown.",
-		Example: "name: etcd-slow\nkind: metricMean\nphase: fault\nspec:\n  metric: etcd_request_duration_seconds\n  labels: {operation: delete}\n" +
+		Doc: "The mean of what a histogram or summary observed in the window: the increase of its sum divided by the " +
+			"increase of its count.\n\n" +
+			"With span, the largest mean over any stretch of that length counts: above asks for one such stretch " +
+			"with at least so many observations, below for none. It is what the component measured itself. A value " +
+			"that falls is a reset: unknown.",
+		Example: "name: etcd-slow\nkind: metricMean\nphase: fault\nspec:\n  metric: etcd_request_duration_seconds\n  " +
+			"labels: {operation: delete}\n" +
 			"  above: {duration: 800ms}\n  atLeast: 20\n  span: 10s\n",
 		Meets:   `{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`,
 		Differs: `{"metric":"took_seconds","above":{"duration":"2s"},"atLeast":3}`,
@@ -113,7 +116,8 @@ func (c *MetricMean) wanted(v bundle.View, cell string) (text string, limit floa
 	}
 	q, side := c.limit()
 	limit, err = q.value(v, cell)
-	return fmt.Sprintf("%s with a mean %s %s over at least %d observations%s", c.selector(), side, c.show(limit), c.AtLeast, c.within()), limit, err
+	return fmt.Sprintf("%s with a mean %s %s over at least %d observations%s", c.selector(), side, c.show(limit),
+		c.AtLeast, c.within()), limit, err
 }
 
 // short says why the samples can't answer for stretches of the length asked for, "" if they can.
@@ -153,7 +157,8 @@ func (c *MetricMean) seen(worst, total stretch) string {
 	case worst.count == 0:
 		return fmt.Sprintf("%s, fewer than %d%s", out, c.AtLeast, c.within())
 	case c.Span != "":
-		out += fmt.Sprintf(", at most %s over %.10g in %s", c.show(c.value(worst)), worst.count, between(worst.from, worst.to))
+		out += fmt.Sprintf(", at most %s over %.10g in %s", c.show(c.value(worst)), worst.count,
+			between(worst.from, worst.to))
 	}
 	return out
 }
@@ -215,7 +220,8 @@ func largest(all []sample, span time.Duration, needed float64) (worst, total str
 		if j == len(all) {
 			break
 		}
-		if one := between(all[i], all[j]); one.count >= needed && (worst.count == 0 || one.sum/one.count > worst.sum/worst.count) {
+		if one := between(all[i], all[j]); one.count >= needed &&
+			(worst.count == 0 || one.sum/one.count > worst.sum/worst.count) {
 			worst = one
 		}
 	}

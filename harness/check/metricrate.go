@@ -12,10 +12,12 @@ func init() {
 	register(kind{
 		Name: "metricRate",
 		Doc: "By how much a counter grew a second, against a number or against the baseline.\n\n" +
-			"Of process_cpu_seconds_total that is the number of CPUs in use. With window, in the quiet window that quietWorld finds, else in the whole " +
-			"phase; in the baseline always in the whole. Against the baseline, its rate counts as floor where it was lower, so that nothing is not " +
-			"multiplied. A counter that falls was reset: unknown.",
-		Example: "name: agent-busy\nkind: metricRate\nphase: fault\nspec:\n  metric: process_cpu_seconds_total\n  timesBaseline: 5\n  floor: 0.01\n  window:\n    terminating: 1\n",
+			"Of process_cpu_seconds_total that is the number of CPUs in use. With window, in the quiet window that " +
+			"quietWorld finds, else in the whole phase; in the baseline always in the whole. Against the baseline, " +
+			"its rate counts as floor where it was lower, so that nothing is not multiplied. A counter that falls " +
+			"was reset: unknown.",
+		Example: "name: agent-busy\nkind: metricRate\nphase: fault\nspec:\n  metric: process_cpu_seconds_total\n  " +
+			"timesBaseline: 5\n  floor: 0.01\n  window:\n    terminating: 1\n",
 		Meets:   `{"metric":"grows_total","above":0.1}`,
 		Differs: `{"metric":"stands_total","above":0.1}`,
 		New:     func() Check { return &MetricRate{} },
@@ -55,7 +57,8 @@ func (c *MetricRate) Validate() error {
 	return errors.Join(
 		refuse(c.Metric == "", "metric is empty"),
 		c.validateLimit(),
-		refuse(c.Floor < 0 || relative != (c.Floor > 0), "floor is %g (want above 0 with the baseline, and nothing without)", c.Floor),
+		refuse(c.Floor < 0 || relative != (c.Floor > 0),
+			"floor is %g (want above 0 with the baseline, and nothing without)", c.Floor),
 		c.Window.validate("window."),
 	)
 }
@@ -70,7 +73,8 @@ func (c *MetricRate) validateLimit() error {
 	case c.AtMost != nil:
 		return refuse(*c.AtMost < 0, "atMost is %g (want 0 or more)", *c.AtMost)
 	case c.TimesBaseline != 0:
-		return refuse(c.TimesBaseline <= 1, "timesBaseline is %g (want above 1, or the baseline itself would meet it)", c.TimesBaseline)
+		return refuse(c.TimesBaseline <= 1, "timesBaseline is %g (want above 1, or the baseline itself would meet it)",
+			c.TimesBaseline)
 	}
 	return refuse(c.AtMostTimesBaseline < 1, "atMostTimesBaseline is %g (want 1 or more)", c.AtMostTimesBaseline)
 }
@@ -82,9 +86,11 @@ func (c *MetricRate) wanted() string {
 	case c.AtMost != nil:
 		return fmt.Sprintf("%s growing by at most %g a second", c.Metric, *c.AtMost)
 	case c.AtMostTimesBaseline != 0:
-		return fmt.Sprintf("%s growing at most %g times as fast as in the baseline (counted as %g a second at least)", c.Metric, c.AtMostTimesBaseline, c.Floor)
+		return fmt.Sprintf("%s growing at most %g times as fast as in the baseline (counted as %g a second at least)",
+			c.Metric, c.AtMostTimesBaseline, c.Floor)
 	}
-	return fmt.Sprintf("%s growing at least %g times as fast as in the baseline (counted as %g a second at least)", c.Metric, c.TimesBaseline, c.Floor)
+	return fmt.Sprintf("%s growing at least %g times as fast as in the baseline (counted as %g a second at least)",
+		c.Metric, c.TimesBaseline, c.Floor)
 }
 
 // Eval compares the growth between the first and the last sample with the limit.
@@ -133,7 +139,8 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 	}
 	switch was, is := base.last(), now.first(); {
 	case was.value > is.value && was.asked.Before(is.asked):
-		return q.unknown(fmt.Sprintf("%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, was.value, is.value))
+		return q.unknown(fmt.Sprintf("%s fell from %.10g in the baseline to %.10g: it was reset", c.Metric, was.value,
+			is.value))
 	case was.process != is.process:
 		return q.unknown(q.Seen + "; in the baseline it was another process")
 	}
@@ -162,9 +169,11 @@ func init() {
 	register(kind{
 		Name: "processCPU",
 		Doc: "How many CPUs the subject's process used, against a number or against the baseline.\n\n" +
-			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, can't keep to itself. Every trial " +
-			"records it beside the process's identity. Another process, or none for longer than 20s, is unknown.",
-		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  floor: 0.01\n  window:\n    terminating: 1\n",
+			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, " +
+			"can't keep to itself. Every trial records it beside the process's identity. Another process, or none " +
+			"for longer than 20s, is unknown.",
+		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  floor: 0.01\n  " +
+			"window:\n    terminating: 1\n",
 		Meets:   `{"atMost":1}`,
 		Differs: `{"above":1}`,
 		New:     func() Check { return &ProcessCPU{} },

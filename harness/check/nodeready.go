@@ -14,10 +14,13 @@ import (
 func init() {
 	register(kind{
 		Name: "nodeReady",
-		Doc: "The Ready condition of the cell's node or of a named one, as the API server shows it, through the last stretch of the window.\n\n" +
-			"hold says for how long before the end of the window it must have been so without interruption. A node whose kubelet stopped reporting " +
-			"is Unknown, which is a status of its own. A named node is one of the cell's cluster, whoever it belongs to: the collector leases looks at all.",
-		Example: "name: node-not-ready\nkind: nodeReady\nphase: recovery\nspec:\n  status: \"False\"\n  reason: KubeletNotReady\n  message: ^PLEG is not healthy\n",
+		Doc: "The Ready condition of the cell's node or of a named one, as the API server shows it, through the last " +
+			"stretch of the window.\n\n" +
+			"hold says for how long before the end of the window it must have been so without interruption. A node " +
+			"whose kubelet stopped reporting is Unknown, which is a status of its own. A named node is one of the " +
+			"cell's cluster, whoever it belongs to: the collector leases looks at all.",
+		Example: "name: node-not-ready\nkind: nodeReady\nphase: recovery\nspec:\n  status: \"False\"\n  reason: " +
+			"KubeletNotReady\n  message: ^PLEG is not healthy\n",
 		Meets:   `{"status":"True","reason":"KubeletReady","hold":"1s"}`,
 		Differs: `{"status":"False","hold":"1s"}`,
 		New:     func() Check { return &NodeReady{Hold: "5s"} },
@@ -67,7 +70,8 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	}
 	records, among := c.of(v, q.cell, all)
 	if len(records) == 0 && c.Node != "" {
-		return q.unknown(fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node, strings.Join(among, ", ")))
+		return q.unknown(fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node,
+			strings.Join(among, ", ")))
 	}
 	held := holding(records, last)
 	if len(held) == 0 {
@@ -94,7 +98,8 @@ func (c *NodeReady) of(v bundle.View, cell string, all []bundle.NodeStatus) (out
 		return all, among
 	}
 	full := nodeNamed(v, cell, c.Node, among)
-	return slices.DeleteFunc(slices.Clone(all), func(r bundle.NodeStatus) bool { return full == "" || r.Node != full }), among
+	return slices.DeleteFunc(slices.Clone(all),
+		func(r bundle.NodeStatus) bool { return full == "" || r.Node != full }), among
 }
 
 func (c *NodeReady) wanted() string {

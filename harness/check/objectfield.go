@@ -17,10 +17,13 @@ import (
 func init() {
 	register(kind{
 		Name: "objectField",
-		Doc: "Fields of an object have certain values, through the last stretch of the window or at some time in it.\n\n" +
-			"A field is a path: status.numberReady, status.conditions[type=Ready].status. One that isn't there is empty; numbers that are 0 are mostly left " +
-			"out of objects. Objects come from the cell's own record, or from what was recorded of the whole cluster. An object that nobody ever saw is unknown.",
-		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  name: node-agent\n  namespace: cell\n" +
+		Doc: "Fields of an object have certain values, through the last stretch of the window or at some time in " +
+			"it.\n\n" +
+			"A field is a path: status.numberReady, status.conditions[type=Ready].status. One that isn't there is " +
+			"empty; numbers that are 0 are mostly left out of objects. Objects come from the cell's own record, or " +
+			"from what was recorded of the whole cluster. An object that nobody ever saw is unknown.",
+		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  " +
+			"name: node-agent\n  namespace: cell\n" +
 			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
 		Meets: `{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"cell",` +
 			`"fields":{"status.n":"0"},"hold":"500ms"}`,
@@ -162,10 +165,12 @@ func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, e
 			if err != nil {
 				return nil, err
 			}
-			if x.Object == nil || x.Resource != c.Resource || name != "" && x.Name != name || namespace != "" && namespace != "cell" && x.Namespace != namespace {
+			if x.Object == nil || x.Resource != c.Resource || name != "" && x.Name != name || namespace != "" &&
+				namespace != "cell" && x.Namespace != namespace {
 				continue
 			}
-			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"), gone: x.Type == churn.Deleted, met: x.Type != churn.Deleted}
+			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"),
+				gone: x.Type == churn.Deleted, met: x.Type != churn.Deleted}
 			var fields []string
 			for _, n := range names {
 				text, err := paths[n].Of(x.Object)

@@ -12,9 +12,10 @@ func init() {
 	register(kind{
 		Name: "probeDone",
 		Doc: "The subject did a piece of work that a probe asked of it, to the end.\n\n" +
-			"Heartbeats and counters show that a subject ticks, a probe that it works: a pod ran and is gone, a collection was emptied. Met when every step was " +
-			"seen, not met when the subject was asked and didn't do one in its time. A probe that the end of the phase cut off, that couldn't ask, or that " +
-			"left no record in the phase is unknown.",
+			"Heartbeats and counters show that a subject ticks, a probe that it works: a pod ran and is gone, a " +
+			"collection was emptied. Met when every step was seen, not met when the subject was asked and didn't " +
+			"do one in its time. A probe that the end of the phase cut off, that couldn't ask, or that left no " +
+			"record in the phase is unknown.",
 		Example: "name: pod-runs\nkind: probeDone\nphase: recovery\nspec:\n  probe: pod\n",
 		Meets:   `{"probe":"works"}`,
 		Differs: `{"probe":"idle"}`,

@@ -19,7 +19,8 @@ const MaxIdentityGap = 15 * time.Second
 // window. Another process, or none in the last two looks, is NotMet.
 func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) Finding {
 	all, paths, trouble := Looks(v, cell)
-	f := Finding{Evidence: paths, Wanted: fmt.Sprintf("one PID and start time from the beginning to the end, give or take %s", gap)}
+	f := Finding{Evidence: paths,
+		Wanted: fmt.Sprintf("one PID and start time from the beginning to the end, give or take %s", gap)}
 	switch l := lookAt(all, w); {
 	case len(l.at) > 0:
 		l.one(&f, w, gap)
@@ -127,7 +128,8 @@ func (l lookedAt) none(f *Finding, w bundle.Window) {
 	case 1:
 		f.Seen = "no process at " + clock(l.gone[0].Time) + ", in the only look"
 	default:
-		f.Met, f.Seen = NotMet, fmt.Sprintf("no process in %d looks, the first at %s", len(l.gone), clock(l.gone[0].Time))
+		f.Met, f.Seen = NotMet, fmt.Sprintf("no process in %d looks, the first at %s", len(l.gone),
+			clock(l.gone[0].Time))
 	}
 }
 
@@ -139,7 +141,8 @@ func (l lookedAt) odd() (out string) {
 	}
 	for i, r := range l.at {
 		if i > 0 && r.Restarts != l.at[i-1].Restarts {
-			out += fmt.Sprintf("; the count of restarts went from %d to %d at %s, and the process stayed", l.at[i-1].Restarts, r.Restarts, clock(r.Time))
+			out += fmt.Sprintf("; the count of restarts went from %d to %d at %s, and the process stayed",
+				l.at[i-1].Restarts, r.Restarts, clock(r.Time))
 		}
 	}
 	return out

@@ -19,7 +19,8 @@ type question struct {
 
 // ask is how every Eval begins: it refuses an invalid spec, and opens the window. If it can't, or if unready has a
 // reason such as an unknown constant, ok is false and the question's finding is the answer: unknown, and why.
-func ask(c interface{ Validate() error }, v bundle.View, s Scope, wanted string, unready ...error) (q *question, ok bool) {
+func ask(c interface{ Validate() error }, v bundle.View, s Scope, wanted string,
+	unready ...error) (q *question, ok bool) {
 	q = &question{Finding: Finding{Wanted: wanted}, view: v, cell: s.Cell, phase: s.Phase}
 	for _, err := range append([]error{c.Validate()}, unready...) {
 		if err != nil {
@@ -84,7 +85,8 @@ func (q *question) unknown(why string) Finding {
 
 // lastSeen reads what is asked about the last stretch of the window. The stretch ends with the source's last look, so
 // that all of it was watched.
-func lastSeen[T any](q *question, kind bundle.Kind, cell string, hold time.Duration) (all []T, last bundle.Window, doubt string) {
+func lastSeen[T any](q *question, kind bundle.Kind, cell string,
+	hold time.Duration) (all []T, last bundle.Window, doubt string) {
 	last = lastOf(q.window, hold)
 	st := read[T](q.over(last).in(cell), kind)
 	q.Evidence = st.paths

@@ -19,10 +19,12 @@ func init() {
 	register(kind{
 		Name: "quietWorld",
 		Doc: "Chosen objects stood still for a while, and then through a whole window.\n\n" +
-			"It is the window in which churn and metricRate look: the first in the phase in which nobody else gave a reason to write. What comes and goes " +
-			"by itself, such as heartbeats, is left out by its path, and so is what other arms have in namespaces of their own. The record of objects has to " +
-			"cover all of it: a gap is no standstill.",
-		Example: "name: world-still\nkind: quietWorld\nphase: fault\nspec:\n  resources: [nodes, pods, deployments.apps, daemonsets.apps]\n  still: 15s\n  for: 60s\n  terminating: 1\n",
+			"It is the window in which churn and metricRate look: the first in the phase in which nobody else gave " +
+			"a reason to write. What comes and goes by itself, such as heartbeats, is left out by its path, and so " +
+			"is what other arms have in namespaces of their own. The record of objects has to cover all of it: a " +
+			"gap is no standstill.",
+		Example: "name: world-still\nkind: quietWorld\nphase: fault\nspec:\n  resources: [nodes, pods, " +
+			"deployments.apps, daemonsets.apps]\n  still: 15s\n  for: 60s\n  terminating: 1\n",
 		Meets:   `{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"1s"}`,
 		Differs: `{"resources":["bundledeployments.fleet.cattle.io"],"still":"5s","for":"10s"}`,
 		New:     func() Check { return &QuietWorld{Quiet: standstill()} },
@@ -69,7 +71,8 @@ func (c *Quiet) validate(field string) error {
 		positive(field+"still", w.Still),
 		positive(field+"for", w.For),
 		refuse(w.Terminating < 0, "%sterminating is %d (want 0 or more)", field, w.Terminating),
-		refuse(w.Terminating > 0 && !slices.Contains(w.Resources, "pods"), "%sterminating is %d, and pods are not among the resources", field, w.Terminating),
+		refuse(w.Terminating > 0 && !slices.Contains(w.Resources, "pods"),
+			"%sterminating is %d, and pods are not among the resources", field, w.Terminating),
 		refuse(slices.Contains(w.Ignore, ""), "%signore has an empty path, which would leave out everything", field),
 	)
 }
@@ -131,12 +134,15 @@ func (c Quiet) find(q *question) (out stillness) {
 	longest := time.Duration(0)
 	for _, from := range begins(all, disturbed, w) {
 		next, by := w.End, ""
-		if i := sort.Search(len(disturbed), func(i int) bool { return disturbed[i].at.After(from) }); i < len(disturbed) && disturbed[i].at.Before(w.End) {
+		if i := sort.Search(len(disturbed),
+			func(i int) bool { return disturbed[i].at.After(from) }); i < len(disturbed) &&
+			disturbed[i].at.Before(w.End) {
 			next, by = disturbed[i].at, ", until a write to "+disturbed[i].resource+" "+disturbed[i].object()
 		}
 		if stood := next.Sub(from); stood > longest {
 			longest = stood
-			out.said = fmt.Sprintf("they stood still for at most %s, in %s", stood.Round(100*time.Millisecond), between(from, next)) + by
+			out.said = fmt.Sprintf("they stood still for at most %s, in %s", stood.Round(100*time.Millisecond),
+				between(from, next)) + by
 		}
 		one := bundle.Window{Start: from, End: from.Add(still + long)}
 		if one.End.After(next) {
@@ -203,7 +209,8 @@ func others(v bundle.View, cell string) map[string]bool {
 }
 
 // disturbances are the writes that count, in order, and how many pods are terminating at a time.
-func (c Quiet) disturbances(all []*recorded, used [][]*recorded, others map[string]bool) ([]written, func(time.Time) int) {
+func (c Quiet) disturbances(all []*recorded, used [][]*recorded,
+	others map[string]bool) ([]written, func(time.Time) int) {
 	ignored := matchers(c.Ignore)
 	var out, pods []written
 	for _, r := range all {

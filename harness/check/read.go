@@ -81,7 +81,8 @@ func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 
 // remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the
 // artifact.
-func remember[T any](v bundle.View, a bundle.Artifact, as string, grow func(before T, r io.Reader) (T, error)) (all T, err error) {
+func remember[T any](v bundle.View, a bundle.Artifact, as string,
+	grow func(before T, r io.Reader) (T, error)) (all T, err error) {
 	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
 		was, _ := before.(T)
 		return grow(was, r)

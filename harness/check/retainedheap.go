@@ -17,11 +17,15 @@ import (
 func init() {
 	register(kind{
 		Name: "retainedHeap",
-		Doc: "Memory that was allocated below a function and is still in use, by the heap profiles of the window, each taken after a garbage collection.\n\n" +
-			"Met when every profile of the window has at least so much of it, or with below, less: one that doesn't is decisive. With overBaseline, " +
-			"what every one of the last profiles has above the baseline's most, added up over the places that allocated it, must be less than that; func may then be " +
-			"left out, for all of the heap. The runtime samples allocations: a place that grew by less than a mebibyte isn't counted.",
-		Example: "name: retained\nkind: retainedHeap\nphase: recovery\nspec:\n  func: registry.(*Store).DeleteCollection\n  atLeast: 16Mi\n  snapshots: 2\n  lastAfter: 120s\n",
+		Doc: "Memory that was allocated below a function and is still in use, by the heap profiles of the window, " +
+			"each taken after a garbage collection.\n\n" +
+			"Met when every profile of the window has at least so much of it, or with below, less: one that " +
+			"doesn't is decisive. With overBaseline, what every one of the last profiles has above the baseline's " +
+			"most, added up over the places that allocated it, must be less than that; func may then be left out, " +
+			"for all of the heap. The runtime samples allocations: a place that grew by less than a mebibyte isn't " +
+			"counted.",
+		Example: "name: retained\nkind: retainedHeap\nphase: recovery\nspec:\n  func: " +
+			"registry.(*Store).DeleteCollection\n  atLeast: 16Mi\n  snapshots: 2\n  lastAfter: 120s\n",
 		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"16Mi","snapshots":2}`,
 		Differs: `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"1Gi","snapshots":2}`,
 		New:     func() Check { return &RetainedHeap{Snapshots: 1} },
@@ -47,10 +51,12 @@ func (c *RetainedHeap) Validate() error {
 	_, err := c.limit()
 	return errors.Join(
 		cmp.Or(
-			refuse(given(c.AtLeast != "", c.Below != "", c.OverBaseline != "") != 1, "want one of atLeast, below and overBaseline"),
+			refuse(given(c.AtLeast != "", c.Below != "", c.OverBaseline != "") != 1,
+				"want one of atLeast, below and overBaseline"),
 			refuse(c.Func == "" && c.OverBaseline == "", "func is empty, which all memory would match"),
 			err),
-		refuse(len(c.Except) > 0 && c.OverBaseline == "" || slices.Contains(c.Except, ""), "except is %q (want names, none of them empty, and overBaseline with them)", c.Except),
+		refuse(len(c.Except) > 0 && c.OverBaseline == "" || slices.Contains(c.Except, ""),
+			"except is %q (want names, none of them empty, and overBaseline with them)", c.Except),
 		refuse(c.Snapshots < 1, "snapshots is %d (want at least 1)", c.Snapshots),
 		optional("lastAfter", c.LastAfter),
 	)
@@ -129,7 +135,8 @@ func (c *RetainedHeap) wanted() string {
 	}
 	out := fmt.Sprintf("%s retained%s in every one of at least %d heap profiles", limit, below, c.Snapshots)
 	if c.OverBaseline != "" {
-		out = fmt.Sprintf("less than %s more retained%s in each of the last %d heap profiles than in the baseline", c.OverBaseline, below, c.Snapshots)
+		out = fmt.Sprintf("less than %s more retained%s in each of the last %d heap profiles than in the baseline",
+			c.OverBaseline, below, c.Snapshots)
 		if len(c.Except) > 0 {
 			out += ", but for what is below " + strings.Join(c.Except, ", ")
 		}
@@ -182,7 +189,8 @@ func (r retention) largestSaid() string {
 	if len(r.stacks) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(r.bytes), r.objects, mebi(r.stacks[0].Bytes),
+	return fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(r.bytes), r.objects,
+		mebi(r.stacks[0].Bytes),
 		strings.Join(r.stacks[0].Frames, "\n\t"))
 }
 
@@ -213,7 +221,8 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	default:
 		all, most, place := grown(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)
 		q.Met = Of(all < limit)
-		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all), len(was.in))
+		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all),
+			len(was.in))
 		if all > 0 {
 			q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(all), mebi(most), place)
 		}

@@ -74,7 +74,8 @@ func metricSeries(q *question, metric string, labels map[string]string) series {
 		}
 		all = append(all, sample{asked: r.Time, answered: r.Done, value: r.Value})
 	}
-	return newSeries(metric, q.window, all, st.paths, st.doubt, fmt.Sprintf("the metrics of %s never showed %s", q.cell, metric))
+	return newSeries(metric, q.window, all, st.paths, st.doubt,
+		fmt.Sprintf("the metrics of %s never showed %s", q.cell, metric))
 }
 
 func matches(have, want map[string]string) bool {
@@ -121,12 +122,15 @@ func cpuSeries(q *question) series {
 			continue
 		}
 		if len(all) > 0 && !same(r, last) {
-			st.doubt = cmp.Or(st.doubt, fmt.Sprintf("process %d was followed by process %d at %s", last.PID, r.PID, clock(r.Time)))
+			st.doubt = cmp.Or(st.doubt,
+				fmt.Sprintf("process %d was followed by process %d at %s", last.PID, r.PID, clock(r.Time)))
 		}
 		last = r
-		all = append(all, sample{asked: r.Time, answered: r.Time, value: r.CPUSeconds, process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
+		all = append(all, sample{asked: r.Time, answered: r.Time, value: r.CPUSeconds,
+			process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
 	}
-	return newSeries(processCPUTime, q.window, all, st.paths, st.doubt, fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.cell, span(q.window)))
+	return newSeries(processCPUTime, q.window, all, st.paths, st.doubt,
+		fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.cell, span(q.window)))
 }
 
 func (s series) first() sample { return s.samples[0] }
@@ -165,10 +169,12 @@ func (s series) noRate() string {
 		return fmt.Sprintf("there are %d samples of %s in %s, two are needed", n, s.name, span(s.window))
 	}
 	if i := s.reset(); i > 0 {
-		return fmt.Sprintf("%s fell from %.10g to %.10g at %s: it was reset", s.name, s.samples[i-1].value, s.samples[i].value, clock(s.samples[i].asked))
+		return fmt.Sprintf("%s fell from %.10g to %.10g at %s: it was reset", s.name, s.samples[i-1].value,
+			s.samples[i].value, clock(s.samples[i].asked))
 	}
 	if s.watched() < length(s.window)/2 {
-		return fmt.Sprintf("the samples of %s lie within %s of %s", s.name, s.watched().Round(100*time.Millisecond), span(s.window))
+		return fmt.Sprintf("the samples of %s lie within %s of %s", s.name, s.watched().Round(100*time.Millisecond),
+			span(s.window))
 	}
 	return ""
 }
@@ -194,7 +200,8 @@ func (s series) still(need time.Duration) (Tri, string) {
 	}
 	first := s.first()
 	if i := slices.IndexFunc(s.samples, func(x sample) bool { return x.value != first.value }); i >= 0 {
-		return NotMet, fmt.Sprintf("changed from %.10g to %.10g by %s", first.value, s.samples[i].value, clock(s.samples[i].asked))
+		return NotMet, fmt.Sprintf("changed from %.10g to %.10g by %s", first.value, s.samples[i].value,
+			clock(s.samples[i].asked))
 	}
 	stood := s.last().asked.Sub(first.answered)
 	switch {

@@ -15,13 +15,18 @@ func init() {
 	register(kind{
 		Name: "nothingStuck",
 		Doc: "No goroutine that failed calls left behind for good, in whichever function and wait state.\n\n" +
-			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, passes a check that asks for the incident's " +
-			"own. Goroutines are told by their ids: left for good are those that every one of the last dumps shows. In one of the states named, a single one " +
-			"that the baseline didn't show is too many. In all others, goroutines come and go with clients: those with one entry function and one creator are held " +
-			"against the baseline's most of the same, and all that are more, together, must be fewer than the given share of the calls that failed. Where the log has not one line of such a call, " +
-			"as of a build that words it differently, their number is the load's own count.",
-		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: 3\n  lastAfter: 120s\n" +
-			"  failed:\n    component: kube-apiserver\n    pattern: Delete object in DeleteCollection failed\n  share: 50%\n",
+			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, " +
+			"passes a check that asks for the incident's own. Goroutines are told by their ids: left for good are " +
+			"those that every one of the last dumps shows. In one of the states named, a single one that the " +
+			"baseline didn't show is too many. In all others, goroutines come and go with clients: those with one " +
+			"entry function and one creator are held against the baseline's most of the same, and all that are " +
+			"more, together, must be fewer than the given share of the calls that failed. Where the log has not " +
+			"one line of such a call, as of a build that words it differently, their number is the load's own " +
+			"count.",
+		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: " +
+			"3\n  lastAfter: 120s\n" +
+			"  failed:\n    component: kube-apiserver\n    pattern: Delete object in DeleteCollection failed\n  " +
+			"share: 50%\n",
 		New: func() Check { return &NothingStuck{Dumps: 3, Share: "50%"} },
 	})
 }
@@ -50,7 +55,8 @@ func (c *NothingStuck) Needs() Needs { return Needs{Loads: named(c.Load)} }
 // Validate refuses what any dump would meet.
 func (c *NothingStuck) Validate() error {
 	errs := []error{
-		refuse(len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, ""), "states is %q (want at least one or failed, none of them empty)", c.States),
+		refuse(len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, ""),
+			"states is %q (want at least one or failed, none of them empty)", c.States),
 		refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps),
 		optional("lastAfter", c.LastAfter),
 		refuse(c.Load != "" && c.Failed == nil, "load is %q, and failed is missing", c.Load),
@@ -58,7 +64,8 @@ func (c *NothingStuck) Validate() error {
 	if c.Failed != nil {
 		_, err := c.Failed.compile()
 		share, bad := percent("share", c.Share)
-		errs = append(errs, err, cmp.Or(bad, refuse(share <= 0 || share > 1, "share is %s (want above 0%% and up to 100%%)", c.Share)))
+		errs = append(errs, err, cmp.Or(bad,
+			refuse(share <= 0 || share > 1, "share is %s (want above 0%% and up to 100%%)", c.Share)))
 	}
 	return errors.Join(errs...)
 }
@@ -66,10 +73,14 @@ func (c *NothingStuck) Validate() error {
 func (c *NothingStuck) wanted() string {
 	var parts []string
 	if len(c.States) > 0 {
-		parts = append(parts, fmt.Sprintf("no goroutine [%s] in each of the last %d dumps that the baseline didn't have", strings.Join(c.States, ", "), c.Dumps))
+		parts = append(parts,
+			fmt.Sprintf("no goroutine [%s] in each of the last %d dumps that the baseline didn't have",
+				strings.Join(c.States, ", "), c.Dumps))
 	}
 	if c.Failed != nil {
-		parts = append(parts, fmt.Sprintf("fewer goroutines in each of the last %d dumps that the baseline didn't have, in any state, than %s of the failed calls", c.Dumps, c.Share))
+		parts = append(parts,
+			fmt.Sprintf("fewer goroutines in each of the last %d dumps that the baseline didn't have, in any state, "+
+				"than %s of the failed calls", c.Dumps, c.Share))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -138,7 +149,8 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	share, _ := percent("share", c.Share) // Validate has read it
 	limit := max(fewest+1, int(math.Ceil(share*float64(failed))))
 	all, most := more(before, last)
-	q.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d", failed, all, limit)
+	q.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d",
+		failed, all, limit)
 	if most.n > 0 {
 		q.Seen += fmt.Sprintf(", most of them, %d, in %s", most.n, most.name())
 	}

@@ -13,10 +13,13 @@ func init() {
 	register(kind{
 		Name: "unchangedUpdates",
 		Doc: "Updates that changed no byte: those that the API server counted and no watch showed.\n\n" +
-			"The server stores nothing for them, so no record of objects has them. Its count, apiserver_request_total, is of all arms together, and so is what " +
-			"is compared with it: the writes in every arm's record, between the first and the last sample in the quiet window that quietWorld finds. Met " +
-			"when at most so many changed nothing; one that is under way at either end may be counted on one side only.",
-		Example: "name: updates-without-change\nkind: unchangedUpdates\nphase: fault\nspec:\n  resource: bundledeployments.fleet.cattle.io\n  subresource: status\n" +
+			"The server stores nothing for them, so no record of objects has them. Its count, " +
+			"apiserver_request_total, is of all arms together, and so is what is compared with it: the writes in " +
+			"every arm's record, between the first and the last sample in the quiet window that quietWorld finds. " +
+			"Met when at most so many changed nothing; one that is under way at either end may be counted on one " +
+			"side only.",
+		Example: "name: updates-without-change\nkind: unchangedUpdates\nphase: fault\nspec:\n  resource: " +
+			"bundledeployments.fleet.cattle.io\n  subresource: status\n" +
 			"  atMost: 2\n  window:\n    terminating: 1\n",
 		New: func() Check { return &UnchangedUpdates{Window: standstill()} },
 	})
@@ -47,7 +50,8 @@ func (c *UnchangedUpdates) Validate() error {
 // Eval compares the server's count with the watches'.
 func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	what := strings.TrimSuffix(c.Resource+"/"+c.Subresource, "/")
-	q, ok := ask(c, v, s, fmt.Sprintf("at most %d updates of %s that changed nothing, all arms together", c.AtMost, what))
+	q, ok := ask(c, v, s, fmt.Sprintf("at most %d updates of %s that changed nothing, all arms together", c.AtMost,
+		what))
 	if !ok {
 		return q.Finding
 	}
@@ -58,7 +62,8 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	}
 	resource, group, _ := strings.Cut(c.Resource, ".")
 	counted := metricSeries(q.over(still.window).in(bundle.Shared), "apiserver_request_total",
-		map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource, "subresource": c.Subresource})
+		map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource,
+			"subresource": c.Subresource})
 	q.Evidence = counted.paths
 	if doubt := counted.noRate(); doubt != "" {
 		return q.unknown(doubt)
@@ -78,6 +83,7 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 		}
 	}
 	updates := int(counted.grown())
-	return q.answer(Of(updates-shown <= c.AtMost), fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d: %d changed nothing",
-		span(counted.extent()), updates, what, shown, max(0, updates-shown)))
+	return q.answer(Of(updates-shown <= c.AtMost),
+		fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d: %d changed nothing",
+			span(counted.extent()), updates, what, shown, max(0, updates-shown)))
 }

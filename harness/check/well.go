@@ -86,7 +86,8 @@ func (t tally) judge(share float64) (Tri, string) {
 // well is the finding over the last stretch of the question's window, which ends with the last reading. A reading
 // under way when the stretch began belongs to it. doubt is why the readings can't be relied on, "" if they can.
 func (t Tolerance) well(q *question, all []reading, doubt string, hold time.Duration, noun string) Finding {
-	in := slices.DeleteFunc(all, func(r reading) bool { return r.asked.Before(q.window.Start) || r.done.After(q.window.End) })
+	in := slices.DeleteFunc(all,
+		func(r reading) bool { return r.asked.Before(q.window.Start) || r.done.After(q.window.End) })
 	if len(in) == 0 {
 		return q.unknown(cmp.Or(doubt, fmt.Sprintf("there are no %s in %s", noun, span(q.window))))
 	}

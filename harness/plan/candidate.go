@@ -19,7 +19,8 @@ func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenar
 	} else if arm, err = c.Known.Arm(pair); err != nil {
 		return arm, nil, err
 	} else if !c.Known.For(pair.Name) {
-		return arm, nil, fmt.Errorf("adding the candidate %s: it is made for %s", arm.Name, strings.Join(c.Known.Spec.Pairs, ", "))
+		return arm, nil, fmt.Errorf("adding the candidate %s: it is made for %s", arm.Name,
+			strings.Join(c.Known.Spec.Pairs, ", "))
 	}
 	if slices.ContainsFunc(arms, func(a scenario.Arm) bool { return a.Name == arm.Name }) {
 		return arm, nil, fmt.Errorf("adding the candidate %s: the pair has an arm of that name already", arm.Name)
@@ -38,13 +39,16 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 	default:
 		fixed := arms[i].Source
 		if s.Version == "" && s.Module != "" && fixed.Version != "" {
-			doubts = append(doubts, fmt.Sprintf("the version of the candidate can't be told: it is stamped %s as the fixed arm is, and whether it fits its "+
-				"cluster's is unknown", fixed.Version))
+			doubts = append(doubts,
+				fmt.Sprintf("the version of the candidate can't be told: it is stamped %s as the fixed arm is, and "+
+					"whether it fits its "+
+					"cluster's is unknown", fixed.Version))
 		}
 		if s.Module == "" && s.Dir == "" {
 			s.Fixture = fixed.Fixture
 		}
-		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package, fixed.Package), cmp.Or(s.Version, fixed.Version)
+		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package,
+			fixed.Package), cmp.Or(s.Version, fixed.Version)
 		s.Unoptimized = fixed.Unoptimized
 	}
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
@@ -101,7 +105,8 @@ func (t *Trial) skew() error {
 			continue
 		}
 		if want := fits(t.Subject, c.Arm.Source.Version, in.Topology.Version); want != "" {
-			return fmt.Errorf("the candidate is %s %s, and its cluster %s: %s", t.Subject, c.Arm.Source.Version, in.Topology.Version, want)
+			return fmt.Errorf("the candidate is %s %s, and its cluster %s: %s", t.Subject, c.Arm.Source.Version,
+				in.Topology.Version, want)
 		}
 	}
 	return nil
@@ -127,14 +132,15 @@ func fits(subject, version, cluster string) string {
 		return ""
 	}
 	if older == 0 {
-		return fmt.Sprintf("want v%d.%d, the minor version of the rest of the control plane (another pair may have it: --pair)", c.Major, c.Minor)
+		return fmt.Sprintf("want v%d.%d, the minor version of the rest of the control plane (another pair may have "+
+			"it: --pair)", c.Major, c.Minor)
 	}
 	minors := []string{}
 	for m := int(c.Minor) - older; m <= int(c.Minor); m++ {
 		minors = append(minors, fmt.Sprintf("v%d.%d", c.Major, m))
 	}
-	return fmt.Sprintf("a %s may be up to %d minor versions older than its API server and never newer; want one of %s, or another cluster with "+
-		"--set version=%s", subject, older, strings.Join(minors, ", "), version)
+	return fmt.Sprintf("a %s may be up to %d minor versions older than its API server and never newer; want one of "+
+		"%s, or another cluster with --set version=%s", subject, older, strings.Join(minors, ", "), version)
 }
 
 // readable refuses faults that follow from constants if no arm has a source to read them from.
@@ -144,7 +150,8 @@ func (t *Trial) readable() error {
 	}
 	for _, f := range t.Faults {
 		if names := f.Spec.Needs().Constants; len(names) > 0 {
-			return fmt.Errorf("the fault %s follows from %s, which is read from the arms' sources, and every arm is an executable: want a control beside it (--arms)",
+			return fmt.Errorf("the fault %s follows from %s, which is read from the arms' sources, and every arm is "+
+				"an executable: want a control beside it (--arms)",
 				f.Name, strings.Join(names, " and "))
 		}
 	}

@@ -64,7 +64,8 @@ func (t *Trial) leaveOut(names []string) error {
 			for _, f := range t.Faults {
 				known = append(known, f.Name)
 			}
-			return fmt.Errorf("leaving out faults: there is no fault %q: want one of %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("leaving out faults: there is no fault %q: want one of %s", name,
+				strings.Join(known, ", "))
 		}
 		gone := t.Faults[i]
 		t.Faults = slices.Delete(t.Faults, i, i+1)

@@ -25,16 +25,19 @@ func (t *Trial) concurrency(free int64) {
 		t.Why = "one cluster after the other, as asked for"
 	case free > 0 && free < need:
 		t.Sequential = true
-		t.Why = fmt.Sprintf("one cluster after the other: %d at once need %s of memory, and %s are free", len(t.Clusters), gib(need), gib(free))
+		t.Why = fmt.Sprintf("one cluster after the other: %d at once need %s of memory, and %s are free",
+			len(t.Clusters), gib(need), gib(free))
 	case free > 0:
-		t.Why = fmt.Sprintf("%d clusters at once: they need %s of memory, and %s are free", len(t.Clusters), gib(need), gib(free))
+		t.Why = fmt.Sprintf("%d clusters at once: they need %s of memory, and %s are free", len(t.Clusters), gib(need),
+			gib(free))
 	default:
 		t.Why = fmt.Sprintf("%d clusters at once; how much memory is free was not asked", len(t.Clusters))
 	}
 }
 
 func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
-	n := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell, Args: argsOf(s, cluster.ControlPlane)}
+	n := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell,
+		Args: argsOf(s, cluster.ControlPlane)}
 	if cell != "" {
 		n.Labels = map[string]string{CellLabel: cell}
 	}
@@ -83,7 +86,8 @@ func (t *Trial) ClusterOf(cell string) *Cluster {
 			return &t.Clusters[i]
 		}
 	}
-	if t.Place().SharedNodes() && len(t.Clusters) == 1 && slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == cell }) {
+	if t.Place().SharedNodes() && len(t.Clusters) == 1 &&
+		slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == cell }) {
 		return &t.Clusters[0]
 	}
 	return nil

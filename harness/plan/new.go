@@ -81,7 +81,8 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("planning %s: repeat is %d: want at least 1", s.Metadata.Name, o.Repeat)
 	}
 	if o.Until != nil && o.Repeat > 1 {
-		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is satisfied: want one of the two", s.Metadata.Name, o.Repeat)
+		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is satisfied: want one of "+
+			"the two", s.Metadata.Name, o.Repeat)
 	}
 	if s, err = onProvider(s, &o); err != nil {
 		return nil, err
@@ -130,7 +131,8 @@ func selectPairs(s *scenario.Scenario, name string) ([]scenario.Pair, error) {
 			return []scenario.Pair{p}, nil
 		}
 	}
-	return nil, fmt.Errorf("scenario %s has no pair %q: want one of %s, or %s", s.Metadata.Name, name, strings.Join(known, ", "), AllPairs)
+	return nil, fmt.Errorf("scenario %s has no pair %q: want one of %s, or %s", s.Metadata.Name, name,
+		strings.Join(known, ", "), AllPairs)
 }
 
 func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error) {
@@ -172,7 +174,9 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	for _, c := range s.Spec.Collectors {
 		spec, err := decode[capture.Collector](kinds.Collector, c.Kind, c.Name, c.Spec)
 		errs = append(errs, err)
-		t.Collectors = append(t.Collectors, Collector{Name: c.Name, Kind: c.Kind, Every: Duration(scenario.Length(c.Every)), Component: c.Component, Spec: spec})
+		t.Collectors = append(t.Collectors,
+			Collector{Name: c.Name, Kind: c.Kind, Every: Duration(scenario.Length(c.Every)), Component: c.Component,
+				Spec: spec})
 	}
 	for _, it := range s.Spec.Loads {
 		spec, err := decode[load.Load](kinds.Load, it.Kind, it.Name, it.Spec)
@@ -221,7 +225,8 @@ func (t *Trial) LoadsOf(phase string) []Load {
 
 // ofPair leaves out the checks that are meant for other pairs.
 func ofPair(in []scenario.Check, pair string) []scenario.Check {
-	return slices.DeleteFunc(slices.Clone(in), func(c scenario.Check) bool { return len(c.Pairs) > 0 && !slices.Contains(c.Pairs, pair) })
+	return slices.DeleteFunc(slices.Clone(in),
+		func(c scenario.Check) bool { return len(c.Pairs) > 0 && !slices.Contains(c.Pairs, pair) })
 }
 
 func orEmpty[T any](in []T) []T { return append([]T{}, in...) }

@@ -33,7 +33,8 @@ type Placement interface {
 	placed(c Cell, in *Cluster) error
 }
 
-var placements = map[string]Placement{PlacementNode: nodePlacement{}, PlacementCluster: clusterPlacement{}, PlacementWorkload: workloadPlacement{}}
+var placements = map[string]Placement{PlacementNode: nodePlacement{}, PlacementCluster: clusterPlacement{},
+	PlacementWorkload: workloadPlacement{}}
 
 // Place is the trial's placement. An unknown one is like a node's, and arranges nothing.
 func (t *Trial) Place() Placement {
@@ -72,8 +73,9 @@ func (nodePlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
 	for i := range t.Cells {
 		t.Cells[i].Node = numbered(cluster.Worker, i)
 		top.Nodes = append(top.Nodes, cluster.NodeSpec{
-			Name: numbered(cluster.Worker, i), Role: cluster.Worker, Cell: t.Cells[i].Name, Labels: map[string]string{CellLabel: t.Cells[i].Name},
-			Args: argsOf(s, cluster.Worker),
+			Name: numbered(cluster.Worker, i), Role: cluster.Worker, Cell: t.Cells[i].Name,
+			Labels: map[string]string{CellLabel: t.Cells[i].Name},
+			Args:   argsOf(s, cluster.Worker),
 		})
 	}
 	t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
@@ -81,7 +83,8 @@ func (nodePlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
 }
 
 func (nodePlacement) placed(c Cell, in *Cluster) error {
-	if in == nil || !slices.ContainsFunc(in.Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
+	if in == nil || !slices.ContainsFunc(in.Topology.Nodes,
+		func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
 		return fmt.Errorf("cell %q has no node %q of its own in any cluster", c.Name, c.Node)
 	}
 	return nil
@@ -100,7 +103,8 @@ func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error
 		c := &t.Cells[i]
 		c.Node = cluster.ControlPlane
 		t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
-			Version: clusterVersion(*c, s.Spec.Version, t.controls(s)), Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
+			Version: clusterVersion(*c, s.Spec.Version, t.controls(s)), Base: o.Base,
+			Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
 		}})
 	}
 	t.concurrency(o.FreeMemory)

@@ -17,8 +17,8 @@ import (
 
 // modelledBy is what providers leave out of what there is in production.
 var modelledBy = map[string]string{
-	providers.Processes: "the control plane's components were plain processes of one host: there were no nodes and no " +
-		"containers, and no kubelet's probe restarts a component that doesn't answer",
+	providers.Processes: "the control plane's components were plain processes of one host: there were no nodes and " +
+		"no containers, and no kubelet's probe restarts a component that doesn't answer",
 }
 
 // onProvider chooses the provider, and is the scenario without the collectors and checks that are meant for others.
@@ -75,12 +75,14 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	}
 	if t.Placement != PlacementCluster {
 		errs = append(errs,
-			fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this provider has no kubelets",
+			fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this provider has no "+
+				"kubelets",
 				t.Placement))
 	}
 	if row, _ := component.Of(t.Subject); t.Placement == PlacementCluster && row.Runs != component.AsStaticPod {
 		errs = append(errs,
-			fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no kubelets", t.Subject))
+			fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no kubelets",
+				t.Subject))
 	}
 	for _, c := range t.Collectors {
 		if u, ok := c.Spec.(capture.KubeletUser); ok && u.NeedsKubelets() {
@@ -89,7 +91,8 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	}
 	for _, l := range t.Loads {
 		if one, ok := l.Spec.(load.OnNode); ok && one.OnNode() {
-			errs = append(errs, fmt.Errorf("load %q is pods that run, and this provider has no kubelets to run them", l.Name))
+			errs = append(errs, fmt.Errorf("load %q is pods that run, and this provider has no kubelets to run them",
+				l.Name))
 		}
 	}
 	return errors.Join(errs...)

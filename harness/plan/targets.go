@@ -60,9 +60,11 @@ func (t *Trial) validateControlPlanes(have *cluster.Capabilities) error {
 		return nil
 	}
 	for _, c := range t.Clusters {
-		nodes := slices.DeleteFunc(slices.Clone(c.Topology.Nodes), func(n cluster.NodeSpec) bool { return n.Role != cluster.ControlPlane })
+		nodes := slices.DeleteFunc(slices.Clone(c.Topology.Nodes),
+			func(n cluster.NodeSpec) bool { return n.Role != cluster.ControlPlane })
 		if len(nodes) > 1 {
-			return fmt.Errorf("the topology has %d control planes, and here a cluster can have one only: %s", len(nodes), have.OneControlPlane)
+			return fmt.Errorf("the topology has %d control planes, and here a cluster can have one only: %s",
+				len(nodes), have.OneControlPlane)
 		}
 	}
 	return nil

@@ -25,7 +25,8 @@ func (p *Plan) Text(w io.Writer) error {
 	if p.Source != "" {
 		fmt.Fprintf(b, "read from %s\n", p.Source)
 	}
-	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage, p.Seed, p.howMany())
+	fmt.Fprintf(b, "Kubernetes %s, node image %s, seed %d, %s\n", strings.Join(p.Versions(), " and "), p.NodeImage,
+		p.Seed, p.howMany())
 	if p.Provider != "" {
 		fmt.Fprintf(b, "clusters of the provider %s\n", p.Provider)
 	}
@@ -130,7 +131,8 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		wait scenario.Wait
 		hold string
 	}{
-		{check.Steady, p.Steady, "waits for the steady state"}, {check.Baseline, p.Baseline, "watches, nothing is injected"},
+		{check.Steady, p.Steady, "waits for the steady state"},
+		{check.Baseline, p.Baseline, "watches, nothing is injected"},
 		{check.Fault, p.Fault, "holds each cell until its exposure is met"},
 		{check.Recovery, p.Recovery, "ends when each cell's signature or healed checks are met"},
 	} {
@@ -144,7 +146,8 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		for _, l := range []struct {
 			name   string
 			checks []Check
-		}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed", t.Healed}, {"information, which decides nothing", t.Info}} {
+		}{{"steady", t.Steady}, {"exposure", t.Exposure}, {"signature", t.Signature}, {"healed",
+			t.Healed}, {"information, which decides nothing", t.Info}} {
 			in := slices.DeleteFunc(slices.Clone(l.checks), func(c Check) bool { return c.Phase != ph.name })
 			if len(in) > 0 {
 				fmt.Fprintf(b, "    %s, all of\n", l.name)
@@ -153,7 +156,8 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		}
 	}
 	if r := t.Restart; r != nil {
-		fmt.Fprintf(b, "  afterwards: restarts the subject of %s; it must be ready within %s\n", strings.Join(r.Roles, ", "), short(Duration(r.ReadyWithin.Duration)))
+		fmt.Fprintf(b, "  afterwards: restarts the subject of %s; it must be ready within %s\n",
+			strings.Join(r.Roles, ", "), short(Duration(r.ReadyWithin.Duration)))
 	}
 }
 

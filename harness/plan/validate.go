@@ -77,7 +77,8 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	for _, c := range t.Clusters {
 		for name := range c.Memory {
 			if limited := component.Names(component.Limited); !slices.Contains(limited, name) {
-				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want one of %s", name, strings.Join(limited, ", ")))
+				errs = append(errs, fmt.Errorf("the memory of %s can't be limited: want one of %s", name,
+					strings.Join(limited, ", ")))
 			}
 		}
 	}
@@ -114,7 +115,8 @@ func (t *Trial) validateCells() error {
 	}
 	for _, it := range t.items() {
 		if it.Target.Cell != "" && !names[it.Target.Cell] {
-			errs = append(errs, fmt.Errorf("%q is aimed at cell %q, which this trial doesn't have", it.Name, it.Target.Cell))
+			errs = append(errs, fmt.Errorf("%q is aimed at cell %q, which this trial doesn't have", it.Name,
+				it.Target.Cell))
 		}
 	}
 	return errors.Join(errs...)
@@ -155,12 +157,14 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 	var errs []error
 	for _, s := range needs.Seams {
 		if !slices.Contains(t.Seams, s) {
-			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])", f.Name, s, strings.Join(t.Seams, ", ")))
+			errs = append(errs, fmt.Errorf("fault %q needs the seam %s, which the scenario doesn't have (seams: [%s])",
+				f.Name, s, strings.Join(t.Seams, ", ")))
 		}
 	}
 	for _, c := range needs.Constants {
 		if !t.declares(c) {
-			errs = append(errs, fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name, c))
+			errs = append(errs, fmt.Errorf("fault %q needs the constant %s, which the scenario doesn't declare", f.Name,
+				c))
 		}
 	}
 	if have != nil && needs.Exec && !have.Exec {
@@ -183,11 +187,13 @@ func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 	one, ok := l.Spec.(load.OnNode)
 	switch onNode := ok && one.OnNode(); {
 	case onNode && t.Place().SharedNodes():
-		return nil, fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)", l.Name)
+		return nil, fmt.Errorf("load %q acts on the node of an arm, which the arms share (placement: node or cluster)",
+			l.Name)
 	case onNode:
 		return l.Spec.Makes(), t.oneNode(l.Item, seed)
 	case !t.Place().OwnCluster():
-		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: cluster)", l.Name)
+		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: "+
+			"cluster)", l.Name)
 	}
 	return l.Spec.Makes(), nil
 }
@@ -200,7 +206,8 @@ func (t *Trial) oneNode(l Item, seed int64) error {
 			continue
 		}
 		if nodes, err := fault.SelectNodes(l.Target, in.Topology.Nodes, cell.Name, seed); err == nil && len(nodes) > 1 {
-			return fmt.Errorf("load %q acts on one node, and its target chooses %s of cell %s", l.Name, strings.Join(nodes, ", "), cell.Name)
+			return fmt.Errorf("load %q acts on one node, and its target chooses %s of cell %s", l.Name,
+				strings.Join(nodes, ", "), cell.Name)
 		}
 	}
 	return nil
@@ -212,7 +219,8 @@ func (t *Trial) validateProbes(c Check, probes []string) error {
 	for _, name := range probes {
 		i := slices.IndexFunc(t.Loads, func(l Load) bool { return l.Name == name })
 		if i < 0 {
-			errs = append(errs, fmt.Errorf("check %q is about the probe %q, which the scenario doesn't have", c.Name, name))
+			errs = append(errs, fmt.Errorf("check %q is about the probe %q, which the scenario doesn't have", c.Name,
+				name))
 			continue
 		}
 		l := t.Loads[i]
@@ -220,7 +228,8 @@ func (t *Trial) validateProbes(c Check, probes []string) error {
 			errs = append(errs, fmt.Errorf("check %q is about %q, a %s, which is no probe", c.Name, name, l.Kind))
 		}
 		if in := cmp.Or(l.Phase, check.Fault); in != c.Phase {
-			errs = append(errs, fmt.Errorf("check %q asks in the phase %s about the probe %q, which is of the phase %s", c.Name, c.Phase, name, in))
+			errs = append(errs, fmt.Errorf("check %q asks in the phase %s about the probe %q, which is of the phase %s",
+				c.Name, c.Phase, name, in))
 		}
 	}
 	return errors.Join(errs...)
@@ -257,7 +266,8 @@ func (t *Trial) validateNeeds(c Check, needs check.Needs) error {
 	errs := []error{t.validateProbes(c, needs.Probes)}
 	for _, name := range needs.Loads {
 		if !slices.ContainsFunc(t.Loads, func(l Load) bool { return l.Name == name }) {
-			errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have", c.Name, name))
+			errs = append(errs, fmt.Errorf("check %q reads what the load %q did, which the scenario doesn't have",
+				c.Name, name))
 		}
 	}
 	for _, name := range needs.Nodes {
@@ -268,7 +278,8 @@ func (t *Trial) validateNeeds(c Check, needs check.Needs) error {
 	}
 	for _, name := range needs.Constants {
 		if !t.declares(name) {
-			errs = append(errs, fmt.Errorf("check %q needs the constant %s, which the scenario doesn't declare", c.Name, name))
+			errs = append(errs, fmt.Errorf("check %q needs the constant %s, which the scenario doesn't declare", c.Name,
+				name))
 		}
 	}
 	return errors.Join(errs...)

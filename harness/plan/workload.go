@@ -109,7 +109,8 @@ func fillIn(file, text string, values map[string]string) (string, error) {
 			name := match[2 : len(match)-1]
 			v, ok := values[name]
 			if !ok {
-				errs = append(errs, fmt.Errorf("%s:%d: $(%s) has no value (want %s; $$(%s) is the text itself)", file, n, name, known(values), name))
+				errs = append(errs, fmt.Errorf("%s:%d: $(%s) has no value (want %s; $$(%s) is the text itself)", file,
+					n, name, known(values), name))
 			}
 			return v
 		}))

@@ -38,7 +38,8 @@ type snapshotter struct {
 
 // startCollectors starts every collector on the component of each of the cells. It doesn't wait for the first records
 // of the streams; the steady state does.
-func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream, cells []string) (*collectors, error) {
+func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream,
+	cells []string) (*collectors, error) {
 	all, err := withBuiltIn(env.Trial.Collectors, env.Trial.Place())
 	if err != nil {
 		return nil, err
@@ -197,7 +198,8 @@ func (s *collectors) take(ctx context.Context, one snapshotter, mark string) {
 
 // fail records that a collector gave up. Checks that need its evidence are then unknown.
 func (s *collectors) fail(name string, t capture.Target, err error) {
-	s.events.Emit(event.Event{Type: event.Warning, Cell: t.Cell, Message: fmt.Sprintf("collector %s gave up: %v", name, err)})
+	s.events.Emit(event.Event{Type: event.Warning, Cell: t.Cell,
+		Message: fmt.Sprintf("collector %s gave up: %v", name, err)})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errs = append(s.errs, fmt.Errorf("collector %s: %w", name, err))

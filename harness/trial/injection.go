@@ -159,7 +159,8 @@ func (i *injection) fault(f aimedFault) error {
 		if !comes {
 			if round == 1 {
 				i.trial.events.Emit(event.Event{Type: event.Warning, Cell: cell,
-					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected", f.After.Name, name)})
+					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected",
+						f.After.Name, name)})
 			}
 			return nil
 		}

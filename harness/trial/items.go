@@ -69,7 +69,8 @@ func (x *items) prepareLoads(ctx context.Context, cells []string) (err error) {
 func (x *items) loadTarget(cell string, item plan.Item) (load.Target, error) {
 	t, _, err := x.target(cell, item)
 	return load.Target{
-		Run: x.env.Run(), Name: item.Name, Cell: cell, Cluster: x.env.ClusterOf(cell), Nodes: t.Nodes, Events: x.events, Seed: x.env.Seed(),
+		Run: x.env.Run(), Name: item.Name, Cell: cell, Cluster: x.env.ClusterOf(cell), Nodes: t.Nodes, Events: x.events,
+		Seed:  x.env.Seed(),
 		Round: func(int, bool) {},
 	}, err
 }

@@ -65,7 +65,8 @@ func (l *live) onset(first func(cell string)) func(cell string) bool {
 
 // exposure returns the exposure checks of the fault phase, or those of later phases.
 func (l *live) exposure(inForce bool) []plan.Check {
-	return slices.DeleteFunc(slices.Clone(l.plan.Exposure), func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
+	return slices.DeleteFunc(slices.Clone(l.plan.Exposure),
+		func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
 }
 
 // judgeable reports whether a cell has shown all that its verdict needs: the signature, or that it is well with every
@@ -112,7 +113,8 @@ func (l *live) restarted(cell string) bool {
 		return false
 	}
 	if _, said := l.said.LoadOrStore(cell, true); !said {
-		l.events.Emit(event.Event{Type: event.Warning, Cell: cell, Message: "its subject restarted, so it isn't waited for: " + f.Seen})
+		l.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+			Message: "its subject restarted, so it isn't waited for: " + f.Seen})
 	}
 	return true
 }
@@ -174,7 +176,8 @@ func (l *live) until(ctx context.Context, cells []string, atLeast, deadline time
 		}
 		if now := strings.Join(missing, ", "); now != "" && (now != said || time.Since(saidAt) > sayEvery) {
 			said, saidAt = now, time.Now()
-			l.events.Emit(event.Event{Type: event.Progress, Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), l.pending.of(missing))})
+			l.events.Emit(event.Event{Type: event.Progress,
+				Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), l.pending.of(missing))})
 		}
 		// Asking reads the evidence, which grows: it must not take the time of what is being watched.
 		if err := wait(ctx, max(lookEvery, cost)); err != nil {
@@ -195,7 +198,8 @@ const (
 func (l *live) covered(ctx context.Context, cells []string) error {
 	end := time.Now()
 	lags := func(a bundle.Artifact) bool {
-		return a.Coverage != nil && a.Coverage.Last.Before(end) && end.Sub(a.Coverage.Last) < silence && (a.Cell == bundle.Shared || slices.Contains(cells, a.Cell))
+		return a.Coverage != nil && a.Coverage.Last.Before(end) && end.Sub(a.Coverage.Last) < silence &&
+			(a.Cell == bundle.Shared || slices.Contains(cells, a.Cell))
 	}
 	for time.Since(end) < coverTime && slices.ContainsFunc(l.writer.View().Artifacts(bundle.Query{}), lags) {
 		if err := wait(ctx, 250*time.Millisecond); err != nil {

@@ -23,7 +23,8 @@ const nullHold = 10 * time.Second
 // phases are the steps of a trial, in order. Each returns the cells that go on; if there are none the trial ends,
 // because there is nothing to judge.
 func (r *trial) phases() []func(ctx context.Context, cells []string) (on []string, err error) {
-	return []func(context.Context, []string) ([]string, error){r.steady, r.baseline, r.faultAndRecovery, r.verifyRestart}
+	return []func(context.Context, []string) ([]string, error){r.steady, r.baseline, r.faultAndRecovery,
+		r.verifyRestart}
 }
 
 // steady has the loads create what they need and waits for the steady state. If candidates never reach it, the
@@ -35,7 +36,8 @@ func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
 	if err := r.items.prepareLoads(ctx, responsive); err != nil {
 		return nil, err
 	}
-	stage := r.events.Stage("steady state", "waiting until every arm is well", r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
+	stage := r.events.Stage("steady state", "waiting until every arm is well",
+		r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
 	last := map[string]bool{} // who was well when they were asked last: another look at a busy machine may come before their records do
 	well := func(cell string) bool {
 		last[cell] = r.live.met(cell, check.Steady, r.plan.Steady)
@@ -60,7 +62,8 @@ func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
 		r.enter(bundle.EndPhase, cells)
 		return nil, nil
 	}
-	r.events.Say(event.Warning, fmt.Sprintf("%s never got to its steady state, and the others go on: %v", strings.Join(behind, " and "), err))
+	r.events.Say(event.Warning, fmt.Sprintf("%s never got to its steady state, and the others go on: %v",
+		strings.Join(behind, " and "), err))
 	r.enter(bundle.EndPhase, behind)
 	return on, nil
 }
@@ -106,7 +109,8 @@ func (r *trial) faultAndRecovery(ctx context.Context, cells []string) ([]string,
 func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error) {
 	r.collectors.snapshot(ctx, cells, "phase") // the last of the baseline
 	r.enter(check.Fault, cells)
-	stage := r.events.Stage("fault", "injecting, and holding until each arm has blocked or has gone on", r.holdEstimate())
+	stage := r.events.Stage("fault", "injecting, and holding until each arm has blocked or has gone on",
+		r.holdEstimate())
 	lifted := false
 	defer func() { // whatever happens, what was injected is recovered, also after Ctrl-C, and once more where that failed
 		if lifted {
@@ -121,7 +125,8 @@ func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error
 	if err != nil {
 		return err
 	}
-	stage = r.events.Stage("recovery", "lifting, and watching what heals", r.plan.Phases.Recovery.AtLeast.Duration+5*time.Second)
+	stage = r.events.Stage("recovery", "lifting, and watching what heals",
+		r.plan.Phases.Recovery.AtLeast.Duration+5*time.Second)
 	defer func() { stage(err) }()
 	r.enter(check.Lifting, cells) // what the lift itself brings about is evidence of neither phase
 	if err := r.items.recover(ctx, cells); err != nil {

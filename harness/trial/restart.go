@@ -40,7 +40,8 @@ func (r *trial) verifyRestart(ctx context.Context, cells []string) ([]string, er
 
 func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 	limit := r.plan.Restart.ReadyWithin.Duration
-	stage := r.events.Stage("restart", "restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(), 15*time.Second)
+	stage := r.events.Stage("restart",
+		"restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(), 15*time.Second)
 	for _, comp := range r.env.ClusterOf(c.Name).Components(r.plan.Subject) {
 		again, ok := comp.(cluster.Restarter)
 		if comp.Node().Cell() != c.Name || !ok {
@@ -55,11 +56,14 @@ func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 		proof := bundle.RestartProof{Time: began, ReadySeconds: took.Seconds(), LimitSeconds: limit.Seconds()}
 		if err != nil {
 			proof.ReadySeconds = -1
-			r.events.Emit(event.Event{Type: event.Warning, Cell: c.Name, Message: fmt.Sprintf("not Ready within %s of the restart: %v", limit, err)})
+			r.events.Emit(event.Event{Type: event.Warning, Cell: c.Name,
+				Message: fmt.Sprintf("not Ready within %s of the restart: %v", limit, err)})
 		} else {
-			r.events.Emit(event.Event{Type: event.Note, Cell: c.Name, Message: fmt.Sprintf("Ready %s after the restart", took.Round(100*time.Millisecond))})
+			r.events.Emit(event.Event{Type: event.Note, Cell: c.Name,
+				Message: fmt.Sprintf("Ready %s after the restart", took.Round(100*time.Millisecond))})
 		}
-		_, werr := r.writer.WriteJSON(bundle.Meta{Kind: bundle.Restart, Cell: c.Name, Node: comp.Node().Name(), Component: comp.Name(), Phase: "end"}, proof)
+		_, werr := r.writer.WriteJSON(bundle.Meta{Kind: bundle.Restart, Cell: c.Name, Node: comp.Node().Name(),
+			Component: comp.Name(), Phase: "end"}, proof)
 		stage(ctx.Err())
 		return werr
 	}
@@ -69,25 +73,28 @@ func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 
 // readyAgain waits for a Ready=True that was reported after began: the condition from before the restart must not
 // count.
-func (r *trial) readyAgain(ctx context.Context, cell, node string, began time.Time, limit time.Duration) (time.Duration, error) {
+func (r *trial) readyAgain(ctx context.Context, cell, node string, began time.Time,
+	limit time.Duration) (time.Duration, error) {
 	client, err := kubernetes.NewForConfig(r.env.ClusterOf(cell).RESTConfig())
 	if err != nil {
 		return 0, err
 	}
 	last := "nothing was seen of it"
-	err = apiwait.PollUntilContextTimeout(ctx, 500*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-		if err != nil {
-			return false, nil // the API server may be the one that was restarted
-		}
-		for _, cond := range n.Status.Conditions {
-			if cond.Type == corev1.NodeReady {
-				last = fmt.Sprintf("Ready=%s: %s", cond.Status, cond.Message)
-				return cond.Status == corev1.ConditionTrue && !cond.LastTransitionTime.Time.Before(began.Truncate(time.Second)), nil
+	err = apiwait.PollUntilContextTimeout(ctx, 500*time.Millisecond, limit, true,
+		func(ctx context.Context) (bool, error) {
+			n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+			if err != nil {
+				return false, nil // the API server may be the one that was restarted
 			}
-		}
-		return false, nil
-	})
+			for _, cond := range n.Status.Conditions {
+				if cond.Type == corev1.NodeReady {
+					last = fmt.Sprintf("Ready=%s: %s", cond.Status, cond.Message)
+					return cond.Status == corev1.ConditionTrue &&
+						!cond.LastTransitionTime.Time.Before(began.Truncate(time.Second)), nil
+				}
+			}
+			return false, nil
+		})
 	if err != nil {
 		return 0, errors.New(last)
 	}

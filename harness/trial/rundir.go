@@ -34,7 +34,8 @@ func CreateRunDir(dir, run string, p *plan.Plan) (*RunDir, error) {
 	if err := renameio.WriteFile(filepath.Join(dir, bundle.PlanFile), raw, 0o644); err != nil {
 		return nil, err
 	}
-	d := &RunDir{dir: dir, index: bundle.Index{Run: run, Plan: sum, Scenario: p.Digest, Relapse: version.Relapse(), Trials: []bundle.IndexedTrial{}}}
+	d := &RunDir{dir: dir, index: bundle.Index{Run: run, Plan: sum, Scenario: p.Digest, Relapse: version.Relapse(),
+		Trials: []bundle.IndexedTrial{}}}
 	return d, d.index.Write(dir)
 }
 

@@ -34,7 +34,8 @@ type trial struct {
 // Run runs the environment's trial and leaves a sealed bundle in the run's directory, listed in its index. earlier
 // are events from before the bundle existed; its timeline begins with them. When ctx ends, faults are recovered and
 // the unsealed bundle stays for the caller to remove. An error is a failure of the harness, never a verdict.
-func Run(ctx context.Context, env *environment.Environment, run *RunDir, events *event.Stream, earlier []event.Event) (err error) {
+func Run(ctx context.Context, env *environment.Environment, run *RunDir, events *event.Stream,
+	earlier []event.Event) (err error) {
 	t := env.Trial
 	if err := run.begin(bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: env.Digests()}); err != nil {
 		return err
@@ -148,7 +149,8 @@ func (r *trial) prepare() (err error) {
 		if len(diff) == 0 {
 			continue
 		}
-		if _, err := r.writer.Write(bundle.Meta{Kind: bundle.SourceDiff, Cell: c.Name}, "diff", bytes.NewReader(diff)); err != nil {
+		if _, err := r.writer.Write(bundle.Meta{Kind: bundle.SourceDiff, Cell: c.Name}, "diff",
+			bytes.NewReader(diff)); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,8 @@ func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 		for _, name := range slices.Sorted(maps.Keys(taken)) {
 			parts = append(parts, name+" "+amount(taken[name]))
 		}
-		note := fmt.Sprintf("constants of %s are not known, and these are assumed: %s", c.Name, strings.Join(parts, ", "))
+		note := fmt.Sprintf("constants of %s are not known, and these are assumed: %s", c.Name,
+			strings.Join(parts, ", "))
 		if with := tried(arms, c.Arm.Name); len(with) > 0 {
 			note += fmt.Sprintf("; it was tried with %s; more was not tried", strings.Join(with, " and "))
 		}
@@ -44,9 +45,11 @@ func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
 	}
 	var out []string
 	for _, a := range arms {
-		said := slices.ContainsFunc(t.Cells, func(c plan.Cell) bool { return c.Arm.Name == a.Name && len(cellWorld(w, c.Name).Assumed) > 0 })
+		said := slices.ContainsFunc(t.Cells,
+			func(c plan.Cell) bool { return c.Arm.Name == a.Name && len(cellWorld(w, c.Name).Assumed) > 0 })
 		if with := tried(arms, a.Name); a.Role == judged && a.Outcome == NotReproduced && !said && len(with) > 0 {
-			out = append(out, fmt.Sprintf("%s was tried with %s; more was not tried", a.Name, strings.Join(with, " and ")))
+			out = append(out, fmt.Sprintf("%s was tried with %s; more was not tried", a.Name,
+				strings.Join(with, " and ")))
 		}
 	}
 	return out

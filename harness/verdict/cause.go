@@ -86,7 +86,9 @@ func kubeletSaid(v bundle.View, pod string, t time.Time) string {
 			switch {
 			case s.Value.Reason == "SystemOOM" || s.Value.Reason == "OOMKilling":
 				said = "the kernel of " + of.Name + " ran out of memory: " + s.Value.Message
-			case pod != "" && of.Name == pod && (s.Value.Reason == "Killing" || s.Value.Reason == "Unhealthy" && strings.Contains(s.Value.Message, "iveness")):
+			case pod != "" && of.Name == pod &&
+				(s.Value.Reason == "Killing" || s.Value.Reason == "Unhealthy" &&
+					strings.Contains(s.Value.Message, "iveness")):
 				said = "the kubelet said: " + s.Value.Message
 			}
 			if said != "" && !slices.Contains(out, said) {
@@ -109,7 +111,8 @@ func systemdSaid(v bundle.View, cell string, t time.Time) string {
 			continue
 		}
 		for e, err := range klog.ReadJournal(r) {
-			if err == nil && e.Ident == "systemd" && near(e.Time, t) && systemdEnd.MatchString(e.Message) && !slices.Contains(out, e.Message) {
+			if err == nil && e.Ident == "systemd" && near(e.Time, t) && systemdEnd.MatchString(e.Message) &&
+				!slices.Contains(out, e.Message) {
 				out = append(out, e.Message)
 			}
 		}
@@ -126,11 +129,13 @@ func lastLine(v bundle.View, cell string, t time.Time) string {
 	last, fatal := "", ""
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Logs, Cell: cell}) {
 		lines(v, a, func(s bundle.LogLine) {
-			if s.Time.Before(t.Add(-forewarned)) || s.Time.After(t.Add(time.Second)) || strings.TrimSpace(s.Text) == "" || !strings.Contains(s.File, "/"+a.Component+"/") {
+			if s.Time.Before(t.Add(-forewarned)) || s.Time.After(t.Add(time.Second)) ||
+				strings.TrimSpace(s.Text) == "" || !strings.Contains(s.File, "/"+a.Component+"/") {
 				return
 			}
 			last = s.Text
-			if strings.HasPrefix(s.Text, "panic: ") || strings.HasPrefix(s.Text, "fatal error: ") || strings.HasPrefix(s.Text, "error: ") {
+			if strings.HasPrefix(s.Text, "panic: ") || strings.HasPrefix(s.Text, "fatal error: ") ||
+				strings.HasPrefix(s.Text, "error: ") {
 				fatal = s.Text
 			}
 		})

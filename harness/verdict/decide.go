@@ -57,20 +57,24 @@ func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 		return decideOne(arms[0])
 	}
 	if a, b, ok := contradiction(arms); ok {
-		return VerdictInconclusive, ExitInconclusive, fmt.Sprintf("%s is %s and %s is %s with the same binary, so what makes the difference is not the build",
-			a.Name, a.Outcome, b.Name, b.Outcome), nextForSameBinary
+		return VerdictInconclusive, ExitInconclusive,
+			fmt.Sprintf("%s is %s and %s is %s with the same binary, so what makes the difference is not the build",
+				a.Name, a.Outcome, b.Name, b.Outcome), nextForSameBinary
 	}
 	judged, controls := split(arms)
 	if len(judged) == 0 {
 		return VerdictInconclusive, ExitInconclusive, "no arm is fixed or a candidate, so there is none to judge", nextForNoJudged
 	}
-	if judged[0].Role != scenario.Candidate && !slices.ContainsFunc(arms, func(a ArmOutcome) bool { return a.Outcome != NotReproduced }) {
-		return VerdictNotReproduced, ExitFailed, "no arm reproduced the incident, so nothing shows that the cure works", ""
+	if judged[0].Role != scenario.Candidate &&
+		!slices.ContainsFunc(arms, func(a ArmOutcome) bool { return a.Outcome != NotReproduced }) {
+		return VerdictNotReproduced, ExitFailed, "no arm reproduced the incident, so nothing shows that the cure " +
+			"works", ""
 	}
 	for _, c := range controls {
 		if c.Outcome != c.Expected {
 			return VerdictInconclusive, ExitInconclusive,
-				fmt.Sprintf("the control %s is %s and should be %s, so the trial proves nothing", c.Name, c.Outcome, c.Expected), nextForControl(c)
+				fmt.Sprintf("the control %s is %s and should be %s, so the trial proves nothing", c.Name, c.Outcome,
+					c.Expected), nextForControl(c)
 		}
 	}
 	return decideJudged(judged, controls)
@@ -81,7 +85,8 @@ func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 func contradiction(arms []ArmOutcome) (a, b ArmOutcome, found bool) {
 	for i, a := range arms {
 		for _, b := range arms[i+1:] {
-			if a.Digest != "" && a.Digest == b.Digest && a.Outcome != b.Outcome && a.Outcome != Inconclusive && b.Outcome != Inconclusive {
+			if a.Digest != "" && a.Digest == b.Digest && a.Outcome != b.Outcome && a.Outcome != Inconclusive &&
+				b.Outcome != Inconclusive {
 				return a, b, true
 			}
 		}

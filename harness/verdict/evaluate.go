@@ -152,7 +152,8 @@ func (o own) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (a
 
 func (o own) allows(a bundle.Artifact) error {
 	if a.Cell != o.cell && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) {
-		return fmt.Errorf("opening %s: it belongs to cell %q and is no evidence of %q's signature", a.Path, a.Cell, o.cell)
+		return fmt.Errorf("opening %s: it belongs to cell %q and is no evidence of %q's signature", a.Path, a.Cell,
+			o.cell)
 	}
 	return nil
 }

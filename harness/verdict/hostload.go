@@ -97,9 +97,12 @@ var measures = []struct {
 	value func(before, s bundle.HostSample) (value, limit float64)
 	say   func(value float64, cores int) string
 }{
-	{"cpu", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["cpu.some"], MaxCPUPressure }, percent("CPU pressure")},
-	{"memory", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["memory.full"], MaxMemoryPressure }, percent("memory pressure")},
-	{"io", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["io.full"], MaxIOPressure }, percent("I/O pressure")},
+	{"cpu", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["cpu.some"], MaxCPUPressure },
+		percent("CPU pressure")},
+	{"memory", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["memory.full"], MaxMemoryPressure },
+		percent("memory pressure")},
+	{"io", func(_, s bundle.HostSample) (float64, float64) { return s.Pressure["io.full"], MaxIOPressure },
+		percent("I/O pressure")},
 	{"steal", func(before, s bundle.HostSample) (float64, float64) {
 		if spent := s.AllSeconds - before.AllSeconds; spent > 0 {
 			return 100 * (s.StealSeconds - before.StealSeconds) / spent, MaxSteal

@@ -43,7 +43,8 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 	}
 	_, went := v.Phase(cell, check.Baseline)
 	all, paths, trouble := check.Looks(v, cell)
-	f := check.Finding{Name: CheckBinary, Evidence: paths, Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", short(digest))}
+	f := check.Finding{Name: CheckBinary, Evidence: paths,
+		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", short(digest))}
 	if went {
 		f.Wanted += " and one in the " + late
 	}
@@ -55,7 +56,8 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 		taken++
 		if digest != "" && one.SHA256 != digest {
 			f.Met = check.NotMet
-			f.Seen = fmt.Sprintf("SHA-256 %s in process %d at %s: it isn't the binary that was built", short(one.SHA256), one.PID, stamp(one.Time))
+			f.Seen = fmt.Sprintf("SHA-256 %s in process %d at %s: it isn't the binary that was built",
+				short(one.SHA256), one.PID, stamp(one.Time))
 			return whole(f)
 		}
 		switch {
@@ -65,9 +67,11 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 			after++
 		}
 	}
-	f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, %d before the fault and %d in the %s", short(digest), taken, before, after, late)
+	f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, %d before the fault and %d in the %s", short(digest), taken, before,
+		after, late)
 	if !went {
-		f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, all in the steady state, which is where it stayed", short(digest), taken)
+		f.Seen = fmt.Sprintf("SHA-256 %s in %d samples, all in the steady state, which is where it stayed",
+			short(digest), taken)
 	}
 	switch {
 	case digest == "":

@@ -78,7 +78,8 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	var next string
 	out.Verdict, out.Exit, out.Sentence, next = Decide(lines)
 	if path, n := gone(v, ""); n > 0 && out.Exit == ExitOK && out.Verdict != VerdictReproduced {
-		out.Sentence = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not known; without them %s", n, path, out.Sentence)
+		out.Sentence = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not "+
+			"known; without them %s", n, path, out.Sentence)
 		out.Verdict, out.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
 	}
 	nameCauses(v, out.Arms)
@@ -171,11 +172,13 @@ const neverBegan = "the steady state never began"
 
 // identity checks every arm: is it the binary that was built, was it built like its counterpart, and was it one
 // process, at least until the incident ended it?
-func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findings []check.Finding, binary, process check.Tri) {
+func identity(v bundle.View, t plan.Trial, c plan.Cell,
+	ended time.Time) (findings []check.Finding, binary, process check.Tri) {
 	judged, ends, begun := judgedWindow(v, c.Name, ended)
 	b, p := check.Finding{Name: CheckBinary}, check.Finding{Name: CheckProcess}
 	if begun {
-		b, p = checkBinary(v, c.Name, cellWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name, judged, ends)
+		b, p = checkBinary(v, c.Name, cellWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name,
+			judged, ends)
 	} else {
 		b.Seen, p.Seen = neverBegan, neverBegan
 		b, p = whole(b), whole(p)
@@ -194,7 +197,8 @@ func identity(v bundle.View, t plan.Trial, c plan.Cell, ended time.Time) (findin
 
 // sameSource reports whether two arms have one source and may only differ in their mutations.
 func sameSource(a, b scenario.Source) bool {
-	return !a.Given() && !b.Given() && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package && a.Dir == b.Dir && a.Fork == b.Fork
+	return !a.Given() && !b.Given() && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package &&
+		a.Dir == b.Dir && a.Fork == b.Fork
 }
 
 // checkAlike compares what two arms of one source were built with.

@@ -41,9 +41,11 @@ func nextForControl(c ArmOutcome) string {
 	case c.Outcome == Inconclusive:
 		return nextOf(c)
 	case c.Role == scenario.Vulnerable && c.Outcome == NotReproduced:
-		return "run it again with a larger fault, which brings the incident back in " + c.Name + " (--set; relapse explain says what can be set)"
+		return "run it again with a larger fault, which brings the incident back in " + c.Name +
+			" (--set; relapse explain says what can be set)"
 	}
-	return again + "; if " + c.Name + " is " + string(c.Outcome) + " again, its log in the bundle says what else happened to it"
+	return again + "; if " + c.Name + " is " + string(c.Outcome) +
+		" again, its log in the bundle says what else happened to it"
 }
 
 // step is an Inconclusive arm, with what its next step is derived from.
@@ -55,10 +57,12 @@ type step struct {
 }
 
 func (s step) otherBinary() string {
-	if slices.ContainsFunc(only(s.arm.Identity, check.NotMet), func(f check.Finding) bool { return f.Name == CheckBinary }) {
+	if slices.ContainsFunc(only(s.arm.Identity, check.NotMet),
+		func(f check.Finding) bool { return f.Name == CheckBinary }) {
 		return "run it again, and leave the arm's binary alone while it runs"
 	}
-	return "run relapse cache prune and then it again, so that both arms are built by one toolchain with one set of flags"
+	return "run relapse cache prune and then it again, so that both arms are built by one toolchain with one set of " +
+		"flags"
 }
 
 func (s step) unknownBinary() string {
@@ -67,20 +71,25 @@ func (s step) unknownBinary() string {
 
 func (s step) unknownProcess() string {
 	if endedSomehow(s.arm.Signature) {
-		return "run it again with a smaller load or fault, so that more snapshots show what came before the end of the process (--set; relapse explain says what can be set)"
+		return "run it again with a smaller load or fault, so that more snapshots show what came before the end of " +
+			"the process (--set; relapse explain says what can be set)"
 	}
-	return s.evidence(bundle.Identity, fmt.Sprintf("the process has to be looked at within %s of the beginning and of the end", check.MaxIdentityGap))
+	return s.evidence(bundle.Identity,
+		fmt.Sprintf("the process has to be looked at within %s of the beginning and of the end", check.MaxIdentityGap))
 }
 
 func (s step) neverSteady() string {
 	if s.in.Steady == check.Unknown {
 		return s.unknown(s.arm.Steady, s.trial.Steady, check.Steady)
 	}
-	return "give it longer to become steady, with " + s.longer(check.Steady) + ", or see in the arm's log in the bundle what keeps it"
+	return "give it longer to become steady, with " + s.longer(check.Steady) +
+		", or see in the arm's log in the bundle what keeps it"
 }
 
 func (s step) illBefore() string {
-	return again + "; if it is the same, this build shows the signature without any fault, and what the fault does to it can't be judged"
+	return again +
+		"; if it is the same, this build shows the signature without any fault, and what the fault does to it can't " +
+		"be judged"
 }
 
 func (s step) unknownBaseline() string {
@@ -94,7 +103,8 @@ func (s step) notExposed() string {
 	case s.in.Exposure == check.Unknown:
 		return s.unknown(s.arm.Exposure, s.trial.Exposure, check.Fault)
 	}
-	return "run it again with a larger fault, or give it longer to take effect, with " + s.longer(check.Fault) + " (relapse explain says what can be set)"
+	return "run it again with a larger fault, or give it longer to take effect, with " + s.longer(check.Fault) +
+		" (relapse explain says what can be set)"
 }
 
 func (s step) unknownSignature() string {
@@ -129,11 +139,13 @@ func (s step) unknown(findings []check.Finding, list []plan.Check, phase string)
 	for _, p := range phases {
 		if _, began := s.view.Phase(s.arm.Name, p); !began {
 			last := s.lastPhase()
-			return fmt.Sprintf("run it again, and give it longer to get past the phase %s, with %s: the phase %s never began", last, s.longer(last), p)
+			return fmt.Sprintf("run it again, and give it longer to get past the phase %s, with %s: the phase %s "+
+				"never began", last, s.longer(last), p)
 		}
 	}
 	slices.Sort(needs)
-	return fmt.Sprintf("%s, or give it longer, with %s, so that %s of %s says more", again, s.longer(phases[0]), strings.Join(slices.Compact(needs), ", "), s.arm.Name)
+	return fmt.Sprintf("%s, or give it longer, with %s, so that %s of %s says more", again, s.longer(phases[0]),
+		strings.Join(slices.Compact(needs), ", "), s.arm.Name)
 }
 
 // asks returns the kinds of evidence that a check reads, and the phases in which it is asked.
@@ -166,7 +178,8 @@ func (s step) lastPhase() string {
 // longer is the flag that doubles the time of a phase.
 func (s step) longer(phase string) string {
 	p := s.trial.Phases
-	wait := map[string]scenario.Wait{check.Steady: p.Steady, check.Baseline: p.Baseline, check.Fault: p.Fault, check.Recovery: p.Recovery}[phase]
+	wait := map[string]scenario.Wait{check.Steady: p.Steady, check.Baseline: p.Baseline, check.Fault: p.Fault,
+		check.Recovery: p.Recovery}[phase]
 	field, now := "deadline", wait.Deadline.Duration
 	if now == 0 {
 		field, now = "atLeast", max(wait.AtLeast.Duration, 5*time.Second)

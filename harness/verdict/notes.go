@@ -12,7 +12,8 @@ import (
 // notes are what a reader must know of a trial beside the outcomes. They are in its sentence, and in the reports
 // under deviates.
 func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
-	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), survived(v.World(), t, arms), notHealedByRestart(arms))
+	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), survived(v.World(), t, arms),
+		notHealedByRestart(arms))
 }
 
 // sameBinary names arms that are one program.
@@ -21,8 +22,10 @@ func sameBinary(w bundle.World, t plan.Trial) []string {
 	for i, a := range t.Cells {
 		for _, b := range t.Cells[i+1:] {
 			d := cellWorld(w, a.Name).Digest
-			if d != "" && d == cellWorld(w, b.Name).Digest && (a.Arm.Role != b.Arm.Role || a.Arm.Role == scenario.Candidate) {
-				out = append(out, fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Arm.Name, b.Arm.Name, short(d)))
+			if d != "" && d == cellWorld(w, b.Name).Digest &&
+				(a.Arm.Role != b.Arm.Role || a.Arm.Role == scenario.Candidate) {
+				out = append(out, fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Arm.Name,
+					b.Arm.Name, short(d)))
 			}
 		}
 	}
@@ -34,7 +37,9 @@ func notHealedByRestart(arms []Arm) []string {
 	var out []string
 	for _, a := range arms {
 		if a.Restart != nil && a.Restart.ReadySeconds < 0 {
-			out = append(out, fmt.Sprintf("the restart of %s did not heal its node within %.0f s, so the diagnosis lacks its last proof", a.Name, a.Restart.LimitSeconds))
+			out = append(out,
+				fmt.Sprintf("the restart of %s did not heal its node within %.0f s, so the diagnosis lacks its last "+
+					"proof", a.Name, a.Restart.LimitSeconds))
 		}
 	}
 	return out

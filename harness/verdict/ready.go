@@ -17,7 +17,10 @@ import (
 func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
 	ways := []func(bundle.View, string) readiness{nodeReady, answersReady}
 	if t.Place().SharedNodes() {
-		ways = []func(bundle.View, string) readiness{func(v bundle.View, cell string) readiness { return containerReady(v, cell, t.Subject) }}
+		ways = []func(bundle.View, string) readiness{func(v bundle.View,
+			cell string) readiness {
+			return containerReady(v, cell, t.Subject)
+		}}
 	}
 	for _, ready := range ways {
 		own := ready(v, c.Name)

@@ -49,7 +49,8 @@ var table = []row{
 	},
 	{
 		when:    func(in Inputs) bool { return in.Binary != check.Met },
-		outcome: Inconclusive, reason: says("it is unknown whether the binary that ran is the one that belongs to this arm"),
+		outcome: Inconclusive,
+		reason:  says("it is unknown whether the binary that ran is the one that belongs to this arm"),
 		because: func(a *Arm) []check.Finding { return except(a.Identity, check.Met) },
 		next:    step.unknownBinary,
 	},
@@ -67,13 +68,19 @@ var table = []row{
 	},
 	{
 		when:    func(in Inputs) bool { return in.Baseline == check.Met },
-		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the signature in the baseline", in.Baseline, "not met") },
+		outcome: Inconclusive, reason: func(in Inputs) string {
+			return missed("the signature in the baseline",
+				in.Baseline, "not met")
+		},
 		because: func(a *Arm) []check.Finding { return a.Baseline },
 		next:    step.illBefore,
 	},
 	{
 		when:    func(in Inputs) bool { return in.Baseline != check.NotMet },
-		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the signature in the baseline", in.Baseline, "not met") },
+		outcome: Inconclusive, reason: func(in Inputs) string {
+			return missed("the signature in the baseline",
+				in.Baseline, "not met")
+		},
 		because: func(a *Arm) []check.Finding { return only(a.Baseline, check.Unknown) },
 		next:    step.unknownBaseline,
 	},
@@ -90,7 +97,9 @@ var table = []row{
 	},
 	{
 		when:    Inputs.illInAnyCase,
-		outcome: Broken, reason: says("the subject is not well, and the signature is unknown, so that it may be the incident or another failure"),
+		outcome: Broken,
+		reason: says("the subject is not well, and the signature is unknown, so that it may be the incident or " +
+			"another failure"),
 		mayBeIncident: true,
 		because: func(a *Arm) []check.Finding {
 			return slices.Concat(only(a.Healed, check.NotMet), only(a.Signature, check.Unknown))
@@ -111,12 +120,16 @@ var table = []row{
 	},
 	{
 		when:    func(in Inputs) bool { return in.Healed == check.NotMet },
-		outcome: Broken, reason: says("the signature is not met, but the subject is not well either: it failed in another way"),
+		outcome: Broken,
+		reason:  says("the signature is not met, but the subject is not well either: it failed in another way"),
 		because: func(a *Arm) []check.Finding { return except(a.Healed, check.Met) },
 	},
 	{
 		when:    func(Inputs) bool { return true },
-		outcome: Inconclusive, reason: func(in Inputs) string { return missed("whether it is healed", in.Healed, "met or not met") },
+		outcome: Inconclusive, reason: func(in Inputs) string {
+			return missed("whether it is healed", in.Healed,
+				"met or not met")
+		},
 		because: func(a *Arm) []check.Finding { return except(a.Healed, check.Met) },
 		next:    step.unknownHealth,
 	},

@@ -66,8 +66,10 @@ func newAPI(p *pipes) *API {
 		APIResources: []metav1.APIResource{
 			{Name: "nodes", SingularName: "node", Kind: "Node", Verbs: verbs},
 			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, Verbs: verbs},
-			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", Verbs: append(verbs, "create", "delete")},
-			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, Verbs: append(verbs, "create", "delete")},
+			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace",
+				Verbs: append(verbs, "create", "delete")},
+			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true,
+				Verbs: append(verbs, "create", "delete")},
 			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true,
 				Verbs: append(verbs, "create", "delete", "deletecollection")},
 		},
@@ -107,7 +109,8 @@ func newAPI(p *pipes) *API {
 // config speaks JSON: the fake reads protobuf, and answers in JSON whatever is asked for.
 func (a *API) config() *rest.Config {
 	c := &rest.Config{Host: a.server.URL, QPS: 100, Burst: 200,
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON,
+			AcceptContentTypes: runtime.ContentTypeJSON}}
 	if a.pipes != nil {
 		c = a.pipes.lead(c)
 	}

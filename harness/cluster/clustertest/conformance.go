@@ -97,7 +97,8 @@ func (s suite) nodes(t *testing.T) {
 	for i, n := range nodes {
 		spec := s.topo.Nodes[i]
 		if want := s.c.Name() + "-" + spec.Name; n.Name() != want || n.Role() != spec.Role || n.Cell() != spec.Cell {
-			t.Errorf("node %d is %s, role %q, cell %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Cell(), want, spec.Role,
+			t.Errorf("node %d is %s, role %q, cell %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Cell(), want,
+				spec.Role,
 				spec.Cell)
 		}
 		if _, ok := n.(cluster.Execer); ok != s.caps.Exec {

@@ -19,14 +19,16 @@ func (s suite) exec(t *testing.T) {
 		string(out) != "two  blanks $HOME\n" {
 		t.Errorf("echo printed %q, %v", out, err)
 	}
-	if out, err := x.Exec(t.Context(), strings.NewReader("a\nb\x00c"), "cat"); err != nil || string(out) != "a\nb\x00c" {
+	if out, err := x.Exec(t.Context(), strings.NewReader("a\nb\x00c"), "cat"); err != nil ||
+		string(out) != "a\nb\x00c" {
 		t.Errorf("cat printed %q, %v", out, err)
 	}
 	if out, err := x.Exec(t.Context(), nil, "cat"); err != nil || len(out) != 0 {
 		t.Errorf("cat without input printed %q, %v", out, err)
 	}
 	_, err := x.Exec(t.Context(), nil, "cat", "/no/such/file")
-	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") ||
+	if err == nil || !strings.Contains(err.Error(), "No such file") ||
+		!strings.Contains(err.Error(), "/no/such/file") ||
 		!strings.Contains(err.Error(), n.Name()) {
 		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
 	}
@@ -57,7 +59,8 @@ func (s suite) looks(t *testing.T) {
 		all.Go(func() {
 			for j := range 3 {
 				want := fmt.Sprintf("%d  %d $HOME\n", i, j)
-				if out, err := l.Look(t.Context(), nil, "echo", fmt.Sprint(i), "", fmt.Sprint(j), "$HOME"); err != nil ||
+				if out, err := l.Look(t.Context(), nil, "echo", fmt.Sprint(i), "", fmt.Sprint(j),
+					"$HOME"); err != nil ||
 					string(out) != want {
 					t.Errorf("echo printed %q, %v, want %q", out, err, want)
 				}
@@ -72,7 +75,8 @@ func (s suite) looks(t *testing.T) {
 		t.Errorf("cat without input printed %q, %v", out, err)
 	}
 	_, err := l.Look(t.Context(), nil, "cat", "/no/such/file")
-	if err == nil || !strings.Contains(err.Error(), "No such file") || !strings.Contains(err.Error(), "/no/such/file") ||
+	if err == nil || !strings.Contains(err.Error(), "No such file") ||
+		!strings.Contains(err.Error(), "/no/such/file") ||
 		!strings.Contains(err.Error(), n.Name()) {
 		t.Errorf("a command that fails: %v; want its output, its arguments and the node's name", err)
 	}

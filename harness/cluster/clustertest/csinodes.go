@@ -20,7 +20,8 @@ func (a *API) handleCSINodes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+path+"/{name}", a.csiNode(func(w http.ResponseWriter, o metav1.Object) { send(w, o) }))
 	mux.HandleFunc("DELETE "+path+"/{name}", a.csiNode(func(w http.ResponseWriter, o metav1.Object) {
 		a.drop(csiNodes, o)
-		send(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+		send(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status: metav1.StatusSuccess})
 	}))
 }
 
@@ -53,7 +54,8 @@ func (a *API) createCSINode(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, have := a.find(csiNodes, "", o.Name); have != nil {
-		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, fmt.Sprintf("csinodes %q already exists", o.Name))
+		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists,
+			fmt.Sprintf("csinodes %q already exists", o.Name))
 		return
 	}
 	a.putCSINode(o)

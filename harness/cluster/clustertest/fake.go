@@ -56,9 +56,11 @@ func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 			ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: spec.Labels},
 			Spec:       corev1.NodeSpec{PodCIDR: fmt.Sprintf("10.244.%d.0/24", i)},
 			Status: corev1.NodeStatus{
-				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i+1)}},
+				Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP,
+					Address: fmt.Sprintf("192.0.2.%d", i+1)}},
 				Conditions: []corev1.NodeCondition{readyNow()},
-				Images:     []corev1.ContainerImage{{Names: []string{"image.invalid/pause@sha256:0", "image.invalid/pause:1"}}},
+				Images: []corev1.ContainerImage{{Names: []string{"image.invalid/pause@sha256:0",
+					"image.invalid/pause:1"}}},
 			},
 		})
 	}

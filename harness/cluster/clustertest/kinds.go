@@ -99,7 +99,8 @@ func (a *API) groupVersion(w http.ResponseWriter, r *http.Request) {
 		if of.Group+"/"+of.Version == out.GroupVersion {
 			name := resource[:len(resource)-len(of.Group)-1]
 			out.APIResources = append(out.APIResources,
-				metav1.APIResource{Name: name, Kind: of.Kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"}})
+				metav1.APIResource{Name: name, Kind: of.Kind, Namespaced: true,
+					Verbs: metav1.Verbs{"get", "list", "watch"}})
 		}
 	}
 	if len(out.APIResources) == 0 {

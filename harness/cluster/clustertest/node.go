@@ -195,7 +195,8 @@ func (n *Node) Install(_ context.Context, component, source string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.programs[component]; !ok {
-		return fmt.Errorf("installing %s as the %s of node %s: only what the topology installed can be replaced", source,
+		return fmt.Errorf("installing %s as the %s of node %s: only what the topology installed can be replaced",
+			source,
 			component, n.name)
 	}
 	n.programs[component] = b

@@ -117,7 +117,8 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if in.GetDeletionTimestamp() != nil {
-			refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("namespace %s is being terminated", ns))
+			refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden,
+				fmt.Sprintf("namespace %s is being terminated", ns))
 			return
 		}
 	}
@@ -137,7 +138,8 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		a.runPod(o.(*corev1.Pod))
 	case "namespaces":
 		a.put("configmaps", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: o.GetName(), Name: Root}, Data: map[string]string{"ca.crt": "none"}})
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.GetName(),
+				Name: Root}, Data: map[string]string{"ca.crt": "none"}})
 	}
 	send(w, o)
 }
@@ -193,7 +195,8 @@ func (a *API) deleteConfigMaps(w http.ResponseWriter, r *http.Request) {
 	case len(gone) == 0:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("configmaps %q not found", name))
 	default:
-		send(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+		send(w, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status: metav1.StatusSuccess})
 	}
 }
 

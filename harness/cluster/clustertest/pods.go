@@ -69,8 +69,9 @@ func (a *API) runPod(p *corev1.Pod) {
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	for _, c := range p.Spec.Containers {
-		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: true,
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}})
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: c.Name, Ready: true,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}})
 	}
 	a.put("pods", p)
 }
@@ -95,7 +96,8 @@ func (a *API) deletePod(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	_, o := a.find("pods", r.PathValue("ns"), r.PathValue("name"))
 	if o == nil {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("pods %q not found", r.PathValue("name")))
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
+			fmt.Sprintf("pods %q not found", r.PathValue("name")))
 		return
 	}
 	p := o.(*corev1.Pod).DeepCopy()

@@ -170,7 +170,8 @@ func (a *API) restartPods(node string) {
 func (a *API) handleHeartbeats(mux *http.ServeMux) {
 	const path = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-		send(w, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"},
+		send(w, coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList",
+			APIVersion: "coordination.k8s.io/v1"},
 			Items: a.leases()})
 	})
 	mux.HandleFunc("GET "+path+"/{name}", func(w http.ResponseWriter, r *http.Request) {
@@ -180,6 +181,7 @@ func (a *API) handleHeartbeats(mux *http.ServeMux) {
 				return
 			}
 		}
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("leases %q not found", r.PathValue("name")))
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound,
+			fmt.Sprintf("leases %q not found", r.PathValue("name")))
 	})
 }

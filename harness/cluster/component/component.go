@@ -102,12 +102,14 @@ var table = []Component{
 		Name: "kube-controller-manager", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-controller-manager",
 		Kubernetes: true,
 		Kubeadm:    Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
-		Endpoint:   Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1, Limited: true,
+		Endpoint:   Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1,
+		Limited: true,
 	},
 	{
 		Name: "kube-scheduler", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-scheduler", Kubernetes: true,
 		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false, ""},
-		Endpoint: Endpoint{URL: "https://127.0.0.1:10259", Authenticated: true}, Ready: "/healthz", Older: 1, Limited: true,
+		Endpoint: Endpoint{URL: "https://127.0.0.1:10259", Authenticated: true}, Ready: "/healthz", Older: 1,
+		Limited: true,
 	},
 	{
 		Name: "etcd", Runs: AsStaticPod, Executable: "/usr/local/bin/etcd",

@@ -129,8 +129,9 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 	}
 	files := slices.Concat(spec.Files, programs, unitFiles(spec.Units), cgroupFiles(spec.Image))
 	if bounded && official(spec.Image) {
-		files = append(files, cluster.File{Path: "/etc/systemd/system/containerd.service", Content: []byte(boundedContainerd),
-			Mode: 0o644})
+		files = append(files, cluster.File{Path: "/etc/systemd/system/containerd.service",
+			Content: []byte(boundedContainerd),
+			Mode:    0o644})
 	}
 	if err := writeFiles(dir, files); err != nil {
 		return err

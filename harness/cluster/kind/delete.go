@@ -60,7 +60,8 @@ func (p *Provider) removeContainers(ctx context.Context, name string) error {
 		_, removal = p.docker.Output(ctx, append([]string{"rm", "--force", "--volumes"}, names...)...)
 		select {
 		case <-ctx.Done():
-			return errors.Join(removal, fmt.Errorf("containers %s are still there: %w", strings.Join(names, ", "), ctx.Err()))
+			return errors.Join(removal,
+				fmt.Errorf("containers %s are still there: %w", strings.Join(names, ", "), ctx.Err()))
 		case <-tick.C:
 		}
 	}

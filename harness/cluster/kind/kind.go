@@ -243,7 +243,8 @@ func (p *Provider) runKind(ctx context.Context, name, network string, log *logge
 
 	done := make(chan error, 1)
 	go func() {
-		done <- kindcluster.NewProvider(kindcluster.ProviderWithDocker(), kindcluster.ProviderWithLogger(log)).Create(name,
+		done <- kindcluster.NewProvider(kindcluster.ProviderWithDocker(),
+			kindcluster.ProviderWithLogger(log)).Create(name,
 			kindcluster.CreateWithRawConfig(config),
 			kindcluster.CreateWithKubeconfigPath(p.KubeconfigPath(name)),
 			kindcluster.CreateWithRetain(true), // the removal is ours, after a look at what went wrong

@@ -41,7 +41,8 @@ func (n *Node) powerOff(ctx context.Context) error {
 		case err != nil:
 			return err
 		case s.restart != restartNever && s.restart != restartAtBoot:
-			return fmt.Errorf("the engine's restart policy for it is %q (want %s, which would be put back when it is switched on)", s.restart, restartAtBoot)
+			return fmt.Errorf("the engine's restart policy for it is %q (want %s, which would be put back when it is "+
+				"switched on)", s.restart, restartAtBoot)
 		case s.running:
 			if _, err := n.c.p.docker.Output(ctx, "kill", "--signal", "KILL", n.name); err != nil && !isStopped(err) {
 				return err
@@ -55,7 +56,8 @@ func (n *Node) powerOff(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), fmt.Errorf("last seen: running %t, restart policy %s", s.running, s.restart))
+			return errors.Join(context.Cause(ctx),
+				fmt.Errorf("last seen: running %t, restart policy %s", s.running, s.restart))
 		case <-tick.C:
 		}
 	}

@@ -25,8 +25,9 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 		o.CacheDir = dir
 	}
 	began := time.Now()
-	p.events.Emit(event.Event{Type: event.Stage, Stage: "preflight", Message: "checking the host and the container engine",
-		Fields: map[string]any{"expectSeconds": 3.0}})
+	p.events.Emit(event.Event{Type: event.Stage, Stage: "preflight",
+		Message: "checking the host and the container engine",
+		Fields:  map[string]any{"expectSeconds": 3.0}})
 	checks := engine.Preflight(ctx, o)
 	if cmds := engine.InstallPlan(checks); len(cmds) > 0 {
 		if err := p.install(ctx, cmds); err != nil {
@@ -69,7 +70,8 @@ func (l lines) Write(b []byte) (int, error) {
 func (p *Provider) problems(checks []engine.Check) error {
 	found := &cluster.HostError{Hint: "relapse doctor shows all checks"}
 	for _, c := range checks {
-		said := fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, strings.Join(strings.Fields(c.Seen), " "), c.Wanted, c.Remedy)
+		said := fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, strings.Join(strings.Fields(c.Seen), " "), c.Wanted,
+			c.Remedy)
 		switch c.Status {
 		case engine.Warn:
 			p.events.Say(event.Warning, said)
@@ -80,7 +82,8 @@ func (p *Provider) problems(checks []engine.Check) error {
 	if len(found.Problems) == 0 {
 		return nil
 	}
-	if slices.ContainsFunc(engine.Failed(checks), func(c engine.Check) bool { return c.Name == engine.CheckPrivileged }) {
+	if slices.ContainsFunc(engine.Failed(checks),
+		func(c engine.Check) bool { return c.Name == engine.CheckPrivileged }) {
 		found.Hint = "relapse doctor --fix mends what can be mended, and says how to undo it"
 	}
 	return found

@@ -76,7 +76,8 @@ func (p *Provider) findImage(ctx context.Context, store *nodeimage.Store, versio
 		img, ok, err := store.Official(ctx, version[:max(0, strings.LastIndex(version, "."))])
 		var gone *nodeimage.UnavailableError
 		if !ok && errors.As(err, &gone) {
-			p.events.Say(event.Note, fmt.Sprintf("%v; assembling a node image from Debian packages and Go modules instead", err))
+			p.events.Say(event.Note,
+				fmt.Sprintf("%v; assembling a node image from Debian packages and Go modules instead", err))
 			err = nil
 		}
 		return img, ok, err

@@ -59,7 +59,8 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 	}
 	alive := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	if len(alive) != 1 {
-		return pod{}, fmt.Errorf("looking for the pod of %s in %s: there are %d, want 1", w.w.Name, w.w.Namespace, len(alive))
+		return pod{}, fmt.Errorf("looking for the pod of %s in %s: there are %d, want 1", w.w.Name, w.w.Namespace,
+			len(alive))
 	}
 	found := pod{name: alive[0].Name, uid: string(alive[0].UID)}
 	for _, n := range w.c.nodes {
@@ -70,7 +71,8 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 		}
 	}
 	if found.node == nil {
-		return pod{}, fmt.Errorf("pod %s of %s is on node %q, which is none of the cluster's", found.name, w.w.Namespace,
+		return pod{}, fmt.Errorf("pod %s of %s is on node %q, which is none of the cluster's", found.name,
+			w.w.Namespace,
 			alive[0].Spec.NodeName)
 	}
 	w.pod, w.node = &found, found.node

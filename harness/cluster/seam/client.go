@@ -32,7 +32,8 @@ func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
 }
 
 // runner runs a proxy's program in its node.
-func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []string, stdin []byte) ([]byte, error), error) {
+func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []string,
+	stdin []byte) ([]byte, error), error) {
 	if p, ok := n.(cluster.ProxyRunner); ok {
 		return func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
 			return p.RunProxy(ctx, stdin, args...)

@@ -33,7 +33,8 @@ func (m *memory) of(key string) *kept {
 }
 
 // remember implements View.Remember for a file below dir of which a.Size bytes count.
-func (m *memory) remember(dir string, a Artifact, grows bool, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+func (m *memory) remember(dir string, a Artifact, grows bool, as string,
+	grow func(any, io.Reader) (any, error)) (any, error) {
 	k := m.of(a.Path + "\x00" + as)
 	k.mu.Lock()
 	defer k.mu.Unlock()

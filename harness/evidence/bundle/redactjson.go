@@ -143,7 +143,8 @@ func (w *walker) text(name, s string) string {
 // telling reports whether a key's name alone makes its value a secret.
 func telling(name string) bool {
 	switch strings.ToLower(name) {
-	case "token", "client-key-data", "id-token", "refresh-token", "access_token", "refresh_token", "id_token", "bearertoken",
+	case "token", "client-key-data", "id-token", "refresh-token", "access_token", "refresh_token", "id_token",
+		"bearertoken",
 		"password", "passwd", "client_secret", "client-secret", ".dockerconfigjson", "authorization", "tls.key":
 		return true
 	}

@@ -48,8 +48,10 @@ func Open(dir string) (*Sealed, error) {
 	here, problems := walk(dir)
 	listed := map[string]bool{ManifestFile: true}
 	verify := func(path string, size int64, sum string) (there bool) {
-		if !filepath.IsLocal(filepath.FromSlash(path)) || filepath.ToSlash(filepath.Clean(path)) != path || listed[path] {
-			problems = append(problems, fmt.Sprintf("%s lists the path %q, which is outside, unclean or listed twice", ManifestFile, path))
+		if !filepath.IsLocal(filepath.FromSlash(path)) || filepath.ToSlash(filepath.Clean(path)) != path ||
+			listed[path] {
+			problems = append(problems,
+				fmt.Sprintf("%s lists the path %q, which is outside, unclean or listed twice", ManifestFile, path))
 			return true
 		}
 		listed[path] = true
@@ -61,7 +63,8 @@ func Open(dir string) (*Sealed, error) {
 		case err != nil:
 			problems = append(problems, err.Error())
 		case haveSize != size || haveSum != sum:
-			problems = append(problems, fmt.Sprintf("%s was changed: SHA-256 %.12s… and %d bytes, want %.12s… and %d", path, haveSum, haveSize, sum, size))
+			problems = append(problems, fmt.Sprintf("%s was changed: SHA-256 %.12s… and %d bytes, want %.12s… and %d",
+				path, haveSum, haveSize, sum, size))
 		}
 		return true
 	}

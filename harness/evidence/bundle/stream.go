@@ -100,7 +100,8 @@ func (d *onDisk) Write(b []byte) (int, error) {
 // packed has a stream compress what it writes.
 func (s *Stream) packed() (err error) {
 	const window = 1 << 20 // many versions of all objects that change by turns, and little memory to read them
-	s.pack, err = zstd.NewWriter((*onDisk)(s), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(window))
+	s.pack, err = zstd.NewWriter((*onDisk)(s), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+		zstd.WithWindowSize(window))
 	return err
 }
 

@@ -134,7 +134,8 @@ func (w *Writer) Stream(m Meta, ext string) (*Stream, error) {
 		return nil, err
 	}
 	defer w.busy.Done()
-	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(path)), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(filepath.Join(w.dir, filepath.FromSlash(path)), os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY,
+		0o644)
 	if err != nil {
 		return nil, fmt.Errorf("opening stream %s: %w", path, err)
 	}

@@ -22,9 +22,11 @@ const (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "etcdProbe",
-		Doc: "How fast and how well etcd answers on the cell's control-plane node: requests of our own through the etcd proxy and past it.\n\n" +
-			"They are made on connections whose handshake is over, with kube-apiserver's certificate, so they show what kube-apiserver gets. No answer is an " +
-			"answer: a sample says that there was none within 5s. Only where the probe itself can't be made is there a gap.",
+		Doc: "How fast and how well etcd answers on the cell's control-plane node: requests of our own through the " +
+			"etcd proxy and past it.\n\n" +
+			"They are made on connections whose handshake is over, with kube-apiserver's certificate, so they show " +
+			"what kube-apiserver gets. No answer is an answer: a sample says that there was none within 5s. Only " +
+			"where the probe itself can't be made is there a gap.",
 		Example: "name: etcd\nkind: etcdProbe\nspec:\n  interval: 2s\n",
 		New: func() Collector {
 			return &EtcdProbe{Interval: metav1.Duration{Duration: 2 * time.Second}}
@@ -47,7 +49,8 @@ func (c *EtcdProbe) Stream(ctx context.Context, t Target, w *bundle.Writer) erro
 		w.Fail(t.meta(bundle.EtcdProbe), err)
 		return err
 	}
-	return stamp(ctx, c.Interval.Duration, t, w, bundle.EtcdProbe, func(ctx context.Context) (control.EtcdProbe, error) {
-		return client.Probe(ctx, etcdRequests, etcdLimit)
-	})
+	return stamp(ctx, c.Interval.Duration, t, w, bundle.EtcdProbe,
+		func(ctx context.Context) (control.EtcdProbe, error) {
+			return client.Probe(ctx, etcdRequests, etcdLimit)
+		})
 }

@@ -14,7 +14,8 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "goroutines",
 		Doc: "Goroutine profiles of the subject: debug=1 first, then debug=2.\n\n" +
-			"In that order, because debug=2 stops the world and is cut at 64 MiB without an error, while debug=1 of the same process is small and exact.",
+			"In that order, because debug=2 stops the world and is cut at 64 MiB without an error, while debug=1 of " +
+			"the same process is small and exact.",
 		Example: "name: goroutines\nkind: goroutines\nevery: 20s\n",
 		New:     func() Collector { return &Goroutines{} },
 	})

@@ -23,8 +23,8 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "health",
 		Doc: "What the subject's health endpoints answer, at a steady interval, each answer with its code.\n\n" +
-			"An answer other than 200 is evidence, and so is none within 5s: it has the code 0 and its reason. As nobody knows what the endpoint " +
-			"would have said, that time is a gap as well.",
+			"An answer other than 200 is evidence, and so is none within 5s: it has the code 0 and its reason. As " +
+			"nobody knows what the endpoint would have said, that time is a gap as well.",
 		Example: "name: health\nkind: health\nspec:\n  paths: [/livez, /readyz]\n  interval: 2s\n",
 		New: func() Collector {
 			return &Health{Paths: []string{"/livez", "/readyz"}, Interval: metav1.Duration{Duration: 2 * time.Second}}

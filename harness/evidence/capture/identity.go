@@ -16,8 +16,10 @@ const digestEvery = 30 * time.Second
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "identity",
-		Doc: "Which process the subject is and what CPU time it has used, every two seconds, and now and then the SHA-256 of what it runs.\n\n" +
-			"Every trial has it, asked for or not: an arm that restarted, or that isn't the binary that was built for it, must not be judged.",
+		Doc: "Which process the subject is and what CPU time it has used, every two seconds, and now and then the " +
+			"SHA-256 of what it runs.\n\n" +
+			"Every trial has it, asked for or not: an arm that restarted, or that isn't the binary that was built " +
+			"for it, must not be judged.",
 		Example: "name: identity\nkind: identity\n",
 		New:     func() Collector { return &Identity{} },
 	})
@@ -47,7 +49,8 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
 		phase := t.phase()
 		now, err := id.Identity(ctx, time.Since(hashed) > digestEvery || phase != hashedIn)
-		if err == nil && now.SHA256 == "" && now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks) {
+		if err == nil && now.SHA256 == "" && now.PID != 0 &&
+			(now.PID != last.PID || now.StartTicks != last.StartTicks) {
 			now, err = id.Identity(ctx, true)
 		}
 		if err != nil {
@@ -58,7 +61,8 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		}
 		last = now
 		return st.JSON(bundle.IdentitySample{
-			Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts, SHA256: now.SHA256,
+			Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts,
+			SHA256:     now.SHA256,
 			CPUSeconds: float64(now.CPUTicks) / cluster.TicksPerSecond,
 		})
 	})

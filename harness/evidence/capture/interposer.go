@@ -18,8 +18,10 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "interposer",
-		Doc: "What the CRI interposer did: its counts with the times of delivery, CRI calls of our own through its socket, and a census of containers.\n\n" +
-			"The calls are made as kubelet makes them, so they show what kubelet sees: how slow the runtime is and how many pods it reports.",
+		Doc: "What the CRI interposer did: its counts with the times of delivery, CRI calls of our own through its " +
+			"socket, and a census of containers.\n\n" +
+			"The calls are made as kubelet makes them, so they show what kubelet sees: how slow the runtime is and " +
+			"how many pods it reports.",
 		Example: "name: interposer\nkind: interposer\nspec:\n  interval: 5s\n",
 		New: func() Collector {
 			return &Interposer{Interval: metav1.Duration{Duration: 5 * time.Second}}

@@ -18,8 +18,9 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "leases",
 		Doc: "The Lease and the Ready condition of every node, every two seconds.\n\n" +
-			"A Lease is recorded each time, since one that stands still has to be seen to; a condition when it changed. Both are asked for rather " +
-			"than watched: an answer tells a node that has nothing to say from an API server that hasn't.",
+			"A Lease is recorded each time, since one that stands still has to be seen to; a condition when it " +
+			"changed. Both are asked for rather than watched: an answer tells a node that has nothing to say from " +
+			"an API server that hasn't.",
 		Example: "name: leases\nkind: leases\n",
 		New:     func() Collector { return &Leases{} },
 	})
@@ -60,7 +61,8 @@ func (*Leases) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		follow(ctx, leasesEvery, leases, func(ctx context.Context) error { return recordLeases(ctx, client, leases) })
 	})
 	both.Go(func() {
-		follow(ctx, leasesEvery, nodes, func(ctx context.Context) error { return recordNodes(ctx, client, nodes, last) })
+		follow(ctx, leasesEvery, nodes,
+			func(ctx context.Context) error { return recordNodes(ctx, client, nodes, last) })
 	})
 	both.Wait()
 	return errors.Join(leases.Close(), nodes.Close())

@@ -20,10 +20,13 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "componentLogs",
-		Doc: "The logs of components that run as static pods, or of an arm that is a workload, from the files on the cell's node, rotated ones too.\n\n" +
-			"The API server is not asked: it may be slow or dead. Files are told apart by their first line, so that a rotation, a compression, " +
-			"a restart or a command that failed loses and doubles nothing; a file that vanished before it was read to its end is a gap.",
-		Example: "name: logs\nkind: componentLogs\nspec:\n  components: [kube-apiserver, etcd, kube-controller-manager]\n  interval: 2s\n",
+		Doc: "The logs of components that run as static pods, or of an arm that is a workload, from the files on the " +
+			"cell's node, rotated ones too.\n\n" +
+			"The API server is not asked: it may be slow or dead. Files are told apart by their first line, so " +
+			"that a rotation, a compression, a restart or a command that failed loses and doubles nothing; a file " +
+			"that vanished before it was read to its end is a gap.",
+		Example: "name: logs\nkind: componentLogs\nspec:\n  components: [kube-apiserver, etcd, " +
+			"kube-controller-manager]\n  interval: 2s\n",
 		New: func() Collector {
 			return &ComponentLogs{
 				Components: []string{"kube-apiserver", "etcd", "kube-controller-manager"},

@@ -20,7 +20,8 @@ func init() {
 		Name: "metrics",
 		Doc: "The subject's metrics: all of them at phase marks, chosen families as samples at a steady interval.\n\n" +
 			"A sample carries when it was asked for and when it was answered.",
-		Example: "name: metrics\nkind: metrics\nspec:\n  families: [kubelet_pleg_last_seen_seconds, kubelet_pleg_relist_duration_seconds]\n  interval: 2s\n",
+		Example: "name: metrics\nkind: metrics\nspec:\n  families: [kubelet_pleg_last_seen_seconds, " +
+			"kubelet_pleg_relist_duration_seconds]\n  interval: 2s\n",
 		New: func() Collector {
 			return &Metrics{Interval: metav1.Duration{Duration: 2 * time.Second}}
 		},

@@ -20,9 +20,11 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "objects",
 		Doc: "Every version of chosen objects, as watches show them, managed fields included.\n\n" +
-			"Of the cell's namespace, or with shared of the whole cluster, or of some of its namespaces. A watch that says nothing may be dead: at each " +
-			"interval the objects' versions are asked for, and the evidence reaches as far as the watches are seen to have shown all of them. Where a " +
-			"watch can't go on the objects are listed anew, and the time in between is a gap. A resource that the API server doesn't have yet is waited for.",
+			"Of the cell's namespace, or with shared of the whole cluster, or of some of its namespaces. A watch " +
+			"that says nothing may be dead: at each interval the objects' versions are asked for, and the evidence " +
+			"reaches as far as the watches are seen to have shown all of them. Where a watch can't go on the " +
+			"objects are listed anew, and the time in between is a gap. A resource that the API server doesn't " +
+			"have yet is waited for.",
 		Example: "name: bundle\nkind: objects\nspec:\n  resources: [bundledeployments.fleet.cattle.io]\n",
 		New: func() Collector {
 			return &Objects{Interval: metav1.Duration{Duration: 2 * time.Second}}
@@ -54,7 +56,8 @@ func (c *Chosen) Validate() error {
 		name, _, _ := strings.Cut(r, ".")
 		switch {
 		case r != strings.ToLower(r) || strings.ContainsAny(r, "/ ") || name == "":
-			errs = append(errs, fmt.Errorf("resources: %q is no resource (want its plural name and group: pods, deployments.apps)", r))
+			errs = append(errs,
+				fmt.Errorf("resources: %q is no resource (want its plural name and group: pods, deployments.apps)", r))
 		case r == "secrets":
 			errs = append(errs, errors.New("resources: secrets are not recorded"))
 		case slices.Contains(c.Resources[:i], r):
@@ -62,7 +65,8 @@ func (c *Chosen) Validate() error {
 		}
 	}
 	if !c.Shared && (len(c.Namespaces) > 0 || c.NamespaceSelector != "") {
-		errs = append(errs, errors.New("namespaces are chosen without shared (want shared: true; without it, it is the cell's)"))
+		errs = append(errs,
+			errors.New("namespaces are chosen without shared (want shared: true; without it, it is the cell's)"))
 	}
 	if _, err := labels.Parse(c.NamespaceSelector); err != nil {
 		errs = append(errs, fmt.Errorf("namespaceSelector: %w", err))

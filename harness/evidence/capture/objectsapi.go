@@ -118,7 +118,8 @@ func (a *objectsAPI) meant(ctx context.Context, namespace string) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	ns, err := a.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx, namespace,
+	ns, err := a.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Get(ctx,
+		namespace,
 		metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("asking for the labels of namespace %s: %w", namespace, err)

@@ -98,8 +98,9 @@ func (f *watched) list(ctx context.Context) error {
 	now := time.Now().UTC()
 	if f.lost != nil {
 		from := f.prover.last()
-		mark := churn.Version{Time: now, Type: churn.Lost, From: from.UTC(), Resource: f.resource, Namespace: f.api.namespace,
-			Reason: f.lost.Error()}
+		mark := churn.Version{Time: now, Type: churn.Lost, From: from.UTC(), Resource: f.resource,
+			Namespace: f.api.namespace,
+			Reason:    f.lost.Error()}
 		if err := f.prover.stream.Append(mark); err != nil {
 			return err
 		}

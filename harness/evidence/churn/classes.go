@@ -33,7 +33,8 @@ func Classes(updates iter.Seq2[Update, error]) ([]Class, error) {
 		i, ok := at[k]
 		if !ok {
 			i, at[k] = len(out), len(out)
-			out = append(out, Class{Resource: u.Resource, Paths: u.Paths, Type: u.Type, Manager: u.Manager, Subresource: u.Subresource, First: u.Time})
+			out = append(out, Class{Resource: u.Resource, Paths: u.Paths, Type: u.Type, Manager: u.Manager,
+				Subresource: u.Subresource, First: u.Time})
 		}
 		out[i].Count++
 		out[i].Last = u.Time

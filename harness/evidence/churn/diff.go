@@ -145,7 +145,8 @@ func (d *differ) object(a, b []byte) error {
 		}
 	}
 	for i, t := range theirs {
-		if i < len(ours) && bytes.Equal(ours[i].key, t.key) || slices.ContainsFunc(ours, func(m member) bool { return bytes.Equal(m.key, t.key) }) {
+		if i < len(ours) && bytes.Equal(ours[i].key, t.key) ||
+			slices.ContainsFunc(ours, func(m member) bool { return bytes.Equal(m.key, t.key) }) {
 			continue
 		}
 		if err := d.member(t.key, nil, t.value); err != nil {

@@ -52,7 +52,8 @@ func skip(b []byte, i int) int {
 	case '{', '[':
 	default:
 		start := i
-		for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] != ' ' && b[i] != '\n' && b[i] != '\t' && b[i] != '\r' {
+		for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] != ' ' && b[i] != '\n' && b[i] != '\t' &&
+			b[i] != '\r' {
 			i++
 		}
 		if i == start {

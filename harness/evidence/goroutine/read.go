@@ -149,7 +149,8 @@ func (d *decoder) noDump(in *lines) error {
 		return errors.New("no goroutine dump: line 1 starts with gzip's magic, as debug=0 does; expected " + wanted)
 	}
 	if in.cut {
-		return fmt.Errorf("no goroutine dump in %d lines, of which some are over %d bytes and were cut: line 1 is %q; expected %s",
+		return fmt.Errorf("no goroutine dump in %d lines, of which some are over %d bytes and were cut: line 1 is "+
+			"%q; expected %s",
 			in.n, maxLine, d.first, wanted)
 	}
 	return fmt.Errorf("no goroutine dump in %d lines: line 1 is %q; expected %s", in.n, d.first, wanted)

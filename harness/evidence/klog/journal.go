@@ -111,7 +111,8 @@ func parseEntry(text []byte, cut bool) (Entry, error) {
 		}
 	}
 	if !hasTime {
-		return Entry{}, fmt.Errorf("no __REALTIME_TIMESTAMP among its %d fields; expected a journal record", len(fields))
+		return Entry{}, fmt.Errorf("no __REALTIME_TIMESTAMP among its %d fields; expected a journal record",
+			len(fields))
 	}
 	if l, ok := Parse([]byte(e.Message), e.Time); ok {
 		l.Cut = e.Cut

@@ -63,7 +63,8 @@ func (a asked) subject() string { return a.scenario.Spec.Subject }
 // The forms are those of `relapse run --candidate`; without one, a version is a published module's, a folder is a
 // source tree and a file is an executable. Programs are extracted from images into the cache cacheDir; "" is the
 // user's own. engine opens images that are no archives; nil if there is none.
-func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string, engine image.Engine) (*scenario.Source, error) {
+func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string,
+	engine image.Engine) (*scenario.Source, error) {
 	a := asked{rest: given, scenario: s, cacheDir: cacheDir, engine: engine}
 	for _, p := range s.Spec.Pairs {
 		for _, arm := range p.Arms {
@@ -122,7 +123,8 @@ func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), e
 		for _, f := range forms {
 			want = append(want, f.want)
 		}
-		return nil, hinted{errors.New("there is no such file or folder, and it has no form that is known"), "want " + strings.Join(want, "; ") + "; or a version such as v1.34.7"}
+		return nil, hinted{errors.New("there is no such file or folder, and it has no form that is known"),
+			"want " + strings.Join(want, "; ") + "; or a version such as v1.34.7"}
 	case err != nil:
 		return nil, err
 	case info.IsDir():
@@ -142,7 +144,8 @@ func binary(ctx context.Context, a asked) (*scenario.Source, error) {
 	case err != nil:
 		return nil, hinted{err, "give the path of an executable"}
 	case info.IsDir():
-		return nil, hinted{errors.New("it is a folder"), "src:" + a.rest + " for a source tree, or the path of an executable"}
+		return nil, hinted{errors.New("it is a folder"),
+			"src:" + a.rest + " for a source tree, or the path of an executable"}
 	case info.Mode()&0o111 == 0:
 		return nil, hinted{errors.New("it is not executable"), "chmod +x " + a.rest}
 	}
@@ -165,7 +168,8 @@ func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 // kubeletOfImage is the kubelet of a node image.
 func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	if row, _ := component.Of(a.subject()); row.Runs != component.AsService {
-		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()), "image:REF takes a program out of its own image"}
+		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()),
+			"image:REF takes a program out of its own image"}
 	}
 	p, err := a.extract(ctx, image.KubeletPlace)
 	if err != nil {
@@ -214,7 +218,8 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	}
 	module, query, ok := strings.Cut(a.rest, "@")
 	if !ok || module == "" || query == "" {
-		return nil, hinted{errors.New("it has no module and version"), "want mod:PATH@VERSION, for example mod:" + a.like.Module + "@" + a.like.Version}
+		return nil, hinted{errors.New("it has no module and version"),
+			"want mod:PATH@VERSION, for example mod:" + a.like.Module + "@" + a.like.Version}
 	}
 	version, err := build.Resolve(ctx, module, query)
 	if err != nil {
@@ -229,7 +234,8 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 // release is the release that a fork's version is based on, by its number: v1.34.4 for v1.34.4-acme.2; "" for a
 // pseudo-version without a base.
 func release(version string) string {
-	base := strings.TrimSuffix(strings.TrimSuffix(semver.Canonical(version), semver.Build(version)), semver.Prerelease(version))
+	base := strings.TrimSuffix(strings.TrimSuffix(semver.Canonical(version), semver.Build(version)),
+		semver.Prerelease(version))
 	if strings.HasPrefix(base, "v0.0.0") {
 		return ""
 	}
@@ -253,7 +259,8 @@ func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
 	case err != nil:
 		return nil, hinted{err, "give the folder of a source tree"}
 	case !info.IsDir():
-		return nil, hinted{errors.New("it is no folder"), "bin:" + given + " for an executable, image:" + given + " for an archive of an image"}
+		return nil, hinted{errors.New("it is no folder"),
+			"bin:" + given + " for an executable, image:" + given + " for an archive of an image"}
 	}
 	src := &scenario.Source{Dir: dir}
 	module, pkg := a.like.Module, a.like.Package
@@ -266,8 +273,10 @@ func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
 	if a.like.Fixture == "" {
 		src.Module = module
 		if rel, ok := strings.CutPrefix(pkg, module+"/"); ok {
-			if found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(rel), "*.go")); err != nil || len(found) == 0 {
-				return nil, hinted{fmt.Errorf("it has no program %s (looked in %s)", path.Base(rel), rel), "give the root of the module " + module}
+			if found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(rel), "*.go")); err != nil ||
+				len(found) == 0 {
+				return nil, hinted{fmt.Errorf("it has no program %s (looked in %s)", path.Base(rel), rel),
+					"give the root of the module " + module}
 			}
 		}
 		src.Version = a.treeVersion(ctx, dir, stated)
@@ -284,7 +293,8 @@ func treeModule(dir, want string, a asked) (string, error) {
 	}
 	module := modfile.ModulePath(text)
 	if want != "" && module != want {
-		return "", hinted{fmt.Errorf("its go.mod says that it is module %q, want %s", module, want), "give a tree of " + want + ", which the scenario's " + a.subject() + " is built from"}
+		return "", hinted{fmt.Errorf("its go.mod says that it is module %q, want %s", module, want),
+			"give a tree of " + want + ", which the scenario's " + a.subject() + " is built from"}
 	}
 	return module, nil
 }

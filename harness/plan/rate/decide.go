@@ -88,7 +88,8 @@ func (r Rule) Validate() error {
 		return err
 	}
 	if n := r.Needed(); r.Max < n || r.Max > 2*n {
-		return fmt.Errorf("at most %d trials of each pair: a rate below %s at %s takes %d without the incident (want %d to %d)",
+		return fmt.Errorf("at most %d trials of each pair: a rate below %s at %s takes %d without the incident (want "+
+			"%d to %d)",
 			r.Max, Exactly(r.Target), Exactly(r.Confidence), n, n, 2*n)
 	}
 	return nil
@@ -111,19 +112,27 @@ func (r Rule) Decide(t Tally) Decision {
 	case t.Failed > 0:
 		return Decision{Failed, "something of relapse's own failed"}
 	case t.Shown > 0:
-		return Decision{Shown, fmt.Sprintf("%s showed it in %d of %d trials that count, and one is proof that it has it", t.Judged, t.Shown, counted)}
+		return Decision{Shown,
+			fmt.Sprintf("%s showed it in %d of %d trials that count, and one is proof that it has it", t.Judged,
+				t.Shown, counted)}
 	case t.Broken > 0:
-		return Decision{Broken, fmt.Sprintf("%s failed in another way in %d of %d trials that count", t.Judged, t.Broken, counted)}
+		return Decision{Broken, fmt.Sprintf("%s failed in another way in %d of %d trials that count", t.Judged,
+			t.Broken, counted)}
 	case t.Clear >= r.Needed() && t.Doubtful > 0:
-		return Decision{Undecided, fmt.Sprintf("%s showed it in %d of the trials that were set aside, beside a control that was not as expected: that is no proof, and it can't be called cured",
-			t.Judged, t.Doubtful) + r.aside(t)}
+		return Decision{Undecided,
+			fmt.Sprintf("%s showed it in %d of the trials that were set aside, beside a control that was not as "+
+				"expected: that is no proof, and it can't be called cured",
+				t.Judged, t.Doubtful) + r.aside(t)}
 	case t.Clear >= r.Needed() && r.bites(t):
 		return Decision{Below, r.below(t) + r.aside(t)}
 	case t.SetAside > r.Limit(), t.Clear+t.SetAside >= r.Max:
-		return Decision{Undecided, fmt.Sprintf("a rate below %s can't be shown any more: %d of %d trials count, and %d without the incident are needed%s",
-			Exactly(r.Target), t.Clear, t.Clear+t.SetAside, r.Needed(), r.short(t)) + r.aside(t)}
+		return Decision{Undecided,
+			fmt.Sprintf("a rate below %s can't be shown any more: %d of %d trials count, and %d without the incident "+
+				"are needed%s",
+				Exactly(r.Target), t.Clear, t.Clear+t.SetAside, r.Needed(), r.short(t)) + r.aside(t)}
 	}
-	return Decision{Why: fmt.Sprintf("%s showed it in none of %d trials that count, and %d are needed%s", t.Judged, t.Clear, r.Needed(), r.short(t)) + r.aside(t)}
+	return Decision{Why: fmt.Sprintf("%s showed it in none of %d trials that count, and %d are needed%s", t.Judged,
+		t.Clear, r.Needed(), r.short(t)) + r.aside(t)}
 }
 
 // bites reports whether the vulnerable arm's rate is proven to lie above the target, by an interval that holds after
@@ -136,7 +145,8 @@ func (r Rule) bites(t Tally) bool {
 
 func (r Rule) below(t Tally) string {
 	least, _ := Sequence(t.Bites, 1-r.Confidence)
-	return fmt.Sprintf("%s showed it in none of %d trials that count: its rate is below %s at %s, whenever one stops; %s showed it in %s: at least %s",
+	return fmt.Sprintf("%s showed it in none of %d trials that count: its rate is below %s at %s, whenever one "+
+		"stops; %s showed it in %s: at least %s",
 		t.Judged, t.Clear, Exactly(r.Target), Exactly(r.Confidence), t.Control, t.Bites, Percent(least, false))
 }
 
@@ -145,7 +155,8 @@ func (r Rule) short(t Tally) string {
 	if t.Clear < r.Needed() || r.bites(t) {
 		return ""
 	}
-	return fmt.Sprintf("; %s showed it in %s only, which doesn't show a rate above %s", t.Control, t.Bites, Exactly(r.Target))
+	return fmt.Sprintf("; %s showed it in %s only, which doesn't show a rate above %s", t.Control, t.Bites,
+		Exactly(r.Target))
 }
 
 func (r Rule) aside(t Tally) string {

@@ -48,7 +48,8 @@ func Anytime(c Count, confidence float64) string {
 // whenever one stops. It falls below a rate p only after n trials with (1-p)^n <= 1-confidence, and at rate p so many
 // in a row without one have just that probability.
 func NoneSoFar(n int, confidence float64) string {
-	return "at most " + Percent(AtMost(Count{N: n}, confidence), true) + " at " + Percent(confidence, false) + ", whenever one stops"
+	return "at most " + Percent(AtMost(Count{N: n}, confidence), true) + " at " + Percent(confidence, false) +
+		", whenever one stops"
 }
 
 func bounds(c Count, low, high float64) string {

@@ -62,7 +62,8 @@ type Options struct {
 func Create(ctx context.Context, o Options) (*Environment, error) {
 	e := &Environment{
 		Trial: o.Trial, run: o.Run, plan: o.Plan, artifacts: o.Artifacts, provider: o.Provider, events: o.Events,
-		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Versions, clusters: map[string]cluster.Cluster{},
+		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Versions,
+		clusters: map[string]cluster.Cluster{},
 	}
 	for _, c := range o.Trial.Cells {
 		b, err := o.Artifacts.Of(c.Arm)
@@ -82,7 +83,8 @@ func (e *Environment) CreateFor(ctx context.Context, cells []string) (err error)
 	var missing []plan.Cluster
 	var names []string
 	for _, c := range e.Trial.Clusters {
-		if _, there := e.clusters[c.Name]; !there && slices.ContainsFunc(cells, func(cell string) bool { return e.Trial.ClusterOf(cell).Name == c.Name }) {
+		if _, there := e.clusters[c.Name]; !there &&
+			slices.ContainsFunc(cells, func(cell string) bool { return e.Trial.ClusterOf(cell).Name == c.Name }) {
 			missing, names = append(missing, c), append(names, e.clusterName(c.Name))
 		}
 	}
@@ -196,7 +198,8 @@ func (e *Environment) Delete(ctx context.Context) error { return e.delete(ctx, e
 
 // DeleteOf deletes the clusters that only some cells use.
 func (e *Environment) DeleteOf(ctx context.Context, cells []string) error {
-	return e.delete(ctx, slices.DeleteFunc(slices.Clone(e.Trial.Clusters), func(c plan.Cluster) bool { return !slices.Contains(cells, c.Name) }))
+	return e.delete(ctx, slices.DeleteFunc(slices.Clone(e.Trial.Clusters),
+		func(c plan.Cluster) bool { return !slices.Contains(cells, c.Name) }))
 }
 
 // delete deletes some clusters, all at once.

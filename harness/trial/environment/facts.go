@@ -23,7 +23,8 @@ func (e *Environment) Facts() bundle.World {
 	for _, c := range e.Trial.Cells {
 		b := e.builds[c.Name]
 		out.Cells = append(out.Cells, bundle.CellWorld{
-			Cell: c.Name, Arm: c.Arm.Name, Node: e.nodeOf(c), Namespace: c.Namespace, Digest: b.Digest, Graph: b.Graph, Flags: b.Flags, GoVersion: b.GoVersion,
+			Cell: c.Name, Arm: c.Arm.Name, Node: e.nodeOf(c), Namespace: c.Namespace, Digest: b.Digest, Graph: b.Graph,
+			Flags: b.Flags, GoVersion: b.GoVersion,
 			Changes: b.Changes, Constants: b.Constants,
 		})
 		for _, m := range b.Modelled {

@@ -39,7 +39,8 @@ func (e *Environment) firstBuild(cell string) artifacts.Build {
 	}
 	for _, role := range []string{scenario.Fixed, scenario.Vulnerable} {
 		for _, c := range e.Trial.Cells {
-			if c.Arm.Role == role && e.Trial.ClusterOf(c.Name).Topology.Version == e.Trial.ClusterOf(cell).Topology.Version {
+			if c.Arm.Role == role &&
+				e.Trial.ClusterOf(c.Name).Topology.Version == e.Trial.ClusterOf(cell).Topology.Version {
 				return e.builds[c.Name]
 			}
 		}
@@ -49,7 +50,8 @@ func (e *Environment) firstBuild(cell string) artifacts.Build {
 
 // replaces reports whether arms get their own builds after their clusters are up.
 func (e *Environment) replaces() bool {
-	return slices.ContainsFunc(e.Trial.Cells, func(c plan.Cell) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
+	return slices.ContainsFunc(e.Trial.Cells,
+		func(c plan.Cell) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
 }
 
 // installCandidates installs every arm's own build in a running cluster, and restarts the arm from it. Controls must
@@ -91,7 +93,8 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 			if !e.IsCandidate(cell) {
 				return fmt.Errorf("the %s of %s, a control, doesn't come back: %w", e.Trial.Subject, cell, err)
 			}
-			e.events.Emit(event.Event{Type: event.Warning, Cell: cell, Message: fmt.Sprintf("the %s of %s doesn't answer: %v", e.Trial.Subject, cell, err)})
+			e.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+				Message: fmt.Sprintf("the %s of %s doesn't answer: %v", e.Trial.Subject, cell, err)})
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.unresponsive = append(e.unresponsive, cell)
@@ -125,7 +128,8 @@ const reportTime = time.Minute
 
 // reported waits until the API server knows the container that was started since began. A baseline that began before
 // could not be judged. If it takes too long the run goes on: what is not recorded is unknown.
-func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, pod, cell string, began time.Time) error {
+func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, pod, cell string,
+	began time.Time) error {
 	err := wait.PollUntilContextTimeout(ctx, time.Second, reportTime, true, func(ctx context.Context) (bool, error) {
 		p, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
@@ -136,14 +140,16 @@ func (e *Environment) reported(ctx context.Context, client kubernetes.Interface,
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		e.events.Emit(event.Event{Type: event.Warning, Cell: cell, Message: fmt.Sprintf("the API server has no status of %s within %s of its restart", pod, reportTime)})
+		e.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+			Message: fmt.Sprintf("the API server has no status of %s within %s of its restart", pod, reportTime)})
 	}
 	return nil
 }
 
 // IsCandidate reports whether the arm in a cell is a candidate.
 func (e *Environment) IsCandidate(cell string) bool {
-	return slices.ContainsFunc(e.Trial.Cells, func(c plan.Cell) bool { return c.Name == cell && c.Arm.Role == scenario.Candidate })
+	return slices.ContainsFunc(e.Trial.Cells,
+		func(c plan.Cell) bool { return c.Name == cell && c.Arm.Role == scenario.Candidate })
 }
 
 // Responsive are the cells whose subject answered once it was installed.

@@ -45,7 +45,8 @@ const deployed = 5 * time.Minute
 // installWorkloads loads each arm's image into the nodes, applies the scenario's manifests and waits until every
 // arm's pod is Ready.
 func (e *Environment) installWorkloads(ctx context.Context) (err error) {
-	stage := e.events.Stage("deploy", "bringing the arms' images to the nodes and applying the manifests", 20*time.Second)
+	stage := e.events.Stage("deploy", "bringing the arms' images to the nodes and applying the manifests",
+		20*time.Second)
 	defer func() { stage(err) }()
 	c := e.Cluster()
 	g, gctx := errgroup.WithContext(ctx)
@@ -60,13 +61,16 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 		return err
 	}
 	for _, cell := range e.Trial.Cells {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cell.Namespace, Labels: map[string]string{plan.CellLabel: cell.Name}}}
-		if _, err := a.core.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cell.Namespace,
+			Labels: map[string]string{plan.CellLabel: cell.Name}}}
+		if _, err := a.core.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("making the namespace %s: %w", cell.Namespace, err)
 		}
 	}
 	for _, m := range e.Trial.Manifests {
-		if err := a.apply(ctx, m.File, strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Cell))); err != nil {
+		if err := a.apply(ctx, m.File,
+			strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Cell))); err != nil {
 			return err
 		}
 	}
@@ -91,7 +95,8 @@ func (e *Environment) podsReady(ctx context.Context, core kubernetes.Interface) 
 		if errs[i] == nil {
 			continue
 		}
-		e.events.Emit(event.Event{Type: event.Warning, Cell: cell.Name, Message: fmt.Sprintf("the %s of %s doesn't get ready: %v", e.Trial.Subject, cell.Name, errs[i])})
+		e.events.Emit(event.Event{Type: event.Warning, Cell: cell.Name,
+			Message: fmt.Sprintf("the %s of %s doesn't get ready: %v", e.Trial.Subject, cell.Name, errs[i])})
 		e.mu.Lock()
 		e.unresponsive = append(e.unresponsive, cell.Name)
 		e.mu.Unlock()
@@ -183,18 +188,19 @@ const declared = 30 * time.Second
 func (a *applier) one(ctx context.Context, obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, declared, true, func(ctx context.Context) (bool, error) {
-		var m *meta.RESTMapping
-		if m, last = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); last == nil {
-			client := a.dynamic.Resource(m.Resource).Namespace(obj.GetNamespace()) // "" is none
-			_, last = client.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager})
-		}
-		if last != nil && (meta.IsNoMatchError(last) || apierrors.IsNotFound(last)) {
-			a.mapper.Reset()
-			return false, nil
-		}
-		return true, last
-	})
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, declared, true,
+		func(ctx context.Context) (bool, error) {
+			var m *meta.RESTMapping
+			if m, last = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); last == nil {
+				client := a.dynamic.Resource(m.Resource).Namespace(obj.GetNamespace()) // "" is none
+				_, last = client.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager})
+			}
+			if last != nil && (meta.IsNoMatchError(last) || apierrors.IsNotFound(last)) {
+				a.mapper.Reset()
+				return false, nil
+			}
+			return true, last
+		})
 	return cmp.Or(last, err)
 }
 
@@ -202,20 +208,23 @@ func (a *applier) one(ctx context.Context, obj *unstructured.Unstructured) error
 func (e *Environment) podReady(ctx context.Context, core kubernetes.Interface, cell plan.Cell) error {
 	var listed error
 	last := ""
-	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, deployed, true, func(ctx context.Context) (bool, error) {
-		var list *corev1.PodList
-		list, listed = core.CoreV1().Pods(cell.Namespace).List(ctx, metav1.ListOptions{LabelSelector: subjectLabel + "=" + e.Trial.Subject})
-		if listed != nil || len(list.Items) == 0 {
-			last = "there is no such pod"
-			return false, nil
-		}
-		last = said(list.Items[0])
-		return len(list.Items) == 1 && ready(list.Items[0]), nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, deployed, true,
+		func(ctx context.Context) (bool, error) {
+			var list *corev1.PodList
+			list, listed = core.CoreV1().Pods(cell.Namespace).List(ctx,
+				metav1.ListOptions{LabelSelector: subjectLabel + "=" + e.Trial.Subject})
+			if listed != nil || len(list.Items) == 0 {
+				last = "there is no such pod"
+				return false, nil
+			}
+			last = said(list.Items[0])
+			return len(list.Items) == 1 && ready(list.Items[0]), nil
+		})
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("waiting for the %s of %s in %s: %s", e.Trial.Subject, cell.Name, cell.Namespace, last), listed, cmp.Or(context.Cause(ctx), err))
+	return errors.Join(fmt.Errorf("waiting for the %s of %s in %s: %s", e.Trial.Subject, cell.Name, cell.Namespace,
+		last), listed, cmp.Or(context.Cause(ctx), err))
 }
 
 // subjectLabel is the label with the subject's name on each arm's pod.

@@ -36,7 +36,8 @@ type mender struct {
 func newMender(e *Engine, w io.Writer) *mender {
 	return &mender{
 		engine: e, w: w, lib: "/usr/local/lib/relapse", lock: "/run/relapse-doctor.lock",
-		proc: "/proc", pidfile: "/var/run/docker.pid", uid: os.Geteuid(), signal: syscall.Kill, patient: 30 * time.Second,
+		proc: "/proc", pidfile: "/var/run/docker.pid", uid: os.Geteuid(), signal: syscall.Kill,
+		patient: 30 * time.Second,
 	}
 }
 
@@ -76,7 +77,8 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 		return false, err
 	}
 	if slices.Contains(info.SecurityOptions, "name=rootless") {
-		return false, errors.New("the daemon is rootless: its runtime can't be mended from here; use a daemon that runs as root")
+		return false, errors.New("the daemon is rootless: its runtime can't be mended from here; use a daemon that " +
+			"runs as root")
 	}
 	program, err := os.ReadFile(wrapperPath)
 	if err != nil {
@@ -195,7 +197,8 @@ func (m *mender) reload(ctx context.Context, d daemon, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for dockerd's default runtime to be %s: it is %s: %w; dockerd's log has the reason", name,
+			return fmt.Errorf("waiting for dockerd's default runtime to be %s: it is %s: %w; dockerd's log has the "+
+				"reason", name,
 				seen, ctx.Err())
 		case <-tick.C:
 		}

@@ -92,7 +92,8 @@ func (h host) aptMirrors() (mirrors []string) {
 	sources, _ := filepath.Glob(h.path("etc/apt/sources.list.d/*.sources"))
 	add := func(words []string) {
 		for _, w := range words {
-			if w = redact(w); strings.HasPrefix(w, "http") && strings.Contains(w, "://") && !slices.Contains(mirrors, w) {
+			if w = redact(w); strings.HasPrefix(w, "http") && strings.Contains(w, "://") &&
+				!slices.Contains(mirrors, w) {
 				mirrors = append(mirrors, w)
 			}
 		}

@@ -123,7 +123,8 @@ func classify(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	for _, words := range []string{"unable to apply caps", "unable to apply bounding set", "setting rlimits", "setrlimit",
+	for _, words := range []string{"unable to apply caps", "unable to apply bounding set", "setting rlimits",
+		"setrlimit",
 		"capset"} {
 		if strings.Contains(failed.Stderr, words) {
 			return fmt.Errorf("%w: %w", ErrBounded, err)

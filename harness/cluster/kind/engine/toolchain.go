@@ -72,8 +72,9 @@ func goOutput(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = os.TempDir(), &out, &stderr
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
-		return nil, &CommandError{Args: append([]string{"go"}, args...), Stderr: redact(strings.TrimSpace(stderr.String())),
-			Err: cmp.Or(ctx.Err(), err)}
+		return nil, &CommandError{Args: append([]string{"go"}, args...),
+			Stderr: redact(strings.TrimSpace(stderr.String())),
+			Err:    cmp.Or(ctx.Err(), err)}
 	}
 	return out.Bytes(), nil
 }

@@ -79,7 +79,8 @@ func (m *mender) undo(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if d.configFile != rec.ConfigFile {
-		return false, fmt.Errorf("dockerd now reads %s, but %s was changed: start it with that file to undo", d.configFile,
+		return false, fmt.Errorf("dockerd now reads %s, but %s was changed: start it with that file to undo",
+			d.configFile,
 			rec.ConfigFile)
 	}
 	if err := m.unused(ctx); err != nil {

@@ -48,8 +48,9 @@ func BuildWrapper(ctx context.Context, root, dir string) (string, error) {
 	cmd.Dir, cmd.Stderr = root, &stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux")
 	if err := cmd.Run(); err != nil {
-		return "", &CommandError{Args: append([]string{"go"}, args...), Stderr: redact(strings.TrimSpace(stderr.String())),
-			Err: err}
+		return "", &CommandError{Args: append([]string{"go"}, args...),
+			Stderr: redact(strings.TrimSpace(stderr.String())),
+			Err:    err}
 	}
 	return path, nil
 }

@@ -98,12 +98,14 @@ func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, 
 		return Image{}, err
 	}
 	img := Image{
-		Ref: fmt.Sprintf("%s:%s-%s", nodeRepository, r.Version, short(key)), Origin: OriginAssembled, Version: r.Version,
+		Ref: fmt.Sprintf("%s:%s-%s", nodeRepository, r.Version, short(key)), Origin: OriginAssembled,
+		Version: r.Version,
 		What: []string{
 			fmt.Sprintf("Debian %s with %s", suite, strings.Join(packages, ", ")),
 			"base files of kind " + b.kindVersion + ", in " + b.ref,
 			"component binaries and images built here: " + strings.Join(Components, ", ") +
-				"; the images have the names that this version's kubeadm asks for, whatever the version of etcd and pause in them",
+				"; the images have the names that this version's kubeadm asks for, whatever the version of etcd and " +
+				"pause in them",
 			"no CoreDNS, no default CNI, no crictl",
 		},
 	}

@@ -91,7 +91,8 @@ func (s *Store) Prune(ctx context.Context, keep ...string) ([]Entry, error) {
 		}
 		removed = append(removed, e)
 		if e.Layer == layerBase && e.Key != "" {
-			if err := os.Remove(filepath.Join(s.dir, "userland-"+e.Key+".tar")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if err := os.Remove(filepath.Join(s.dir, "userland-"+e.Key+".tar")); err != nil &&
+				!errors.Is(err, os.ErrNotExist) {
 				problems = append(problems, err)
 			}
 		}

@@ -108,7 +108,8 @@ func copyKindFiles(root, files string) error {
 // booted before systemd has even started: kubeadm then now and then finds no
 // containerd. With it gone kind waits for the multi-user target, as on v2.
 func waitForBoot(root string) error {
-	return replaceOnce(root, "usr/local/bin/entrypoint", "log_info 'detected cgroup v1'", "log_info 'cgroup v1 detected'")
+	return replaceOnce(root, "usr/local/bin/entrypoint", "log_info 'detected cgroup v1'",
+		"log_info 'cgroup v1 detected'")
 }
 
 // replaceOnce rewrites the one place in a file where old is.

@@ -26,7 +26,8 @@ func (s *Store) mirror(ctx context.Context, suite string) (string, error) {
 		return "", err
 	}
 	if len(candidates) == 0 {
-		return "", fmt.Errorf("finding a Debian mirror: no http(s) source in %s: add a Debian one, or give a node image by reference", strings.Join(s.aptDirs, ", "))
+		return "", fmt.Errorf("finding a Debian mirror: no http(s) source in %s: add a Debian one, or give a node "+
+			"image by reference", strings.Join(s.aptDirs, ", "))
 	}
 	var tried []error
 	for _, uri := range candidates {
@@ -39,7 +40,8 @@ func (s *Store) mirror(ctx context.Context, suite string) (string, error) {
 		}
 		tried = append(tried, err)
 	}
-	return "", fmt.Errorf("finding a Debian mirror: no source in %s has suite %s: add a Debian one, or give a node image by reference: %w",
+	return "", fmt.Errorf("finding a Debian mirror: no source in %s has suite %s: add a Debian one, or give a node "+
+		"image by reference: %w",
 		strings.Join(s.aptDirs, ", "), suite, errors.Join(tried...))
 }
 

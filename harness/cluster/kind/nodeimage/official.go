@@ -62,7 +62,8 @@ func (s *Store) Official(ctx context.Context, minor string) (Image, bool, error)
 	}
 	p, ok := s.official[minor]
 	if !ok {
-		return Image{}, false, &UnavailableError{Ref: minor, Err: errors.New("no official image is pinned for this minor")}
+		return Image{}, false, &UnavailableError{Ref: minor,
+			Err: errors.New("no official image is pinned for this minor")}
 	}
 	img, err := s.have(ctx, p.ref)
 	if err != nil {

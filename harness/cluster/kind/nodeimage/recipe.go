@@ -40,7 +40,8 @@ const (
 // kind takes from elsewhere; the third is for kube-proxies and kubelets that
 // still call these programs.
 var packages = []string{
-	"systemd", "systemd-sysv", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount", "kmod",
+	"systemd", "systemd-sysv", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount",
+	"kmod",
 	"libseccomp2", "pigz", "e2fsprogs", "ca-certificates", "curl", "jq", "procps",
 	"containerd", "runc", "containernetworking-plugins",
 	"ebtables", "ipset", "socat",

@@ -36,6 +36,8 @@ type Needs struct {
 	// reference
 	NodeImage string
 	Builder   Builder
+	// Arms are the components of which every cluster's control plane gets a program of its own, in its topology.
+	Arms []string
 }
 
 // Versions are the Kubernetes versions of the topologies, each once and in their order.

@@ -118,6 +118,12 @@ func (p *Plan) Needs(b cluster.Builder) cluster.Needs {
 		for _, c := range t.Clusters {
 			n.Topologies = append(n.Topologies, c.Topology)
 		}
+		if !slices.Contains(n.Arms, t.Subject) {
+			n.Arms = append(n.Arms, t.Subject)
+		}
+	}
+	if slices.ContainsFunc(p.Trials, func(t Trial) bool { return !t.Place().OwnCluster() }) || len(n.Arms) > 1 {
+		n.Arms = nil
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -48,7 +49,7 @@ func writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Prepare builds the components of each Kubernetes version, and etcd.
+// Prepare builds etcd, and of each Kubernetes version the components that no arm brings along.
 func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
 	if n.Builder == nil {
 		return nil, errors.New("preparing the components of control planes: nothing can be built here")
@@ -60,10 +61,10 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 	for _, version := range n.Versions() {
 		all := maps.Clone(etcd)
 		for _, name := range component.Names(component.StaticPods) {
-			if name == "etcd" {
+			if name == "etcd" || slices.Contains(n.Arms, name) {
 				continue
 			}
-			// One at a time: an arm that is one of them as it was published is in the cache under the same key.
+			// One at a time: what one plan builds as an arm is in the cache for another that only runs it.
 			built, err := n.Builder.BuildPrograms(ctx, component.KubernetesModule, version,
 				component.KubernetesModule+"/cmd/"+name)
 			if err != nil {

@@ -227,26 +227,6 @@ func TestCreateIsCancelled(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
-	p, dir := newProvider(t)
-	if err := p.Check(t.Context(), cluster.Needs{}); err != nil {
-		t.Error(err)
-	}
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, err := processes.New(processes.Options{Dir: filepath.Join(file, "below"), Supervisor: []string{dir}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var host *cluster.HostError
-	if err := p.Check(t.Context(), cluster.Needs{}); !errors.As(err, &host) || !strings.Contains(err.Error(),
-		"folder of the clusters: mkdir ") || host.Hint == "" {
-		t.Errorf("a folder that can't be: %v", err)
-	}
-}
-
 // killed makes a cluster in a process of its own, kills that after a while, and wants all of it gone within the time
 // that it may take.
 func killed(t *testing.T, programs map[string]string, after time.Duration) {

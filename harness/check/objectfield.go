@@ -17,11 +17,12 @@ import (
 func init() {
 	register(kind{
 		Name: "objectField",
-		Doc: "Fields of an object have certain values, through the last stretch of the window or at some time in " +
-			"it.\n\n" +
+		Doc: "Fields of an object have certain values through the last stretch of the window, or the object is " +
+			"absent through it.\n\n" +
 			"A field is a path: status.numberReady, status.conditions[type=Ready].status. One that isn't there is " +
 			"empty; numbers that are 0 are mostly left out of objects. Objects come from the cell's own record, or " +
-			"from what was recorded of the whole cluster. An object that nobody ever saw is unknown.",
+			"from what was recorded of the whole cluster. An object that nobody ever saw is unknown, also where it " +
+			"is to be absent.",
 		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  " +
 			"name: node-agent\n  namespace: cell\n" +
 			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
@@ -32,15 +33,15 @@ func init() {
 	})
 }
 
-// ObjectField asks for values of an object's fields.
+// ObjectField asks for values of an object's fields, or for its absence.
 type ObjectField struct {
 	Resource  string            `json:"resource" jsonschema:"a plural name, with its API group unless it is the core's"`
 	Name      string            `json:"name,omitempty" jsonschema:"the object's name, all when left out; $(cell) in it is the cell's name"`
 	Namespace string            `json:"namespace,omitempty" jsonschema:"its namespace, or cell for the cell's own record; any when left out"`
-	Fields    map[string]string `json:"fields" jsonschema:"path -> value as text; empty for one that isn't there"`
+	Fields    map[string]string `json:"fields,omitempty" jsonschema:"path -> value as text; empty for one that isn't there"`
 	AtLeast   int               `json:"atLeast,omitzero" jsonschema:"how many of the objects must have them; all when left out"`
 	Hold      string            `json:"hold,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
-	Ever      bool              `json:"ever,omitempty" jsonschema:"at some time in the window, instead of at its end"`
+	Absent    bool              `json:"absent,omitempty" jsonschema:"there is none of them, instead of fields; each was there before"`
 }
 
 // Reads names recorded objects.
@@ -51,7 +52,9 @@ func (c *ObjectField) Validate() error {
 	errs := []error{
 		positive("hold", c.Hold),
 		refuse(c.Resource == "", "resource is empty"),
-		refuse(len(c.Fields) == 0, "fields is empty, which any object would have"),
+		refuse(len(c.Fields) == 0 && !c.Absent, "fields is empty, which any object would have"),
+		refuse(c.Absent && (len(c.Fields) > 0 || c.AtLeast > 0),
+			"absent is given with fields or atLeast (want it alone: what is gone has no fields)"),
 	}
 	for _, p := range slices.Sorted(maps.Keys(c.Fields)) {
 		if _, err := churn.ParsePath(p); err != nil {
@@ -70,11 +73,10 @@ func (c *ObjectField) wanted(cell string) string {
 	if c.AtLeast > 0 {
 		what = fmt.Sprintf("at least %d of %s", c.AtLeast, what)
 	}
-	out := fmt.Sprintf("%s with %s", what, strings.Join(fields, ", "))
-	if c.Ever {
-		return out + " at some time"
+	if c.Absent {
+		return fmt.Sprintf("no %s for the last %s", what, c.Hold)
 	}
-	return out + " for the last " + c.Hold
+	return fmt.Sprintf("%s with %s for the last %s", what, strings.Join(fields, ", "), c.Hold)
 }
 
 // values are the fields of an object from a time on.
@@ -82,12 +84,11 @@ type values struct {
 	at     time.Time
 	object string
 	gone   bool
-	fields string // those asked for, in order of their paths, as people read them
+	fields string // those asked for, in order of their paths, as people read them; none where absence is
 	met    bool
 }
 
-// Eval looks at the states of all objects that are meant. With ever, one moment is enough; otherwise it takes the
-// whole last stretch.
+// Eval looks at the states of all objects that are meant, through the last stretch.
 func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted(s.Cell))
 	if !ok {
@@ -98,14 +99,11 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown(cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, q.cell)))
 	}
 	hold := duration(c.Hold)
-	stretch := q.window
-	if !c.Ever {
-		stretch = lastOf(q.window, hold)
-	}
+	stretch := lastOf(q.window, hold)
 	r := bestOf(of, stretch, slack(stretch))
 	q.Evidence = []string{r.Path}
 	doubt = cmp.Or(doubt, uncovered([]*recorded{r}, stretch, slack(stretch)))
-	if r.Coverage != nil && !c.Ever && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.window.Start) {
+	if r.Coverage != nil && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.window.Start) {
 		stretch = lastOf(bundle.Window{Start: q.window.Start, End: r.Coverage.Last}, hold)
 	}
 	all, err := c.read(v, r, q.cell)
@@ -113,16 +111,13 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown(err.Error())
 	}
 	c.judge(q, all, stretch)
-	decided := c.Ever && q.Met == Met || !c.Ever && q.Met == NotMet
 	switch {
-	case q.Met != Unknown && !decided && doubt != "":
+	case q.Met == Met && doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
 	case q.Met == Unknown && doubt != "":
 		q.Seen = doubt
-	case !c.Ever:
-		return q.throughout(stretch, hold)
 	}
-	return q.Finding
+	return q.throughout(stretch, hold)
 }
 
 // records are those in which the resource was followed: the cell's own if there are such, else the shared ones. Where
@@ -190,7 +185,7 @@ func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, e
 // judge goes through the moments of a stretch: its beginning, and each at which an object changed.
 func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 	now := map[string]values{}
-	looked, absent := false, false
+	looked, unseen := false, false
 	look := func(at string) {
 		n, there := 0, 0
 		for _, x := range now {
@@ -202,15 +197,18 @@ func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 			}
 		}
 		met := there > 0 && n >= max(1, c.AtLeast) && (c.AtLeast > 0 || n == there)
+		if c.Absent {
+			met = there == 0
+		}
 		switch {
 		case len(now) == 0:
-			absent = true
+			unseen = true
 			return
-		case !looked || met == c.Ever: // with ever, once met stays met; otherwise, once not met stays not met
+		case !looked || !met: // once not met stays not met
 			q.Met = Of(met)
 		}
 		looked = true
-		if met == c.Ever {
+		if !met {
 			q.Differs = append(q.Differs, at+": "+states(now))
 		}
 	}
@@ -235,10 +233,7 @@ func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 	if !looked {
 		q.Seen = fmt.Sprintf("no such %s was ever seen by %s", c.Resource, clock(w.End))
 	}
-	switch {
-	case q.Met == Met && c.Ever:
-		q.Seen, q.Differs = q.Differs[0], nil
-	case q.Met == Met && absent:
+	if q.Met == Met && unseen {
 		q.Met, q.Differs = NotMet, append(q.Differs, clock(w.Start)+": it was not there")
 	}
 	q.Differs = few(q.Differs)
@@ -249,7 +244,7 @@ func states(now map[string]values) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		x := now[name]
-		said := x.fields
+		said := cmp.Or(x.fields, "there")
 		if x.gone {
 			said = "gone"
 		}

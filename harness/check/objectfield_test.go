@@ -11,6 +11,7 @@ import (
 func TestObjectField(t *testing.T) {
 	one := []bundle.Kind{bundle.Objects}
 	const daemons = "daemonsets.apps"
+	const absent = `{"fields":null,"absent":true}`
 	// daemonSet has two pods until second 81, one until 300, and two again.
 	daemonSet := func(more func(*objects)) func(*trial) {
 		return func(tr *trial) {
@@ -39,22 +40,51 @@ func TestObjectField(t *testing.T) {
 			met: check.NotMet, evidence: one, seen: `status.numberReady "1"`, differs: []string{`10:04:46: ns/agent: status.desired "2", status.numberReady ""`},
 		},
 		{
-			name: "at some time", spec: `{"ever":true,"fields":{"status.numberReady":"2"}}`, wanted: "at some time", fill: daemonSet(nil), met: check.Met, evidence: one,
-			seen: `10:00:40: ns/agent: status.numberReady "2"`,
-		},
-		{
-			name: "at no time", spec: `{"ever":true,"fields":{"status.numberReady":"0"}}`, wanted: "at some time", fill: daemonSet(nil), met: check.NotMet, evidence: one,
-			seen: `ns/agent: status.numberReady "1"`,
-		},
-		{
-			name: "at no time that is known", spec: `{"ever":true,"fields":{"status.numberReady":"0"}}`, wanted: "at some time", met: check.Unknown, evidence: one, seen: "refused",
-			fill: daemonSet(func(o *objects) { o.st.Gap(o.at(100), o.at(101), "refused") }),
-		},
-		{
 			name: "it is gone", fill: daemonSet(func(o *objects) {
 				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 			}),
 			met: check.NotMet, evidence: one, seen: "ns/agent: gone", differs: []string{"10:04:45: ns/agent: gone"},
+		},
+		{
+			name: "it is to be absent, and is", spec: absent, wanted: "no daemonsets.apps agent for the last 5s", met: check.Met, evidence: one, seen: "ns/agent: gone",
+			fill: daemonSet(func(o *objects) {
+				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+				o.say(291, churn.Added, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+			}),
+		},
+		{
+			name: "it is to be absent, and came back", spec: absent, wanted: "no daemonsets.apps agent", met: check.NotMet, evidence: one, seen: "ns/agent: there", differs: []string{"10:04:45: ns/agent: there"},
+			fill: daemonSet(func(o *objects) {
+				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+				o.say(220, churn.Added, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+			}),
+		},
+		{
+			name: "it is to be absent, and was there for a moment", spec: absent, wanted: "no daemonsets.apps agent", met: check.NotMet, evidence: one, seen: "ns/agent: gone", differs: []string{"10:04:46: ns/agent: there"},
+			fill: daemonSet(func(o *objects) {
+				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+				o.say(286, churn.Added, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+				o.say(287, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+			}),
+		},
+		{
+			name: "all are to be absent, and one isn't", spec: `{"name":"","fields":null,"absent":true}`, wanted: "no daemonsets.apps for the last 5s", met: check.NotMet, evidence: one, seen: "ns/agent: gone; ns/other: there",
+			differs: []string{"10:04:45: ns/agent: gone; ns/other: there"},
+			fill: daemonSet(func(o *objects) {
+				o.say(90, churn.Added, daemons, "other", "controller", `{"numberReady":1,"desired":1}`)
+				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+			}),
+		},
+		{
+			name: "it is to be absent, and nobody ever saw it", spec: `{"name":"another","fields":null,"absent":true}`, wanted: "no daemonsets.apps another", met: check.Unknown, evidence: one,
+			seen: "no such daemonsets.apps was ever seen by 10:04:50", fill: daemonSet(nil),
+		},
+		{
+			name: "it is to be absent, and nobody looked for a while", spec: absent, wanted: "no daemonsets.apps agent", met: check.Unknown, evidence: one, seen: "refused",
+			fill: daemonSet(func(o *objects) {
+				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
+				o.st.Gap(o.at(286), o.at(288), "refused")
+			}),
 		},
 		{name: "nobody ever saw it", spec: `{"name":"another"}`, fill: daemonSet(nil), met: check.Unknown, evidence: one, seen: "no such daemonsets.apps was ever seen by 10:04:50", wanted: "another"},
 		{
@@ -102,11 +132,12 @@ func TestObjectField(t *testing.T) {
 		}
 	})
 	for spec, want := range map[string]string{
-		`{"fields":{"a":"b"}}`:                                 "resource is empty",
-		`{"resource":"nodes"}`:                                 "fields is empty, which any object would have",
-		`{"resource":"nodes","fields":{"a..b":""}}`:            `fields: reading path "a..b": a key is empty`,
-		`{"resource":"nodes","fields":{"a":"b"},"hold":"x"}`:   `hold is "x" (want a duration with its unit: 3m)`,
-		`{"resource":"nodes","fields":{"a":"b"},"atLeast":-1}`: "atLeast is -1 (want 0 or more)",
+		`{"fields":{"a":"b"}}`:                                  "resource is empty",
+		`{"resource":"nodes"}`:                                  "fields is empty, which any object would have",
+		`{"resource":"nodes","fields":{"a..b":""}}`:             `fields: reading path "a..b": a key is empty`,
+		`{"resource":"nodes","fields":{"a":"b"},"hold":"x"}`:    `hold is "x" (want a duration with its unit: 3m)`,
+		`{"resource":"nodes","fields":{"a":"b"},"absent":true}`: "absent is given with fields or atLeast (want it alone: what is gone has no fields)",
+		`{"resource":"nodes","fields":{"a":"b"},"atLeast":-1}`:  "atLeast is -1 (want 0 or more)",
 	} {
 		refused(t, "objectField", spec, want)
 	}

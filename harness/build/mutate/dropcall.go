@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"strings"
 
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -99,13 +98,5 @@ func (d *DropCall) look(f *File, call *ast.CallExpr, s ast.Stmt, out *Found) {
 		out.Near = append(out.Near, fmt.Sprintf("a call that is no statement by itself at line %d", line))
 		return
 	}
-	from, to := wholeLines(f.Src, f.offset(s.Pos()), f.offset(s.End()))
-	before, after := string(f.Src[from:f.offset(s.Pos())]), string(f.Src[f.offset(s.End()):to])
-	after = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(after), ";"))
-	if strings.TrimSpace(before) != "" || after != "" && !strings.HasPrefix(after, "//") {
-		out.Near = append(out.Near, fmt.Sprintf("a call that shares its line with something else at line %d", line))
-		return
-	}
-	start := s.Pos() - token.Pos(f.offset(s.Pos())-from)
-	out.Edits = append(out.Edits, Edit{Pos: start, End: start + token.Pos(to-from)})
+	f.takeOut(s, "a call", out)
 }

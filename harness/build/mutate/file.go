@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"slices"
+	"strings"
 )
 
 // File is one parsed source file.
@@ -54,4 +55,19 @@ func (f *File) rewritten(edits []Edit) ([]byte, error) {
 		return nil, fmt.Errorf("the rewritten source does not parse: %w", err)
 	}
 	return after.withoutImports(f.lost(after))
+}
+
+// takeOut adds the edit that takes a statement out with its lines. One that shares them with something else is near a
+// site instead.
+func (f *File) takeOut(s ast.Stmt, what string, out *Found) {
+	from, to := wholeLines(f.Src, f.offset(s.Pos()), f.offset(s.End()))
+	before, after := string(f.Src[from:f.offset(s.Pos())]), string(f.Src[f.offset(s.End()):to])
+	after = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(after), ";"))
+	if strings.TrimSpace(before) != "" || after != "" && !strings.HasPrefix(after, "//") {
+		out.Near = append(out.Near, fmt.Sprintf("%s that shares its line with something else at line %d", what,
+			f.Line(s.Pos())))
+		return
+	}
+	start := s.Pos() - token.Pos(f.offset(s.Pos())-from)
+	out.Edits = append(out.Edits, Edit{Pos: start, End: start + token.Pos(to-from)})
 }

@@ -19,7 +19,8 @@ func init() {
 		Doc: "Goroutines in a wait state inside a function, in the debug=2 dumps of the window.\n\n" +
 			"With persist, every dump must show them: that tells stuck from busy. With span, dumps in a row must. " +
 			"Without either, one dump is enough. Each answer needs the dumps: fewer than asked for, a cut dump or " +
-			"a missing file is unknown. The state blocked stands for every state in which a goroutine waits for " +
+			"a missing file is unknown. With same, it must be the same goroutines each time, told by their ids. The " +
+			"state blocked stands for every state in which a goroutine waits for " +
 			"another one, a lock or a timer, but not for the network; any for all there are.",
 		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: " +
 			"pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
@@ -34,11 +35,13 @@ type Goroutines struct {
 	Func      string   `json:"func" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter"`
 	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or any: whatever it is"`
 	Depth     string   `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
+	Under     string   `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func"`
 	Without   []string `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
 	Count     int      `json:"count,omitzero" jsonschema:"how many goroutines at least in each dump"`
 	Dumps     int      `json:"dumps,omitzero" jsonschema:"how many dumps the answer must rest on, at least"`
 	LastAfter string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must lie: a duration with its unit"`
 	Persist   bool     `json:"persist,omitempty" jsonschema:"every dump of the window must show them, not just one"`
+	Same      bool     `json:"same,omitempty" jsonschema:"with persist: every dump must show the same ones, by their ids"`
 	Span      string   `json:"span,omitempty" jsonschema:"for how long dumps in a row must show them, anywhere in the window: a duration with its unit"`
 	Since     *Mark    `json:"since,omitempty" jsonschema:"only dumps of the stretch that begins here count"`
 }
@@ -57,6 +60,7 @@ func (c *Goroutines) Validate() error {
 		refuse(c.Dumps < 1, "dumps is %d (want at least 1)", c.Dumps),
 		refuse(!slices.Contains([]string{"", "top", "any"}, c.Depth), "depth is %q (want top or any)", c.Depth),
 		refuse(slices.Contains(c.Without, ""), "without has an empty name, which every function begins with"),
+		refuse(c.Same && !c.Persist, "same is given without persist (want both: one dump has nothing to be the same as)"),
 		refuse(c.Persist && c.Span != "", "persist and span are both given (want every dump, or dumps in a row)"),
 		errors.Join(optional("lastAfter", c.LastAfter), optional("span", c.Span), c.Since.validate("since")),
 	)
@@ -67,7 +71,7 @@ func (c *Goroutines) Figure() Figure { return Figure{Goroutines: c.match()} }
 
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.Func, c.howMany()))
+	q, ok := ask(c, v, s, fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.where(), c.howMany()))
 	if !ok || !q.since(c.Since) {
 		return q.Finding
 	}
@@ -95,10 +99,20 @@ func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 		q.Seen += ": too few to answer by"
 	case c.Persist:
 		q.Met = Of(r.with == read)
+		if c.Same {
+			q.Seen += fmt.Sprintf("; %d goroutines are in all of them: %v", len(r.same), r.same)
+		}
 	default:
 		q.Met = NotMet
 	}
 	return q.Finding
+}
+
+func (c *Goroutines) where() string {
+	if c.Under == "" {
+		return c.Func
+	}
+	return c.Func + " under " + c.Under
 }
 
 func (c *Goroutines) howMany() string {
@@ -119,6 +133,7 @@ type survey struct {
 	row     time.Duration // the longest stretch between dumps in a row that all show it
 	watched time.Duration // from the first dump to the last
 	stack   string        // the last one seen
+	same    []uint64      // with same: the ids that all dumps so far show
 }
 
 func (c *Goroutines) survey(q *question) (r survey) {
@@ -130,8 +145,16 @@ func (c *Goroutines) survey(q *question) (r survey) {
 		}
 		showing := slices.DeleteFunc(d.Find(c.match()), c.leavesOut)
 		n := 0
+		var ids []uint64
 		for _, g := range showing {
 			n += g.Count
+			ids = append(ids, g.IDs...)
+		}
+		if c.Same {
+			if !first.IsZero() {
+				ids = slices.DeleteFunc(ids, func(id uint64) bool { return !slices.Contains(r.same, id) })
+			}
+			r.same, n = ids, len(ids)
 		}
 		if d.Truncated && n < c.Count {
 			return cutShort(a)
@@ -142,7 +165,9 @@ func (c *Goroutines) survey(q *question) (r survey) {
 		r.watched = a.Time.Sub(first)
 		if n < c.Count {
 			rowBegan = time.Time{}
-			if near := d.Find(goroutine.Match{Func: c.Func, FoldCase: true}); len(near) > 0 {
+			if len(showing) > 0 && c.Same {
+				r.notes = append(r.notes, fmt.Sprintf("%s: %d of those there are the same as before", clock(a.Time), n))
+			} else if near := d.Find(goroutine.Match{Func: c.Func, FoldCase: true}); len(near) > 0 {
 				r.notes = append(r.notes,
 					fmt.Sprintf("%s: in that function, but [%s] in %s", clock(a.Time), near[0].State, top(near[0])))
 			}
@@ -174,7 +199,7 @@ func (c *Goroutines) match() goroutine.Match {
 // leavesOut reports whether a goroutine doesn't count: it should wait and doesn't, or its stack has a function that
 // Without names.
 func (c *Goroutines) leavesOut(g goroutine.Group) bool {
-	if c.State == anyWait && !waits(g.State) {
+	if c.State == anyWait && !waits(g.State) || c.Under != "" && !(goroutine.Match{Func: c.Under, FoldCase: true}).Chooses(g) {
 		return true
 	}
 	return slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {

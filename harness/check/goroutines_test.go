@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -263,5 +264,49 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 			q.scope = check.Scope{Cell: arm, Phase: check.Recovery}
 		}
 		q.wanted = cmp.Or(q.wanted, "goroutine [")
+	})
+}
+
+// With same it takes the same goroutines each time; with under, another function on their stack.
+func TestGoroutinesAreTheSame(t *testing.T) {
+	of := func(second int, ids ...int) func(*trial) {
+		return func(tr *trial) {
+			tr.t.Helper()
+			text := ""
+			for _, id := range ids {
+				text += fmt.Sprintf("goroutine %d [select, 2 minutes]:\nnet/http.(*persistConn).roundTrip(0x1)\n\t/x.go:1 +0x1\n"+
+					"k8s.io/cloud-provider/controllers/service.(*Controller).serviceWorker(0x1)\n\t/y.go:2 +0x1\n\n", id)
+			}
+			_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: arm, Time: tr.at(float64(second))}, "txt", strings.NewReader(text))
+			tr.must(err)
+		}
+	}
+	all := func(list ...func(*trial)) func(*trial) {
+		return func(tr *trial) {
+			tr.phases()
+			for _, one := range list {
+				one(tr)
+			}
+		}
+	}
+	const spec = `{"func":"net/http.(*persistConn).roundTrip","under":"service.(*Controller).serviceWorker","state":"select","count":2,"dumps":2,"persist":true,"same":true}`
+	run(t, []question{
+		{
+			name: "the same", spec: spec, fill: all(of(300, 7, 8, 9), of(320, 8, 7, 11)), met: check.Met,
+			seen:     "2 of 2 dumps show it, the last 25s after recovery began; 2 goroutines are in all of them: [8 7]",
+			evidence: times(2, bundle.Goroutines2), detail: "serviceWorker",
+		},
+		{
+			name: "as many, but others", spec: spec, fill: all(of(300, 7, 8), of(320, 8, 9)), met: check.NotMet,
+			seen: "1 of 2 dumps show it, the last 25s after recovery began; 1 goroutines are in all of them: [8]", evidence: times(2, bundle.Goroutines2),
+			detail: "serviceWorker", differs: []string{"10:05:20: 1 of those there are the same as before"},
+		},
+		{
+			name: "under another function", spec: strings.Replace(spec, "serviceWorker", "nodeWorker", 1),
+			fill: all(of(300, 7, 8), of(320, 7, 8)), met: check.NotMet, seen: "0 of 2 dumps show it", evidence: times(2, bundle.Goroutines2),
+			differs: []string{"10:05:00: in that function", "10:05:20: in that function"},
+		},
+	}, func(q *question) {
+		q.kind, q.scope, q.wanted = "goroutines", check.Scope{Cell: arm, Phase: check.Recovery}, "2 goroutine [select] in net/http"
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -99,11 +100,16 @@ func (clusterPlacement) Beside(cores int, free int64) int {
 }
 
 func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
+	row, known := component.Of(t.Subject)
 	for i := range t.Cells {
 		c := &t.Cells[i]
 		c.Node = cluster.ControlPlane
+		version := s.Spec.Version
+		if row.Kubernetes || !known { // others have versions of their own
+			version = clusterVersion(*c, version, t.controls(s))
+		}
 		t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
-			Version: clusterVersion(*c, s.Spec.Version, t.controls(s)), Base: o.Base,
+			Version: version, Base: o.Base,
 			Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
 		}})
 	}

@@ -79,7 +79,8 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 				"kubelets",
 				t.Placement))
 	}
-	if row, _ := component.Of(t.Subject); t.Placement == PlacementCluster && row.Runs != component.AsStaticPod {
+	row, _ := component.Of(t.Subject)
+	if t.Placement == PlacementCluster && row.Runs != component.AsStaticPod && row.Runs != component.AsAddedPod {
 		errs = append(errs,
 			fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no kubelets",
 				t.Subject))

@@ -5,6 +5,8 @@ package component
 import (
 	"slices"
 	"strings"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
 )
 
 // Where components are built from. Etcd's version goes with every version of Kubernetes that can be built.
@@ -40,8 +42,8 @@ type Component struct {
 type Runs int
 
 const (
-	// Added components run only where a provider or a scenario adds them: kubeadm starts none.
-	Added Runs = iota
+	// Nowhere is a workload, which is no component.
+	Nowhere Runs = iota
 	// AsService is from each node's own file system, under its service manager, which starts it again.
 	AsService
 	// AsStaticPod is in a pod of each control plane's own, on the node's network, whose container its kubelet starts
@@ -50,11 +52,23 @@ const (
 	// AsDaemonSet is in a pod on each node, on the node's network, whose container its kubelet starts again. Its
 	// pod's label k8s-app is its name.
 	AsDaemonSet
+	// AsAddedPod is like AsStaticPod, on the control planes that the topology gives a program for it. kubeadm starts
+	// none.
+	AsAddedPod
+	// AsSeam is from the control plane's file system, under its service manager, where the scenario has the seam that
+	// installs it: no component of Kubernetes, but something that one talks to.
+	AsSeam
 )
 
 // OnRole says whether a node of a role runs the component; controlPlane says whether the role is a control plane's.
 func (c Component) OnRole(controlPlane bool) bool {
-	return c.Runs == AsService || c.Runs == AsDaemonSet || c.Runs == AsStaticPod && controlPlane
+	switch c.Runs {
+	case AsService, AsDaemonSet:
+		return true
+	case AsStaticPod, AsAddedPod, AsSeam:
+		return controlPlane
+	}
+	return false
 }
 
 // OlderUntil is the number of minor versions that a component might be older by, in clusters of a minor version of 1
@@ -122,9 +136,13 @@ var table = []Component{
 		Endpoint: Endpoint{URL: "http://127.0.0.1:10249"}, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
 	},
 	{
-		Name: "cloud-controller-manager", Runs: Added, Executable: "/usr/local/bin/cloud-controller-manager",
-		Kubernetes: true,
-		Endpoint:   Endpoint{URL: "https://127.0.0.1:10258", Authenticated: true}, Ready: "/healthz", Older: 1,
+		// Each cloud has one of its own, which says its own version.
+		Name: "cloud-controller-manager", Runs: AsAddedPod, Executable: "/usr/local/bin/cloud-controller-manager",
+		Endpoint: Endpoint{URL: "https://127.0.0.1:10258", Authenticated: true}, Ready: "/healthz", Older: 1,
+	},
+	{
+		Name: "relapse-lbaas", Runs: AsSeam, Executable: control.LBaaSBinaryPath,
+		Endpoint: Endpoint{URL: "http://" + control.LBaaSListen}, Ready: "/healthz", Older: -1,
 	},
 }
 
@@ -149,10 +167,11 @@ func Names(hold func(Component) bool) []string {
 	return out
 }
 
-// Flagged, Limited and StaticPods are what Names can be asked for.
+// Flagged, Limited, StaticPods and AddedPods are what Names can be asked for.
 func Flagged(c Component) bool    { return len(c.Kubeadm.Documents) > 0 }
 func Limited(c Component) bool    { return c.Limited }
 func StaticPods(c Component) bool { return c.Runs == AsStaticPod }
+func AddedPods(c Component) bool  { return c.Runs == AsAddedPod }
 
 // Replaceable components can be given a program of the topology's in each provider.
 func Replaceable(c Component) bool {

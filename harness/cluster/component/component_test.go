@@ -13,7 +13,8 @@ import (
 func TestEveryRowIsWhole(t *testing.T) {
 	all := component.Names(func(component.Component) bool { return true })
 	if want := strings.Fields(
-		"cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet"); !slices.Equal(all, want) {
+		"cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet " +
+			"relapse-lbaas"); !slices.Equal(all, want) {
 		t.Errorf("the table has %v, want %v", all, want)
 	}
 	for _, name := range all {
@@ -21,7 +22,8 @@ func TestEveryRowIsWhole(t *testing.T) {
 		if !known || !strings.HasSuffix(c.Executable, "/"+name) || !strings.HasPrefix(c.Ready, "/") {
 			t.Errorf("%s is %+v", name, c)
 		}
-		if k := c.Kubeadm; c.Runs != component.Added && (len(k.Documents) == 0 || (len(k.Path) == 0) != (k.Config != "")) {
+		added := c.Runs == component.AsAddedPod || c.Runs == component.AsSeam
+		if k := c.Kubeadm; !added && (len(k.Documents) == 0 || (len(k.Path) == 0) != (k.Config != "")) {
 			t.Errorf("the flags of %s go to %+v", name, k)
 		}
 		if c.Endpoint.Proxied && c.Endpoint.URL != "" || c.Endpoint.Authenticated &&
@@ -32,7 +34,7 @@ func TestEveryRowIsWhole(t *testing.T) {
 			t.Errorf("%s is no static pod, and only the memory of those can be limited", name)
 		}
 	}
-	if c, known := component.Of("fleet-agent"); known || c.Runs != component.Added {
+	if c, known := component.Of("fleet-agent"); known || c.Runs != component.Nowhere {
 		t.Errorf("a workload is a component: %+v", c)
 	}
 }
@@ -65,9 +67,10 @@ func TestWhereComponentsRun(t *testing.T) {
 		{"kube-apiserver", true, false, "", 0, 0},
 		{"kube-controller-manager", true, false, "https://127.0.0.1:10257", 1, 1},
 		{"kube-scheduler", true, false, "https://127.0.0.1:10259", 1, 1},
-		{"cloud-controller-manager", false, false, "https://127.0.0.1:10258", 1, 1},
+		{"cloud-controller-manager", true, false, "https://127.0.0.1:10258", 1, 1},
 		{"kube-proxy", true, true, "http://127.0.0.1:10249", 3, 2},
 		{"etcd", true, false, "http://127.0.0.1:2381", -1, -1},
+		{"relapse-lbaas", true, false, "http://127.0.0.1:9876", -1, -1},
 		{"fleet-agent", false, false, "", 0, 0},
 	} {
 		row, _ := component.Of(c.name)

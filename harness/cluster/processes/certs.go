@@ -89,6 +89,7 @@ const (
 	apiServer      = "pki/apiserver"
 	controllers    = "pki/controller-manager"
 	scheduler      = "pki/scheduler"
+	clouds         = "pki/cloud-controller-manager"
 	serviceAccount = "pki/sa.key"
 )
 
@@ -113,6 +114,7 @@ func writeCredentials(home, name, server string) error {
 		{etcdServer, etcdCA, "etcd", nil}, {etcdClient, etcdCA, "kube-apiserver-etcd-client", nil}, {apiServer, ca,
 			"kube-apiserver", nil},
 		{controllers, ca, "kube-controller-manager", nil}, {scheduler, ca, "kube-scheduler", nil},
+		{clouds, ca, cloudControllerManager, nil},
 	} {
 		p, err := c.by.sign(c.name, c.groups...)
 		if err != nil {
@@ -128,8 +130,10 @@ func writeCredentials(home, name, server string) error {
 		return err
 	}
 	for at, user := range map[string][]string{
-		adminConfig: {"kubernetes-admin",
-			"system:masters"}, controllersConfig: {"system:kube-controller-manager"}, schedulerConfig: {"system:kube-scheduler"},
+		adminConfig: {"kubernetes-admin", "system:masters"}, controllersConfig: {"system:kube-controller-manager"},
+		schedulerConfig: {"system:kube-scheduler"},
+		// Kubernetes has no role for it: its distributions bring their own. So it may do all.
+		cloudsConfig: {"system:cloud-controller-manager", "system:masters"},
 	} {
 		p, err := ca.sign(user[0], user[1:]...)
 		if err != nil {
@@ -151,10 +155,13 @@ func writeCredentials(home, name, server string) error {
 	return nil
 }
 
+const cloudControllerManager = "cloud-controller-manager"
+
 // The kubeconfigs of components.
 const (
 	controllersConfig = "controller-manager.conf"
 	schedulerConfig   = "scheduler.conf"
+	cloudsConfig      = "cloud-controller-manager.conf"
 )
 
 func kubeconfig(name, server, user string, ca []byte, p pair) ([]byte, error) {

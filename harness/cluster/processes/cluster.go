@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -67,7 +68,7 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 	}
 	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
 	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell,
-		proxied: rec.Node.Seams[etcdSeam] != ""}
+		seams: seamsOf(rec.Node)}
 	return c, nil
 }
 
@@ -80,9 +81,11 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 // Nodes returns the one node, a *Node.
 func (c *Cluster) Nodes() []cluster.Node { return []cluster.Node{c.node} }
 
-// Components returns the one instance of a component of the control plane. Other names have none.
+// Components returns the one instance of a component of the control plane, or of a seam's program that is asked like
+// one. Other names have none, and those that the topology didn't add.
 func (c *Cluster) Components(name string) []cluster.Component {
-	if row, _ := component.Of(name); row.Runs != component.AsStaticPod {
+	row, known := component.Of(name)
+	if _, runs := c.ports[name]; !known || !runs || !row.OnRole(true) {
 		return nil
 	}
 	return []cluster.Component{c.component(name)}
@@ -95,7 +98,7 @@ func (c *Cluster) component(name string) *Component { return &Component{c.node, 
 type Node struct {
 	c                *Cluster
 	name, role, cell string
-	proxied          bool // the proxy of the etcd seam is there
+	seams            map[string]seamProcess // by the names of their processes
 }
 
 // Name returns the cluster's name and the one that the topology gave the node.
@@ -175,11 +178,14 @@ const startTime = 2 * time.Minute
 // start starts what the others need first. kube-apiserver takes long until it asks for etcd, so it is not kept waiting
 // for that.
 func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) error {
-	first := []string{"etcd", "kube-apiserver"}
-	if c.node.proxied {
-		first = slices.Insert(first, 1, etcdProxy)
+	first := slices.Concat([]string{"etcd"}, slices.Sorted(maps.Keys(c.node.seams)), []string{"kube-apiserver"})
+	second := []string{"kube-controller-manager", "kube-scheduler"}
+	for _, name := range component.Names(component.AddedPods) {
+		if len(c.Components(name)) > 0 {
+			second = append(second, name)
+		}
 	}
-	for _, together := range [][]string{first, {"kube-controller-manager", "kube-scheduler"}} {
+	for _, together := range [][]string{first, second} {
 		for _, name := range together {
 			if err := l.order(orderStart + name); err != nil {
 				return c.supervisorFailed(err)

@@ -43,6 +43,8 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 	switch k.name {
 	case etcdProxy:
 		return k.n.proxyState(ctx)
+	case lbaas:
+		url = "http://" + loopback(k.n.c.ports[k.name])
 	case "etcd":
 		url = "http://" + loopback(k.n.c.ports[etcdMetrics])
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
@@ -44,13 +45,12 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 	if len(spec.Files)+len(spec.Units) > 0 {
 		return spec, fmt.Errorf("node %q has files or units: it is no machine", spec.Name)
 	}
-	known := component.Names(component.StaticPods)
 	programs := maps.Clone(prepared)
 	if programs == nil {
 		programs = map[string]string{}
 	}
 	maps.Copy(programs, spec.Programs)
-	for _, name := range known {
+	for _, name := range component.Names(component.StaticPods) {
 		if programs[name] == "" {
 			err = errors.Join(err, fmt.Errorf("node %q has no program for %s, and none was prepared for Kubernetes %s",
 				spec.Name, name, t.Version))
@@ -58,14 +58,16 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 	}
 	spec.Programs = programs
 	for _, name := range slices.Sorted(maps.Keys(spec.Seams)) {
-		if name != etcdSeam {
-			err = errors.Join(err, fmt.Errorf("the seam %q: want %s", name, etcdSeam))
+		if _, known := seamProcesses[name]; !known {
+			err = errors.Join(err, fmt.Errorf("the seam %q: want one of %q", name,
+				slices.Sorted(maps.Keys(seamProcesses))))
 		}
 	}
-	if have, ok := spec.Args["kube-apiserver"]["etcd-servers"]; ok && len(spec.Seams) > 0 {
-		err = errors.Join(err, fmt.Errorf("kube-apiserver has --etcd-servers=%s already, and the seam %s wants its own",
-			have, etcdSeam))
+	if have, ok := spec.Args["kube-apiserver"]["etcd-servers"]; ok && spec.Seams["etcd"] != "" {
+		err = errors.Join(err, fmt.Errorf("kube-apiserver has --etcd-servers=%s already, and the seam etcd wants its own",
+			have))
 	}
+	known := controlPlane(spec)
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
 		if !slices.Contains(known, name) {
 			err = errors.Join(err, fmt.Errorf("flags for %q: want one of %q", name, known))
@@ -74,10 +76,18 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 	return spec, err
 }
 
+// controlPlane are the components that a node runs: all that any has, and those that are added by their programs.
+func controlPlane(spec cluster.NodeSpec) []string {
+	return component.Names(func(c component.Component) bool {
+		return component.StaticPods(c) || component.AddedPods(c) && spec.Programs[c.Name] != ""
+	})
+}
+
 // layOut writes all files of a cluster into its folder, which is empty.
 func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
 	l = &layout{home: home, node: name + "-" + spec.Name, ports: map[string]int{}}
-	names := append(component.Names(component.StaticPods), etcdPeers, etcdMetrics, etcdProxy)
+	seams := seamsOf(spec)
+	names := slices.Concat(controlPlane(spec), []string{etcdPeers, etcdMetrics}, slices.Sorted(maps.Keys(seams)))
 	ports, err := freePorts(len(names))
 	if err != nil {
 		return nil, err
@@ -99,17 +109,23 @@ func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
 		list = append(list, p)
 		return errors.Join(placeProgram(p.Path, program), os.MkdirAll(p.Logs, 0o700))
 	}
-	for _, name := range component.Names(component.StaticPods) {
+	for _, name := range controlPlane(spec) {
 		ours := l.flags(name)
-		if name == "kube-apiserver" && spec.Seams[etcdSeam] != "" {
+		if _, proxied := seams[etcdProxy]; proxied && name == "kube-apiserver" {
 			ours["etcd-servers"] = l.url(etcdProxy)
 		}
-		if err := add(name, spec.Programs[name], flags(ours, spec.Args[name])); err != nil {
+		if _, there := seams[lbaas]; there && name == cloudControllerManager {
+			ours["cloud-config"] = l.at(cloudConfig)
+			err = errors.Join(err, os.WriteFile(l.at(cloudConfig), []byte(control.CloudConfig(loopback(l.ports[lbaas]))), 0o600))
+		}
+		if err := errors.Join(err, add(name, spec.Programs[name], flags(ours, spec.Args[name]))); err != nil {
 			return nil, err
 		}
 	}
-	if program := spec.Seams[etcdSeam]; program != "" {
-		if err := add(etcdProxy, program, proxyArgs(l.ports)); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(spec.Seams)) {
+		s := seamProcesses[name]
+		args := slices.Concat([]string{"serve"}, s.serve(l.ports), s.socket())
+		if err := add(s.name, spec.Seams[name], args); err != nil {
 			return nil, err
 		}
 	}
@@ -224,6 +240,8 @@ func (l *layout) flags(name string) map[string]string {
 			"controllers":                     "*,bootstrapsigner,tokencleaner",
 		})
 		return out
+	case cloudControllerManager:
+		return l.client(name, cloudsConfig, clouds)
 	default:
 		return l.client(name, schedulerConfig, scheduler)
 	}

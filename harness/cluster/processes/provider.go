@@ -16,9 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,8 +64,9 @@ func (p *Provider) Name() string { return "processes" }
 // Capabilities has nothing that takes a machine.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	return cluster.Capabilities{
-		Seams: []string{etcdSeam}, OneControlPlane: "the components of several would have to share this host's loopback",
-		NoMemoryLimits: "a process has the memory of its host, as no cgroup is made for it",
+		Seams:           slices.Sorted(maps.Keys(seamProcesses)),
+		OneControlPlane: "the components of several would have to share this host's loopback",
+		NoMemoryLimits:  "a process has the memory of its host, as no cgroup is made for it",
 	}, nil
 }
 

@@ -8,29 +8,66 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
+// What the seams' programs are called among the cluster's processes.
 const (
-	// etcdSeam is the seam between kube-apiserver and etcd.
-	etcdSeam = "etcd"
-	// etcdProxy is its proxy, among the cluster's processes.
 	etcdProxy = "relapse-etcd"
-	// proxySocket is where the proxy is told what to do, in the cluster's folder, which is where its program runs: a
-	// whole path might be too long for one.
-	proxySocket = "relapse-etcd.sock"
+	lbaas     = "relapse-lbaas"
 )
 
-func proxyArgs(ports map[string]int) []string {
-	return []string{"serve", "--listen", loopback(ports[etcdProxy]), "--etcd", loopback(ports["etcd"]), "--control",
-		proxySocket}
+// cloudConfig is where cloud-controller-manager is told to find its cloud.
+const cloudConfig = "openstack.conf"
+
+// seamProcess is the program of a seam as a process of a cluster. Its control socket is in the cluster's folder, which
+// is where it runs: a whole path might be too long for one.
+type seamProcess struct {
+	name   string // its own, of its port and its socket
+	binary string // where a node would have it
+	serve  func(ports map[string]int) []string
+	// commands have, for each command beside ctl, the places of the cluster instead of a node's.
+	commands func(ports map[string]int) map[string][]string
 }
 
-// RunProxy runs a command of the etcd proxy's program, with the places of this cluster instead of a node's.
+func (s seamProcess) socket() []string { return []string{"--control", s.name + ".sock"} }
+
+// seamProcesses are the seams that clusters of processes can have.
+var seamProcesses = map[string]seamProcess{
+	"etcd": {
+		name: etcdProxy, binary: control.EtcdBinaryPath,
+		serve: func(ports map[string]int) []string {
+			return []string{"--listen", loopback(ports[etcdProxy]), "--etcd", loopback(ports["etcd"])}
+		},
+		commands: func(ports map[string]int) map[string][]string {
+			return map[string][]string{"probe": {"--through", loopback(ports[etcdProxy]), "--direct",
+				loopback(ports["etcd"]), "--cert", etcdClient + ".crt", "--key", etcdClient + ".key", "--ca", etcdCAFile}}
+		},
+	},
+	"lbaas": {
+		name: lbaas, binary: control.LBaaSBinaryPath,
+		serve:    func(ports map[string]int) []string { return []string{"--listen", loopback(ports[lbaas])} },
+		commands: func(map[string]int) map[string][]string { return nil },
+	},
+}
+
+// seamsOf are the seams of a node that has them, by the names of their processes.
+func seamsOf(n cluster.NodeSpec) map[string]seamProcess {
+	out := map[string]seamProcess{}
+	for name := range n.Seams {
+		s := seamProcesses[name]
+		out[s.name] = s
+	}
+	return out
+}
+
+// RunProxy runs a command of a seam's program, with the places of this cluster instead of a node's.
 func (n *Node) RunProxy(ctx context.Context, stdin []byte, argv ...string) ([]byte, error) {
 	out, err := n.runProxy(ctx, stdin, argv)
 	if err != nil {
@@ -40,16 +77,21 @@ func (n *Node) RunProxy(ctx context.Context, stdin []byte, argv ...string) ([]by
 }
 
 func (n *Node) runProxy(ctx context.Context, stdin []byte, argv []string) ([]byte, error) {
-	if !n.proxied || len(argv) < 2 || argv[0] != control.EtcdBinaryPath {
+	var proxy seamProcess
+	for _, one := range n.seams {
+		if len(argv) > 1 && argv[0] == one.binary {
+			proxy = one
+		}
+	}
+	if proxy.name == "" {
 		return nil, errors.New("the cluster has no such proxy")
 	}
-	places := map[string][]string{
-		"ctl": {"--control", proxySocket},
-		"probe": {"--through", loopback(n.c.ports[etcdProxy]), "--direct", loopback(n.c.ports["etcd"]),
-			"--cert", etcdClient + ".crt", "--key", etcdClient + ".key", "--ca", etcdCAFile},
+	places := proxy.socket()
+	if argv[1] != "ctl" {
+		places = proxy.commands(n.c.ports)[argv[1]]
 	}
-	args := append(append([]string{argv[1]}, places[argv[1]]...), argv[2:]...)
-	cmd := exec.CommandContext(ctx, programPath(n.c.home, etcdProxy), args...)
+	args := slices.Concat(argv[1:2], places, argv[2:])
+	cmd := exec.CommandContext(ctx, programPath(n.c.home, proxy.name), args...)
 	cmd.Dir, cmd.Stdin = n.c.home, bytes.NewReader(stdin)
 	cmd.WaitDelay = time.Second
 	// A parent-death signal comes when the thread ends that started the process.

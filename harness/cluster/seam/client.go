@@ -31,6 +31,16 @@ func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
 	return control.NewEtcdClient(run), nil
 }
 
+// LoadBalancerAPI is the client of the load balancer API on a node, which must be an Execer or a ProxyRunner. Faults
+// drive it.
+func LoadBalancerAPI(n cluster.Node) (*control.LBaaSClient, error) {
+	run, err := runner(n, "load balancer API")
+	if err != nil {
+		return nil, err
+	}
+	return control.NewLBaaSClient(run), nil
+}
+
 // runner runs a proxy's program in its node.
 func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []string,
 	stdin []byte) ([]byte, error), error) {

@@ -1,0 +1,49 @@
+package seam
+
+import (
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Seam, kinds.Kind[Seam]{
+		Name: "lbaas",
+		Doc: `The requests of OpenStack's cloud-controller-manager to its cloud.
+
+A load balancer API of ours stands where cloud-controller-manager is told to find Keystone, Neutron and Octavia. It
+answers, with load balancers that exist in its memory only, until a fault is armed in it. It is there on the control
+plane from the start, in every arm and every phase, as the component relapse-lbaas. A request may take 10s, by the
+configuration that cloud-controller-manager is given.`,
+		Example: "name: lbaas\nkind: lbaas\n",
+		New:     func() Seam { return &LBaaS{} },
+	})
+}
+
+// LBaaS is the seam between cloud-controller-manager and its cloud. It has no settings.
+type LBaaS struct{}
+
+// Fixture returns the API's folder.
+func (*LBaaS) Fixture() string { return "lbaas" }
+
+// Role is ControlPlane: that is where cloud-controller-manager runs.
+func (*LBaaS) Role() string { return cluster.ControlPlane }
+
+// Files are the API's binary, and the configuration by which it is found.
+func (*LBaaS) Files(bin string) []cluster.File {
+	return []cluster.File{{Path: control.LBaaSBinaryPath, Source: bin, Mode: 0o755},
+		{Path: control.LBaaSCloudConfig, Content: []byte(control.CloudConfig(control.LBaaSListen)), Mode: 0o600}}
+}
+
+// Units run the API, and make the kubelet, which starts cloud-controller-manager, wait for it.
+func (*LBaaS) Units() []cluster.Unit {
+	return []cluster.Unit{
+		{Name: control.LBaaSUnitName, Content: control.LBaaSUnit},
+		{Name: "kubelet.service", DropIn: control.LBaaSKubeletDropInName, Content: control.LBaaSKubeletDropIn},
+	}
+}
+
+// Args lead cloud-controller-manager to the API.
+func (*LBaaS) Args() map[string]map[string]string {
+	return map[string]map[string]string{"cloud-controller-manager": {"cloud-config": control.LBaaSCloudConfig}}
+}

@@ -20,9 +20,9 @@ func init() {
 			"the subject's own time stamp has to have stayed young all along, which is how a build behaves that " +
 			"never is overdue.",
 		Example: "name: delivered\nkind: floodDelivered\nphase: fault\nspec:\n  fault: flood\n  moreThan: {number: " +
-			"1000}\n  since: {metric: kubelet_pleg_last_seen_seconds, plus: {duration: 3m}}\n",
-		Meets:   `{"fault":"flood","moreThan":{"number":7},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
-		Differs: `{"fault":"flood","moreThan":{"number":8},"since":{"metric":"seen_seconds","plus":{"duration":"5s"}}}`,
+			"1000}\n  since: {flood: flood, plus: {duration: 3m}}\n",
+		Meets:   `{"fault":"flood","moreThan":{"number":7},"since":{"flood":"flood"}}`,
+		Differs: `{"fault":"flood","moreThan":{"number":8},"since":{"flood":"flood"}}`,
 		New:     func() Check { return &FloodDelivered{} },
 	})
 }

@@ -36,11 +36,10 @@ func (tr *trial) read(st *bundle.Stream, list ...reading) {
 	}
 }
 
-// flooded is a trial in which the last relist began at 60 s, with readings over the whole of it.
+// flooded is a trial in which the subject says from 240 s on that it skips its consumer, with readings over the whole of it.
 func flooded(cell string, list ...reading) func(*trial) {
 	return func(tr *trial) {
-		tr.phases()
-		tr.stale(tr.stream(bundle.MetricSamples, cell), 0, 394, 60)
+		overdue(cell)(tr)
 		st := tr.stream(bundle.Interposer, cell)
 		st.Alive(tr.at(0))
 		st.Alive(tr.at(400))
@@ -48,9 +47,14 @@ func flooded(cell string, list ...reading) func(*trial) {
 	}
 }
 
+// overdue is a subject that says from 240 s to the end that it skips its consumer, because a relist began at 60 s.
+func overdue(cell string) func(*trial) {
+	return journal(cell, 0, 400, said{240, skip("3m0.1s"), ""}, said{285, skip("3m45.1s"), ""}, said{290, skip("3m50.1s"), ""})
+}
+
 func TestFloodDelivered(t *testing.T) {
 	const mark = 240
-	counts := []bundle.Kind{bundle.Interposer}
+	counts := []bundle.Kind{bundle.Journal, bundle.Interposer}
 	run(t, []question{
 		{
 			name: "more than the channel holds", fill: flooded(arm, reading{100, mark, 0, 1, "flood"}, reading{285, mark, 1001, 1, "flood"}),
@@ -58,7 +62,7 @@ func TestFloodDelivered(t *testing.T) {
 			seen: "1001 delivered from then on, of 1201 in all",
 		},
 		{
-			name: "of a trial before in the same cluster", met: check.NotMet, evidence: []bundle.Kind{bundle.Interposer, bundle.Interposer}, seen: "no flood was armed",
+			name: "of a trial before in the same cluster", met: check.NotMet, evidence: []bundle.Kind{bundle.Journal, bundle.Interposer, bundle.Interposer}, seen: "no flood was armed",
 			fill: func(tr *trial) {
 				flooded(arm)(tr)
 				st, over := tr.stream(bundle.Interposer, arm), tr.at(-30)
@@ -113,8 +117,7 @@ func TestFloodDelivered(t *testing.T) {
 		},
 		{
 			name: "a gap in the counts", fill: func(tr *trial) {
-				tr.phases()
-				tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 60)
+				overdue(arm)(tr)
 				st := tr.stream(bundle.Interposer, arm)
 				tr.read(st, reading{0, mark, 0, 1, ""}, reading{250, mark, 500, 1, "flood"}, reading{400, mark, 3000, 1, "flood"})
 				st.Gap(tr.at(250), tr.at(300), "exit status 137")
@@ -122,37 +125,20 @@ func TestFloodDelivered(t *testing.T) {
 			met: check.Unknown, evidence: counts, seen: "exit status 137",
 		},
 		{
-			name: "relists went on, so that there is no such moment", fill: func(tr *trial) {
-				tr.phases()
-				tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 400)
-				st := tr.stream(bundle.Interposer, arm)
-				tr.read(st, reading{0, mark, 0, 1, ""}, reading{285, mark, 3000, 1, "flood"}, reading{400, mark, 3000, 1, "flood"})
-			},
-			met: check.NotMet, evidence: counts, seen: "that moment was never reached: kubelet_pleg_last_seen_seconds was at most 0s old",
-		},
-		{
-			name: "no metrics", fill: func(tr *trial) {
-				tr.phases()
-				tr.read(tr.stream(bundle.Interposer, arm), reading{0, mark, 0, 1, ""}, reading{285, mark, 3000, 1, "flood"})
-			},
-			met: check.Unknown, seen: "no metrics.samples was recorded for vulnerable",
-		},
-		{
 			name: "no counts", fill: func(tr *trial) {
-				tr.phases()
-				tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 60)
+				overdue(arm)(tr)
 				tr.fail(bundle.Interposer, arm, 0, "relapse-cri: not found")
 			},
-			met: check.Unknown, seen: "the capture failed: relapse-cri: not found",
+			met: check.Unknown, seen: "the capture failed: relapse-cri: not found", evidence: []bundle.Kind{bundle.Journal},
 		},
 		{name: "the other arm's flood", fill: flooded(other, reading{285, mark, 3000, 1, "flood"}), met: check.Unknown, seen: "was recorded for vulnerable"},
-		{name: "missing counts", fill: flooded(arm, reading{285, mark, 3000, 1, "flood"}), damage: remove(t, bundle.Interposer), met: check.Unknown, seen: "is missing"},
+		{name: "missing counts", fill: flooded(arm, reading{285, mark, 3000, 1, "flood"}), damage: remove(t, bundle.Interposer), met: check.Unknown, seen: "is missing", evidence: []bundle.Kind{bundle.Journal}},
 		{name: "a limit below nothing", spec: `{"moreThan":{"number":-1}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "moreThan.number is -1"},
 		{name: "no limit", spec: `{"moreThan":{}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "moreThan has neither a constant nor a number"},
 		{name: "no fault", spec: `{"fault":""}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "fault is empty"},
 	}, func(q *question) {
 		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
-		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":{"metric":"`+lastSeen+`","plus":{"constant":"relistThreshold"}}}`, q.spec)
+		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":`+skips+`}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "state changes delivered"
 		}

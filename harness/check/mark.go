@@ -15,17 +15,14 @@ import (
 // Mark is a moment from which on something counts, and the stretch of time that begins there. It has one of these
 // sources:
 //
-//   - metric: a timestamp metric. Its largest age in the window tells when something began that did not end; the stretch goes from plus after that to the
-//     end of the window.
 //   - log: lines in which the subject says again and again since when something lasts. The stretch is that of the lines about one beginning.
 //   - node: the stretch in which the cell's node is not Ready with such a message.
 //   - flood: from plus after the first delivery of a containerFlood to the end of the window.
 type Mark struct {
-	Metric string    `json:"metric,omitempty" jsonschema:"a metric whose value is a time in seconds since the epoch"`
-	Log    *MarkLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts, instead of a metric"`
-	Node   string    `json:"node,omitempty" jsonschema:"a regular expression over the message with which the cell's node is not Ready, instead of a metric"`
-	Flood  string    `json:"flood,omitempty" jsonschema:"the name of a containerFlood, whose first delivery counts, instead of a metric"`
-	Plus   Quantity  `json:"plus,omitzero" jsonschema:"how long after the metric's time, or after the first delivery, the mark is"`
+	Log   *MarkLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts"`
+	Node  string    `json:"node,omitempty" jsonschema:"a regular expression over the message with which the cell's node is not Ready, instead"`
+	Flood string    `json:"flood,omitempty" jsonschema:"the name of a containerFlood, whose first delivery counts, instead"`
+	Plus  Quantity  `json:"plus,omitzero" jsonschema:"how long after the first delivery the mark is; nothing when left out"`
 }
 
 // MarkLine is a line that says for how long something has lasted.
@@ -43,8 +40,7 @@ type marked struct {
 	paths []string
 }
 
-// after names the stretch's beginning, as text to add to what is wanted. Where it was never reached, only a metric
-// tells when it would have been.
+// after names the stretch's beginning, as text to add to what is wanted.
 func (s marked) after() string {
 	if s.Start.IsZero() {
 		return " from then on"
@@ -80,40 +76,23 @@ func (m *Mark) at(q *question) marked {
 	case m.Node != "":
 		return m.nodeAt(q)
 	}
-	plus, err := m.Plus.value(q.view, q.cell)
-	if err != nil {
-		return marked{doubt: err.Error()}
-	}
-	if m.Flood != "" {
-		return m.floodAt(q, time.Duration(plus))
-	}
-	return m.metricAt(q, time.Duration(plus))
+	return m.floodAt(q)
 }
 
-func (m *Mark) metricAt(q *question, plus time.Duration) marked {
-	stamps := metricSeries(q, m.Metric, nil)
-	age, at := stamps.oldest()
-	switch {
-	case stamps.doubt != "":
-		return marked{doubt: stamps.doubt}
-	case age < 0:
-		return marked{doubt: fmt.Sprintf("no sample of %s in %s", m.Metric, span(q.window))}
+func (m *Mark) floodAt(q *question) marked {
+	plus := 0.0
+	if m.Plus != (Quantity{}) {
+		var err error
+		if plus, err = m.Plus.value(q.view, q.cell); err != nil {
+			return marked{doubt: err.Error()}
+		}
 	}
-	out := marked{Window: bundle.Window{Start: at.Add(plus - age), End: q.window.End}}
-	if age < plus {
-		out.short = fmt.Sprintf("that moment was never reached: %s was at most %s old, and it lies %s after it",
-			m.Metric, age.Round(100*time.Millisecond), plus)
-	}
-	return out
-}
-
-func (m *Mark) floodAt(q *question, plus time.Duration) marked {
 	rec, found, st := newestFlood(q, m.Flood)
 	if !found || len(rec.Delivered) == 0 {
 		return marked{doubt: st.doubt, short: "nothing of " + m.Flood + " was delivered", paths: st.paths}
 	}
 	first := time.Unix(0, rec.Delivered[0].From)
-	return marked{Window: bundle.Window{Start: first.Add(plus), End: q.window.End}, paths: st.paths,
+	return marked{Window: bundle.Window{Start: first.Add(time.Duration(plus)), End: q.window.End}, paths: st.paths,
 		said: "the first delivery was at " + clock(first)}
 }
 
@@ -236,10 +215,8 @@ func (m *Mark) reads() []bundle.Kind {
 		return []bundle.Kind{bundle.Journal}
 	case m.Node != "":
 		return []bundle.Kind{bundle.Nodes}
-	case m.Flood != "":
-		return []bundle.Kind{bundle.Interposer}
 	}
-	return []bundle.Kind{bundle.MetricSamples}
+	return []bundle.Kind{bundle.Interposer}
 }
 
 // constants are those that the mark is computed from; none where there is no mark.
@@ -256,18 +233,18 @@ func (m *Mark) validate(field string) error {
 	if m == nil {
 		return nil
 	}
-	sources := given(m.Metric != "", m.Log != nil, m.Node != "", m.Flood != "")
+	sources := given(m.Log != nil, m.Node != "", m.Flood != "")
 	switch {
-	case sources == 0:
-		return fmt.Errorf("%s.metric is empty (want a metric, or one of log, node and flood)", field)
-	case sources > 1:
-		return fmt.Errorf("%s has %d sources (want one of metric, log, node and flood)", field, sources)
+	case sources != 1:
+		return fmt.Errorf("%s has %d sources (want one of log, node and flood)", field, sources)
 	case m.Log != nil:
 		return m.Log.validate(field + ".log")
 	case m.Node != "":
 		if _, err := regexp.Compile(m.Node); err != nil {
 			return fmt.Errorf("%s.node: %w", field, err)
 		}
+		return nil
+	case m.Plus == Quantity{}:
 		return nil
 	}
 	return m.Plus.validate(field+".plus", true)

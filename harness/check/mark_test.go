@@ -66,7 +66,9 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 		{
 			name: "a journal with a gap", fill: both(journal(arm, 0, 150), counted(mark, 9000)), met: check.Unknown, seen: "journal of vulnerable does not cover",
 		},
-		{name: "two sources", spec: `{"since":{"metric":"m","node":"x","plus":{"duration":"1s"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since has 2 sources (want one of"},
+		{name: "two sources", spec: `{"since":{"flood":"flood","node":"x"}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since has 2 sources (want one of log, node and flood)"},
+		{name: "no source", spec: `{"since":{"plus":{"duration":"1s"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since has 0 sources"},
+		{name: "a number of nanoseconds", spec: `{"since":{"flood":"flood","plus":{"number":180}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since.plus is a plain number (want a duration"},
 		{name: "no age", spec: `{"since":{"log":{"pattern":"x(?P<y>.)","exceeds":"y"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since.log.pattern has no group age"},
 		{name: "no limit of its own", spec: `{"since":{"log":{"pattern":"(?P<age>.)"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: `since.log.exceeds is "" (want a group`},
 	}, func(q *question) {
@@ -120,6 +122,40 @@ func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
 		{
 			name: "too fast to be overdue", spec: `{"since":{"flood":"flood","plus":{"duration":"30s"}}}`, fill: both(phases, young, counted(75, 9000)), met: check.NotMet,
 			evidence: []bundle.Kind{bundle.Interposer}, seen: "0 delivered from then on",
+		},
+		{
+			name: "from the first delivery on", spec: `{"since":{"flood":"flood"}}`, fill: both(phases, young, counted(75, 1001)), met: check.Met,
+			evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "1201 delivered from then on, of 1201 in all", wanted: "delivered after 10:00:55",
+		},
+		{
+			name: "old during the lift only", fill: both(phases, func(tr *trial) { tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 205) }, counted(75, 1001)),
+			met: check.Met, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "kubelet_pleg_last_seen_seconds was at most 1m23s old",
+		},
+		{
+			name: "samples that were not asked for and answered in the phase are not of it",
+			fill: both(phases, func(tr *trial) {
+				st := tr.stream(bundle.MetricSamples, arm)
+				tr.sample(st, lastSeen, 39.9, tr.since(-400), nil)
+				tr.stale(st, 40, 288, 400)
+				tr.sample(st, lastSeen, 289.95, tr.since(-400), nil)
+				tr.stale(st, 290, 394, 400)
+				st.Alive(tr.at(0))
+			}, counted(75, 1001)),
+			met: check.Met, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "was at most 0s old",
+		},
+		{
+			name: "young, with a gap in which it could have grown old", fill: both(phases, func(tr *trial) {
+				st := tr.stream(bundle.MetricSamples, arm)
+				tr.stale(st, 0, 394, 400)
+				st.Gap(tr.at(100), tr.at(130), "connection refused")
+			}, counted(75, 1001)),
+			met: check.Unknown, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "(gap 10:01:40.0 to 10:02:10.0: connection refused)",
+		},
+		{
+			name: "a time stamp that was never set has no age", fill: both(phases, func(tr *trial) {
+				tr.series(tr.stream(bundle.MetricSamples, arm), lastSeen, 0, 394, func(float64) float64 { return 0 })
+			}, counted(75, 1001)),
+			met: check.Unknown, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "no sample of kubelet_pleg_last_seen_seconds",
 		},
 		{
 			name: "a limit that isn't known", spec: `{"fresh":{"metric":"` + lastSeen + `","below":{"constant":"another"}}}`, fill: both(phases, young, counted(75, 1001)),

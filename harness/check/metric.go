@@ -13,22 +13,9 @@ import (
 
 func init() {
 	register(kind{
-		Name: "metricAge",
-		Doc: "A metric that holds a time in seconds since the epoch grew older than a limit: the Prometheus " +
-			"expression time() - metric.\n\n" +
-			"Met when one sample in the window, compared with the time at which it was asked for, was older than the " +
-			"limit.",
-		Example: "name: relist-stale\nkind: metricAge\nphase: fault\nspec:\n  metric: " +
-			"kubelet_pleg_last_seen_seconds\n  above: {duration: 3m}\n",
-		Meets:   `{"metric":"seen_seconds","above":{"duration":"5s"}}`,
-		Differs: `{"metric":"seen_seconds","above":{"duration":"1h"}}`,
-		New:     func() Check { return &MetricAge{} },
-	})
-	register(kind{
 		Name: "metricIncrease",
 		Doc: "A counter, or a time, grew by at least so much between two samples of the window.\n\n" +
-			"With since, only samples asked for after a mark count; with tail, only the last stretch of the " +
-			"window. Samples that span less than half of that can show that it grew, never that it didn't. A value " +
+			"With tail, only the last stretch of the window counts. Samples that span less than half of that can show that it grew, never that it didn't. A value " +
 			"that falls is a reset: unknown.",
 		Example: "name: relists-completed\nkind: metricIncrease\nphase: recovery\nspec:\n  metric: " +
 			"kubelet_pleg_relist_duration_seconds_count\n  by: {number: 5}\n",
@@ -48,65 +35,19 @@ func init() {
 	})
 }
 
-// MetricAge asks whether a timestamp metric grew older than a limit.
-type MetricAge struct {
-	Metric string   `json:"metric" jsonschema:"a metric whose value is a time in seconds since the epoch"`
-	Above  Quantity `json:"above" jsonschema:"the age that has to be exceeded"`
-}
-
-// Reads names metric samples.
-func (c *MetricAge) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
-
-// Needs names the constant of the limit.
-func (c *MetricAge) Needs() Needs { return Needs{Constants: c.Above.constants()} }
-
-// Validate refuses an empty name and a limit without a unit.
-func (c *MetricAge) Validate() error {
-	return cmp.Or(refuse(c.Metric == "", "metric is empty"), c.Above.validate("above", true))
-}
-
-// Eval looks for the oldest reading: one above the limit is decisive.
-func (c *MetricAge) Eval(v bundle.View, s Scope) Finding {
-	above, err := c.Above.value(v, s.Cell)
-	limit := time.Duration(above)
-	q, ok := ask(c, v, s, fmt.Sprintf("%s older than %s", c.Metric, limit)+c.Above.assumed(v, s.Cell), err)
-	if !ok {
-		return q.Finding
-	}
-	ages := metricSeries(q, c.Metric, nil)
-	q.Evidence = ages.paths
-	age, at := ages.oldest()
-	switch {
-	case age > limit:
-		q.Met = Met
-	case ages.doubt != "":
-		return q.unknown(ages.doubt)
-	case age < 0:
-		return q.unknown(fmt.Sprintf("no sample of %s in %s", c.Metric, span(q.window)))
-	default:
-		q.Met = NotMet
-		q.Differs = []string{fmt.Sprintf("short of it by %s", (limit - age).Round(100*time.Millisecond))}
-	}
-	q.Seen = fmt.Sprintf("at most %s old, at %s", age.Round(100*time.Millisecond), clock(at))
-	return q.Finding
-}
-
 // MetricIncrease asks whether a metric grew.
 type MetricIncrease struct {
 	Metric string            `json:"metric" jsonschema:"the metric's name as exposed"`
 	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have"`
 	By     Quantity          `json:"by,omitzero" jsonschema:"by how much at least"`
-	Since  *Mark             `json:"since,omitempty" jsonschema:"only samples asked for after this moment count"`
 	Tail   string            `json:"tail,omitempty" jsonschema:"only the last stretch of the window counts: a duration with its unit"`
 }
 
-// Reads names metric samples, and what the mark comes from.
-func (c *MetricIncrease) Reads() []bundle.Kind { return union(c.Since.reads(), bundle.MetricSamples) }
+// Reads names metric samples.
+func (c *MetricIncrease) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
-// Needs names the constants of the amount and of the mark.
-func (c *MetricIncrease) Needs() Needs {
-	return Needs{Constants: append(c.By.constants(), c.Since.constants()...)}
-}
+// Needs names the constant of the amount.
+func (c *MetricIncrease) Needs() Needs { return Needs{Constants: c.By.constants()} }
 
 // Figure is how fast the metric grows, of all its label sets together.
 func (c *MetricIncrease) Figure() Figure { return Figure{Counter: c.Metric} }
@@ -119,7 +60,7 @@ func (c *MetricIncrease) Validate() error {
 	if c.By.Constant == "" && c.By.Number != nil && *c.By.Number <= 0 {
 		return fmt.Errorf("by.number is %g (want above 0)", *c.By.Number)
 	}
-	return errors.Join(c.By.validate("by", false), c.Since.validate("since"), optional("tail", c.Tail))
+	return errors.Join(c.By.validate("by", false), optional("tail", c.Tail))
 }
 
 // Eval takes the first and the last sample that lie wholly inside the window, so that a change at its edges does not
@@ -129,13 +70,6 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("%s grows by at least %g", c.Metric, by)+c.By.assumed(v, s.Cell), err)
 	if !ok {
 		return q.Finding
-	}
-	end := q.window.End
-	if !q.since(c.Since) {
-		return q.Finding
-	}
-	if !q.window.Start.Before(end) {
-		return q.answer(NotMet, "that moment was not reached by "+clock(end))
 	}
 	if c.Tail != "" {
 		q.Wanted += " in the last " + c.Tail

@@ -7,61 +7,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-func TestMetricIncreaseSince(t *testing.T) {
-	// The relist began at 60 s, so that its threshold lies at 240 s.
-	stuck := func(count func(float64) float64) func(*trial) {
-		return recorded(arm, func(tr *trial, st *bundle.Stream) {
-			tr.stale(st, 0, 394, 60)
-			tr.series(st, discards, 0, 394, count)
-		})
-	}
-	run(t, []question{
-		{
-			name: "after the mark", fill: stuck(func(s float64) float64 { return max(0, s-250) }),
-			met: check.Met, wanted: "grows by at least 1 after 10:04:00", seen: "grew by 38, from 0 to 38 between 10:04:00.0", evidence: oneStream,
-		},
-		{
-			name: "before the mark only", fill: stuck(func(s float64) float64 { return min(s, 238) }),
-			met: check.NotMet, wanted: "after 10:04:00", seen: "grew by 0, from 238 to 238", evidence: oneStream,
-		},
-		{
-			name: "in the lift and the recovery only: thousands vanish at once, and nothing was slow",
-			fill: stuck(func(s float64) float64 { return max(0, s-liftAt) * 1000 }),
-			met:  check.NotMet, wanted: "after 10:04:00", seen: "grew by 0, from 0 to 0", evidence: oneStream,
-		},
-		{
-			name: "a mark that was never reached, because relists went on",
-			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
-				tr.stale(st, 0, 394, 400)
-				tr.series(st, discards, 0, 394, func(s float64) float64 { return s })
-			}),
-			met: check.NotMet, wanted: "after", seen: "that moment was never reached: kubelet_pleg_last_seen_seconds was at most 0s old, and it lies 3m0s after it",
-		},
-		{
-			name: "a mark that was not reached before the lift",
-			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
-				tr.stale(st, 0, 394, 120)
-				tr.series(st, discards, 0, 394, func(s float64) float64 { return s })
-			}),
-			met: check.NotMet, wanted: "after 10:05:00", seen: "was at most 2m48s old",
-		},
-		{
-			name: "the mark's metric is not there", fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
-				tr.series(st, discards, 0, 394, func(s float64) float64 { return s })
-			}),
-			met: check.Unknown, wanted: "grows", seen: "the metrics of vulnerable never showed kubelet_pleg_last_seen_seconds",
-		},
-		{
-			name: "the counter is not there", fill: recorded(arm, func(tr *trial, st *bundle.Stream) { tr.stale(st, 0, 394, 60) }),
-			met: check.Unknown, wanted: "after 10:04:00", seen: "the metrics of vulnerable never showed kubelet_pleg_discard_events", evidence: oneStream,
-		},
-		{name: "no mark's metric is named", spec: `{"since":{"plus":{"duration":"3m"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, wanted: "grows", seen: "since.metric is empty"},
-	}, func(q *question) {
-		q.kind, q.scope = "metricIncrease", check.Scope{Cell: arm, Phase: check.Fault}
-		q.spec = over(t, `{"metric":"`+discards+`","since":{"metric":"`+lastSeen+`","plus":{"constant":"relistThreshold"}}}`, q.spec)
-	})
-}
-
 func TestMetricStill(t *testing.T) {
 	both := func(count, seen func(float64) float64) func(*trial) {
 		return recorded(arm, func(tr *trial, st *bundle.Stream) {

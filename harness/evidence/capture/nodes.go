@@ -7,9 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -22,12 +20,6 @@ func init() {
 			"recorded.",
 		Example: "name: node\nkind: nodeConditions\n",
 		New:     func() Collector { return &NodeConditions{} },
-	})
-	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
-		Name:    "events",
-		Doc:     "All core/v1 Events of the cluster, as they come.",
-		Example: "name: events\nkind: events\n",
-		New:     func() Collector { return &Events{} },
 	})
 }
 
@@ -89,47 +81,4 @@ func ready(node *corev1.Node) (bundle.NodeStatus, error) {
 		}
 	}
 	return bundle.NodeStatus{}, fmt.Errorf("node %s has no Ready condition", node.Name)
-}
-
-// Events collects the cluster's events.
-type Events struct{}
-
-// Makes names events.
-func (*Events) Makes() []bundle.Kind { return []bundle.Kind{bundle.Events} }
-
-// ClusterWide is true: events belong to no cell.
-func (*Events) ClusterWide() bool { return true }
-
-// Stream watches events until ctx ends.
-func (*Events) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
-	if err != nil {
-		return err
-	}
-	st, err := w.Stream(t.meta(bundle.Events), "jsonl")
-	if err != nil {
-		return err
-	}
-	record := func(obj any) {
-		if e, ok := obj.(*corev1.Event); ok {
-			e = e.DeepCopy()
-			e.ManagedFields = nil
-			_ = st.JSON(bundle.Stamped[*corev1.Event]{Time: time.Now().UTC(), Value: e}) // a full disk shows in Close
-		}
-	}
-	lw := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "events", metav1.NamespaceAll, fields.Everything())
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: lw, ObjectType: &corev1.Event{},
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: record, UpdateFunc: func(_, obj any) { record(obj) }},
-	})
-	done := make(chan struct{})
-	go func() { defer close(done); informer.RunWithContext(ctx) }()
-	follow(ctx, 2*time.Second, st, func(context.Context) error {
-		if !informer.HasSynced() {
-			return fmt.Errorf("the watch on events has not begun")
-		}
-		return nil
-	})
-	<-done
-	return st.Close()
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -91,16 +92,23 @@ func (*Objects) Makes() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
 // Stream follows each resource by itself and proves time and again that none has missed anything.
 func (c *Objects) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	return c.stream(ctx, t, w, bundle.Objects, "jsonl"+bundle.Packed,
+		func(st *bundle.Stream, v churn.Version) error { return st.Append(v) })
+}
+
+// stream is Stream into an artifact of a kind and form, to which put adds each version and each mark.
+func (c *Objects) stream(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, form string,
+	put func(*bundle.Stream, churn.Version) error) error {
 	api, err := c.api(t, c.Validate())
 	if err != nil {
-		w.Fail(t.meta(bundle.Objects), err)
+		w.Fail(t.meta(kind), err)
 		return err
 	}
-	st, err := w.Stream(t.meta(bundle.Objects), "jsonl"+bundle.Packed)
+	st, err := w.Stream(t.meta(kind), form)
 	if err != nil {
 		return err
 	}
-	p := &prover{stream: st}
+	p := &prover{stream: st, put: put}
 	var wg sync.WaitGroup
 	for _, name := range c.Resources {
 		f := &watched{resource: name, api: api, prover: p, changed: make(chan struct{})}
@@ -115,6 +123,7 @@ func (c *Objects) Stream(ctx context.Context, t Target, w *bundle.Writer) error 
 // prover moves a stream's coverage to where all that is watched is proven to have been shown.
 type prover struct {
 	stream *bundle.Stream
+	put    func(*bundle.Stream, churn.Version) error
 	all    []*watched
 
 	mu     sync.Mutex

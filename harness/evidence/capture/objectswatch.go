@@ -101,7 +101,7 @@ func (f *watched) list(ctx context.Context) error {
 		mark := churn.Version{Time: now, Type: churn.Lost, From: from.UTC(), Resource: f.resource,
 			Namespace: f.api.namespace,
 			Reason:    f.lost.Error()}
-		if err := f.prover.stream.Append(mark); err != nil {
+		if err := f.prover.put(f.prover.stream, mark); err != nil {
 			return err
 		}
 		if !from.IsZero() {
@@ -116,7 +116,7 @@ func (f *watched) list(ctx context.Context) error {
 	}
 	mark := churn.Version{Time: now, Type: churn.Synced, Resource: f.resource, Namespace: f.api.namespace,
 		ResourceVersion: all.GetResourceVersion()}
-	if err := f.prover.stream.Append(mark); err != nil {
+	if err := f.prover.put(f.prover.stream, mark); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -146,7 +146,7 @@ func (f *watched) record(ctx context.Context, typ string, o *unstructured.Unstru
 		return err
 	}
 	shown[v.Namespace+"/"+v.Name] = n
-	return f.prover.stream.Append(v)
+	return f.prover.put(f.prover.stream, v)
 }
 
 // watch records what a watch shows, and returns why it ended.

@@ -1,0 +1,59 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "events",
+		Doc: "All core/v1 Events of the cluster, as they come.\n\n" +
+			"The record reaches as far as the watch is seen to have shown all there are: every 5s their versions " +
+			"are asked for. Where the watch can't go on they are listed anew, and the time in between is a gap.",
+		Example: "name: events\nkind: events\n",
+		New:     func() Collector { return &Events{} },
+	})
+}
+
+// Events collects the cluster's events.
+type Events struct{}
+
+// Makes names events.
+func (*Events) Makes() []bundle.Kind { return []bundle.Kind{bundle.Events} }
+
+// ClusterWide is true: events belong to no cell.
+func (*Events) ClusterWide() bool { return true }
+
+// Stream follows events until ctx ends, as the collector objects follows what it is told to.
+func (*Events) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	all := &Objects{Chosen: Chosen{Resources: []string{"events"}, Shared: true}}
+	all.Interval.Duration = 5 * time.Second
+	recorded := map[string]string{} // object -> the version that was written down last: a list may show it again
+	return all.stream(ctx, t, w, bundle.Events, "jsonl", func(st *bundle.Stream, v churn.Version) error {
+		key := v.Namespace + "/" + v.Name
+		if v.Type == string(watch.Deleted) {
+			delete(recorded, key)
+		}
+		if v.Object == nil || v.Type == string(watch.Deleted) || recorded[key] == v.ResourceVersion {
+			return nil
+		}
+		e := &corev1.Event{}
+		if err := json.Unmarshal(v.Object, e); err != nil {
+			return fmt.Errorf("decoding event %s: %w", key, err)
+		}
+		e.TypeMeta, e.ManagedFields = metav1.TypeMeta{}, nil
+		recorded[key] = v.ResourceVersion
+		return st.JSON(bundle.Stamped[*corev1.Event]{Time: v.Time, Value: e})
+	})
+}

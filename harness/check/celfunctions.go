@@ -1,0 +1,207 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
+)
+
+// What the functions give.
+type (
+	celGroup struct {
+		State     string   `cel:"state"`
+		Frames    []string `cel:"frames"`
+		CreatedBy string   `cel:"createdBy"`
+		Count     int      `cel:"count"`
+	}
+	celMetric struct {
+		First   float64 `cel:"first"`
+		Last    float64 `cel:"last"`
+		Min     float64 `cel:"min"`
+		Max     float64 `cel:"max"`
+		Samples int     `cel:"samples"`
+	}
+	celMessage struct {
+		Message  string `cel:"message"`
+		Severity string `cel:"severity"`
+		Lines    int    `cel:"lines"`
+	}
+	celWrites struct {
+		Changed     string `cel:"changed"`
+		Manager     string `cel:"manager"`
+		Subresource string `cel:"subresource"`
+		Count       int    `cel:"count"`
+	}
+)
+
+func (a *asked) functions() []cel.EnvOption {
+	object := func(t reflect.Type) *cel.Type { return cel.ObjectType(t.String()) }
+	labels := cel.MapType(cel.StringType, cel.StringType)
+	none, one, two := []*cel.Type{}, []*cel.Type{cel.StringType}, []*cel.Type{cel.StringType, labels}
+	function := func(name string, gives *cel.Type, read reader, takes ...[]*cel.Type) cel.EnvOption {
+		var forms []cel.FunctionOpt
+		for _, types := range takes {
+			forms = append(forms, cel.Overload(fmt.Sprintf("%s_%d", name, len(types)), types, gives,
+				cel.FunctionBinding(func(args ...ref.Val) ref.Val { return a.answer(name, args, read) })))
+		}
+		return cel.Function(name, forms...)
+	}
+	return []cel.EnvOption{
+		function("dumps", cel.ListType(cel.ListType(object(reflect.TypeFor[celGroup]()))), a.dumps, none),
+		function("metric", object(reflect.TypeFor[celMetric]()), a.metric, one, two),
+		function("increase", cel.DoubleType, a.increase, one, two),
+		function("messages", cel.ListType(object(reflect.TypeFor[celMessage]())), a.messages, one),
+		function("writes", cel.ListType(object(reflect.TypeFor[celWrites]())), a.writes, one),
+	}
+}
+
+// reader gives a function's value and says it in words, or else says in doubt why it has none.
+type reader func(args []ref.Val) (value any, said, doubt string)
+
+// answer is what a function gives: its value, or an error where there is a doubt.
+func (a *asked) answer(name string, args []ref.Val, read reader) ref.Val {
+	var given []string
+	for _, arg := range args {
+		given = append(given, types.Format(arg))
+	}
+	call := name + "(" + strings.Join(given, ", ") + ")"
+	if have, ok := a.answers[call]; ok {
+		return have
+	}
+	value, said, doubt := read(args)
+	a.answers[call] = types.NewErr("%s: %s", call, doubt)
+	if doubt == "" {
+		a.answers[call] = a.adapter.NativeToValue(value)
+		a.said = append(a.said, call+": "+said)
+	}
+	return a.answers[call]
+}
+
+func (a *asked) dumps([]ref.Val) (any, string, string) {
+	var c captured
+	out, n := [][]celGroup{}, []string{}
+	c.each(a.question, bundle.Goroutines2, "dump", func(art bundle.Artifact) error {
+		d, err := whole(a.view, art)
+		if err != nil {
+			return err
+		}
+		out, n = append(out, grouped(d)), append(n, fmt.Sprint(d.Total))
+		return nil
+	})
+	a.Evidence = union(a.Evidence, c.paths...)
+	doubt := c.missing
+	if len(out) == 0 {
+		doubt = cmp.Or(doubt, strings.Join(few(c.notes), "; "), "there is no dump in "+span(a.window))
+	}
+	return out, "goroutines in each: " + strings.Join(few(n), ", "), doubt
+}
+
+// grouped groups goroutines with the same state, functions and creator.
+func grouped(d *goroutine.Dump) []celGroup {
+	out, at := []celGroup{}, map[string]int{}
+	for _, g := range d.Groups {
+		one := celGroup{State: g.State, CreatedBy: g.CreatedBy, Frames: []string{}}
+		for _, f := range g.Frames {
+			one.Frames = append(one.Frames, f.Func)
+		}
+		key := fmt.Sprintf("%+v", one)
+		if _, have := at[key]; !have {
+			at[key] = len(out)
+			out = append(out, one)
+		}
+		out[at[key]].Count += g.Count
+	}
+	return out
+}
+
+// series is the metric that a call names, with its labels if it has any.
+func (a *asked) series(args []ref.Val) series {
+	var labels map[string]string
+	if len(args) > 1 {
+		native, err := args[1].ConvertToNative(reflect.TypeOf(labels))
+		if err != nil {
+			return series{doubt: err.Error()}
+		}
+		labels = native.(map[string]string)
+	}
+	s := metricSeries(a.question, string(args[0].(types.String)), labels)
+	a.Evidence = union(a.Evidence, s.paths...)
+	return s
+}
+
+func (a *asked) metric(args []ref.Val) (any, string, string) {
+	s := a.series(args)
+	if s.doubt != "" || len(s.samples) == 0 {
+		return nil, "", cmp.Or(s.doubt, "there is no sample in "+span(a.window))
+	}
+	by := func(x, y sample) int { return cmp.Compare(x.value, y.value) }
+	m := celMetric{First: s.first().value, Last: s.last().value, Samples: len(s.samples)}
+	m.Min, m.Max = slices.MinFunc(s.samples, by).value, slices.MaxFunc(s.samples, by).value
+	said := fmt.Sprintf("from %.10g to %.10g in %d samples", m.First, m.Last, m.Samples)
+	return m, said + fmt.Sprintf(", at least %.10g, at most %.10g", m.Min, m.Max), ""
+}
+
+func (a *asked) increase(args []ref.Val) (any, string, string) {
+	s := a.series(args)
+	if doubt := s.noRate(); doubt != "" {
+		return nil, "", doubt
+	}
+	return s.grown(), fmt.Sprintf("%.10g between %s", s.grown(), span(s.extent())), ""
+}
+
+func (a *asked) messages(args []ref.Val) (any, string, string) {
+	l := LogLines{Component: string(args[0].(types.String)), Pattern: ".*"}.find(a.question)
+	a.Evidence = union(a.Evidence, l.paths...)
+	var all []celMessage
+	for _, r := range l.found {
+		one := celMessage{Message: r.Text}
+		if line, ok := klog.Parse([]byte(r.Text), r.Time); ok {
+			one = celMessage{Message: line.Message, Severity: line.Severity.String()}
+		}
+		all = append(all, one)
+	}
+	out := counted(all, func(m *celMessage) *int { return &m.Lines })
+	return out, fmt.Sprintf("%d lines with %d messages", len(l.found), len(out)), l.doubt
+}
+
+func (a *asked) writes(args []ref.Val) (any, string, string) {
+	resource := string(args[0].(types.String))
+	of, doubt := followersOf(a.view, a.cell, resource)
+	if len(of) == 0 {
+		return nil, "", doubt
+	}
+	a.Evidence = union(a.Evidence, pathsOf(of)...)
+	if doubt = cmp.Or(doubt, uncovered(of, a.window, slack(a.window))); doubt != "" {
+		return nil, "", doubt
+	}
+	var all []celWrites
+	for _, w := range writes(of, resource, "", a.window).all {
+		all = append(all, celWrites{Changed: w.class, Manager: w.manager, Subresource: w.subresource})
+	}
+	out := counted(all, func(w *celWrites) *int { return &w.Count })
+	return out, fmt.Sprintf("%d writes of %d kinds", len(all), len(out)), ""
+}
+
+// counted has each distinct value once, with how many there are, in the order of their first appearance.
+func counted[T comparable](all []T, count func(*T) *int) []T {
+	out, at := []T{}, map[T]int{}
+	for _, one := range all {
+		i, have := at[one]
+		if !have {
+			i, at[one] = len(out), len(out)
+			out = append(out, one)
+		}
+		*count(&out[i])++
+	}
+	return out
+}

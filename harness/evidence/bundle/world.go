@@ -1,0 +1,33 @@
+package bundle
+
+import "time"
+
+// World is what was resolved at run time and can't be known from the plan: what the verdict names as versions and
+// digests.
+type World struct {
+	StartedAt time.Time         `json:"startedAt"`
+	Run       string            `json:"run"`
+	Plan      string            `json:"plan"`     // SHA-256 of the run's plan.json
+	Scenario  string            `json:"scenario"` // SHA-256 of the scenario file that was planned
+	Versions  map[string]string `json:"versions"` // relapse, go, kind, kubernetes, engine, nodeImage, kernel
+	Cells     []CellWorld       `json:"cells"`
+	Modelled  []string          `json:"modelled"` // what was only imitated, one sentence each
+	Computed  map[string]string `json:"computed"` // fault parameter -> value and how it follows from the constants
+	Deviates  []string          `json:"deviates"` // options that weaken the trial: --no-faults, swapped arms, …
+}
+
+// CellWorld is what was resolved for one cell.
+type CellWorld struct {
+	Cell      string           `json:"cell"`
+	Arm       string           `json:"arm"`
+	Node      string           `json:"node,omitempty"`
+	Namespace string           `json:"namespace,omitempty"` // the cell's own, where it has one
+	Digest    string           `json:"digest"`              // SHA-256 of the binary that was built for the arm, hex
+	Graph     string           `json:"graph"`               // hash of the module graph it was built from
+	Flags     []string         `json:"flags"`
+	GoVersion string           `json:"goVersion"`
+	Changes   []string         `json:"changes"` // everything that was changed to build it: mutations, replaced modules
+	Constants map[string]int64 `json:"constants"`
+	// Assumed are the values that faults and checks use for constants of the subject that are unknown.
+	Assumed map[string]int64 `json:"assumed,omitempty"`
+}

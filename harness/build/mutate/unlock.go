@@ -1,0 +1,123 @@
+package mutate
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
+		Name: "unlock",
+		Doc: "Takes a lock out of a method: what was done under it is done without it.\n\n" +
+			"In the named method, its function literals included, it finds each `X.Lock()` of the named mutex whose " +
+			"next statement is `defer X.Unlock()`, and takes out both with their lines; the same with RLock and " +
+			"RUnlock. A lock that is released in another way, and statements that share a line, stay as they are. " +
+			"The mutex itself stays, too, for the other methods that use it.",
+		Example: `kind: unlock
+sites: 1
+versions: ">=1.34.0"
+spec:
+  package: k8s.io/apiserver/pkg/audit
+  type: AuditContext
+  methods: [visitEvent]
+  mutex: lock
+`,
+		New: func() Shape { return &Unlock{} },
+	})
+}
+
+// Unlock takes out `m.Lock()` with the `defer m.Unlock()` after it.
+type Unlock struct {
+	InMethod
+	Mutex string `json:"mutex"` // a variable, or a field without what stands before its dot
+}
+
+// Validate implements Shape.
+func (u *Unlock) Validate() error {
+	if err := u.InMethod.Validate(); err != nil {
+		return err
+	}
+	if !token.IsIdentifier(u.Mutex) {
+		return errors.New("no mutex, or one that is no name: want a variable or a field without what stands before its " +
+			"dot")
+	}
+	return nil
+}
+
+// Want implements Shape.
+func (u *Unlock) Want() string {
+	return fmt.Sprintf("lock of %s with its deferred unlock in %s", u.Mutex, u.method())
+}
+
+// Label implements Shape.
+func (u *Unlock) Label() string { return fmt.Sprintf("%s doesn't lock %s", u.method(), u.Mutex) }
+
+// Compresses implements Shape.
+func (u *Unlock) Compresses() bool { return false }
+
+// Find implements Shape.
+func (u *Unlock) Find(f *File) Found { return u.find(f, u.search) }
+
+// search looks at every list of statements in a method's body, those in function literals too.
+func (u *Unlock) search(f *File, body *ast.BlockStmt, out *Found) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BlockStmt:
+			u.look(f, n.List, out)
+		case *ast.CaseClause:
+			u.look(f, n.Body, out)
+		case *ast.CommClause:
+			u.look(f, n.Body, out)
+		}
+		return true
+	})
+}
+
+// look judges the locks of a list of statements: sites, or near ones.
+func (u *Unlock) look(f *File, list []ast.Stmt, out *Found) {
+	for i, s := range list {
+		locked, ok := s.(*ast.ExprStmt)
+		if !ok {
+			continue
+		}
+		by := u.called(locked.X)
+		if by != "Lock" && by != "RLock" {
+			continue
+		}
+		line := f.Line(s.Pos())
+		var next *ast.DeferStmt
+		if i+1 < len(list) {
+			next, _ = list[i+1].(*ast.DeferStmt)
+		}
+		if next == nil || u.called(next.Call) != strings.Replace(by, "Lock", "Unlock", 1) {
+			out.Near = append(out.Near, fmt.Sprintf("a lock without its deferred unlock after it at line %d", line))
+			continue
+		}
+		from, to := wholeLines(f.Src, f.offset(s.Pos()), f.offset(next.End()))
+		around := string(f.Src[from:f.offset(s.Pos())]) + string(f.Src[f.offset(next.End()):to])
+		if strings.TrimSpace(around) != "" {
+			out.Near = append(out.Near, fmt.Sprintf("a lock that shares its lines with something else at line %d", line))
+			continue
+		}
+		start := s.Pos() - token.Pos(f.offset(s.Pos())-from)
+		out.Edits = append(out.Edits, Edit{Pos: start, End: start + token.Pos(to-from)})
+	}
+}
+
+// called is the method of the mutex that an expression calls, "" if it is something else.
+func (u *Unlock) called(x ast.Expr) string {
+	call, ok := ast.Unparen(x).(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	fn, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok || !named(fn.X, u.Mutex) {
+		return ""
+	}
+	return fn.Sel.Name
+}

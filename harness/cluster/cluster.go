@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -179,6 +180,23 @@ type Identity struct {
 	SHA256     string `json:"sha256,omitempty"`
 	// fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 is not known
 	CPUTicks int64 `json:"cpuTicks"`
+}
+
+// Reporter is a Component that says how its processes are and how they ended, where no kubelet does.
+type Reporter interface {
+	Status(ctx context.Context) (Status, error)
+}
+
+// Status says of a component which of its processes runs, or ran last, and how the one before it ended. An id is that
+// of one start. A process that a signal ended has 128 and the signal's number as its code, as a container has.
+type Status struct {
+	ID       string
+	Running  bool
+	Restarts int // those that nobody asked for
+
+	LastID       string // "" until one ended
+	LastCode     int
+	LastFinished time.Time
 }
 
 // TicksPerSecond is the unit of times in /proc: USER_HZ, which Linux keeps at 100 for all programs.

@@ -16,8 +16,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter and
-// cluster.Identifier.
+// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter, cluster.Identifier
+// and cluster.Reporter.
 type Component struct {
 	n    *Node
 	name string
@@ -106,6 +106,20 @@ func (k *Component) Identity(_ context.Context, withDigest bool) (id cluster.Ide
 	}
 	now.Restarts, now.SHA256 = one.Restarts, id.SHA256
 	return now, nil
+}
+
+// Status says how the component's processes are, as the supervisor does.
+func (k *Component) Status(context.Context) (out cluster.Status, err error) {
+	one, err := k.state()
+	if err != nil {
+		return out, err
+	}
+	id := func(start int) string { return fmt.Sprintf("%s/%d", k.name, start) }
+	out = cluster.Status{ID: id(one.Starts - 1), Running: one.PID != 0, Restarts: one.Restarts}
+	if e := one.Last; e != nil {
+		out.LastID, out.LastCode, out.LastFinished = id(e.Start), e.Code, e.At
+	}
+	return out, nil
 }
 
 const (

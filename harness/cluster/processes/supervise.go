@@ -42,6 +42,30 @@ type state struct {
 	Starts     int    `json:"starts"`
 	Restarts   int    `json:"restarts"` // those that nobody asked for
 	Exit       string `json:"exit,omitempty"`
+	Last       *ended `json:"last,omitempty"` // the end before this start, or the last one
+}
+
+// ended is how a start came to its end. A process that could not be started has the code -1.
+type ended struct {
+	Start int       `json:"start"` // from 0, as its log file is numbered
+	Code  int       `json:"code"`  // 128 and its number where a signal ended it
+	At    time.Time `json:"at"`
+}
+
+// endedWith is the end of the last start, which err describes as exec.Cmd.Wait does.
+func (s state) endedWith(err error) *ended {
+	e := &ended{Start: s.Starts - 1, Code: -1, At: time.Now().UTC()}
+	var failed *exec.ExitError
+	switch {
+	case err == nil:
+		e.Code = 0
+	case errors.As(err, &failed):
+		e.Code = failed.ExitCode()
+		if how, ok := failed.Sys().(syscall.WaitStatus); ok && how.Signaled() {
+			e.Code = 128 + int(how.Signal())
+		}
+	}
+	return e
 }
 
 // A process that exits is started again at once, and when it exits again after a pause that doubles each time, as a
@@ -190,6 +214,7 @@ func (s *supervisor) start(p *supervised) error {
 	if err != nil {
 		fmt.Fprintf(log, "%s stderr F starting it: %v\n", time.Now().UTC().Format(logTime), err)
 		_, _ = read.Close(), log.Close()
+		p.Last = p.endedWith(err)
 		return s.ended(p, fmt.Errorf("starting it: %w", err))
 	}
 	cmd := p.cmd
@@ -211,6 +236,7 @@ func (s *supervisor) exited(e exit) error {
 	if err != nil {
 		return err
 	}
+	e.of.Last = e.of.endedWith(e.err)
 	if asked {
 		e.of.PID = 0
 		return s.start(e.of)

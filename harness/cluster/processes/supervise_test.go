@@ -92,6 +92,9 @@ func TestSupervisorStartsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := s.until(t, "one", func(st state) bool { return runs(st) && st.Starts == 2 })
+	if e := second.Last; e == nil || e.Start != 0 || e.Code != 137 || time.Since(e.At) > time.Minute {
+		t.Errorf("the first is said to have ended with %+v, want code 137", e)
+	}
 	if second.Restarts != 1 || !second.alive() || first.alive() {
 		t.Errorf("after a kill it is %+v, before %+v", second, first)
 	}
@@ -122,9 +125,10 @@ func TestSupervisorStartsAgain(t *testing.T) {
 func TestSupervisorSaysWhyAProcessDoesNotRun(t *testing.T) {
 	s := supervise(t, map[string]string{"ends": "echo last words; exit 3", "done": "exit 0"})
 	for name, exit := range map[string]string{"ends": "exit status 3", "done": "exit status 0"} {
+		code := map[string]int{"ends": 3}[name]
 		s.order(t, orderStart+name)
 		one := s.until(t, name, func(st state) bool { return st.Exit != "" && st.Restarts == 1 })
-		if one.Exit != exit {
+		if one.Exit != exit || one.Last == nil || one.Last.Start != 1 || one.Last.Code != code {
 			t.Errorf("%s: %+v, want %s", name, one.state, exit)
 		}
 	}
@@ -145,7 +149,7 @@ func TestSupervisorOfABinaryForAnotherSystem(t *testing.T) {
 	if err := sup.start(p); err != nil {
 		t.Fatal(err)
 	}
-	if want := "starting it: fork/exec " + other + ": exec format error"; p.Exit != want || p.PID != 0 {
+	if want := "starting it: fork/exec " + other + ": exec format error"; p.Exit != want || p.PID != 0 || p.Last.Code != -1 {
 		t.Errorf("it is %+v, want %s", p.state, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -20,7 +21,8 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "containerStatuses",
 		Doc: "What the kubelet reports of the control plane's containers on the cell's node, or of a pod that is an " +
-			"arm's own, once a second, each change recorded.\n\n" +
+			"arm's own, once a second, each change recorded. Where components are processes, what their supervisor " +
+			"says.\n\n" +
 			"It is asked for rather than watched: an answer a second tells an API server that has nothing to say " +
 			"from one that is dead. It answers from its own memory, so that etcd is not asked for it. Every trial " +
 			"whose arms are pods has it, asked for or not.",
@@ -49,17 +51,13 @@ func (c *ContainerStatuses) Validate() error {
 // Makes names container statuses.
 func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.Statuses} }
 
-// NeedsKubelets is true: it is theirs to report.
-func (*ContainerStatuses) NeedsKubelets() bool { return true }
-
-// Stream asks for the pods once a second and records what changed. A component that has no status there is as good as
-// no answer.
+// Stream asks once a second and records what changed. A component that has no status is as good as no answer.
 func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	if err := c.Validate(); err != nil {
 		w.Fail(t.meta(bundle.Statuses), err)
 		return err
 	}
-	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	look, err := c.from(t)
 	if err != nil {
 		return err
 	}
@@ -67,17 +65,9 @@ func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writ
 	if err != nil {
 		return err
 	}
-	namespace, components := metav1.NamespaceSystem, c.Components
-	if t.Namespace != "" {
-		namespace, components = t.Namespace, []string{t.Component.Name()}
-	}
 	last := map[string]bundle.ContainerStatus{} // by pod and container
 	follow(ctx, time.Second, st, func(ctx context.Context) error {
-		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return err
-		}
-		now, missing := statuses(pods.Items, t.Node.Name(), components)
+		now, err := look(ctx)
 		for _, s := range now {
 			key := s.Pod + "/" + s.Container
 			before := last[key]
@@ -90,12 +80,71 @@ func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writ
 			}
 			last[key] = s
 		}
-		if len(missing) > 0 {
-			return fmt.Errorf("the API server has no status of %s on %s", strings.Join(missing, ", "), t.Node.Name())
-		}
-		return nil
+		return err
 	})
 	return st.Close()
+}
+
+// from is how statuses are asked for: of the API server, or where there are no kubelets of the components. What it
+// returns beside an error is what could be had.
+func (c *ContainerStatuses) from(t Target) (func(context.Context) ([]bundle.ContainerStatus, error), error) {
+	namespace, components := metav1.NamespaceSystem, c.Components
+	if t.Namespace != "" {
+		namespace, components = t.Namespace, []string{t.Component.Name()}
+	}
+	if _, ok := t.Component.(cluster.Reporter); ok {
+		return func(ctx context.Context) ([]bundle.ContainerStatus, error) { return reported(ctx, t, components) }, nil
+	}
+	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) ([]bundle.ContainerStatus, error) {
+		pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, err
+		}
+		now, missing := statuses(pods.Items, t.Node.Name(), components)
+		if len(missing) > 0 {
+			err = fmt.Errorf("the API server has no status of %s on %s", strings.Join(missing, ", "), t.Node.Name())
+		}
+		return now, err
+	}, nil
+}
+
+// reported are the statuses that components have of themselves. One that runs counts as ready: nobody probes it.
+func reported(ctx context.Context, t Target, components []string) (out []bundle.ContainerStatus, err error) {
+	for _, name := range components {
+		var asked bool
+		for _, k := range t.Cluster.Components(name) {
+			r, ok := k.(cluster.Reporter)
+			if !ok || k.Node().Name() != t.Node.Name() {
+				continue
+			}
+			asked = true
+			s, e := r.Status(ctx)
+			if err = errors.Join(err, e); e != nil {
+				continue
+			}
+			one := bundle.ContainerStatus{Time: time.Now().UTC(), Pod: name + "-" + t.Node.Name(), Container: name,
+				ID: s.ID, State: "waiting", Ready: s.Running, RestartCount: int32(s.Restarts),
+				LastID: s.LastID, LastExitCode: int32(s.LastCode), LastFinished: s.LastFinished}
+			if s.Running {
+				one.State = "running"
+			}
+			if s.LastID != "" {
+				one.LastReason = "Completed"
+				if s.LastCode != 0 {
+					one.LastReason = "Error"
+				}
+			}
+			out = append(out, one)
+		}
+		if !asked {
+			err = errors.Join(err, fmt.Errorf("there is no status of %s on %s", name, t.Node.Name()))
+		}
+	}
+	return out, err
 }
 
 // statuses are the components' containers on a node, and the components that have none.

@@ -184,3 +184,92 @@ func TestStatusesThatLackSomething(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// supervised is a cluster whose components say themselves how they are.
+type supervised struct {
+	cluster.Cluster
+	all map[string]*reporter
+}
+
+func (s supervised) Components(name string) []cluster.Component {
+	if r := s.all[name]; r != nil {
+		return []cluster.Component{r}
+	}
+	return nil
+}
+
+type reporter struct {
+	component
+	status func() (cluster.Status, error)
+}
+
+func (r *reporter) Status(context.Context) (cluster.Status, error) { return r.status() }
+
+// Where there is no kubelet, components say how their processes ended.
+func TestStatusesOfProcesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now().UTC()
+		etcd := &reporter{status: func() (cluster.Status, error) { return cluster.Status{ID: "etcd/0", Running: true}, nil }}
+		api := &reporter{status: func() (cluster.Status, error) {
+			switch since := time.Since(began); {
+			case since < 20*time.Second:
+				return cluster.Status{ID: "kube-apiserver/0", Running: true}, nil
+			case since < 22*time.Second:
+				return cluster.Status{ID: "kube-apiserver/0", LastID: "kube-apiserver/0", LastCode: 2, LastFinished: began.Add(19 * time.Second)}, nil
+			case since < 40*time.Second:
+				return cluster.Status{ID: "kube-apiserver/1", Running: true, Restarts: 1, LastID: "kube-apiserver/0", LastCode: 2, LastFinished: began.Add(19 * time.Second)}, nil
+			}
+			return cluster.Status{}, errors.New("nobody says")
+		}}
+		w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond)
+		defer cancel()
+		c := &capture.ContainerStatuses{Components: []string{"etcd", "kube-apiserver"}}
+		target := capture.Target{Cell: "fixed", Cluster: supervised{all: map[string]*reporter{"etcd": etcd, "kube-apiserver": api}}, Node: node{}, Component: api}
+		if err := c.Stream(ctx, target, w); err != nil {
+			t.Fatal(err)
+		}
+		a := w.View().Artifacts(bundle.Query{})[0]
+		got := readLines[bundle.ContainerStatus](t, w, a)
+		of := func(after time.Duration, s bundle.ContainerStatus) bundle.ContainerStatus {
+			s.Time, s.Pod, s.Container = began.Add(after), "kube-apiserver-worker", "kube-apiserver"
+			if s.LastID != "" {
+				s.LastReason, s.LastExitCode, s.LastFinished = "Error", 2, began.Add(19*time.Second)
+			}
+			return s
+		}
+		want := []bundle.ContainerStatus{
+			{Time: began, Pod: "etcd-worker", Container: "etcd", ID: "etcd/0", State: "running", Ready: true},
+			of(0, bundle.ContainerStatus{ID: "kube-apiserver/0", State: "running", Ready: true}),
+			of(20*time.Second, bundle.ContainerStatus{ID: "kube-apiserver/0", State: "waiting", LastID: "kube-apiserver/0"}),
+			of(22*time.Second, bundle.ContainerStatus{ID: "kube-apiserver/1", State: "running", Ready: true, RestartCount: 1, LastID: "kube-apiserver/0"}),
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if said := fmt.Sprint(a.Coverage.Gaps); !strings.Contains(said, "nobody says") {
+			t.Errorf("the gaps are %s, want one from when nobody says", said)
+		}
+	})
+}
+
+// readLines decodes a stream that has ended.
+func readLines[T any](t *testing.T, w *bundle.Writer, a bundle.Artifact) (out []T) {
+	t.Helper()
+	r, err := w.View().Open(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for d := json.NewDecoder(r); d.More(); {
+		var one T
+		if err := d.Decode(&one); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, one)
+	}
+	return out
+}

@@ -56,8 +56,9 @@ var faultEnvs = map[string]faultEnv{
 			return pods > 0
 		},
 	},
-	"etcdLatency": {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
-	"etcdOutage":  {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
+	"etcdLatency":     {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
+	"etcdOutage":      {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
+	"cloudMisbehaves": {spec: `{"how":"slow","delay":"1s"}`, inForce: lbaasSlow(time.Second), armed: lbaasArmed},
 	"csiNodeLoss": {
 		spec: `{}`, setup: hookCSINodes, forever: "nothing in the cluster knows that it is to come back", armed: csiNodeGone,
 		inForce: func(t *testing.T, n *criNode) bool { _, gone := csiNodeGone(t, n); return len(gone) > 0 },

@@ -24,6 +24,7 @@ type probeEnv struct {
 var probeEnvs = map[string]probeEnv{
 	"podProbe":        {`{"timeout":"1s"}`, func(s *loaded) { s.API().IdleKubelet(s.Nodes()[0].Name(), true) }},
 	"schedulingProbe": {`{"timeout":"1s","pods":[{"name":"first","gcePersistentDisk":"d1"},{"name":"second"}]}`, func(s *loaded) { s.API().IdleScheduler(true) }},
+	"serviceProbe":    {`{"timeout":"1s","services":3}`, func(s *loaded) { s.API().IdleServices(true) }},
 	"collectionProbe": {`{"items":20,"timeout":"5s"}`, func(s *loaded) {
 		s.script(func(w http.ResponseWriter, r *http.Request) bool {
 			ours := r.Method == http.MethodDelete && path.Base(r.URL.Path) == "configmaps"

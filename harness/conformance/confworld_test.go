@@ -54,6 +54,7 @@ type criNode struct {
 	cri     runtimeapi.RuntimeServiceClient
 	serving *exec.Cmd
 	etcd    func() (*etcdSide, error)
+	lbaas   func() (*lbaasSide, error)
 	api     *rest.Config // of a suite that asks the API server itself
 	losses  atomic.Int64 // deletions of the node's CSINode
 
@@ -98,6 +99,8 @@ func newCRINode(t *testing.T, n *clustertest.Node, bin string) *criNode {
 	n.Handle(control.BinaryPath, c.run)
 	c.etcd = sync.OnceValues(func() (*etcdSide, error) { return newEtcdSide(t, dir) })
 	n.Handle(control.EtcdBinaryPath, c.runEtcd)
+	c.lbaas = sync.OnceValues(func() (*lbaasSide, error) { return newLBaaSSide(t, dir) })
+	n.Handle(control.LBaaSBinaryPath, c.runLBaaS)
 	conn, err := grpc.NewClient("unix:"+c.path("cri.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(control.MaxAnswer)))
 	if err != nil {
@@ -201,10 +204,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// interposer and etcdProxy build a fixture, once.
+// interposer, etcdProxy and lbaas build a fixture, once.
 var (
 	interposer = sync.OnceValues(func() (string, error) { return program("cri-interposer") })
 	etcdProxy  = sync.OnceValues(func() (string, error) { return program("etcd-proxy") })
+	lbaas      = sync.OnceValues(func() (string, error) { return program("lbaas") })
 )
 
 // program builds a fixture and returns where it is.

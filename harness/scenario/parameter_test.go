@@ -119,7 +119,7 @@ func TestParameterViolations(t *testing.T) {
 			line + `22:18: spec.args.kube-proxy.conntrack.max-per-core: "conntrack.max-per-core" is no field's name ` +
 				`(want one of kube-proxy's configuration: conntrack.maxPerCore)`}},
 		{"flags of nothing", "kube-apiserver: {v", "kube-apisrver: {v", []string{
-			line + `22:5: spec.args.kube-apisrver: "kube-apisrver" takes no flags (want one of etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet; did you mean kube-apiserver?)`}},
+			line + `22:5: spec.args.kube-apisrver: "kube-apisrver" takes no flags (want one of cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet; did you mean kube-apiserver?)`}},
 		{"memory of what is no pod", "kube-apiserver: $(apiserver.memory)", "kubelet: 1Gi", []string{
 			line + `24:5: spec.memory.kubelet: the memory of "kubelet" can't be limited (want one of kube-apiserver, kube-controller-manager, kube-scheduler)`}},
 		{"memory of what can't be asked", "kube-apiserver: $(apiserver.memory)", "etcd: 1Gi", []string{

@@ -20,7 +20,7 @@ import (
 )
 
 // API is a small API server over HTTP: get, list and watch of nodes, events, namespaces, ConfigMaps and pods, writes of
-// the latter three, reads of Leases, CSINodes, and the node proxy to kubelets. Other field selectors than metadata.name
+// the latter three, creations and lists of services, reads of Leases, CSINodes, and the node proxy to kubelets. Other field selectors than metadata.name
 // and spec.nodeName, and other writes, are refused rather than ignored.
 type API struct {
 	server *httptest.Server
@@ -35,14 +35,14 @@ type API struct {
 	events  []*corev1.Event
 	objects map[string][]metav1.Object // namespaces, configmaps and pods, in order of their keys
 	idle    map[string]bool            // nodes whose kubelets do nothing about pods
-	// idleScheduler says that pods without a node get none.
-	idleScheduler bool
-	kinds         map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
-	unique        int
-	history       []change
-	wake          chan struct{} // closed and replaced at each change
-	closed        bool
-	intercept     func(http.ResponseWriter, *http.Request) bool
+	// idleScheduler says that pods without a node get none, idleServices that services get no address.
+	idleScheduler, idleServices bool
+	kinds                       map[string]metav1.GroupVersionKind // what AddKind added, by plural name and group
+	unique                      int
+	history                     []change
+	wake                        chan struct{} // closed and replaced at each change
+	closed                      bool
+	intercept                   func(http.ResponseWriter, *http.Request) bool
 }
 
 // change is one watch event; version is the object's resourceVersion.
@@ -83,6 +83,7 @@ func newAPI(p *pipes) *API {
 		func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "events", "") })
 	a.handleObjects(mux)
 	a.handlePods(mux)
+	a.handleServices(mux)
 	a.handleHeartbeats(mux)
 	a.handleCSINodes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

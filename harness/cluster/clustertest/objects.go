@@ -109,6 +109,8 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	case *corev1.Pod:
 		resource, o.Namespace, o.TypeMeta = "pods", ns, metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
 		o.Status.Phase = corev1.PodPending
+	case *corev1.Service:
+		resource, o.Namespace, o.TypeMeta = "services", ns, metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}
 	}
 	if resource != "namespaces" {
 		_, in := a.find("namespaces", "", ns)
@@ -136,6 +138,8 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	switch resource {
 	case "pods":
 		a.runPod(o.(*corev1.Pod))
+	case "services":
+		a.runService(o.(*corev1.Service))
 	case "namespaces":
 		a.put("configmaps", &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: o.GetName(),

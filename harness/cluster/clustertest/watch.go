@@ -78,7 +78,8 @@ func (a *API) now(resource string) (out []metav1.Object) {
 }
 
 func (a *API) locked(resource string) (out []metav1.Object) {
-	if resource == "namespaces" || resource == "configmaps" || resource == "pods" || a.kinds[resource].Kind != "" {
+	if resource == "namespaces" || resource == "configmaps" || resource == "pods" || resource == "services" ||
+		a.kinds[resource].Kind != "" {
 		return slices.Clone(a.objects[resource])
 	}
 	if resource == "nodes" {
@@ -115,7 +116,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep
 		return
 	}
 	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList",
-		"configmaps": "ConfigMapList", "pods": "PodList"}[resource]
+		"configmaps": "ConfigMapList", "pods": "PodList", "services": "ServiceList"}[resource]
 	sendList(w, kind, meta, items)
 }
 

@@ -168,7 +168,7 @@ func Names(hold func(Component) bool) []string {
 }
 
 // Flagged, Limited, StaticPods and AddedPods are what Names can be asked for.
-func Flagged(c Component) bool    { return len(c.Kubeadm.Documents) > 0 }
+func Flagged(c Component) bool    { return len(c.Kubeadm.Documents) > 0 || AddedPods(c) }
 func Limited(c Component) bool    { return c.Limited }
 func StaticPods(c Component) bool { return c.Runs == AsStaticPod }
 func AddedPods(c Component) bool  { return c.Runs == AsAddedPod }

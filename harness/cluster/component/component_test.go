@@ -44,7 +44,7 @@ func TestNames(t *testing.T) {
 		hold func(component.Component) bool
 		want string
 	}{
-		{component.Flagged, "etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet"},
+		{component.Flagged, "cloud-controller-manager etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubelet"},
 		{component.StaticPods, "etcd kube-apiserver kube-controller-manager kube-scheduler"},
 		{component.Limited, "kube-apiserver kube-controller-manager kube-scheduler"},
 	} {

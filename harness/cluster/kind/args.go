@@ -23,6 +23,9 @@ func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 		if !component.Flagged(row) {
 			return fmt.Errorf("flags for %q: want one of %q", name, component.Names(component.Flagged))
 		}
+		if component.AddedPods(row) {
+			return fmt.Errorf("flags for %q: kubeadm starts none, and nor does this provider", name)
+		}
 		if row.Runs != component.AsService && spec.Role != cluster.ControlPlane {
 			return fmt.Errorf("flags for %q on a %s: %s", name, spec.Role, onlyControlPlane(row))
 		}

@@ -56,7 +56,7 @@ func TestConfigureRefuses(t *testing.T) {
 		{`flags for "kube-apiserver" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
 			t.Nodes[1].Args = map[string]map[string]string{"kube-apiserver": {"v": "1"}}
 		}},
-		{`flags for "kubelt": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-proxy" "kube-scheduler" "kubelet"]`, func(t *cluster.Topology) {
+		{`flags for "kubelt": want one of ["cloud-controller-manager" "etcd" "kube-apiserver" "kube-controller-manager" "kube-proxy" "kube-scheduler" "kubelet"]`, func(t *cluster.Topology) {
 			t.Nodes[1].Args = map[string]map[string]string{"kubelt": {"v": "1"}}
 		}},
 		{`flags for "kube-proxy" on a worker: its configuration is one for the whole cluster, and the control plane's to have`, func(t *cluster.Topology) {

@@ -52,8 +52,10 @@ var seamProcesses = map[string]seamProcess{
 	},
 	"lbaas": {
 		name: lbaas, binary: control.LBaaSBinaryPath,
-		serve:    func(ports map[string]int) []string { return []string{"--listen", loopback(ports[lbaas])} },
-		commands: func(map[string]int) map[string][]string { return nil },
+		serve: func(ports map[string]int) []string { return []string{"--listen", loopback(ports[lbaas])} },
+		commands: func(ports map[string]int) map[string][]string {
+			return map[string][]string{"probe": {"--address", loopback(ports[lbaas])}}
+		},
 	},
 }
 

@@ -1,0 +1,137 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/seam"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "cloudMisbehaves",
+		Doc: "A cloud whose API misbehaves towards cloud-controller-manager.\n\n" +
+			"hang reads requests whole and never answers them, slow answers later by delay, close closes the " +
+			"connection without an answer, and error answers with a code. It is about requests whose path contains " +
+			"path. A request that hangs stays so after the fault is lifted, until its client gives up: whoever was " +
+			"to answer it is gone. Injected and lifted are seen by requests of our own. It lifts itself when its " +
+			"time limit passes.",
+		ChaosMesh: "HTTPChaos (abort, delay, replace)",
+		Example: "name: cloud-hangs\nkind: cloudMisbehaves\ntarget: {mode: all, selector: {component: " +
+			"cloud-controller-manager}}\nspec: {how: hang, path: /loadbalancers}\n",
+		New: func() Fault { return &CloudMisbehaves{How: control.LBaaSHang, Path: "/loadbalancers"} },
+	})
+}
+
+// CloudMisbehaves has the API of the lbaas seam misbehave.
+type CloudMisbehaves struct {
+	How   string          `json:"how,omitempty" jsonschema:"hang, slow, close or error"`
+	Path  string          `json:"path,omitempty" jsonschema:"requests whose path contains this are meant"`
+	Delay metav1.Duration `json:"delay,omitzero" jsonschema:"of slow: how much later answers come, at least 1s"`
+	Code  int             `json:"code,omitzero" jsonschema:"of error: the code of the answer, from 400 to 599"`
+}
+
+// cloudAnswers is how soon the API answers, at the latest, while nothing is armed.
+const cloudAnswers = 3 * time.Second
+
+// cloudQuick is below the shortest delay that can be armed.
+const cloudQuick = time.Second
+
+// Validate refuses what could not be seen.
+func (f *CloudMisbehaves) Validate() error {
+	switch {
+	case f.Path == "" || !strings.Contains(control.LBaaSList, f.Path):
+		return fmt.Errorf("path is %q (want a part of %s, by which the fault is seen)", f.Path, control.LBaaSList)
+	case (f.How == control.LBaaSSlow) != (f.Delay.Duration >= time.Second):
+		return fmt.Errorf("how is %s and delay is %s (want at least 1s for slow, and nothing else)", f.How,
+			f.Delay.Duration)
+	case (f.How == control.LBaaSError) != (f.Code >= 400 && f.Code < 600):
+		return fmt.Errorf("how is %s and code is %d (want 400 to 599 for error, and nothing else)", f.How, f.Code)
+	}
+	for _, how := range []string{control.LBaaSHang, control.LBaaSSlow, control.LBaaSClose, control.LBaaSError} {
+		if f.How == how {
+			return nil
+		}
+	}
+	return fmt.Errorf("how is %q (want hang, slow, close or error)", f.How)
+}
+
+// Needs says that the requests pass through the lbaas seam.
+func (*CloudMisbehaves) Needs() Needs { return Needs{Seams: []string{"lbaas"}} }
+
+// Modelled names what is imitated.
+func (*CloudMisbehaves) Modelled() []string {
+	return []string{"the cloud is a load balancer API of ours, whose load balancers exist in its memory only"}
+}
+
+// Inject arms the fault and returns once a request of our own got no good answer in time.
+func (f *CloudMisbehaves) Inject(ctx context.Context, t Target) error {
+	what := control.LBaaSFault{How: f.How, Path: f.Path, Delay: control.Duration(f.Delay.Duration), Code: f.Code}
+	return onClouds(ctx, t, func(ctx context.Context, n cluster.Node, c *control.LBaaSClient) error {
+		if _, err := c.Arm(ctx, arm(t), what); err != nil {
+			return err
+		}
+		seen, err := probeUntil(ctx, seenWithin+f.Delay.Duration, func(ctx context.Context) (control.LBaaSProbe, error) {
+			return c.Probe(ctx, cloudAnswers+f.Delay.Duration)
+		}, f.shows)
+		if err != nil {
+			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
+		}
+		say(t, event.FaultSeen, n, "the cloud misbehaves (%s): a request of our own had %s", f.How, seen)
+		return nil
+	})
+}
+
+// shows reports whether what became of a request is the fault's doing.
+func (f *CloudMisbehaves) shows(p control.LBaaSProbe) bool {
+	switch f.How {
+	case control.LBaaSHang:
+		return p.Late
+	case control.LBaaSSlow:
+		return p.Well() && time.Duration(p.Took) >= f.Delay.Duration
+	case control.LBaaSClose:
+		return p.Err != "" && !p.Late
+	}
+	return p.Code == f.Code
+}
+
+// Recover disarms the fault and returns once a request of our own was answered in time.
+func (f *CloudMisbehaves) Recover(ctx context.Context, t Target) error {
+	return onClouds(ctx, t, func(ctx context.Context, n cluster.Node, c *control.LBaaSClient) error {
+		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run}); err != nil {
+			return err
+		}
+		_, err := probeUntil(ctx, seenWithin, func(ctx context.Context) (control.LBaaSProbe, error) {
+			return c.Probe(ctx, cloudAnswers)
+		}, func(p control.LBaaSProbe) bool { return p.Well() && time.Duration(p.Took) < cloudQuick })
+		if err != nil {
+			return fmt.Errorf("%s on %s disarmed and not seen to be gone: %w", t.Name, n.Name(), err)
+		}
+		s, err := c.State(ctx)
+		if err != nil {
+			return err
+		}
+		say(t, event.FaultGone, n, "the cloud answers new requests; %d that hang stay so", s.Held)
+		return nil
+	})
+}
+
+// onClouds acts on the load balancer APIs of all nodes of the target at once and returns all errors.
+func onClouds(ctx context.Context, t Target,
+	act func(context.Context, cluster.Node, *control.LBaaSClient) error) error {
+	return each(t.Nodes, func(n cluster.Node) error {
+		c, err := seam.LoadBalancerAPI(n)
+		if err != nil {
+			return err
+		}
+		return act(ctx, n, c)
+	})
+}

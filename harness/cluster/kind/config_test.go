@@ -69,7 +69,7 @@ func TestConfigureRefuses(t *testing.T) {
 			func(t *cluster.Topology) {
 				t.Nodes[0].Args = map[string]map[string]string{"kube-proxy": {"mode": "ipvs", "mode.name": "x"}}
 			}},
-		{`flags for "cloud-controller-manager": want one of [`, func(t *cluster.Topology) {
+		{`flags for "cloud-controller-manager": kubeadm starts none, and nor does this provider`, func(t *cluster.Topology) {
 			t.Nodes[0].Args = map[string]map[string]string{"cloud-controller-manager": {"v": "4"}}
 		}},
 		{`a program for "kube-scheduler" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {

@@ -34,9 +34,10 @@ type OracleOptions struct {
 
 // Settings are the pair and the settings that candidates were run with.
 type Settings struct {
-	Pair string            `json:"pair"`
-	Set  map[string]string `json:"set,omitempty"`
-	Full bool              `json:"full,omitempty"` // not the scenario's short constants
+	Pair     string            `json:"pair"`
+	Provider string            `json:"provider"`
+	Set      map[string]string `json:"set,omitempty"`
+	Full     bool              `json:"full,omitempty"` // not the scenario's short constants
 }
 
 // Grade says how a candidate's answer compares with the right one.

@@ -36,7 +36,7 @@ func newHall(t *testing.T, beside int, candidates ...scenario.Known) *hall {
 	h := &hall{now: time.Date(2026, 3, 4, 1, 0, 0, 0, time.UTC), outcomes: map[string][]verdict.Outcome{}, trials: 1, broke: map[string]error{}}
 	h.OracleOptions = campaign.OracleOptions{
 		Scenario: "pleg", Relapse: "v1", Candidates: candidates, Beside: beside, Dir: filepath.Join(t.TempDir(), "1-oracle-pleg"),
-		Settings: campaign.Settings{Pair: "smoke", Set: map[string]string{"quiet": "40s"}},
+		Settings: campaign.Settings{Pair: "smoke", Provider: "processes", Set: map[string]string{"quiet": "40s"}},
 		Build:    func(context.Context, []scenario.Known) (map[string]error, error) { return h.failed, nil },
 		Plan: func(list []scenario.Known) (*plan.Plan, error) {
 			p := &plan.Plan{}
@@ -130,7 +130,7 @@ func TestOracleGradesEachCandidateByItsOwnOutcome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"2026-03-04 with pair smoke, quiet=40s, Kubernetes v1.34.4, relapse v1: of 5 candidates 3 right, 1 wrong, 1 no answer, in 15m0s.\n",
+		"2026-03-04 with pair smoke on the provider processes, quiet=40s, Kubernetes v1.34.4, relapse v1: of 5 candidates 3 right, 1 wrong, 1 no answer, in 15m0s.\n",
 		"| `missed` | does missed | Reproduced | wrong: NotReproduced |\n", "| `unknown` | does unknown | NotReproduced | no answer: Inconclusive |\n",
 		"- missed: seen in missed; Reproduced is right: it is so\n",
 	} {

@@ -134,7 +134,8 @@ func (s OracleSummary) Unexplained() []string {
 // Markdown is the table as it stands in the scenario's README.
 func (s OracleSummary) Markdown() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s with pair %s", s.StartedAt.Format(time.DateOnly), s.Settings.Pair)
+	fmt.Fprintf(&b, "%s with pair %s on the provider %s", s.StartedAt.Format(time.DateOnly), s.Settings.Pair,
+		s.Settings.Provider)
 	for _, name := range slices.Sorted(maps.Keys(s.Settings.Set)) {
 		fmt.Fprintf(&b, ", %s=%s", name, s.Settings.Set[name])
 	}

@@ -46,12 +46,15 @@ runs/<id>-oracle-NAME/%[1]s and %[2]s.
 A candidate that is Inconclusive, or whose controls were not as expected, gave no answer. That is right only if
 Inconclusive is the right answer.
 
+--provider says what makes the clusters, as for relapse run; without NAME, scenarios that don't name it are left out.
+
 Exit codes: 0 all are right, 1 one is wrong, 3 one gave no answer or was not run, 4 one can't be built or its
 run failed; 1 outranks 4, then 3.`,
 			campaign.OracleFile, campaign.OracleMarkdownFile),
 		Example: `  relapse oracle pleg-deadlock
   relapse oracle pleg-deadlock unbounded-queue gives-up-after-10s
   relapse oracle pleg-deadlock --full --beside 1
+  relapse oracle apiserver-goroutine-leak --provider processes
   relapse oracle fleet-status-churn --repeat 3 -o markdown`,
 		Args:              func(*cobra.Command, []string) error { return nil },
 		ValidArgsFunction: completeOracle,
@@ -66,6 +69,7 @@ run failed; 1 outranks 4, then 3.`,
 		"change a declared parameter, or any field by its path; goes before what the scenario says under oracle:")
 	fl.IntVar(&f.options.Repeat, "repeat", 1, "trials of each candidate, all of which must be right")
 	registerSeed(cmd, &f.options.Seed)
+	f.registerProvider(cmd)
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
 	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
 	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
@@ -95,6 +99,9 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	var exits []int
 	grade := campaign.Right
 	for _, e := range exams {
+		if err := e.chooseProvider(cmd); err != nil {
+			return hostHint(err)
+		}
 		e.options.Relapse = program
 		s, err := campaign.Oracle(cmd.Context(), f.hooks(cmd, root, e))
 		if len(s.Candidates) > 0 && !s.EndedAt.IsZero() {
@@ -173,7 +180,7 @@ func printOracle(w io.Writer, s campaign.OracleSummary, output string) error {
 	for _, u := range s.Unexplained() {
 		fmt.Fprintf(w, "\n%s\n", oneLine(u))
 	}
-	fmt.Fprintf(w, "\n%s, in %s\n", s.Sentence(), s.Took())
+	fmt.Fprintf(w, "\n%s, in %s on the provider %s\n", s.Sentence(), s.Took(), s.Settings.Provider)
 	return nil
 }
 

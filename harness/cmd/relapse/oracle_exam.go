@@ -42,6 +42,9 @@ func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(args) == 0 && f.provider != autoProvider && !slices.Contains(s.Spec.RunsOn(), f.provider) {
+			continue
+		}
 		e, err := f.exam(cmd, s, candidates)
 		if err != nil {
 			return nil, err
@@ -54,7 +57,8 @@ func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, usage(errors.New("no scenario has candidates for the pair"), "relapse list candidates")
+		return nil, usage(errors.New("no scenario has candidates for the pair and the provider"),
+			"relapse list candidates")
 	}
 	return out, nil
 }
@@ -90,6 +94,32 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 		return e, err
 	}
 	return e, nil
+}
+
+// chooseProvider settles on which provider the candidates run, all of them on the same.
+func (e *exam) chooseProvider(cmd *cobra.Command) error {
+	single := len(e.scenario.Spec.RunsOn()) == 1
+	return e.flags.firstProvider(cmd, e.scenario, func(name string) error {
+		e.options.Settings.Provider = name
+		if single || e.flags.provider != autoProvider {
+			return nil // each run looks whether this host can do it
+		}
+		asked := *e
+		asked.flags.provider = name
+		p, err := asked.plan(cmd, e.options.Candidates)
+		if err != nil {
+			return err
+		}
+		provider, err := newProvider(name, nil, false)
+		if err != nil {
+			return err
+		}
+		if err := provider.Check(cmd.Context(), p.Needs(nil)); err != nil {
+			return err
+		}
+		*e = asked
+		return nil
+	})
 }
 
 // settings takes from the scenario's oracle: what the flags leave open.

@@ -39,8 +39,7 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: run everything but the faults")
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
-	fl.StringVar(&f.provider, "provider", autoProvider,
-		"what makes the clusters: kind, processes, or auto: the first of the scenario's that this host can do")
+	f.registerProvider(cmd)
 	fl.StringVar(&o.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
 	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter (relapse explain NAME lists them), "+
 		"or any field by its path: faults.flood.spec.pods=500")

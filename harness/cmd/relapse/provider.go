@@ -19,6 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/ledger"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // newProvider makes the provider of a name; "" is the default, kind. The private files of its clusters lie beside the
@@ -74,35 +75,64 @@ func keepers() ([]cluster.Keeper, error) {
 	return []cluster.Keeper{k}, err
 }
 
-// onProviders runs a plan. Where this host can't do that on its provider, and nobody asked for that one, it is planned
-// and run on the scenario's next one.
+// onProviders runs a plan, planned again where it runs on another provider than it was made for.
 func (f *runFlags) onProviders(ctx context.Context, cmd *cobra.Command, root string, args []string, p *plan.Plan) (
 	v reports.Verdict, err error) {
-	all := []string{cmp.Or(p.Provider, providers.Kind)}
-	if f.provider == autoProvider && f.file == "" {
-		s, err := loadScenario(cmd, args[0])
-		if err != nil {
-			return v, err
+	if f.file != "" {
+		_, v, err = f.execute(ctx, cmd, root, p)
+		return v, err
+	}
+	s, err := loadScenario(cmd, args[0])
+	if err != nil {
+		return v, err
+	}
+	err = f.firstProvider(cmd, s, func(name string) error {
+		if name != cmp.Or(p.Provider, providers.Kind) {
+			f.options.Provider = name
+			var err error
+			if p, err = f.plan(cmd, args); err != nil {
+				return err
+			}
 		}
-		all = s.Spec.RunsOn()
+		var err error
+		_, v, err = f.execute(ctx, cmd, root, p)
+		return err
+	})
+	return v, err
+}
+
+// firstProvider tries something on the provider that was asked for, or else on the scenario's in their order until
+// this host can do it, and says which and why.
+func (f *planFlags) firstProvider(cmd *cobra.Command, s *scenario.Scenario, try func(name string) error) error {
+	all := s.Spec.RunsOn()
+	if f.provider != autoProvider {
+		all = []string{f.provider}
 	}
 	for i, name := range all {
 		if len(all) > 1 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "provider %s: %s of the scenario's (%s); --provider asks for one\n",
 				name, []string{"the first", "the next"}[min(i, 1)], strings.Join(all, ", "))
 		}
-		if i > 0 {
-			f.options.Provider = name
-			if p, err = f.plan(cmd, args); err != nil {
-				return v, err
-			}
-		}
-		_, v, err = f.execute(ctx, cmd, root, p)
+		err := try(name)
 		var host *cluster.HostError
 		if !errors.As(err, &host) || i+1 == len(all) {
-			break
+			return err
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "provider %s can't be used: %v\n", name, host)
 	}
-	return v, err
+	return nil
+}
+
+// hostHint adds what to do next to an error of a host that can't make the clusters.
+func hostHint(err error) error {
+	var host *cluster.HostError
+	if errors.As(err, &host) {
+		return hinted(err, host.Hint)
+	}
+	return err
+}
+
+func (f *planFlags) registerProvider(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.provider, "provider", autoProvider,
+		"what makes the clusters: kind, processes, or auto: the first of the scenario's that this host can do")
 }

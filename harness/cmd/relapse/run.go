@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kube-relapse/relapse/harness"
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -160,11 +159,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: engine.OnDemand{}, Retain: f.retain,
 		Events: events,
 	})
-	var host *cluster.HostError
-	if errors.As(err, &host) {
-		err = hinted(err, host.Hint)
-	}
-	return dir, v, err
+	return dir, v, hostHint(err)
 }
 
 // short is a path relative to the working directory where it lies below it.

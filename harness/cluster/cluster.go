@@ -16,6 +16,8 @@ import (
 type Topology struct {
 	Version string     `json:"version"` // Kubernetes version, "v1.34.4"
 	Nodes   []NodeSpec `json:"nodes"`   // in creation order
+	// Simulated is how many Node objects there are beside, of nodes that kwok only simulates, with the pods on them.
+	Simulated int `json:"simulated,omitempty"`
 	// the provider's own config (kind-config.yaml), which the rest is merged over
 	Base    []byte `json:"base,omitempty"`
 	Network string `json:"network"` // the engine network's name, made for this cluster and removed with it
@@ -147,6 +149,12 @@ type ProxyRunner interface {
 // are in /var/log/pods.
 type LogHolder interface {
 	LogFolder() string
+}
+
+// Simulator is a Node that is no Node object, in a cluster whose Node objects are simulated.
+type Simulator interface {
+	// Simulated are the names of the Node objects.
+	Simulated() []string
 }
 
 // PowerSwitch is a Node whose power can be cut and given back, with its disk kept.

@@ -142,9 +142,7 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),
 	}
-	if m := modelledBy[o.Provider]; m != "" {
-		t.Modelled = append(t.Modelled, m)
-	}
+	t.Modelled = append(t.Modelled, modelledBy(o.Provider, simulated(s, o.Provider))...)
 	var err error
 	if t.Cells, t.Deviates, err = cells(pair, o); err != nil {
 		return t, err

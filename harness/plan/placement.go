@@ -110,7 +110,7 @@ func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error
 		}
 		t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
 			Version: version, Base: o.Base,
-			Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)},
+			Nodes: []cluster.NodeSpec{controlPlane(c.Name, s)}, Simulated: simulated(s, o.Provider),
 		}})
 	}
 	t.concurrency(o.FreeMemory)

@@ -15,10 +15,31 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// modelledBy is what providers leave out of what there is in production.
-var modelledBy = map[string]string{
-	providers.Processes: "the control plane's components were plain processes of one host: there were no nodes and " +
-		"no containers, and no kubelet's probe restarts a component that doesn't answer",
+// modelledBy is what a provider leaves out of what there is in production, and what stands in for it.
+func modelledBy(provider string, simulated int) []string {
+	if provider != providers.Processes {
+		return nil
+	}
+	nodes := "there were no nodes and no containers"
+	if simulated > 0 {
+		nodes = "there were no containers"
+	}
+	out := []string{"the control plane's components were plain processes of one host: " + nodes +
+		", and no kubelet's probe restarts a component that doesn't answer"}
+	if simulated > 0 {
+		out = append(out, fmt.Sprintf("nodes and pods are simulated by kwok: %d Node objects in each cluster that "+
+			"nothing stands behind, and pods that are said to run once they are bound; relapse made the CSINode "+
+			"objects that kubelets make", simulated))
+	}
+	return out
+}
+
+// simulated is how many nodes are simulated: none where the provider has real ones.
+func simulated(s *scenario.Scenario, provider string) int {
+	if s.Spec.Nodes == nil || provider != providers.Processes {
+		return 0
+	}
+	return s.Spec.Nodes.Simulated
 }
 
 // onProvider chooses the provider, and is the scenario without the collectors and checks that are meant for others.
@@ -71,6 +92,9 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 		}
 	}
 	if have.Kubelets {
+		if slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return c.Topology.Simulated > 0 }) {
+			errs = append(errs, errors.New("nodes are simulated only where there are no kubelets, and this provider has them"))
+		}
 		return errors.Join(errs...)
 	}
 	if t.Placement != PlacementCluster {

@@ -115,3 +115,40 @@ func TestProviderWithoutMachines(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
+
+// Nodes are simulated where the provider has none of its own, and the verdict says so.
+func TestSimulatedNodes(t *testing.T) {
+	s := anywhere(t)
+	s.Spec.Placement, s.Spec.Restart = plan.PlacementCluster, nil
+	have := cluster.Capabilities{Exec: true, Power: true, Seams: []string{"testWire"}}
+	const said = "nodes and pods are simulated by kwok: 3 Node objects"
+	for provider, want := range map[string]int{providers.Kind: 0, providers.Processes: 3} {
+		s.Spec.Nodes = &scenario.Nodes{Simulated: 3}
+		p, err := plan.New(s, plan.Options{Provider: provider})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, modelled := p.Trials[0].Clusters[0].Topology.Simulated, strings.Join(p.Trials[0].Modelled, "; ")
+		if got != want || strings.Contains(modelled, said) != (want > 0) || strings.Contains(modelled, "no nodes") {
+			t.Errorf("on %s %d are simulated, and the verdict names %q", provider, got, modelled)
+		}
+	}
+	p, err := plan.New(s, plan.Options{Provider: providers.Processes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = "nodes are simulated only where there are no kubelets, and this provider has them"
+	if err := p.ValidateFor(cluster.Capabilities{Exec: true, Power: true, Kubelets: true, NodeFiles: true}); err == nil ||
+		!strings.Contains(err.Error(), refused) {
+		t.Errorf("got  %v\nwant %s", err, refused)
+	}
+	s.Spec.Faults[0].Kind, s.Spec.Faults[0].Spec = "csiNodeLoss", nil
+	for _, nodes := range []*scenario.Nodes{nil, {Simulated: 1}} {
+		s.Spec.Nodes = nodes
+		want := `acts on Node objects, and this provider has none but simulated ones (nodes: {simulated: 1})`
+		_, err := plan.New(s, plan.Options{Provider: providers.Processes, Capabilities: &have})
+		if (err != nil && strings.Contains(err.Error(), want)) != (nodes == nil) {
+			t.Errorf("with the nodes %+v: %v", nodes, err)
+		}
+	}
+}

@@ -170,6 +170,11 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 	if have != nil && needs.Exec && !have.Exec {
 		errs = append(errs, fmt.Errorf("fault %q must run commands in nodes, which this provider can't", f.Name))
 	}
+	if have != nil && needs.Nodes && !have.Kubelets &&
+		slices.ContainsFunc(t.Clusters, func(c Cluster) bool { return c.Topology.Simulated == 0 }) {
+		errs = append(errs, fmt.Errorf("fault %q acts on Node objects, and this provider has none but simulated ones "+
+			"(nodes: {simulated: 1})", f.Name))
+	}
 	if have != nil && needs.Power && !have.Power {
 		errs = append(errs, fmt.Errorf("fault %q must cut the power of nodes, which this provider can't", f.Name))
 	}

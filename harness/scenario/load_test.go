@@ -149,6 +149,16 @@ func TestViolations(t *testing.T) {
 			line + "11:20: spec.nodes.workers: 0 is too small (want at least 1)",
 			line + `12:36: spec.manifests[0].each: unknown each "node" (want one of cell)`,
 		}},
+		{"workloads without workers", "placement: node", "placement: workload\n  nodes: {idle: 1, simulated: 1}\n  manifests: [{file: a.yaml, each: cell}]", []string{
+			line + "11:3: spec.nodes.workers: is missing (want a value)",
+			line + "11:31: spec.nodes.simulated: is for placement cluster: workloads need nodes that run them",
+			line + "14:3: spec.seams: can't be had with placement workload: they sit in a cell's own node",
+			line + "58:3: spec.restart: can't be had with placement workload: a node's subject is restarted",
+		}},
+		{"nodes that nobody simulates", "placement: node", "placement: cluster\n  nodes: {simulated: 1}",
+			[]string{line + "11:22: spec.nodes.simulated: can't be had on kind, whose nodes are real (want the provider processes)"}},
+		{"other nodes than simulated ones", "placement: node", "placement: cluster\n  providers: [processes]\n  nodes: {simulated: 1, workers: 1}",
+			[]string{line + "12:3: spec.nodes: is for placement workload (with placement cluster the arms say how many nodes there are)"}},
 		{"manifests from elsewhere", "placement: node\n  version: v1.34.4\n  seams: [testWire]",
 			"placement: workload\n  version: v1.34.4\n  nodes: {workers: 2}\n  manifests: [{file: ../a.yaml, each: cell, values: {image: x}}]", []string{
 				line + `13:22: spec.manifests[0].file: "../a.yaml" is not below the scenario's folder`,

@@ -126,6 +126,12 @@ func constrain(root *jsonschema.Schema) {
 	spec["nodes"].Properties["controlPlanes"].Minimum = new(1.0)
 	spec["nodes"].Properties["workers"].Minimum = new(1.0)
 	spec["nodes"].Properties["idle"].Minimum = new(0.0)
+	spec["nodes"].Properties["simulated"].Minimum = new(1.0)
+	var workload any = "workload"
+	root.Properties["spec"].AllOf = []*jsonschema.Schema{{
+		If:   &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"placement": {Const: &workload}}},
+		Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"nodes": {Required: []string{"workers"}}}},
+	}}
 	spec["manifests"].Items.Properties["each"].Enum = []any{"cell"}
 	spec["manifests"].Items.Properties["file"].MinLength = new(1)
 	for _, name := range []string{"title", "description", "subject"} {

@@ -45,7 +45,7 @@ type Spec struct {
 
 	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly run has for all its pairs and repeats, builds included: 1h30m"`
 
-	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"how many nodes the cluster of placement workload has"`
+	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"how many nodes the cluster of placement workload has, and how many are simulated with placement cluster"`
 	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"objects that are applied before the steady state, in this order"`
 	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"what --set changes by name; $(name) in spec stands for the value"`
 	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value; of kube-proxy the fields of its configuration, by dotted names and with YAML for values: conntrack.maxPerCore: 0"`
@@ -69,11 +69,12 @@ type Spec struct {
 }
 
 // Nodes says how many nodes a cluster has that all arms share. With the placements node and cluster the arms
-// determine it.
+// determine it, but for those that are simulated.
 type Nodes struct {
 	ControlPlanes int `json:"controlPlanes,omitempty" jsonschema:"1 unless given"`
-	Workers       int `json:"workers" jsonschema:"nodes that run what the scenario deploys"`
+	Workers       int `json:"workers,omitempty" jsonschema:"nodes that run what the scenario deploys"`
 	Idle          int `json:"idle,omitempty" jsonschema:"further workers, which run none of it, for faults that must not matter"`
+	Simulated     int `json:"simulated,omitempty" jsonschema:"nodes that kwok simulates in the cluster of each arm, with placement cluster and where the provider has no kubelets (processes)"`
 }
 
 // Manifest is a file of Kubernetes objects beside the scenario's file. In it, $(name) stands for one of Values. If it

@@ -3,16 +3,17 @@ package scenario
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 )
 
 // workload checks arms that share a cluster, each as its own workload.
 func (r *rules) workload() {
 	s := r.s.Spec
 	if s.Placement != "workload" {
-		if s.Nodes != nil {
-			r.add("spec.nodes", "is for placement workload (with placement %s the arms say how many nodes there are)",
-				s.Placement)
-		}
+		r.simulated()
 		if len(s.Manifests) > 0 {
 			r.add("spec.manifests", "are for placement workload (with placement %s an arm is no workload)", s.Placement)
 		}
@@ -20,6 +21,9 @@ func (r *rules) workload() {
 	}
 	if s.Nodes == nil {
 		r.add("spec", "has no nodes (want nodes: how many workers the arms share)")
+	}
+	if s.Nodes != nil && s.Nodes.Simulated > 0 {
+		r.add("spec.nodes.simulated", "is for placement cluster: workloads need nodes that run them")
 	}
 	if len(s.Seams) > 0 {
 		r.add("spec.seams", "can't be had with placement workload: they sit in a cell's own node")
@@ -43,5 +47,19 @@ func (r *rules) workload() {
 	}
 	if !deployed {
 		r.add("spec", "has no manifest with each: cell, which would deploy the arms")
+	}
+}
+
+// simulated refuses nodes other than simulated ones, and those where nobody can simulate them.
+func (r *rules) simulated() {
+	s := r.s.Spec
+	switch {
+	case s.Nodes == nil:
+	case s.Placement != "cluster" || *s.Nodes != (Nodes{Simulated: s.Nodes.Simulated}):
+		r.add("spec.nodes", "is for placement workload (with placement %s the arms say how many nodes there are)",
+			s.Placement)
+	case !slices.Contains(s.RunsOn(), providers.Processes):
+		r.add("spec.nodes.simulated", "can't be had on %s, whose nodes are real (want the provider %s)",
+			strings.Join(s.RunsOn(), ", "), providers.Processes)
 	}
 }

@@ -90,6 +90,7 @@ const (
 	controllers    = "pki/controller-manager"
 	scheduler      = "pki/scheduler"
 	clouds         = "pki/cloud-controller-manager"
+	kwokClient     = "pki/kwok"
 	serviceAccount = "pki/sa.key"
 )
 
@@ -115,6 +116,7 @@ func writeCredentials(home, name, server string) error {
 			"kube-apiserver", nil},
 		{controllers, ca, "kube-controller-manager", nil}, {scheduler, ca, "kube-scheduler", nil},
 		{clouds, ca, cloudControllerManager, nil},
+		{kwokClient, ca, "kwok", nil},
 	} {
 		p, err := c.by.sign(c.name, c.groups...)
 		if err != nil {
@@ -134,6 +136,7 @@ func writeCredentials(home, name, server string) error {
 		schedulerConfig: {"system:kube-scheduler"},
 		// Kubernetes has no role for it: its distributions bring their own. So it may do all.
 		cloudsConfig: {"system:cloud-controller-manager", "system:masters"},
+		kwokConfig:   {"kwok", "system:masters"}, // it acts for all kubelets
 	} {
 		p, err := ca.sign(user[0], user[1:]...)
 		if err != nil {
@@ -162,6 +165,7 @@ const (
 	controllersConfig = "controller-manager.conf"
 	schedulerConfig   = "scheduler.conf"
 	cloudsConfig      = "cloud-controller-manager.conf"
+	kwokConfig        = "kwok.conf"
 )
 
 func kubeconfig(name, server, user string, ca []byte, p pair) ([]byte, error) {

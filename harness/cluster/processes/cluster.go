@@ -68,7 +68,7 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 	}
 	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
 	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell,
-		seams: seamsOf(rec.Node)}
+		seams: seamsOf(rec.Node), simulated: simulatedNames(name, rec.Simulated)}
 	return c, nil
 }
 
@@ -94,11 +94,12 @@ func (c *Cluster) Components(name string) []cluster.Component {
 func (c *Cluster) component(name string) *Component { return &Component{c.node, name} }
 
 // Node stands for the control plane: it is where its components are said to run, and has no Node object. It
-// implements cluster.Node, cluster.Installer, cluster.ProxyRunner and cluster.LogHolder.
+// implements cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder and cluster.Simulator.
 type Node struct {
 	c                *Cluster
 	name, role, cell string
 	seams            map[string]seamProcess // by the names of their processes
+	simulated        []string               // the Node objects
 }
 
 // Name returns the cluster's name and the one that the topology gave the node.
@@ -184,6 +185,9 @@ func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) 
 		if len(c.Components(name)) > 0 {
 			second = append(second, name)
 		}
+	}
+	if len(c.node.simulated) > 0 {
+		second = append(second, kwok)
 	}
 	for _, together := range [][]string{first, second} {
 		for _, name := range together {

@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,10 +199,11 @@ func (k *Component) started(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("not within %s", startTime))
 	defer cancel()
 	row, _ := component.Of(k.name)
+	ready := cmp.Or(row.Ready, "/healthz")
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		body, err := k.Get(ctx, row.Ready)
+		body, err := k.Get(ctx, ready)
 		if err == nil {
 			return body.Close()
 		}

@@ -19,8 +19,9 @@ import (
 
 // record is what a cluster's folder says of it.
 type record struct {
-	Node  cluster.NodeSpec `json:"node"` // name, role, cell and seams
-	Ports map[string]int   `json:"ports"`
+	Node      cluster.NodeSpec `json:"node"` // name, role, cell, labels and seams
+	Ports     map[string]int   `json:"ports"`
+	Simulated int              `json:"simulated"` // nodes
 }
 
 // layout is where a cluster that is being made has its things.
@@ -39,7 +40,8 @@ const (
 // that was prepared.
 func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.NodeSpec, err error) {
 	if len(t.Nodes) != 1 || t.Nodes[0].Role != cluster.ControlPlane {
-		return spec, fmt.Errorf("the topology has %d nodes: want one control plane, as there is no kubelet", len(t.Nodes))
+		return spec, fmt.Errorf("the topology has %d nodes: want one control plane, as there is no kubelet, and others only "+
+			"simulated", len(t.Nodes))
 	}
 	spec = t.Nodes[0]
 	if len(spec.Files)+len(spec.Units) > 0 {
@@ -50,7 +52,7 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 		programs = map[string]string{}
 	}
 	maps.Copy(programs, spec.Programs)
-	for _, name := range component.Names(component.StaticPods) {
+	for _, name := range append(component.Names(component.StaticPods), kwoksOf(t)...) {
 		if programs[name] == "" {
 			err = errors.Join(err, fmt.Errorf("node %q has no program for %s, and none was prepared for Kubernetes %s",
 				spec.Name, name, t.Version))
@@ -83,11 +85,19 @@ func controlPlane(spec cluster.NodeSpec) []string {
 	})
 }
 
-// layOut writes all files of a cluster into its folder, which is empty.
-func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
+// kwoksOf has kwok where a topology has simulated nodes.
+func kwoksOf(t cluster.Topology) []string {
+	if t.Simulated > 0 {
+		return []string{kwok}
+	}
+	return nil
+}
+
+// layOut writes all files of a cluster of a topology, whose node is spec, into its folder, which is empty.
+func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *layout, err error) {
 	l = &layout{home: home, node: name + "-" + spec.Name, ports: map[string]int{}}
-	seams := seamsOf(spec)
-	names := slices.Concat(controlPlane(spec), []string{etcdPeers, etcdMetrics}, slices.Sorted(maps.Keys(seams)))
+	seams, programs := seamsOf(spec), append(controlPlane(spec), kwoksOf(t)...)
+	names := slices.Concat(programs, []string{etcdPeers, etcdMetrics}, slices.Sorted(maps.Keys(seams)))
 	ports, err := freePorts(len(names))
 	if err != nil {
 		return nil, err
@@ -109,7 +119,7 @@ func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
 		list = append(list, p)
 		return errors.Join(placeProgram(p.Path, program), os.MkdirAll(p.Logs, 0o700))
 	}
-	for _, name := range controlPlane(spec) {
+	for _, name := range programs {
 		ours := l.flags(name)
 		if _, proxied := seams[etcdProxy]; proxied && name == "kube-apiserver" {
 			ours["etcd-servers"] = l.url(etcdProxy)
@@ -129,9 +139,10 @@ func layOut(home, name string, spec cluster.NodeSpec) (l *layout, err error) {
 			return nil, err
 		}
 	}
-	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell, Seams: spec.Seams},
-		Ports: l.ports}
-	return l, errors.Join(writeJSON(l.at(processesFile), list), writeJSON(l.at(recordFile), rec))
+	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell, Labels: spec.Labels,
+		Seams: spec.Seams}, Ports: l.ports, Simulated: t.Simulated}
+	return l, errors.Join(writeJSON(l.at(processesFile), list), writeJSON(l.at(recordFile), rec),
+		os.WriteFile(l.at(kwokStagesFile), kwokStages, 0o600))
 }
 
 func writeJSON(path string, v any) error {
@@ -242,6 +253,8 @@ func (l *layout) flags(name string) map[string]string {
 		return out
 	case cloudControllerManager:
 		return l.client(name, cloudsConfig, clouds)
+	case kwok:
+		return l.kwokFlags()
 	default:
 		return l.client(name, schedulerConfig, scheduler)
 	}

@@ -49,17 +49,28 @@ func writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Prepare builds etcd, and of each Kubernetes version the components that no arm brings along.
+// Prepare builds etcd, kwok where nodes are simulated, and of each Kubernetes version the components that no arm brings
+// along.
 func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
 	if n.Builder == nil {
 		return nil, errors.New("preparing the components of control planes: nothing can be built here")
 	}
-	etcd, err := n.Builder.BuildPrograms(ctx, component.EtcdModule, component.EtcdVersion, component.EtcdModule)
+	programs, err := n.Builder.BuildPrograms(ctx, component.EtcdModule, component.EtcdVersion, component.EtcdModule)
 	if err != nil {
 		return nil, err
 	}
+	versions := map[string]string{"etcd": component.EtcdVersion,
+		"controlPlane": strings.Join(n.Versions(), ", ") + ", built from source"}
+	if slices.ContainsFunc(n.Topologies, func(t cluster.Topology) bool { return t.Simulated > 0 }) {
+		built, err := n.Builder.BuildPrograms(ctx, kwokModule, kwokVersion, kwokPackage)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(programs, built)
+		versions[kwok] = kwokVersion
+	}
 	for _, version := range n.Versions() {
-		all := maps.Clone(etcd)
+		all := maps.Clone(programs)
 		for _, name := range component.Names(component.StaticPods) {
 			if name == "etcd" || slices.Contains(n.Arms, name) {
 				continue
@@ -76,6 +87,5 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 		p.programs[version] = all
 		p.mu.Unlock()
 	}
-	return map[string]string{"etcd": component.EtcdVersion, "controlPlane": strings.Join(n.Versions(), ", ") +
-		", built from source"}, nil
+	return versions, nil
 }

@@ -168,6 +168,8 @@ func TestCreateRefuses(t *testing.T) {
 		{name, "the topology has 2 nodes: want one control plane, as there is no kubelet", func(t *cluster.Topology) {
 			t.Nodes = append(t.Nodes, cluster.NodeSpec{Name: "worker", Role: cluster.Worker})
 		}},
+		{name, `node "control-plane" has no program for kwok, and none was prepared for Kubernetes v1.34.4`,
+			func(t *cluster.Topology) { t.Simulated = 1 }},
 		{name, "the topology has 1 nodes: want one control plane",
 			func(t *cluster.Topology) { t.Nodes[0].Role = cluster.Worker }},
 		{name, `node "control-plane" has files or units: it is no machine`,
@@ -217,9 +219,20 @@ func TestCreateSaysWhatAComponentSaid(t *testing.T) {
 
 // Create gives up when its context ends, and removes what it made.
 func TestCreateIsCancelled(t *testing.T) {
-	p, _ := newProvider(t)
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("enough"))
-	defer cancel()
+	p, dir := newProvider(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() {
+		for ctx.Err() == nil { // until it has said something
+			logs, _ := filepath.Glob(filepath.Join(dir, name, "pods", "*_etcd-*", "etcd", "0.log")) // the pattern is well-formed
+			for _, log := range logs {
+				if b, err := os.ReadFile(log); err == nil && bytes.HasSuffix(b, []byte("still waiting\n")) {
+					cancel(errors.New("enough"))
+				}
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
 	_, err := p.Create(ctx, name, topology(scripts(t, "echo 'still waiting'; exec sleep 1000")))
 	if err == nil || !strings.Contains(err.Error(), "enough") || !strings.Contains(err.Error(),
 		"its last lines:\nstill waiting") {

@@ -1,6 +1,6 @@
 // Package processes makes clusters of plain processes: etcd, kube-apiserver, kube-controller-manager and
 // kube-scheduler on this host's loopback, as whoever runs it, without a container engine, root or a network. There is
-// no kubelet, so there are no Node objects and no pods.
+// no kubelet, so there are no Node objects and no pods but those that kwok simulates, where a topology asks for them.
 //
 // A cluster is a folder of the provider's directory and a supervisor, a process of its own that starts the
 // components, counts their restarts and writes their logs. The supervisor ends with the process that made the
@@ -132,7 +132,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	} else if err != nil {
 		return nil, err
 	}
-	l, err := layOut(p.home(name), name, spec)
+	l, err := layOut(p.home(name), name, t, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,11 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	p.mu.Lock()
 	p.lifelines[name] = line
 	p.mu.Unlock()
-	return c.(*Cluster), c.(*Cluster).start(ctx, line, p.events)
+	made := c.(*Cluster)
+	if err := made.start(ctx, line, p.events); err != nil {
+		return made, err
+	}
+	return made, made.simulate(ctx, spec.Labels)
 }
 
 // Delete ends the cluster's processes and removes its folder.

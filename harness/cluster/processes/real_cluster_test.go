@@ -50,6 +50,11 @@ func (r recorder) BuildPrograms(ctx context.Context, module, version string, pac
 // prepared is a provider with the programs of v1.34.4, and those.
 func prepared(t testing.TB) (*processes.Provider, map[string]string) {
 	t.Helper()
+	return preparedFor(t, topology(nil))
+}
+
+func preparedFor(t testing.TB, top cluster.Topology) (*processes.Provider, map[string]string) {
+	t.Helper()
 	p, _ := newProvider(t)
 	made, err := artifacts.Open(artifacts.Options{Root: "../../.."})
 	if err != nil {
@@ -61,7 +66,7 @@ func prepared(t testing.TB) (*processes.Provider, map[string]string) {
 		}
 	})
 	built := recorder{made, map[string]string{}}
-	versions, err := p.Prepare(t.Context(), cluster.Needs{Topologies: []cluster.Topology{topology(nil)}, Builder: built})
+	versions, err := p.Prepare(t.Context(), cluster.Needs{Topologies: []cluster.Topology{top}, Builder: built})
 	if err != nil || versions["controlPlane"] != "v1.34.4, built from source" ||
 		versions["etcd"] != component.EtcdVersion {
 		t.Fatalf("prepared %v, %v", versions, err)

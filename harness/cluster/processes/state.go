@@ -22,10 +22,11 @@ import (
 
 // The places in a cluster's folder.
 const (
-	adminConfig   = "kubeconfig"
-	processesFile = "processes.json" // what the supervisor runs
-	recordFile    = "cluster.json"
-	stateDir      = "state"
+	adminConfig    = "kubeconfig"
+	processesFile  = "processes.json" // what the supervisor runs
+	recordFile     = "cluster.json"
+	kwokStagesFile = "kwok.yaml"
+	stateDir       = "state"
 )
 
 // statePath is where the supervisor notes down how a process is.

@@ -208,6 +208,7 @@ func (s *supervisor) start(p *supervised) error {
 	}
 	p.cmd = exec.Command(p.Path, p.Args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
+	p.cmd.Env = append(os.Environ(), "HOME="+s.home) // the user's own files are none of theirs: kwok looks there
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = p.cmd.Start()
 	_ = write.Close() // the process has its own

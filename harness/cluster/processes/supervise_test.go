@@ -154,6 +154,20 @@ func TestSupervisorOfABinaryForAnotherSystem(t *testing.T) {
 	}
 }
 
+// The user's own files are none of the components': their home is the cluster's folder.
+func TestSupervisorGivesAHome(t *testing.T) {
+	s := supervise(t, map[string]string{"one": "echo $HOME; exec sleep 1000"})
+	s.order(t, orderStart+"one")
+	s.until(t, "one", runs)
+	got := ""
+	for deadline := time.Now().Add(20 * time.Second); got != s.home && time.Now().Before(deadline); {
+		got = lastLines(filepath.Join(s.home, "logs", "one"), 1, 1)
+	}
+	if got != s.home {
+		t.Errorf("its home is %q, want %s", got, s.home)
+	}
+}
+
 // The end of its orders ends a supervisor and all that it runs; one whose cluster is retained goes on.
 func TestSupervisorEndsWithItsOrders(t *testing.T) {
 	for _, retained := range []bool{false, true} {

@@ -39,8 +39,8 @@ type CSINodeLoss struct{}
 // csiNodeSeen is how long a deletion or a creation may take to be observed.
 const csiNodeSeen = 30 * time.Second
 
-// Needs is nothing but the API.
-func (*CSINodeLoss) Needs() Needs { return Needs{} }
+// Needs is nothing but the API, and nodes in it.
+func (*CSINodeLoss) Needs() Needs { return Needs{Nodes: true} }
 
 // Inject keeps a copy of each node's CSINode, deletes it, and returns when it was seen to be gone.
 func (*CSINodeLoss) Inject(ctx context.Context, t Target) error {
@@ -57,7 +57,7 @@ func (*CSINodeLoss) Inject(ctx context.Context, t Target) error {
 		if err := o.await(ctx, func(now *storagev1.CSINode) bool { return now == nil }); err != nil {
 			return err
 		}
-		say(t, event.FaultSeen, o.node, "the CSINode is gone")
+		say(t, event.FaultSeen, o.node, "the CSINode of %s is gone", o.name)
 		return nil
 	})
 }
@@ -84,7 +84,7 @@ func (*CSINodeLoss) Recover(ctx context.Context, t Target) error {
 			// cluster.
 			_ = o.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, metav1.DeleteOptions{})
 		}
-		say(t, event.FaultGone, o.node, "the CSINode is there")
+		say(t, event.FaultGone, o.node, "the CSINode of %s is there", o.name)
 		return nil
 	})
 }
@@ -97,15 +97,29 @@ type csiNode struct {
 	namespace string
 }
 
-// onCSINodes acts on the CSINodes of all nodes of the target at once, and returns all errors.
+// onCSINodes acts on the CSINodes of all nodes of the target at once, and returns all errors. Where a node only stands
+// for a control plane, they are those of its simulated nodes.
 func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode) error) error {
 	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
 	if err != nil {
 		return err
 	}
-	return each(t.Nodes, func(n cluster.Node) error {
-		if err := act(ctx, csiNode{client, n, n.Name(), "relapse-" + t.Name}); err != nil {
-			return fmt.Errorf("%s: the CSINode of %s: %w", t.Name, n.Name(), err)
+	var all []csiNode
+	for _, n := range t.Nodes {
+		names := []string{n.Name()}
+		if s, ok := n.(cluster.Simulator); ok {
+			names = s.Simulated()
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("%s: %s is no Node object, and none is simulated", t.Name, n.Name())
+		}
+		for _, name := range names {
+			all = append(all, csiNode{client, n, name, "relapse-" + t.Name})
+		}
+	}
+	return each(all, func(o csiNode) error {
+		if err := act(ctx, o); err != nil {
+			return fmt.Errorf("%s: the CSINode of %s: %w", t.Name, o.name, err)
 		}
 		return nil
 	})

@@ -31,6 +31,7 @@ type Needs struct {
 	Seams     []string // "cri", "etcd"
 	Exec      bool
 	Power     bool
+	Nodes     bool     // Node objects, if only simulated ones
 	Constants []string // names that the scenario must declare
 }
 
@@ -61,11 +62,11 @@ type Assumer interface{ Assumed() map[string]int64 }
 // Modeller is a Fault that imitates something; its sentences are named in the verdict.
 type Modeller interface{ Modelled() []string }
 
-// each acts on all nodes at once and joins the errors.
-func each(nodes []cluster.Node, act func(cluster.Node) error) error {
-	errs := make([]error, len(nodes))
+// each acts on all nodes, or whatever they have, at once and joins the errors.
+func each[T any](all []T, act func(T) error) error {
+	errs := make([]error, len(all))
 	var wg sync.WaitGroup
-	for i, n := range nodes {
+	for i, n := range all {
 		wg.Go(func() { errs[i] = act(n) })
 	}
 	wg.Wait()

@@ -125,7 +125,16 @@ func (l *SchedulingProbe) Run(ctx context.Context, t Target, w *bundle.Writer) e
 // create creates one pod, or with dryRun has it checked only. One that is there already was created by this load: its
 // answer got lost.
 func (l *SchedulingProbe) create(ctx context.Context, p *pods, one ProbePod, dryRun ...string) error {
-	pod, err := p.pod(ctx, l.Image, one.Name)
+	image := l.Image
+	if image == "" {
+		var err error
+		if image, err = p.pause(ctx); apierrors.IsNotFound(err) {
+			image = "pause" // there is no such node: no kubelet will look for it
+		} else if err != nil {
+			return err
+		}
+	}
+	pod, err := p.pod(ctx, image, one.Name)
 	if err != nil {
 		return err
 	}

@@ -179,6 +179,15 @@ type Identifier interface {
 	Identity(ctx context.Context, digest bool) (Identity, error)
 }
 
+// Pauser is a Component whose process can be stopped for a while, as by SIGSTOP, with all that it has.
+type Pauser interface {
+	// Pause stops the process. It goes on after atMost, whatever becomes of this program. Asked again, the time begins
+	// anew.
+	Pause(ctx context.Context, atMost time.Duration) error
+	// Resume has the process go on, from any process of ours. It is no error if it isn't stopped, or isn't there.
+	Resume(ctx context.Context) error
+}
+
 // Identity says which process a component is, so that a restart is noticed. SHA256 is that of the running executable
 // (/proc/PID/exe) in hex, or "" if it was not asked for. PID 0 means that there is no process.
 type Identity struct {
@@ -186,6 +195,7 @@ type Identity struct {
 	StartTicks int64  `json:"startTicks"` // field 22 of /proc/PID/stat: clock ticks since boot
 	Restarts   int    `json:"restarts"`   // the supervisor's count
 	SHA256     string `json:"sha256,omitempty"`
+	Stopped    bool   `json:"stopped,omitempty"` // by a signal, until another has it go on: the state T in /proc/PID/stat
 	// fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 is not known
 	CPUTicks int64 `json:"cpuTicks"`
 }

@@ -59,6 +59,10 @@ var faultEnvs = map[string]faultEnv{
 	"etcdLatency":     {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
 	"etcdOutage":      {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
 	"cloudMisbehaves": {spec: `{"how":"slow","delay":"1s"}`, inForce: lbaasSlow(time.Second), armed: lbaasArmed},
+	"processPause": {
+		spec: `{"component":"kubelet","atMost":"1m"}`, setup: hookPauses, armed: pauseArmed,
+		inForce: func(t *testing.T, n *criNode) bool { _, paused := pauseArmed(t, n); return len(paused) > 0 },
+	},
 	"csiNodeLoss": {
 		spec: `{}`, setup: hookCSINodes, forever: "nothing in the cluster knows that it is to come back", armed: csiNodeGone,
 		inForce: func(t *testing.T, n *criNode) bool { _, gone := csiNodeGone(t, n); return len(gone) > 0 },
@@ -85,6 +89,29 @@ func hookPower(w *world) {
 		}
 		return false
 	})
+}
+
+// hookPauses has the nodes' hooks asked before a kubelet is paused, resumed or looked at.
+func hookPauses(w *world) {
+	for _, n := range w.nodes {
+		n.kubelet = w.Component(n.Name(), "kubelet")
+		n.kubelet.OnPause(func(ctx context.Context, what string) error {
+			if what == "identity" {
+				what = "probe"
+			}
+			return n.hooked(ctx, []string{"pause", what})
+		})
+	}
+}
+
+// pauseArmed counts how often a node's kubelet was stopped, and says so while it is.
+func pauseArmed(t *testing.T, n *criNode) (ever int, armed []string) {
+	t.Helper()
+	ever, now := n.kubelet.Pauses()
+	if now {
+		armed = append(armed, "the kubelet is stopped")
+	}
+	return ever, armed
 }
 
 // hookCSINodes has the nodes' hooks asked before a CSINode is looked at or changed, and counts deletions.

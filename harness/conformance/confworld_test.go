@@ -57,6 +57,7 @@ type criNode struct {
 	lbaas   func() (*lbaasSide, error)
 	api     *rest.Config // of a suite that asks the API server itself
 	losses  atomic.Int64 // deletions of the node's CSINode
+	kubelet *clustertest.Component
 
 	mu   sync.Mutex
 	hook func(ctx context.Context, argv []string) error

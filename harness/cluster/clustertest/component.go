@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
@@ -19,7 +20,8 @@ import (
 // AnswerFunc answers an HTTP path, its query included.
 type AnswerFunc func(path string) ([]byte, error)
 
-// Component is a process in memory. It implements cluster.Component, cluster.Restarter and cluster.Identifier.
+// Component is a process in memory. It implements cluster.Component, cluster.Restarter, cluster.Identifier and
+// cluster.Pauser.
 type Component struct {
 	node *Node
 	name string
@@ -31,6 +33,9 @@ type Component struct {
 	log     []string
 	wake    chan struct{} // closed and replaced when something was logged
 	signals []os.Signal
+	ask     func(ctx context.Context, what string) error
+	pauses  int
+	resume  *time.Timer // at the end of the latest pause's time
 }
 
 func newComponent(n *Node, name string, pid int) *Component {
@@ -158,6 +163,68 @@ func (k *Component) Signals() []os.Signal {
 	return append([]os.Signal(nil), k.signals...)
 }
 
+// OnPause has f asked before each pause ("pause"), each resumption ("resume") and each look at the process
+// ("identity"). Its error is theirs, and nothing is done then.
+func (k *Component) OnPause(f func(ctx context.Context, what string) error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ask = f
+}
+
+func (k *Component) asked(ctx context.Context, what string) error {
+	k.mu.Lock()
+	f := k.ask
+	k.mu.Unlock()
+	if err := ctx.Err(); err != nil || f == nil {
+		return err
+	}
+	return f(ctx, what)
+}
+
+// Pause stops it, so that it only says so.
+func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
+	if err := k.asked(ctx, "pause"); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.id.PID == 0 {
+		return fmt.Errorf("pausing the %s of %s: no process", k.name, k.node.name)
+	}
+	k.pauses++
+	k.id.Stopped = true
+	if k.resume != nil {
+		k.resume.Stop()
+	}
+	k.resume = time.AfterFunc(atMost, k.goOn)
+	return nil
+}
+
+// Resume has it go on.
+func (k *Component) Resume(ctx context.Context) error {
+	if err := k.asked(ctx, "resume"); err != nil {
+		return err
+	}
+	k.goOn()
+	return nil
+}
+
+func (k *Component) goOn() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.id.Stopped = false
+	if k.resume != nil {
+		k.resume.Stop()
+	}
+}
+
+// Pauses is how often it was stopped, and whether it is.
+func (k *Component) Pauses() (ever int, now bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.pauses, k.id.Stopped
+}
+
 // SetBinary changes what the digest is taken of, at once and until the next start: as if another binary had been
 // started unnoticed.
 func (k *Component) SetBinary(b []byte) {
@@ -180,7 +247,7 @@ func (k *Component) Restart(ctx context.Context) error {
 
 // Identity says which process it is now.
 func (k *Component) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
-	if err := ctx.Err(); err != nil {
+	if err := k.asked(ctx, "identity"); err != nil {
 		return cluster.Identity{}, err
 	}
 	k.mu.Lock()
@@ -202,6 +269,7 @@ func (k *Component) start(unasked bool) {
 	defer k.mu.Unlock()
 	k.binary = binary
 	k.id.StartTicks++
+	k.id.Stopped = false
 	k.id.PID = int(k.id.StartTicks)
 	if unasked {
 		k.id.Restarts++

@@ -243,6 +243,9 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
 	}
 
+	if p, ok := k.(cluster.Pauser); ok {
+		s.pauses(t, k, p, before)
+	}
 	if err := k.Signal(t.Context(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -260,6 +263,29 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	after := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != killed.StartTicks })
 	if after.SHA256 != before.SHA256 {
 		t.Errorf("the digest went from %s to %s", before.SHA256, after.SHA256)
+	}
+	s.healthy(t, k)
+}
+
+// pauses stops a process, which goes on when asked to, and when its time is over.
+func (s suite) pauses(t *testing.T, k cluster.Component, p cluster.Pauser, before cluster.Identity) {
+	t.Helper()
+	if err := p.Resume(t.Context()); err != nil {
+		t.Errorf("resuming what isn't stopped: %v", err)
+	}
+	for _, atMost := range []time.Duration{time.Minute, 2 * time.Second} {
+		if err := p.Pause(t.Context(), atMost); err != nil {
+			t.Fatal(err)
+		}
+		s.until(t, k, func(id cluster.Identity) bool { return id.Stopped })
+		if atMost == time.Minute {
+			if err := p.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if now := s.until(t, k, func(id cluster.Identity) bool { return !id.Stopped }); now.PID != before.PID {
+			t.Errorf("after a pause it is %+v, before %+v", now, before)
+		}
 	}
 	s.healthy(t, k)
 }

@@ -200,6 +200,7 @@ func parseIdentity(out string, digest bool) (id cluster.Identity, err error) {
 	if id.StartTicks, err = strconv.ParseInt(fields[19], 10, 64); err != nil {
 		return id, fmt.Errorf("field 22 of /proc/PID/stat: %w", err)
 	}
+	id.Stopped = fields[0] == "T"
 	for i, field := range fields[11:13] {
 		ticks, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {

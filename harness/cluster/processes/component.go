@@ -17,8 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter, cluster.Identifier
-// and cluster.Reporter.
+// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter, cluster.Identifier,
+// cluster.Pauser and cluster.Reporter.
 type Component struct {
 	n    *Node
 	name string
@@ -121,6 +121,31 @@ func (k *Component) Status(context.Context) (out cluster.Status, err error) {
 		out.LastID, out.LastCode, out.LastFinished = id(e.Start), e.Code, e.At
 	}
 	return out, nil
+}
+
+// Pause stops the process. The supervisor has it go on after atMost.
+func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
+	mark := pauseMark(k.n.c.home, k.name)
+	until := time.Now().Add(atMost).Format(time.RFC3339Nano)
+	if err := os.WriteFile(mark+".new", []byte(until), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(mark+".new", mark); err != nil {
+		return err
+	}
+	return k.Signal(ctx, syscall.SIGSTOP)
+}
+
+// Resume has the process go on.
+func (k *Component) Resume(context.Context) error {
+	one, err := k.state()
+	if err == nil && one.PID != 0 {
+		err = one.signal(syscall.SIGCONT)
+	}
+	if err == nil {
+		_, err = takeMark(pauseMark(k.n.c.home, k.name))
+	}
+	return err
 }
 
 const (

@@ -36,6 +36,9 @@ func statePath(home, name string) string { return filepath.Join(home, stateDir, 
 // counts as no restart.
 func restartMark(home, name string) string { return filepath.Join(home, stateDir, name+".restart") }
 
+// pauseMark is a file that says until when a process is stopped at most, in RFC 3339.
+func pauseMark(home, name string) string { return filepath.Join(home, stateDir, name+".paused") }
+
 // takeMark reports whether a mark was there. It is gone then.
 func takeMark(path string) (bool, error) {
 	err := os.Remove(path)
@@ -62,7 +65,8 @@ func identify(pid int) (id cluster.Identity, err error) {
 	if err != nil {
 		return id, err
 	}
-	return cluster.Identity{PID: pid, StartTicks: int64(stat.Starttime), CPUTicks: int64(stat.UTime + stat.STime)}, nil
+	return cluster.Identity{PID: pid, StartTicks: int64(stat.Starttime), CPUTicks: int64(stat.UTime + stat.STime),
+		Stopped: stat.State == "T"}, nil
 }
 
 func statOf(pid int) (procfs.ProcStat, error) {

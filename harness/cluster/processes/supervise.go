@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -129,16 +130,14 @@ func Supervise(ctx context.Context, home string, orders io.Reader) error {
 	return errors.Join(s.run(ctx, lines), s.stop())
 }
 
-// lookEvery is how often a supervisor looks for a component to start while there is one that doesn't run.
+// lookEvery is how often a supervisor looks for a component to start again, or to resume.
 const lookEvery = 100 * time.Millisecond
 
 func (s *supervisor) run(ctx context.Context, orders <-chan string) error {
 	retained := false
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
-		var look <-chan time.Time
-		if slices.ContainsFunc(s.all, func(p *supervised) bool { return !p.due.IsZero() }) {
-			look = time.After(lookEvery)
-		}
 		var err error
 		select {
 		case <-ctx.Done():
@@ -156,8 +155,8 @@ func (s *supervisor) run(ctx context.Context, orders <-chan string) error {
 			retained = retained || order == orderRetain
 		case e := <-s.exits:
 			err = s.exited(e)
-		case <-look:
-			err = s.startDue()
+		case <-look.C:
+			err = errors.Join(s.startDue(), s.resumeDue())
 		}
 		if err != nil {
 			return err
@@ -188,6 +187,33 @@ func (s *supervisor) startDue() error {
 			err = s.start(p)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resumeDue has those go on that were stopped for a time which is over.
+func (s *supervisor) resumeDue() error {
+	for _, p := range s.all {
+		mark := pauseMark(s.home, p.Name)
+		until, err := os.ReadFile(mark)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if at, err := time.Parse(time.RFC3339Nano, string(until)); err == nil && time.Now().Before(at) {
+			continue
+		}
+		if _, err := takeMark(mark); err != nil {
+			return err
+		}
+		if p.PID != 0 {
+			err = p.cmd.Process.Signal(syscall.SIGCONT)
+		}
+		if err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
 	}

@@ -154,6 +154,48 @@ func TestSupervisorOfABinaryForAnotherSystem(t *testing.T) {
 	}
 }
 
+// A process that is stopped goes on when it is asked to, or by the supervisor when its time is over.
+func TestPause(t *testing.T) {
+	s := supervise(t, map[string]string{"one": "while :; do sleep 0.05; done"})
+	k := componentOf(s, "one")
+	s.order(t, orderStart+"one")
+	first := s.until(t, "one", runs)
+	until := func(stopped bool) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			id, err := k.Identity(t.Context(), false)
+			if err == nil && id.PID == first.PID && id.Stopped == stopped {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it is %+v, %v; want process %d, stopped: %v", id, err, first.PID, stopped)
+			}
+		}
+	}
+	if err := k.Resume(t.Context()); err != nil {
+		t.Errorf("resuming what runs: %v", err)
+	}
+	for _, atMost := range []time.Duration{time.Hour, 300 * time.Millisecond} {
+		if err := k.Pause(t.Context(), atMost); err != nil {
+			t.Fatal(err)
+		}
+		until(true)
+		if atMost == time.Hour {
+			if err := k.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(false)
+		if _, err := os.Stat(pauseMark(s.home, "one")); !os.IsNotExist(err) {
+			t.Errorf("a mark is left: %v", err)
+		}
+	}
+}
+
+func componentOf(s *supervising, name string) *Component {
+	return &Component{&Node{c: &Cluster{name: "here", home: s.home}}, name}
+}
+
 // The user's own files are none of the components': their home is the cluster's folder.
 func TestSupervisorGivesAHome(t *testing.T) {
 	s := supervise(t, map[string]string{"one": "echo $HOME; exec sleep 1000"})

@@ -1,0 +1,116 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "processPause",
+		Doc: "A component whose process is stopped (SIGSTOP): it is there, its connections stay open, and it does " +
+			"nothing, as on a host that swaps or a virtual machine that is moved.\n\n" +
+			"It goes on (SIGCONT) after atMost, or when it is recovered before that. Injected and lifted are seen in " +
+			"the state that /proc has of it. A component of the control plane must be back before the kubelet's " +
+			"liveness probe gives it up. One that holds a Lease loses it, notices that when it goes on, and ends.",
+		ChaosMesh: "PhysicalMachineChaos (process)",
+		Example: "name: no-scheduler\nkind: processPause\ntarget: {mode: all, selector: {component: " +
+			"kube-scheduler}}\nspec: {component: kube-scheduler, atMost: 30s}\n",
+		New: func() Fault { return &ProcessPause{AtMost: metav1.Duration{Duration: 30 * time.Second}} },
+	})
+}
+
+// ProcessPause stops the process of a component on each node of its target.
+type ProcessPause struct {
+	Component string          `json:"component" jsonschema:"whose process: etcd"`
+	AtMost    metav1.Duration `json:"atMost,omitzero" jsonschema:"it goes on after this; below 70s for a component of the control plane"`
+}
+
+// pauseSeen is how long a stop, or its end, may take to be observed.
+const pauseSeen = 30 * time.Second
+
+// Validate refuses what is no component, and a pause that the kubelet would end.
+func (f *ProcessPause) Validate() error {
+	row, known := component.Of(f.Component)
+	if !known {
+		all := component.Names(func(component.Component) bool { return true })
+		return fmt.Errorf("component is %q (want one of %s)", f.Component, strings.Join(all, ", "))
+	}
+	switch d := f.AtMost.Duration; {
+	case d <= 0:
+		return fmt.Errorf("atMost is %s (want above 0)", d)
+	case row.Runs == component.AsStaticPod && d >= longestOutage:
+		return fmt.Errorf("atMost is %s (want below %s, or the liveness probe of %s restarts it)", d, longestOutage,
+			f.Component)
+	}
+	return nil
+}
+
+// Needs is nothing: every provider's components can be stopped.
+func (*ProcessPause) Needs() Needs { return Needs{} }
+
+// Inject stops the process on every node and returns once each was observed to be stopped.
+func (f *ProcessPause) Inject(ctx context.Context, t Target) error {
+	return f.on(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
+		atMost := min(t.Expires, f.AtMost.Duration)
+		if err := p.Pause(ctx, atMost); err != nil {
+			return err
+		}
+		seen, err := probeUntil(ctx, pauseSeen, identity(id), func(id cluster.Identity) bool { return id.Stopped })
+		if err != nil {
+			return fmt.Errorf("it was sent a signal and was not seen to stop: %w", err)
+		}
+		say(t, event.FaultSeen, n, "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
+		return nil
+	})
+}
+
+// Recover has the processes go on and returns once each was observed to run.
+func (f *ProcessPause) Recover(ctx context.Context, t Target) error {
+	return f.on(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
+		if err := p.Resume(ctx); err != nil {
+			return err
+		}
+		seen, err := probeUntil(ctx, pauseSeen, identity(id),
+			func(id cluster.Identity) bool { return id.PID != 0 && !id.Stopped })
+		if err != nil {
+			return fmt.Errorf("it was sent a signal and was not seen to go on: %w", err)
+		}
+		say(t, event.FaultGone, n, "the process %d of %s runs", seen.PID, f.Component)
+		return nil
+	})
+}
+
+func identity(id cluster.Identifier) func(context.Context) (cluster.Identity, error) {
+	return func(ctx context.Context) (cluster.Identity, error) { return id.Identity(ctx, false) }
+}
+
+// on acts on the component of all nodes of the target at once, and returns all errors.
+func (f *ProcessPause) on(t Target, act func(cluster.Node, cluster.Pauser, cluster.Identifier) error) error {
+	all := t.Cluster.Components(f.Component)
+	return each(t.Nodes, func(n cluster.Node) error {
+		i := slices.IndexFunc(all, func(k cluster.Component) bool { return k.Node().Name() == n.Name() })
+		if i < 0 {
+			return fmt.Errorf("%s: node %s runs no %s", t.Name, n.Name(), f.Component)
+		}
+		p, pauses := all[i].(cluster.Pauser)
+		id, known := all[i].(cluster.Identifier)
+		if !pauses || !known {
+			return fmt.Errorf("%s: the %s of %s can't be stopped and looked at", t.Name, f.Component, n.Name())
+		}
+		if err := act(n, p, id); err != nil {
+			return fmt.Errorf("%s: the %s of %s: %w", t.Name, f.Component, n.Name(), err)
+		}
+		return nil
+	})
+}

@@ -37,6 +37,7 @@ type Options struct {
 	CacheDir string           // "" is the user's own
 	Engine   image.Engine     // opens images that hold candidates; nil if there is none
 	Retain   bool             // keep the clusters of the last trial, or of the one that failed
+	Parallel int              // trials at once, of a plan that is not open-ended and whose clusters aren't kept; 0 is 1
 	Events   *event.Stream
 }
 
@@ -64,21 +65,29 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 	if err := r.prepare(ctx, made); err != nil {
 		return r.dir.Path(), v, err
 	}
-	queue := newQueue(o.Plan)
-	for queue.next() {
-		err := r.trial(ctx, made, queue.trial, queue.last)
-		if err == nil {
-			err = queue.over(r.dir.Path(), o.Events)
-		}
-		if err != nil {
-			return r.dir.Path(), v, err
-		}
-	}
-	if queue.err != nil {
-		return r.dir.Path(), v, queue.err
+	if err := r.trials(ctx, made); err != nil {
+		return r.dir.Path(), v, err
 	}
 	v, err = r.judge()
 	return r.dir.Path(), v, err
+}
+
+// trials runs all trials.
+func (r *run) trials(ctx context.Context, made *artifacts.Artifacts) error {
+	if r.Parallel > 1 {
+		return r.besides(ctx, made)
+	}
+	queue := newQueue(r.Plan)
+	for queue.next() {
+		err := r.trial(ctx, made, queue.trial, queue.last, r.alone())
+		if err == nil {
+			err = queue.over(r.dir.Path(), r.Events)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return queue.err
 }
 
 // run is a run that has begun: it is in the ledger and has a directory.
@@ -100,7 +109,7 @@ func begin(o Options) (*run, error) {
 	}
 	r := &run{Options: o}
 	if r.ledger, err = ledger.Open("relapse-"+id, dir, o.Provider.Name(),
-		clusterNames("relapse-"+id, o.Plan)); err != nil {
+		clusterNames(runNames("relapse-"+id, o.Parallel), o.Plan)); err != nil {
 		return nil, err
 	}
 	if r.dir, err = trial.CreateRunDir(dir, r.ledger.Run, o.Plan); err != nil {
@@ -142,14 +151,14 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 
 // trial creates a trial's clusters, runs the trial and deletes them again. Clusters are found by the run's name and
 // trials reuse the names, so only those of the last trial, or of the one that failed, can be kept.
-func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool) (err error) {
+func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool, at place) (err error) {
 	env, err := environment.Create(ctx,
-		environment.Options{Run: r.ledger.Run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
-			Versions: r.versions, Events: r.Events})
+		environment.Options{Run: at.run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
+			Versions: r.versions, Events: at.events})
 	if err != nil {
 		return err
 	}
-	err = trial.Run(ctx, env, r.dir, r.Events, r.stages.take())
+	err = trial.Run(ctx, env, r.dir, at.events, at.stages.take())
 	if !r.Retain || !last && err == nil {
 		return errors.Join(err, env.Delete(ctx))
 	}
@@ -196,13 +205,15 @@ func inForce(events *event.Stream, err error) {
 	events.Say(event.Note, "no fault is in force any more: all that were injected were lifted")
 }
 
-// clusterNames are the names of all clusters that a run may create.
-func clusterNames(run string, p *plan.Plan) []string {
+// clusterNames are the names of all clusters that a run may create, each beginning with one of some names.
+func clusterNames(runs []string, p *plan.Plan) []string {
 	var out []string
-	for _, t := range p.Trials {
-		for _, c := range t.Clusters {
-			if name := environment.ClusterName(run, c.Name); !slices.Contains(out, name) {
-				out = append(out, name)
+	for _, run := range runs {
+		for _, t := range p.Trials {
+			for _, c := range t.Clusters {
+				if name := environment.ClusterName(run, c.Name); !slices.Contains(out, name) {
+					out = append(out, name)
+				}
 			}
 		}
 	}

@@ -35,6 +35,36 @@ func (t *Trial) concurrency(free int64) {
 	}
 }
 
+// nodesPerCore is how many nodes of clusters a core can serve at once without slowing what a trial observes.
+const nodesPerCore = 2
+
+// Parallel refuses to have n trials at once on a machine with so many cores and so much free memory in bytes; 0 of it is
+// unknown.
+func (p *Plan) Parallel(n, cores int, free int64) error {
+	most := 1 // nodes that exist at once in one trial
+	for _, t := range p.Trials {
+		nodes := 0
+		for _, c := range t.Clusters {
+			if t.Sequential && t.Place().OwnCluster() {
+				nodes = max(nodes, len(c.Topology.Nodes))
+			} else {
+				nodes += len(c.Topology.Nodes)
+			}
+		}
+		most = max(most, nodes)
+	}
+	fit := cores * nodesPerCore / most
+	if free > 0 {
+		fit = min(fit, int(free/clusterMemory)/most)
+	}
+	if n <= fit {
+		return nil
+	}
+	return fmt.Errorf("%d trials at once have %d nodes, of which each needs %.1f GiB of memory and half a core, and "+
+		"there are %.1f GiB and %d cores (want at most %d)", n, n*most, float64(clusterMemory)/(1<<30),
+		float64(free)/(1<<30), cores, max(fit, 1))
+}
+
 func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
 	n := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell,
 		Args: argsOf(s, cluster.ControlPlane)}

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -82,3 +83,37 @@ func TestGroupsOnNodes(t *testing.T) {
 		t.Errorf("groups %v", got)
 	}
 }
+
+// Trials at once are as many as memory and cores have room for, by the nodes that each has at once.
+func TestParallel(t *testing.T) {
+	const gib = 1 << 30
+	for _, c := range []struct {
+		trials, cores int
+		free          int64
+		change        func(*scenario.Spec)
+		refused       string
+	}{
+		{trials: 1, cores: 2, free: 0},
+		{trials: 2, cores: 2, free: 8 * gib, change: ownClusters},
+		{trials: 2, cores: 2, free: 0, change: ownClusters},
+		{trials: 3, cores: 2, free: 64 * gib, change: ownClusters, refused: "3 trials at once have 6 nodes, of which each needs " +
+			"2.0 GiB of memory and half a core, and there are 64.0 GiB and 2 cores (want at most 2)"},
+		{trials: 2, cores: 8, free: 7 * gib, change: ownClusters, refused: "(want at most 1)"},
+		{trials: 2, cores: 2, free: 64 * gib, refused: "2 trials at once have 6 nodes"}, // a control plane and a node for each arm
+	} {
+		s := load(t)
+		if c.change != nil {
+			c.change(&s.Spec)
+		}
+		p, err := plan.New(s, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.Parallel(c.trials, c.cores, c.free)
+		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func ownClusters(s *scenario.Spec) { s.Placement, s.Restart = plan.PlacementCluster, nil }

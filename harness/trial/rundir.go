@@ -1,9 +1,12 @@
 package trial
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/google/renameio/v2"
 
@@ -12,9 +15,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// RunDir is a run's directory: its plan, its trials' bundles and the index that lists them.
+// RunDir is a run's directory: its plan, its trials' bundles and the index that lists them. Trials may use it at once.
 type RunDir struct {
-	dir   string
+	dir string
+
+	mu    sync.Mutex
 	index bundle.Index
 }
 
@@ -47,12 +52,17 @@ func (d *RunDir) Trial(id string) string { return filepath.Join(d.dir, "trials",
 
 // begin lists a trial in the index before anything of it is recorded.
 func (d *RunDir) begin(t bundle.IndexedTrial) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.index.Trials = append(d.index.Trials, t)
+	slices.SortFunc(d.index.Trials, func(a, b bundle.IndexedTrial) int { return cmp.Compare(a.ID, b.ID) })
 	return d.index.Write(d.dir)
 }
 
 // sealed adds the manifest of a finished trial to the index. A trial that broke off has none.
 func (d *RunDir) sealed(id string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	t := d.index.Trial(id)
 	if t == nil {
 		return errors.New("trial " + id + " ended and never began")

@@ -32,6 +32,7 @@ type runFlags struct {
 	retain    bool
 	timeout   time.Duration
 	progress  string
+	parallel  int
 }
 
 func newRunCmd() *cobra.Command {
@@ -84,6 +85,7 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
 	fl.BoolVar(&f.retain, "retain", false, "keep the cluster and say how to reach and remove it")
 	fl.DurationVar(&f.timeout, "timeout", 0, "end the run, cleaning up, after this time (default: no limit)")
 	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
+	fl.IntVar(&f.parallel, "parallel", 1, "trials at once, with --repeat or several pairs")
 	return cmd
 }
 
@@ -100,6 +102,9 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 		return usage(errors.New("--retain keeps the cluster of the last trial, and --until-confident doesn't know "+
 			"which one that is"),
 			"use --repeat, or leave out --retain")
+	}
+	if err := f.parallelFits(p); err != nil {
+		return usage(err, "leave out --parallel, which runs one trial after the other")
 	}
 	ctx := cmd.Context()
 	if f.timeout > 0 {
@@ -144,7 +149,11 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 // perform runs a plan from the checks of the host to the verdict, with its progress on stderr.
 func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
 	v reports.Verdict, err error) {
-	sink, done, err := progress(f.progress, cmd.ErrOrStderr())
+	mode := f.progress
+	if f.parallel > 1 && mode == "auto" {
+		mode = "plain" // a terminal shows one trial's stages
+	}
+	sink, done, err := progress(mode, cmd.ErrOrStderr())
 	if err != nil {
 		return "", v, err
 	}
@@ -157,7 +166,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 	}
 	dir, v, err = harness.Run(ctx, harness.Options{
 		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: engine.OnDemand{}, Retain: f.retain,
-		Events: events,
+		Parallel: f.parallel, Events: events,
 	})
 	return dir, v, hostHint(err)
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
 )
@@ -95,5 +97,24 @@ func drawSeed(cmd *cobra.Command, seed *int64) error {
 		return fmt.Errorf("drawing a seed: %w", err)
 	}
 	*seed = n.Int64() + 1
+	return nil
+}
+
+// parallelFits refuses trials at once that the run's other options or this machine can't have.
+func (f *runFlags) parallelFits(p *plan.Plan) error {
+	switch {
+	case f.parallel == 1:
+		return nil
+	case f.parallel < 1:
+		return fmt.Errorf("--parallel is %d (want at least 1)", f.parallel)
+	case p.Until != nil:
+		return errors.New("--parallel is for a number of trials that is known (--repeat), and --until-confident looks " +
+			"at each before it begins another")
+	case f.retain:
+		return errors.New("--retain keeps the clusters of the last trial, and with --parallel several are the last")
+	}
+	if err := p.Parallel(f.parallel, runtime.NumCPU(), engine.FreeMemory()); err != nil {
+		return fmt.Errorf("--parallel: %w", err)
+	}
 	return nil
 }

@@ -1,0 +1,75 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// place is where a trial runs that isn't alone: the name that its clusters' names begin with, and what it says.
+type place struct {
+	run    string
+	events *event.Stream
+	stages *stages
+}
+
+// alone is the place of trials that run one after the other.
+func (r *run) alone() place { return place{r.ledger.Run, r.Events, r.stages} }
+
+// besides runs all trials of the plan, o.Parallel of them at once. When one fails the others end.
+func (r *run) besides(ctx context.Context, made *artifacts.Artifacts) error {
+	g, running := errgroup.WithContext(ctx)
+	names := make(chan string, r.Parallel) // those that no trial has
+	for _, name := range runNames(r.ledger.Run, r.Parallel) {
+		names <- name
+	}
+	before := r.stages.take()
+	for _, t := range r.Plan.Trials {
+		var name string
+		select {
+		case name = <-names:
+		case <-running.Done():
+		}
+		if running.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			defer func() { names <- name }()
+			return r.beside(running, made, t, name, before)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// beside runs one trial, whose timeline has its own events only.
+func (r *run) beside(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, name string,
+	before []event.Event) error {
+	own := event.NewStream(event.SinkFunc(func(e event.Event) {
+		e.Message = "trial " + t.ID + ": " + e.Message
+		r.Events.Emit(e)
+	}))
+	at := place{run: name, events: own, stages: recordStages(own)}
+	defer at.stages.stop()
+	at.stages.kept = append(at.stages.kept, before...)
+	return r.trial(ctx, made, t, false, at)
+}
+
+// runNames are what the clusters' names begin with, of so many trials at once.
+func runNames(run string, parallel int) []string {
+	if parallel < 2 {
+		return []string{run}
+	}
+	var out []string
+	for i := range parallel {
+		out = append(out, fmt.Sprintf("%s-%d", run, i+1))
+	}
+	return out
+}

@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -40,9 +42,23 @@ type NodeSpec struct {
 	Files  []File                       `json:"files,omitempty"` // installed before any unit starts
 	Units  []Unit                       `json:"units,omitempty"` // enabled before any unit starts
 	Args   map[string]map[string]string `json:"args,omitempty"`  // component -> flag -> value
+	// component -> name -> text: files in a folder of the component's own, which it may write to. One without text is
+	// the component's to make. A flag whose value is such a name gets the path.
+	OwnFiles map[string]map[string]string `json:"ownFiles,omitempty"`
 	// component -> an executable on this host, which it runs instead of the image's
 	Programs map[string]string `json:"programs,omitempty"`
 	Seams    map[string]string `json:"seams,omitempty"` // seam -> its proxy's executable on this host
+}
+
+// ArgsIn are a component's flags, those that name one of its own files with its path in folder.
+func (n NodeSpec) ArgsIn(component, folder string) map[string]string {
+	out := maps.Clone(n.Args[component])
+	for flag, value := range out {
+		if _, ok := n.OwnFiles[component][value]; ok {
+			out[flag] = path.Join(folder, value)
+		}
+	}
+	return out
 }
 
 // File is put at Path in the node: either a copy of Source (a file on the host) or Content.
@@ -105,6 +121,12 @@ type Component interface {
 	Signal(ctx context.Context, sig os.Signal) error
 }
 
+// Caller is a Cluster whose API servers can call a server that this process runs.
+type Caller interface {
+	// CallableAddress is an address of this host, without a port, that the server has to listen on.
+	CallableAddress(ctx context.Context) (string, error)
+}
+
 // Workload names an arm that runs in a pod: the only pod of a namespace with the label app.kubernetes.io/name=Name.
 // Its container has the same name and serves HTTP on its port named http.
 type Workload struct{ Name, Namespace, Cell string }
@@ -155,6 +177,12 @@ type LogHolder interface {
 type Simulator interface {
 	// Simulated are the names of the Node objects.
 	Simulated() []string
+}
+
+// FileHolder is a Node that knows the folder of a component's own files. The path is one in the node; of a LogHolder,
+// which is no machine, it is one of this host.
+type FileHolder interface {
+	Folder(component string) string
 }
 
 // PowerSwitch is a Node whose power can be cut and given back, with its disk kept.

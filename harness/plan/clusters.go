@@ -67,7 +67,7 @@ func (p *Plan) Parallel(n, cores int, free int64) error {
 
 func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
 	n := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell,
-		Args: argsOf(s, cluster.ControlPlane)}
+		Args: argsOf(s, cluster.ControlPlane), OwnFiles: s.Spec.Files}
 	if cell != "" {
 		n.Labels = map[string]string{CellLabel: cell}
 	}

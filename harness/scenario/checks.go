@@ -80,8 +80,10 @@ func (s *Spec) RunsOn() []string {
 	return s.Providers
 }
 
-// flagName is the form of flags, fieldName the form of fields in a component's configuration.
+// flagName is the form of flags, fieldName the form of fields in a component's configuration, fileName that of a
+// component's own files.
 var (
+	fileName  = regexp.MustCompile(`^[a-zA-Z0-9][-.a-zA-Z0-9]*$`)
 	flagName  = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
 	fieldName = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*(\.[a-z][a-zA-Z0-9]*)*$`)
 )
@@ -102,6 +104,19 @@ func (r *rules) components() {
 			} else if !flagName.MatchString(flag) {
 				r.about([]string{"spec", "args", c, flag},
 					"%q is no flag's name (want it without dashes in front and without a value: v)", flag)
+			}
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Files)) {
+		if !slices.Contains(limited, c) {
+			r.about([]string{"spec", "files", c}, "%q has no files of its own %s", c, oneOf(c, limited))
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.s.Spec.Files[c])) {
+			at := []string{"spec", "files", c, name}
+			if !fileName.MatchString(name) {
+				r.about(at, "%q is no file's name (want letters, digits, dots and dashes: audit-policy.yaml)", name)
+			} else if !slices.Contains(slices.Collect(maps.Values(r.s.Spec.Args[c])), name) {
+				r.about(at, "no flag of %s has the value %q, so nothing would use the file", c, name)
 			}
 		}
 	}

@@ -115,6 +115,11 @@ func TestParameterViolations(t *testing.T) {
 			line + `46:7: spec.faults[1].spec: pods is more than a node can list (want at most 1000)`}},
 		{"flag with dashes", "{v: 4,", "{--v: 4,", []string{
 			line + `22:22: spec.args.kube-apiserver.--v: "--v" is no flag's name (want it without dashes in front and without a value: v)`}},
+		{"a file that nothing uses", "  memory:\n", "  files:\n    kube-apiserver: {a.yaml: x, ../b: x}\n  memory:\n", []string{
+			line + `24:22: spec.files.kube-apiserver.a.yaml: no flag of kube-apiserver has the value "a.yaml", so nothing would use the file`,
+			line + `24:33: spec.files.kube-apiserver.../b: "../b" is no file's name (want letters, digits, dots and dashes: audit-policy.yaml)`}},
+		{"a file of what has none", "  memory:\n", "  files:\n    kubelet: {}\n  memory:\n", []string{
+			line + `24:5: spec.files.kubelet: "kubelet" has no files of its own (want one of kube-apiserver, kube-controller-manager, kube-scheduler)`}},
 		{"no field of a configuration", "kube-apiserver: {v", "kube-proxy: {conntrack.max-per-core", []string{
 			line + `22:18: spec.args.kube-proxy.conntrack.max-per-core: "conntrack.max-per-core" is no field's name ` +
 				`(want one of kube-proxy's configuration: conntrack.maxPerCore)`}},

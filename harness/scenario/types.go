@@ -49,6 +49,7 @@ type Spec struct {
 	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"objects that are applied before the steady state, in this order"`
 	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"what --set changes by name; $(name) in spec stands for the value"`
 	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value; of kube-proxy the fields of its configuration, by dotted names and with YAML for values: conntrack.maxPerCore: 0"`
+	Files      map[string]map[string]string `json:"files,omitempty" jsonschema:"files of components, the same in every arm: component -> name -> text, empty for one that the component writes; a flag whose value is the name gets the path"`
 	Memory     map[string]string            `json:"memory,omitempty" jsonschema:"memory limits of components' static pods: component -> quantity"`
 
 	Constants  []Constant  `json:"constants,omitempty" jsonschema:"numbers of the subject, read from each arm's own source"`

@@ -22,7 +22,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Cluster is a cluster in memory. It implements cluster.Cluster; Close frees its API server.
+// Cluster is a cluster in memory. It implements cluster.Cluster and cluster.Caller; Close frees its API server.
 type Cluster struct {
 	name  string
 	nodes []*Node
@@ -78,6 +78,9 @@ func (c *Cluster) Name() string { return c.name }
 
 // RESTConfig leads to the fake's API server.
 func (c *Cluster) RESTConfig() *rest.Config { return c.api.config() }
+
+// CallableAddress is loopback's.
+func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127.0.0.1", nil }
 
 // API is the fake's API server, to script its objects.
 func (c *Cluster) API() *API { return c.api }

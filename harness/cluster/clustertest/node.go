@@ -18,8 +18,8 @@ import (
 // ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
 type ExecFunc func(ctx context.Context, stdin io.Reader, argv []string) (stdout []byte, err error)
 
-// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch and
-// cluster.Installer.
+// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch,
+// cluster.Installer and cluster.FileHolder.
 type Node struct {
 	name    string
 	spec    cluster.NodeSpec
@@ -47,6 +47,9 @@ func (n *Node) Role() string { return n.spec.Role }
 
 // Cell returns the topology's cell.
 func (n *Node) Cell() string { return n.spec.Cell }
+
+// Folder is where a component's own files would be.
+func (n *Node) Folder(component string) string { return "/var/lib/relapse/" + component }
 
 // Handle makes f the command argv0, instead of a built-in one if there is: echo, cat, sleep, pgrep.
 func (n *Node) Handle(argv0 string, f ExecFunc) {

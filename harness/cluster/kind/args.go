@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 		if row.Runs != component.AsService && spec.Role != cluster.ControlPlane {
 			return fmt.Errorf("flags for %q on a %s: %s", name, spec.Role, onlyControlPlane(row))
 		}
-		flags := spec.Args[name]
+		flags := spec.ArgsIn(name, ownFolder(name))
 		if row.Kubeadm.Config != "" {
 			doc, err := fields(row.Kubeadm, flags)
 			if err != nil {
@@ -132,9 +133,13 @@ func programPath(row component.Component) string {
 	return "/opt/relapse/subject/" + row.Name
 }
 
-// layPrograms gives components their own programs: it returns them as files of the node, and has kubeadm mount those
-// of static pods over the ones in their images.
+// ownFolder is where a node and the component's container both have its own files.
+func ownFolder(component string) string { return "/var/lib/relapse/" + component }
+
+// layPrograms gives components their own programs and files: it returns them as files of the node. It has kubeadm mount
+// the programs of static pods over the ones in their images, and the folders of their files.
 func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File, err error) {
+	volumes := map[string][]map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		row, _ := component.Of(name)
 		if !component.Replaceable(row) { // etcd's document has no place for a mount
@@ -147,10 +152,27 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 		if spec.Role != cluster.ControlPlane {
 			return nil, fmt.Errorf("a program for %q on a %s: it runs on the control plane only", name, spec.Role)
 		}
-		volume := []map[string]any{{"name": "relapse-0", "hostPath": programPath(row), "mountPath": row.Executable,
+		volumes[name] = []map[string]any{{"name": "relapse-0", "hostPath": programPath(row), "mountPath": row.Executable,
 			"readOnly": true, "pathType": "File"}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.OwnFiles)) {
+		row, _ := component.Of(name)
+		if row.Runs == component.AsService || !component.Replaceable(row) || spec.Role != cluster.ControlPlane {
+			return nil, fmt.Errorf("files for %q on a %s: want a static pod of a control plane, other than etcd", name, spec.Role)
+		}
+		folder := ownFolder(name)
+		volumes[name] = append(volumes[name], map[string]any{"name": "relapse-1", "hostPath": folder, "mountPath": folder,
+			"pathType": "DirectoryOrCreate"})
+		for _, file := range slices.Sorted(maps.Keys(spec.OwnFiles[name])) {
+			if text := spec.OwnFiles[name][file]; text != "" {
+				files = append(files, cluster.File{Path: path.Join(folder, file), Content: []byte(text), Mode: 0o644})
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(volumes)) {
+		row, _ := component.Of(name)
 		for _, version := range []string{"v1beta2", "v1beta3", "v1beta4"} {
-			doc, err := merge(version, "ClusterConfiguration", []string{row.Kubeadm.Path[0], "extraVolumes"}, volume)
+			doc, err := merge(version, "ClusterConfiguration", []string{row.Kubeadm.Path[0], "extraVolumes"}, volumes[name])
 			if err != nil {
 				return nil, err
 			}

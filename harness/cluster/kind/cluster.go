@@ -21,7 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Cluster implements cluster.Cluster.
+// Cluster implements cluster.Cluster and cluster.Caller.
 type Cluster struct {
 	name  string
 	p     *Provider

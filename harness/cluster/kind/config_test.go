@@ -190,6 +190,44 @@ func TestArgsInEveryVersion(t *testing.T) {
 	}
 }
 
+// A component's own files are in a folder that its container may write to, beside the program that it has of its own; a flag that names one has its path.
+func TestConfigureLaysOwnFiles(t *testing.T) {
+	dir, program := t.TempDir(), filepath.Join(t.TempDir(), "built")
+	if err := os.WriteFile(program, []byte("elf"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := map[string]map[string]string{"kube-apiserver": {"policy.yaml": "rules: []\n", "audit.log": ""}}
+	cfg, err := configure(three(func(t *cluster.Topology) {
+		t.Nodes[0].Programs = map[string]string{"kube-apiserver": program}
+		t.Nodes[0].OwnFiles = own
+		t.Nodes[0].Args = map[string]map[string]string{"kube-apiserver": {"audit-policy-file": "policy.yaml", "audit-log-path": "audit.log", "v": "2"}}
+	}), dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := cfg.Nodes[0]
+	for _, want := range []string{
+		"apiServer:\n  extraVolumes:\n  - hostPath: /opt/relapse/subject/kube-apiserver\n    mountPath: /usr/local/bin/kube-apiserver\n    name: relapse-0\n    pathType: File\n    readOnly: true\n" +
+			"  - hostPath: /var/lib/relapse/kube-apiserver\n    mountPath: /var/lib/relapse/kube-apiserver\n    name: relapse-1\n    pathType: DirectoryOrCreate\napiVersion: kubeadm.k8s.io/v1beta4\n",
+		"    audit-log-path: /var/lib/relapse/kube-apiserver/audit.log\n    audit-policy-file: /var/lib/relapse/kube-apiserver/policy.yaml\n    v: \"2\"\n",
+	} {
+		if !slices.ContainsFunc(n.KubeadmConfigPatches, func(p string) bool { return strings.Contains(p, want) }) {
+			t.Errorf("no patch has %q:\n%s", want, strings.Join(n.KubeadmConfigPatches, "---\n"))
+		}
+	}
+	var mounted []string
+	for _, m := range n.ExtraMounts {
+		mounted = append(mounted, m.ContainerPath)
+	}
+	if !slices.Contains(mounted, "/var/lib/relapse/kube-apiserver/policy.yaml") || slices.Contains(mounted, "/var/lib/relapse/kube-apiserver/audit.log") {
+		t.Errorf("mounted are %q, want the policy, and not the log, which the API server writes", mounted)
+	}
+	_, err = configure(three(func(t *cluster.Topology) { t.Nodes[1].OwnFiles = own }), t.TempDir(), false)
+	if want := `files for "kube-apiserver" on a worker: want a static pod of a control plane, other than etcd`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("on a worker: %v, want %s", err, want)
+	}
+}
+
 func TestBoundedOfficialImage(t *testing.T) {
 	cfg, err := configure(three(func(t *cluster.Topology) { t.Nodes[2].Image = "docker.io/kindest/node:v1.34.4@sha256:00" }), t.TempDir(), true)
 	if err != nil {

@@ -108,6 +108,20 @@ func (c *Cluster) links(ctx context.Context) ([]link, error) {
 	return links, nil
 }
 
+// CallableAddress is this host's on the nodes' network, where an engine of this host has given it one.
+func (c *Cluster) CallableAddress(ctx context.Context) (string, error) {
+	out, err := c.p.docker.Output(ctx, "inspect", "--type", "container",
+		"--format", "{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}", c.nodes[0].name)
+	if err != nil {
+		return "", fmt.Errorf("asking for this host's address on the network of %s: %w", c.name, err)
+	}
+	address := strings.TrimSpace(string(out))
+	if address == "" {
+		return "", fmt.Errorf("this host has no address on the network of %s", c.name)
+	}
+	return address, nil
+}
+
 // readdress takes the addresses from the engine, which knows better than a Node object that has not been updated yet.
 // Nodes without one are off, and left out.
 func (c *Cluster) readdress(ctx context.Context, links []link) error {

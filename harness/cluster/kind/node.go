@@ -14,8 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch
-// and cluster.Installer.
+// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch,
+// cluster.Installer and cluster.FileHolder.
 type Node struct {
 	c                *Cluster
 	name, role, cell string
@@ -30,6 +30,9 @@ func (n *Node) Role() string { return n.role }
 
 // Cell returns the cell that the topology gave the node to, or "".
 func (n *Node) Cell() string { return n.cell }
+
+// Folder has a component's own files.
+func (n *Node) Folder(component string) string { return ownFolder(component) }
 
 // execMark is set in the environment of what Exec starts, so that it can be found with all its children.
 const execMark = "RELAPSE_EXEC"

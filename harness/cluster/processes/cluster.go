@@ -24,7 +24,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Cluster implements cluster.Cluster.
+// Cluster implements cluster.Cluster and cluster.Caller.
 type Cluster struct {
 	name, home string
 	node       *Node
@@ -81,6 +81,9 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 // Nodes returns the one node, a *Node.
 func (c *Cluster) Nodes() []cluster.Node { return []cluster.Node{c.node} }
 
+// CallableAddress is loopback's, which all processes share.
+func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127.0.0.1", nil }
+
 // Components returns the one instance of a component of the control plane, or of a seam's program that is asked like
 // one. Other names have none, and those that the topology didn't add.
 func (c *Cluster) Components(name string) []cluster.Component {
@@ -94,7 +97,8 @@ func (c *Cluster) Components(name string) []cluster.Component {
 func (c *Cluster) component(name string) *Component { return &Component{c.node, name} }
 
 // Node stands for the control plane: it is where its components are said to run, and has no Node object. It
-// implements cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder and cluster.Simulator.
+// implements cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder, cluster.FileHolder and
+// cluster.Simulator.
 type Node struct {
 	c                *Cluster
 	name, role, cell string
@@ -125,6 +129,9 @@ func (n *Node) Install(_ context.Context, component, source string) error {
 
 // LogFolder has the log files of all components.
 func (n *Node) LogFolder() string { return filepath.Join(n.c.home, logsDir) }
+
+// Folder has a component's own files.
+func (n *Node) Folder(component string) string { return folder(n.c.home, component) }
 
 // lifeline is the end that we hold of a supervisor's standard input.
 type lifeline struct {

@@ -75,6 +75,11 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 			err = errors.Join(err, fmt.Errorf("flags for %q: want one of %q", name, known))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(spec.OwnFiles)) {
+		if !slices.Contains(known, name) {
+			err = errors.Join(err, fmt.Errorf("files for %q: want one of %q", name, known))
+		}
+	}
 	return spec, err
 }
 
@@ -128,7 +133,8 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 			ours["cloud-config"] = l.at(cloudConfig)
 			err = errors.Join(err, os.WriteFile(l.at(cloudConfig), []byte(control.CloudConfig(loopback(l.ports[lbaas]))), 0o600))
 		}
-		if err := errors.Join(err, add(name, spec.Programs[name], flags(ours, spec.Args[name]))); err != nil {
+		if err := errors.Join(err, add(name, spec.Programs[name], flags(ours, spec.ArgsIn(name, folder(home, name)))),
+			writeOwn(folder(home, name), spec.OwnFiles[name])); err != nil {
 			return nil, err
 		}
 	}
@@ -167,6 +173,28 @@ func logs(home, node, component string) string {
 }
 
 func (l *layout) logs(component string) string { return logs(l.home, l.node, component) }
+
+// folder has a component's own files.
+func folder(home, component string) string { return filepath.Join(home, "files", component) }
+
+// writeOwn makes the folder of a component's own files and those that have a text.
+func writeOwn(folder string, files map[string]string) error {
+	if len(files) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if text == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // binDir has the program of each component.
 const binDir = "bin"

@@ -180,6 +180,10 @@ func TestCreateRefuses(t *testing.T) {
 			func(t *cluster.Topology) {
 				t.Nodes[0].Args = map[string]map[string]string{"kubelet": {"v": "1"}}
 			}},
+		{name, `files for "kubelet": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-scheduler"]`,
+			func(t *cluster.Topology) {
+				t.Nodes[0].OwnFiles = map[string]map[string]string{"kubelet": {"a": "b"}}
+			}},
 		{name, `the seam "cri": want one of ["etcd" "lbaas"]`, func(t *cluster.Topology) { t.Nodes[0].Seams = map[string]string{"cri": "/x"} }},
 		{name, "kube-apiserver has --etcd-servers=https://127.0.0.1:1 already, and the seam etcd wants its own",
 			func(t *cluster.Topology) {
@@ -192,6 +196,23 @@ func TestCreateRefuses(t *testing.T) {
 		c.change(&top)
 		if _, err := p.Create(t.Context(), c.name, top); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}
+
+// A flag that names one of the component's own files has its path. A file without a text is the component's to make, beside the others.
+func TestCreateLaysOwnFiles(t *testing.T) {
+	p, dir := newProvider(t)
+	top := topology(scripts(t, `for a in "$@"; do case $a in
+--audit-policy-file=*) echo "policy $(cat "${a#*=}")" ;;
+--audit-log-path=*) f=${a#*=}; [ ! -e "$f" ] && echo "log in $(dirname "$f")" ;;
+esac; done; exit 1`))
+	top.Nodes[0].OwnFiles = map[string]map[string]string{"etcd": {"policy.yaml": "rules: []", "audit.log": ""}}
+	top.Nodes[0].Args["etcd"] = map[string]string{"audit-policy-file": "policy.yaml", "audit-log-path": "audit.log"}
+	_, err := p.Create(t.Context(), name, top)
+	for _, want := range []string{"policy rules: []", "log in " + filepath.Join(dir, name, "files", "etcd")} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it is said that %v, want %s", err, want)
 		}
 	}
 }

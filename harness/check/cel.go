@@ -28,6 +28,8 @@ func init() {
 			"    increase(name)       how much a counter grew from the first sample to the last\n" +
 			"    messages(component)  a list of the messages in a component's log:\n" +
 			"                         message, severity (I, W, E or F, empty if the line isn't klog's), lines\n" +
+			"    audited()            for each line of the API server's audit log: code, annotations (how many the\n" +
+			"                         event has), error (of a line that is no event)\n" +
 			"    writes(resource)     a list of what was written to objects of a resource:\n" +
 			"                         changed (paths), manager, subresource, count\n\n" +
 			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +
@@ -56,7 +58,7 @@ const maxCost = 2_000_000
 // asks are the functions of evidence, and what each reads.
 var asks = map[string]bundle.Kind{
 	"dumps": bundle.Goroutines2, "metric": bundle.MetricSamples, "increase": bundle.MetricSamples,
-	"messages": bundle.Logs, "writes": bundle.Objects,
+	"messages": bundle.Logs, "writes": bundle.Objects, "audited": bundle.Audit,
 }
 
 // Reads names what the functions in the expression read.
@@ -91,7 +93,7 @@ func (c *CEL) Validate() error {
 func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
 	env, err := cel.NewEnv(slices.Concat(a.functions(), []cel.EnvOption{
 		ext.NativeTypes(reflect.TypeFor[celGroup](), reflect.TypeFor[celMetric](), reflect.TypeFor[celMessage](),
-			reflect.TypeFor[celWrites](), ext.ParseStructTags(true)),
+			reflect.TypeFor[celWrites](), reflect.TypeFor[celAudited](), ext.ParseStructTags(true)),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals()),
 	})...)

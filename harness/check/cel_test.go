@@ -21,6 +21,12 @@ func everything(tr *trial) {
 		tr.sample(st, "requests_total", float64(s), 7, map[string]string{"code": "500"})
 		tr.sample(st, "restarts_total", float64(s), float64((s-recoveryAt)%30), nil)
 	}
+	audited := tr.stream(bundle.Audit, arm)
+	for _, e := range []bundle.AuditEvent{{Time: tr.at(200), Code: 201, Annotations: 3}, {Time: tr.at(310), Code: 504, Annotations: 8004}, {Time: tr.at(320), Code: 504, Annotations: 16005},
+		{Time: tr.at(321), Code: 201, Annotations: 2}, {Time: tr.at(322), Error: "it is no audit event"}} {
+		tr.must(audited.JSON(e))
+	}
+	audited.Alive(tr.at(endAt))
 	const skipped = `I0301 10:05:00.000000    1234 generic.go:331] "Skipping pod synchronization" err=`
 	tr.log(arm, "kubelet", 0, endAt, said{second: 300, message: skipped + `"x"`}, said{second: 310, message: skipped + `"y"`},
 		said{second: 320, message: "panic: y"})
@@ -64,6 +70,9 @@ func TestCEL(t *testing.T) {
 			`&& w.subresource == "status" && w.count >= 4)`,
 			check.Met,
 			"5 writes of 2 kinds", []bundle.Kind{bundle.Objects}},
+		{`audited().size() == 4 && audited().filter(e, e.code == 504 && e.annotations > 10000).size() == 1`, check.Met,
+			"audited(): 4 lines; 1 x 0 with 0 to 0 annotations; 1 x 201 with 2 to 2 annotations; 2 x 504 with 8004 to 16005 annotations", []bundle.Kind{bundle.Audit}},
+		{`audited().all(e, e.error == "")`, check.NotMet, "audited(): 4 lines", []bundle.Kind{bundle.Audit}},
 		// What is missing is unknown, whatever is made of it.
 		{`metric("no_such_total").last > 1.0`,
 			check.Unknown, `metric("no_such_total"): the metrics of vulnerable never showed no_such_total`, metrics},
@@ -139,7 +148,7 @@ func TestCELRefuses(t *testing.T) {
 		`metrics("x").last > 1.0`:               "expression, line 1, column 8: undeclared reference to 'metrics'",
 		`increase("x")`:                         "expression, line 1, column 1: it is a double (want a bool)",
 		`messages("x")[0].message.matches("(")`: "expression, line 1, column 34: invalid matches argument",
-		`1 < 2`:                                 "expression asks for no evidence (want one of dumps, increase, messages, metric, writes)",
+		`1 < 2`:                                 "expression asks for no evidence (want one of audited, dumps, increase, messages, metric, writes)",
 	} {
 		err := (&check.CEL{Expression: expression}).Validate()
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -36,6 +37,11 @@ type (
 		Severity string `cel:"severity"`
 		Lines    int    `cel:"lines"`
 	}
+	celAudited struct {
+		Code        int    `cel:"code"`
+		Annotations int    `cel:"annotations"`
+		Error       string `cel:"error"`
+	}
 	celWrites struct {
 		Changed     string `cel:"changed"`
 		Manager     string `cel:"manager"`
@@ -61,6 +67,7 @@ func (a *asked) functions() []cel.EnvOption {
 		function("metric", object(reflect.TypeFor[celMetric]()), a.metric, one, two),
 		function("increase", cel.DoubleType, a.increase, one, two),
 		function("messages", cel.ListType(object(reflect.TypeFor[celMessage]())), a.messages, one),
+		function("audited", cel.ListType(object(reflect.TypeFor[celAudited]())), a.audited, none),
 		function("writes", cel.ListType(object(reflect.TypeFor[celWrites]())), a.writes, one),
 	}
 }
@@ -172,6 +179,24 @@ func (a *asked) messages(args []ref.Val) (any, string, string) {
 	}
 	out := counted(all, func(m *celMessage) *int { return &m.Lines })
 	return out, fmt.Sprintf("%d lines with %d messages", len(l.found), len(out)), l.doubt
+}
+
+func (a *asked) audited([]ref.Val) (any, string, string) {
+	st := read[bundle.AuditEvent](a.question, bundle.Audit)
+	a.Evidence = union(a.Evidence, st.paths...)
+	all, codes := []celAudited{}, map[int][]int{}
+	for _, e := range st.records {
+		if contains(a.window, e.Time) {
+			all = append(all, celAudited{Code: e.Code, Annotations: e.Annotations, Error: e.Error})
+			codes[e.Code] = append(codes[e.Code], e.Annotations)
+		}
+	}
+	said := fmt.Sprintf("%d lines", len(all))
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		n := codes[code]
+		said += fmt.Sprintf("; %d x %d with %d to %d annotations", len(n), code, slices.Min(n), slices.Max(n))
+	}
+	return all, said, st.doubt
 }
 
 func (a *asked) writes(args []ref.Val) (any, string, string) {

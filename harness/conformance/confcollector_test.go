@@ -115,6 +115,7 @@ var collectorEnvs = map[string]collectorEnv{
 	"etcdProbe":         {spec: `{"interval":"200ms"}`, fails: powerOff},
 	"health":            {spec: `{"interval":"200ms"}`, fails: breaks, answers: errBroken.Error()},
 	"componentLogs":     {spec: `{"components":["kubelet"],"interval":"200ms"}`, fails: powerOff},
+	"auditLog":          {spec: `{"interval":"200ms"}`, fails: powerOff},
 	"containerStatuses": {spec: `{"components":["kubelet"]}`, fails: closeAPI},
 	"hostPressure":      {spec: `{"interval":"200ms"}`, broken: `{"interval":"200ms","proc":"/no/such/proc"}`, fails: func(*testing.T, *subject) {}},
 	"identity":          {fails: powerOff},

@@ -34,10 +34,17 @@ func layLogs(t *testing.T, n *clustertest.Node) {
 	if err := os.WriteFile(filepath.Join(dir, "0.log"), []byte(line), 0o640); err != nil {
 		t.Fatal(err)
 	}
+	event := `{"kind":"Event","auditID":"a","stage":"ResponseComplete","stageTimestamp":"2026-11-22T16:00:00.000000Z"}` + "\n"
+	if err := os.WriteFile(filepath.Join(root, "audit.log"), []byte(event), 0o640); err != nil {
+		t.Fatal(err)
+	}
 	n.Handle("sh", func(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 		args := slices.Clone(argv)
 		if i := slices.Index(args, "/var/log/pods"); i >= 0 {
 			args[i] = root
+		}
+		if i := slices.Index(args, filepath.Join(n.Folder("kubelet"), "audit.log")); i >= 0 {
+			args[i] = filepath.Join(root, "audit.log")
 		}
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Stdin = stdin

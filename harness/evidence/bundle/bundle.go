@@ -44,6 +44,7 @@ const (
 	Logs          Kind = "logs"              // stream of LogLine, of the component in Meta
 	Statuses      Kind = "containers.status" // stream of ContainerStatus
 	Health        Kind = "health"            // stream of HealthSample
+	Audit         Kind = "audit"             // stream of AuditEvent
 	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.EtcdProbe, each wrapped in Stamped
 	Calls         Kind = "load.calls"        // stream of Call
 	LoadSummary   Kind = "load.summary"      // JSON: Load

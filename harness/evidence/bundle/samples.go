@@ -113,3 +113,17 @@ type HealthSample struct {
 	Code int       `json:"code"`
 	Text string    `json:"text,omitempty"` // unless it was 200
 }
+
+// AuditEvent is a line of an API server's audit log. Annotations is how many the event has. Of a line that is no event
+// only Error says what is wrong with it, and Time is when it was read.
+type AuditEvent struct {
+	Time        time.Time `json:"time"` // when the event was written
+	ID          string    `json:"id,omitempty"`
+	Stage       string    `json:"stage,omitempty"`
+	Verb        string    `json:"verb,omitempty"`
+	Path        string    `json:"path,omitempty"`
+	Code        int       `json:"code,omitempty"`
+	Annotations int       `json:"annotations"`
+	Bytes       int       `json:"bytes"`
+	Error       string    `json:"error,omitempty"`
+}

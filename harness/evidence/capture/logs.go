@@ -70,17 +70,12 @@ func (*ComponentLogs) Makes() []bundle.Kind { return []bundle.Kind{bundle.Logs} 
 // Stream looks until ctx ends. There is a stream for each component.
 func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	l := &logReader{namespace: cmp.Or(t.Namespace, metav1.NamespaceSystem), began: time.Now()}
-	err := c.Validate()
-	switch n := t.Node.(type) {
-	case cluster.LogHolder:
-		l.root, l.run = n.LogFolder(), here
-	case cluster.Execer:
-		l.root = podLogs
-		l.run = func(ctx context.Context, argv ...string) ([]byte, error) { return cluster.Look(ctx, n, nil, argv...) }
-	default:
-		err = errors.Join(err, fmt.Errorf("reading log files on %s: it runs no commands", t.Node.Name()))
+	run, err := reader(t.Node)
+	l.root, l.run = podLogs, run
+	if n, ok := t.Node.(cluster.LogHolder); ok {
+		l.root = n.LogFolder()
 	}
-	if err != nil {
+	if err = errors.Join(c.Validate(), err); err != nil {
 		w.Fail(t.meta(bundle.Logs), err)
 		return err
 	}
@@ -104,6 +99,17 @@ type logReader struct {
 	namespace string                                                    // of the pods
 	began     time.Time
 	logs      []*componentLog
+}
+
+// reader runs commands that only read where a node's files are.
+func reader(n cluster.Node) (func(ctx context.Context, argv ...string) ([]byte, error), error) {
+	switch n := n.(type) {
+	case cluster.LogHolder:
+		return here, nil
+	case cluster.Execer:
+		return func(ctx context.Context, argv ...string) ([]byte, error) { return cluster.Look(ctx, n, nil, argv...) }, nil
+	}
+	return nil, fmt.Errorf("reading files on %s: it runs no commands", n.Name())
 }
 
 // here runs a command on this host.

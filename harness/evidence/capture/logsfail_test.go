@@ -173,7 +173,7 @@ func TestComponentLogsRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = c.(capture.Streamer).Stream(t.Context(), capture.Target{Cell: "fixed", Node: node{}, Component: &component{}}, w)
-	want := "reading log files on worker: it runs no commands"
+	want := "reading files on worker: it runs no commands"
 	if a := w.View().Artifacts(bundle.Query{}); err == nil || err.Error() != want || len(a) != 1 || a[0].Error != want {
 		t.Errorf("got %v and %+v, want %s", err, a, want)
 	}

@@ -1,0 +1,131 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+// auditBytes is the most that one look takes in.
+const auditBytes = 8 << 20
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "auditLog",
+		Doc: "The API server's audit log, read from its file where the API server runs: of each event the time, the " +
+			"request, the code of the answer, and how many annotations it has.\n\n" +
+			"The events themselves may be large and are not kept. A line that is no event is recorded as such. The " +
+			"file is one of the component's own (`files`), which must not be rotated while it is read: one that has " +
+			"shrunk is a gap. One that isn't there yet has no events.",
+		Example: "name: audit\nkind: auditLog\nspec:\n  file: audit.log\n  interval: 2s\n",
+		New: func() Collector {
+			return &AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 2 * time.Second}}
+		},
+	})
+}
+
+// AuditLog collects what an API server audited.
+type AuditLog struct {
+	File     string          `json:"file,omitempty" jsonschema:"the file's name among the component's own"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks at the file"`
+}
+
+// Validate refuses a path, and an interval that is none.
+func (c *AuditLog) Validate() error {
+	var errs []error
+	if c.File == "" || c.File != path.Base(c.File) {
+		errs = append(errs, fmt.Errorf("file is %q (want the name of a file: audit.log)", c.File))
+	}
+	if c.Interval.Duration <= 0 {
+		errs = append(errs, fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration))
+	}
+	return errors.Join(errs...)
+}
+
+// Makes names audit events.
+func (*AuditLog) Makes() []bundle.Kind { return []bundle.Kind{bundle.Audit} }
+
+// auditScript prints the size of a file, 0 where there is none, and then what it has from an offset on.
+const auditScript = `if [ -e "$1" ]; then stat -L -c %s "$1"; tail -c +"$2" "$1" | head -c "$3"; else echo 0; fi`
+
+// Stream looks until ctx ends.
+func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	run, err := reader(t.Node)
+	holder, ok := t.Node.(cluster.FileHolder)
+	if !ok {
+		err = errors.Join(err, fmt.Errorf("reading the audit log on %s: its components have no files of their own",
+			t.Node.Name()))
+	}
+	if err = errors.Join(c.Validate(), err); err != nil {
+		w.Fail(t.meta(bundle.Audit), err)
+		return err
+	}
+	st, err := w.Stream(t.meta(bundle.Audit), "jsonl")
+	if err != nil {
+		return err
+	}
+	file := path.Join(holder.Folder(t.Component.Name()), c.File)
+	var offset int64 // of the first byte that was not read
+	var rest []byte  // of a line whose end wasn't there yet
+	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+		for {
+			out, err := run(ctx, "sh", "-c", auditScript, "sh", file, fmt.Sprint(offset+1), fmt.Sprint(auditBytes))
+			if err != nil {
+				return err
+			}
+			head, data, _ := bytes.Cut(out, []byte("\n"))
+			size, err := strconv.ParseInt(string(head), 10, 64)
+			if err != nil || size < offset {
+				return fmt.Errorf("%s has %q bytes, and %d were read of it", c.File, head, offset)
+			}
+			offset += int64(len(data))
+			rest = append(rest, data...)
+			for {
+				line, after, whole := bytes.Cut(rest, []byte("\n"))
+				if !whole {
+					break
+				}
+				if err := st.JSON(auditEvent(line)); err != nil {
+					return err
+				}
+				rest = after
+			}
+			rest = bytes.Clone(rest)
+			if offset >= size || len(data) == 0 {
+				return nil
+			}
+		}
+	})
+	return st.Close()
+}
+
+// auditEvent is what is kept of a line.
+func auditEvent(line []byte) bundle.AuditEvent {
+	var e struct {
+		Kind, AuditID, Stage, Verb, RequestURI string
+		StageTimestamp                         metav1.MicroTime
+		ResponseStatus                         struct{ Code int }
+		Annotations                            map[string]string
+	}
+	err := json.Unmarshal(line, &e)
+	if err == nil && (e.Kind != "Event" || e.AuditID == "" || e.StageTimestamp.IsZero()) {
+		err = errors.New("it is no audit event")
+	}
+	if err != nil {
+		return bundle.AuditEvent{Time: time.Now().UTC(), Bytes: len(line),
+			Error: fmt.Sprintf("%v: %.100q", err, line)}
+	}
+	return bundle.AuditEvent{Time: e.StageTimestamp.UTC(), ID: e.AuditID, Stage: e.Stage, Verb: e.Verb,
+		Path: e.RequestURI, Code: e.ResponseStatus.Code, Annotations: len(e.Annotations), Bytes: len(line)}
+}

@@ -1,0 +1,110 @@
+package capture_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+)
+
+// holder is a node whose components' files are in a folder of this host.
+type holder struct {
+	node
+	dir string
+}
+
+func (h holder) LogFolder() string    { return h.dir }
+func (h holder) Folder(string) string { return h.dir }
+
+// audited is a line of an audit log, with so many annotations.
+func audited(id string, code, annotations int) string {
+	var all []string
+	for i := range annotations {
+		all = append(all, fmt.Sprintf(`"webhook.example.org/k%05d":"v"`, i))
+	}
+	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":"ResponseComplete",`+
+		`"requestURI":"/api/v1/namespaces/n/configmaps?timeout=2s","verb":"create","responseStatus":{"code":%d},`+
+		`"requestReceivedTimestamp":"2026-11-22T16:00:00.000000Z","stageTimestamp":"2026-11-22T16:00:02.000001Z","annotations":{%s}}`+"\n", id, code, strings.Join(all, ","))
+}
+
+// Lines come once, whole ones only, and what is no event is told from one. There may be no file at first.
+func TestAuditLog(t *testing.T) {
+	dir := t.TempDir()
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &capture.AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 10 * time.Millisecond}}
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Stream(ctx, capture.Target{Cell: "fixed", Node: holder{dir: dir}, Component: &component{}}, w)
+	}()
+	seen := func(n int) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			all := w.View().Artifacts(bundle.Query{Kind: bundle.Audit})
+			if len(all) == 1 && all[0].Coverage != nil && !all[0].Coverage.Last.IsZero() && len(readLines[bundle.AuditEvent](t, w, all[0])) == n {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it never had %d lines: %+v", n, all)
+			}
+		}
+	}
+	write := func(text string) {
+		t.Helper()
+		f, err := os.OpenFile(filepath.Join(dir, "audit.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString(text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	seen(0)
+	large := audited("b", 504, 16000)
+	write(audited("a", 201, 2) + large[:300_000])
+	seen(1)
+	write(large[300_000:] + "{\"kind\":\"Event\",\n" + `{"kind":"Pod"}` + "\n")
+	seen(4)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	got := readLines[bundle.AuditEvent](t, w, w.View().Artifacts(bundle.Query{})[0])
+	event := bundle.AuditEvent{Time: time.Date(2026, 11, 22, 16, 0, 2, 1000, time.UTC), Stage: "ResponseComplete", Verb: "create", Path: "/api/v1/namespaces/n/configmaps?timeout=2s"}
+	a, b := event, event
+	a.ID, a.Code, a.Annotations, b.ID, b.Code, b.Annotations = "a", 201, 2, "b", 504, 16000
+	want := []bundle.AuditEvent{a, b, {Error: `unexpected end of JSON input: "{\"kind\":\"Event\","`}, {Error: `it is no audit event: "{\"kind\":\"Pod\"}"`}}
+	ignore := cmpopts.IgnoreFields(bundle.AuditEvent{}, "Bytes")
+	if diff := cmp.Diff(want[:2], got[:2], ignore); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want[2:], got[2:], ignore, cmpopts.IgnoreFields(bundle.AuditEvent{}, "Time")); diff != "" {
+		t.Errorf("other lines (-want +got):\n%s", diff)
+	}
+	if got[1].Bytes != len(large)-1 {
+		t.Errorf("a line of %d bytes is said to have %d", len(large)-1, got[1].Bytes)
+	}
+}
+
+func TestAuditLogRefusesPaths(t *testing.T) {
+	c := capture.AuditLog{File: "../audit.log"}
+	want := "file is \"../audit.log\" (want the name of a file: audit.log)\ninterval is 0s (want above 0)"
+	if err := c.Validate(); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -67,6 +67,10 @@ var faultEnvs = map[string]faultEnv{
 		spec: `{}`, setup: hookCSINodes, forever: "nothing in the cluster knows that it is to come back", armed: csiNodeGone,
 		inForce: func(t *testing.T, n *criNode) bool { _, gone := csiNodeGone(t, n); return len(gone) > 0 },
 	},
+	"hangingWebhook": {
+		spec: `{"load":"creations","auditAnnotations":100}`, setup: hookWebhooks, armed: webhooksArmed,
+		inForce: webhooksHang,
+	},
 	"nodePowerOff": {
 		spec: `{"stale":"20s","ready":"20s"}`, setup: hookPower, forever: "nothing runs in a node that is off", armed: powerArmed,
 		inForce: func(t *testing.T, n *criNode) bool {

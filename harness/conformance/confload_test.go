@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,10 +92,10 @@ func (env loadEnv) refused(t *testing.T, l load.Load) {
 		t.Fatal(err)
 	}
 	s.script(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodDelete {
+		if changes(r) {
 			http.Error(w, "on purpose", http.StatusInternalServerError)
 		}
-		return r.Method == http.MethodDelete
+		return changes(r)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -122,12 +123,13 @@ func (env loadEnv) cancelled(t *testing.T, l load.Load) {
 	defer cancel()
 	var under atomic.Int64
 	s.script(func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodDelete {
+		if !changes(r) {
 			return false
 		}
 		if under.Add(1) == 1 {
 			cancel()
 		}
+		_, _ = io.Copy(io.Discard, r.Body) // or nobody notices that the client went away
 		<-r.Context().Done()
 		return true
 	})
@@ -147,6 +149,11 @@ func (env loadEnv) cancelled(t *testing.T, l load.Load) {
 			t.Errorf("%s: %+v, %+v", when, sum, calls)
 		}
 	}
+}
+
+// changes reports whether a request is one of those that loads are made of.
+func changes(r *http.Request) bool {
+	return r.Method == http.MethodDelete || r.Method == http.MethodPost && path.Base(r.URL.Path) == "configmaps"
 }
 
 // run runs a load; the channel has its error.

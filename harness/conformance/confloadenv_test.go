@@ -28,11 +28,28 @@ type loadEnv struct {
 
 // loadEnvs has at least one entry for every registered load: without one the suite fails.
 var loadEnvs = map[string][]loadEnv{
+	"createConfigMaps": {
+		{spec: `{"calls":3,"rounds":2,"timeout":"2s"}`, calls: 3, serve: timesOut},
+		{spec: `{"calls":4,"rounds":2}`, calls: 4, serve: func(*loaded) func(http.ResponseWriter, *http.Request) bool {
+			return func(http.ResponseWriter, *http.Request) bool { return false }
+		}},
+	},
 	"deleteCollection": {
 		{spec: `{"items":200,"bytes":"64","calls":4,"begun":5,"rounds":2}`, calls: 4, serve: slowEtcd},
 		{spec: `{"items":200,"bytes":"64","calls":4,"begun":5,"rounds":2,"still":"20ms"}`, calls: 4, serve: slowEtcd},
 		{spec: `{"by":"namespaceController","items":40,"bytes":"64","calls":3,"begun":5,"rounds":2}`, calls: 3, serve: namespaceController},
 	},
+}
+
+// timesOut answers creations with what an API server says when a request's time is up.
+func timesOut(*loaded) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		ours := r.Method == http.MethodPost && r.URL.Query().Get("timeout") == "2s"
+		if ours {
+			http.Error(w, "time is up", http.StatusGatewayTimeout)
+		}
+		return ours
+	}
 }
 
 // loaded is a cluster in memory with a load in it.

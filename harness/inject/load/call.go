@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -56,7 +57,7 @@ func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Ti
 	}})
 	verb, to := o.request(i)
 	c := bundle.Call{Load: o.Name, Round: round, Time: time.Now().UTC(), Verb: verb, Path: to.Path}
-	code, err := o.ask(ctx, to)
+	code, err := o.ask(ctx, http.MethodDelete, to, nil)
 	c.Code, c.Done = code, time.Now().UTC()
 	if err != nil {
 		c.Error, c.GaveUp = err.Error(), code == 0 && ctx.Err() != nil
@@ -76,13 +77,16 @@ func (o *objects) request(i int) (verb string, to *url.URL) {
 	return "DELETECOLLECTION", req.Namespace(o.namespace(0)).Resource("configmaps").URL()
 }
 
-// ask sends one DELETE and reads the whole answer. Code 0 is no answer. The error is the transport's, or what an
-// answer other than 2xx says. client-go's own request would repeat some requests, and keep every deleted object in
-// memory.
-func (c *client) ask(ctx context.Context, to *url.URL) (code int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, to.String(), nil)
+// ask sends one request, with a body in JSON or none, and reads the whole answer. Code 0 is no answer. The error is the
+// transport's, or what an answer other than 2xx says. client-go's own request would repeat some requests, and keep
+// every deleted object in memory.
+func (c *client) ask(ctx context.Context, method string, to *url.URL, body []byte) (code int, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return 0, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", runtime.ContentTypeJSON)
 	}
 	req.Header.Set("Accept", runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON)
 	resp, err := c.http.Do(req)

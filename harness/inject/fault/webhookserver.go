@@ -1,0 +1,114 @@
+package fault
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// What a webhook server serves.
+const (
+	annotatesFirst = "/annotates-first"
+	annotatesLast  = "/annotates-last"
+	hangs          = "/hangs"
+)
+
+// webhookServer answers an API server's admission reviews.
+type webhookServer struct {
+	url   string // https://127.0.0.1:1234
+	ca    []byte // PEM, of the certificate that it shows
+	held  atomic.Int64
+	close func()
+}
+
+// serveWebhooks serves on a free port of an address until close. Each answer but that of the one that hangs has some
+// audit annotations.
+func serveWebhooks(address string, annotations int) (*webhookServer, error) {
+	certificate, ca, err := selfSigned(address)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := tls.Listen("tcp", net.JoinHostPort(address, "0"), &tls.Config{Certificates: []tls.Certificate{certificate}})
+	if err != nil {
+		return nil, err
+	}
+	s := &webhookServer{url: "https://" + listener.Addr().String(), ca: ca}
+	over, end := context.WithCancel(context.Background())
+	text := annotated(annotations)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+annotatesFirst, func(w http.ResponseWriter, r *http.Request) { allow(w, r, text) })
+	mux.HandleFunc("POST "+annotatesLast, func(w http.ResponseWriter, r *http.Request) { allow(w, r, text) })
+	mux.HandleFunc("POST "+hangs, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // what is unread would keep the client's leaving from being noticed
+		s.held.Add(1)
+		select {
+		case <-r.Context().Done():
+		case <-over.Done():
+		}
+		panic(http.ErrAbortHandler) // no answer
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	s.close = func() { end(); _ = server.Close() }
+	go server.Serve(listener) //nolint:errcheck // it ends with close
+	return s, nil
+}
+
+// annotated are the members of a JSON object.
+func annotated(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"k%05d":"v"`, i)
+	}
+	return b.String()
+}
+
+// allow answers a review.
+func allow(w http.ResponseWriter, r *http.Request, annotations string) {
+	var review struct {
+		Request struct {
+			UID string `json:"uid"`
+		} `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":true,`+
+		`"auditAnnotations":{%s}}}`, review.Request.UID, annotations)
+}
+
+// selfSigned is a certificate for an address that is its own authority.
+func selfSigned(address string) (out tls.Certificate, ca []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return out, nil, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return out, nil, err
+	}
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), nil
+}

@@ -1,0 +1,157 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Load, kinds.Kind[Load]{
+		Name: "createConfigMaps",
+		Doc: "Creations of small ConfigMaps, each with a time within which the API server has to answer it.\n\n" +
+			"A round is some creations at once in the namespace relapse-<name>; it ends with the last answer, and the " +
+			"next begins. The time limit is the request's own (?timeout=), so that the API server ends it with 504, " +
+			"and the client is there to be told. A round has begun once one of its requests was taken, or was cut " +
+			"off by its limit. Every answer is evidence, none fails the load. When the API server doesn't answer at " +
+			"all, the next round waits a second.",
+		Example: "name: creations\nkind: createConfigMaps\ntarget: {mode: all, selector: {component: " +
+			"kube-apiserver}}\nspec: {calls: 6, rounds: 30, timeout: 2s}\n",
+		New: func() Load {
+			return &CreateConfigMaps{Calls: 6, Rounds: 30, Timeout: metav1.Duration{Duration: 2 * time.Second}}
+		},
+	})
+}
+
+// CreateConfigMaps creates ConfigMaps with a time limit.
+type CreateConfigMaps struct {
+	Calls   int             `json:"calls,omitzero" jsonschema:"requests at once, which are a round"`
+	Rounds  int             `json:"rounds,omitzero" jsonschema:"how many rounds follow each other"`
+	Timeout metav1.Duration `json:"timeout,omitzero" jsonschema:"the time limit of a request, in whole seconds"`
+}
+
+// late is how long after a request's own limit its answer is waited for.
+const late = 30 * time.Second
+
+// Makes names the calls and their summary.
+func (*CreateConfigMaps) Makes() []bundle.Kind {
+	return []bundle.Kind{bundle.Calls, bundle.LoadSummary}
+}
+
+// Validate refuses a load that asks for nothing, and a limit that the API server wouldn't keep as it is.
+func (l *CreateConfigMaps) Validate() error {
+	switch d := l.Timeout.Duration; {
+	case l.Calls < 1:
+		return fmt.Errorf("calls is %d (want at least 1)", l.Calls)
+	case l.Rounds < 1:
+		return fmt.Errorf("rounds is %d (want at least 1)", l.Rounds)
+	case d < time.Second || d > 30*time.Second || d%time.Second != 0:
+		return fmt.Errorf("timeout is %s (want whole seconds, from 1s to 30s)", d)
+	}
+	return nil
+}
+
+// Describe says in words what is asked.
+func (l *CreateConfigMaps) Describe() string {
+	return fmt.Sprintf("%d rounds of %d ConfigMaps created at once, each within %s", l.Rounds, l.Calls,
+		l.Timeout.Duration)
+}
+
+// Prepare makes the namespace.
+func (l *CreateConfigMaps) Prepare(ctx context.Context, t Target) error {
+	c, err := newClient(t)
+	if err != nil {
+		return err
+	}
+	err = insist(ctx, time.Minute, func(ctx context.Context) error { return c.makeNamespace(ctx, "relapse-"+t.Name) })
+	if err != nil {
+		return fmt.Errorf("preparing the load %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Run makes the rounds. An error means that evidence could not be written.
+func (l *CreateConfigMaps) Run(ctx context.Context, t Target, w *bundle.Writer) (err error) {
+	c, err := newClient(t)
+	if err != nil {
+		return err
+	}
+	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Cell: t.Cell}, "jsonl")
+	if err != nil {
+		return err
+	}
+	calls.Alive(time.Now())
+	sum := bundle.Load{Name: t.Name, Way: "creations within " + l.Timeout.Duration.String(), Objects: l.Calls,
+		Bytes: int64(len(body(0))), Rounds: []bundle.LoadRound{}, Codes: map[string]int{}}
+	for n := 1; n <= l.Rounds && ctx.Err() == nil; n++ {
+		r := bundle.LoadRound{Round: n, Start: time.Now().UTC()}
+		answered := false
+		for one := range l.round(ctx, c, n) {
+			if one.Code == 0 {
+				sum.Codes["none"]++
+			} else {
+				sum.Codes[strconv.Itoa(one.Code)]++
+				answered = true
+			}
+			if r.Calls++; r.Sent.Before(one.Time) {
+				r.Sent = one.Time
+			}
+			if took := one.Code/100 == 2 || one.Code == http.StatusGatewayTimeout; took && r.Began.IsZero() {
+				r.Began = time.Now().UTC()
+				t.Round(n, true)
+			}
+			if e := calls.JSON(one); e != nil {
+				err = errors.Join(err, e)
+			}
+		}
+		r.End = time.Now().UTC()
+		if spent := r.Sent.Sub(r.Start).Seconds(); spent > 0 {
+			r.Rate = float64(r.Calls) / spent
+		}
+		sum.Rounds = append(sum.Rounds, r)
+		t.Round(n, false)
+		if !answered {
+			_ = wait(ctx, time.Second) // its end is seen next
+		}
+	}
+	calls.Alive(time.Now())
+	_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: t.Cell}, sum)
+	return errors.Join(err, calls.Close(), e)
+}
+
+// round makes the calls of a round at once, and gives each as it is answered.
+func (l *CreateConfigMaps) round(ctx context.Context, c *client, n int) <-chan bundle.Call {
+	out := make(chan bundle.Call, l.Calls)
+	to := c.typed.CoreV1().RESTClient().Post().Namespace("relapse-"+c.Name).Resource("configmaps").
+		Param("timeout", l.Timeout.Duration.String()).URL()
+	var all sync.WaitGroup
+	for i := range l.Calls {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, l.Timeout.Duration+late)
+			defer cancel()
+			one := bundle.Call{Load: c.Name, Round: n, Time: time.Now().UTC(), Verb: "CREATE", Path: to.Path}
+			code, err := c.ask(ctx, http.MethodPost, to, body((n-1)*l.Calls+i))
+			one.Code, one.Done = code, time.Now().UTC()
+			if err != nil {
+				one.Error, one.GaveUp = err.Error(), code == 0 && ctx.Err() != nil
+			}
+			out <- one
+		})
+	}
+	go func() { all.Wait(); close(out) }()
+	return out
+}
+
+// body is the n-th ConfigMap.
+func body(n int) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":"%d"}}`, item(n), n)
+}

@@ -86,7 +86,8 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 	q.Differs = few(q.Differs)
 	q.Seen = fmt.Sprintf("%d such ends among %d", len(counted), len(ends))
 	if len(counted) > 0 {
-		q.Seen += ", at " + strings.Join(few(counted), ", ")
+		q.Seen += fmt.Sprintf(", at %s, the first %s after %s began", strings.Join(few(counted), ", "),
+			q.Ended.Sub(q.began).Round(time.Second), q.phase)
 	}
 	doubt := cmp.Or(st.doubt, logs.doubt)
 	switch {

@@ -90,7 +90,7 @@ func TestCrashed(t *testing.T) {
 	own, foreign := panicked(culprit), panicked("k8s.io/kubernetes/pkg/other.(*Cache).Get")
 	qs := []question{
 		{
-			name: "twice, with the stack", fill: of(crash{60, 2, own}, crash{90, 2, own}), met: check.Met, evidence: both, seen: "2 such ends among 2, at 10:01:00, 10:01:30",
+			name: "twice, with the stack", fill: of(crash{60, 2, own}, crash{90, 2, own}), met: check.Met, evidence: both, seen: "2 such ends among 2, at 10:01:00, 10:01:30, the first 20s after fault began",
 			wanted: `at least 2 ends of kube-apiserver with exit code 2, each with a panic like "nil pointer dereference" in nodevolumelimits.(*CSILimits).checkAttachableInlineVolume`,
 			detail: "invalid memory address or nil pointer dereference",
 		},
@@ -136,7 +136,7 @@ func TestCrashed(t *testing.T) {
 		},
 		{
 			name: "the log of one end can't make up for another's", fill: of(crash{60, 2, own}, crash{90, 2, ""}), met: check.Unknown, evidence: both,
-			seen: "1 such ends among 2, at 10:01:00, and of 1 the log is not known", differs: []string{"(b) ended at 10:01:30 with reason Error, exit code 2: no log of that container"},
+			seen: "1 such ends among 2, at 10:01:00, the first 20s after fault began, and of 1 the log is not known", differs: []string{"(b) ended at 10:01:30 with reason Error, exit code 2: no log of that container"},
 		},
 		{name: "ends before and after the phase", fill: of(crash{30, 2, own}, crash{300, 2, own}), met: check.NotMet, evidence: both, seen: "0 such ends among 0"},
 		{
@@ -147,7 +147,7 @@ func TestCrashed(t *testing.T) {
 			},
 		},
 		{
-			name: "a gap in the log, and no end in it", met: check.Unknown, evidence: both, seen: "1 such ends among 1, at 10:01:00; logs of vulnerable does not cover",
+			name: "a gap in the log, and no end in it", met: check.Unknown, evidence: both, seen: "1 such ends among 1, at 10:01:00, the first 20s after fault began; logs of vulnerable does not cover",
 			fill: func(tr *trial) {
 				_, logs := tr.crashes(crash{60, 2, own})
 				logs.Gap(tr.at(100), tr.at(150), "the file was gone")

@@ -84,6 +84,26 @@ func TestJudgement(t *testing.T) {
 			tr.vulnerable.identity = killedAt(55)
 			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 54}
 		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"gone before its end was noted", func(tr *trial) {
+			tr.vulnerable.identity = func(s int) (bundle.IdentitySample, bool) {
+				one, _ := killedAt(60)(s)
+				if s >= 50 && s < 60 {
+					one.PID = 0
+				}
+				return one, true
+			}
+			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 54}
+		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"gone long before its end was noted", func(tr *trial) {
+			tr.vulnerable.identity = func(s int) (bundle.IdentitySample, bool) {
+				one, _ := killedAt(60)(s)
+				if s >= 45 && s < 60 {
+					one.PID = 0
+				}
+				return one, true
+			}
+			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 54}
+		}, "Inconclusive", 3, "Inconclusive", "NotReproduced", "found none"},
 		{"killed after the incident's own end of it", func(tr *trial) {
 			tr.vulnerable.identity = killedAt(55)
 			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 58}

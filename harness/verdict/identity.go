@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -97,8 +98,31 @@ func within(v bundle.View, cell string, t time.Time, phases ...string) bool {
 	return false
 }
 
-// checkProcess checks that it was one process in the judged window.
+// noticedLate is how long after the end of a process whoever runs it may have noticed.
+const noticedLate = 5 * time.Second
+
+// firstGone is when the looks that found no process shortly before a time began; the time itself if there was none.
+func firstGone(v bundle.View, cell string, t time.Time) time.Time {
+	first := t
+	all, _, _ := check.Looks(v, cell)
+	for _, one := range slices.Backward(all) {
+		if one.Time.After(t) {
+			continue
+		}
+		if one.PID != 0 || t.Sub(one.Time) > noticedLate {
+			break
+		}
+		first = one.Time.Add(-time.Nanosecond)
+	}
+	return first
+}
+
+// checkProcess checks that it was one process in the judged window. Where the incident ended it, that it was gone a
+// little before its end was noted is no doubt.
 func checkProcess(v bundle.View, cell string, judged bundle.Window, ended bool) check.Finding {
+	if ended {
+		judged.End = firstGone(v, cell, judged.End)
+	}
 	f := check.OneProcess(v, cell, judged, check.MaxIdentityGap)
 	f.Name = CheckProcess
 	if ended {

@@ -86,6 +86,17 @@ func (f *blow) Recover(context.Context, fault.Target) error { f.tell("recovered"
 // begun begins a fault phase in which the fault comes after the load.
 func begun(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (*injection, *story) {
 	t.Helper()
+	r, heard := toBegin(t, l, f, duration)
+	u, err := begin(t.Context(), r, []string{"fixed"}, check.Fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u, heard
+}
+
+// toBegin is a trial whose fault phase is to begin.
+func toBegin(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (*trial, *story) {
+	t.Helper()
 	const cell = "fixed"
 	topology := cluster.Topology{Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell}}}
 	heard := &story{}
@@ -97,11 +108,25 @@ func begun(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (*i
 		loads:  []plan.Load{{Item: plan.Item{Name: "load", Target: everywhere}, Spec: l}},
 		faults: []plan.Fault{{Item: plan.Item{Name: "fault", Target: everywhere, After: &plan.After{Name: "load"}, Duration: plan.Duration(duration)}, Spec: f}},
 	}}
-	u, err := begin(t.Context(), r, []string{cell}, check.Fault)
+	return r, heard
+}
+
+// Where no fault is injected, a load that would come after one has its turn all the same.
+func TestNullControlRunsItsLoads(t *testing.T) {
+	s := &story{}
+	r, _ := toBegin(t, &rounds{story: s, rounds: 1, begins: 1}, &blow{s, nil}, 0)
+	r.plan.NoFaults = true
+	r.items.loads[0].After, r.items.faults[0].After = &plan.After{Name: "fault"}, nil
+	u, err := begin(t.Context(), r, []string{"fixed"}, check.Fault)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return u, heard
+	if err := errors.Join(u.effective(), over(t, u), u.end()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.told(), []string{"round 1 began"}; !slices.Equal(got, want) {
+		t.Errorf("it went %q, want %q", got, want)
+	}
 }
 
 // over waits until everything that was begun is over by itself.

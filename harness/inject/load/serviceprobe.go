@@ -137,10 +137,19 @@ func (s *services) served(ctx context.Context, l *ServiceProbe) (string, error) 
 		case over && err != nil:
 			return "", fmt.Errorf("looking at the services at the end: %w", err)
 		case over:
-			return said, fmt.Errorf("%w within %s: %s, and not %s", errIdle, timeout, said, strings.Join(waiting, ", "))
+			return said, fmt.Errorf("%w within %s: %s, and not %s", errIdle, timeout, said, few(waiting))
 		}
 		_ = wait(limited, time.Second) // or the time is up, and the next look is the last
 	}
+}
+
+// few names the first of some services.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // create creates a service. One that is there already was created by this load: its answer got lost.

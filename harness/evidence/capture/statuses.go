@@ -21,11 +21,11 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "containerStatuses",
 		Doc: "What the kubelet reports of the control plane's containers on the cell's node, or of a pod that is an " +
-			"arm's own, once a second, each change recorded. Where components are processes, what their supervisor " +
-			"says.\n\n" +
-			"It is asked for rather than watched: an answer a second tells an API server that has nothing to say " +
-			"from one that is dead. It answers from its own memory, so that etcd is not asked for it. Every trial " +
-			"whose arms are pods has it, asked for or not.",
+			"arm's own, once a second, each change recorded.\n\n" +
+			"Where components are processes, it is what their supervisor says. Elsewhere it is asked for rather " +
+			"than watched: an answer a second tells an API server that has nothing to say from one that is dead. " +
+			"It answers from its own memory, so that etcd is not asked for it. Every trial whose arms are pods has " +
+			"it, asked for or not.",
 		Example: "name: statuses\nkind: containerStatuses\nspec:\n  components: [kube-apiserver, etcd]\n",
 		New: func() Collector {
 			return &ContainerStatuses{Components: []string{"etcd", "kube-apiserver", "kube-controller-manager",

@@ -114,8 +114,8 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	}
 	tree := arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
 	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir, InPlace: tree &&
-		len(arm.Source.Mutations) == 0,
-		Packages: []string{from.Package}, Unoptimized: from.Unoptimized}
+		len(arm.Source.Mutations)+len(from.Replace) == 0,
+		Packages: []string{from.Package}, Replace: from.Replace, Unoptimized: from.Unoptimized}
 	b.Constants = map[string]int64{}
 	if tree {
 		b.Changes, b.Diff = stateOf(ctx, from.Dir)

@@ -141,12 +141,22 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 		fmt.Fprintf(&out, "require %s %s\n", r.Mod.Path, r.Mod.Version)
 	}
 	fmt.Fprintf(&out, "replace %s => ./src\n", src.Module)
+	replaced, err := replacements(src, from)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	for _, r := range from.Replace {
+		if src.Replace[r.Old.Path] != "" {
+			continue
+		}
 		target := r.New.Path + " " + r.New.Version
 		if p, local := published[r.Old.Path]; local {
 			target = p
 		}
 		fmt.Fprintf(&out, "replace %s %s => %s\n", r.Old.Path, r.Old.Version, target)
+	}
+	for _, module := range slices.Sorted(maps.Keys(src.Replace)) {
+		fmt.Fprintf(&out, "replace %s => %s %s\n", module, module, src.Replace[module])
 	}
 	mod, err := modfile.Parse("go.mod", []byte(out.String()), nil)
 	if err != nil {
@@ -156,7 +166,21 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 	if text, err = mod.Format(); err != nil {
 		return nil, nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
 	}
-	return text, slices.Sorted(maps.Keys(published)), append(changes(src, published), raised...), nil
+	return text, slices.Sorted(maps.Keys(published)), slices.Concat(changes(src, published), raised, replaced), nil
+}
+
+// replacements says which versions the source has built instead of which. A module that its go.mod doesn't require is
+// an error: nothing would be replaced.
+func replacements(src Source, mod *modfile.File) (said []string, err error) {
+	for _, module := range slices.Sorted(maps.Keys(src.Replace)) {
+		i := slices.IndexFunc(mod.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
+		if i < 0 {
+			return nil, fmt.Errorf("the go.mod of %s doesn't require %s, which is to be replaced by %s", src.Module,
+				module, src.Replace[module])
+		}
+		said = append(said, fmt.Sprintf("%s %s in place of %s", module, src.Replace[module], mod.Require[i].Mod.Version))
+	}
+	return said, nil
 }
 
 // publishedVersions says what stands in for each module that the subject replaces by a directory of its own repository.

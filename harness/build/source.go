@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/build/mutate"
@@ -20,6 +22,8 @@ type Source struct {
 	Packages  []string          `json:"packages"`       // import paths of main packages
 	Mutations []mutate.Mutation `json:"mutations"`      // applied in order
 	LDFlags   []string          `json:"ldflags"`        // beside those that every arm gets
+	// Replace has the versions of required modules, by path, that are built instead of those that go.mod requires.
+	Replace map[string]string `json:"replace,omitempty"`
 	// Unoptimized are import paths that are compiled with -N: what a function's source refers to then stays reachable
 	// while it runs, as with compilers before Go 1.17.
 	Unoptimized []string      `json:"unoptimized,omitempty"`
@@ -42,6 +46,9 @@ func (s Source) String() string {
 	for i, m := range s.Mutations {
 		out += []string{" with ", " and "}[min(i, 1)] + m.Kind
 	}
+	for _, m := range slices.Sorted(maps.Keys(s.Replace)) {
+		out += ", " + m + " " + s.Replace[m]
+	}
 	return out
 }
 
@@ -63,8 +70,8 @@ func (s Source) validate() error {
 		}
 		seen[name] = p
 	}
-	if s.InPlace && (s.Dir == "" || len(s.Mutations) > 0) {
-		return fmt.Errorf("source %s@%s: only a directory without mutations is built in place", s.Module, s.Version)
+	if s.InPlace && (s.Dir == "" || len(s.Mutations)+len(s.Replace) > 0) {
+		return fmt.Errorf("source %s@%s: only a directory without mutations and replaced modules is built in place", s.Module, s.Version)
 	}
 	for _, m := range s.Mutations {
 		if _, err := m.Shape(); err != nil {

@@ -3,6 +3,8 @@ package plan
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -65,7 +67,11 @@ func source(s scenario.Source) string {
 	case s.NodeImage != "":
 		return "the kubelet of node image " + s.NodeImage + says(s.Version)
 	case s.Fixture != "":
-		return "the fixture " + s.Fixture
+		out := "the fixture " + s.Fixture
+		for _, module := range slices.Sorted(maps.Keys(s.Replace)) {
+			out += " with " + module + " " + s.Replace[module]
+		}
+		return out
 	case s.Dir != "":
 		return s.Package + " from " + s.Dir
 	case s.Fork != "":

@@ -162,7 +162,7 @@ func (r *rules) source(path string, s Source) {
 	case s.Fixture != "" && (s.Module != "" || s.Dir != "" || s.Binary != ""):
 		r.add(path, "has a fixture and something else to build from (want one of them)")
 	case s.Fixture != "":
-	case s.Binary != "" && (s.Module != "" || s.Dir != "" || len(s.Mutations) > 0):
+	case s.Binary != "" && (s.Module != "" || s.Dir != "" || len(s.Mutations)+len(s.Replace) > 0):
 		r.add(path, "has a binary and something to build (want one of them)")
 	case s.Binary != "":
 	case s.Module == "" || s.Package == "" || (s.Version == "" && s.Dir == ""):

@@ -170,6 +170,7 @@ func constrain(root *jsonschema.Schema) {
 	arm["role"].Enum = []any{Vulnerable, Fixed}
 	arm["source"].Properties["version"].Pattern = versionPattern
 	arm["source"].Properties["fixture"].Pattern = namePattern
+	arm["source"].Properties["replace"].AdditionalProperties.Pattern = versionPattern
 
 	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
 	root.Defs[kinds.Check].Properties["phase"].Enum = []any{"steady", "baseline", "fault", "recovery"}

@@ -170,6 +170,8 @@ type Source struct {
 	Version   string     `json:"version,omitempty"`
 	Package   string     `json:"package,omitempty"`
 	Mutations []Mutation `json:"mutations,omitempty"`
+	// Replace is for pairs whose arms differ in the version of a module that the program requires.
+	Replace map[string]string `json:"replace,omitempty" jsonschema:"module -> the version that is built instead of the one that its go.mod requires"`
 	// Unoptimized is for incidents that need memory to stay reachable which a current compiler would free.
 	Unoptimized []string `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
 	Dir         string   `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`

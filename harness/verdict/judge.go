@@ -3,6 +3,7 @@ package verdict
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -198,7 +199,7 @@ func identity(v bundle.View, t plan.Trial, c plan.Cell,
 // sameSource reports whether two arms have one source and may only differ in their mutations.
 func sameSource(a, b scenario.Source) bool {
 	return !a.Given() && !b.Given() && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package &&
-		a.Dir == b.Dir && a.Fork == b.Fork
+		a.Dir == b.Dir && a.Fork == b.Fork && maps.Equal(a.Replace, b.Replace)
 }
 
 // checkAlike compares what two arms of one source were built with.

@@ -21,7 +21,8 @@ func init() {
 			"Without either, one dump is enough. Each answer needs the dumps: fewer than asked for, a cut dump or " +
 			"a missing file is unknown. With same, it must be the same goroutines each time, told by their ids. The " +
 			"state blocked stands for every state in which a goroutine waits for " +
-			"another one, a lock or a timer, but not for the network; any for all there are.",
+			"another one, a lock or a timer, but not for the network; ready for running and runnable, where the runtime's own " +
+			"frames on top of the function, such as runtime.Gosched, don't count; any for all there are.",
 		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: " +
 			"pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
 		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`,
@@ -33,7 +34,7 @@ func init() {
 // Goroutines asks for goroutines that are blocked in a function.
 type Goroutines struct {
 	Func      string   `json:"func" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter"`
-	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or any: whatever it is"`
+	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or ready: running or runnable, or any: whatever it is"`
 	Depth     string   `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
 	Under     string   `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func"`
 	Without   []string `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
@@ -41,7 +42,7 @@ type Goroutines struct {
 	Dumps     int      `json:"dumps,omitzero" jsonschema:"how many dumps the answer must rest on, at least"`
 	LastAfter string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must lie: a duration with its unit"`
 	Persist   bool     `json:"persist,omitempty" jsonschema:"every dump of the window must show them, not just one"`
-	Same      bool     `json:"same,omitempty" jsonschema:"with persist: every dump must show the same ones, by their ids"`
+	Same      bool     `json:"same,omitempty" jsonschema:"with persist or span: the dumps must show the same ones, by their ids"`
 	Span      string   `json:"span,omitempty" jsonschema:"for how long dumps in a row must show them, anywhere in the window: a duration with its unit"`
 	Since     *Mark    `json:"since,omitempty" jsonschema:"only dumps of the stretch that begins here count"`
 }
@@ -60,7 +61,8 @@ func (c *Goroutines) Validate() error {
 		refuse(c.Dumps < 1, "dumps is %d (want at least 1)", c.Dumps),
 		refuse(!slices.Contains([]string{"", "top", "any"}, c.Depth), "depth is %q (want top or any)", c.Depth),
 		refuse(slices.Contains(c.Without, ""), "without has an empty name, which every function begins with"),
-		refuse(c.Same && !c.Persist, "same is given without persist (want both: one dump has nothing to be the same as)"),
+		refuse(c.Same && !c.Persist && c.Span == "",
+			"same is given without persist or span (want one: one dump has nothing to be the same as)"),
 		refuse(c.Persist && c.Span != "", "persist and span are both given (want every dump, or dumps in a row)"),
 		errors.Join(optional("lastAfter", c.LastAfter), optional("span", c.Span), c.Since.validate("since")),
 	)
@@ -151,10 +153,14 @@ func (c *Goroutines) survey(q *question) (r survey) {
 			ids = append(ids, g.IDs...)
 		}
 		if c.Same {
-			if !first.IsZero() {
-				ids = slices.DeleteFunc(ids, func(id uint64) bool { return !slices.Contains(r.same, id) })
+			row := slices.Clone(ids)
+			if !first.IsZero() && (c.Persist || !rowBegan.IsZero()) {
+				row = slices.DeleteFunc(row, func(id uint64) bool { return !slices.Contains(r.same, id) })
 			}
-			r.same, n = ids, len(ids)
+			if c.Span != "" && len(row) < c.Count { // others begin a row of their own
+				row, rowBegan = ids, time.Time{}
+			}
+			r.same, n = row, len(row)
 		}
 		if d.Truncated && n < c.Count {
 			return cutShort(a)
@@ -187,18 +193,21 @@ func (c *Goroutines) survey(q *question) (r survey) {
 // match chooses goroutines by function and state; leavesOut then drops those that don't count.
 func (c *Goroutines) match() goroutine.Match {
 	m := goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Depth: 1}
-	if c.Depth == "any" {
+	if c.Depth == "any" || c.State == ready { // leavesOut looks at what is on top of the latter
 		m.Depth = 0
 	}
-	if c.State == anyWait || c.State == anyState {
+	if slices.Contains([]string{anyWait, ready, anyState}, c.State) {
 		m.State = ""
 	}
 	return m
 }
 
-// leavesOut reports whether a goroutine doesn't count: it should wait and doesn't, or its stack has a function that
-// Without names.
+// leavesOut reports whether a goroutine doesn't count: it should wait or be ready and isn't, or its stack has a
+// function that Without names.
 func (c *Goroutines) leavesOut(g goroutine.Group) bool {
+	if c.State == ready && !(g.Ready() && (c.Depth == "any" || c.onTop(g))) {
+		return true
+	}
 	if c.State == anyWait && !waits(g.State) || c.Under != "" && !(goroutine.Match{Func: c.Under, FoldCase: true}).Chooses(g) {
 		return true
 	}
@@ -207,10 +216,18 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	})
 }
 
-// anyWait stands for every state that waits reports, anyState for every state there is: a goroutine in a hard loop
-// gets no further than one that waits.
+// onTop reports whether the function is on top of a stack, but for the runtime's own.
+func (c *Goroutines) onTop(g goroutine.Group) bool {
+	own := slices.IndexFunc(g.Frames, func(f goroutine.Frame) bool { return !strings.HasPrefix(f.Func, "runtime.") })
+	g.Frames = g.Frames[max(own, 0):]
+	return goroutine.Match{Func: c.Func, FoldCase: true, Depth: 1}.Chooses(g)
+}
+
+// anyWait stands for every state that waits reports, ready for running and runnable, anyState for every state there
+// is: a goroutine in a hard loop gets no further than one that waits.
 const (
 	anyWait  = "blocked"
+	ready    = "ready"
 	anyState = "any"
 )
 

@@ -39,7 +39,20 @@ func (tr *trial) dump(cell string, second int, name string) {
 	if cut {
 		text = text[:strings.Index(string(text), "/src/k8s.io/kubernetes/pkg/kubelet/pleg/generic.go")]
 	}
-	_, err = tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: cell, Time: tr.at(float64(second))}, "txt", strings.NewReader(string(text)))
+	tr.dumped(cell, second, string(text))
+}
+
+// edited records a dump with a text in place of another.
+func (tr *trial) edited(second int, name, what, as string) {
+	tr.t.Helper()
+	text, err := os.ReadFile("testdata/" + name + ".debug2")
+	tr.must(err)
+	tr.dumped(arm, second, strings.Replace(string(text), what, as, 1))
+}
+
+func (tr *trial) dumped(cell string, second int, text string) {
+	tr.t.Helper()
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: cell, Time: tr.at(float64(second))}, "txt", strings.NewReader(text))
 	tr.must(err)
 }
 

@@ -12,6 +12,7 @@
 package goroutine
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,6 +140,26 @@ func (d *Dump) Find(m Match) []Group {
 	}
 	return found
 }
+
+// Ranked returns the groups in the order in which to look for what burns a CPU: those that run or could first, because
+// they have something to do where all others wait. Then the smaller group comes first, and the dump's order decides. A
+// goroutine 0 is a thread's own stack, which a crash shows as idle.
+func (d *Dump) Ranked() []Group {
+	ranked := slices.Clone(d.Groups)
+	slices.SortStableFunc(ranked, func(a, b Group) int {
+		waits := func(g Group) int {
+			if g.Ready() {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(waits(a)-waits(b), a.Count-b.Count)
+	})
+	return ranked
+}
+
+// Ready reports whether the goroutines run, or could.
+func (g Group) Ready() bool { return g.State == "running" || g.State == "runnable" }
 
 // Chooses reports whether m chooses a group.
 func (m Match) Chooses(g Group) bool { return m.matches(&g) }

@@ -127,7 +127,7 @@ func cutShort(t *testing.T, w *bundle.Writer) {
 	}
 }
 
-// goesOn gives the subject a log line of its fault phase, an endpoint that is not well, and a heap of 24 MiB.
+// goesOn gives the subject a log line of its fault phase, an endpoint that is not well, a heap of 24 MiB, and a CPU profile of one stack.
 func goesOn(t *testing.T, s *subject) {
 	t.Helper()
 	layLogs(t, s.nodes[0].Node)
@@ -142,11 +142,15 @@ func goesOn(t *testing.T, s *subject) {
 		Sample:     []*profile.Sample{{Value: []int64{3, 24 << 20}, Location: []*profile.Location{l}}},
 		Location:   []*profile.Location{l}, Function: []*profile.Function{f},
 	}
-	var b bytes.Buffer
-	if err := p.Write(&b); err != nil {
-		t.Fatal(err)
+	spent := p.Copy()
+	spent.SampleType, spent.DurationNanos = []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}, 1e6
+	for path, p := range map[string]*profile.Profile{"/debug/pprof/heap": p, "/debug/pprof/profile": spent} {
+		var b bytes.Buffer
+		if err := p.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		k.Answer(path, func(string) ([]byte, error) { return b.Bytes(), nil })
 	}
-	k.Answer("/debug/pprof/heap", func(string) ([]byte, error) { return b.Bytes(), nil })
 }
 
 // flood arms two pods of three containers and inspects them as PLEG does: 8 state changes.

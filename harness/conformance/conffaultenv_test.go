@@ -71,6 +71,10 @@ var faultEnvs = map[string]faultEnv{
 		spec: `{"load":"creations","auditAnnotations":100}`, setup: hookWebhooks, armed: webhooksArmed,
 		inForce: webhooksHang,
 	},
+	"podState": {
+		spec: `{"app":"subject","port":8080,"path":"/state","end":{"scheme":"https","port":8443,"path":"/end"}}`, setup: hookPods,
+		forever: "the state ends with its pod", armed: podsArmed, inForce: func(_ *testing.T, n *criNode) bool { return n.state.Load() },
+	},
 	"nodePowerOff": {
 		spec: `{"stale":"20s","ready":"20s"}`, setup: hookPower, forever: "nothing runs in a node that is off", armed: powerArmed,
 		inForce: func(t *testing.T, n *criNode) bool {

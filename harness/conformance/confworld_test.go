@@ -58,6 +58,8 @@ type criNode struct {
 	api     *rest.Config // of a suite that asks the API server itself
 	losses  atomic.Int64 // deletions of the node's CSINode
 	kubelet *clustertest.Component
+	state   atomic.Bool  // its pod is in the state that podState means
+	puts    atomic.Int64 // how often it was put into it
 
 	mu   sync.Mutex
 	hook func(ctx context.Context, argv []string) error

@@ -1,0 +1,211 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "podState",
+		Doc: "Pods that an HTTP request puts into a state, which another request ends: a server that waits for its " +
+			"first client.\n\n" +
+			"All pods on the target's nodes with the label app.kubernetes.io/name are asked by way of the API server's " +
+			"pod proxy. PUT of the state's path brings it about, GET answers 200 while it lasts and 404 while it " +
+			"doesn't. The request that ends it is a GET; what is answered to it is for a check to judge. A pod that " +
+			"no longer answers is in no state: what became of it is the subject's own evidence. It has no time limit: " +
+			"the state ends with its pod.",
+		Example: "name: no-client\nkind: podState\ntarget: {mode: all, selector: {nodes: [worker]}}\nspec:\n  app: " +
+			"listener\n  port: 8080\n  path: /listener\n  end: {scheme: https, port: 8443, path: /healthz}\n",
+		New: func() Fault { return &PodState{} },
+	})
+}
+
+// PodState puts pods into a state.
+type PodState struct {
+	App  string     `json:"app" jsonschema:"the pods' label app.kubernetes.io/name"`
+	Port int        `json:"port" jsonschema:"where they serve HTTP"`
+	Path string     `json:"path" jsonschema:"of the state: /listener"`
+	End  PodRequest `json:"end" jsonschema:"the request that ends the state"`
+}
+
+// PodRequest is a GET of a pod.
+type PodRequest struct {
+	Scheme string `json:"scheme,omitempty" jsonschema:"http, which is the default, or https: the API server takes any certificate"`
+	Port   int    `json:"port"`
+	Path   string `json:"path"`
+}
+
+// podStateSeen is how long a change may take to be observed, podAnswers how long an answer may take.
+const podStateSeen, podAnswers = 30 * time.Second, 10 * time.Second
+
+// Needs is nothing but the API.
+func (*PodState) Needs() Needs { return Needs{} }
+
+// Validate refuses what could be no request.
+func (f *PodState) Validate() error {
+	var errs []error
+	for what, r := range map[string]PodRequest{"": {Port: f.Port, Path: f.Path}, "end.": f.End} {
+		if r.Port < 1 || r.Port > 65535 || !strings.HasPrefix(r.Path, "/") {
+			errs = append(errs, fmt.Errorf("%sport is %d and %spath %q (want a TCP port and a path: /listener)", what,
+				r.Port, what, r.Path))
+		}
+	}
+	if s := f.End.Scheme; f.App == "" || s != "" && s != "http" && s != "https" {
+		errs = append(errs, fmt.Errorf("app is %q and end.scheme %q (want a name; http or https)", f.App, s))
+	}
+	return errors.Join(errs...)
+}
+
+// Inject puts the pods of each node into the state and returns when that was seen. A pod that doesn't get there has
+// reacted to the request, perhaps by its end: that is a warning, unless no pod gets there.
+func (f *PodState) Inject(ctx context.Context, t Target) error {
+	var seen atomic.Int64
+	err := f.onPods(ctx, t, func(ctx context.Context, p pod) error {
+		code, err := p.ask(ctx, http.MethodPut, PodRequest{Port: f.Port, Path: f.Path})
+		if err == nil && code >= 300 && code != http.StatusServiceUnavailable {
+			err = fmt.Errorf("PUT %s is answered with %d", f.Path, code)
+		}
+		if err != nil {
+			return err
+		}
+		switch err = f.await(ctx, p, http.StatusOK); {
+		case err == nil:
+			seen.Add(1)
+			say(t, event.FaultSeen, p.node, "%s is in the state", p)
+		case errors.Is(err, errNotSeen):
+			say(t, event.Warning, p.node, "%s: %v", p, err)
+			return nil
+		}
+		return err
+	})
+	if err == nil && seen.Load() == 0 {
+		return fmt.Errorf("%s: no pod of %s gets into the state", t.Name, f.App)
+	}
+	return err
+}
+
+// Recover ends the state and returns when that was seen. A pod that isn't in the state is left alone. One that refuses
+// what would end it has had its client: that is a warning.
+func (f *PodState) Recover(ctx context.Context, t Target) error {
+	return f.onPods(ctx, t, func(ctx context.Context, p pod) error {
+		code, err := p.ask(ctx, http.MethodGet, PodRequest{Port: f.Port, Path: f.Path})
+		if err == nil && code == http.StatusOK {
+			code, err = p.ask(ctx, http.MethodGet, f.End)
+		}
+		if err == nil {
+			err = f.await(ctx, p, http.StatusNotFound)
+		}
+		switch {
+		case err == nil:
+			say(t, event.FaultGone, p.node, "%s is not in the state", p)
+		case errors.Is(err, errNotSeen) && code == http.StatusServiceUnavailable:
+			say(t, event.Warning, p.node, "%s was asked for what ends the state: %v", p, err)
+			return nil
+		}
+		return err
+	})
+}
+
+// errNotSeen is a change of a pod that was not observed.
+var errNotSeen = fmt.Errorf("the change was not seen within %s", podStateSeen)
+
+// await looks until the state's path is answered with a code, or with none three times in a row.
+func (f *PodState) await(ctx context.Context, p pod, want int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, podStateSeen, errNotSeen)
+	defer cancel()
+	refused := 0
+	_, err := await(ctx, func(ctx context.Context) (bool, string) {
+		code, err := p.ask(ctx, http.MethodGet, PodRequest{Port: f.Port, Path: f.Path})
+		if err != nil {
+			return false, err.Error()
+		}
+		if refused++; code != http.StatusServiceUnavailable {
+			refused = 0
+		}
+		return code == want || refused >= refusals, fmt.Sprintf("GET %s is answered with %d", f.Path, code)
+	})
+	if refused >= refusals && want == http.StatusOK {
+		return fmt.Errorf("%w: it doesn't answer any more", errNotSeen)
+	}
+	return err
+}
+
+// pod is one that is asked by way of the API server.
+type pod struct {
+	client          kubernetes.Interface
+	node            cluster.Node
+	namespace, name string
+}
+
+func (p pod) String() string { return p.namespace + "/" + p.name }
+
+// ask returns the code of the answer; 503 stands for none that the API server could get from the pod. The error is one
+// of the API server's own.
+func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, err error) {
+	name := fmt.Sprintf("%s:%d", p.name, r.Port)
+	if r.Scheme != "" {
+		name = r.Scheme + ":" + name
+	}
+	one, cancel := context.WithTimeout(ctx, podAnswers)
+	defer cancel()
+	err = p.client.CoreV1().RESTClient().Verb(method).Namespace(p.namespace).Resource("pods").Name(name).
+		SubResource("proxy").Suffix(r.Path).MaxRetries(0).Do(one).StatusCode(&code).Error()
+	var refused apierrors.APIStatus
+	if errors.As(err, &refused) { // of an answer in plain text the result doesn't tell the code
+		code = int(refused.Status().Code)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case one.Err() != nil:
+		return http.StatusServiceUnavailable, nil
+	case code == 0 || code == http.StatusInternalServerError:
+		return code, err
+	}
+	return code, nil
+}
+
+// onPods acts on all pods of all nodes of the target at once, and returns all errors. A node without such a pod is one.
+func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Context, pod) error) error {
+	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	if err != nil {
+		return err
+	}
+	return each(t.Nodes, func(n cluster.Node) error {
+		list, err := client.CoreV1().Pods("").List(ctx,
+			metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + f.App})
+		if err != nil {
+			return fmt.Errorf("%s: looking for the pods of %s on %s: %w", t.Name, f.App, n.Name(), err)
+		}
+		var errs []error
+		found := false
+		for _, p := range list.Items {
+			if p.Spec.NodeName != n.Name() || p.Status.Phase != corev1.PodRunning {
+				continue
+			}
+			found = true
+			if err := act(ctx, pod{client, n, p.Namespace, p.Name}); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %s/%s on %s: %w", t.Name, p.Namespace, p.Name, n.Name(), err))
+			}
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("%s: no pod of %s runs on %s", t.Name, f.App, n.Name()))
+		}
+		return errors.Join(errs...)
+	})
+}

@@ -1,0 +1,81 @@
+package fault_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/inject/fault"
+)
+
+// A pod that a request ends has reacted to it, which is its own evidence; that no pod gets into the state is a failure of the fault.
+func TestPodStateOfPodsThatEnd(t *testing.T) {
+	c := clustertest.New("pods", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})
+	t.Cleanup(c.Close)
+	c.API().AddNamespace("ns", nil)
+	client := kubernetes.NewForConfigOrDie(c.RESTConfig())
+	adds := func(name string) {
+		t.Helper()
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "subject"}}, Spec: corev1.PodSpec{NodeName: "pods-worker"}}
+		if _, err := client.CoreV1().Pods("ns").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.API().Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/pods/ends:8080/proxy") {
+			http.Error(w, "error trying to reach service: connection refused", http.StatusServiceUnavailable)
+			return true
+		}
+		return strings.Contains(r.URL.Path, "/pods/stays:8080/proxy") // 200
+	})
+	var mu sync.Mutex
+	var said []string
+	target := fault.Target{Run: "run", Name: "item", Cluster: c, Nodes: []cluster.Node{c.Node("worker")}, Events: event.NewStream(event.SinkFunc(func(e event.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, e.Type+" "+e.Message)
+	}))}
+	f := &fault.PodState{App: "subject", Port: 8080, Path: "/state", End: fault.PodRequest{Port: 8080, Path: "/end"}}
+	wants := func(want string) {
+		t.Helper()
+		if err := f.Inject(t.Context(), target); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	wants("item: no pod of subject runs on pods-worker")
+	adds("ends")
+	wants("item: no pod of subject gets into the state")
+	adds("stays")
+	said = nil
+	if err := f.Inject(t.Context(), target); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(said)
+	if want := []string{
+		event.Warning + " item: ns/ends: the change was not seen within 30s: it doesn't answer any more", event.FaultSeen + " item: ns/stays is in the state",
+	}; !slices.Equal(said, slices.Sorted(slices.Values(want))) {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+}
+
+func TestPodStateRefuses(t *testing.T) {
+	for want, f := range map[string]fault.PodState{
+		`app is "" and end.scheme "" (want a name; http or https)`:               {Port: 1, Path: "/", End: fault.PodRequest{Port: 1, Path: "/"}},
+		`app is "a" and end.scheme "ftp" (want a name; http or https)`:           {App: "a", Port: 1, Path: "/", End: fault.PodRequest{Scheme: "ftp", Port: 1, Path: "/"}},
+		`port is 0 and path "/" (want a TCP port and a path: /listener)`:         {App: "a", Path: "/", End: fault.PodRequest{Port: 1, Path: "/"}},
+		`end.port is 1 and end.path "x" (want a TCP port and a path: /listener)`: {App: "a", Port: 1, Path: "/", End: fault.PodRequest{Port: 1, Path: "x"}},
+	} {
+		if err := f.Validate(); err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, want %s", f, err, want)
+		}
+	}
+}

@@ -1,8 +1,13 @@
 package conformance_test
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/mod/modfile"
@@ -11,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// TestCandidatesOfFixturesApply rewrites each fixture as each candidate of each scenario does: Kubernetes' own source isn't at hand, a fixture's is.
+// TestCandidatesOfFixturesApply rewrites each fixture, and what it requires, as each candidate of each scenario does. Kubernetes' own source isn't at hand.
 func TestCandidatesOfFixturesApply(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/" + scenario.FileName)
 	if err != nil {
@@ -46,24 +51,55 @@ func TestCandidatesOfFixturesApply(t *testing.T) {
 	}
 }
 
-// rewriteFixture wants each mutation of an arm to find as many sites as it states.
+// rewriteFixture wants each mutation of an arm to find as many sites as it states, in the fixture or in a module that it requires.
 func rewriteFixture(t *testing.T, arm scenario.Arm) {
 	dir := filepath.Join("..", "..", "fixtures", arm.Source.Fixture)
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mutations []mutate.Mutation
-	want := 0
-	for _, m := range arm.Source.Mutations {
-		mutations = append(mutations, mutate.Mutation(m))
-		want += m.Sites
-	}
-	got, err := mutate.Rewrite(mutate.Module{Path: modfile.ModulePath(text), Version: "v0.0.0", FS: os.DirFS(dir)}, mutations)
+	mod, err := modfile.Parse("go.mod", text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Sites) != want {
-		t.Errorf("%d sites were changed, want %d", len(got.Sites), want)
+	own := mutate.Module{Path: mod.Module.Mod.Path, Version: "v0.0.0", FS: os.DirFS(dir)}
+	want := map[string]int{}
+	mutations := map[string][]mutate.Mutation{}
+	in := map[string]mutate.Module{}
+	for _, m := range arm.Source.Mutations {
+		shape, err := mutate.Mutation(m).Shape()
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := own
+		for _, r := range mod.Require {
+			if pkg := shape.Scope().Package + "/"; strings.HasPrefix(pkg, r.Mod.Path+"/") {
+				owner = required(t, r.Mod.Path, cmp.Or(arm.Source.Replace[r.Mod.Path], r.Mod.Version))
+			}
+		}
+		in[owner.Path], mutations[owner.Path] = owner, append(mutations[owner.Path], mutate.Mutation(m))
+		want[owner.Path] += m.Sites
 	}
+	for path, list := range mutations {
+		got, err := mutate.Rewrite(in[path], list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Sites) != want[path] {
+			t.Errorf("%d sites of %s were changed, want %d", len(got.Sites), path, want[path])
+		}
+	}
+}
+
+// required is a published module, which is downloaded unless Go's module cache has it.
+func required(t *testing.T, path, version string) mutate.Module {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", path+"@"+version)
+	cmd.Dir = t.TempDir() // of no module
+	out, err := cmd.Output()
+	var got struct{ Dir string }
+	if err := errors.Join(err, json.Unmarshal(out, &got)); err != nil || got.Dir == "" {
+		t.Fatalf("fetching %s@%s: %v: %s", path, version, err, out)
+	}
+	return mutate.Module{Path: path, Version: version, FS: os.DirFS(got.Dir)}
 }

@@ -152,17 +152,18 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 		if spec.Role != cluster.ControlPlane {
 			return nil, fmt.Errorf("a program for %q on a %s: it runs on the control plane only", name, spec.Role)
 		}
-		volumes[name] = []map[string]any{{"name": "relapse-0", "hostPath": programPath(row), "mountPath": row.Executable,
-			"readOnly": true, "pathType": "File"}}
+		volumes[name] = []map[string]any{{"name": "relapse-0", "hostPath": programPath(row),
+			"mountPath": row.Executable, "readOnly": true, "pathType": "File"}}
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.OwnFiles)) {
 		row, _ := component.Of(name)
 		if row.Runs == component.AsService || !component.Replaceable(row) || spec.Role != cluster.ControlPlane {
-			return nil, fmt.Errorf("files for %q on a %s: want a static pod of a control plane, other than etcd", name, spec.Role)
+			return nil, fmt.Errorf("files for %q on a %s: want a static pod of a control plane, other than etcd", name,
+				spec.Role)
 		}
 		folder := ownFolder(name)
-		volumes[name] = append(volumes[name], map[string]any{"name": "relapse-1", "hostPath": folder, "mountPath": folder,
-			"pathType": "DirectoryOrCreate"})
+		volumes[name] = append(volumes[name], map[string]any{"name": "relapse-1", "hostPath": folder,
+			"mountPath": folder, "pathType": "DirectoryOrCreate"})
 		for _, file := range slices.Sorted(maps.Keys(spec.OwnFiles[name])) {
 			if text := spec.OwnFiles[name][file]; text != "" {
 				files = append(files, cluster.File{Path: path.Join(folder, file), Content: []byte(text), Mode: 0o644})

@@ -46,29 +46,6 @@ type state struct {
 	Last       *ended `json:"last,omitempty"` // the end before this start, or the last one
 }
 
-// ended is how a start came to its end. A process that could not be started has the code -1.
-type ended struct {
-	Start int       `json:"start"` // from 0, as its log file is numbered
-	Code  int       `json:"code"`  // 128 and its number where a signal ended it
-	At    time.Time `json:"at"`
-}
-
-// endedWith is the end of the last start, which err describes as exec.Cmd.Wait does.
-func (s state) endedWith(err error) *ended {
-	e := &ended{Start: s.Starts - 1, Code: -1, At: time.Now().UTC()}
-	var failed *exec.ExitError
-	switch {
-	case err == nil:
-		e.Code = 0
-	case errors.As(err, &failed):
-		e.Code = failed.ExitCode()
-		if how, ok := failed.Sys().(syscall.WaitStatus); ok && how.Signaled() {
-			e.Code = 128 + int(how.Signal())
-		}
-	}
-	return e
-}
-
 // A process that exits is started again at once, and when it exits again after a pause that doubles each time, as a
 // kubelet does it. One that ran for long has its pauses forgotten.
 const (

@@ -1,0 +1,31 @@
+package processes
+
+import (
+	"errors"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// ended is how a start came to its end. A process that could not be started has the code -1.
+type ended struct {
+	Start int       `json:"start"` // from 0, as its log file is numbered
+	Code  int       `json:"code"`  // 128 and its number where a signal ended it
+	At    time.Time `json:"at"`
+}
+
+// endedWith is the end of the last start, which err describes as exec.Cmd.Wait does.
+func (s state) endedWith(err error) *ended {
+	e := &ended{Start: s.Starts - 1, Code: -1, At: time.Now().UTC()}
+	var failed *exec.ExitError
+	switch {
+	case err == nil:
+		e.Code = 0
+	case errors.As(err, &failed):
+		e.Code = failed.ExitCode()
+		if how, ok := failed.Sys().(syscall.WaitStatus); ok && how.Signaled() {
+			e.Code = 128 + int(how.Signal())
+		}
+	}
+	return e
+}

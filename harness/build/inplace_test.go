@@ -153,7 +153,7 @@ func TestTreesThatCantBeBuilt(t *testing.T) {
 			},
 			want: "go.mod replaces example.org/beside by ./beside, which is not in its tree, and it can't be built in place"},
 		{name: "no directory", file: "go.mod", text: workspace["go.mod"], change: func(s *build.Source) { s.Dir = "" },
-			want: "source example.org/tree@v1.2.3: only a directory without mutations is built in place"},
+			want: "source example.org/tree@v1.2.3: only a directory without mutations and replaced modules is built in place"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := layDown(t, workspace)

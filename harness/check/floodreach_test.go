@@ -24,7 +24,7 @@ func (tr *trial) read(st *bundle.Stream, list ...reading) {
 		c := control.Counts{PID: r.pid, StartedAt: tr.start.Add(time.Duration(r.pid) * time.Minute)}
 		if r.id != "" {
 			c.Arms = []control.ArmRecord{{
-				Arm: control.Arm{ID: r.id}, Fault: control.FaultFlood, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10},
+				Life: control.Life{Arm: control.Arm{ID: r.id}, Fault: control.FaultFlood}, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10},
 				DeliveredSandboxes: 0, DeliveredContainers: 200 + r.n,
 				Delivered: []control.Bucket{
 					{From: tr.at(r.mark - 20).UnixNano(), To: tr.at(r.mark - 20).UnixNano(), N: 200},
@@ -69,7 +69,7 @@ func TestFloodDelivered(t *testing.T) {
 				st.Alive(tr.at(0))
 				st.Alive(tr.at(400))
 				tr.must(st.JSON(bundle.Stamped[control.Counts]{Time: tr.at(285), Value: control.Counts{PID: 1, Arms: []control.ArmRecord{{
-					Arm: control.Arm{ID: "flood"}, Fault: control.FaultFlood, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10}, DeliveredContainers: 3000, EndedAt: &over,
+					Life: control.Life{Arm: control.Arm{ID: "flood"}, Fault: control.FaultFlood, EndedAt: &over}, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10}, DeliveredContainers: 3000,
 					Delivered: []control.Bucket{{From: tr.at(mark + 1).UnixNano(), To: tr.at(mark + 1).UnixNano(), N: 3000}},
 				}}}}))
 			},

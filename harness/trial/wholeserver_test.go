@@ -142,8 +142,8 @@ func (s *server) proxy(ctx context.Context, stdin io.Reader, argv []string) ([]b
 		if err := json.Unmarshal(in, &a); err != nil {
 			return nil, err
 		}
-		s.arms = append(s.arms, control.EtcdRecord{Arm: a.Arm, Fault: control.FaultLatency, Latency: &a.EtcdLatency, ArmedAt: now,
-			ExpiresAt: now.Add(time.Duration(a.Expires))})
+		s.arms = append(s.arms, control.EtcdRecord{Latency: &a.EtcdLatency, Life: control.Life{Arm: a.Arm, Fault: control.FaultLatency,
+			ArmedAt: now, ExpiresAt: now.Add(time.Duration(a.Expires))}})
 		if s.is(leaks) {
 			s.left += 7
 		}

@@ -67,9 +67,6 @@ func (a *AddFile) Label() string { return fmt.Sprintf("%s has a file of ours, %s
 // Describe says in a plan what is added, without the content.
 func (a *AddFile) Describe() string { return a.Label() }
 
-// Compresses implements Shape.
-func (a *AddFile) Compresses() bool { return false }
-
 // Find implements Shape. No file that is there is changed.
 func (a *AddFile) Find(*File) Found { return Found{Declared: true} }
 

@@ -62,9 +62,6 @@ func (d *DropAssign) Want() string {
 // Label implements Shape.
 func (d *DropAssign) Label() string { return fmt.Sprintf("%s doesn't set %s", d.function(), d.Assign) }
 
-// Compresses implements Shape.
-func (d *DropAssign) Compresses() bool { return false }
-
 // Find implements Shape.
 func (d *DropAssign) Find(f *File) (out Found) {
 	for _, body := range methods(f, "", d.Functions) {

@@ -1,7 +1,7 @@
 package mutate
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -37,13 +37,8 @@ type DropCall struct {
 
 // Validate implements Shape.
 func (d *DropCall) Validate() error {
-	if err := d.InMethod.Validate(); err != nil {
-		return err
-	}
-	if !token.IsIdentifier(d.Call) {
-		return errors.New("no call, or one that is no name: want a function's name without what stands before its dot")
-	}
-	return nil
+	return cmp.Or(d.InMethod.Validate(), missing(!token.IsIdentifier(d.Call),
+		"no call, or one that is no name: want a function's name without what stands before its dot"))
 }
 
 // Want implements Shape.
@@ -53,9 +48,6 @@ func (d *DropCall) Want() string {
 
 // Label implements Shape.
 func (d *DropCall) Label() string { return fmt.Sprintf("%s doesn't call %s", d.method(), d.Call) }
-
-// Compresses implements Shape.
-func (d *DropCall) Compresses() bool { return false }
 
 // Find implements Shape.
 func (d *DropCall) Find(f *File) Found { return d.find(f, d.search) }

@@ -1,7 +1,7 @@
 package mutate
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -41,13 +41,7 @@ type DropCase struct {
 
 // Validate implements Shape.
 func (d *DropCase) Validate() error {
-	if err := d.InMethod.Validate(); err != nil {
-		return err
-	}
-	if d.Channel == "" {
-		return errors.New("no channel")
-	}
-	return nil
+	return cmp.Or(d.InMethod.Validate(), missing(d.Channel == "", "no channel"))
 }
 
 // Want implements Shape.
@@ -59,9 +53,6 @@ func (d *DropCase) Want() string {
 func (d *DropCase) Label() string {
 	return fmt.Sprintf("a select of %s has no case for %s: it waits for its other cases alone", d.method(), d.Channel)
 }
-
-// Compresses implements Shape.
-func (d *DropCase) Compresses() bool { return false }
 
 // Find implements Shape.
 func (d *DropCase) Find(f *File) Found { return d.find(f, d.search) }

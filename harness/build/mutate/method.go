@@ -26,6 +26,14 @@ func (m InMethod) Validate() error {
 	return nil
 }
 
+// missing is an error that says what a spec lacks, if it does.
+func missing(lacks bool, what string) error {
+	if lacks {
+		return errors.New(what)
+	}
+	return nil
+}
+
 // Declaration implements Shape.
 func (m InMethod) Declaration() string { return "method " + m.method() }
 

@@ -43,11 +43,12 @@ type Shape interface {
 	Want() string
 	// Label says in a sentence what the rewrite does to the subject.
 	Label() string
-	// Compresses reports whether the rewrite only scales the subject's own numbers, which a verdict names as modelled.
-	Compresses() bool
 	// Find searches one file.
 	Find(f *File) Found
 }
+
+// Compressor is a Shape that only scales the subject's own numbers, which a verdict names as modelled.
+type Compressor interface{ Compresses() }
 
 // Importer is a Shape whose code needs packages: PATH, or NAME PATH, in each file that it changes.
 type Importer interface{ AddImports() []string }
@@ -142,7 +143,8 @@ func (m Mutation) Label() string {
 // modelled.
 func (m Mutation) Compresses() bool {
 	s, err := m.Shape()
-	return err == nil && s.Compresses()
+	_, scales := s.(Compressor)
+	return err == nil && scales
 }
 
 // inRange reports whether a version is one that the mutation applies to.

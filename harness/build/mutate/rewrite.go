@@ -171,9 +171,6 @@ func (r *Replacement) Label() string {
 // Describe says in a plan what is done, without the code.
 func (r *Replacement) Describe() string { return r.Label() }
 
-// Compresses implements Shape.
-func (r *Replacement) Compresses() bool { return false }
-
 // AddImports implements Importer.
 func (r *Replacement) AddImports() []string { return r.Imports }
 

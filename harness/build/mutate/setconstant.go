@@ -56,8 +56,8 @@ func (c *SetConstant) Label() string {
 	return fmt.Sprintf("the constant %s is set to %s instead of the subject's own value", c.Name, c.Value)
 }
 
-// Compresses implements Shape.
-func (c *SetConstant) Compresses() bool { return true }
+// Compresses implements Compressor.
+func (c *SetConstant) Compresses() {}
 
 // Find implements Shape.
 func (c *SetConstant) Find(f *File) Found {

@@ -1,7 +1,7 @@
 package mutate
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -40,14 +40,8 @@ type Unguard struct {
 
 // Validate implements Shape.
 func (u *Unguard) Validate() error {
-	if err := u.InMethod.Validate(); err != nil {
-		return err
-	}
-	if !token.IsIdentifier(u.Variable) {
-		return errors.New("no variable, or one that is no name: want a variable or a field without what stands " +
-			"before its dot")
-	}
-	return nil
+	return cmp.Or(u.InMethod.Validate(), missing(!token.IsIdentifier(u.Variable),
+		"no variable, or one that is no name: want a variable or a field without what stands before its dot"))
 }
 
 // Want implements Shape.
@@ -59,9 +53,6 @@ func (u *Unguard) Want() string {
 func (u *Unguard) Label() string {
 	return fmt.Sprintf("%s doesn't ask whether %s is nil", u.method(), u.Variable)
 }
-
-// Compresses implements Shape.
-func (u *Unguard) Compresses() bool { return false }
 
 // Find implements Shape.
 func (u *Unguard) Find(f *File) Found { return u.find(f, u.search) }

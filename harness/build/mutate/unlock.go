@@ -1,7 +1,7 @@
 package mutate
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -39,14 +39,8 @@ type Unlock struct {
 
 // Validate implements Shape.
 func (u *Unlock) Validate() error {
-	if err := u.InMethod.Validate(); err != nil {
-		return err
-	}
-	if !token.IsIdentifier(u.Mutex) {
-		return errors.New("no mutex, or one that is no name: want a variable or a field without what stands before its " +
-			"dot")
-	}
-	return nil
+	return cmp.Or(u.InMethod.Validate(), missing(!token.IsIdentifier(u.Mutex),
+		"no mutex, or one that is no name: want a variable or a field without what stands before its dot"))
 }
 
 // Want implements Shape.
@@ -56,9 +50,6 @@ func (u *Unlock) Want() string {
 
 // Label implements Shape.
 func (u *Unlock) Label() string { return fmt.Sprintf("%s doesn't lock %s", u.method(), u.Mutex) }
-
-// Compresses implements Shape.
-func (u *Unlock) Compresses() bool { return false }
 
 // Find implements Shape.
 func (u *Unlock) Find(f *File) Found { return u.find(f, u.search) }

@@ -1,7 +1,7 @@
 package mutate
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -40,13 +40,7 @@ type Unselect struct {
 
 // Validate implements Shape.
 func (u *Unselect) Validate() error {
-	if err := u.InMethod.Validate(); err != nil {
-		return err
-	}
-	if u.Channel == "" {
-		return errors.New("no channel")
-	}
-	return nil
+	return cmp.Or(u.InMethod.Validate(), missing(u.Channel == "", "no channel"))
 }
 
 // Want implements Shape.
@@ -58,9 +52,6 @@ func (u *Unselect) Want() string {
 func (u *Unselect) Label() string {
 	return fmt.Sprintf("%s sends on %s without a default: it blocks when the channel is full", u.method(), u.Channel)
 }
-
-// Compresses implements Shape.
-func (u *Unselect) Compresses() bool { return false }
 
 // Find implements Shape.
 func (u *Unselect) Find(f *File) Found { return u.find(f, u.search) }

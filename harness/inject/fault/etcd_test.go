@@ -136,7 +136,7 @@ func TestEtcdLatencyIsGone(t *testing.T) {
 	n := newEtcdNode(t, probe([]int{52, 60, 60}, 1, 1, 1), probe([]int{51, 60, 60}, 2, 1, 1), mute("connection refused"), probe([]int{10, 300, 7}, 1, 2, 3))
 	armed := time.Now()
 	ended := armed.Add(7 * time.Minute)
-	n.state.Arms = []control.EtcdRecord{{Arm: control.Arm{ID: "item", Owner: "run"}, Fault: control.FaultLatency, ArmedAt: armed, EndedAt: &ended, Expired: true}}
+	n.state.Arms = []control.EtcdRecord{{Life: control.Life{Arm: control.Arm{ID: "item", Owner: "run"}, Fault: control.FaultLatency, ArmedAt: armed, EndedAt: &ended, Expired: true}}}
 	if err := newFault(t, "etcdLatency", `{"latency":"1s"}`).Recover(t.Context(), n.target()); err != nil || len(n.probes) != 1 {
 		t.Errorf("it left %d probes, %v", len(n.probes), err)
 	}

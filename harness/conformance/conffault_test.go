@@ -29,13 +29,10 @@ func TestFaults(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Fault) {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			env, ok := faultEnvs[e.Name]
-			if !ok {
-				t.Fatalf("fault %s has no entry in faultEnvs: it is not tested", e.Name)
-			}
-			s := faultSuite{e, env, newWorld(t)}
-			if env.setup != nil {
-				env.setup(s.world)
+			s := faultSuite{entry: e, world: newWorld(t)}
+			s.env = envOf(t, e.Name, s.fresh(t).Needs())
+			if s.env.setup != nil {
+				s.env.setup(s.world)
 			}
 			t.Run("Needs", s.needs)
 			t.Run("InjectAndRecover", s.injectAndRecover)
@@ -58,7 +55,7 @@ func TestFaults(t *testing.T) {
 // fresh makes the fault as another process would: from its spec alone.
 func (s faultSuite) fresh(t *testing.T) fault.Fault {
 	t.Helper()
-	f, err := kinds.Decode[fault.Fault](kinds.Fault, s.entry.Name, json.RawMessage(s.env.spec))
+	f, err := kinds.Decode[fault.Fault](kinds.Fault, s.entry.Name, json.RawMessage(s.entry.Tested))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,75 +13,95 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kube-relapse/relapse/harness/inject/fault"
 )
 
-// faultEnv is what the suite has to know of a fault: a spec, how its effect shows to someone who doesn't know the fault, and what was ever armed on
-// a node and still is. setup has what the fault does pass by the nodes' hooks, where that isn't one of their commands. forever says why it can have
-// no time limit.
+// faultEnv is how the suite sees a fault from outside: how its effect shows to someone who doesn't know the fault, and what was ever armed on a node
+// and still is. setup has what the fault does pass by the nodes' hooks, where that isn't one of their commands. forever says why it can have no time
+// limit.
 type faultEnv struct {
-	spec    string
 	setup   func(*world)
 	forever string
 	inForce func(*testing.T, *criNode) bool
 	armed   func(*testing.T, *criNode) (ever int, armed []string)
 }
 
-// faultEnvs has an entry for every registered fault: without one the suite fails.
+// grounds are the places at which most faults act, by the seam that they need; "power" is the nodes' switch. A fault that acts on one needs no entry of
+// its own as long as its effect is one that is looked for there.
+var grounds = map[string]faultEnv{
+	"cri":   {inForce: func(t *testing.T, n *criNode) bool { return criFlooded(t, n) || criSlow(t, n) }, armed: criArmed},
+	"etcd":  {inForce: func(t *testing.T, n *criNode) bool { return etcdSilent(t, n) || etcdSlow(t, n) }, armed: etcdArmed},
+	"lbaas": {inForce: lbaasSlow(time.Second), armed: lbaasArmed},
+	"power": {setup: hookPower, inForce: powerless, armed: powerArmed, forever: "nothing runs in a node that is off"},
+}
+
+// faultEnvs has an entry for each fault that acts elsewhere.
 var faultEnvs = map[string]faultEnv{
-	"criLatency": {
-		spec: `{"latency":"250ms"}`, armed: criArmed,
-		inForce: func(t *testing.T, n *criNode) bool {
-			for range 3 { // any call of a loaded machine may be slow; with the delay in force all are
-				began := time.Now()
-				if _, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}); err != nil {
-					t.Fatal(err)
-				}
-				if time.Since(began) < 250*time.Millisecond {
-					return false
-				}
-			}
-			return true
-		},
-	},
-	"containerFlood": {
-		spec: `{"pods":7,"containersPerPod":3}`, armed: criArmed,
-		inForce: func(t *testing.T, n *criNode) bool {
-			pods, containers := countReported(t, n)
-			if pods != 7 || containers != 21 { // it may have been lifted between the two listings: only once
-				pods, containers = countReported(t, n)
-			}
-			if (pods != 7 || containers != 21) && (pods != 0 || containers != 0) {
-				t.Errorf("%d pods and %d containers are reported, want 7 and 21, or none", pods, containers)
-			}
-			return pods > 0
-		},
-	},
-	"etcdLatency":     {spec: `{"latency":"250ms"}`, inForce: etcdSlow(250 * time.Millisecond), armed: etcdArmed},
-	"etcdOutage":      {spec: `{"connections":"keep"}`, inForce: etcdSilent, armed: etcdArmed},
-	"cloudMisbehaves": {spec: `{"how":"slow","delay":"1s"}`, inForce: lbaasSlow(time.Second), armed: lbaasArmed},
 	"processPause": {
-		spec: `{"component":"kubelet","atMost":"1m"}`, setup: hookPauses, armed: pauseArmed,
+		setup: hookPauses, armed: pauseArmed,
 		inForce: func(t *testing.T, n *criNode) bool { _, paused := pauseArmed(t, n); return len(paused) > 0 },
 	},
 	"csiNodeLoss": {
-		spec: `{}`, setup: hookCSINodes, forever: "nothing in the cluster knows that it is to come back", armed: csiNodeGone,
+		setup: hookCSINodes, forever: "nothing in the cluster knows that it is to come back", armed: csiNodeGone,
 		inForce: func(t *testing.T, n *criNode) bool { _, gone := csiNodeGone(t, n); return len(gone) > 0 },
 	},
-	"hangingWebhook": {
-		spec: `{"load":"creations","auditAnnotations":100}`, setup: hookWebhooks, armed: webhooksArmed,
-		inForce: webhooksHang,
-	},
+	"hangingWebhook": {setup: hookWebhooks, armed: webhooksArmed, inForce: webhooksHang},
 	"podState": {
-		spec: `{"app":"subject","port":8080,"path":"/state","end":{"scheme":"https","port":8443,"path":"/end"}}`, setup: hookPods,
-		forever: "the state ends with its pod", armed: podsArmed, inForce: func(_ *testing.T, n *criNode) bool { return n.state.Load() },
+		setup: hookPods, forever: "the state ends with its pod", armed: podsArmed,
+		inForce: func(_ *testing.T, n *criNode) bool { return n.state.Load() },
 	},
-	"nodePowerOff": {
-		spec: `{"stale":"20s","ready":"20s"}`, setup: hookPower, forever: "nothing runs in a node that is off", armed: powerArmed,
-		inForce: func(t *testing.T, n *criNode) bool {
-			_, err := n.Exec(t.Context(), nil, "echo")
-			return err != nil
-		},
-	},
+}
+
+// envOf finds how a fault is seen.
+func envOf(t *testing.T, name string, needs fault.Needs) faultEnv {
+	t.Helper()
+	if env, ok := faultEnvs[name]; ok {
+		return env
+	}
+	ground := strings.Join(needs.Seams, "+")
+	if needs.Power {
+		ground = "power"
+	}
+	env, ok := grounds[ground]
+	if !ok {
+		t.Fatalf("fault %s acts at %q, where the suite can't look, and has no entry in faultEnvs: it is not tested", name, ground)
+	}
+	return env
+}
+
+// least is the latency of each fault that has one.
+const least = 250 * time.Millisecond
+
+// criSlow reports whether calls of the runtime take the latency.
+func criSlow(t *testing.T, n *criNode) bool {
+	for range 3 { // any call of a loaded machine may be slow; with the delay in force all are
+		began := time.Now()
+		if _, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(began) < least {
+			return false
+		}
+	}
+	return true
+}
+
+// criFlooded reports whether the pods of a flood are there, all of them.
+func criFlooded(t *testing.T, n *criNode) bool {
+	pods, containers := countReported(t, n)
+	if pods != 7 || containers != 21 { // it may have been lifted between the two listings: only once
+		pods, containers = countReported(t, n)
+	}
+	if (pods != 7 || containers != 21) && (pods != 0 || containers != 0) {
+		t.Errorf("%d pods and %d containers are reported, want 7 and 21, or none", pods, containers)
+	}
+	return pods > 0
+}
+
+func powerless(t *testing.T, n *criNode) bool {
+	_, err := n.Exec(t.Context(), nil, "echo")
+	return err != nil
 }
 
 // hookPower has the nodes' hooks asked before a node is switched, and before its Lease is looked at, which is how the loss of one is seen.

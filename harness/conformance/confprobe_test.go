@@ -14,34 +14,24 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// probeEnv is what the suite has to know of a probe: a spec, and a subject that doesn't do the work though it says that it is well.
-type probeEnv struct {
-	spec string
-	ill  func(*loaded)
-}
-
-// probeEnvs has an entry for every registered probe: without one the suite fails.
-var probeEnvs = map[string]probeEnv{
-	"podProbe":        {`{"timeout":"1s"}`, func(s *loaded) { s.API().IdleKubelet(s.Nodes()[0].Name(), true) }},
-	"schedulingProbe": {`{"timeout":"1s","pods":[{"name":"first","gcePersistentDisk":"d1"},{"name":"second"}]}`, func(s *loaded) { s.API().IdleScheduler(true) }},
-	"serviceProbe":    {`{"timeout":"1s","services":3}`, func(s *loaded) { s.API().IdleServices(true) }},
-	"collectionProbe": {`{"items":20,"timeout":"5s"}`, func(s *loaded) {
-		s.script(func(w http.ResponseWriter, r *http.Request) bool {
-			ours := r.Method == http.MethodDelete && path.Base(r.URL.Path) == "configmaps"
-			if ours {
-				w.WriteHeader(http.StatusOK)
-			}
-			return ours
-		})
-	}},
+// idle makes a cluster that does no work though it says that it is well: nothing is bound, run, given an address or deleted.
+func (s *loaded) idle() {
+	for _, n := range s.Nodes() {
+		s.API().IdleKubelet(n.Name(), true)
+	}
+	s.API().IdleScheduler(true)
+	s.API().IdleServices(true)
+	s.script(func(w http.ResponseWriter, r *http.Request) bool {
+		ours := r.Method == http.MethodDelete && path.Base(r.URL.Path) == "configmaps"
+		if ours {
+			w.WriteHeader(http.StatusOK)
+		}
+		return ours
+	})
 }
 
 // probesWork is the conformance suite of probes: a subject that works, one that doesn't, one that can't be asked, and an end that comes early.
 func probesWork(t *testing.T, e kinds.Entry) {
-	env, ok := probeEnvs[e.Name]
-	if !ok {
-		t.Fatalf("probe %s has no entry in probeEnvs: it is not tested", e.Name)
-	}
 	over, end := context.WithCancel(t.Context())
 	end()
 	for _, c := range []struct {
@@ -51,12 +41,12 @@ func probesWork(t *testing.T, e kinds.Entry) {
 		ended string
 	}{
 		{"works", t.Context(), func(*loaded) {}, bundle.ProbeDone},
-		{"works not", t.Context(), env.ill, bundle.ProbeFailed},
+		{"works not", t.Context(), (*loaded).idle, bundle.ProbeFailed},
 		{"over before", over, func(*loaded) {}, bundle.ProbeCut},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, w := newLoaded(t), newBundle(t)
-			l, err := kinds.Decode[load.Load](kinds.Load, e.Name, json.RawMessage(env.spec))
+			l, err := kinds.Decode[load.Load](kinds.Load, e.Name, json.RawMessage(e.Tested))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,13 +38,16 @@ type Kind[T any] struct {
 	// Meets and Differs are specs of a check, as JSON. The evidence of the conformance suite's scripted cluster meets
 	// the first and doesn't meet the second. A check of something that this cluster doesn't do lacks one or both.
 	Meets, Differs string
-	New            func() T
+	// Tested is a spec of a fault or a probe, as JSON: with it the conformance suite knows what to look for, and is done
+	// within seconds. The defaults if it is empty.
+	Tested string
+	New    func() T
 }
 
 // Entry is a registered kind without its type parameter.
 type Entry struct {
-	Category, Name, Doc, ChaosMesh, Example, Meets, Differs string
-	New                                                     func() any
+	Category, Name, Doc, ChaosMesh, Example, Meets, Differs, Tested string
+	New                                                             func() any
 }
 
 var (
@@ -71,7 +74,7 @@ func Register[T any](category string, k Kind[T]) {
 	}
 	registry[category][k.Name] = Entry{
 		Category: category, Name: k.Name, Doc: k.Doc, ChaosMesh: k.ChaosMesh, Example: k.Example,
-		Meets: k.Meets, Differs: k.Differs, New: func() any { return k.New() },
+		Meets: k.Meets, Differs: k.Differs, Tested: k.Tested, New: func() any { return k.New() },
 	}
 }
 

@@ -25,7 +25,8 @@ func init() {
 			"passes.",
 		Example: "name: slow-runtime\nkind: criLatency\ntarget: {mode: all, selector: {component: kubelet}}\nspec: " +
 			"{latency: 40ms}\n",
-		New: func() Fault { return &CRILatency{} },
+		Tested: `{"latency":"250ms"}`,
+		New:    func() Fault { return &CRILatency{} },
 	})
 }
 

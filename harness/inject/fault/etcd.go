@@ -26,7 +26,8 @@ func init() {
 		ChaosMesh: "NetworkChaos (delay)",
 		Example: "name: slow-etcd\nkind: etcdLatency\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
 			"{latency: 1s, jitter: 100ms}\n",
-		New: func() Fault { return &EtcdLatency{} },
+		Tested: `{"latency":"250ms"}`,
+		New:    func() Fault { return &EtcdLatency{} },
 	})
 }
 

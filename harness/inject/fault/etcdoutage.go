@@ -28,6 +28,7 @@ func init() {
 		ChaosMesh: "NetworkChaos (partition, or a loss of 100)",
 		Example: "name: no-etcd\nkind: etcdOutage\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
 			"{connections: keep, atMost: 66s}\n",
+		Tested: `{"connections":"keep"}`,
 		New: func() Fault {
 			return &EtcdOutage{Connections: control.OutageKeep, AtMost: metav1.Duration{Duration: 66 * time.Second}}
 		},

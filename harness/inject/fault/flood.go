@@ -27,6 +27,7 @@ func init() {
 			"verdict is about that much. Known ones that don't fit are refused.",
 		Example: "name: flood\nkind: containerFlood\ntarget: {mode: all, selector: {component: kubelet}}\n" +
 			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
+		Tested: `{"pods":7,"containersPerPod":3}`,
 		New: func() Fault {
 			return &ContainerFlood{ContainersPerPod: 10, State: control.StateExited, OverflowFactor: 1.5,
 				UnknownFactor: 8, UnknownOutlastFactor: 12,

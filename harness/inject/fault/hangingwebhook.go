@@ -29,7 +29,8 @@ func init() {
 			"fault's time limit: an API server that can't reach them goes on without.",
 		Example: "name: webhook\nkind: hangingWebhook\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
 			"spec: {load: creations, auditAnnotations: 8000}\n",
-		New: func() Fault { return &HangingWebhook{} },
+		Tested: `{"load":"creations","auditAnnotations":100}`,
+		New:    func() Fault { return &HangingWebhook{} },
 	})
 }
 

@@ -27,7 +27,8 @@ func init() {
 		ChaosMesh: "HTTPChaos (abort, delay, replace)",
 		Example: "name: cloud-hangs\nkind: cloudMisbehaves\ntarget: {mode: all, selector: {component: " +
 			"cloud-controller-manager}}\nspec: {how: hang, path: /loadbalancers}\n",
-		New: func() Fault { return &CloudMisbehaves{How: control.LBaaSHang, Path: "/loadbalancers"} },
+		Tested: `{"how":"slow","delay":"1s"}`,
+		New:    func() Fault { return &CloudMisbehaves{How: control.LBaaSHang, Path: "/loadbalancers"} },
 	})
 }
 

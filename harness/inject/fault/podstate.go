@@ -31,7 +31,8 @@ func init() {
 			"the state ends with its pod.",
 		Example: "name: no-client\nkind: podState\ntarget: {mode: all, selector: {nodes: [worker]}}\nspec:\n  app: " +
 			"listener\n  port: 8080\n  path: /listener\n  end: {scheme: https, port: 8443, path: /healthz}\n",
-		New: func() Fault { return &PodState{} },
+		Tested: `{"app":"subject","port":8080,"path":"/state","end":{"scheme":"https","port":8443,"path":"/end"}}`,
+		New:    func() Fault { return &PodState{} },
 	})
 }
 

@@ -29,6 +29,7 @@ func init() {
 		ChaosMesh: "PhysicalMachineChaos (vm)",
 		Example: "name: off\nkind: nodePowerOff\ntarget: {mode: one, selector: {nodeSelectors: {relapse.dev/role: " +
 			"worker}}}\nspec: {stale: 2m, ready: 3m}\n",
+		Tested: `{"stale":"20s","ready":"20s"}`,
 		New: func() Fault {
 			return &NodePowerOff{Stale: metav1.Duration{Duration: 2 * time.Minute},
 				Ready: metav1.Duration{Duration: 3 * time.Minute}}

@@ -26,7 +26,8 @@ func init() {
 		ChaosMesh: "PhysicalMachineChaos (process)",
 		Example: "name: no-scheduler\nkind: processPause\ntarget: {mode: all, selector: {component: " +
 			"kube-scheduler}}\nspec: {component: kube-scheduler, atMost: 30s}\n",
-		New: func() Fault { return &ProcessPause{AtMost: metav1.Duration{Duration: 30 * time.Second}} },
+		Tested: `{"component":"kubelet","atMost":"1m"}`,
+		New:    func() Fault { return &ProcessPause{AtMost: metav1.Duration{Duration: 30 * time.Second}} },
 	})
 }
 

@@ -28,7 +28,8 @@ func init() {
 			"it is evidence, and never fails the load.",
 		Example: "name: collection\nkind: collectionProbe\nphase: recovery\ntarget: {mode: all, selector: " +
 			"{component: kube-apiserver}}\nspec:\n  items: 50\n  timeout: 60s\n",
-		New: func() Load { return &CollectionProbe{Items: 50, Timeout: metav1.Duration{Duration: time.Minute}} },
+		Tested: `{"items":20,"timeout":"5s"}`,
+		New:    func() Load { return &CollectionProbe{Items: 50, Timeout: metav1.Duration{Duration: time.Minute}} },
 	})
 }
 

@@ -31,7 +31,8 @@ func init() {
 			"end, by force if need be.",
 		Example: "name: pod\nkind: podProbe\nphase: recovery\nat: 10s\ntarget: {mode: all, selector: {component: " +
 			"kubelet}}\nspec:\n  timeout: 55s\n  tries: 2\n",
-		New: func() Load { return &PodProbe{Timeout: metav1.Duration{Duration: 55 * time.Second}, Tries: 2} },
+		Tested: `{"timeout":"1s"}`,
+		New:    func() Load { return &PodProbe{Timeout: metav1.Duration{Duration: 55 * time.Second}, Tries: 2} },
 	})
 }
 

@@ -29,7 +29,8 @@ func init() {
 			"kube-scheduler}}\nspec:\n  timeout: 2m\n" +
 			"  pods:\n    - {name: trigger, priorityClass: system-node-critical, gcePersistentDisk: d1}\n    - " +
 			"{name: bystander}\n",
-		New: func() Load { return &SchedulingProbe{Timeout: metav1.Duration{Duration: time.Minute}} },
+		Tested: `{"timeout":"1s","pods":[{"name":"first","gcePersistentDisk":"d1"},{"name":"second"}]}`,
+		New:    func() Load { return &SchedulingProbe{Timeout: metav1.Duration{Duration: time.Minute}} },
 	})
 }
 

@@ -25,7 +25,8 @@ func init() {
 			"namespace relapse-<name>-<cell>, so that it can be seen what becomes of them once the fault is gone.",
 		Example: "name: more\nkind: serviceProbe\ntarget: {mode: all, selector: {component: " +
 			"cloud-controller-manager}}\nspec: {beforehand: 3, services: 12, timeout: 2m}\n",
-		New: func() Load { return &ServiceProbe{Timeout: metav1.Duration{Duration: time.Minute}} },
+		Tested: `{"timeout":"1s","services":3}`,
+		New:    func() Load { return &ServiceProbe{Timeout: metav1.Duration{Duration: time.Minute}} },
 	})
 }
 

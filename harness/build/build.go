@@ -136,7 +136,7 @@ func (b *Builder) obtain(ctx context.Context, key string,
 	r.Cached = cached
 	for name, bin := range r.Binaries {
 		bin.Path = filepath.Join(dir, bin.Path)
-		sum, err := fileSum(bin.Path)
+		sum, err := FileSum(bin.Path)
 		if err != nil || sum != bin.SHA256 {
 			return Result{}, fmt.Errorf("%w: %s has SHA-256 %q, built was %s", errChanged, bin.Path, sum, bin.SHA256)
 		}
@@ -208,7 +208,7 @@ func (r *Result) take(src Source, dir string) error {
 		if err := os.Rename(filepath.Join(dir, "bin", defaultName(pkg)), filepath.Join(dir, "bin", name)); err != nil {
 			return fmt.Errorf("naming the program of %s: %w", pkg, err)
 		}
-		sum, err := fileSum(filepath.Join(dir, "bin", name))
+		sum, err := FileSum(filepath.Join(dir, "bin", name))
 		if err != nil {
 			return fmt.Errorf("looking for the program of %s: %w", pkg, err)
 		}

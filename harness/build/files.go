@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// fileSum is the SHA-256 of a file, in hex.
-func fileSum(name string) (string, error) {
+// FileSum is the SHA-256 of a file, in hex.
+func FileSum(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", err
@@ -30,7 +30,7 @@ func fileSum(name string) (string, error) {
 func graphSum(work string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
-		sum, err := fileSum(filepath.Join(work, name))
+		sum, err := FileSum(filepath.Join(work, name))
 		if err != nil {
 			return "", fmt.Errorf("hashing the module graph: %w", err)
 		}
@@ -57,7 +57,7 @@ func treeSum(root string) (string, error) {
 		if !d.Type().IsRegular() {
 			return nil
 		}
-		sum, err := fileSum(p)
+		sum, err := FileSum(p)
 		if err != nil {
 			return err
 		}

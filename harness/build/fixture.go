@@ -71,7 +71,7 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 		if _, err := b.run(ctx, command{dir: src, args: args, stage: "compiling fixture " + name}); err != nil {
 			return err
 		}
-		sum, err := fileSum(out)
+		sum, err := FileSum(out)
 		if err != nil {
 			return fmt.Errorf("looking for the program of fixture %s: %w", name, err)
 		}
@@ -88,7 +88,7 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 		return Binary{}, fmt.Errorf("%w: %w", errChanged, err)
 	}
 	bin.Path = filepath.Join(dir, bin.Path)
-	if sum, err := fileSum(bin.Path); err != nil || sum != bin.SHA256 {
+	if sum, err := FileSum(bin.Path); err != nil || sum != bin.SHA256 {
 		return Binary{}, fmt.Errorf("%w: %s has SHA-256 %q, built was %s", errChanged, bin.Path, sum, bin.SHA256)
 	}
 	return bin, nil
@@ -134,7 +134,7 @@ func (p listed) hash(w io.Writer) error {
 		return nil
 	}
 	for _, f := range slices.Concat(p.GoFiles, p.SFiles, p.HFiles, p.EmbedFiles) {
-		sum, err := fileSum(filepath.Join(p.Dir, f))
+		sum, err := FileSum(filepath.Join(p.Dir, f))
 		if err != nil {
 			return err
 		}

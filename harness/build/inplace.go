@@ -232,7 +232,7 @@ func (t tree) graph() (string, error) {
 	}
 	h := sha256.New()
 	for _, f := range files {
-		sum, err := fileSum(f)
+		sum, err := FileSum(f)
 		if errors.Is(err, fs.ErrNotExist) { // a module without requirements has no go.sum
 			continue
 		}

@@ -2,7 +2,6 @@ package campaign
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -166,16 +166,7 @@ func cell(s string) string { return strings.ReplaceAll(oneLine(s), "|", `\|`) }
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // JSON is oracle.json.
-func (s OracleSummary) JSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", OracleFile, err)
-	}
-	return b.Bytes(), nil
-}
+func (s OracleSummary) JSON() ([]byte, error) { return report.JSON(OracleFile, s) }
 
 // write sums up what is known by now and writes it to the oracle's directory.
 func (s *OracleSummary) write(o OracleOptions) error {

@@ -1,7 +1,6 @@
 package campaign
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,12 +173,9 @@ func (s *Summary) prune(o Options) error {
 
 // write places the summary and one JUnit file for all units in out.
 func (s *Summary) write(out string) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(s); err != nil {
-		return fmt.Errorf("encoding %s: %w", SummaryFile, err)
+	b, err := report.JSON(SummaryFile, s)
+	if err != nil {
+		return err
 	}
 	x, err := s.junit(out)
 	if err != nil {
@@ -191,7 +187,7 @@ func (s *Summary) write(out string) error {
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{report.JUnitFile, x}, {SummaryFile, b.Bytes()}} {
+	}{{report.JUnitFile, x}, {SummaryFile, b}} {
 		if err := renameio.WriteFile(filepath.Join(out, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("writing %s: %w", f.name, err)
 		}

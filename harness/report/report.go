@@ -79,13 +79,16 @@ type Trial struct {
 }
 
 // JSON is the content of verdict.json.
-func (v Verdict) JSON() ([]byte, error) {
+func (v Verdict) JSON() ([]byte, error) { return JSON(VerdictFile, v) }
+
+// JSON is a value as a document for people and programs; an error goes by its name.
+func JSON(name string, value any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", VerdictFile, err)
+	if err := enc.Encode(value); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", name, err)
 	}
 	return out.Bytes(), nil
 }

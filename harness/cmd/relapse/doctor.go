@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	reports "github.com/kube-relapse/relapse/harness/report"
 )
 
 type doctorFlags struct {
@@ -163,10 +163,7 @@ func mend(ctx context.Context, f doctorFlags, opts engine.Options, checks []engi
 
 func printChecks(w io.Writer, checks []engine.Check, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(checks)
+		return printJSON(w, checks)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CHECK\tSTATUS\tSEEN\tWANTED\tREMEDY")
@@ -178,3 +175,13 @@ func printChecks(w io.Writer, checks []engine.Check, asJSON bool) error {
 
 // oneLine keeps an error of several lines from breaking the table.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// printJSON prints a value for people and programs.
+func printJSON(w io.Writer, value any) error {
+	b, err := reports.JSON("the output", value)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}

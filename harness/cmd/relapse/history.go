@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,10 +73,7 @@ func showHistory(w, errs io.Writer, path string, names []string, output string) 
 	lines := history.Summary(entries)
 	switch output {
 	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return enc.Encode(struct {
+		return printJSON(w, struct {
 			Arms    []history.Line    `json:"arms"`
 			Skipped []history.Skipped `json:"skipped"`
 		}{append([]history.Line{}, lines...), append([]history.Skipped{}, skipped...)})

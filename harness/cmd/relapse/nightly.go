@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/campaign"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/version"
@@ -203,16 +202,11 @@ func identity() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding this program: %w", err)
 	}
-	file, err := os.Open(path)
+	sum, err := build.FileSum(path)
 	if err != nil {
 		return "", fmt.Errorf("reading this program: %w", err)
 	}
-	defer file.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return "", fmt.Errorf("reading this program: %w", err)
-	}
-	return version.Relapse() + ", sha256 " + hex.EncodeToString(h.Sum(nil))[:12], nil
+	return version.Relapse() + ", sha256 " + sum[:12], nil
 }
 
 func nightlyTable(w io.Writer, s campaign.Summary) error {

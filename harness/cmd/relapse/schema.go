@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -27,10 +25,7 @@ Save it and name it on a scenario's first line:
 			if err != nil {
 				return err
 			}
-			enc := json.NewEncoder(cmd.OutOrStdout())
-			enc.SetEscapeHTML(false)
-			enc.SetIndent("", "  ")
-			return enc.Encode(s)
+			return printJSON(cmd.OutOrStdout(), s)
 		},
 	}
 }

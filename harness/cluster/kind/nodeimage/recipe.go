@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kube-relapse/relapse/harness/build"
 	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
@@ -86,7 +86,7 @@ func baseKey(kindFiles, arch string) (string, error) {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		sum, err := fileSHA256(path)
+		sum, err := build.FileSum(path)
 		if err != nil {
 			return err
 		}
@@ -109,26 +109,13 @@ func nodeKey(base, version string, binaries map[string]string) (string, error) {
 	d.add("manifests", defaultCNI+defaultStorage)
 	d.add("passwd", image.Passwd)
 	for _, c := range Components {
-		sum, err := fileSHA256(binaries[c])
+		sum, err := build.FileSum(binaries[c])
 		if err != nil {
 			return "", fmt.Errorf("hashing %s: %w", c, err)
 		}
 		d.add(c, sum)
 	}
 	return d.sum(), nil
-}
-
-func fileSHA256(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // kindFiles gives the folder of kind's base image files in the module cache,

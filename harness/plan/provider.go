@@ -97,17 +97,14 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 		}
 		return errors.Join(errs...)
 	}
-	if t.Placement != PlacementCluster {
-		errs = append(errs,
-			fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this provider has no "+
-				"kubelets",
-				t.Placement))
-	}
 	row, _ := component.Of(t.Subject)
-	if t.Placement == PlacementCluster && row.Runs != component.AsStaticPod && row.Runs != component.AsAddedPod {
-		errs = append(errs,
-			fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no kubelets",
-				t.Subject))
+	switch {
+	case !t.Place().OwnCluster():
+		errs = append(errs, fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this "+
+			"provider has no kubelets", t.Placement))
+	case row.Runs != component.AsStaticPod && row.Runs != component.AsAddedPod:
+		errs = append(errs, fmt.Errorf("the subject %s runs on nodes that have a kubelet, and this provider has no "+
+			"kubelets", t.Subject))
 	}
 	for _, c := range t.Collectors {
 		if u, ok := c.Spec.(capture.KubeletUser); ok && u.NeedsKubelets() {

@@ -75,8 +75,11 @@ func (env loadEnv) rounds(t *testing.T, l load.Load) {
 		t.Fatalf("%d rounds and %d calls are recorded, want 2 and %d: %+v", len(sum.Rounds), len(calls), 2*env.calls, sum)
 	}
 	for i, r := range sum.Rounds {
-		times := []time.Time{before.Round(0), r.Start, r.Sent, r.Began, r.End, time.Now()}
-		if r.Round != i+1 || r.Calls != env.calls || !slices.IsSortedFunc(times, time.Time.Compare) {
+		// A load that goes on takes effect before its last request is sent.
+		sent := []time.Time{before.Round(0), r.Start, r.Sent, r.End, time.Now()}
+		began := []time.Time{r.Start, r.Began, r.End}
+		if r.Round != i+1 || r.Calls != env.calls || !slices.IsSortedFunc(sent, time.Time.Compare) ||
+			!slices.IsSortedFunc(began, time.Time.Compare) {
 			t.Errorf("round %d is recorded as %+v", i+1, r)
 		}
 	}

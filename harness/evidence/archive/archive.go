@@ -1,0 +1,200 @@
+// Package archive reads the files of somebody else's evidence: a file, a folder, standard input, and archives in any of
+// them. What something is comes from its contents, never from its name. Everything streams, nothing is unpacked by name
+// onto the disk, and what is hostile or broken is named and left out while the rest is still read.
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+)
+
+// Stdin is the path that stands for standard input.
+const Stdin = "-"
+
+// Entry is one file. It is read within the visit, and not after it.
+type Entry struct {
+	Path    string // as people find it: bundle.tgz/nodes/a.zip/kubelet.log
+	ModTime time.Time
+	io.Reader
+}
+
+// Problem says what was wrong with a file or an archive, and so wasn't read, or not to its end.
+type Problem struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// Limits bound what hostile archives cost.
+type Limits struct {
+	Depth   int   // archives within archives
+	Entries int   // files in all
+	Total   int64 // bytes unpacked in all
+	Ratio   int64 // bytes unpacked for each byte of an input, beyond Free
+	Free    int64
+	Spool   int64 // bytes of a zip archive within another one, which has to be kept in a temporary file
+}
+
+// Default has room for bundles of some gigabytes.
+var Default = Limits{Depth: 6, Entries: 1 << 20, Total: 64 << 30, Ratio: 400, Free: 64 << 20, Spool: 2 << 30}
+
+// Options say how to walk. The zero Limits are Default.
+type Options struct {
+	Stdin  io.Reader
+	Limits Limits
+	AsIs   func(path string) bool // files that are passed on packed, as they are; nil for none
+}
+
+// Walk visits every file of paths, in their order. An error of visit about one file becomes its Problem. The error is
+// a path that can't be opened at all, or the context's.
+func Walk(ctx context.Context, paths []string, o Options, visit func(Entry) error) ([]Problem, error) {
+	if o.Limits == (Limits{}) {
+		o.Limits = Default
+	}
+	w := &walker{ctx: ctx, limits: o.Limits, asIs: o.AsIs, visit: visit}
+	for _, p := range paths {
+		if err := w.path(p, o.Stdin); err != nil {
+			return w.problems, fmt.Errorf("reading %s: %w", p, err)
+		}
+		if err := ctx.Err(); err != nil {
+			return w.problems, err
+		}
+	}
+	return w.problems, nil
+}
+
+type walker struct {
+	ctx      context.Context
+	limits   Limits
+	asIs     func(string) bool
+	visit    func(Entry) error
+	problems []Problem
+	entries  int
+	in, out  int64 // bytes read of the input at hand, and unpacked from it
+	total    int64 // bytes unpacked of all inputs
+}
+
+func (w *walker) problem(at, format string, args ...any) {
+	w.problems = append(w.problems, Problem{at, fmt.Sprintf(format, args...)})
+}
+
+// path reads one of the user's own paths, which may be a link.
+func (w *walker) path(p string, stdin io.Reader) error {
+	if p == Stdin {
+		w.input(Entry{"stdin", time.Time{}, stdin}, nil)
+		return nil
+	}
+	info, err := os.Stat(p)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return w.folder(p)
+	}
+	if !info.Mode().IsRegular() {
+		return &fs.PathError{Op: "open", Path: p, Err: errors.New("it is neither a file nor a folder")}
+	}
+	f, err := os.Open(p)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w.input(Entry{p, info.ModTime(), f}, f)
+	return nil
+}
+
+// folder reads what lies below a folder. Links are not followed: what they point at within it is read in its own place.
+func (w *walker) folder(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		at := path.Join(filepath.ToSlash(dir), name)
+		switch {
+		case w.ctx.Err() != nil:
+			return w.ctx.Err()
+		case err != nil:
+			w.problem(at, "%s", err)
+		case d.Type()&fs.ModeSymlink != 0:
+			if _, err := root.Stat(name); err != nil {
+				w.problem(at, "it is a link that leaves the folder or leads nowhere: not followed")
+			}
+		case d.IsDir():
+		case !d.Type().IsRegular():
+			w.problem(at, "it is a special file: not read")
+		default:
+			f, err := root.Open(name)
+			if err != nil {
+				w.problem(at, "%s", err)
+				return nil
+			}
+			defer f.Close()
+			e := Entry{Path: at, Reader: f}
+			if info, err := d.Info(); err == nil {
+				e.ModTime = info.ModTime()
+			}
+			w.input(e, f)
+		}
+		return nil
+	})
+}
+
+// input reads one file of the user's. at is given where it can be read from anywhere.
+func (w *walker) input(e Entry, at *os.File) {
+	w.in, w.out = 0, 0
+	e.Reader = counting{e.Reader, func(n int) error { w.in += int64(n); return w.ctx.Err() }}
+	w.content(e, at, 0)
+}
+
+// errBomb ends an input that unpacks to far more than it is.
+var errBomb = errors.New("it unpacks to too much")
+
+// unpacked counts what comes out of an archive or a compressed stream.
+func (w *walker) unpacked(r io.Reader) io.Reader {
+	return counting{r, func(n int) error {
+		w.out += int64(n)
+		w.total += int64(n)
+		switch {
+		case w.out > w.limits.Free+w.limits.Ratio*w.in:
+			return fmt.Errorf("%w: %d bytes of %d are %d by now, over %d times as many", errBomb, w.in, w.in, w.out,
+				w.limits.Ratio)
+		case w.total > w.limits.Total:
+			return fmt.Errorf("%w: over %d bytes in all", errBomb, w.limits.Total)
+		}
+		return w.ctx.Err()
+	}}
+}
+
+type counting struct {
+	io.Reader
+	count func(int) error
+}
+
+func (c counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if over := c.count(n); over != nil {
+		return n, over
+	}
+	return n, err
+}
+
+// file passes a file to the visitor.
+func (w *walker) file(e Entry) {
+	if w.entries++; w.entries > w.limits.Entries {
+		if w.entries == w.limits.Entries+1 {
+			w.problem(e.Path, "there are over %d files: this one and the rest are not read", w.limits.Entries)
+		}
+		return
+	}
+	if err := w.visit(e); err != nil {
+		w.problem(e.Path, "%s", err)
+	}
+}

@@ -22,6 +22,8 @@ type stacks struct {
 	past   bool // behind the creator: what ancestors did is not this goroutine's stack
 	cut    bool
 	total  int
+	ids    map[uint64]struct{} // those so far, where another dump may follow; else nil
+	again  bool                // one of ids came a second time: another dump has begun
 }
 
 var (
@@ -147,6 +149,12 @@ func (s *stacks) header(gs *groups, line []byte) bool {
 	h, ok := parseHeader(line)
 	if !ok {
 		return false
+	}
+	if s.ids != nil {
+		if _, s.again = s.ids[h.id]; s.again {
+			return true
+		}
+		s.ids[h.id] = struct{}{}
 	}
 	s.flush(gs)
 	s.open, s.past, s.frames = true, false, 0

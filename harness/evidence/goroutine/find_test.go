@@ -1,0 +1,101 @@
+package goroutine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+// find passes a text line by line.
+func find(text string) (out []*goroutine.Found) {
+	var f goroutine.Finder
+	unended := !strings.HasSuffix(text, "\n")
+	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		if d := f.Line([]byte(strings.TrimSuffix(l, "\r"))); d != nil {
+			out = append(out, d)
+		}
+	}
+	if d := f.End(unended); d != nil {
+		out = append(out, d)
+	}
+	return out
+}
+
+// A dump in the middle of a log is the dump that it is by itself, however it is wrapped.
+func TestFindWrapped(t *testing.T) {
+	for _, name := range []string{"states.debug1", "states.debug2", "panic.system"} {
+		plain := fixture(t, name)
+		lines := strings.Split(strings.TrimSuffix(plain, "\n"), "\n")
+		for wrap, f := range wraps {
+			t.Run(name+"/"+wrap, func(t *testing.T) {
+				want := read(t, f(lines))
+				got := find("I1121 12:00:00.000000 1 a.go:1] a log\n" + f(lines))
+				if len(got) != 1 || got[0].Line < 2 {
+					t.Fatalf("found %d dumps: %+v", len(got), got)
+				}
+				if diff := cmp.Diff(want, got[0].Dump); diff != "" {
+					t.Errorf("(-by itself +found):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	one := func(id int) string {
+		return fmt.Sprintf("goroutine %d [chan send, 3 minutes]:\nmain.f()\n\t/a.go:12 +0x1f\n\n", id)
+	}
+	const profile = "goroutine profile: total 1\n1 @ 0x1\n#\t0x1\tmain.f+0x1\t/a.go:1\n\n"
+	log := strings.Repeat("I1121 12:00:00.000000 1 a.go:1] a line of a log (here)\n", 300)
+	for _, c := range []struct{ name, text, want string }{
+		{"none", log, ""},
+		{"in the middle of a log", log + one(1) + one(2) + log, "301:2"},
+		{"the same process again", one(1) + one(2) + one(1) + one(2), "1:2 9:2"},
+		{"two panics", "panic: a\n\n" + one(7) + "panic: b\n\n" + one(8), "3:1 9:1"},
+		{"far apart", one(1) + log + one(2), "1:1 305:1"},
+		{"both formats", profile + one(1) + profile, "1:1 5:1 9:1"},
+		{"cut in a line", one(1) + "goroutine 2 [chan send]:\nmain.f()\n\t/a.g", "1:2 cut"},
+		{"cut by a log", one(1) + "goroutine 2 [chan send]:\nmain.f()\n" + log, "1:2 cut"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			for _, d := range find(c.text) {
+				s := fmt.Sprintf("%d:%d", d.Line, d.Total)
+				if d.Truncated {
+					s += " cut"
+				}
+				got = append(got, s)
+			}
+			if got := strings.Join(got, " "); got != c.want {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlain(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 5e8, time.UTC)
+	for _, c := range []struct {
+		line, text, from string
+		at               time.Time
+	}{
+		{"2026-11-21T12:00:00.5Z stderr F E1121 x", "E1121 x", "", at},
+		{"2026-11-21T12:00:00.5Z E1121 x", "E1121 x", "", at},
+		{"Nov 21 12:00:00 node-1 kubelet[123]: E1121 x", "E1121 x", "kubelet", time.Time{}},
+		{"2026-11-21T12:00:00+0000 node-1 rke2: x", "x", "rke2", time.Time{}},
+		{`{"MESSAGE":"E1121 x","SYSLOG_IDENTIFIER":"kubelet","__REALTIME_TIMESTAMP":"1795262400500000"}`, "E1121 x", "kubelet", at},
+		{`{"log":"E1121 x\n","stream":"stderr","time":"2026-11-21T12:00:00.5Z"}`, "E1121 x", "", at},
+		{`{"level":"info","msg":"x"}`, `{"level":"info","msg":"x"}`, "", time.Time{}},
+		{"just text", "just text", "", time.Time{}},
+	} {
+		text, when, from := goroutine.Plain([]byte(c.line))
+		if string(text) != c.text || from != c.from || !when.Equal(c.at) {
+			t.Errorf("%s is %q from %q at %s; want %q from %q at %s", c.line, text, from, when, c.text, c.from, c.at)
+		}
+	}
+}

@@ -121,26 +121,33 @@ func (c *Crashed) differs(q *question, e end, left []*leftLog) (why string, unre
 	if l == nil {
 		return "no log of that container was recorded", true
 	}
+	stack, why, unread := l.died(c.Message, c.Frames)
+	if q.Detail == "" {
+		q.Detail = stack
+	}
+	return why, unread
+}
+
+// died shows the panic that ended a container, or says how it is not like the message or lacks the frames, or that
+// it can't be read.
+func (l *leftLog) died(like string, frames []string) (stack, why string, unread bool) {
 	message, d, err := l.panicked()
 	switch {
 	case err != nil:
-		return err.Error(), true
+		return "", err.Error(), true
 	case message == "":
-		return "its log ends without a panic", false
+		return "", "its log ends without a panic", false
 	}
-	re, _ := pattern(c.Message) // Validate has compiled it
+	re, _ := pattern(like) // Validate has compiled it
 	if !re.MatchString(message) {
-		return fmt.Sprintf("it says %q", message), false
+		return "", fmt.Sprintf("it says %q", message), false
 	}
-	for _, f := range c.Frames {
+	for _, f := range frames {
 		if !(goroutine.Match{Func: f, Closures: true}).Chooses(d.Groups[0]) {
-			return "the goroutine that panicked has no " + f, false
+			return "", "the goroutine that panicked has no " + f, false
 		}
 	}
-	if q.Detail == "" {
-		q.Detail = message + "\n\n" + text(d.Groups[0])
-	}
-	return "", false
+	return message + "\n\n" + text(d.Groups[0]), "", false
 }
 
 // endsOf are the ends of a container in a window, in order of time, each once. When an end was is told by the

@@ -19,7 +19,9 @@ func init() {
 		Doc: "Goroutines in a wait state inside a function, in the debug=2 dumps of the window.\n\n" +
 			"With persist, every dump must show them: that tells stuck from busy. With span, dumps in a row must. " +
 			"Without either, one dump is enough. Each answer needs the dumps: fewer than asked for, a cut dump or " +
-			"a missing file is unknown. With same, it must be the same goroutines each time, told by their ids. The " +
+			"a missing file is unknown. With same, it must be the same goroutines each time, told by their ids. With " +
+			"waited, goroutines that wait for less, as far as the dump says, are no answer: it prints no time below " +
+			"one minute, nor before a garbage collection. The " +
 			"state blocked stands for every state in which a goroutine waits for " +
 			"another one, a lock or a timer, but not for the network; ready for running and runnable, where the runtime's own " +
 			"frames on top of the function, such as runtime.Gosched, don't count; any for all there are.",
@@ -44,6 +46,7 @@ type Goroutines struct {
 	Persist   bool     `json:"persist,omitempty" jsonschema:"every dump of the window must show them, not just one"`
 	Same      bool     `json:"same,omitempty" jsonschema:"with persist or span: the dumps must show the same ones, by their ids"`
 	Span      string   `json:"span,omitempty" jsonschema:"for how long dumps in a row must show them, anywhere in the window: a duration with its unit"`
+	Waited    string   `json:"waited,omitempty" jsonschema:"for how long each must have waited by what the dump itself says, in whole minutes: 2m"`
 	Since     *Mark    `json:"since,omitempty" jsonschema:"only dumps of the stretch that begins here count"`
 }
 
@@ -63,8 +66,10 @@ func (c *Goroutines) Validate() error {
 		refuse(slices.Contains(c.Without, ""), "without has an empty name, which every function begins with"),
 		refuse(c.Same && !c.Persist && c.Span == "",
 			"same is given without persist or span (want one: one dump has nothing to be the same as)"),
+		refuse(c.Same && c.Waited != "", "same and waited are both given (want one of them)"),
 		refuse(c.Persist && c.Span != "", "persist and span are both given (want every dump, or dumps in a row)"),
-		errors.Join(optional("lastAfter", c.LastAfter), optional("span", c.Span), c.Since.validate("since")),
+		errors.Join(optional("lastAfter", c.LastAfter), optional("span", c.Span), optional("waited", c.Waited),
+			c.Since.validate("since")),
 	)
 }
 
@@ -97,6 +102,8 @@ func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 		q.Seen += ": they are too few to answer by"
 	case c.Span == "" && !c.Persist && r.with > 0:
 		q.Met = Met
+	case r.short:
+		q.Seen += "; some show it, not for " + c.Waited + " as far as they say"
 	case read < c.Dumps || !q.reached(c.LastAfter, r.last):
 		q.Seen += ": too few to answer by"
 	case c.Persist:
@@ -132,6 +139,7 @@ func (c *Goroutines) howMany() string {
 type survey struct {
 	captured
 	with    int           // dumps that show it
+	short   bool          // some dump shows it, but not for as long as it has to wait
 	row     time.Duration // the longest stretch between dumps in a row that all show it
 	watched time.Duration // from the first dump to the last
 	stack   string        // the last one seen
@@ -149,7 +157,7 @@ func (c *Goroutines) survey(q *question) (r survey) {
 		n := 0
 		var ids []uint64
 		for _, g := range showing {
-			n += g.Count
+			n += c.waited(g)
 			ids = append(ids, g.IDs...)
 		}
 		if c.Same {
@@ -162,6 +170,7 @@ func (c *Goroutines) survey(q *question) (r survey) {
 			}
 			r.same, n = row, len(row)
 		}
+		r.short = r.short || n < c.Count && len(showing) > 0 && c.Waited != ""
 		if d.Truncated && n < c.Count {
 			return cutShort(a)
 		}
@@ -188,6 +197,17 @@ func (c *Goroutines) survey(q *question) (r survey) {
 		return nil
 	})
 	return r
+}
+
+// waited is how many of a group have waited for as long as is asked. A group knows its shortest and its longest wait.
+func (c *Goroutines) waited(g goroutine.Group) int {
+	switch d := duration(c.Waited); {
+	case g.MinWait >= d:
+		return g.Count
+	case g.MaxWait >= d:
+		return 1
+	}
+	return 0
 }
 
 // match chooses goroutines by function and state; leavesOut then drops those that don't count.
@@ -238,12 +258,15 @@ func waits(state string) bool {
 		func(begins string) bool { return strings.HasPrefix(state, begins) })
 }
 
+// AsDump is the name under which a view remembers an artifact as a *goroutine.Dump.
+const AsDump = "dump"
+
 // dump reads a dump, which may be cut short.
 func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	if a.Missing {
 		return nil, errors.New(broken(a))
 	}
-	return remember(v, a, "dump",
+	return remember(v, a, AsDump,
 		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
 }
 

@@ -130,6 +130,7 @@ func (l LogLines) find(q *question) (out logged) {
 		}
 	}
 	for _, a := range q.view.Artifacts(own) {
+		out.total += a.Skipped
 		if a.Coverage != nil && a.Coverage.Suppressed > 0 {
 			out.doubt = cmp.Or(out.doubt,
 				fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component))

@@ -61,6 +61,9 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	st := readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, journal)
 	q.Evidence = st.paths
 	found, suppressed, total := 0, 0, 0
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Cell: q.cell}) {
+		total += a.Skipped
+	}
 	for _, e := range st.records {
 		if !contains(q.window, e.Time) {
 			continue

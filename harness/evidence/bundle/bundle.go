@@ -79,6 +79,7 @@ type Artifact struct {
 	Error    string    `json:"error,omitempty"`
 	Coverage *Coverage `json:"coverage,omitempty"`
 	Missing  bool      `json:"-"` // listed in the manifest and not on disk: whatever needs it is unknown
+	Skipped  int       `json:"-"` // lines of a log that were looked at and aren't in it, because no check asks for them
 }
 
 // Coverage is the time that a stream covers: First to Last, without the gaps.

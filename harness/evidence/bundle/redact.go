@@ -46,6 +46,13 @@ func redactAll(w io.Writer, r io.Reader) error {
 	}
 }
 
+// Redact is text or JSON without its secrets.
+func Redact(text []byte) ([]byte, error) {
+	var out bytes.Buffer
+	err := redactAll(&out, bytes.NewReader(text))
+	return out.Bytes(), err
+}
+
 // structured reports whether the first byte that is no space opens a JSON object or list.
 func structured(in *bufio.Reader) bool {
 	head, _ := in.Peek(64) // a short read is judged by what is there; its error comes back with the next read

@@ -1,0 +1,81 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+func init() {
+	register(kind{
+		Name: "panicked",
+		Doc: "A component's log has the runtime's last words: a panic or a fatal error with the incident's stack.\n\n" +
+			"It is crashed for evidence that has no container statuses. The runtime prints these words as it ends the " +
+			"program; what a program logs about a panic that it has recovered from doesn't begin like them.",
+		Example: "name: died-of-it\nkind: panicked\nphase: fault\nspec:\n  component: kube-scheduler\n  message: " +
+			"nil pointer dereference\n  frames: [nodevolumelimits.(*CSILimits).checkAttachableInlineVolume]\n",
+		Differs: `{"component":"kubelet","message":"nil pointer","frames":["f"]}`,
+		New:     func() Check { return &Panicked{} },
+	})
+}
+
+// Panicked asks for a panic that ended a component.
+type Panicked struct {
+	Component string   `json:"component" jsonschema:"the component whose log it is: kube-scheduler"`
+	Message   string   `json:"message" jsonschema:"a regular expression over what the panic says; case does not matter"`
+	Frames    []string `json:"frames" jsonschema:"functions that the goroutine that panicked has on its stack, each with its package's last part"`
+}
+
+// Reads names component logs.
+func (c *Panicked) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
+
+// Validate refuses what any end would meet.
+func (c *Panicked) Validate() error {
+	_, err := pattern(c.Message)
+	return errors.Join(err, refuse(c.Component == "", "component is empty"),
+		refuse(len(c.Frames) == 0 || slices.Contains(c.Frames, ""),
+			"frames has none, or an empty one, which any stack would have"))
+}
+
+// Eval reads the log that each container left.
+func (c *Panicked) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("a log of %s with a panic like %q in %s", c.Component, c.Message,
+		strings.Join(c.Frames, ", ")))
+	if !ok {
+		return q.Finding
+	}
+	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Component}, records[bundle.LogLine])
+	q.Evidence = logs.paths
+	left, n, unread := logsLeft(logs.records), 0, ""
+	for _, l := range left {
+		if !contains(q.window, l.last) {
+			continue
+		}
+		stack, why, bad := l.died(c.Message, c.Frames)
+		switch {
+		case stack != "":
+			n, q.Detail = n+1, stack
+		case bad:
+			unread = why
+			fallthrough
+		default:
+			q.Differs = append(q.Differs, clock(l.last)+": "+why)
+		}
+	}
+	q.Differs = few(q.Differs)
+	q.Seen = fmt.Sprintf("%d of %d logs of %s have it", n, len(left), c.Component)
+	switch {
+	case n > 0:
+		q.Met = Met
+	case unread != "":
+		q.Seen += "; " + unread
+	case logs.doubt != "":
+		return q.unknown(logs.doubt)
+	default:
+		q.Met = NotMet
+	}
+	return q.Finding
+}

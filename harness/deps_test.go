@@ -21,7 +21,7 @@ const module = "github.com/kube-relapse/relapse/"
 // what its clusters are made of, so it stands above build, and nothing but the command line knows it.
 var stages = []string{
 	"cmd/relapse", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
-	"plan", "check", "build", "inject", "evidence", "scenario", "cluster", "kinds", "event", "version",
+	"match", "plan", "check", "build", "inject", "evidence", "scenario", "cluster", "kinds", "event", "version",
 }
 
 // kindsOwn are what only kind's clusters need: a container engine, and images that nodes are started from.
@@ -30,7 +30,7 @@ var kindsOwn = []string{"harness/cluster/kind/engine", "harness/cluster/kind/nod
 // strangers are parts of one stage that know nothing of each other.
 var strangers = [][]string{
 	{"inject/fault", "inject/load"},
-	{"evidence/goroutine", "evidence/klog", "evidence/churn", "evidence/heap", "evidence/metrics"},
+	{"evidence/goroutine", "evidence/klog", "evidence/churn", "evidence/heap", "evidence/metrics", "evidence/archive"},
 }
 
 // stageOf is the place of a package in stages; -1 if it is in none.
@@ -124,9 +124,11 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return below(imported, "github.com/onsi") }, tests: true,
 	},
 	{
-		name:    "check and verdict import no cluster client",
-		reason:  "a verdict is a function of the bundle alone: judging must need no cluster",
-		of:      func(pkg string) bool { return pkg == "harness/check" || pkg == "harness/verdict" },
+		name:   "check, match and verdict import no cluster client",
+		reason: "a verdict is a function of the bundle alone: judging must need no cluster",
+		of: func(pkg string) bool {
+			return slices.Contains([]string{"harness/check", "harness/match", "harness/verdict"}, pkg)
+		},
 		refuses: func(_, imported string) bool { return oneBelow(imported, clients) },
 	},
 	{
@@ -241,6 +243,7 @@ func TestJudgingReachesNoClient(t *testing.T) {
 		past []string // packages that are not looked behind
 	}{
 		{"harness/check", nil},
+		{"harness/match", nil},
 		{"harness/verdict", []string{"harness/plan"}},
 	} {
 		for _, client := range clients {

@@ -51,6 +51,7 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	r.checks("spec.signature", "recovery", s.Spec.Signature)
 	r.checks("spec.healed", "recovery", s.Spec.Healed)
 	r.checks("spec.information", "recovery", s.Spec.Information)
+	r.match()
 	return r.out
 }
 

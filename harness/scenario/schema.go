@@ -159,6 +159,13 @@ func constrain(root *jsonschema.Schema) {
 	}}
 	spec["args"].AdditionalProperties.AdditionalProperties.Types = []string{"string", "number", "boolean"}
 	spec["args"].AdditionalProperties.AdditionalProperties.Type = ""
+	sign := spec["match"].Properties["signs"]
+	sign.MinItems, sign.Items.Properties["checks"].MinItems = new(1), new(1)
+	sign.Items.Properties["is"].Enum = []any{Decisive, Suspicious}
+	sign.Items.Properties["name"].Pattern = namePattern
+	for _, name := range []string{"ground", "settle"} {
+		sign.Items.Properties[name].MinLength = new(1)
+	}
 	spec["restart"].Properties["roles"].Items.Enum = []any{Vulnerable, Fixed, Candidate}
 	spec["restart"].Properties["roles"].MinItems = new(1)
 

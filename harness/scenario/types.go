@@ -66,6 +66,7 @@ type Spec struct {
 
 	Information []Check  `json:"information,omitempty" jsonschema:"checks that are shown and decide nothing"`
 	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
+	Match       *Match   `json:"match,omitempty" jsonschema:"how relapse match knows the incident in somebody else's evidence"`
 	Oracle      *Oracle  `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
 }
 

@@ -131,7 +131,8 @@ func noun(path []string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if _, err := strconv.Atoi(path[i]); err != nil {
 			if i < len(path)-1 {
-				if slices.Contains([]string{"steady", "exposure", "signature", "healed", "information", "anyOf"},
+				if slices.Contains([]string{"steady", "exposure", "signature", "healed", "information", "anyOf",
+					"checks"},
 					path[i]) {
 					return "check"
 				}

@@ -47,6 +47,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newImageCmd(),
 		newJudgeCmd(),
 		newListCmd(),
+		newMatchCmd(),
 		newNightlyCmd(),
 		newOracleCmd(),
 		newPlanCmd(),

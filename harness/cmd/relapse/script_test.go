@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -24,12 +25,20 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/*.txtar: each shows one command as a user sees it.
 func TestScripts(t *testing.T) {
+	repo, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "evidence": evidence, "keypair": keypair, "tamper": tamper},
+		Setup: func(e *testscript.Env) error { // the repository's own scenarios
+			e.Setenv("REPO", repo)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "evidence": evidence, "keypair": keypair, "tamper": tamper},
 	})
 }
 

@@ -1,0 +1,186 @@
+package match
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// subject is evidence of one component in one place: of one process, or of several that followed each other.
+type subject struct {
+	component string // "" if it isn't known whose it is: it can show the incident, never its absence
+	place     string
+	version   string // as it says itself
+	changed   string // how a build of relapse's own differs from that version
+	cell      string
+	view      bundle.View
+	lines     []line
+}
+
+// whole is the name of the one phase: all that there is.
+const whole = "evidence"
+
+// judge asks all signs of one subject, and weighs them.
+func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
+	j := Judgment{Component: sub.component, Place: sub.place, Version: sub.version, Signs: []Sign{}}
+	var decisive, suspicious, out, open *Sign
+	settle := map[string]string{}
+	for _, sign := range s.Spec.Match.Signs {
+		one, err := sub.sign(sign)
+		if err != nil {
+			return j, err
+		}
+		j.Signs = append(j.Signs, one)
+		at := &one
+		settle[sign.Name] = sign.Settle
+		switch {
+		case one.Met == check.Met && sign.Is == scenario.Decisive:
+			decisive = cmp.Or(decisive, at)
+		case one.Met == check.Met:
+			suspicious = cmp.Or(suspicious, at)
+		case one.Met == check.NotMet && sign.RulesOut:
+			out = cmp.Or(out, at)
+		case one.Met == check.Unknown && (sign.Is == scenario.Decisive || sign.RulesOut):
+			open = cmp.Or(open, at)
+		}
+	}
+	versions := e.versions[s.Spec.Subject]
+	if sub.version != "" {
+		versions = []string{sub.version}
+	}
+	affected, why := gate(s.Spec.Match, versions)
+	if sub.changed != "" {
+		affected, why = check.Unknown, "it is "+cmp.Or(sub.version, "a build")+" with changes: "+sub.changed
+	}
+	if j.Version == "" && len(versions) == 1 {
+		j.Version = versions[0]
+	}
+	switch {
+	case affected == check.NotMet && decisive != nil:
+		j.Suspected, j.Why = true, fmt.Sprintf("%s, which is decisive, but %s: a regression, another bug of the same shape, "+
+			"or not that version", decisive.says(), why)
+	case affected == check.NotMet:
+		j.Met, j.Why = check.NotMet, why
+	case decisive != nil:
+		j.Met, j.Why = check.Met, decisive.says()+"; "+why
+	case suspicious != nil:
+		j.Suspected, j.Why = true, suspicious.says()
+		if out != nil {
+			j.Why += fmt.Sprintf("; but when %s was taken: %s", out.Name, out.Seen)
+		}
+	case sub.component == "":
+		j.Why = "it isn't known whose evidence it is"
+	case out != nil:
+		j.Met, j.Why = check.NotMet, fmt.Sprintf("%s: %s", out.Name, out.Seen)
+	case open != nil:
+		j.Why = fmt.Sprintf("%s: %s", open.Name, open.Seen)
+	default:
+		j.Why = "nothing that is here could rule it out"
+	}
+	if j.Met == check.Unknown {
+		j.Settle = settle[j.Signs[0].Name]
+		if open != nil {
+			j.Settle = settle[open.Name]
+		}
+	}
+	return j, nil
+}
+
+// says is a sign that is met, in words.
+func (s *Sign) says() string { return fmt.Sprintf("%s: %s", s.Name, s.Seen) }
+
+// sign asks a sign's checks, all of which have to be met.
+func (sub *subject) sign(sign scenario.Sign) (Sign, error) {
+	out := Sign{Name: sign.Name, Is: sign.Is, Ground: sign.Ground, Where: []string{}}
+	var met []check.Tri
+	var seen []string
+	for _, c := range sign.Checks {
+		f, err := sub.check(c)
+		if err != nil {
+			return out, fmt.Errorf("sign %s: %w", sign.Name, err)
+		}
+		if len(sign.Checks) > 1 {
+			f.Seen = c.Name + ": " + f.Seen
+		}
+		met, seen = append(met, f.Met), append(seen, f.Seen)
+		out.Where = append(out.Where, sub.where(f)...)
+		if out.Detail == "" && f.Met == check.Met {
+			out.Detail = f.Detail
+		}
+	}
+	out.Met, out.Seen = check.All(met...), strings.Join(seen, "; ")
+	return out, nil
+}
+
+// check asks one check, or alternatives.
+func (sub *subject) check(c scenario.Check) (check.Finding, error) {
+	if len(c.AnyOf) > 0 {
+		return best(c.AnyOf, sub.check)
+	}
+	k, err := kinds.Decode[check.Check](kinds.Check, c.Kind, c.Spec)
+	if err != nil {
+		return check.Finding{}, err
+	}
+	scope := check.Scope{Cell: sub.cell, Phase: cmp.Or(c.Phase, whole), After: scenario.Length(c.After)}
+	dumps := sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell})
+	if !slices.Equal(k.Reads(), []bundle.Kind{bundle.Goroutines2}) {
+		return eval(k, sub.view, scope)
+	}
+	if len(dumps) == 0 {
+		return check.Finding{Seen: "no goroutine dump at debug=2 is there"}, nil
+	}
+	// Each dump by itself: whether two are of one process isn't known, and one that was cut hides what another shows.
+	f, err := best(dumps, func(a bundle.Artifact) (check.Finding, error) { return eval(k, only{sub.view, a.Path}, scope) })
+	f.Seen = since.ReplaceAllString(f.Seen, "")
+	if f.Met != check.Met && len(dumps) > 1 {
+		f.Seen += fmt.Sprintf(" (of %d dumps, each by itself)", len(dumps))
+	}
+	return f, err
+}
+
+// since is what a check says of when it saw something: after the beginning of a phase, which there is none of.
+var since = regexp.MustCompile(`, the last \S+ after ` + whole + ` began`)
+
+// eval turns a check's panic into an error: it is a mistake of ours, never an answer.
+func eval(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the check panicked: %v", p)
+		}
+	}()
+	return k.Eval(v, s), nil
+}
+
+// best asks alternatives: met if one is, not met if all are not, else unknown. It returns the finding that decided.
+func best[T any](all []T, ask func(T) (check.Finding, error)) (out check.Finding, err error) {
+	for i, one := range all {
+		f, err := ask(one)
+		if err != nil || f.Met == check.Met {
+			return f, err
+		}
+		if i == 0 || f.Met == check.Unknown && out.Met == check.NotMet {
+			out = f
+		}
+	}
+	return out, nil
+}
+
+// where names the places that a finding rests on, by file and line where there are lines.
+func (sub *subject) where(f check.Finding) []string {
+	if f.Met == check.Met && f.Detail != "" {
+		first, _, _ := strings.Cut(f.Detail, "\n")
+		for _, l := range sub.lines {
+			if strings.TrimSpace(l.text) == strings.TrimSpace(first) {
+				return []string{fmt.Sprintf("%s:%d", l.path, l.n)}
+			}
+		}
+	}
+	return f.Evidence[:min(len(f.Evidence), 3)]
+}

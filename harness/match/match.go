@@ -1,0 +1,172 @@
+// Package match asks the scenarios' questions of somebody else's evidence: a production bundle, a dump, a log. It
+// turns what it can read into a bundle.View with one phase, so that the same checks answer, with the same three values. What a
+// form of evidence can't hold is said, and leaves a question unknown: it is never taken for a no.
+package match
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Schema is the value of a result's schema field.
+const Schema = "relapse.dev/match/v1alpha1"
+
+// Result is what the evidence says of each known incident, the worst first.
+type Result struct {
+	Schema      string            `json:"schema"`
+	Incidents   []Incident        `json:"incidents"`
+	Unexplained Unexplained       `json:"unexplained"`
+	Inputs      []Input           `json:"inputs"`
+	Problems    []archive.Problem `json:"problems"` // what was hostile, broken or cut; the rest was read
+}
+
+// Input is a file and what it was read as.
+type Input struct {
+	Path  string `json:"path"`
+	As    string `json:"as"`
+	Lacks string `json:"lacks,omitempty"` // what that form can't hold
+}
+
+// Incident is what is known of one scenario's incident. Suspected is an unknown with something that speaks for it.
+type Incident struct {
+	Name       string     `json:"name"`
+	Title      string     `json:"title"`
+	Component  string     `json:"component"`
+	Met        check.Tri  `json:"met"`
+	Suspected  bool       `json:"suspected"`
+	Why        string     `json:"why"`
+	Settle     string     `json:"settle,omitempty"` // the command that would settle an unknown
+	Prove      string     `json:"prove,omitempty"`  // the command that proves it on that very version
+	Fixed      string     `json:"fixed,omitempty"`  // the versions with the fix
+	References []string   `json:"references"`
+	Subjects   []Judgment `json:"subjects"`
+}
+
+// Judgment is what is known of the incident in one process, or in what may be of several in one place.
+type Judgment struct {
+	Component string    `json:"component"` // "" if it isn't known whose evidence it is
+	Place     string    `json:"place"`
+	Version   string    `json:"version,omitempty"`
+	Met       check.Tri `json:"met"`
+	Suspected bool      `json:"suspected"`
+	Why       string    `json:"why"`
+	Settle    string    `json:"settle,omitempty"`
+	Signs     []Sign    `json:"signs"`
+}
+
+// Sign is one sign's answer, and where it was found.
+type Sign struct {
+	Name   string    `json:"name"`
+	Is     string    `json:"is"`
+	Met    check.Tri `json:"met"`
+	Ground string    `json:"ground"`
+	Seen   string    `json:"seen"`
+	Where  []string  `json:"where"`            // file:line, or an artifact of a relapse bundle
+	Detail string    `json:"detail,omitempty"` // the stack or the line
+}
+
+// Run reads paths and asks for each scenario that has a match section. The error is a path that can't be opened, a
+// mistake in a scenario, or the context's.
+func Run(ctx context.Context, all []*scenario.Scenario, paths []string, stdin io.Reader) (Result, error) {
+	out := Result{Schema: Schema, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
+	all = slices.DeleteFunc(slices.Clone(all), func(s *scenario.Scenario) bool { return s.Spec.Match == nil })
+	rules, err := compile(all)
+	if err != nil {
+		return out, err
+	}
+	e := &evidence{rules: rules, versions: map[string][]string{}, close: func() {}}
+	defer func() { e.close() }()
+	if err := e.read(ctx, paths, stdin); err != nil {
+		return out, err
+	}
+	for _, s := range all {
+		one, err := e.incident(s)
+		if err != nil {
+			return out, fmt.Errorf("matching %s: %w", s.Metadata.Name, err)
+		}
+		out.Incidents = append(out.Incidents, one)
+	}
+	slices.SortStableFunc(out.Incidents, func(a, b Incident) int {
+		return cmp.Or(cmp.Compare(badness(b.Met, b.Suspected), badness(a.Met, a.Suspected)), cmp.Compare(a.Name, b.Name))
+	})
+	out.Inputs, out.Unexplained = append(out.Inputs, e.inputs...), e.unexplained()
+	out.Problems = append(out.Problems, e.problems...)
+	return out, nil
+}
+
+func badness(met check.Tri, suspected bool) int {
+	switch {
+	case met == check.Met:
+		return 3
+	case suspected:
+		return 2
+	case met == check.Unknown:
+		return 1
+	}
+	return 0
+}
+
+// Word is what an answer is called: met, suspected, unknown or not met.
+func (i Incident) Word() string {
+	if i.Suspected && i.Met == check.Unknown {
+		return "suspected"
+	}
+	return i.Met.String()
+}
+
+// Met is met if any incident is, not met if every one is known not to be, else unknown.
+func (r Result) Met() check.Tri {
+	var all []check.Tri
+	for _, i := range r.Incidents {
+		all = append(all, i.Met)
+	}
+	return check.Any(all...)
+}
+
+// incident judges one scenario's incident in every process that the evidence is about.
+func (e *evidence) incident(s *scenario.Scenario) (Incident, error) {
+	m := s.Spec.Match
+	out := Incident{Name: s.Metadata.Name, Title: s.Spec.Title, Component: s.Spec.Subject, Fixed: m.Fixed,
+		References: append([]string{}, s.Spec.References...), Subjects: []Judgment{}}
+	for _, sub := range e.subjects(s.Spec.Subject, m.Packages) {
+		j, err := e.judge(s, sub)
+		if err != nil {
+			return out, err
+		}
+		if j.Component != "" || badness(j.Met, j.Suspected) >= 2 {
+			out.Subjects = append(out.Subjects, j)
+		}
+	}
+	if len(out.Subjects) == 0 {
+		out.Why, out.Settle = "nothing here is known to be of "+s.Spec.Subject, m.Signs[0].Settle
+		return out, nil
+	}
+	slices.SortStableFunc(out.Subjects, func(a, b Judgment) int {
+		return cmp.Compare(badness(b.Met, b.Suspected), badness(a.Met, a.Suspected))
+	})
+	worst := out.Subjects[0]
+	out.Met, out.Suspected = worst.Met, worst.Suspected
+	out.Why, out.Settle = fmt.Sprintf("%s: %s", worst.Place, worst.Why), worst.Settle
+	if more := len(out.Subjects) - 1; more > 0 && worst.Met == check.NotMet {
+		out.Why += fmt.Sprintf(" (and likewise not in %d more)", more)
+	}
+	if out.Met != check.NotMet && plain(worst.Version) {
+		for _, p := range s.Spec.Pairs {
+			if src := p.Arms[0].Source; src.Module != "" && out.Prove == "" {
+				out.Prove = fmt.Sprintf("relapse run %s --candidate mod:%s@%s", out.Name, src.Module, worst.Version)
+			}
+		}
+	}
+	return out, nil
+}
+
+// list joins words for a sentence.
+func list(words []string) string { return strings.Join(words, ", ") }

@@ -1,0 +1,156 @@
+package match
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// maxOurs bounds what a bundle of relapse's own in an archive may take of the disk.
+const maxOurs = 4 << 30
+
+// ours opens the bundles of relapse's own that were come across, and forgets their files as foreign evidence. One in an
+// archive is copied to a temporary folder first: its manifest covers files as they are, and each of them is looked up.
+func (e *evidence) ours(ctx context.Context, paths []string) error {
+	if len(e.bundles) == 0 {
+		return nil
+	}
+	e.sources = slices.DeleteFunc(e.sources, func(s *source) bool { return e.inside(s.path) })
+	e.objects = slices.DeleteFunc(e.objects, func(o object) bool { return e.inside(o.path) })
+	e.restarts = slices.DeleteFunc(e.restarts, func(r Restart) bool { return e.inside(r.Path) })
+	e.inputs = slices.DeleteFunc(e.inputs, func(i Input) bool { return e.inside(i.Path) })
+	e.problems = slices.DeleteFunc(e.problems, func(p archive.Problem) bool { return e.inside(p.Path) })
+	packed := slices.DeleteFunc(slices.Clone(e.bundles), onDisk)
+	tmp := ""
+	if len(packed) > 0 {
+		var err error
+		if tmp, err = e.unpack(ctx, packed, paths); err != nil {
+			return err
+		}
+	}
+	for _, dir := range e.bundles {
+		if strings.HasPrefix(dir, "stdin/") {
+			e.problems = append(e.problems, archive.Problem{Path: dir,
+				Message: "a bundle of relapse's own can't be read from standard input: name its file"})
+			continue
+		}
+		at := dir
+		if slices.Contains(packed, dir) {
+			at = filepath.Join(tmp, fmt.Sprint(slices.Index(packed, dir)))
+		}
+		if err := e.trial(at, dir); err != nil {
+			e.problems = append(e.problems, archive.Problem{Path: dir, Message: strings.ReplaceAll(err.Error(), at, dir)})
+		}
+	}
+	return nil
+}
+
+// inside reports whether a file belongs to a bundle that was come across, or to the plan and the reports of its run,
+// which tell of the same.
+func (e *evidence) inside(p string) bool {
+	return slices.ContainsFunc(e.bundles, func(dir string) bool {
+		trials := path.Dir(dir)
+		return strings.HasPrefix(p, dir+"/") || path.Base(trials) == "trials" && path.Dir(p) == path.Dir(trials)
+	})
+}
+
+// onDiskBelow finds bundles in a folder before any of it is read: their manifests come after what they list.
+func onDiskBelow(dir string) (out []string) {
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error { // the walk that reads tells errors
+		if err == nil && d.Name() == bundle.ManifestFile && d.Type().IsRegular() {
+			if b, err := os.ReadFile(p); err == nil && bytes.Contains(b[:min(len(b), 4<<10)], []byte(bundle.ManifestSchema)) {
+				out = append(out, path.Dir(filepath.ToSlash(p)))
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+func onDisk(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, bundle.ManifestFile))
+	return err == nil
+}
+
+// unpack copies bundles out of archives, each to a folder of its number.
+func (e *evidence) unpack(ctx context.Context, bundles, paths []string) (string, error) {
+	tmp, err := os.MkdirTemp("", "relapse-match-*")
+	if err != nil {
+		return "", err
+	}
+	e.close = func() { os.RemoveAll(tmp) }
+	root, err := os.OpenRoot(tmp)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == archive.Stdin })
+	of := func(p string) int {
+		return slices.IndexFunc(bundles, func(dir string) bool { return strings.HasPrefix(p, dir+"/") })
+	}
+	o := archive.Options{Limits: archive.Default, AsIs: func(p string) bool { return of(p) >= 0 }}
+	o.Limits.Total = maxOurs
+	_, err = archive.Walk(ctx, paths, o, func(f archive.Entry) error { // its problems were told before
+		i := of(f.Path)
+		if i < 0 {
+			return nil
+		}
+		to := path.Join(fmt.Sprint(i), strings.TrimPrefix(f.Path, bundles[i]+"/"))
+		if err := root.MkdirAll(path.Dir(to), 0o700); err != nil {
+			return err
+		}
+		out, err := root.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(out, f)
+		return errors.Join(err, out.Close())
+	})
+	return tmp, err
+}
+
+// trial makes a subject of each cell of a bundle.
+func (e *evidence) trial(dir, place string) error {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return err
+	}
+	var plan struct {
+		Trials []struct {
+			Subject string `json:"subject"`
+			Cells   []struct {
+				Name string       `json:"name"`
+				Arm  scenario.Arm `json:"arm"`
+			} `json:"cells"`
+		} `json:"trials"`
+	}
+	if err := json.Unmarshal(b.PlanJSON(), &plan); err != nil || len(plan.Trials) != 1 {
+		return errors.New("its plan isn't there, so that it isn't known what its cells are")
+	}
+	for _, c := range plan.Trials[0].Cells {
+		s := &subject{component: plan.Trials[0].Subject, place: place + ", cell " + c.Name, version: c.Arm.Source.Version,
+			cell: c.Name, view: own{b, c.Name}}
+		switch src := c.Arm.Source; {
+		case len(src.Mutations) > 0:
+			s.changed = "mutated " + src.Mutations[0].Kind
+		case !src.Published():
+			s.changed = "not a published source"
+		}
+		e.trials = append(e.trials, s)
+	}
+	e.inputs = append(e.inputs, Input{place, fmt.Sprintf("relapse bundle with %d cells", len(plan.Trials[0].Cells)), ""})
+	return nil
+}

@@ -1,0 +1,196 @@
+package match
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/metrics"
+)
+
+// evidence is all that was read.
+type evidence struct {
+	rules    *rules
+	sources  []*source
+	objects  []object
+	trials   []*subject // of relapse's own bundles
+	versions map[string][]string
+	restarts []Restart
+	inputs   []Input
+	problems []archive.Problem
+	bundles  []string // folders with a bundle of relapse's own
+	close    func()
+}
+
+// What a form of evidence can't hold.
+const (
+	lacksLog     = "it holds no goroutines but those that a crash prints, and nothing from before its first line"
+	lacksProfile = "it tells neither what goroutines wait for nor for how long: take debug=2"
+	lacksStacks  = "it is of one moment: of what lasts it has only the minutes that it prints"
+	lacksMoment  = "it is of one moment: it holds no goroutines, no logs and no changes"
+)
+
+// maxDocument bounds what is read whole: a manifest, a profile, metrics.
+const maxDocument = 64 << 20
+
+// read reads all paths. Bundles of relapse's own are opened as such.
+func (e *evidence) read(ctx context.Context, paths []string, stdin io.Reader) error {
+	for _, p := range paths {
+		e.bundles = append(e.bundles, onDiskBelow(p)...)
+	}
+	problems, err := archive.Walk(ctx, paths, archive.Options{Stdin: stdin}, e.entry)
+	e.problems = append(e.problems, problems...)
+	if err != nil {
+		return err
+	}
+	return e.ours(ctx, paths)
+}
+
+// entry reads one file by what is in it.
+func (e *evidence) entry(f archive.Entry) error {
+	if e.inside(f.Path) {
+		return nil
+	}
+	in := bufio.NewReaderSize(f.Reader, 256<<10)
+	head, err := in.Peek(4 << 10)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	as := func(form, lacks string) { e.inputs = append(e.inputs, Input{f.Path, form, lacks}) }
+	switch begin := bytes.TrimSpace(head); {
+	case len(begin) == 0:
+		as("empty", "")
+	case bytes.IndexByte(head, 0) >= 0 || !text(head):
+		return e.profile(f, in, as)
+	case path.Base(f.Path) == bundle.ManifestFile && bytes.Contains(head, []byte(bundle.ManifestSchema)):
+		e.bundles = append(e.bundles, path.Dir(f.Path))
+	case bytes.HasPrefix(begin, []byte("# HELP ")) || bytes.HasPrefix(begin, []byte("# TYPE ")):
+		return e.metrics(f, in, as)
+	case document(begin):
+		return e.document(f, in, as)
+	default:
+		s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path)}
+		err := e.text(s, f, in)
+		e.sources = append(e.sources, s)
+		as(s.form())
+		return err
+	}
+	return nil
+}
+
+// text reports whether the beginning of a file is text: UTF-8, but for a few bytes.
+func text(head []byte) bool {
+	bad := 0
+	for b := head; len(b) > 0; {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		}
+		b = b[n:]
+	}
+	return bad*50 <= len(head)
+}
+
+// form is what a text was read as, and what that can't hold.
+func (s *source) form() (as, lacks string) {
+	var parts []string
+	for _, d := range s.dumps {
+		what := fmt.Sprintf("goroutine dump (%s) with %d goroutines", d.Format, d.Total)
+		if d.Truncated {
+			what += ", cut short"
+		}
+		parts, lacks = append(parts, what), lacksStacks
+		if !d.Format.HasStates() {
+			lacks = lacksProfile
+		}
+	}
+	if len(parts) > 3 {
+		parts = append(parts[:3], fmt.Sprintf("and %d more", len(parts)-3))
+	}
+	if s.log > 0 {
+		parts, lacks = append(parts, fmt.Sprintf("text of %d lines", s.log)), lacksLog
+		if len(s.from) > 0 {
+			parts[len(parts)-1] += " by " + list(s.from[:min(len(s.from), 5)])
+		}
+	}
+	return list(parts), lacks
+}
+
+// containerLog is how the kubelet links logs of containers: pod_namespace_container-id.log.
+var containerLog = regexp.MustCompile(`_([a-z0-9.-]+)-[0-9a-f]{64}$`)
+
+// named are what the last segments of a path may name, the container's folder among them, without a file's endings.
+func named(p string) (out []string) {
+	parts := strings.Split(p, "/")
+	for _, part := range parts[max(0, len(parts)-4):] {
+		part, _, _ = strings.Cut(part, ".")
+		out = append(out, part)
+		if m := containerLog.FindStringSubmatch(part); m != nil {
+			out = append(out, m[1])
+		}
+	}
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
+// metrics takes the version from the metrics of a component.
+func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
+	all, err := metrics.Read(io.LimitReader(in, maxDocument), "kubernetes_build_info")
+	if err != nil {
+		return err
+	}
+	as("Prometheus metrics", lacksMoment)
+	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path)}
+	for _, m := range all {
+		s.versions = union(s.versions, m.Labels["git_version"])
+	}
+	e.sources = append(e.sources, s)
+	return nil
+}
+
+// profile reads pprof's protocol buffers. Anything else that is no text is refused.
+func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
+	p, err := profile.Parse(io.LimitReader(in, maxDocument))
+	if err != nil || len(p.SampleType) == 0 {
+		return fmt.Errorf("its bytes are no text and no profile: not read")
+	}
+	if p.SampleType[0].Type != "goroutine" {
+		as("pprof profile of "+p.SampleType[0].Type+", which no sign asks for", "")
+		return nil
+	}
+	d := &goroutine.Dump{Format: goroutine.Profile}
+	for _, s := range p.Sample {
+		g := goroutine.Group{Count: int(s.Value[0])}
+		for _, l := range s.Location {
+			for _, at := range l.Line {
+				g.Frames = append(g.Frames, goroutine.Frame{Func: at.Function.Name, File: at.Function.Filename, Line: int(at.Line)})
+			}
+		}
+		d.Groups, d.Total = append(d.Groups, g), d.Total+g.Count
+	}
+	e.sources = append(e.sources, &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path),
+		dumps: []*goroutine.Found{{Dump: d, Line: 1}}})
+	as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
+	return nil
+}
+
+// union adds to a list what isn't in it yet.
+func union(all []string, more ...string) []string {
+	for _, x := range more {
+		if x != "" && !slices.Contains(all, x) {
+			all = append(all, x)
+		}
+	}
+	return all
+}

@@ -1,0 +1,109 @@
+package match
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// rules say which lines of a log are kept: those that some check asks for.
+type rules struct{ wanted []wanted }
+
+// wanted is a pattern, and a text that every line has that matches it, in lower case; "" if there is none.
+type wanted struct {
+	re      *regexp.Regexp
+	literal []byte
+}
+
+// compile collects the patterns of all signs.
+func compile(all []*scenario.Scenario) (*rules, error) {
+	r := &rules{}
+	for _, s := range all {
+		for _, sign := range s.Spec.Match.Signs {
+			if err := r.of(sign.Checks); err != nil {
+				return nil, fmt.Errorf("scenario %s, sign %s: %w", s.Metadata.Name, sign.Name, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+func (r *rules) of(checks []scenario.Check) error {
+	for _, c := range checks {
+		if err := r.of(c.AnyOf); err != nil {
+			return err
+		}
+		if c.Kind == "" {
+			continue
+		}
+		k, err := kinds.Decode[check.Check](kinds.Check, c.Kind, c.Spec)
+		if err != nil {
+			return err
+		}
+		pattern := ""
+		switch k := k.(type) {
+		case *check.LogCount:
+			pattern = k.Pattern
+		case *check.LogLine:
+			pattern = k.Pattern
+		default:
+			continue
+		}
+		re, err := regexp.Compile("(?i)" + pattern)
+		if err != nil {
+			return err
+		}
+		parsed, err := syntax.Parse(pattern, syntax.Perl)
+		if err != nil {
+			return err
+		}
+		r.wanted = append(r.wanted, wanted{re, []byte(strings.ToLower(literal(parsed)))})
+	}
+	return nil
+}
+
+// literal is the longest text that everything has that matches, without what a log's wrapping may write otherwise.
+func literal(re *syntax.Regexp) (longest string) {
+	var parts []string
+	switch re.Op {
+	case syntax.OpLiteral:
+		parts = strings.FieldsFunc(string(re.Rune), func(c rune) bool { return c == '"' || c == '\\' || c < ' ' || c > '~' })
+	case syntax.OpConcat, syntax.OpCapture:
+		for _, s := range re.Sub {
+			parts = append(parts, literal(s))
+		}
+	}
+	for _, p := range parts {
+		if len(p) > len(longest) {
+			longest = p
+		}
+	}
+	return longest
+}
+
+// matches reports whether a line's text is asked for. folded is the raw line in lower case.
+func (r *rules) matches(folded []byte, text func() []byte) bool {
+	for _, w := range r.wanted {
+		if bytes.Contains(folded, w.literal) && w.re.Match(text()) {
+			return true
+		}
+	}
+	return false
+}
+
+// fold writes b to to in lower case, as far as it is ASCII.
+func fold(to, b []byte) []byte {
+	to = append(to[:0], b...)
+	for i, c := range to {
+		if 'A' <= c && c <= 'Z' {
+			to[i] = c | 0x20
+		}
+	}
+	return to
+}

@@ -1,0 +1,226 @@
+package match
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
+)
+
+// line is one that a check asks for.
+type line struct {
+	at         time.Time
+	path, from string // from is the program that a journal names
+	text       string // without what logs put before it
+	n          int
+}
+
+// source is what was kept of one file.
+type source struct {
+	path, folder string
+	named        []string // what its path may name as the component
+	from         []string // the programs that its lines name, as a journal's do
+	dumps        []*goroutine.Found
+	kept         []line
+	lines, lost  int // lost ones were too long, too many, or never came
+	log          int // lines that belong to no dump
+	first, last  time.Time
+	versions     []string
+}
+
+const (
+	maxLine = 1 << 20
+	maxKept = 20_000
+	dying   = 400 // lines after a panic's first that are kept: its stack
+)
+
+var (
+	lastWords = regexp.MustCompile(`^(panic|fatal error): `)
+	// announced is how components say at their start which version they are.
+	announced = regexp.MustCompile(`(?i)^(?:"?(?:starting|version info|kubelet version)[^=]*version="?|` +
+		`starting kubelet,? version:? |version: )(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)`)
+	words    = [][]byte{[]byte("panic: "), []byte("fatal error: ")}
+	versions = [][]byte{[]byte(`version="v`), []byte(`version=\"v`), []byte("version: v"), []byte("kubelet version v")}
+)
+
+// text reads a log, or dumps, or both.
+func (e *evidence) text(s *source, entry archive.Entry, in *bufio.Reader) error {
+	var finder goroutine.Finder
+	var folded, long []byte
+	var firstLine, lastLine []byte
+	ref := entry.ModTime
+	if ref.Year() < 2000 {
+		ref = time.Now()
+	}
+	stack := 0
+	for {
+		raw, cut, err := nextLine(in, &long)
+		unended := errors.Is(err, io.EOF)
+		if err != nil && !unended {
+			s.lost++
+			s.found(finder.End(true))
+			s.times(firstLine, lastLine, ref)
+			return fmt.Errorf("after line %d: %w", s.lines, err)
+		}
+		if unended && len(raw) == 0 {
+			s.found(finder.End(false))
+			break
+		}
+		s.lines++
+		if cut {
+			s.lost++
+		}
+		s.found(finder.Line(raw))
+		if len(raw) > 0 && !finder.Inside() {
+			s.log++
+		}
+		if folded = fold(folded, raw); firstLine == nil {
+			firstLine = bytes.Clone(raw)
+		}
+		lastLine = append(lastLine[:0], raw...)
+		e.line(s, raw, folded, ref, &stack)
+		if unended {
+			s.found(finder.End(true))
+			break
+		}
+	}
+	s.times(firstLine, lastLine, ref)
+	if s.lost > 0 {
+		return fmt.Errorf("%d lines were over %d bytes long, or beyond the %d that checks ask for: not read", s.lost,
+			maxLine, maxKept)
+	}
+	return nil
+}
+
+// line keeps a line if it is asked for, and takes from it who wrote the log.
+func (e *evidence) line(s *source, raw, folded []byte, ref time.Time, stack *int) {
+	var text []byte
+	var at time.Time
+	var from string
+	parsed := false
+	plainText := func() []byte {
+		if !parsed {
+			text, at, from = goroutine.Plain(raw)
+			parsed = true
+		}
+		return text
+	}
+	if s.lines < 1000 || s.lines%64 == 0 { // a journal of a node has many writers
+		if plainText(); from != "" {
+			s.from = union(s.from, from)
+		}
+	}
+	if contains(folded, versions) {
+		body := plainText()
+		if l, ok := klog.Parse(body, ref); ok && !l.Structured {
+			body = []byte(l.Message)
+		} else if _, rest, ok := bytes.Cut(body, []byte("] ")); ok {
+			body = rest
+		}
+		if m := announced.FindSubmatch(body); m != nil {
+			s.versions = union(s.versions, string(m[1]))
+		}
+	}
+	if *stack == 0 && contains(folded, words) && lastWords.Match(plainText()) {
+		*stack = dying
+	}
+	if *stack == 0 && !e.rules.matches(folded, plainText) {
+		return
+	}
+	*stack = max(0, *stack-1)
+	if len(s.kept) >= maxKept {
+		s.lost++
+		return
+	}
+	plainText()
+	if at.IsZero() {
+		at = timeOf(raw, ref)
+	}
+	if n := len(s.kept); at.IsZero() && n > 0 {
+		at = s.kept[n-1].at
+	} else if at.IsZero() {
+		at = ref
+	}
+	s.kept = append(s.kept, line{at, s.path, from, string(text), s.lines})
+}
+
+func (s *source) found(d *goroutine.Found) {
+	if d == nil {
+		return
+	}
+	for i, g := range d.Groups {
+		d.Groups[i].Frames = slices.DeleteFunc(g.Frames,
+			func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) })
+	}
+	s.dumps = append(s.dumps, d)
+}
+
+// parking are functions of the runtime that a dump shows on top of the call that waits if GOTRACEBACK asked for it.
+var parking = []string{"runtime.gopark", "runtime.goparkunlock", "runtime.chansend", "runtime.chansend1",
+	"runtime.chanrecv", "runtime.chanrecv1", "runtime.chanrecv2", "runtime.selectgo", "runtime.block", "runtime.semacquire1"}
+
+// times are from when to when the log goes, as far as its lines tell.
+func (s *source) times(first, last []byte, ref time.Time) {
+	all := []time.Time{timeOf(first, ref), timeOf(last, ref)}
+	for _, l := range s.kept {
+		all = append(all, l.at)
+	}
+	s.first, s.last = ref, ref
+	found := false
+	for _, t := range all {
+		if t.IsZero() {
+			continue
+		}
+		if !found || t.Before(s.first) {
+			s.first = t
+		}
+		if !found || t.After(s.last) {
+			s.last = t
+		}
+		found = true
+	}
+}
+
+// timeOf is when a line was written; zero if it doesn't say.
+func timeOf(raw []byte, ref time.Time) time.Time {
+	text, at, _ := goroutine.Plain(raw)
+	if at.IsZero() {
+		l, _ := klog.Parse(text, ref)
+		at = l.Time
+	}
+	return at
+}
+
+// nextLine reads a line without its end. What it has beyond maxLine is dropped, and it is cut. The end of the text is
+// io.EOF, with a line that has no end, or with none.
+func nextLine(in *bufio.Reader, long *[]byte) (out []byte, cut bool, err error) {
+	out, err = in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		*long = append((*long)[:0], out...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			out, err = in.ReadSlice('\n')
+			room := maxLine - len(*long)
+			cut = cut || len(out) > room
+			*long = append(*long, out[:min(len(out), room)]...)
+		}
+		out = *long
+	}
+	return bytes.TrimRight(out, "\r\n"), cut, err
+}
+
+func contains(b []byte, any [][]byte) bool {
+	for _, s := range any {
+		if bytes.Contains(b, s) {
+			return true
+		}
+	}
+	return false
+}

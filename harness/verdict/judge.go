@@ -118,7 +118,11 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 		return a, err
 	}
 	a.Restart = restartProof(v, c.Name)
-	a.Identity, in.Binary, in.Process = identity(v, t, c, ended(a.Signature))
+	var end time.Time
+	if in.Signature != check.NotMet { // without the incident, a subject that ended has failed, however well it is later
+		end = ended(a.Signature)
+	}
+	a.Identity, in.Binary, in.Process = identity(v, t, c, end)
 	if in.Process == check.NotMet && endedSomehow(a.Signature) {
 		in.Process = check.Unknown // it ended, and whether the incident did it is not known
 	}

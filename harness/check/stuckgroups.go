@@ -59,42 +59,30 @@ func (in goroutines) without(dumps []goroutines) goroutines {
 	return out
 }
 
-// group counts the goroutines with one entry function and one creator. Those stay the same for as long as a goroutine
-// lives, whatever it waits for.
+// group counts the goroutines with one entry function and one creator.
 type group struct {
 	n   int
 	one *goroutine.Group // of them
 }
 
-// origin is what tells groups apart.
-type origin struct{ entry, createdBy string }
-
-func originOf(g *goroutine.Group) origin {
-	out := origin{createdBy: g.CreatedBy}
-	if n := len(g.Frames); n > 0 {
-		out.entry = g.Frames[n-1].Func
-	}
-	return out
-}
-
 // name is what people know a group by.
 func (g group) name() string {
-	o := originOf(g.one)
-	if o.createdBy == "" {
-		return o.entry
+	o := g.one.Origin()
+	if o.CreatedBy == "" {
+		return o.Entry
 	}
-	return fmt.Sprintf("%s (created by %s)", o.entry, o.createdBy)
+	return fmt.Sprintf("%s (created by %s)", o.Entry, o.CreatedBy)
 }
 
-func (in goroutines) groups() map[origin]group {
-	out := map[origin]group{}
+func (in goroutines) groups() map[goroutine.Origin]group {
+	out := map[goroutine.Origin]group{}
 	for _, g := range in {
-		had := out[originOf(g)]
+		had := out[g.Origin()]
 		if had.one == nil || g.IDs[0] < had.one.IDs[0] { // the same each time
 			had.one = g
 		}
 		had.n++
-		out[originOf(g)] = had
+		out[g.Origin()] = had
 	}
 	return out
 }
@@ -116,10 +104,10 @@ func (in goroutines) largest() (out group) {
 }
 
 // counts is how many goroutines each group has.
-func (in goroutines) counts() map[origin]int64 {
-	out := map[origin]int64{}
+func (in goroutines) counts() map[goroutine.Origin]int64 {
+	out := map[goroutine.Origin]int64{}
 	for _, g := range in {
-		out[originOf(g)]++
+		out[g.Origin()]++
 	}
 	return out
 }

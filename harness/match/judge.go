@@ -19,8 +19,9 @@ type subject struct {
 	place     string
 	version   string // as it says itself
 	changed   string // how a build of relapse's own differs from that version
+	fixture   bool   // that is all, it is a program of relapse's own
 	cell      string
-	view      bundle.View
+	view      view
 	lines     []line
 }
 
@@ -51,15 +52,12 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 			open = cmp.Or(open, at)
 		}
 	}
-	versions := e.versions[s.Spec.Subject]
-	if sub.version != "" {
-		versions = []string{sub.version}
-	}
+	versions := e.versionsOf(s, sub)
 	affected, why := gate(s.Spec.Match, versions)
-	if sub.changed != "" {
+	if sub.changed != "" && !(sub.fixture && s.Spec.Match.Module != "") {
 		affected, why = check.Unknown, "it is "+cmp.Or(sub.version, "a build")+" with changes: "+sub.changed
 	}
-	if j.Version == "" && len(versions) == 1 {
+	if len(versions) == 1 {
 		j.Version = versions[0]
 	}
 	switch {
@@ -91,6 +89,17 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 		}
 	}
 	return j, nil
+}
+
+// versionsOf are those that a subject may have.
+func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) []string {
+	switch m := s.Spec.Match.Module; {
+	case m != "":
+		return sub.moduleVersions(m)
+	case sub.version != "":
+		return []string{sub.version}
+	}
+	return e.versions[s.Spec.Subject]
 }
 
 // says is a sign that is met, in words.
@@ -129,24 +138,34 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 		return check.Finding{}, err
 	}
 	scope := check.Scope{Cell: sub.cell, Phase: cmp.Or(c.Phase, whole), After: scenario.Length(c.After)}
-	dumps := sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell})
+	v := sub.view.about(k.Reads())
 	if !slices.Equal(k.Reads(), []bundle.Kind{bundle.Goroutines2}) {
-		return eval(k, sub.view, scope)
+		return eval(k, v, scope)
 	}
+	dumps := v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell})
 	if len(dumps) == 0 {
 		return check.Finding{Seen: "no goroutine dump at debug=2 is there"}, nil
 	}
-	// Each dump by itself: whether two are of one process isn't known, and one that was cut hides what another shows.
-	f, err := best(dumps, func(a bundle.Artifact) (check.Finding, error) { return eval(k, only{sub.view, a.Path}, scope) })
-	f.Seen = since.ReplaceAllString(f.Seen, "")
-	if f.Met != check.Met && len(dumps) > 1 {
-		f.Seen += fmt.Sprintf(" (of %d dumps, each by itself)", len(dumps))
+	// One that was cut hides what another shows, so each is asked by itself, unless what lasts is asked for.
+	sets, what := make([][]bundle.Artifact, len(dumps)), "%d dumps, each by itself"
+	for i, a := range dumps {
+		sets[i] = []bundle.Artifact{a}
+	}
+	if g, ok := k.(*check.Goroutines); ok && (g.Persist || g.Span != "") {
+		sets, what = processes(v, dumps), "%d processes' dumps"
+	}
+	f, err := best(sets, func(some []bundle.Artifact) (check.Finding, error) { return eval(k, only{v, some}, scope) })
+	if _, ok := sub.view.(*foreign); ok {
+		f.Seen = since.ReplaceAllString(f.Seen, "")
+	}
+	if f.Met != check.Met && len(sets) > 1 {
+		f.Seen += " (of " + fmt.Sprintf(what, len(sets)) + ")"
 	}
 	return f, err
 }
 
-// since is what a check says of when it saw something: after the beginning of a phase, which there is none of.
-var since = regexp.MustCompile(`, the last \S+ after ` + whole + ` began`)
+// since is what a check says of when it saw something: after the beginning of a phase, which foreign evidence has none of.
+var since = regexp.MustCompile(`, the last \S+ after \S+ began`)
 
 // eval turns a check's panic into an error: it is a mistake of ours, never an answer.
 func eval(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err error) {

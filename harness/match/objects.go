@@ -1,17 +1,14 @@
 package match
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
+	"bufio"
+	"cmp"
 	"fmt"
-	"io"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -21,12 +18,12 @@ import (
 type object struct {
 	path, component, place, version string
 	nodes                           []bundle.NodeStatus
+	statuses                        []bundle.ContainerStatus
 }
 
-// manifest is what is read of a resource, or of a list of them.
+// manifest is what is read of a resource: a node, a pod or an event.
 type manifest struct {
-	Kind     string     `json:"kind"`
-	Items    []manifest `json:"items"`
+	Kind     string `json:"kind"`
 	Metadata struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`
@@ -43,112 +40,112 @@ type manifest struct {
 			LastHeartbeatTime             time.Time
 			LastTransitionTime            time.Time
 		} `json:"conditions"`
-		ContainerStatuses []struct {
-			Name         string
-			RestartCount int
-			LastState    struct {
-				Terminated *struct {
-					Reason     string
-					ExitCode   int32
-					FinishedAt time.Time
-				}
-			}
-		} `json:"containerStatuses"`
+		ContainerStatuses []containerStatus `json:"containerStatuses"`
 	} `json:"status"`
+
+	// Of an event.
+	Type           string `json:"type"`
+	Reason         string `json:"reason"`
+	Message        string `json:"message"`
+	Count          int    `json:"count"`
+	InvolvedObject struct{ Kind, Namespace, Name string }
+	Regarding      struct{ Kind, Namespace, Name string }
 }
 
-var resource = regexp.MustCompile(`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|items|metadata):|` +
-	`^\{\s*"(apiVersion|kind|items|metadata)":`)
-
-// document reports whether a file begins like resources.
-func document(begin []byte) bool { return resource.Match(begin) }
-
-// document reads resources: nodes and pods count, anything else is passed over.
-func (e *evidence) document(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
-	all, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
-	if err == nil && len(all) > maxDocument {
-		err = fmt.Errorf("it is over %d bytes long: not read", maxDocument)
+type containerStatus struct {
+	Name, ContainerID string
+	RestartCount      int
+	LastState         struct {
+		Terminated *struct {
+			Reason, ContainerID string
+			ExitCode            int32
+			FinishedAt          time.Time
+		}
 	}
-	if err != nil {
-		return err
-	}
+}
+
+// document reads resources: nodes, pods and events count, anything else is passed over.
+func (e *evidence) document(f archive.Entry, in *bufio.Reader, as func(form, lacks string)) error {
 	n := 0
-	var bad error
-	for _, one := range documents(all) {
-		var m manifest
-		if err := one(&m); err != nil {
-			bad = errors.Join(bad, err)
-			continue
-		}
-		n += e.resource(f, m)
-	}
-	as(fmt.Sprintf("resources, %d of them nodes and pods", n), lacksMoment)
-	return bad
-}
-
-// documents are the decoders of a file's documents.
-func documents(all []byte) (out []func(*manifest) error) {
-	if bytes.HasPrefix(bytes.TrimSpace(all), []byte("{")) {
-		for d := json.NewDecoder(bytes.NewReader(all)); d.More(); {
-			var raw json.RawMessage
-			if err := d.Decode(&raw); err != nil {
-				return append(out, func(*manifest) error { return err })
-			}
-			out = append(out, func(m *manifest) error { return json.Unmarshal(raw, m) })
-		}
-		return out
-	}
-	for _, one := range strings.Split("\n"+string(all), "\n---") {
-		if strings.TrimSpace(one) != "" {
-			out = append(out, func(m *manifest) error { return yaml.Unmarshal([]byte(one), m) })
-		}
-	}
-	return out
+	err := documents(in, func(m manifest) { n += e.resource(f, m) })
+	as(fmt.Sprintf("resources, %d of them nodes, pods and warnings", n), lacksMoment)
+	return err
 }
 
 // image is a reference's last name and its tag.
 var image = regexp.MustCompile(`([a-z0-9.-]+):(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)(@|$)`)
 
-// resource takes a node's or a pod's versions and states, and says how many of those there were.
+// resource takes versions and states, and says how many resources told any.
 func (e *evidence) resource(f archive.Entry, m manifest) (n int) {
-	for _, i := range m.Items {
-		if i.Kind == "" {
-			i.Kind = strings.TrimSuffix(m.Kind, "List")
+	switch {
+	case m.Kind == "Node" || m.Kind == "" && m.Status.NodeInfo.KubeletVersion != "":
+		e.node(f, m)
+	case m.Kind == "Pod" || m.Kind == "" && len(m.Status.ContainerStatuses) > 0:
+		e.pod(f, m)
+	case m.Type == "Warning" && m.Reason != "":
+		about := m.InvolvedObject
+		if about.Kind == "" {
+			about = m.Regarding
 		}
-		n += e.resource(f, i)
+		e.warned(Warning{Reason: m.Reason, About: strings.ToLower(about.Kind) + " " + path.Join(about.Namespace, about.Name),
+			Count: max(1, m.Count), Message: m.Message, Path: f.Path})
+	default:
+		return 0
 	}
-	switch m.Kind {
-	case "Node":
-		o := object{path: f.Path, component: "kubelet", place: "node " + m.Metadata.Name,
-			version: m.Status.NodeInfo.KubeletVersion}
-		for _, c := range m.Status.Conditions {
-			if c.Type == "Ready" {
-				o.nodes = []bundle.NodeStatus{{Time: c.LastHeartbeatTime, Node: m.Metadata.Name, Status: c.Status, Reason: c.Reason,
-					Message: c.Message, Beat: c.LastHeartbeatTime, Changed: c.LastTransitionTime}}
-			}
+	return 1
+}
+
+func (e *evidence) node(f archive.Entry, m manifest) {
+	o := object{path: f.Path, component: "kubelet", place: "node " + m.Metadata.Name,
+		version: m.Status.NodeInfo.KubeletVersion}
+	for _, c := range m.Status.Conditions {
+		if c.Type == "Ready" {
+			o.nodes = []bundle.NodeStatus{{Time: c.LastHeartbeatTime, Node: m.Metadata.Name, Status: c.Status, Reason: c.Reason,
+				Message: c.Message, Beat: c.LastHeartbeatTime, Changed: c.LastTransitionTime}}
+		}
+	}
+	e.objects = append(e.objects, o)
+}
+
+func (e *evidence) pod(f archive.Entry, m manifest) {
+	place := "pod " + path.Join(m.Metadata.Namespace, m.Metadata.Name)
+	from := len(e.objects)
+	for _, c := range m.Spec.Containers {
+		o := object{path: f.Path, component: c.Name, place: place}
+		if i := image.FindStringSubmatch(c.Image); i != nil && i[1] == c.Name {
+			o.version = i[2]
 		}
 		e.objects = append(e.objects, o)
-		return n + 1
-	case "Pod":
-		place := "pod " + path.Join(m.Metadata.Namespace, m.Metadata.Name)
-		for _, c := range m.Spec.Containers {
-			o := object{path: f.Path, component: c.Name, place: place}
-			if i := image.FindStringSubmatch(c.Image); i != nil && i[1] == c.Name {
-				o.version = i[2]
-			}
-			e.objects = append(e.objects, o)
-		}
-		for _, c := range m.Status.ContainerStatuses {
-			if c.RestartCount == 0 {
-				continue
-			}
-			r := Restart{Container: c.Name, Place: place, Restarts: c.RestartCount, Path: f.Path}
-			if t := c.LastState.Terminated; t != nil {
-				r.Reason, r.ExitCode, r.At = t.Reason, t.ExitCode, t.FinishedAt
-			}
-			e.restarts = append(e.restarts, r)
-		}
-		return n + 1
 	}
-	return n
+	for _, c := range m.Status.ContainerStatuses {
+		if c.RestartCount == 0 {
+			continue
+		}
+		r := Restart{Container: c.Name, Place: place, Restarts: c.RestartCount, Path: f.Path}
+		if t := c.LastState.Terminated; t != nil {
+			r.Reason, r.ExitCode, r.At = t.Reason, t.ExitCode, t.FinishedAt
+			at := slices.IndexFunc(e.objects[from:], func(o object) bool { return o.component == c.Name })
+			if at >= 0 && !t.FinishedAt.IsZero() {
+				o := &e.objects[from+at]
+				o.statuses = append(o.statuses, bundle.ContainerStatus{Time: t.FinishedAt, Pod: m.Metadata.Name, Container: c.Name,
+					ID: c.ContainerID, RestartCount: int32(c.RestartCount), LastID: cmp.Or(t.ContainerID, "the one before"),
+					LastReason: t.Reason, LastExitCode: t.ExitCode, LastFinished: t.FinishedAt})
+			}
+		}
+		e.restarts = append(e.restarts, r)
+	}
 }
+
+// warned counts an event's warning.
+func (e *evidence) warned(w Warning) {
+	same := func(o Warning) bool { return o.Reason == w.Reason && o.About == w.About }
+	switch at := slices.IndexFunc(e.warnings, same); {
+	case at >= 0:
+		e.warnings[at].Count += w.Count
+	case len(e.warnings) < maxWarned:
+		e.warnings = append(e.warnings, w)
+	}
+}
+
+// maxWarned bounds the list of warnings that are counted.
+const maxWarned = 2000

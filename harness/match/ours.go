@@ -30,6 +30,7 @@ func (e *evidence) ours(ctx context.Context, paths []string) error {
 	}
 	e.sources = slices.DeleteFunc(e.sources, func(s *source) bool { return e.inside(s.path) })
 	e.objects = slices.DeleteFunc(e.objects, func(o object) bool { return e.inside(o.path) })
+	e.warnings = slices.DeleteFunc(e.warnings, func(w Warning) bool { return e.inside(w.Path) })
 	e.restarts = slices.DeleteFunc(e.restarts, func(r Restart) bool { return e.inside(r.Path) })
 	e.inputs = slices.DeleteFunc(e.inputs, func(i Input) bool { return e.inside(i.Path) })
 	e.problems = slices.DeleteFunc(e.problems, func(p archive.Problem) bool { return e.inside(p.Path) })
@@ -147,7 +148,7 @@ func (e *evidence) trial(dir, place string) error {
 		case len(src.Mutations) > 0:
 			s.changed = "mutated " + src.Mutations[0].Kind
 		case !src.Published():
-			s.changed = "not a published source"
+			s.changed, s.fixture = "not a published source", c.Arm.Source.Fixture != ""
 		}
 		e.trials = append(e.trials, s)
 	}

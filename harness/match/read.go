@@ -12,12 +12,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/pprof/profile"
-
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
-	"github.com/kube-relapse/relapse/harness/evidence/metrics"
 )
 
 // evidence is all that was read.
@@ -28,6 +24,7 @@ type evidence struct {
 	trials   []*subject // of relapse's own bundles
 	versions map[string][]string
 	restarts []Restart
+	warnings []Warning
 	inputs   []Input
 	problems []archive.Problem
 	bundles  []string // folders with a bundle of relapse's own
@@ -38,12 +35,11 @@ type evidence struct {
 const (
 	lacksLog     = "it holds no goroutines but those that a crash prints, and nothing from before its first line"
 	lacksProfile = "it tells neither what goroutines wait for nor for how long: take debug=2"
+	lacksCPU     = "it holds what ran, and nothing of what waits"
+	lacksHeap    = "it holds what keeps memory, and nothing of what waits"
 	lacksStacks  = "it is of one moment: of what lasts it has only the minutes that it prints"
 	lacksMoment  = "it is of one moment: it holds no goroutines, no logs and no changes"
 )
-
-// maxDocument bounds what is read whole: a manifest, a profile, metrics.
-const maxDocument = 64 << 20
 
 // read reads all paths. Bundles of relapse's own are opened as such.
 func (e *evidence) read(ctx context.Context, paths []string, stdin io.Reader) error {
@@ -76,19 +72,22 @@ func (e *evidence) entry(f archive.Entry) error {
 		return e.profile(f, in, as)
 	case path.Base(f.Path) == bundle.ManifestFile && bytes.Contains(head, []byte(bundle.ManifestSchema)):
 		e.bundles = append(e.bundles, path.Dir(f.Path))
-	case bytes.HasPrefix(begin, []byte("# HELP ")) || bytes.HasPrefix(begin, []byte("# TYPE ")):
+	case exposition.Match(begin):
 		return e.metrics(f, in, as)
 	case document(begin):
 		return e.document(f, in, as)
 	default:
-		s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path)}
-		err := e.text(s, f, in)
+		s := newSource(f)
+		err := e.text(s, in)
 		e.sources = append(e.sources, s)
 		as(s.form())
 		return err
 	}
 	return nil
 }
+
+// exposition is how metrics begin.
+var exposition = regexp.MustCompile(`^(# (HELP|TYPE) [a-zA-Z_:]|[a-zA-Z_:][a-zA-Z0-9_:]*(\{[^\n]*\})? [-+0-9.eE]+\n)`)
 
 // text reports whether the beginning of a file is text: UTF-8, but for a few bytes.
 func text(head []byte) bool {
@@ -142,47 +141,6 @@ func named(p string) (out []string) {
 		}
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
-}
-
-// metrics takes the version from the metrics of a component.
-func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
-	all, err := metrics.Read(io.LimitReader(in, maxDocument), "kubernetes_build_info")
-	if err != nil {
-		return err
-	}
-	as("Prometheus metrics", lacksMoment)
-	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path)}
-	for _, m := range all {
-		s.versions = union(s.versions, m.Labels["git_version"])
-	}
-	e.sources = append(e.sources, s)
-	return nil
-}
-
-// profile reads pprof's protocol buffers. Anything else that is no text is refused.
-func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
-	p, err := profile.Parse(io.LimitReader(in, maxDocument))
-	if err != nil || len(p.SampleType) == 0 {
-		return fmt.Errorf("its bytes are no text and no profile: not read")
-	}
-	if p.SampleType[0].Type != "goroutine" {
-		as("pprof profile of "+p.SampleType[0].Type+", which no sign asks for", "")
-		return nil
-	}
-	d := &goroutine.Dump{Format: goroutine.Profile}
-	for _, s := range p.Sample {
-		g := goroutine.Group{Count: int(s.Value[0])}
-		for _, l := range s.Location {
-			for _, at := range l.Line {
-				g.Frames = append(g.Frames, goroutine.Frame{Func: at.Function.Name, File: at.Function.Filename, Line: int(at.Line)})
-			}
-		}
-		d.Groups, d.Total = append(d.Groups, g), d.Total+g.Count
-	}
-	e.sources = append(e.sources, &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path),
-		dumps: []*goroutine.Found{{Dump: d, Line: 1}}})
-	as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
-	return nil
 }
 
 // union adds to a list what isn't in it yet.

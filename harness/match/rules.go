@@ -5,15 +5,20 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// rules say which lines of a log are kept: those that some check asks for.
-type rules struct{ wanted []wanted }
+// rules say what is kept of logs and metrics: what some check asks for.
+type rules struct {
+	wanted   []wanted
+	families []string // of metrics
+}
 
 // wanted is a pattern, and a text that every line has that matches it, in lower case; "" if there is none.
 type wanted struct {
@@ -45,6 +50,9 @@ func (r *rules) of(checks []scenario.Check) error {
 		k, err := kinds.Decode[check.Check](kinds.Check, c.Kind, c.Spec)
 		if err != nil {
 			return err
+		}
+		if slices.Contains(k.Reads(), bundle.MetricSamples) {
+			r.families = union(r.families, familiesIn(c.Spec)...)
 		}
 		pattern := ""
 		switch k := k.(type) {

@@ -1,13 +1,10 @@
 package match
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
@@ -24,17 +21,10 @@ func (e *evidence) subjects(component string, packages []string) (out []*subject
 		}
 	}
 	for _, o := range e.objects {
-		if o.component != component {
-			continue
+		if o.component == component {
+			out = append(out, o.subject())
+			e.versions[component] = union(e.versions[component], o.version)
 		}
-		v := &foreign{component: component, nodes: o.nodes}
-		if len(o.nodes) > 0 {
-			at := o.nodes[0].Time
-			v.window = bundle.Window{Start: at.Add(-10 * time.Second), End: at.Add(time.Second)}
-			v.add(bundle.Nodes, o.path, 0, 0)
-		}
-		out = append(out, &subject{component: component, place: o.place, version: o.version, cell: here, view: v})
-		e.versions[component] = union(e.versions[component], o.version)
 	}
 	type at struct {
 		component, place string
@@ -69,7 +59,7 @@ type part struct {
 	source    *source
 }
 
-// parts are a source's dumps and lines of a component, and those of nobody that is known.
+// parts are what a source has of a component, and what it has of nobody that is known.
 func (s *source) parts(component string, packages []string) (out []part) {
 	mine, nobodys := *s, *s
 	mine.dumps, nobodys.dumps = nil, nil
@@ -82,6 +72,15 @@ func (s *source) parts(component string, packages []string) (out []part) {
 			nobodys.dumps = append(nobodys.dumps, d)
 		}
 	}
+	if len(s.profiles) > 0 {
+		who := process(s.of, component, packages)
+		if who != component && !(who == "" && byPath) {
+			mine.profiles = nil
+		}
+		if who != "" || byPath {
+			nobodys.profiles = nil
+		}
+	}
 	if slices.ContainsFunc(s.kept, func(l line) bool { return l.from != "" }) {
 		mine.kept = slices.DeleteFunc(slices.Clone(s.kept), func(l line) bool { return l.from != "" && l.from != component })
 	}
@@ -89,13 +88,18 @@ func (s *source) parts(component string, packages []string) (out []part) {
 	if !isLog {
 		mine.kept, mine.lines = nil, 0
 	}
-	if isLog || len(mine.dumps) > 0 || byPath && len(s.versions) > 0 {
+	if byPath {
+		nobodys.samples = nil
+	} else {
+		mine.samples = nil
+	}
+	if isLog || len(mine.dumps)+len(mine.profiles)+len(mine.samples) > 0 || byPath && len(s.versions) > 0 {
 		out = append(out, part{component, &mine})
 	}
 	if isLog {
 		nobodys.kept = nil
 	}
-	if len(nobodys.dumps)+len(nobodys.kept) > 0 {
+	if len(nobodys.dumps)+len(nobodys.kept)+len(nobodys.profiles)+len(nobodys.samples) > 0 {
 		nobodys.versions = nil
 		out = append(out, part{"", &nobodys})
 	}
@@ -118,56 +122,4 @@ func process(d *goroutine.Dump, component string, packages []string) (who string
 		}
 	}
 	return who
-}
-
-// merged makes one subject of sources in one place.
-func merged(component, place string, all []*source) *subject {
-	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}}
-	if len(all) == 1 {
-		place = all[0].path
-	}
-	sub := &subject{component: component, place: place, cell: here, view: v}
-	lines, lost, text := 0, 0, 0
-	var versions []string
-	for _, s := range all {
-		versions = union(versions, s.versions...)
-		lines, lost, v.lines = lines+s.lines, lost+s.lost, append(v.lines, s.kept...)
-		if s.lines > 0 || len(s.kept) > 0 {
-			text++
-			if v.window.Start.IsZero() || s.first.Before(v.window.Start) {
-				v.window.Start = s.first
-			}
-			if s.last.After(v.window.End) {
-				v.window.End = s.last
-			}
-		}
-	}
-	if text == 0 {
-		v.window.Start = time.Unix(1, 0).UTC()
-		v.window.End = v.window.Start
-	}
-	v.window.Start, v.window.End = v.window.Start.Add(-time.Second), v.window.End.Add(time.Second)
-	slices.SortStableFunc(v.lines, func(a, b line) int { return a.at.Compare(b.at) })
-	if len(versions) == 1 {
-		sub.version = versions[0]
-	}
-	sub.lines = v.lines
-	if text > 0 {
-		at := all[0].path
-		if len(all) > 1 {
-			at = place
-		}
-		v.add(bundle.Logs, at, lines-len(v.lines), lost)
-		v.add(bundle.Journal, at, lines-len(v.lines), lost)
-	}
-	for _, s := range all {
-		for _, d := range s.dumps {
-			if d.Format.HasStates() {
-				at := fmt.Sprintf("%s:%d", s.path, d.Line)
-				v.dumps[at] = d.Dump
-				v.add(bundle.Goroutines2, at, 0, 0)
-			}
-		}
-	}
-	return sub
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"slices"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
@@ -28,12 +30,33 @@ type source struct {
 	path, folder string
 	named        []string // what its path may name as the component
 	from         []string // the programs that its lines name, as a journal's do
-	dumps        []*goroutine.Found
+	dumps        []dumped
 	kept         []line
 	lines, lost  int // lost ones were too long, too many, or never came
 	log          int // lines that belong to no dump
 	first, last  time.Time
 	versions     []string
+	places       map[string]*place // of the program, by what they have logged
+	samples      []bundle.MetricSample
+	profiles     []profiled
+	of           *goroutine.Dump // the functions of the profiles, which say whose they are
+	took         time.Time       // when the file was written, by what holds it; zero if that isn't known
+	timed        []byte          // the last line before a dump, which may say when that was
+}
+
+// dumped is a dump, and when it was taken; zero if that isn't known.
+type dumped struct {
+	*goroutine.Found
+	at time.Time
+}
+
+// newSource is what will be kept of a file.
+func newSource(f archive.Entry) *source {
+	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path), took: f.ModTime}
+	if s.took.Year() < 2000 { // archives say 1970 or 1980 for none
+		s.took = time.Time{}
+	}
+	return s
 }
 
 const (
@@ -52,12 +75,12 @@ var (
 )
 
 // text reads a log, or dumps, or both.
-func (e *evidence) text(s *source, entry archive.Entry, in *bufio.Reader) error {
+func (e *evidence) text(s *source, in *bufio.Reader) error {
 	var finder goroutine.Finder
 	var folded, long []byte
 	var firstLine, lastLine []byte
-	ref := entry.ModTime
-	if ref.Year() < 2000 {
+	ref := s.took
+	if ref.IsZero() {
 		ref = time.Now()
 	}
 	stack := 0
@@ -66,21 +89,26 @@ func (e *evidence) text(s *source, entry archive.Entry, in *bufio.Reader) error 
 		unended := errors.Is(err, io.EOF)
 		if err != nil && !unended {
 			s.lost++
-			s.found(finder.End(true))
+			s.found(finder.End(true), ref)
 			s.times(firstLine, lastLine, ref)
 			return fmt.Errorf("after line %d: %w", s.lines, err)
 		}
 		if unended && len(raw) == 0 {
-			s.found(finder.End(false))
+			s.found(finder.End(false), ref)
 			break
 		}
 		s.lines++
 		if cut {
 			s.lost++
 		}
-		s.found(finder.Line(raw))
+		inside := finder.Inside()
+		s.found(finder.Line(raw), ref)
+		if !inside && finder.Inside() {
+			s.timed = append(s.timed[:0], lastLine...)
+		}
 		if len(raw) > 0 && !finder.Inside() {
 			s.log++
+			s.logged(raw)
 		}
 		if folded = fold(folded, raw); firstLine == nil {
 			firstLine = bytes.Clone(raw)
@@ -88,7 +116,7 @@ func (e *evidence) text(s *source, entry archive.Entry, in *bufio.Reader) error 
 		lastLine = append(lastLine[:0], raw...)
 		e.line(s, raw, folded, ref, &stack)
 		if unended {
-			s.found(finder.End(true))
+			s.found(finder.End(true), ref)
 			break
 		}
 	}
@@ -152,15 +180,20 @@ func (e *evidence) line(s *source, raw, folded []byte, ref time.Time, stack *int
 	s.kept = append(s.kept, line{at, s.path, from, string(text), s.lines})
 }
 
-func (s *source) found(d *goroutine.Found) {
+// found takes a dump. In a log it is as old as the line before it, else as the file.
+func (s *source) found(d *goroutine.Found, ref time.Time) {
 	if d == nil {
 		return
+	}
+	at := timeOf(s.timed, ref)
+	if at.IsZero() {
+		at = s.took
 	}
 	for i, g := range d.Groups {
 		d.Groups[i].Frames = slices.DeleteFunc(g.Frames,
 			func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) })
 	}
-	s.dumps = append(s.dumps, d)
+	s.dumps = append(s.dumps, dumped{d, at})
 }
 
 // parking are functions of the runtime that a dump shows on top of the call that waits if GOTRACEBACK asked for it.

@@ -1,10 +1,11 @@
 package match
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -14,7 +15,28 @@ import (
 // Unexplained is what stands out, whether anybody knows it or not. It decides nothing.
 type Unexplained struct {
 	Goroutines []Group   `json:"goroutines"` // the largest groups, the largest first
+	Running    []Group   `json:"running"`    // those that ran, or could, in the last dump of each process; a dump's own writer is left out
 	Restarts   []Restart `json:"restarts"`   // of containers, the most first
+	Warnings   []Warning `json:"warnings"`   // by events, the most first
+	Loops      []Loop    `json:"loops"`      // lines of logs that come again and again, the most first
+}
+
+// Warning is what events warn of, and how often.
+type Warning struct {
+	Reason  string `json:"reason"`
+	About   string `json:"about"`
+	Count   int    `json:"count"`
+	Message string `json:"message"`
+	Path    string `json:"path"`
+}
+
+// Loop is a place in a program that has logged most of a log.
+type Loop struct {
+	Where string `json:"where"` // the log
+	At    string `json:"at"`    // the source's file and line
+	Lines int    `json:"lines"`
+	Of    int    `json:"of"`    // lines of the log
+	First string `json:"first"` // of these lines
 }
 
 // Group is goroutines of one stack in a dump.
@@ -45,23 +67,13 @@ const (
 )
 
 func (e *evidence) unexplained() Unexplained {
-	out := Unexplained{Goroutines: []Group{}, Restarts: append([]Restart{}, e.restarts...)}
-	add := func(where string, d *goroutine.Dump) {
-		for _, g := range d.Groups {
-			if g.Count < 2 {
-				continue
-			}
-			one := Group{Where: where, Count: g.Count, State: g.State, Minutes: int(g.MaxWait / time.Minute), Frames: []string{}}
-			for _, f := range g.Frames[:min(len(g.Frames), maxFrames)] {
-				one.Frames = append(one.Frames, fmt.Sprintf("%s %s:%d", f.Func, f.File, f.Line))
-			}
-			out.Goroutines = append(out.Goroutines, one)
-		}
-	}
+	out := Unexplained{Goroutines: []Group{}, Running: []Group{}, Restarts: append([]Restart{}, e.restarts...),
+		Warnings: append([]Warning{}, e.warnings...), Loops: []Loop{}}
 	for _, s := range e.sources {
 		if n := len(s.dumps); n > 0 { // the last one
-			add(fmt.Sprintf("%s:%d", s.path, s.dumps[n-1].Line), s.dumps[n-1].Dump)
+			out.add(fmt.Sprintf("%s:%d", s.path, s.dumps[n-1].Line), s.dumps[n-1].Dump)
 		}
+		out.loops(s)
 	}
 	for _, t := range e.trials {
 		all := t.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: t.cell})
@@ -69,18 +81,90 @@ func (e *evidence) unexplained() Unexplained {
 			continue
 		}
 		last := all[len(all)-1]
-		_, err := t.view.Remember(last, "unexplained", func(_ any, r io.Reader) (any, error) {
-			d, err := goroutine.Read(r)
-			if err == nil {
-				add(t.place+", "+last.Path, d)
-			}
-			return d, err
-		})
-		_ = err // a dump that can't be read was told where a check asked for it
+		if d := dumpOf(t.view, last); d != nil { // one that can't be read was told where a check asked for it
+			out.add(t.place+", "+last.Path, d)
+		}
 	}
 	slices.SortStableFunc(out.Goroutines, func(a, b Group) int { return cmp.Compare(b.Count, a.Count) })
 	slices.SortStableFunc(out.Restarts, func(a, b Restart) int { return cmp.Compare(b.Restarts, a.Restarts) })
-	out.Goroutines = out.Goroutines[:min(len(out.Goroutines), maxGroups)]
-	out.Restarts = out.Restarts[:min(len(out.Restarts), maxRestarts)]
+	slices.SortStableFunc(out.Warnings, func(a, b Warning) int { return cmp.Compare(b.Count, a.Count) })
+	slices.SortStableFunc(out.Loops, func(a, b Loop) int { return cmp.Compare(b.Lines, a.Lines) })
+	out.Goroutines, out.Running = first(out.Goroutines, maxGroups), first(out.Running, maxGroups)
+	out.Restarts, out.Warnings, out.Loops = first(out.Restarts, maxRestarts), first(out.Warnings, maxGroups), first(out.Loops, maxGroups)
 	return out
+}
+
+func first[T any](all []T, n int) []T { return all[:min(len(all), n)] }
+
+// add takes the groups of a dump: the large ones, and what ran, which one can't tell from what waits by its number.
+func (u *Unexplained) add(where string, d *goroutine.Dump) {
+	one := func(g goroutine.Group) Group {
+		out := Group{Where: where, Count: g.Count, State: g.State, Minutes: int(g.MaxWait / time.Minute), Frames: []string{}}
+		for _, f := range first(g.Frames, maxFrames) {
+			out.Frames = append(out.Frames, fmt.Sprintf("%s %s:%d", f.Func, f.File, f.Line))
+		}
+		return out
+	}
+	for _, g := range d.Groups {
+		if g.Count > 1 {
+			u.Goroutines = append(u.Goroutines, one(g))
+		}
+	}
+	for _, g := range d.Ranked() {
+		if !g.Ready() {
+			break
+		}
+		if !writesDump(g) {
+			u.Running = append(u.Running, one(g))
+		}
+	}
+}
+
+// writesDump reports whether a goroutine runs because it writes the dump, or is a thread's own stack.
+func writesDump(g goroutine.Group) bool {
+	return slices.Contains(g.IDs, 0) || slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
+		return strings.HasPrefix(f.Func, "runtime/pprof.write") || f.Func == "runtime/debug.Stack" || f.Func == "runtime.Stack"
+	})
+}
+
+// A place that has logged this share of so many lines is told.
+const (
+	loopLines = 200
+	loopShare = 3 // one in three
+	maxPlaces = 2000
+)
+
+func (u *Unexplained) loops(s *source) {
+	for at, p := range s.places {
+		if p.lines >= loopLines && p.lines*loopShare >= s.log {
+			u.Loops = append(u.Loops, Loop{Where: s.path, At: at, Lines: p.lines, Of: s.log, First: p.first})
+		}
+	}
+}
+
+// place is one that logs.
+type place struct {
+	lines int
+	first string
+}
+
+// logged counts the lines of each place in the program: file.go:123 before the bracket that ends klog's header.
+func (s *source) logged(raw []byte) {
+	head := raw[:min(len(raw), 160)]
+	end := bytes.Index(head, []byte("] "))
+	if end < 0 {
+		return
+	}
+	at := head[bytes.LastIndexByte(head[:end], ' ')+1 : end]
+	if !bytes.Contains(at, []byte(".go:")) {
+		return
+	}
+	if p := s.places[string(at)]; p != nil {
+		p.lines++
+	} else if len(s.places) < maxPlaces {
+		if s.places == nil {
+			s.places = map[string]*place{}
+		}
+		s.places[string(at)] = &place{1, string(raw[:min(len(raw), 300)])}
+	}
 }

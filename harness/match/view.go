@@ -15,21 +15,39 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
+// view is evidence that checks can be asked of.
+type view interface {
+	bundle.View
+	// about is the view for a check that reads these kinds: where there are no phases, its window is theirs.
+	about([]bundle.Kind) bundle.View
+}
+
 // foreign is a View of evidence that has no phases, no cells and no plan. Everything in it is of one component.
 type foreign struct {
 	component string
 	artifacts []bundle.Artifact
 	dumps     map[string]*goroutine.Dump // by artifact
+	profiles  map[string][]byte          // by artifact
 	lines     []line
 	nodes     []bundle.NodeStatus
-	window    bundle.Window
+	statuses  []bundle.ContainerStatus
+	samples   []bundle.MetricSample
+	windows   map[bundle.Kind]bundle.Window
+	asked     []bundle.Kind
+}
+
+func (f *foreign) about(kinds []bundle.Kind) bundle.View {
+	one := *f
+	one.asked = kinds
+	return &one
 }
 
 // Artifacts lists what matches; the cell doesn't matter.
 func (f *foreign) Artifacts(q bundle.Query) (out []bundle.Artifact) {
 	for _, a := range f.artifacts {
 		other := q.Component != "" && f.component != "" && q.Component != f.component
-		if (q.Kind == "" || q.Kind == a.Kind) && !other && q.Cell != bundle.Shared {
+		outside := !q.From.IsZero() && a.Time.Before(q.From) || !q.To.IsZero() && a.Time.After(q.To)
+		if (q.Kind == "" || q.Kind == a.Kind) && !other && !outside && q.Cell != bundle.Shared {
 			out = append(out, a)
 		}
 	}
@@ -52,13 +70,26 @@ func (f *foreign) Open(a bundle.Artifact) (io.ReadCloser, error) {
 			err = enc.Encode(map[string]string{"__REALTIME_TIMESTAMP": at, "MESSAGE": l.text})
 		}
 	case bundle.Nodes:
-		for _, n := range f.nodes {
-			err = enc.Encode(n)
-		}
+		err = encode(enc, f.nodes)
+	case bundle.Statuses:
+		err = encode(enc, f.statuses)
+	case bundle.MetricSamples:
+		err = encode(enc, f.samples)
+	case bundle.CPU, bundle.Heap:
+		b.Write(f.profiles[a.Path])
 	default:
 		err = fmt.Errorf("reading %s: %s is not kept", a.Path, a.Kind)
 	}
 	return io.NopCloser(&b), err
+}
+
+func encode[T any](enc *json.Encoder, all []T) error {
+	for _, one := range all {
+		if err := enc.Encode(one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Remember has dumps already, and reads anything else each time.
@@ -73,20 +104,51 @@ func (f *foreign) Remember(a bundle.Artifact, as string, grow func(any, io.Reade
 	return grow(nil, r)
 }
 
-// Phase is all that there is, whatever its name.
-func (f *foreign) Phase(string, string) (bundle.Window, bool) { return f.window, true }
+// Phase is all that there is of what a check asks for, whatever its name.
+func (f *foreign) Phase(string, string) (w bundle.Window, ok bool) {
+	for kind, of := range f.windows {
+		if slices.Contains(f.asked, kind) {
+			w = around(w, of)
+		}
+	}
+	if w.Start.IsZero() {
+		w.Start = time.Unix(0, 0).UTC()
+		w.End = w.Start.Add(time.Second)
+	}
+	return w, true
+}
+
+// around is the stretch that two windows, of which the zero one is none, lie in.
+func around(a, b bundle.Window) bundle.Window {
+	if a.Start.IsZero() || !b.Start.IsZero() && b.Start.Before(a.Start) {
+		a.Start = b.Start
+	}
+	if b.End.After(a.End) {
+		a.End = b.End
+	}
+	return a
+}
 
 // Timeline, Constant and World are a trial's, which this is not.
 func (f *foreign) Timeline() []event.Event               { return nil }
 func (f *foreign) Constant(string, string) (int64, bool) { return 0, false }
 func (f *foreign) World() bundle.World                   { return bundle.World{} }
 
-// add lists an artifact that covers the whole window. lost is how many lines of it are missing.
-func (f *foreign) add(kind bundle.Kind, path string, skipped, lost int) {
+// stream lists an artifact that covers a window, but for the lines of it that are lost.
+func (f *foreign) stream(kind bundle.Kind, path string, w bundle.Window, skipped, lost int) {
+	f.put(kind, path, w)
+	a := &f.artifacts[len(f.artifacts)-1]
+	a.Skipped, a.Coverage = skipped, &bundle.Coverage{First: w.Start, Last: w.End, Suppressed: lost}
+}
+
+// put lists an artifact that was taken from the beginning of a window to its end.
+func (f *foreign) put(kind bundle.Kind, path string, w bundle.Window) {
+	if f.windows == nil {
+		f.windows = map[bundle.Kind]bundle.Window{}
+	}
+	f.windows[kind] = around(f.windows[kind], w)
 	f.artifacts = append(f.artifacts, bundle.Artifact{
-		Meta: bundle.Meta{Kind: kind, Component: f.component, Time: f.window.End}, Path: path, Skipped: skipped,
-		Coverage: &bundle.Coverage{First: f.window.Start, Last: f.window.End, Suppressed: lost},
-	})
+		Meta: bundle.Meta{Kind: kind, Component: f.component, Time: w.Start}, Path: path})
 }
 
 // own is one cell of a bundle of relapse's own: its phases by their names, or all of it.
@@ -94,6 +156,8 @@ type own struct {
 	bundle.View
 	cell string
 }
+
+func (o own) about([]bundle.Kind) bundle.View { return o }
 
 // Artifacts are those of the cell itself, and the objects that it shares with others.
 func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
@@ -119,14 +183,15 @@ func (o own) Phase(cell, phase string) (bundle.Window, bool) {
 	return w, true
 }
 
-// only is a view with one of its dumps.
+// only is a view with some of its dumps.
 type only struct {
 	bundle.View
-	dump string
+	dumps []bundle.Artifact
 }
 
 // Artifacts leaves the other dumps out.
 func (o only) Artifacts(q bundle.Query) []bundle.Artifact {
-	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)),
-		func(a bundle.Artifact) bool { return a.Kind == bundle.Goroutines2 && a.Path != o.dump })
+	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)), func(a bundle.Artifact) bool {
+		return a.Kind == bundle.Goroutines2 && !slices.ContainsFunc(o.dumps, func(d bundle.Artifact) bool { return d.Path == a.Path })
+	})
 }

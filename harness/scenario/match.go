@@ -12,6 +12,7 @@ type Match struct {
 	// Packages tell a process of the subject where nothing else does: a dump is its own if a function of these
 	// packages is in it.
 	Packages []string `json:"packages,omitempty" jsonschema:"beginnings of functions' names that only the subject's own process has on a stack: k8s.io/kubernetes/cmd/kubelet"`
+	Module   string   `json:"module,omitempty" jsonschema:"the module that has the bug, if any program may be linked with it: affected then is about its version, which the stacks name"`
 	Affected string   `json:"affected,omitempty" jsonschema:"range of the subject's versions that have the bug, backports left out: <1.14.0"`
 	Fixed    string   `json:"fixed,omitempty" jsonschema:"the versions with the fix, in words: v1.23.0 and later"`
 	Signs    []Sign   `json:"signs" jsonschema:"what can be seen from outside"`

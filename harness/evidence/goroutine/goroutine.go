@@ -89,6 +89,9 @@ type Dump struct {
 	// frames, a line was longer than 1 MiB, the dump has the runtime's limit of 64 MiB, or the counts of a Profile
 	// don't add up to its total. A dump that is cut exactly between two goroutines can't be told from a whole one.
 	Truncated bool
+	// Arena is what most heap addresses among the arguments on the first stacks have above their lower 32 bits; 0 if
+	// there are none, as in a Profile. It belongs to a process since Go 1.26; earlier ones all have 0xc0.
+	Arena uint64
 }
 
 // Counted is the sum of the groups' counts.
@@ -156,6 +159,18 @@ func (d *Dump) Ranked() []Group {
 		return cmp.Or(waits(a)-waits(b), a.Count-b.Count)
 	})
 	return ranked
+}
+
+// Origin is what stays the same of a goroutine for as long as it lives, whatever it waits for.
+type Origin struct{ Entry, CreatedBy string }
+
+// Origin is the outermost function of the group's stack, and who made it.
+func (g *Group) Origin() Origin {
+	out := Origin{CreatedBy: g.CreatedBy}
+	if n := len(g.Frames); n > 0 {
+		out.Entry = g.Frames[n-1].Func
+	}
+	return out
 }
 
 // Ready reports whether the goroutines run, or could.

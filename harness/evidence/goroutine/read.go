@@ -126,7 +126,7 @@ func (d *decoder) finish(in *lines) (*Dump, error) {
 	case Stacks:
 		d.stacks.flush(&d.groups)
 		out.Truncated = out.Truncated || d.stacks.cut || d.bytes == runtimeLimit
-		out.Total = d.stacks.total
+		out.Total, out.Arena = d.stacks.total, d.stacks.arena()
 	case Profile:
 		d.prof.flush(&d.groups)
 		out.Total = d.prof.total

@@ -24,6 +24,7 @@ type stacks struct {
 	total  int
 	ids    map[uint64]struct{} // those so far, where another dump may follow; else nil
 	again  bool                // one of ids came a second time: another dump has begun
+	arenas map[uint64]int      // how often each is among the arguments of the first stacks
 }
 
 var (
@@ -38,6 +39,7 @@ var (
 	labelsWord    = []byte(" labels:{")
 	labelsEnd     = []byte("}")
 	stateEnd      = []byte("]:")
+	hexMark       = []byte("0x")
 )
 
 func (s *stacks) line(gs *groups, line []byte) {
@@ -57,6 +59,9 @@ func (s *stacks) line(gs *groups, line []byte) {
 	case line[len(line)-1] == ')':
 		if i := bytes.LastIndexByte(line, '('); i > 0 {
 			s.function(line[:i])
+			if s.total < arenaStacks {
+				s.addresses(line[i:])
+			}
 		}
 	case c == '.' && bytes.HasPrefix(line, dots) && bytes.HasSuffix(line, elided):
 		s.placeless(line)
@@ -82,6 +87,40 @@ func (s *stacks) creator(name []byte) {
 	s.forget()
 	s.mark, s.called = len(s.key), true
 	s.key = append(append(append(s.key, '\n'), name...), '\n')
+}
+
+// arenaStacks are enough to tell a process's arena by.
+const arenaStacks = 64
+
+// addresses counts where the heap is that a call's arguments point to. Below 4 GiB lies the program itself.
+func (s *stacks) addresses(args []byte) {
+	for {
+		_, rest, ok := bytes.Cut(args, hexMark)
+		if !ok {
+			return
+		}
+		n := 0
+		for n < len(rest) && ('0' <= rest[n] && rest[n] <= '9' || 'a' <= rest[n] && rest[n] <= 'f') {
+			n++
+		}
+		if at, err := strconv.ParseUint(string(rest[:n]), 16, 48); err == nil && at>>32 > 0 {
+			if s.arenas == nil {
+				s.arenas = map[uint64]int{}
+			}
+			s.arenas[at>>32]++
+		}
+		args = rest[n:]
+	}
+}
+
+// arena is the most frequent one, the lowest of several; 0 if there is none.
+func (s *stacks) arena() (most uint64) {
+	for at, n := range s.arenas {
+		if n > s.arenas[most] || n == s.arenas[most] && at < most {
+			most = at
+		}
+	}
+	return most
 }
 
 // placeless takes a frame of which no file is known.

@@ -3,65 +3,12 @@ package klog
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
-	"iter"
 	"time"
 )
 
 // MaxLine is the longest line in bytes; what a line has beyond it is dropped, and the line is marked.
 const MaxLine = 1 << 20
-
-// Read yields the messages of a component's log, text or JSON, in their order; ref is Parse's. A value that spans
-// lines is put together. Text without a header, such as the further lines of a Trace or of a panic, comes line by
-// line with the zero Severity. An error of r comes last, with the zero Line.
-func Read(r io.Reader, ref time.Time) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
-		in := lines{src: bufio.NewReaderSize(r, 64<<10)}
-		var held block
-		for {
-			text, cut, err := in.next()
-			if err != nil {
-				if held.open() && !yield(held.parse(ref), nil) {
-					return
-				}
-				if err != io.EOF {
-					yield(Line{}, fmt.Errorf("reading log after line %d: %w", in.n, err))
-				}
-				return
-			}
-			l, header := Parse(text, ref)
-			if held.open() {
-				if !header {
-					if !held.add(text, cut, ref) {
-						continue
-					}
-					l := held.parse(ref)
-					held = block{}
-					if !yield(l, nil) {
-						return
-					}
-					continue
-				}
-				if !yield(held.parse(ref), nil) {
-					return
-				}
-				held = block{}
-			}
-			if header && l.Unfinished {
-				held = block{text: bytes.Clone(text), cut: cut}
-				continue
-			}
-			if !header {
-				l.Message = string(text)
-			}
-			l.Cut = cut
-			if !yield(l, nil) {
-				return
-			}
-		}
-	}
-}
 
 // block puts a message together whose value spans lines.
 type block struct {

@@ -1,0 +1,194 @@
+package match
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	// maxDocument bounds a file of resources in JSON, which are read one by one.
+	maxDocument = 256 << 20
+	// maxResource bounds one resource. In YAML it takes some twenty times as much memory while it is read.
+	maxResource = 4 << 20
+)
+
+var resource = regexp.MustCompile(`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|items|metadata):|` +
+	`^\{\s*"(apiVersion|kind|items|metadata)":`)
+
+// document reports whether a file begins like resources.
+func document(begin []byte) bool { return resource.Match(begin) }
+
+// documents passes the resources of a file, those of lists one by one, to visit. What is wrong with one is told, and
+// the others are read.
+func documents(in *bufio.Reader, visit func(manifest)) error {
+	for {
+		c, err := in.Peek(1)
+		if err != nil {
+			return nil
+		}
+		switch c[0] {
+		case ' ', '\t', '\r', '\n':
+			in.Discard(1)
+		case '{':
+			return jsonDocuments(in, visit)
+		default:
+			return yamlDocuments(in, visit)
+		}
+	}
+}
+
+// jsonDocuments reads values that follow each other.
+func jsonDocuments(in io.Reader, visit func(manifest)) error {
+	limited := &io.LimitedReader{R: in, N: maxDocument}
+	d := json.NewDecoder(limited)
+	for {
+		err := jsonDocument(d, visit)
+		switch {
+		case limited.N == 0:
+			return fmt.Errorf("it is over %d bytes long: its rest was not read", maxDocument)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// jsonDocument reads one value. The items of a list come one by one; what else it has is put together.
+func jsonDocument(d *json.Decoder, visit func(manifest)) error {
+	switch open, err := d.Token(); {
+	case err != nil:
+		return err
+	case open != json.Delim('{'):
+		return errors.New("it is no object")
+	}
+	rest := map[string]json.RawMessage{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return cut(err)
+		}
+		name, _ := key.(string)
+		if name == "items" {
+			if err := jsonItems(d, visit); err != nil {
+				return err
+			}
+			continue
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return cut(err)
+		}
+		if len(rest) < 100 && len(raw) <= maxResource {
+			rest[name] = raw
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return cut(err)
+	}
+	return one(rest, visit)
+}
+
+func jsonItems(d *json.Decoder, visit func(manifest)) error {
+	open, err := d.Token()
+	if err != nil || open == nil { // null
+		return cut(err)
+	}
+	if open != json.Delim('[') {
+		return errors.New("its items are no list")
+	}
+	for d.More() {
+		var m manifest
+		if err := d.Decode(&m); err != nil {
+			return cut(err)
+		}
+		visit(m)
+	}
+	_, err = d.Token()
+	return cut(err)
+}
+
+// cut is an error in the middle of a value: its end never came.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func one(fields map[string]json.RawMessage, visit func(manifest)) error {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	var m manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return err
+	}
+	visit(m)
+	return nil
+}
+
+// yamlDocuments reads documents line by line, and each item of a list by itself, as kubectl and oc write them: its
+// first line begins with "- ", all others with two spaces.
+func yamlDocuments(in *bufio.Reader, visit func(manifest)) error {
+	var bad error
+	var text bytes.Buffer
+	items, item, over := false, false, 0
+	flush := func() {
+		b := bytes.TrimSpace(text.Bytes())
+		if over > maxResource {
+			bad = errors.Join(bad, fmt.Errorf("a resource is over %d bytes long: not read", maxResource))
+		} else if len(b) > 0 {
+			var m manifest
+			if err := yaml.Unmarshal(b, &m); err != nil {
+				bad = errors.Join(bad, err)
+			} else {
+				visit(m)
+			}
+		}
+		text.Reset()
+		over = 0
+	}
+	for n := 0; ; n++ {
+		raw, long, err := nextLine(in, new([]byte))
+		switch {
+		case bytes.HasPrefix(raw, []byte("---")):
+			flush()
+			items, item = false, false
+		case bytes.Equal(raw, []byte("items:")):
+			items = true
+		case items && bytes.HasPrefix(raw, []byte("- ")):
+			flush()
+			item = true
+			raw = append([]byte("  "), raw[2:]...)
+			fallthrough
+		default:
+			if item && len(raw) > 0 && raw[0] != ' ' { // the list is over
+				flush()
+				items, item = false, false
+			}
+			if over += len(raw) + 1; long {
+				over += maxResource
+			}
+			if over <= maxResource {
+				text.Write(raw)
+				text.WriteByte('\n')
+			}
+		}
+		if err != nil {
+			flush()
+			if errors.Is(err, io.EOF) {
+				return bad
+			}
+			return errors.Join(bad, err)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package match
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+// merged makes one subject of sources in one place.
+func merged(component, place string, all []*source) *subject {
+	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, profiles: map[string][]byte{}}
+	if len(all) == 1 {
+		place = all[0].path
+	}
+	sub := &subject{component: component, place: place, cell: here, view: v}
+	var versions []string
+	for _, s := range all {
+		versions = union(versions, s.versions...)
+		for _, p := range s.profiles {
+			v.profiles[p.path] = p.raw
+			v.put(p.kind, p.path, p.at)
+		}
+	}
+	if len(versions) == 1 {
+		sub.version = versions[0]
+	}
+	v.logs(all, place)
+	v.metrics(all)
+	v.stacks(all)
+	sub.lines = v.lines
+	return sub
+}
+
+// logs merges the lines that were kept.
+func (f *foreign) logs(all []*source, place string) {
+	var w bundle.Window
+	lines, lost := 0, 0
+	at := place
+	for _, s := range all {
+		if s.lines > 0 || len(s.kept) > 0 {
+			lines, lost, f.lines = lines+s.lines, lost+s.lost, append(f.lines, s.kept...)
+			w = around(w, bundle.Window{Start: s.first.Add(-time.Second), End: s.last.Add(time.Second)})
+		}
+	}
+	if w.Start.IsZero() {
+		return
+	}
+	slices.SortStableFunc(f.lines, func(a, b line) int { return a.at.Compare(b.at) })
+	f.stream(bundle.Logs, at, w, lines-len(f.lines), lost)
+	f.stream(bundle.Journal, at, w, lines-len(f.lines), lost)
+}
+
+// metrics merges samples, those of one file having been taken at once.
+func (f *foreign) metrics(all []*source) {
+	for _, s := range all {
+		if len(s.samples) == 0 {
+			continue
+		}
+		f.samples = append(f.samples, s.samples...)
+		at := s.samples[0].Time
+		f.stream(bundle.MetricSamples, s.path, bundle.Window{Start: at.Add(-time.Second), End: at.Add(time.Second)}, 0, 0)
+	}
+}
+
+// stacks lists the dumps that tell states, in the order in which they were taken.
+func (f *foreign) stacks(all []*source) {
+	type one struct {
+		dumped
+		path string
+	}
+	var dumps []one
+	for _, s := range all {
+		for _, d := range s.dumps {
+			if d.Format.HasStates() {
+				dumps = append(dumps, one{d, fmt.Sprintf("%s:%d", s.path, d.Line)})
+			}
+		}
+	}
+	slices.SortStableFunc(dumps, func(a, b one) int { return cmp.Or(a.at.Compare(b.at), newer(a.Dump, b.Dump)) })
+	for _, d := range dumps {
+		if d.at.IsZero() {
+			d.at = time.Unix(0, 0).UTC()
+		}
+		f.dumps[d.path] = d.Dump
+		f.put(bundle.Goroutines2, d.path, bundle.Window{Start: d.at, End: d.at.Add(time.Second)})
+	}
+}
+
+// subject is the one that an object is evidence of.
+func (o object) subject() *subject {
+	v := &foreign{component: o.component, nodes: o.nodes, statuses: o.statuses}
+	for _, n := range o.nodes {
+		v.stream(bundle.Nodes, o.path, bundle.Window{Start: n.Time.Add(-10 * time.Second), End: n.Time.Add(time.Second)}, 0, 0)
+	}
+	for _, s := range o.statuses {
+		v.stream(bundle.Statuses, o.path, bundle.Window{Start: s.LastFinished.Add(-time.Second), End: s.Time.Add(time.Second)}, 0, 0)
+	}
+	return &subject{component: o.component, place: o.place, version: o.version, cell: here, view: v}
+}
+
+// moduleFile is a module's version in the path of one of its files: .../dynamiclistener@v0.3.3/listener.go.
+func moduleFile(module string) *regexp.Regexp {
+	return regexp.MustCompile(regexp.QuoteMeta(module) + `@(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)/`)
+}
+
+// moduleVersions are the versions of a module whose files the stacks name. A vendored module has none.
+func (sub *subject) moduleVersions(module string) (out []string) {
+	re := moduleFile(module)
+	for _, a := range sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell}) {
+		d := dumpOf(sub.view, a)
+		if d == nil {
+			continue
+		}
+		for _, g := range d.Groups {
+			for _, f := range append(slices.Clip(g.Frames), g.CreatedAt) {
+				if m := re.FindStringSubmatch(f.File); m != nil {
+					out = union(out, m[1])
+				}
+			}
+		}
+	}
+	return out
+}

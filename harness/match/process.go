@@ -1,0 +1,85 @@
+package match
+
+import (
+	"cmp"
+	"io"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+const (
+	// shared is how many goroutines two dumps must have in common to be of one process.
+	shared = 8
+	// heap is how far apart the arenas of one process may lie, in units of 4 GiB; those of two differ by far more.
+	heap = 256
+)
+
+// processes parts dumps, which are in order of time, by the process that they are of. A dump that can't be read, or
+// that nothing ties to another one, is of a process of its own.
+func processes(v bundle.View, dumps []bundle.Artifact) (out [][]bundle.Artifact) {
+	var last []*goroutine.Dump
+	for _, a := range dumps {
+		d := dumpOf(v, a)
+		at := slices.IndexFunc(last, func(other *goroutine.Dump) bool { return sameProcess(other, d) })
+		if at < 0 {
+			out, last = append(out, nil), append(last, nil)
+			at = len(out) - 1
+		}
+		out[at], last[at] = append(out[at], a), d
+	}
+	return out
+}
+
+// dumpOf is an artifact's dump, nil if it can't be read: whoever asks a check of it is told why.
+func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
+	if a.Error != "" || a.Missing {
+		return nil
+	}
+	got, err := v.Remember(a, check.AsDump, func(_ any, r io.Reader) (any, error) { return goroutine.Read(r) })
+	if err != nil {
+		return nil
+	}
+	return got.(*goroutine.Dump)
+}
+
+// sameProcess reports whether two dumps are of one process: its heap lies in one place, and it gives no goroutine's id
+// again, so that who has the same id has the same creator and the same entry. Some ids have to be in both.
+func sameProcess(a, b *goroutine.Dump) bool {
+	if a == nil || b == nil || max(a.Arena, b.Arena)-min(a.Arena, b.Arena) >= heap {
+		return false
+	}
+	of, n := origins(a), 0
+	for id, o := range origins(b) {
+		switch was, ok := of[id]; {
+		case ok && was != o:
+			return false
+		case ok:
+			n++
+		}
+	}
+	return n >= shared
+}
+
+func origins(d *goroutine.Dump) map[uint64]goroutine.Origin {
+	out := make(map[uint64]goroutine.Origin, d.Total)
+	for i := range d.Groups {
+		for _, id := range d.Groups[i].IDs {
+			out[id] = d.Groups[i].Origin()
+		}
+	}
+	return out
+}
+
+// newer orders the dumps of a process of which no time is known: ids only grow.
+func newer(a, b *goroutine.Dump) int {
+	most := func(d *goroutine.Dump) (id uint64) {
+		for _, g := range d.Groups {
+			id = max(id, slices.Max(append([]uint64{0}, g.IDs...)))
+		}
+		return id
+	}
+	return cmp.Compare(most(a), most(b))
+}

@@ -1,0 +1,154 @@
+package match
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/metrics"
+)
+
+// profiled is a profile as it is, and when it was taken.
+type profiled struct {
+	kind bundle.Kind
+	path string
+	raw  []byte
+	at   bundle.Window
+}
+
+const (
+	// maxMetrics bounds metrics, which are read whole: an API server's are about 10 MiB.
+	maxMetrics = 24 << 20
+	// maxProfile bounds a profile, which is unpacked and read whole.
+	maxProfile = 8 << 20
+)
+
+// bounded reads what may not be over so many bytes long.
+func bounded(in io.Reader, most int) ([]byte, error) {
+	all, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
+	if err == nil && len(all) > most {
+		err = fmt.Errorf("it is over %d bytes long: not read", most)
+	}
+	return all, err
+}
+
+// metrics takes the version from the metrics of a component, and the samples that some check asks for.
+func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
+	raw, err := bounded(in, maxMetrics)
+	if err != nil {
+		return err
+	}
+	all, err := metrics.Read(bytes.NewReader(raw), append(slices.Clone(e.rules.families), "kubernetes_build_info")...)
+	if err != nil {
+		return err
+	}
+	as("Prometheus metrics", lacksMoment)
+	s := newSource(f)
+	at := s.took
+	if at.IsZero() {
+		at = time.Unix(0, 0).UTC()
+	}
+	for _, m := range all {
+		if m.Name == "kubernetes_build_info" {
+			s.versions = union(s.versions, m.Labels["git_version"])
+		} else {
+			s.samples = append(s.samples, bundle.MetricSample{Time: at, Done: at, Name: m.Name, Labels: m.Labels, Value: m.Value})
+		}
+	}
+	e.sources = append(e.sources, s)
+	return nil
+}
+
+// word is what could be a metric's name in a check.
+var word = regexp.MustCompile(`[a-z][a-z0-9]*(_[a-z0-9]+)+`)
+
+// familiesIn are the metric families that a check may name.
+func familiesIn(spec []byte) (out []string) {
+	for _, w := range word.FindAll(spec, -1) {
+		name := string(w)
+		out = append(out, name)
+		for _, part := range []string{"_count", "_sum", "_bucket"} {
+			if family, ok := strings.CutSuffix(name, part); ok {
+				out = append(out, family)
+			}
+		}
+	}
+	return out
+}
+
+// profile reads pprof's protocol buffers. Anything else that is no text is refused.
+func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
+	raw, err := bounded(in, maxProfile)
+	if err != nil {
+		return fmt.Errorf("its bytes are no text: %w", err)
+	}
+	p, err := profile.ParseUncompressed(raw)
+	if err != nil || len(p.SampleType) == 0 {
+		return fmt.Errorf("its bytes are no text and no profile: not read")
+	}
+	s := newSource(f)
+	at := s.took
+	if p.TimeNanos > 0 {
+		at = time.Unix(0, p.TimeNanos).UTC()
+	}
+	types := func(want string) bool {
+		return slices.ContainsFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == want })
+	}
+	one := profiled{path: f.Path, raw: raw, at: bundle.Window{Start: at, End: at.Add(time.Duration(p.DurationNanos))}}
+	switch {
+	case p.SampleType[0].Type == "goroutine":
+		d := goroutines(p)
+		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, at}}
+		as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
+	case types("cpu"):
+		one.kind = bundle.CPU
+		as(fmt.Sprintf("CPU profile of %s", time.Duration(p.DurationNanos).Round(100*time.Millisecond)), lacksCPU)
+	case types("inuse_space"):
+		one.kind = bundle.Heap
+		as("heap profile", lacksHeap)
+	default:
+		as("pprof profile of "+p.SampleType[0].Type+", which no sign asks for", "")
+		return nil
+	}
+	if one.kind != "" {
+		s.profiles = []profiled{one}
+		s.funcs(p)
+	}
+	e.sources = append(e.sources, s)
+	return nil
+}
+
+// goroutines makes a dump of a goroutine profile.
+func goroutines(p *profile.Profile) *goroutine.Dump {
+	d := &goroutine.Dump{Format: goroutine.Profile}
+	for _, s := range p.Sample {
+		g := goroutine.Group{Count: int(s.Value[0])}
+		for _, l := range s.Location {
+			for _, at := range l.Line {
+				if at.Function != nil {
+					g.Frames = append(g.Frames, goroutine.Frame{Func: at.Function.Name, File: at.Function.Filename, Line: int(at.Line)})
+				}
+			}
+		}
+		d.Groups, d.Total = append(d.Groups, g), d.Total+g.Count
+	}
+	return d
+}
+
+// funcs keeps the functions of a profile as a stack of its own, which says whose process it is.
+func (s *source) funcs(p *profile.Profile) {
+	var g goroutine.Group
+	for _, f := range p.Function {
+		g.Frames = append(g.Frames, goroutine.Frame{Func: f.Name, File: f.Filename})
+	}
+	s.of = &goroutine.Dump{Format: goroutine.Profile, Groups: []goroutine.Group{g}}
+}

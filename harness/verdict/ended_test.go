@@ -1,0 +1,139 @@
+package verdict_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/churn"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// ownPanic is what a scheduler leaves in its log that ends as scheduler-nil-pointer says.
+const ownPanic = `Could not get a CSINode object for the node
+panic: runtime error: invalid memory address or nil pointer dereference
+
+goroutine 7 [running]:
+k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume(0x1)
+	/src/csi.go:235 +0x1
+`
+
+// scheduler is what a scheduler does in a trial of scheduler-nil-pointer whose fault phase is from 40 s to 100 s. It answers in the
+// recovery.
+type scheduler struct {
+	ends    []int // seconds at which it panics; it is back 2 s later
+	bound   int   // the second at which the bystander gets its node; 0 if it never does
+	unknown bool  // the pods were not watched
+}
+
+// judged is the arm of such a scheduler, by the scenario's own signature and health, the probes aside.
+func (s scheduler) judged(t *testing.T) verdict.Arm {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sc, err := scenario.Load("../../scenarios/scheduler-nil-pointer/scenario.yaml")
+	must(err)
+	p, err := plan.New(sc, plan.Options{Arms: []string{"fixed"}})
+	must(err)
+	tr := p.Trials[0]
+	notKind := func(kinds ...string) func(plan.Check) bool {
+		return func(c plan.Check) bool { return slices.Contains(kinds, c.Kind) }
+	}
+	tr.Steady = slices.DeleteFunc(tr.Steady, notKind("nodeReady"))
+	tr.Healed = slices.DeleteFunc(tr.Healed, notKind("probeDone"))
+	tr.Exposure = slices.DeleteFunc(tr.Exposure, func(c plan.Check) bool { return c.Name != "csinode-missed" })
+	tr.Info = nil
+
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+	must(err)
+	at := func(second int) time.Time { return time.Date(2026, 3, 1, 10, 0, second, 0, time.UTC) }
+	digest := strings.Repeat("a", 64)
+	must(w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: "fixed", Digest: digest}}}))
+	for i, phase := range []string{check.Steady, check.Baseline, check.Fault, check.Lifting, check.Recovery, bundle.EndPhase} {
+		w.Emit(event.Event{Time: at([]int{0, 20, 40, 100, 105, 205}[i]), Type: event.Phase, Message: phase})
+	}
+	stream := func(kind bundle.Kind, component string) *bundle.Stream {
+		t.Helper()
+		st, err := w.Stream(bundle.Meta{Kind: kind, Cell: "fixed", Component: component, Time: at(0)}, "jsonl")
+		must(err)
+		st.Alive(at(0))
+		return st
+	}
+	identity, health := stream(bundle.Identity, ""), stream(bundle.Health, "")
+	statuses, logs, pods := stream(bundle.Statuses, ""), stream(bundle.Logs, "kube-scheduler"), stream(bundle.Objects, "")
+	id := func(n int) string { return fmt.Sprintf("containerd://%d", n) }
+	must(statuses.JSON(bundle.ContainerStatus{Time: at(1), Container: "kube-scheduler", ID: id(0), State: "running", Ready: true}))
+	for i, end := range s.ends {
+		for line := range strings.Lines(ownPanic) {
+			must(logs.JSON(bundle.LogLine{Time: at(end), File: id(i), Text: strings.TrimSuffix(line, "\n")}))
+		}
+		must(statuses.JSON(bundle.ContainerStatus{Time: at(end + 2), Container: "kube-scheduler", ID: id(i + 1), State: "running", Ready: true,
+			RestartCount: int32(i + 1), LastID: id(i), LastReason: "Error", LastExitCode: 2, LastFinished: at(end)}))
+	}
+	for second := 0; second <= 205; second++ {
+		starts := 0
+		for _, end := range s.ends {
+			if second > end {
+				starts++
+			}
+		}
+		must(identity.JSON(bundle.IdentitySample{Time: at(second), PID: 7 + starts, StartTicks: int64(1000 + starts), SHA256: digest}))
+		must(health.JSON(bundle.HealthSample{Time: at(second), Done: at(second), Path: "/healthz", Code: 200}))
+	}
+	if !s.unknown {
+		must(pods.Append(churn.Version{Time: at(0), Type: churn.Synced, Resource: "pods"}))
+		version := func(second int, typ, node string) {
+			must(pods.Append(churn.Version{Time: at(second), Type: typ, Resource: "pods", Namespace: "ns", Name: "bystander", UID: "u",
+				ResourceVersion: fmt.Sprint(second), Object: fmt.Appendf(nil, `{"metadata":{"name":"bystander"},"spec":{"nodeName":%q}}`, node)}))
+		}
+		version(50, "ADDED", "")
+		if s.bound > 0 {
+			version(s.bound, "MODIFIED", "node")
+		}
+	}
+	for _, st := range []*bundle.Stream{identity, health, statuses, logs, pods} {
+		st.Alive(at(205))
+		must(st.Close())
+	}
+	must(w.Seal())
+	sealed, err := bundle.Open(w.Dir())
+	must(err)
+	out, err := verdict.Judge(sealed, tr)
+	must(err)
+	return out.Arms[0]
+}
+
+// The end of a process is the incident's own only where the whole incident is there. One that crashed with its panic and got over it has failed all
+// the same.
+func TestAnEndIsTheIncidentsOnlyWithTheRestOfIt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		subject scheduler
+		outcome verdict.Outcome
+		reason  string
+	}{
+		{"crashes on, and nothing is bound", scheduler{ends: []int{52, 60, 75}}, verdict.Reproduced, "panicked: 3 such ends among 3"},
+		{"crashes twice, and then binds every pod", scheduler{ends: []int{52, 60}, bound: 70}, verdict.Broken, "exited or restarted unasked"},
+		{"crashes once, and then binds every pod", scheduler{ends: []int{52}, bound: 70}, verdict.Broken, "exited or restarted unasked"},
+		{"crashes twice, and nobody watched the pods", scheduler{ends: []int{52, 60}, unknown: true}, verdict.Inconclusive, "the signature is unknown"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := c.subject.judged(t)
+			if a.Outcome != c.outcome || !strings.Contains(a.Reason, c.reason) {
+				t.Errorf("%s: %s\nwant %s: %s", a.Outcome, a.Reason, c.outcome, c.reason)
+			}
+		})
+	}
+}

@@ -85,7 +85,7 @@ smoke: host
 	$(call part,engine and node images,go test -tags cluster -count 1 -timeout 20m ./harness/cluster/kind/engine ./harness/cluster/kind/nodeimage)
 	$(call part,clusters of processes,go test -tags cluster -count 1 -timeout 20m ./harness/cluster/processes)
 	$(call part,kind's clusters,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 20m -run TestCluster ./harness/cluster/kind)
-	$(call part,e2e smoke,go test -tags cluster -count 1 -timeout 60m -v ./e2e -ginkgo.label-filter='!nightly')
+	$(call part,e2e smoke,go tool ginkgo run --procs 2 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)
 
 .PHONY: nightly
 nightly: host ## every scenario, every pair, the true constants, repeated, and then make oracle; goes on with ARGS=--resume

@@ -36,6 +36,16 @@ var faultCases = []faultCase{
 	}},
 }
 
+// A cluster of its own, so that these specs can run beside those that judge trials.
+var _ = Describe("A worker's faults and seam", Ordered, ContinueOnFailure, SpecPriority(1), func() {
+	var b *bench
+	BeforeAll(func(ctx SpecContext) { b = newBench(ctx) }, NodeTimeout(6*time.Minute))
+
+	faultSpecs(func() *bench { return b })
+	csiNodeSpecs(func() *bench { return b })
+	seamSpecs(func() *bench { return b })
+})
+
 // faultSpecs hold every fault to what Fault promises, on a real cluster.
 func faultSpecs(bench func() *bench) {
 	var entries []any

@@ -24,8 +24,8 @@ const kindLabel = "io.x-k8s.kind.cluster"
 // host is what a run must leave as it found it.
 type host struct{ containers, networks, volumes, mounts []string }
 
-// look takes stock of the host. A machine may have clusters of others that come and go meanwhile: their containers and networks carry a
-// cluster's name, and are left out unless mine says that the name is the run's own. Everything without such a name counts.
+// look takes stock of the host. Clusters of others come and go meanwhile, those of specs that run beside this one too: their containers and
+// networks carry a cluster's name, and are left out unless mine says that the name is the run's own. Everything without such a name counts.
 func look(ctx context.Context, mine func(cluster string) bool) (h host, err error) {
 	others := map[string]bool{}
 	all, err := docker(ctx, "ps", "--all", "--no-trunc", "--format", `{{.ID}} {{.Names}} {{.Label "`+kindLabel+`"}}`)
@@ -44,7 +44,7 @@ func look(ctx context.Context, mine func(cluster string) bool) (h host, err erro
 		return h, err
 	}
 	for _, n := range networks {
-		if !others[n] {
+		if !others[n] && (mine(n) || !strings.HasPrefix(n, "relapse-")) { // a cluster's network is there before its containers
 			h.networks = append(h.networks, n)
 		}
 	}

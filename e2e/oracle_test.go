@@ -27,7 +27,8 @@ const trialTime = 8 * time.Minute
 const judgeTime = SpecTimeout(2 * time.Minute)
 
 // One cluster, several trials in turn. A failed one doesn't stop the next: each begins with its arms laid and all nodes Ready.
-var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFailure, func() {
+// They take longest, so they start first.
+var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFailure, SpecPriority(2), func() {
 	var b *bench
 	var first struct {
 		dir     string
@@ -212,10 +213,6 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		Expect(fixed.Reason).To(ContainSubstring("isn't the binary that belongs to this arm"))
 		Expect(fixed.Reason).To(ContainSubstring(v.Digests["vulnerable"][:12]))
 	}, SpecTimeout(trialTime))
-
-	faultSpecs(func() *bench { return b })
-	csiNodeSpecs(func() *bench { return b })
-	seamSpecs(func() *bench { return b })
 })
 
 // untouched asserts that no Stop or Remove call for what ran before the trial went on to the runtime from its start to its end: the

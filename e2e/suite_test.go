@@ -35,8 +35,15 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "relapse on real clusters")
 }
 
-// A cold build of all that a node runs takes about ten minutes on two cores.
-var _ = BeforeSuite(func(ctx SpecContext) {
+// The first process builds what all need, which takes about ten minutes on two cores if nothing is cached; the others
+// find it in the cache.
+var _ = SynchronizedBeforeSuite(prepare, func(ctx SpecContext) {
+	if made == nil {
+		prepare(ctx)
+	}
+}, NodeTimeout(30*time.Minute))
+
+func prepare(ctx SpecContext) {
 	var err error
 	root, err = filepath.Abs("..")
 	Expect(err).NotTo(HaveOccurred())
@@ -56,7 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred(), "getting the node image")
 	image = prov.NodeImage(smoke.Version)
 	start(smoke)
-}, NodeTimeout(30*time.Minute))
+}
 
 // goBuild builds a static program of this module and returns its path.
 func goBuild(ctx SpecContext, name, pkg string) string {

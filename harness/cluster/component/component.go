@@ -36,6 +36,8 @@ type Component struct {
 	Kubernetes bool
 	// Limited says that its memory can be limited: it is known to run under its limit once it is ready again.
 	Limited bool
+	// Elects says that its instances elect a leader, by the Lease of its name in the namespace kube-system.
+	Elects bool
 }
 
 // Runs is how a component runs.
@@ -117,13 +119,13 @@ var table = []Component{
 		Kubernetes: true,
 		Kubeadm:    Kubeadm{[]string{"ClusterConfiguration"}, []string{"controllerManager", "extraArgs"}, true, ""},
 		Endpoint:   Endpoint{URL: "https://127.0.0.1:10257", Authenticated: true}, Ready: "/healthz", Older: 1,
-		Limited: true,
+		Limited: true, Elects: true,
 	},
 	{
 		Name: "kube-scheduler", Runs: AsStaticPod, Executable: "/usr/local/bin/kube-scheduler", Kubernetes: true,
 		Kubeadm:  Kubeadm{[]string{"ClusterConfiguration"}, []string{"scheduler", "extraArgs"}, false, ""},
 		Endpoint: Endpoint{URL: "https://127.0.0.1:10259", Authenticated: true}, Ready: "/healthz", Older: 1,
-		Limited: true,
+		Limited: true, Elects: true,
 	},
 	{
 		Name: "etcd", Runs: AsStaticPod, Executable: "/usr/local/bin/etcd",
@@ -139,6 +141,7 @@ var table = []Component{
 		// Each cloud has one of its own, which says its own version.
 		Name: "cloud-controller-manager", Runs: AsAddedPod, Executable: "/usr/local/bin/cloud-controller-manager",
 		Endpoint: Endpoint{URL: "https://127.0.0.1:10258", Authenticated: true}, Ready: "/healthz", Older: 1,
+		Elects: true,
 	},
 	{
 		Name: "relapse-lbaas", Runs: AsSeam, Executable: control.LBaaSBinaryPath,
@@ -167,11 +170,13 @@ func Names(hold func(Component) bool) []string {
 	return out
 }
 
-// Flagged, Limited, StaticPods and AddedPods are what Names can be asked for.
-func Flagged(c Component) bool    { return len(c.Kubeadm.Documents) > 0 || AddedPods(c) }
-func Limited(c Component) bool    { return c.Limited }
-func StaticPods(c Component) bool { return c.Runs == AsStaticPod }
-func AddedPods(c Component) bool  { return c.Runs == AsAddedPod }
+// Flagged, Limited, Electing, ControlPlane, StaticPods and AddedPods are what Names can be asked for.
+func Flagged(c Component) bool      { return len(c.Kubeadm.Documents) > 0 || AddedPods(c) }
+func Limited(c Component) bool      { return c.Limited }
+func Electing(c Component) bool     { return c.Elects }
+func ControlPlane(c Component) bool { return StaticPods(c) || AddedPods(c) }
+func StaticPods(c Component) bool   { return c.Runs == AsStaticPod }
+func AddedPods(c Component) bool    { return c.Runs == AsAddedPod }
 
 // Replaceable components can be given a program of the topology's in each provider.
 func Replaceable(c Component) bool {

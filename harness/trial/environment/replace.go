@@ -65,7 +65,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 		return err
 	}
 	row, _ := component.Of(e.Trial.Subject)
-	g, ctx := errgroup.WithContext(ctx)
+	g, installing := errgroup.WithContext(ctx)
 	for _, comp := range made.Components(e.Trial.Subject) {
 		cell := comp.Node().Cell()
 		arm, ours := e.builds[cell]
@@ -74,20 +74,20 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 		}
 		g.Go(func() error {
 			began := time.Now()
-			if err := replace(ctx, comp, arm.Path); err != nil {
+			if err := replace(installing, comp, arm.Path); err != nil {
 				return fmt.Errorf("installing the build of %s: %w", cell, err)
 			}
 			if row.Runs == component.AsService { // the steady state waits for nodes
 				return nil
 			}
-			err := answers(ctx, comp, row.Ready)
+			err := answers(installing, comp, row.Ready)
 			if err == nil && len(made.Components("kubelet")) == 0 { // nobody reports anything
 				return nil
 			}
 			if err == nil {
-				return e.reported(ctx, client, comp.Name()+"-"+comp.Node().Name(), cell, began)
+				return e.reported(installing, client, comp.Name()+"-"+comp.Node().Name(), cell, began)
 			}
-			if ctx.Err() != nil {
+			if installing.Err() != nil {
 				return err
 			}
 			if !e.IsCandidate(cell) {
@@ -101,7 +101,10 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 			return nil
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil || !component.ControlPlane(row) {
+		return err
+	}
+	return e.leading(ctx, client, made)
 }
 
 // answers waits until a component of the control plane says that it is ready.

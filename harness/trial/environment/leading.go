@@ -1,0 +1,79 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/component"
+	"github.com/kube-relapse/relapse/harness/event"
+)
+
+// leadTime is how long the components of a control plane may take until they lead again. One that lost its Lease ends,
+// is started again after a back-off, and waits for 15 seconds until the Lease has run out.
+const leadTime = 2 * time.Minute
+
+// leading waits until each component of a cluster that elects a leader has one at work: its Lease is renewed while
+// this looks. While an API server is replaced the others lose their Leases, and end. A baseline that began before they
+// are back would lack all their watches, and an API server that has them later would seem to have leaked. If it takes
+// too long the run goes on, and says so.
+func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, made cluster.Cluster) error {
+	cell := made.Components(e.Trial.Subject)[0].Node().Cell()
+	if len(e.Responsive([]string{cell})) == 0 { // nobody can renew anything there
+		return nil
+	}
+	waiting := map[string]string{} // component -> when its Lease was renewed, as first seen
+	for _, name := range component.Names(component.Electing) {
+		if len(made.Components(name)) > 0 && e.elects(name) {
+			waiting[name] = ""
+		}
+	}
+	err := wait.PollUntilContextTimeout(ctx, time.Second, leadTime, true, func(ctx context.Context) (bool, error) {
+		for name, first := range waiting {
+			l, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+			if err != nil || l.Spec.RenewTime == nil {
+				continue
+			}
+			switch renewed := l.Spec.RenewTime.String(); first {
+			case "":
+				waiting[name] = renewed
+			case renewed:
+			default:
+				delete(waiting, name)
+			}
+		}
+		return len(waiting) == 0, nil
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		var names []string
+		for _, name := range component.Names(component.Electing) {
+			if _, still := waiting[name]; still {
+				names = append(names, name)
+			}
+		}
+		e.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+			Message: fmt.Sprintf("no %s has renewed its Lease for %s", strings.Join(names, ", no "), leadTime)})
+	}
+	return nil
+}
+
+// elects reports whether a component elects a leader, which all do that a scenario's flags don't forbid it.
+func (e *Environment) elects(name string) bool {
+	for _, c := range e.Trial.Clusters {
+		for _, n := range c.Topology.Nodes {
+			if n.Args[name]["leader-elect"] == "false" {
+				return false
+			}
+		}
+	}
+	return true
+}

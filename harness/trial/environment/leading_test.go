@@ -1,0 +1,117 @@
+package environment
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
+)
+
+// controlPlane is a cluster with one instance of each of some components.
+type controlPlane struct {
+	cluster.Cluster
+	has []string
+}
+
+func (c controlPlane) Components(name string) []cluster.Component {
+	for _, one := range c.has {
+		if one == name {
+			return []cluster.Component{instance{}}
+		}
+	}
+	return nil
+}
+
+// instance runs in the cell of the fixed arm.
+type instance struct{ cluster.Component }
+
+func (instance) Node() cluster.Node { return inCell{} }
+
+type inCell struct{ cluster.Node }
+
+func (inCell) Cell() string { return "fixed" }
+
+// After an API server was replaced, the run goes on once the others lead again: a Lease that is there, and that nobody renews, is no leader's.
+func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {
+	const manager, scheduler = "kube-controller-manager", "kube-scheduler"
+	both := []string{"kube-apiserver", manager, scheduler}
+	for _, c := range []struct {
+		name         string
+		has          []string
+		renewed      map[string]time.Duration // from when on a Lease is renewed every two seconds
+		elects       string                   // the scheduler's flag
+		unresponsive bool
+		took         time.Duration
+		warning      string
+	}{
+		{name: "both at once", has: both, renewed: map[string]time.Duration{manager: 0, scheduler: 0}, took: time.Second},
+		{name: "one when its old Lease has run out", has: both, renewed: map[string]time.Duration{manager: 32 * time.Second, scheduler: 0}, took: 32 * time.Second},
+		{name: "one never", has: both, renewed: map[string]time.Duration{manager: 0}, took: leadTime, warning: "no kube-scheduler has renewed its Lease for 2m0s"},
+		{name: "one that isn't there", has: both[:2], renewed: map[string]time.Duration{manager: 0}, took: time.Second},
+		{name: "one that doesn't elect", has: both, renewed: map[string]time.Duration{manager: 0}, elects: "false", took: time.Second},
+		{name: "of an API server that doesn't answer", has: both, unresponsive: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				began := time.Now()
+				client := fake.NewClientset()
+				for _, name := range []string{manager, scheduler} {
+					lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem},
+						Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: began.Add(-time.Minute)}}}
+					leases := client.CoordinationV1().Leases(metav1.NamespaceSystem)
+					if _, err := leases.Create(ctx, lease, metav1.CreateOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					after, renews := c.renewed[name]
+					if !renews {
+						continue
+					}
+					go func() {
+						for next := time.NewTimer(after); ; next.Reset(2 * time.Second) {
+							select {
+							case <-ctx.Done():
+								return
+							case now := <-next.C:
+								lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+								if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+									t.Error(err)
+								}
+							}
+						}
+					}()
+				}
+				heard := &told{}
+				node := cluster.NodeSpec{Args: map[string]map[string]string{scheduler: {"leader-elect": c.elects}}}
+				e := &Environment{events: event.NewStream(heard), Trial: plan.Trial{Subject: "kube-apiserver",
+					Clusters: []plan.Cluster{{Topology: cluster.Topology{Nodes: []cluster.NodeSpec{node}}}}}}
+				if c.unresponsive {
+					e.unresponsive = []string{"fixed"}
+				}
+				if err := e.leading(ctx, client, controlPlane{has: c.has}); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < c.took || took > c.took+3*time.Second {
+					t.Errorf("it took %s, want %s", took, c.took)
+				}
+				said := ""
+				for _, one := range heard.all {
+					said += one.Message
+				}
+				if (c.warning == "") != (said == "") || !strings.Contains(said, c.warning) {
+					t.Errorf("it said %q, want %q", said, c.warning)
+				}
+			})
+		})
+	}
+}

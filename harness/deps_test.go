@@ -138,16 +138,18 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return below(imported, "k8s.io/kubernetes") }, tests: true,
 	},
 	{
-		name:    "only tests and clustertest import testing",
+		name:    "only tests, clustertest and controltest import testing",
 		reason:  "a production program is not built on a test's machinery",
-		of:      func(pkg string) bool { return pkg != "harness/cluster/clustertest" },
+		of:      func(pkg string) bool { return pkg != "harness/cluster/clustertest" && pkg != "fixtures/control/controltest" },
 		refuses: func(_, imported string) bool { return below(imported, "testing") },
 	},
 	{
-		name:    "only tests import clustertest",
-		reason:  "a fake cluster has no place in a program that gives verdicts",
-		of:      func(string) bool { return true },
-		refuses: func(_, imported string) bool { return below(imported, "harness/cluster/clustertest") },
+		name:   "only tests import clustertest and controltest",
+		reason: "a fake cluster has no place in a program that gives verdicts",
+		of:     func(string) bool { return true },
+		refuses: func(_, imported string) bool {
+			return below(imported, "harness/cluster/clustertest") || below(imported, "fixtures/control/controltest")
+		},
 	},
 	{
 		name:    "fixtures import nothing of the harness",
@@ -156,11 +158,11 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return below(imported, "harness") || below(imported, "e2e") }, tests: true,
 	},
 	{
-		name:   "the harness imports of the fixtures their wire types only",
+		name:   "the harness imports of the fixtures their wire types only, and its tests what starts them",
 		reason: "whatever else the two share would make one's bug the other's",
 		of:     func(pkg string) bool { return below(pkg, "harness") },
 		refuses: func(_, imported string) bool {
-			return below(imported, "fixtures") && imported != "fixtures/control"
+			return below(imported, "fixtures") && imported != "fixtures/control" && imported != "fixtures/control/controltest"
 		}, tests: true,
 	},
 }

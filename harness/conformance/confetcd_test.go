@@ -5,14 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -20,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
 // etcdSide is an etcd that knows its health only, with the real etcd proxy in front of it. A node of the suite starts one when it is first
@@ -35,28 +32,15 @@ func newEtcdSide(t *testing.T, dir string) (*etcdSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &etcdSide{dir: dir, bin: bin, etcd: httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, `{"health":"true"}`)
-	}))}
-	e.etcd.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
-	e.etcd.Config.ErrorLog = log.New(io.Discard, "", 0) // an outage cuts handshakes off
-	e.etcd.StartTLS()
-	t.Cleanup(e.etcd.Close)
-	own := e.etcd.TLS.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	e := &etcdSide{dir: dir, bin: bin}
+	e.etcd, err = controltest.Etcd(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"health":"true"}`) }, e.path)
 	if err != nil {
 		return nil, err
-	}
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]})
-	for name, text := range map[string][]byte{"cert": cert, "ca": cert, "key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})} {
-		if err := os.WriteFile(e.path(name), text, 0o600); err != nil {
-			return nil, err
-		}
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(e.etcd.Certificate())
 	e.client = &http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}}}}
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: e.etcd.TLS.Certificates}}}
 	t.Cleanup(e.client.CloseIdleConnections)
 	return e, e.serve(t)
 }
@@ -64,35 +48,11 @@ func newEtcdSide(t *testing.T, dir string) (*etcdSide, error) {
 func (e *etcdSide) path(name string) string { return filepath.Join(e.dir, "etcd-"+name) }
 
 // serve starts the proxy and returns when it says that it is ready.
-func (e *etcdSide) serve(t *testing.T) error {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+func (e *etcdSide) serve(t *testing.T) (err error) {
+	if e.address, err = controltest.Free(); err != nil {
 		return err
 	}
-	e.address = free.Addr().String()
-	free.Close()
-	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: e.path("notify"), Net: "unixgram"})
-	if err != nil {
-		return err
-	}
-	defer notify.Close()
-	cmd := exec.Command(e.bin, "serve", "--listen", e.address, "--control", e.path("sock"), "--etcd", e.etcd.Listener.Addr().String())
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+e.path("notify"))
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait() // it was killed: that is its error
-	})
-	if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
-	message := make([]byte, 64)
-	if n, err := notify.Read(message); err != nil || string(message[:n]) != "READY=1" {
-		return fmt.Errorf("the etcd proxy said %q, %v, want READY=1", message[:n], err)
-	}
-	return nil
+	return controltest.Start(t, exec.Command(e.bin, "serve", "--listen", e.address, "--control", e.path("sock"), "--etcd", e.etcd.Listener.Addr().String()))
 }
 
 // runEtcd is the etcd proxy's program as the node runs it.
@@ -117,13 +77,7 @@ func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]b
 		args = append(args, "--through", e.address, "--direct", e.etcd.Listener.Addr().String(),
 			"--cert", e.path("cert"), "--key", e.path("key"), "--ca", e.path("ca"))
 	}
-	cmd := exec.CommandContext(ctx, e.bin, args...)
-	var out, said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &said
-	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("%w: %s", err, said.String())
-	}
-	return out.Bytes(), nil
+	return controltest.Run(exec.CommandContext(ctx, e.bin, args...), stdin)
 }
 
 // ask makes one request through the proxy, on an open connection if there is one.

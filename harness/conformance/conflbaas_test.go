@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
 // lbaasSide is the real load balancer API. A node of the suite starts one when it is first asked for.
@@ -24,34 +23,12 @@ func newLBaaSSide(t *testing.T, dir string) (*lbaasSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := controltest.Free()
 	if err != nil {
 		return nil, err
 	}
-	l := &lbaasSide{dir, bin, free.Addr().String()}
-	free.Close()
-	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: l.path("notify"), Net: "unixgram"})
-	if err != nil {
-		return nil, err
-	}
-	defer notify.Close()
-	cmd := exec.Command(bin, "serve", "--listen", l.address, "--control", l.path("sock"))
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+l.path("notify"))
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait() // it was killed: that is its error
-	})
-	if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return nil, err
-	}
-	message := make([]byte, 64)
-	if n, err := notify.Read(message); err != nil || string(message[:n]) != "READY=1" {
-		return nil, fmt.Errorf("the load balancer API said %q, %v, want READY=1", message[:n], err)
-	}
-	return l, nil
+	l := &lbaasSide{dir, bin, address}
+	return l, controltest.Start(t, exec.Command(bin, "serve", "--listen", address, "--control", l.path("sock")))
 }
 
 func (l *lbaasSide) path(name string) string { return filepath.Join(l.dir, "lbaas-"+name) }
@@ -77,13 +54,7 @@ func (l *lbaasSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]
 	case "probe":
 		args = append(args, "--address", l.address)
 	}
-	cmd := exec.CommandContext(ctx, l.bin, args...)
-	var out, said bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &said
-	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("%w: %s", err, said.String())
-	}
-	return out.Bytes(), nil
+	return controltest.Run(exec.CommandContext(ctx, l.bin, args...), stdin)
 }
 
 // lbaasOf is the client of a node's API, past the hook.

@@ -23,6 +23,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kube-relapse/relapse/fixtures/control"
+	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -119,25 +120,9 @@ func (c *criNode) path(name string) string { return filepath.Join(c.dir, name) }
 // serve starts the interposer and returns when it says that it is ready.
 func (c *criNode) serve(t *testing.T) {
 	t.Helper()
-	notify, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: c.path("notify"), Net: "unixgram"})
-	if err != nil {
+	c.serving = exec.Command(c.bin, "serve", "--listen", c.path("cri.sock"), "--control", c.path("control.sock"), "--containerd", "unix:"+c.path("runtime.sock"))
+	if err := controltest.Start(t, c.serving); err != nil {
 		t.Fatal(err)
-	}
-	defer os.Remove(c.path("notify"))
-	defer notify.Close()
-	cmd := exec.Command(c.bin, "serve", "--listen", c.path("cri.sock"), "--control", c.path("control.sock"), "--containerd", "unix:"+c.path("runtime.sock"))
-	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+c.path("notify"))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c.serving = cmd
-	t.Cleanup(c.kill)
-	if err := notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	message := make([]byte, 64)
-	if n, err := notify.Read(message); err != nil || string(message[:n]) != "READY=1" {
-		t.Fatalf("the interposer said %q, %v, want READY=1", message[:n], err)
 	}
 }
 

@@ -138,9 +138,11 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return below(imported, "k8s.io/kubernetes") }, tests: true,
 	},
 	{
-		name:    "only tests, clustertest and controltest import testing",
-		reason:  "a production program is not built on a test's machinery",
-		of:      func(pkg string) bool { return pkg != "harness/cluster/clustertest" && pkg != "fixtures/control/controltest" },
+		name:   "only tests, clustertest and controltest import testing",
+		reason: "a production program is not built on a test's machinery",
+		of: func(pkg string) bool {
+			return pkg != "harness/cluster/clustertest" && pkg != "fixtures/control/controltest"
+		},
 		refuses: func(_, imported string) bool { return below(imported, "testing") },
 	},
 	{

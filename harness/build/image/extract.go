@@ -19,8 +19,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
@@ -136,92 +134,6 @@ func openArchive(file string) (source, error) {
 		start: slices.Concat(config.Config.Entrypoint, config.Config.Cmd),
 		take:  func(_ context.Context, places []string, to string) (string, error) { return takeFlat(img, places, to) },
 	}, nil
-}
-
-// takeFlat looks for the places in the image's merged layers. Links are followed.
-func takeFlat(img v1.Image, places []string, to string) (string, error) {
-	links := map[string]string{} // of every entry; "" for a regular file
-	err := eachEntry(img, func(name string, h *tar.Header, _ io.Reader) error {
-		switch h.Typeflag {
-		case tar.TypeReg:
-			links[name] = ""
-		case tar.TypeSymlink:
-			links[name] = absolute(path.Dir(name), h.Linkname)
-		case tar.TypeLink:
-			links[name] = absolute("/", h.Linkname)
-		}
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	for _, at := range places {
-		final, ok := follow(links, at)
-		if !ok {
-			continue
-		}
-		done := errors.New("found")
-		err := eachEntry(img, func(name string, h *tar.Header, r io.Reader) error {
-			if name != final || h.Typeflag != tar.TypeReg {
-				return nil
-			}
-			return cmp.Or(writeProgram(to, r), done)
-		})
-		if errors.Is(err, done) {
-			return at, nil
-		}
-		return "", cmp.Or(err, fmt.Errorf("%s is there and can't be read", at))
-	}
-	return "", nowhere(places)
-}
-
-// follow resolves a path through the links of an image, also those of its folders.
-func follow(links map[string]string, at string) (string, bool) {
-	for range 20 { // a loop of links leads nowhere
-		if to, ok := links[at]; ok {
-			if to == "" {
-				return at, true
-			}
-			at = to
-			continue
-		}
-		moved := false
-		for dir := path.Dir(at); dir != "/"; dir = path.Dir(dir) {
-			if to := links[dir]; to != "" {
-				at, moved = path.Join(to, strings.TrimPrefix(at, dir)), true
-				break
-			}
-		}
-		if !moved {
-			return "", false
-		}
-	}
-	return "", false
-}
-
-func absolute(dir, target string) string {
-	if path.IsAbs(target) {
-		return path.Clean(target)
-	}
-	return path.Join(dir, target)
-}
-
-func eachEntry(img v1.Image, do func(name string, h *tar.Header, r io.Reader) error) error {
-	flat := mutate.Extract(img)
-	defer flat.Close()
-	in := tar.NewReader(flat)
-	for {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading its layers: %w", err)
-		}
-		if err := do(path.Join("/", h.Name), h, in); err != nil {
-			return err
-		}
-	}
 }
 
 func openReference(ctx context.Context, eng Engine, ref string) (source, error) {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -223,83 +222,6 @@ func (s suite) logs(t *testing.T, k cluster.Component) {
 	case <-time.After(10 * time.Second):
 		t.Error("the stream goes on after its context")
 	}
-}
-
-func (s suite) identity(t *testing.T, k cluster.Component) {
-	ident, ok := k.(cluster.Identifier)
-	if !ok {
-		t.Fatalf("%T is no Identifier", k)
-	}
-	before, err := ident.Identity(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(before.SHA256) != 64 || before.PID <= 0 || before.StartTicks <= 0 || before.CPUTicks <= 0 {
-		t.Errorf("the identity is %+v", before)
-	}
-	again, err := ident.Identity(t.Context(), false)
-	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
-		CPUTicks: max(again.CPUTicks, before.CPUTicks)}); err != nil || again != want {
-		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
-	}
-
-	if p, ok := k.(cluster.Pauser); ok {
-		s.pauses(t, k, p, before)
-	}
-	if err := k.Signal(t.Context(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	killed := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != before.StartTicks })
-	if killed.Restarts != before.Restarts+1 {
-		t.Errorf("after a kill it counts %d restarts, before %d", killed.Restarts, before.Restarts)
-	}
-	r, ok := k.(cluster.Restarter)
-	if !ok {
-		t.Fatalf("%T is no Restarter", k)
-	}
-	if err := r.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	after := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != killed.StartTicks })
-	if after.SHA256 != before.SHA256 {
-		t.Errorf("the digest went from %s to %s", before.SHA256, after.SHA256)
-	}
-	s.healthy(t, k)
-}
-
-// pauses stops a process, which goes on when asked to, and when its time is over.
-func (s suite) pauses(t *testing.T, k cluster.Component, p cluster.Pauser, before cluster.Identity) {
-	t.Helper()
-	if err := p.Resume(t.Context()); err != nil {
-		t.Errorf("resuming what isn't stopped: %v", err)
-	}
-	for _, atMost := range []time.Duration{time.Minute, 2 * time.Second} {
-		if err := p.Pause(t.Context(), atMost); err != nil {
-			t.Fatal(err)
-		}
-		s.until(t, k, func(id cluster.Identity) bool { return id.Stopped })
-		if atMost == time.Minute {
-			if err := p.Resume(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if now := s.until(t, k, func(id cluster.Identity) bool { return !id.Stopped }); now.PID != before.PID {
-			t.Errorf("after a pause it is %+v, before %+v", now, before)
-		}
-	}
-	s.healthy(t, k)
-}
-
-// until polls for an identity that will do.
-func (s suite) until(t *testing.T, k cluster.Component, ok func(cluster.Identity) bool) cluster.Identity {
-	t.Helper()
-	var id cluster.Identity
-	var err error
-	poll(t, func() bool {
-		id, err = k.(cluster.Identifier).Identity(t.Context(), true)
-		return err == nil && id.PID > 0 && ok(id) // between two processes there is none
-	}, func() any { return []any{id, err} })
-	return id
 }
 
 func (s suite) healthy(t *testing.T, k cluster.Component) {

@@ -1,0 +1,49 @@
+package build
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// copyTree copies a module. A published one is copied without what its build never reads: vendored packages and the
+// remains of staging modules.
+func copyTree(ctx context.Context, from, to string, published bool) error {
+	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, p)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch {
+		case d.IsDir() && skipped(rel, published):
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !d.Type().IsRegular():
+			return nil // a module's build reads regular files only
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, b, 0o644)
+	})
+}
+
+func skipped(rel string, published bool) bool {
+	switch rel {
+	case ".git", "_output", "vendor":
+		return true
+	case "staging":
+		return published
+	}
+	return false
+}

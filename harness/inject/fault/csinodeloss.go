@@ -100,7 +100,7 @@ type csiNode struct {
 // onCSINodes acts on the CSINodes of all nodes of the target at once, and returns all errors. Where a node only stands
 // for a control plane, they are those of its simulated nodes.
 func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode) error) error {
-	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	client, err := apiClient(t)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 )
@@ -61,6 +63,14 @@ type Assumer interface{ Assumed() map[string]int64 }
 
 // Modeller is a Fault that imitates something; its sentences are named in the verdict.
 type Modeller interface{ Modelled() []string }
+
+// apiClient is a client of the target's cluster whose requests never wait for each other: one that waits its turn
+// would be late to see what it waits for, and would say at the end that it ran out of time instead of what it saw.
+func apiClient(t Target) (*kubernetes.Clientset, error) {
+	cfg := t.Cluster.RESTConfig()
+	cfg.QPS = -1
+	return kubernetes.NewForConfig(cfg)
+}
 
 // each acts on all nodes, or whatever they have, at once and joins the errors.
 func each[T any](all []T, act func(T) error) error {

@@ -145,9 +145,7 @@ type webhooks struct {
 
 // onWebhooks acts for all nodes of the target at once, and returns all errors.
 func onWebhooks(ctx context.Context, t Target, act func(context.Context, webhooks) error) error {
-	cfg := t.Cluster.RESTConfig()
-	cfg.QPS = -1 // what is waited for would take its time otherwise
-	client, err := kubernetes.NewForConfig(cfg)
+	client, err := apiClient(t)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,7 @@ func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, er
 
 // onPods acts on all pods of all nodes of the target at once, and returns all errors. A node without such a pod is one.
 func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Context, pod) error) error {
-	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	client, err := apiClient(t)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -71,7 +70,7 @@ func (f *NodePowerOff) Needs() Needs { return Needs{Power: true} }
 // Inject switches every node off and returns once each loss was observed: the node's Lease ran out and was not
 // renewed, or the API itself is gone. It doesn't enforce the target's time limit.
 func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
-	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	client, err := apiClient(t)
 	if err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
 // Recover switches every node on and returns once each is back with its pods. A node that was never off only has to
 // be well.
 func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
-	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
+	client, err := apiClient(t)
 	if err != nil {
 		return err
 	}

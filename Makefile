@@ -16,6 +16,7 @@ help: ## list the targets
 build: need-go ## build bin/relapse
 	@mkdir -p bin
 	@go build -trimpath -o bin/relapse ./harness/cmd/relapse
+	@ln -sf relapse bin/kubectl-relapse
 
 .PHONY: need-go
 need-go:
@@ -103,12 +104,13 @@ pages: need-go need-browser ## open the index and the reports below runs/ in a r
 bench: host ## ratios: our readers beside known libraries, our clusters beside a bare kind and a bare envtest
 	go test -run '^$$' -bench Ratio -benchtime 1x ./harness/evidence/goroutine
 	go test -run '^$$' -bench 'Ratio|Updates' -benchtime 3x ./harness/evidence/churn
+	go test -run '^$$' -bench Ratio -benchtime 3x ./harness/match
 	go test -tags cluster -run '^$$' -bench Ratio -benchtime 3x -timeout 30m ./harness/cluster/processes
 	image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -run '^$$' -bench Create -benchtime 3x -timeout 30m ./harness/cluster/kind
 
 .PHONY: fuzz
 fuzz: need-go ## fuzz the readers of evidence, a minute each
-	@for t in evidence/goroutine:FuzzRead evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead scenario:FuzzParse inject/fault:FuzzChaosMesh; do \
+	@for t in evidence/goroutine:FuzzRead evidence/klog:FuzzParse evidence/klog:FuzzReadJournal evidence/heap:FuzzRead evidence/churn:FuzzRead evidence/archive:FuzzWalk match:FuzzRun scenario:FuzzParse inject/fault:FuzzChaosMesh; do \
 	  go test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime 60s -fuzzminimizetime 5x ./harness/$${t%:*} || exit 1; done
 
 .PHONY: clean

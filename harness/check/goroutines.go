@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +37,7 @@ type Goroutines struct {
 	Func      string   `json:"func" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter"`
 	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or ready: running or runnable, or any: whatever it is"`
 	Depth     string   `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
+	Closures  bool     `json:"closures,omitempty" jsonschema:"functions that are written inside func count as it: func1, whose number changes with versions"`
 	Under     string   `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func"`
 	Without   []string `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
 	Count     int      `json:"count,omitzero" jsonschema:"how many goroutines at least in each dump"`
@@ -212,7 +212,7 @@ func (c *Goroutines) waited(g goroutine.Group) int {
 
 // match chooses goroutines by function and state; leavesOut then drops those that don't count.
 func (c *Goroutines) match() goroutine.Match {
-	m := goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Depth: 1}
+	m := goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Closures: c.Closures, Depth: 1}
 	if c.Depth == "any" || c.State == ready { // leavesOut looks at what is on top of the latter
 		m.Depth = 0
 	}
@@ -240,7 +240,7 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 func (c *Goroutines) onTop(g goroutine.Group) bool {
 	own := slices.IndexFunc(g.Frames, func(f goroutine.Frame) bool { return !strings.HasPrefix(f.Func, "runtime.") })
 	g.Frames = g.Frames[max(own, 0):]
-	return goroutine.Match{Func: c.Func, FoldCase: true, Depth: 1}.Chooses(g)
+	return goroutine.Match{Func: c.Func, FoldCase: true, Closures: c.Closures, Depth: 1}.Chooses(g)
 }
 
 // anyWait stands for every state that waits reports, ready for running and runnable, anyState for every state there
@@ -256,49 +256,4 @@ const (
 func waits(state string) bool {
 	return slices.ContainsFunc([]string{"chan ", "select", "semacquire", "sync.", "sleep"},
 		func(begins string) bool { return strings.HasPrefix(state, begins) })
-}
-
-// AsDump is the name under which a view remembers an artifact as a *goroutine.Dump.
-const AsDump = "dump"
-
-// dump reads a dump, which may be cut short.
-func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
-	if a.Missing {
-		return nil, errors.New(broken(a))
-	}
-	return remember(v, a, AsDump,
-		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
-}
-
-// whole reads a dump that may not be cut short.
-func whole(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
-	d, err := dump(v, a)
-	if err == nil && d.Truncated {
-		err = cutShort(a)
-	}
-	return d, err
-}
-
-func cutShort(a bundle.Artifact) error { return fmt.Errorf("%s is cut short", a.Path) }
-
-func text(g goroutine.Group) string {
-	var b strings.Builder
-	_ = g.Write(&b) // a strings.Builder never fails
-	return strings.TrimSpace(b.String())
-}
-
-func top(g goroutine.Group) string {
-	if len(g.Frames) == 0 {
-		return "an empty stack"
-	}
-	return g.Frames[0].Func
-}
-
-// few keeps the first and the last notes of many.
-func few(notes []string) []string {
-	if len(notes) <= 4 {
-		return notes
-	}
-	left := fmt.Sprintf("… and %d more", len(notes)-4)
-	return slices.Concat(notes[:2], []string{left}, notes[len(notes)-2:])
 }

@@ -141,12 +141,13 @@ func one(fields map[string]json.RawMessage, visit func(manifest)) error {
 func yamlDocuments(in *bufio.Reader, visit func(manifest)) error {
 	var bad error
 	var text bytes.Buffer
+	var buffer []byte
 	items, item, over := false, false, 0
 	flush := func() {
-		b := bytes.TrimSpace(text.Bytes())
+		b := text.Bytes()
 		if over > maxResource {
 			bad = errors.Join(bad, fmt.Errorf("a resource is over %d bytes long: not read", maxResource))
-		} else if len(b) > 0 {
+		} else if len(bytes.TrimSpace(b)) > 0 {
 			var m manifest
 			if err := yaml.Unmarshal(b, &m); err != nil {
 				bad = errors.Join(bad, err)
@@ -157,8 +158,8 @@ func yamlDocuments(in *bufio.Reader, visit func(manifest)) error {
 		text.Reset()
 		over = 0
 	}
-	for n := 0; ; n++ {
-		raw, long, err := nextLine(in, new([]byte))
+	for {
+		raw, long, err := nextLine(in, &buffer)
 		switch {
 		case bytes.HasPrefix(raw, []byte("---")):
 			flush()

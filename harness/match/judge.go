@@ -28,37 +28,54 @@ type subject struct {
 // whole is the name of the one phase: all that there is.
 const whole = "evidence"
 
-// judge asks all signs of one subject, and weighs them.
+// judge asks all signs of one subject, and weighs them and its version.
 func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
-	j := Judgment{Component: sub.component, Place: sub.place, Version: sub.version, Signs: []Sign{}}
-	var decisive, suspicious, out, open *Sign
-	settle := map[string]string{}
-	for _, sign := range s.Spec.Match.Signs {
-		one, err := sub.sign(sign)
-		if err != nil {
-			return j, err
-		}
-		j.Signs = append(j.Signs, one)
-		at := &one
-		settle[sign.Name] = sign.Settle
-		switch {
-		case one.Met == check.Met && sign.Is == scenario.Decisive:
-			decisive = cmp.Or(decisive, at)
-		case one.Met == check.Met:
-			suspicious = cmp.Or(suspicious, at)
-		case one.Met == check.NotMet && sign.RulesOut:
-			out = cmp.Or(out, at)
-		case one.Met == check.Unknown && (sign.Is == scenario.Decisive || sign.RulesOut):
-			open = cmp.Or(open, at)
-		}
+	signs, err := sub.signs(s)
+	if err != nil {
+		return Judgment{}, err
 	}
 	versions := e.versionsOf(s, sub)
 	affected, why := gate(s.Spec.Match, versions)
 	if sub.changed != "" && !(sub.fixture && s.Spec.Match.Module != "") {
 		affected, why = check.Unknown, "it is "+cmp.Or(sub.version, "a build")+" with changes: "+sub.changed
 	}
+	j := weigh(s, sub, signs, affected, why)
 	if len(versions) == 1 {
 		j.Version = versions[0]
+	}
+	return j, nil
+}
+
+// signs asks all signs of a scenario.
+func (sub *subject) signs(s *scenario.Scenario) (out []Sign, err error) {
+	for _, sign := range s.Spec.Match.Signs {
+		one, err := sub.sign(sign)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// weigh says what signs mean together with a version that is affected or not.
+func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Tri, why string) Judgment {
+	j := Judgment{Component: sub.component, Place: sub.place, Version: sub.version, Signs: signs}
+	var decisive, suspicious, out, open *Sign
+	settle := map[string]string{}
+	for i, sign := range s.Spec.Match.Signs {
+		one := &signs[i]
+		settle[sign.Name] = sign.Settle
+		switch {
+		case one.Met == check.Met && sign.Is == scenario.Decisive:
+			decisive = cmp.Or(decisive, one)
+		case one.Met == check.Met:
+			suspicious = cmp.Or(suspicious, one)
+		case one.Met == check.NotMet && sign.RulesOut:
+			out = cmp.Or(out, one)
+		case one.Met == check.Unknown && (sign.Is == scenario.Decisive || sign.RulesOut):
+			open = cmp.Or(open, one)
+		}
 	}
 	switch {
 	case affected == check.NotMet && decisive != nil:
@@ -88,7 +105,7 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 			j.Settle = settle[open.Name]
 		}
 	}
-	return j, nil
+	return j
 }
 
 // versionsOf are those that a subject may have.

@@ -216,16 +216,3 @@ func TestInputs(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkLog reads a log of kubelet's usual lines; compare its MB/s with `time grep -c PLEG` over as many bytes.
-func BenchmarkLog(b *testing.B) {
-	line := `I0301 10:00:00.000000    1234 reconciler_common.go:251] "operationExecutor.VerifyControllerAttachedVolume started for volume" volumeName="kube-api-access" pod="kube-system/coredns-5d78c9869d-abcde"` + "\n"
-	text := strings.Repeat(line, 64<<20/len(line))
-	all := known(b)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := match.Run(context.Background(), all, []string{"-"}, strings.NewReader(text)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

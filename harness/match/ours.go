@@ -130,7 +130,8 @@ func (e *evidence) trial(dir, place string) error {
 		return err
 	}
 	var plan struct {
-		Trials []struct {
+		Scenario string `json:"scenario"`
+		Trials   []struct {
 			Subject string `json:"subject"`
 			Cells   []struct {
 				Name string       `json:"name"`
@@ -141,17 +142,19 @@ func (e *evidence) trial(dir, place string) error {
 	if err := json.Unmarshal(b.PlanJSON(), &plan); err != nil || len(plan.Trials) != 1 {
 		return errors.New("its plan isn't there, so that it isn't known what its cells are")
 	}
+	t := &Trial{Dir: dir, Place: place, Scenario: plan.Scenario, Subject: plan.Trials[0].Subject}
 	for _, c := range plan.Trials[0].Cells {
 		s := &subject{component: plan.Trials[0].Subject, place: place + ", cell " + c.Name, version: c.Arm.Source.Version,
-			cell: c.Name, view: own{b, c.Name}}
+			cell: c.Name, view: own{View: b, cell: c.Name}}
 		switch src := c.Arm.Source; {
 		case len(src.Mutations) > 0:
 			s.changed = "mutated " + src.Mutations[0].Kind
 		case !src.Published():
 			s.changed, s.fixture = "not a published source", c.Arm.Source.Fixture != ""
 		}
-		e.trials = append(e.trials, s)
+		e.trials, t.cells = append(e.trials, s), append(t.cells, s)
 	}
+	e.bundled = append(e.bundled, t)
 	e.inputs = append(e.inputs, Input{place, fmt.Sprintf("relapse bundle with %d cells", len(plan.Trials[0].Cells)), ""})
 	return nil
 }

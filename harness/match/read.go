@@ -22,6 +22,7 @@ type evidence struct {
 	sources  []*source
 	objects  []object
 	trials   []*subject // of relapse's own bundles
+	bundled  []*Trial
 	versions map[string][]string
 	restarts []Restart
 	warnings []Warning
@@ -63,6 +64,9 @@ func (e *evidence) entry(f archive.Entry) error {
 	head, err := in.Peek(4 << 10)
 	if err != nil && err != io.EOF {
 		return err
+	}
+	if e.rules == nil && path.Base(f.Path) != bundle.ManifestFile { // nothing but bundles is looked for
+		return nil
 	}
 	as := func(form, lacks string) { e.inputs = append(e.inputs, Input{f.Path, form, lacks}) }
 	switch begin := bytes.TrimSpace(head); {

@@ -151,38 +151,6 @@ func (f *foreign) put(kind bundle.Kind, path string, w bundle.Window) {
 		Meta: bundle.Meta{Kind: kind, Component: f.component, Time: w.Start}, Path: path})
 }
 
-// own is one cell of a bundle of relapse's own: its phases by their names, or all of it.
-type own struct {
-	bundle.View
-	cell string
-}
-
-func (o own) about([]bundle.Kind) bundle.View { return o }
-
-// Artifacts are those of the cell itself, and the objects that it shares with others.
-func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
-	if q.Cell != o.cell && !(q.Cell == bundle.Shared && q.Kind == bundle.Objects) {
-		return nil
-	}
-	return o.View.Artifacts(q)
-}
-
-// Phase is one of the trial's, or the whole trial.
-func (o own) Phase(cell, phase string) (bundle.Window, bool) {
-	if phase != whole {
-		return o.View.Phase(cell, phase)
-	}
-	events := o.Timeline()
-	if len(events) == 0 {
-		return bundle.Window{}, false
-	}
-	w := bundle.Window{Start: events[0].Time, End: events[len(events)-1].Time.Add(time.Second)}
-	if steady, ok := o.View.Phase(cell, check.Steady); ok { // collectors start with it
-		w.Start = steady.Start
-	}
-	return w, true
-}
-
 // only is a view with some of its dumps.
 type only struct {
 	bundle.View

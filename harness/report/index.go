@@ -32,7 +32,7 @@ type Run struct {
 var indexText string
 
 var indexTemplate = template.Must(template.New("index").Funcs(template.FuncMap{
-	"style":  func() template.CSS { return template.CSS(style) },
+	"style":  Style,
 	"time":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 	"colour": colour,
 	"short":  func(s string) string { return s[:min(12, len(s))] },

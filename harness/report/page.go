@@ -25,11 +25,14 @@ const room = 7 << 19
 //go:embed page/style.css
 var style string
 
+// Style is the style sheet that all pages share.
+func Style() template.CSS { return template.CSS(style) }
+
 //go:embed page/report.gohtml
 var pageText string
 
 var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
-	"style":    func() template.CSS { return template.CSS(style) },
+	"style":    Style,
 	"time":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	"clock":    func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"number":   number,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kube-relapse/relapse/harness/report/measure"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -57,7 +58,28 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 	if err := explainCandidates(&b, s); err != nil {
 		return err
 	}
+	if err := explainRates(&b, s); err != nil {
+		return err
+	}
 	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// explainRates says how often relapse match was right about it.
+func explainRates(b *strings.Builder, s *scenario.Scenario) error {
+	if s.Spec.Match == nil || s.Origin == nil {
+		return nil
+	}
+	t, ok, err := measure.Load(s.Origin.File)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		b.WriteString("\nThe error rates of its match section were not measured; relapse match --measure RUNS does.\n")
+		return nil
+	}
+	text, err := t.Text()
+	b.WriteString("\n" + text)
 	return err
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
@@ -31,6 +33,9 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		// Without it SuggestionsFor finds prefixes only.
 		SuggestionsMinimumDistance: 2,
 	}
+	if filepath.Base(os.Args[0]) == plugin { // as kubectl calls it
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl relapse"}
+	}
 	root.SetVersionTemplate("relapse {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()))
@@ -41,6 +46,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newAttestCmd(),
 		newCacheCmd(),
 		newCleanCmd(),
+		newCollectCmd(),
 		newDoctorCmd(),
 		newExplainCmd(),
 		newHistoryCmd(),
@@ -63,6 +69,9 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 	}
 	return root
 }
+
+// plugin is the program's name where kubectl finds it as kubectl relapse.
+const plugin = "kubectl-relapse"
 
 // asUsage turns a complaint about the number of arguments into a usage error, however the command counts them.
 func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {

@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"relapse": func() { os.Exit(relapse()) }})
+	testscript.Main(m, map[string]func(){"relapse": func() { os.Exit(relapse()) }, plugin: func() { os.Exit(relapse()) }})
 }
 
 // TestScripts runs testdata/*.txtar: each shows one command as a user sees it.

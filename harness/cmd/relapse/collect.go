@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kube-relapse/relapse/harness/match/collect"
+)
+
+type collectFlags struct {
+	dir, kubeconfig, context string
+	dryRun                   bool
+	budget                   collect.Budget
+}
+
+// newCollectCmd is `relapse collect`.
+func newCollectCmd() *cobra.Command {
+	o := collectFlags{budget: collect.Default}
+	cmd := &cobra.Command{
+		Use:   "collect [SCENARIO...]",
+		Short: "Take from a live cluster what relapse match needs, reading only",
+		Long: `Collect asks a live cluster for what the rules of relapse match need, of all scenarios that have a match section or of
+those that are named: versions, nodes, pods and warnings, goroutines and metrics of kubelets and of the API server
+that answers, and logs of the components' pods. It only makes GET requests, with your own kubeconfig and rights, one
+after the other, within a budget. A dump of each goroutine's state stops a process for a moment that grows with their
+number, so it is taken only of processes with fewer than --max-goroutines.
+
+What it leaves is a folder for relapse match, without the secrets that can be told by their names or forms, and a list of all
+requests. With --dry-run it lists them, and asks nothing.
+
+Goroutines need the right to get nodes/proxy and the URL /debug/pprof/*. What is refused is told and left out.`,
+		Example: "  relapse collect --dry-run\n  relapse collect pleg-deadlock --dir evidence && relapse match evidence",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			components, err := componentsOf(cmd, args)
+			if err != nil {
+				return err
+			}
+			if o.dryRun {
+				return printPlanned(cmd.OutOrStdout(), collect.Plan(components, o.budget), o.budget)
+			}
+			if o.dir == "" {
+				o.dir = "relapse-evidence-" + time.Now().UTC().Format("20060102-150405")
+			}
+			rules := clientcmd.NewDefaultClientConfigLoadingRules()
+			rules.ExplicitPath = o.kubeconfig
+			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+				&clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+			if err != nil {
+				return usage(err, "pass --kubeconfig and --context, or set KUBECONFIG")
+			}
+			out := cmd.OutOrStdout()
+			err = collect.Run(cmd.Context(), collect.Options{Config: config, Dir: o.dir, Components: components, Budget: o.budget,
+				Log: func(r collect.Request) { printRequest(out, r) }})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(out, "\nevidence: %s\nnext:     relapse match %s\n", o.dir, o.dir)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.dir, "dir", "", "the folder that is written, which must be empty (default relapse-evidence-TIME)")
+	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "as kubectl has it")
+	cmd.Flags().StringVar(&o.context, "context", "", "as kubectl has it")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the requests, and make none")
+	cmd.Flags().IntVar(&o.budget.Requests, "max-requests", o.budget.Requests, "requests in all")
+	cmd.Flags().Int64Var(&o.budget.Bytes, "max-bytes", o.budget.Bytes, "bytes of answers in all")
+	cmd.Flags().IntVar(&o.budget.Goroutines, "max-goroutines", o.budget.Goroutines, "take no dump of a process with more goroutines")
+	cmd.Flags().IntVar(&o.budget.Nodes, "max-nodes", o.budget.Nodes, "nodes whose kubelets are asked")
+	return cmd
+}
+
+// componentsOf are the subjects of the named scenarios, or of all that have a match section.
+func componentsOf(cmd *cobra.Command, names []string) (out []string, err error) {
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, name := range names {
+		all, err := matchable(cmd, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range all {
+			if !slices.Contains(out, s.Spec.Subject) {
+				out = append(out, s.Spec.Subject)
+			}
+		}
+	}
+	return out, nil
+}
+
+func printPlanned(out io.Writer, all []collect.Request, b collect.Budget) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, r := range all {
+		fmt.Fprintf(w, "GET\t%s\t%s\n", r.Path, r.Why)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nat most %d requests and %d bytes; nothing was asked\n", b.Requests, b.Bytes)
+	return err
+}
+
+func printRequest(out io.Writer, r collect.Request) {
+	if r.Error != "" {
+		fmt.Fprintf(out, "%s: %s\n", r.Path, r.Error)
+		return
+	}
+	fmt.Fprintf(out, "%s: %d bytes in %d ms\n", r.Path, r.Bytes, r.Millis)
+}

@@ -1,0 +1,188 @@
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+)
+
+// Plan lists the requests for some components before anything is known of the cluster. NODE, NAMESPACE, POD stand for
+// what the first answers name.
+func Plan(components []string, b Budget) (out []Request) {
+	b = b.orDefault()
+	out = []Request{version, nodes, pods, warnings}
+	if slices.Contains(components, kubelet) {
+		few := fmt.Sprintf(" (of at most %d nodes)", b.Nodes)
+		for _, r := range ofKubelet("NODE") {
+			r.Why += few
+			out = append(out, r)
+		}
+	}
+	if slices.Contains(components, apiserver) {
+		out = append(out, ofAPIServer()...)
+	}
+	for _, c := range components {
+		if c != kubelet {
+			for _, r := range ofPod(pod{"NAMESPACE", "POD", c}) {
+				r.Why += " (of each pod that has the container)"
+				out = append(out, r)
+			}
+		}
+	}
+	for i, r := range out {
+		if path.Base(r.File) == "goroutines-debug2.txt" {
+			out[i].Why += fmt.Sprintf(" (only of processes with at most %d goroutines)", b.Goroutines)
+		}
+	}
+	return out
+}
+
+const (
+	kubelet   = "kubelet"
+	apiserver = "kube-apiserver"
+
+	goroutines = "/debug/pprof/goroutine"
+	logLimit   = 16 << 20
+)
+
+var (
+	version  = Request{Path: "/version", File: "version.json", Why: "the API server's version"}
+	nodes    = Request{Path: "/api/v1/nodes?limit=500", File: "nodes.json", Why: "versions and conditions of the nodes"}
+	pods     = Request{Path: "/api/v1/pods?limit=5000", File: "pods.json", Why: "images, restarts and how containers ended"}
+	warnings = Request{Path: "/api/v1/events?limit=2000&fieldSelector=type%3DWarning", File: "events.json", Why: "warnings"}
+)
+
+func ofKubelet(node string) []Request {
+	at, folder := "/api/v1/nodes/"+node+"/proxy", "nodes/"+node+"/"+kubelet
+	return []Request{
+		{Path: at + goroutines + "?debug=1", File: folder + "/goroutines-debug1.txt", Why: "the kubelet's goroutines, counted: a short pause of the process"},
+		{Path: at + goroutines + "?debug=2", File: folder + "/goroutines-debug2.txt", Why: "the kubelet's goroutines, each with its state"},
+		{Path: at + "/metrics", File: folder + "/metrics.txt", Why: "the kubelet's metrics"},
+	}
+}
+
+func ofAPIServer() []Request {
+	return []Request{
+		{Path: goroutines + "?debug=1", File: apiserver + "/goroutines-debug1.txt", Why: "the API server's goroutines, counted: a short pause of the process"},
+		{Path: goroutines + "?debug=2", File: apiserver + "/goroutines-debug2.txt", Why: "the API server's goroutines, each with its state"},
+		{Path: "/metrics", File: apiserver + "/metrics.txt", Why: "the API server's metrics"},
+	}
+}
+
+// pod is a pod with a container that is asked for.
+type pod struct{ namespace, name, container string }
+
+func ofPod(p pod) (out []Request) {
+	at := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true&limitBytes=%d", p.namespace, p.name, p.container, logLimit)
+	folder := path.Join("pods", p.namespace, p.name, p.container)
+	return []Request{
+		{Path: at + "&previous=true", File: folder + "/previous.log", Why: "what " + p.container + " said before it was restarted"},
+		{Path: at, File: folder + "/current.log", Why: "what " + p.container + " says"},
+	}
+}
+
+// all makes the requests in the order of Plan.
+func (c *collector) all(ctx context.Context) error {
+	if answer, err := c.get(ctx, version); err != nil || answer == nil {
+		return errors.Join(err, errors.New("the API server doesn't tell its version; "+RequestsFile+" says why"))
+	}
+	listed, err := c.get(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	running, err := c.get(ctx, pods)
+	if err != nil {
+		return err
+	}
+	if _, err := c.get(ctx, warnings); err != nil {
+		return err
+	}
+	if slices.Contains(c.Components, kubelet) {
+		for i, name := range nodesIn(listed) {
+			of := ofKubelet(name)
+			if i >= c.Budget.Nodes {
+				of[0].Error = fmt.Sprintf("not made: %d nodes were asked", c.Budget.Nodes)
+				if err := c.leave(of[0]); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := c.stacks(ctx, "/api/v1/nodes/"+name+"/proxy"+goroutines, path.Dir(of[0].File), "the kubelet's goroutines"); err != nil {
+				return err
+			}
+			if _, err := c.get(ctx, of[2]); err != nil {
+				return err
+			}
+		}
+	}
+	if slices.Contains(c.Components, apiserver) {
+		if err := c.stacks(ctx, goroutines, apiserver, "the API server's goroutines"); err != nil {
+			return err
+		}
+		if _, err := c.get(ctx, ofAPIServer()[2]); err != nil {
+			return err
+		}
+	}
+	for _, p := range podsIn(running, c.Components) {
+		requests := ofPod(p.pod)
+		if p.restarts == 0 { // there is no log from before
+			requests = requests[1:]
+		}
+		for _, r := range requests {
+			if _, err := c.get(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type list struct {
+	Items []struct {
+		Metadata struct{ Name, Namespace string }
+		Spec     struct{ Containers []struct{ Name string } }
+		Status   struct {
+			ContainerStatuses []struct {
+				Name         string
+				RestartCount int
+			}
+		}
+	}
+}
+
+func nodesIn(answer []byte) (out []string) {
+	var l list
+	_ = json.Unmarshal(answer, &l) // an answer that was cut off, or none, names what it does
+	for _, i := range l.Items {
+		out = append(out, i.Metadata.Name)
+	}
+	return out
+}
+
+type restarted struct {
+	pod
+	restarts int
+}
+
+func podsIn(answer []byte, components []string) (out []restarted) {
+	var l list
+	_ = json.Unmarshal(answer, &l)
+	for _, i := range l.Items {
+		for _, c := range i.Spec.Containers {
+			if !slices.Contains(components, c.Name) {
+				continue
+			}
+			one := restarted{pod: pod{i.Metadata.Namespace, i.Metadata.Name, c.Name}}
+			for _, s := range i.Status.ContainerStatuses {
+				if s.Name == c.Name {
+					one.restarts = s.RestartCount
+				}
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}

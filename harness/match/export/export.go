@@ -1,0 +1,134 @@
+// Package export writes what the rules of relapse match can say in other tools' words: as analyzers of troubleshoot and
+// as alerts of Prometheus. Both say less, and what was lost is said.
+package export
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Forms are the tools that rules can be written for.
+var Forms = []string{"troubleshoot", "prometheus"}
+
+// Write writes the rules of all scenarios that have any. The YAML begins with comments that say what was lost.
+func Write(b *bytes.Buffer, all []*scenario.Scenario, form string) error {
+	t := &translation{form: form}
+	for _, s := range all {
+		if s.Spec.Match == nil {
+			continue
+		}
+		if s.Spec.Match.Affected != "" {
+			t.lose(s, "", "the versions that are affected (%s): %s can't tell by them", s.Spec.Match.Affected, form)
+		}
+		for _, sign := range s.Spec.Match.Signs {
+			if err := t.sign(s, sign); err != nil {
+				return fmt.Errorf("exporting %s: %w", s.Metadata.Name, err)
+			}
+		}
+	}
+	text, err := yaml.Marshal(t.document())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "# Written by relapse match --export %s: %d signs of %d. What says less than relapse match, and how:\n", form, t.said, t.all)
+	for _, l := range t.lost {
+		fmt.Fprintf(b, "# - %s\n", strings.ReplaceAll(l, "\n", " "))
+	}
+	b.Write(text)
+	return nil
+}
+
+// translation collects what a tool can say, and what not.
+type translation struct {
+	form      string
+	said, all int // signs
+	lost      []string
+	analyzers []any
+	alerts    []any
+}
+
+func (t *translation) lose(s *scenario.Scenario, sign, format string, args ...any) {
+	at := s.Metadata.Name
+	if sign != "" {
+		at += ", " + sign
+	}
+	t.lost = append(t.lost, at+": "+fmt.Sprintf(format, args...))
+}
+
+// sign translates a sign if the tool can say one of its checks, which is then told apart from all of them.
+func (t *translation) sign(s *scenario.Scenario, sign scenario.Sign) error {
+	t.all++
+	flat := leaves(sign.Checks)
+	said := 0
+	for _, c := range flat {
+		k, err := kinds.Decode[check.Check](kinds.Check, c.Kind, c.Spec)
+		if err != nil {
+			return err
+		}
+		one := rule{t, s, sign, c.Name}
+		if t.form == "prometheus" && one.alert(k) || t.form == "troubleshoot" && one.analyze(k) {
+			said++
+		} else {
+			t.lose(s, sign.Name, "%s (%s) can't be said", c.Name, c.Kind)
+		}
+	}
+	if said > 0 {
+		t.said++
+	}
+	if said > 1 && len(sign.Checks) > 1 {
+		t.lose(s, sign.Name, "its %d checks have to be met together, and are told one by one", len(sign.Checks))
+	}
+	return nil
+}
+
+// leaves are the checks of a sign, alternatives among them.
+func leaves(all []scenario.Check) (out []scenario.Check) {
+	for _, c := range all {
+		if len(c.AnyOf) > 0 {
+			out = append(out, leaves(c.AnyOf)...)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// rule is one check of a sign.
+type rule struct {
+	*translation
+	s    *scenario.Scenario
+	sign scenario.Sign
+	name string
+}
+
+func (r rule) lose(format string, args ...any) {
+	r.translation.lose(r.s, r.sign.Name, r.name+": "+format, args...)
+}
+
+// message is what the tool shows.
+func (r rule) message() string {
+	is := "may be"
+	if r.sign.Is == scenario.Decisive {
+		is = "is"
+	}
+	return fmt.Sprintf("This %s %s: %s. %s. relapse match says more.", is, r.s.Metadata.Name, strings.TrimRight(r.s.Spec.Title, "."),
+		strings.ToUpper(r.sign.Ground[:1])+r.sign.Ground[1:])
+}
+
+func (t *translation) document() any {
+	if t.form == "prometheus" {
+		return map[string]any{"groups": []any{map[string]any{"name": "relapse", "rules": slices.Clip(append([]any{}, t.alerts...))}}}
+	}
+	return map[string]any{"apiVersion": "troubleshoot.sh/v1beta2", "kind": "SupportBundle", "metadata": map[string]any{"name": "relapse"},
+		"spec": map[string]any{
+			"collectors": []any{map[string]any{"clusterInfo": map[string]any{}}, map[string]any{"clusterResources": map[string]any{}}},
+			"analyzers":  slices.Clip(append([]any{}, t.analyzers...))}}
+}

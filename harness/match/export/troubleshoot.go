@@ -1,0 +1,81 @@
+package export
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+)
+
+// analyze writes a check as troubleshoot's textAnalyze, which looks for a regular expression in files of its bundle.
+func (r rule) analyze(k check.Check) bool {
+	switch k := k.(type) {
+	case *check.LogCount:
+		if k.AtMost != nil {
+			return false
+		}
+		if k.AtLeast > 1 {
+			r.lose("one line is enough, not %d", k.AtLeast)
+		}
+		r.text("**/"+k.Component+"*.log", "(?i)"+k.Pattern)
+	case *check.LogLine:
+		if len(k.Exceeds) > 0 {
+			r.lose("the numbers in the line are not compared")
+		}
+		r.text("**/*.log", "(?i)"+k.Pattern)
+	case *check.Panicked:
+		r.lose("the stack has to follow within 100 lines, and which goroutine panicked is not told")
+		pattern := "(?i)(?m)" + k.Message
+		for _, f := range k.Frames {
+			pattern += `(?:[^\n]*\n){1,100}?[^\n]*` + regexp.QuoteMeta(f)
+		}
+		r.text("**/"+k.Component+"*.log", pattern)
+	case *check.Goroutines:
+		return r.stack(k)
+	default:
+		return false
+	}
+	return true
+}
+
+// stack looks for one goroutine in a dump that a collector of the user's has put into the bundle.
+func (r rule) stack(k *check.Goroutines) bool {
+	if k.State == "blocked" || k.State == "ready" || k.State == "any" || k.Persist || k.Span != "" {
+		return false
+	}
+	minutes := ""
+	if k.Waited != "" {
+		d, err := time.ParseDuration(k.Waited)
+		if err != nil || d < time.Minute || d >= 10*time.Minute {
+			return false
+		}
+		minutes = `, (?:[` + string(rune('0'+int(d/time.Minute))) + `-9]|\d{2,}) minutes`
+	}
+	pattern := `(?i)goroutine \d+[^\n]*\[` + regexp.QuoteMeta(k.State) + minutes + `[^\n]*\]:\n`
+	if k.Depth == "any" {
+		pattern += `(?:[^\n]+\n)*?`
+	} else {
+		pattern += `(?:runtime\.[^\n]*\n\t[^\n]*\n)*`
+	}
+	pattern += `[^\n]*` + regexp.QuoteMeta(k.Func) + `\(`
+	if k.Under != "" {
+		pattern += `(?:[^\n]+\n)*?[^\n]*` + regexp.QuoteMeta(k.Under) + `\(`
+	}
+	if k.Count > 1 {
+		r.lose("one goroutine is enough, not %d", k.Count)
+	}
+	r.lose("whose dump it is isn't told, nor whether it was cut; no collector of troubleshoot takes one by itself")
+	r.text("**/*goroutine*", pattern)
+	return true
+}
+
+func (r rule) text(files, pattern string) {
+	r.translation.analyzers = append(r.translation.analyzers, map[string]any{"textAnalyze": map[string]any{
+		"checkName": r.s.Metadata.Name + ", " + r.sign.Name + ", " + r.name, "fileName": files, "regex": strings.TrimSpace(pattern),
+		"ignoreIfNoFiles": true,
+		"outcomes": []any{
+			map[string]any{"warn": map[string]any{"when": "true", "message": r.message()}},
+			map[string]any{"pass": map[string]any{"when": "false", "message": "No such text; that alone rules nothing out."}},
+		}}})
+}

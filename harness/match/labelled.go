@@ -1,0 +1,92 @@
+package match
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// Evidence is a part of a bundle's evidence, as if there were nothing else.
+type Evidence string
+
+// The parts.
+const (
+	Everything Evidence = "everything"
+	Stacks     Evidence = "stacks"
+	Logs       Evidence = "logs"
+	Metrics    Evidence = "metrics"
+	Objects    Evidence = "objects"
+)
+
+// Parts are all of them, and what each is made of.
+var Parts = []Evidence{Everything, Stacks, Logs, Metrics, Objects}
+
+var madeOf = map[Evidence][]bundle.Kind{
+	Stacks:  {bundle.Goroutines1, bundle.Goroutines2, bundle.CPU, bundle.Heap},
+	Logs:    {bundle.Logs, bundle.Journal},
+	Metrics: {bundle.Metrics, bundle.MetricSamples},
+	Objects: {bundle.Nodes, bundle.Statuses, bundle.Events, bundle.Leases, bundle.Objects, bundle.ObjectList},
+}
+
+// Trial is a bundle of relapse's own, whose arms are labelled by what they were judged to be.
+type Trial struct {
+	Dir      string // where it lies now: a copy, if it was in an archive
+	Place    string // as people find it
+	Scenario string
+	Subject  string
+	cells    []*subject
+}
+
+// Trials are the bundles of relapse's own that lie in paths. They can be asked until done is called. The error is a
+// path that can't be opened, or the context's.
+func Trials(ctx context.Context, paths []string) (all []*Trial, problems []archive.Problem, done func(), err error) {
+	e := &evidence{versions: map[string][]string{}, close: func() {}}
+	err = e.read(ctx, paths, nil)
+	return e.bundled, e.problems, e.close, err
+}
+
+// When is the stretch of a trial that is asked.
+type When int
+
+// The stretches.
+const (
+	Throughout When = iota
+	FromFault       // from the beginning of the fault to the end
+	Before          // the baseline, which stands for every phase that a sign may name
+)
+
+// Ask asks a scenario's signs of one cell, of part of its evidence in a stretch of the trial. Its version, which would
+// decide first, is left out. It is false where the cell never came to that stretch.
+func (t *Trial) Ask(s *scenario.Scenario, cell string, of Evidence, when When) (Judgment, bool, error) {
+	at := slices.IndexFunc(t.cells, func(c *subject) bool { return c.cell == cell })
+	if at < 0 {
+		return Judgment{}, false, nil
+	}
+	sub := *t.cells[at]
+	v := sub.view.(own)
+	v.kinds = madeOf[of]
+	w, ok := v.phase(cell, whole)
+	switch when {
+	case FromFault:
+		fault, began := v.View.Phase(cell, check.Fault)
+		w.Start, ok = fault.Start, ok && began
+		v.within = w
+	case Before:
+		v.within, ok = v.View.Phase(cell, check.Baseline)
+		ok, v.asOne = ok && !v.within.End.IsZero(), true
+	}
+	if !ok {
+		return Judgment{}, false, nil
+	}
+	sub.view = v
+	signs, err := sub.signs(s)
+	if err != nil {
+		return Judgment{}, false, fmt.Errorf("asking the signs of %s of %s: %w", s.Metadata.Name, t.Place, err)
+	}
+	return weigh(s, &sub, signs, check.Unknown, "its version was not asked"), true, nil
+}

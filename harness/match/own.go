@@ -1,0 +1,64 @@
+package match
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// own is one cell of a bundle of relapse's own: its phases by their names, or all of it.
+type own struct {
+	bundle.View
+	cell   string
+	within bundle.Window // only what lies in it counts, unless it is zero
+	asOne  bool          // within stands for every phase
+	kinds  []bundle.Kind // only artifacts of these; nil for all
+}
+
+func (o own) about([]bundle.Kind) bundle.View { return o }
+
+// Artifacts are those of the cell itself, and the objects that it shares with others.
+func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
+	if q.Cell != o.cell && !(q.Cell == bundle.Shared && q.Kind == bundle.Objects) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)), func(a bundle.Artifact) bool {
+		outside := a.Coverage == nil && (a.Time.Before(o.within.Start) || a.Time.After(o.within.End))
+		return len(o.kinds) > 0 && !slices.Contains(o.kinds, a.Kind) || outside && !o.within.Start.IsZero()
+	})
+}
+
+// Phase is one of the trial's, or the whole trial, as far as it lies within.
+func (o own) Phase(cell, phase string) (bundle.Window, bool) {
+	if o.asOne {
+		return o.within, true
+	}
+	w, ok := o.phase(cell, phase)
+	if !ok || o.within.Start.IsZero() {
+		return w, ok
+	}
+	if w.Start.Before(o.within.Start) {
+		w.Start = o.within.Start
+	}
+	if w.End.IsZero() || w.End.After(o.within.End) {
+		w.End = o.within.End
+	}
+	return w, w.Start.Before(w.End)
+}
+
+func (o own) phase(cell, phase string) (bundle.Window, bool) {
+	if phase != whole {
+		return o.View.Phase(cell, phase)
+	}
+	events := o.Timeline()
+	if len(events) == 0 {
+		return bundle.Window{}, false
+	}
+	w := bundle.Window{Start: events[0].Time, End: events[len(events)-1].Time.Add(time.Second)}
+	if steady, ok := o.View.Phase(cell, check.Steady); ok { // collectors start with it
+		w.Start = steady.Start
+	}
+	return w, true
+}

@@ -1,0 +1,91 @@
+package matched
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/match"
+)
+
+// markdown is for a ticket: the answers in a table, then the evidence of what is met or suspected, then what is missing.
+func markdown(b *bytes.Buffer, r match.Result) {
+	fmt.Fprint(b, "## Known incidents\n\n| incident | answer | why |\n|---|---|---|\n")
+	for _, i := range r.Incidents {
+		fmt.Fprintf(b, "| `%s` | **%s** | %s |\n", i.Name, i.Word(), cell(i.Why))
+	}
+	for _, i := range r.Incidents {
+		if i.Met == check.Met || i.Suspected {
+			incident(b, i)
+		}
+	}
+	open := 0
+	for _, i := range r.Incidents {
+		if i.Settle == "" {
+			continue
+		}
+		if open++; open == 1 {
+			fmt.Fprint(b, "\n## What would settle it\n\n")
+		}
+		fmt.Fprintf(b, "- `%s` is %s:\n%s", i.Name, i.Word(), fenced("  ", i.Settle))
+	}
+	if all := notes(r.Unexplained); len(all) > 0 {
+		fmt.Fprint(b, "\n## Unexplained\n\n")
+		for _, n := range all {
+			fmt.Fprintf(b, "- %s\n", cell(n.Says))
+			if len(n.Lines) > 0 {
+				fmt.Fprint(b, fenced("  ", strings.Join(n.Lines, "\n")))
+			}
+		}
+	}
+	fmt.Fprintf(b, "\n## Read\n\n%s.\n\n", cell(inputs(r.Inputs)))
+	for _, lacks := range lacking(r.Inputs) {
+		fmt.Fprintf(b, "- %s\n", cell(lacks))
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(b, "- problem: `%s`: %s\n", cell(p.Path), cell(p.Message))
+	}
+}
+
+func incident(b *bytes.Buffer, i match.Incident) {
+	fmt.Fprintf(b, "\n## %s: %s\n\n%s.\n\n", i.Name, i.Word(), strings.TrimRight(i.Title, "."))
+	for _, ref := range i.References {
+		fmt.Fprintf(b, "- <%s>\n", ref)
+	}
+	if i.Fixed != "" {
+		fmt.Fprintf(b, "- the fix is in %s\n", i.Fixed)
+	}
+	if i.Prove != "" {
+		fmt.Fprintf(b, "- on that very version: `%s`\n", i.Prove)
+	}
+	for _, j := range i.Subjects {
+		if j.Met != check.Met && !j.Suspected {
+			continue
+		}
+		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", cell(j.Place), j.Version, cell(j.Why))
+		for _, s := range j.Signs {
+			if s.Met != check.Met {
+				continue
+			}
+			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, cell(s.Seen), cell(strings.Join(s.Where, ", ")))
+			if s.Detail != "" {
+				fmt.Fprint(b, fenced("  ", s.Detail))
+			}
+		}
+	}
+}
+
+// cell keeps a text in one line of a table.
+func cell(s string) string {
+	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ", "<", "&lt;").Replace(s)
+}
+
+// fenced is a text as it is, indented, in a fence that it doesn't have itself.
+func fenced(indent, s string) string {
+	fence := "```"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	return indent + fence + "\n" + indent + strings.ReplaceAll(s, "\n", "\n"+indent) + "\n" + indent + fence + "\n"
+}

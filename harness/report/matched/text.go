@@ -1,0 +1,160 @@
+// Package matched writes what relapse match found: for a terminal, for a ticket and as a page.
+package matched
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/match"
+)
+
+// Write writes a result in a form: text, markdown or html. explain adds the evidence for each sign to the text. It
+// redacts nothing.
+func Write(b *bytes.Buffer, r match.Result, form string, explain bool) error {
+	switch form {
+	case "markdown":
+		markdown(b, r)
+		return nil
+	case "html":
+		return page(b, r)
+	}
+	return text(b, r, explain)
+}
+
+func text(b *bytes.Buffer, r match.Result, explain bool) error {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "INCIDENT\tANSWER\tWHY")
+	for _, i := range r.Incidents {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", i.Name, i.Word(), i.Why)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, i := range r.Incidents {
+		if explain {
+			explained(b, i)
+		}
+		if i.Settle != "" {
+			fmt.Fprintf(b, "\n%s is %s; this would settle it:\n  %s\n", i.Name, i.Word(), i.Settle)
+		}
+		if i.Prove != "" {
+			fmt.Fprintf(b, "\n%s on that very version:\n  %s\n", i.Name, i.Prove)
+		}
+	}
+	if !explain {
+		unexplained(b, r.Unexplained)
+	}
+	fmt.Fprintf(b, "\nread: %s\n", inputs(r.Inputs))
+	for _, lacks := range lacking(r.Inputs) {
+		fmt.Fprintf(b, "  %s\n", lacks)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(b, "problem: %s: %s\n", p.Path, p.Message)
+	}
+	return nil
+}
+
+func explained(b *bytes.Buffer, i match.Incident) {
+	fmt.Fprintf(b, "\n%s\n", i.Title)
+	for _, ref := range i.References {
+		fmt.Fprintf(b, "  %s\n", ref)
+	}
+	if i.Fixed != "" {
+		fmt.Fprintf(b, "  the fix is in %s\n", i.Fixed)
+	}
+	for _, j := range i.Subjects {
+		fmt.Fprintf(b, "\n%s %s: %s: %s\n", j.Place, j.Version, j.Met, j.Why)
+		for _, s := range j.Signs {
+			fmt.Fprintf(b, "  %s (%s): %s: %s\n    %s\n", s.Name, s.Is, s.Met, s.Seen, s.Ground)
+			if s.Met == check.Unknown {
+				continue
+			}
+			for _, at := range s.Where {
+				fmt.Fprintf(b, "    at %s\n", at)
+			}
+			if s.Detail != "" {
+				fmt.Fprintf(b, "      %s\n", strings.ReplaceAll(s.Detail, "\n", "\n      "))
+			}
+		}
+	}
+}
+
+func unexplained(b *bytes.Buffer, u match.Unexplained) {
+	all := notes(u)
+	if len(all) > 0 {
+		fmt.Fprint(b, "\nunexplained:\n")
+	}
+	for _, n := range all {
+		fmt.Fprintf(b, "  %s\n", n.Says)
+		for _, l := range n.Lines {
+			fmt.Fprintf(b, "    %s\n", l)
+		}
+	}
+}
+
+// note is something that stands out, in words.
+type note struct {
+	Says  string
+	Lines []string // frames, or the first line
+}
+
+func notes(u match.Unexplained) (out []note) {
+	group := func(g match.Group, what string) note {
+		state := g.State
+		if g.Minutes > 0 {
+			state += fmt.Sprintf(", up to %d minutes", g.Minutes)
+		}
+		return note{fmt.Sprintf("%d goroutines [%s]%s in %s", g.Count, state, what, g.Where), g.Frames}
+	}
+	for _, g := range u.Goroutines {
+		out = append(out, group(g, ""))
+	}
+	for _, g := range u.Running {
+		out = append(out, group(g, " that run or could"))
+	}
+	for _, r := range u.Restarts {
+		says := fmt.Sprintf("%s of %s restarted %d times", r.Container, r.Place, r.Restarts)
+		if !r.At.IsZero() {
+			says += fmt.Sprintf(", the last time after %s with exit code %d at %s", r.Reason, r.ExitCode,
+				r.At.UTC().Format("2006-01-02 15:04:05"))
+		}
+		out = append(out, note{says, nil})
+	}
+	for _, w := range u.Warnings {
+		out = append(out, note{fmt.Sprintf("%d warnings of %s about %s", w.Count, w.Reason, w.About), []string{w.Message}})
+	}
+	for _, l := range u.Loops {
+		out = append(out, note{fmt.Sprintf("%d of %d lines of %s were logged at %s", l.Lines, l.Of, l.Where, l.At), []string{l.First}})
+	}
+	return out
+}
+
+// inputs are what was read, each by itself if there are few, else only their number.
+func inputs(all []match.Input) string {
+	if len(all) > 6 {
+		return fmt.Sprintf("%d files; -o json lists them", len(all))
+	}
+	var out []string
+	for _, i := range all {
+		out = append(out, i.Path+" as "+i.As)
+	}
+	if len(out) == 0 {
+		return "nothing"
+	}
+	return strings.Join(out, "; ")
+}
+
+// lacking says for the forms that were read what they can't hold, each once.
+func lacking(all []match.Input) (out []string) {
+	for _, i := range all {
+		form, _, _ := strings.Cut(i.As, " ")
+		if said := strings.TrimRight(form, ",") + ": " + i.Lacks; i.Lacks != "" && !slices.Contains(out, said) {
+			out = append(out, said)
+		}
+	}
+	return out
+}

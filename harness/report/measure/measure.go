@@ -148,7 +148,7 @@ func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, err
 		}
 	}
 	if others > 0 {
-		t.LeftOut = append(t.LeftOut, fmt.Sprintf("%d bundles of other components: the rules are not asked of them", others))
+		t.LeftOut = append(t.LeftOut, fmt.Sprintf("of other components, of which the rules are not asked: %d", others))
 	}
 	slices.Sort(t.LeftOut)
 	t.sort(s, rows)

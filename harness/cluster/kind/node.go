@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
@@ -62,7 +63,10 @@ func (n *Node) failed(argv []string, err error, said, out []byte) error {
 	if said := bytes.TrimSpace(said); len(said) > 0 {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
-	if out := bytes.TrimSpace(out); len(out) > 0 {
+	switch out := bytes.TrimSpace(out); {
+	case !utf8.Valid(out): // half a profile says nothing to a reader
+		err = fmt.Errorf("%w; it printed %d bytes that are no text", err, len(out))
+	case len(out) > 0:
 		err = fmt.Errorf("%w; it printed: %s", err, out)
 	}
 	return err

@@ -70,6 +70,27 @@ func fill(t *testing.T, w *bundle.Writer) {
 	phase(w, 30*time.Second, "", "end")
 }
 
+// The output of a command that failed may be anything.
+func TestErrorsThatAreNoText(t *testing.T) {
+	w := create(t)
+	w.Fail(bundle.Meta{Kind: bundle.Heap, Cell: "a"}, errors.New("curl printed \x1f\x8b\xff\xfe"))
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: "a"}, "jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Gap(time.Now(), time.Now(), "it said \xc0")
+	if err := errors.Join(s.Close(), w.Seal()); err != nil {
+		t.Fatal(err)
+	}
+	v, err := bundle.Open(w.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := v.Artifacts(bundle.Query{Kind: bundle.Heap})[0].Error; got != "curl printed \x1f\uFFFD" {
+		t.Errorf("the error reads %q", got)
+	}
+}
+
 func TestSealedBundleReadsAsItWasLive(t *testing.T) {
 	w := create(t)
 	fill(t, w)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"strings"
 )
 
 // Redacted replaces a secret.
@@ -234,7 +235,8 @@ func word(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// redactString redacts a short text such as an error.
+// redactString redacts a short text such as an error. What is no text in it, such as the output of a command that
+// failed, is left out: JSON would hold something else, and a bundle has to read as it was written.
 func redactString(s string) string {
 	var out []byte
 	var red redactor
@@ -244,5 +246,5 @@ func redactString(s string) string {
 		}
 		out = append(out, red.line(line)...)
 	}
-	return string(out)
+	return strings.ToValidUTF8(string(out), "\uFFFD")
 }

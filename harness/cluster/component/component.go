@@ -178,7 +178,7 @@ func ControlPlane(c Component) bool { return StaticPods(c) || AddedPods(c) }
 func StaticPods(c Component) bool   { return c.Runs == AsStaticPod }
 func AddedPods(c Component) bool    { return c.Runs == AsAddedPod }
 
-// Replaceable components can be given a program of the topology's in each provider.
+// Replaceable components can be given a program of the topology's in each provider that runs them.
 func Replaceable(c Component) bool {
-	return c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod)
+	return c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod || c.Runs == AsDaemonSet)
 }

@@ -146,7 +146,7 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 			return nil, fmt.Errorf("a program for %q: want one of %q", name, component.Names(component.Replaceable))
 		}
 		files = append(files, cluster.File{Path: programPath(row), Source: spec.Programs[name], Mode: 0o755})
-		if row.Runs == component.AsService {
+		if row.Runs != component.AsStaticPod { // a DaemonSet's is mounted by mountPrograms
 			continue
 		}
 		if spec.Role != cluster.ControlPlane {
@@ -157,7 +157,7 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.OwnFiles)) {
 		row, _ := component.Of(name)
-		if row.Runs == component.AsService || !component.Replaceable(row) || spec.Role != cluster.ControlPlane {
+		if row.Runs != component.AsStaticPod || !component.Replaceable(row) || spec.Role != cluster.ControlPlane {
 			return nil, fmt.Errorf("files for %q on a %s: want a static pod of a control plane, other than etcd", name,
 				spec.Role)
 		}

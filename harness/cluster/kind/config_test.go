@@ -75,12 +75,12 @@ func TestConfigureRefuses(t *testing.T) {
 		{`a program for "kube-scheduler" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
 			t.Nodes[1].Programs = map[string]string{"kube-scheduler": "/built"}
 		}},
-		{`a program for "etcd": want one of ["kube-apiserver" "kube-controller-manager" "kube-scheduler" "kubelet"]`,
+		{`a program for "etcd": want one of ["kube-apiserver" "kube-controller-manager" "kube-proxy" "kube-scheduler" "kubelet"]`,
 			func(t *cluster.Topology) {
 				t.Nodes[0].Programs = map[string]string{"etcd": "/built"}
 			}},
-		{`a program for "kube-proxy": want one of [`, func(t *cluster.Topology) {
-			t.Nodes[0].Programs = map[string]string{"kube-proxy": "/built"}
+		{`a program for "etcd": want one of [`, func(t *cluster.Topology) {
+			t.Nodes[0].Programs = map[string]string{"etcd": "/built"}
 		}},
 	} {
 		_, err := configure(three(c.change), t.TempDir(), false)

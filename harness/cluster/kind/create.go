@@ -62,6 +62,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 		return nil, err
 	}
 	t = p.imaged(t)
+	t.Nodes = withDaemonPrograms(t.Nodes)
 	if err := p.refuse(ctx, name, t); err != nil {
 		return nil, err
 	}
@@ -98,16 +99,17 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 		defer log.reached() // when kind fails the network's turn never comes, and ctx ends
 		return p.runKind(both, name, t.Network, log, raw)
 	})
-	if c.own {
-		work.Go(func() error {
-			select {
-			case <-both.Done():
-				return both.Err()
-			case <-log.controlPlane:
-			}
-			return c.connectAll(both)
-		})
-	}
+	work.Go(func() error {
+		select {
+		case <-both.Done():
+			return both.Err()
+		case <-log.controlPlane:
+		}
+		if err := c.mountPrograms(both, t.Nodes); err != nil || !c.own {
+			return err
+		}
+		return c.connectAll(both)
+	})
 	if err := work.Wait(); err != nil {
 		return nil, p.diagnose(name, err)
 	}

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,9 +199,18 @@ func (c *Cluster) get(ctx context.Context, path string) (io.ReadCloser, error) {
 
 // do sends the API server a request without a body.
 func (c *Cluster) do(ctx context.Context, method, path string) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.rest.Host, "/")+path, nil)
+	return c.send(ctx, method, path, "", nil)
+}
+
+// send sends the API server a request with a body of a media type.
+func (c *Cluster) send(ctx context.Context, method, path, media string, body []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.rest.Host, "/")+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if media != "" {
+		req.Header.Set("Content-Type", media)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

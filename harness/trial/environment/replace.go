@@ -85,7 +85,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 				return nil
 			}
 			if err == nil {
-				return e.reported(installing, client, comp.Name()+"-"+comp.Node().Name(), cell, began)
+				return e.reported(installing, client, comp, began)
 			}
 			if installing.Err() != nil {
 				return err
@@ -126,25 +126,31 @@ func answers(ctx context.Context, comp cluster.Component, ready string) error {
 	return fmt.Errorf("not within %s: %w", answerTime, last)
 }
 
-// reportTime is how long the kubelet may take to report a static pod that it has replaced; 20 to 30 seconds were seen.
+// reportTime is how long the kubelet may take to report a pod that was replaced; 20 to 30 seconds were seen.
 const reportTime = time.Minute
 
 // reported waits until the API server knows the container that was started since began. A baseline that began before
 // could not be judged. If it takes too long the run goes on: what is not recorded is unknown.
-func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, pod, cell string,
+func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, comp cluster.Component,
 	began time.Time) error {
+	on := metav1.ListOptions{FieldSelector: "spec.nodeName=" + comp.Node().Name()}
+	since := func(s corev1.ContainerStatus) bool {
+		return s.Name == comp.Name() && s.State.Running != nil &&
+			!s.State.Running.StartedAt.Time.Before(began.Truncate(time.Second))
+	}
 	err := wait.PollUntilContextTimeout(ctx, time.Second, reportTime, true, func(ctx context.Context) (bool, error) {
-		p, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
-		return err == nil && slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-			return s.State.Running != nil && !s.State.Running.StartedAt.Time.Before(began.Truncate(time.Second))
+		list, err := client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, on)
+		return err == nil && slices.ContainsFunc(list.Items, func(p corev1.Pod) bool {
+			return slices.ContainsFunc(p.Status.ContainerStatuses, since)
 		}), nil
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		e.events.Emit(event.Event{Type: event.Warning, Cell: cell,
-			Message: fmt.Sprintf("the API server has no status of %s within %s of its restart", pod, reportTime)})
+		e.events.Emit(event.Event{Type: event.Warning, Cell: comp.Node().Cell(),
+			Message: fmt.Sprintf("the API server has no status of %s on %s within %s of its restart", comp.Name(),
+				comp.Node().Name(), reportTime)})
 	}
 	return nil
 }

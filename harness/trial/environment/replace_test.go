@@ -13,6 +13,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -77,6 +78,8 @@ func TestACandidatesNodeBeginsWithAControlsBuild(t *testing.T) {
 
 // A static pod that was replaced is waited for until its new container is reported; where that never comes the run goes on, and says so.
 func TestAReplacedStaticPodIsWaitedForUntilItIsReported(t *testing.T) {
+	made := clustertest.New("relapse-x", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane}}})
+	defer made.Close()
 	for _, c := range []struct {
 		name     string
 		after    time.Duration // from when on the new container is reported; 0 is never
@@ -91,7 +94,7 @@ func TestAReplacedStaticPodIsWaitedForUntilItIsReported(t *testing.T) {
 				began := time.Now()
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "kube-apiserver-relapse-x-control-plane", Namespace: metav1.NamespaceSystem}}
 				started := func(at time.Time) {
-					pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}}
+					pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-apiserver", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}}
 				}
 				started(began.Add(-time.Minute))
 				client := fake.NewClientset(pod)
@@ -105,7 +108,7 @@ func TestAReplacedStaticPodIsWaitedForUntilItIsReported(t *testing.T) {
 				}
 				heard := &told{}
 				e := &Environment{events: event.NewStream(heard)}
-				if err := e.reported(t.Context(), client, pod.Name, "fixed", began); err != nil {
+				if err := e.reported(t.Context(), client, made.Component("control-plane", "kube-apiserver"), began); err != nil {
 					t.Fatal(err)
 				}
 				if took := time.Since(began); took < c.took || took > c.took+2*time.Second {

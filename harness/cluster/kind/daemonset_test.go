@@ -1,0 +1,77 @@
+package kind
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// All pods of a DaemonSet are made from one template, so each node needs a program; only a DaemonSet's is given away.
+func TestEveryNodeHasADaemonSetsProgram(t *testing.T) {
+	nodes := []cluster.NodeSpec{{Name: "control-plane"}, {Name: "worker", Programs: map[string]string{"kube-proxy": "a", "kubelet": "k"}},
+		{Name: "worker2", Programs: map[string]string{"kube-proxy": "b"}}}
+	got := withDaemonPrograms(nodes)
+	for i, want := range []string{"b", "a", "b"} {
+		if got[i].Programs["kube-proxy"] != want {
+			t.Errorf("%s has %v, want %s", got[i].Name, got[i].Programs, want)
+		}
+	}
+	if len(got[0].Programs) != 1 || len(got[1].Programs) != 2 || nodes[0].Programs != nil {
+		t.Errorf("the nodes have %v, and had %v", got, nodes)
+	}
+	if plain := withDaemonPrograms(three(nil).Nodes); len(plain[1].Programs) != 0 {
+		t.Errorf("where no node has one, a node has %v", plain[1].Programs)
+	}
+}
+
+// The DaemonSet mounts the program over the image's, as a file that must be there, once the API server takes that.
+func TestADaemonSetMountsItsProgram(t *testing.T) {
+	asked := 0
+	var got appsv1.DaemonSet
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 1 {
+			http.Error(w, "not yet", http.StatusNotFound)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &got)
+		}
+		if err != nil || r.Method != http.MethodPatch || r.URL.Path != "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy" ||
+			r.Header.Get("Content-Type") != "application/strategic-merge-patch+json" {
+			t.Errorf("%s %s as %s: %s, %v", r.Method, r.URL.Path, r.Header.Get("Content-Type"), body, err)
+		}
+	}))
+	defer s.Close()
+	p := &Provider{dir: t.TempDir()}
+	c := &Cluster{p: p, name: "relapse-a"}
+	kubeconfig := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + s.URL +
+		`"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}],"current-context":"c"}`
+	if err := os.MkdirAll(filepath.Dir(p.KubeconfigPath(c.name)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.KubeconfigPath(c.name), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nodes := []cluster.NodeSpec{{Programs: map[string]string{"kube-proxy": "a", "kubelet": "k"}}}
+	if err := c.mountPrograms(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	pod := got.Spec.Template.Spec
+	if len(pod.Volumes) != 1 || len(pod.Containers) != 1 || len(pod.Containers[0].VolumeMounts) != 1 || asked != 2 {
+		t.Fatalf("asked %d times, for %+v", asked, pod)
+	}
+	v, m := pod.Volumes[0], pod.Containers[0].VolumeMounts[0]
+	if v.HostPath == nil || v.HostPath.Path != "/opt/relapse/subject/kube-proxy" || *v.HostPath.Type != "File" || pod.Containers[0].Name != "kube-proxy" ||
+		m.Name != v.Name || m.MountPath != "/usr/local/bin/kube-proxy" || !m.ReadOnly {
+		t.Errorf("%+v is mounted as %+v", v, m)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
@@ -219,4 +220,35 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("everything is %d bytes, %d objects in %d stacks", b, o, len(largest))
 		}
 	})
+}
+
+// Allocated adds up what was ever allocated below a function, once for each sample, and knows when that was.
+func TestAllocated(t *testing.T) {
+	at := time.Date(2026, 3, 1, 10, 0, 0, 5, time.UTC)
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}, {Type: "alloc_space", Unit: "bytes"}}, TimeNanos: at.UnixNano()}
+	for i, name := range []string{"net.interfaceAddrTable", "util.(*NodePortAddresses).GetNodeIPs", "main.main"} {
+		p.Function = append(p.Function, &profile.Function{ID: uint64(i + 1), Name: name})
+		p.Location = append(p.Location, &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: p.Function[i]}}})
+	}
+	p.Sample = []*profile.Sample{{Value: []int64{1, 100}, Location: p.Location}, {Value: []int64{1, 20}, Location: p.Location[1:]}, {Value: []int64{1, 3}, Location: p.Location[2:]}}
+	var b bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		under []string
+		want  int64
+	}{{[]string{"interfaceAddrTable"}, 100}, {[]string{"interfaceAddrTable", "GetNodeIPs"}, 120}, {[]string{"main"}, 123}, {[]string{"nobody"}, 0}, {nil, 0}} {
+		got, made, err := heap.Allocated(bytes.NewReader(b.Bytes()), c.under)
+		if got != c.want || !made.Equal(at) || err != nil {
+			t.Errorf("below %q: %d at %s, %v, want %d", c.under, got, made, err, c.want)
+		}
+	}
+	inUse := encoded(t, []*profile.ValueType{{Type: "inuse_space", Unit: "bytes"}}, sample{1, 1, []string{"f"}})
+	if _, _, err := heap.Allocated(bytes.NewReader(inUse), nil); err == nil || !strings.Contains(err.Error(), "it has no alloc_space/bytes among its 1 types of samples") {
+		t.Errorf("of what is in use only: %v", err)
+	}
+	if _, _, err := heap.Allocated(strings.NewReader("Unauthorized"), nil); err == nil || !strings.Contains(err.Error(), "reading heap profile: ") {
+		t.Errorf("of no profile: %v", err)
+	}
 }

@@ -1,0 +1,67 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+func init() {
+	register(kind{
+		Name: "loadCalls",
+		Doc: "How many calls of a load were answered with a code, by the load's own record.\n\n" +
+			"It says what the cluster was made to take, which is the same whatever the subject did with it. A load " +
+			"that left no record, or none of the window, is unknown.",
+		Example: "name: changed\nkind: loadCalls\nphase: fault\nspec:\n  load: changes\n  code: 200\n  atLeast: 40\n",
+		Meets:   `{"load":"deletes","code":504,"atLeast":20}`,
+		Differs: `{"load":"deletes","code":504,"atLeast":21}`,
+		New:     func() Check { return &LoadCalls{AtLeast: 1} },
+	})
+}
+
+// LoadCalls counts the answers that a load got.
+type LoadCalls struct {
+	Load    string `json:"load" jsonschema:"the name of the load"`
+	Code    int    `json:"code" jsonschema:"the response code"`
+	AtLeast int    `json:"atLeast,omitzero" jsonschema:"how many calls"`
+}
+
+// Reads names nothing: the load's summary comes from the load itself.
+func (*LoadCalls) Reads() []bundle.Kind { return nil }
+
+// Needs names the load.
+func (c *LoadCalls) Needs() Needs { return Needs{Loads: []string{c.Load}} }
+
+// Validate refuses what any load would meet.
+func (c *LoadCalls) Validate() error {
+	return errors.Join(
+		refuse(c.Load == "", "load is empty"),
+		refuse(c.Code < 100 || c.Code > 599, "code is %d (want 100 to 599)", c.Code),
+		refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast),
+	)
+}
+
+// Eval counts the calls of a load whose rounds all began in the window.
+func (c *LoadCalls) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("at least %d calls of load %s answered with %d", c.AtLeast, c.Load, c.Code))
+	if !ok {
+		return q.Finding
+	}
+	load, path, err := loadOf(q, c.Load)
+	if err != nil {
+		return q.unknown(err.Error())
+	}
+	q.Evidence = []string{path}
+	calls := 0
+	for _, r := range load.Rounds {
+		if !contains(q.window, r.Start) {
+			return q.unknown(fmt.Sprintf("round %d of load %s began at %s, not in %s", r.Round, c.Load, clock(r.Start),
+				span(q.window)))
+		}
+		calls += r.Calls
+	}
+	n := load.Codes[strconv.Itoa(c.Code)]
+	return q.answer(Of(n >= c.AtLeast), fmt.Sprintf("%d of %d", n, calls))
+}

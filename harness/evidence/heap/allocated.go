@@ -1,0 +1,36 @@
+package heap
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// Allocated reads a heap profile and says how many bytes were allocated since the process began, freed again or not,
+// below a function whose name contains one of under, and when the profile was made. What two profiles of one process
+// differ by was allocated between their last garbage collections. Without alloc_space in bytes it is an error.
+func Allocated(r io.Reader, under []string) (bytes int64, made time.Time, err error) {
+	raw, err := profile.Parse(r)
+	if err != nil {
+		return 0, made, fmt.Errorf("reading heap profile: %w", err)
+	}
+	space := slices.IndexFunc(raw.SampleType, func(t *profile.ValueType) bool {
+		return t.Type == "alloc_space" && t.Unit == "bytes"
+	})
+	if space < 0 {
+		return 0, made, fmt.Errorf("reading heap profile: it has no alloc_space/bytes among its %d types of samples",
+			len(raw.SampleType))
+	}
+	for _, s := range raw.Sample {
+		if slices.ContainsFunc(framesOf(s), func(frame string) bool {
+			return slices.ContainsFunc(under, func(part string) bool { return strings.Contains(frame, part) })
+		}) {
+			bytes += s.Value[space]
+		}
+	}
+	return bytes, time.Unix(0, raw.TimeNanos).UTC(), nil
+}

@@ -119,7 +119,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 // cutShort records a load of the fault phase whose calls were cut short.
 func cutShort(t *testing.T, w *bundle.Writer) {
 	t.Helper()
-	sum := bundle.Load{Name: "deletes", Objects: 1000, Rounds: []bundle.LoadRound{{
+	sum := bundle.Load{Name: "deletes", Objects: 1000, Codes: map[string]int{"504": 20}, Rounds: []bundle.LoadRound{{
 		Round: 1, Start: time.Now(), Calls: 20, Cut: &bundle.CutCalls{Open: 20, Deleting: 20, Failed: 20, Left: new(919)},
 	}}}
 	if _, err := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: arm}, sum); err != nil {

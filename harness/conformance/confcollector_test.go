@@ -67,6 +67,9 @@ func newSubject(t *testing.T) *subject {
 	}
 	k.Log(s.line(1, "starting"), s.line(2, skipped))
 	layLogs(t, s.nodes[0].Node)
+	for _, n := range s.nodes {
+		listsNetwork(n)
+	}
 	s.layObjects()
 	s.API().AddEvent(&corev1.Event{Reason: "Rebooted", Message: "an event"})
 	return s
@@ -120,6 +123,7 @@ var collectorEnvs = map[string]collectorEnv{
 	"hostPressure":      {spec: `{"interval":"200ms"}`, broken: `{"interval":"200ms","proc":"/no/such/proc"}`, fails: func(*testing.T, *subject) {}},
 	"identity":          {fails: powerOff},
 	"journal":           {fails: powerOff},
+	"nodeNetwork":       {spec: `{"interval":"200ms"}`, fails: powerOff},
 	"leases":            {fails: closeAPI},
 	"nodeConditions":    {fails: closeAPI},
 	"objects":           {spec: `{"resources":["bundledeployments.fleet.cattle.io","bundles.fleet.cattle.io"],"interval":"200ms"}`, fails: closeAPI},

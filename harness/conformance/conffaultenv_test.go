@@ -46,6 +46,10 @@ var faultEnvs = map[string]faultEnv{
 		setup: hookCSINodes, forever: "nothing in the cluster knows that it is to come back", armed: csiNodeGone,
 		inForce: func(t *testing.T, n *criNode) bool { _, gone := csiNodeGone(t, n); return len(gone) > 0 },
 	},
+	"nodeAddresses": {
+		setup: hookAddresses, armed: addressesArmed,
+		inForce: func(t *testing.T, n *criNode) bool { _, listed := addressesArmed(t, n); return len(listed) > 0 },
+	},
 	"hangingWebhook": {setup: hookWebhooks, armed: webhooksArmed, inForce: webhooksHang},
 	"podState": {
 		setup: hookPods, forever: "the state ends with its pod", armed: podsArmed,

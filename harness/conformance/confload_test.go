@@ -156,7 +156,7 @@ func (env loadEnv) cancelled(t *testing.T, l load.Load) {
 
 // changes reports whether a request is one of those that loads are made of.
 func changes(r *http.Request) bool {
-	return r.Method == http.MethodDelete || r.Method == http.MethodPost && path.Base(r.URL.Path) == "configmaps"
+	return r.Method == http.MethodDelete || r.Method == http.MethodPut || r.Method == http.MethodPost && path.Base(r.URL.Path) == "configmaps"
 }
 
 // run runs a load; the channel has its error.

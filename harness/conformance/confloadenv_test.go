@@ -34,6 +34,9 @@ var loadEnvs = map[string][]loadEnv{
 			return func(http.ResponseWriter, *http.Request) bool { return false }
 		}},
 	},
+	"endpointChanges": {{spec: `{"set":"s","services":5,"changes":3,"every":"20ms","rounds":2}`, calls: 3, serve: func(*loaded) func(http.ResponseWriter, *http.Request) bool {
+		return func(http.ResponseWriter, *http.Request) bool { return false }
+	}}},
 	"deleteCollection": {
 		{spec: `{"items":200,"bytes":"64","calls":4,"begun":5,"rounds":2}`, calls: 4, serve: slowEtcd},
 		{spec: `{"items":200,"bytes":"64","calls":4,"begun":5,"rounds":2,"still":"20ms"}`, calls: 4, serve: slowEtcd},
@@ -72,6 +75,7 @@ func newLoaded(t *testing.T) *loaded {
 	}
 	s.began.Store(new(make(chan struct{})))
 	t.Cleanup(s.Close)
+	s.answers(true)
 	cfg := s.RESTConfig()
 	cfg.QPS, cfg.UserAgent = -1, tester
 	var err error

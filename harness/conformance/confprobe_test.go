@@ -21,6 +21,7 @@ func (s *loaded) idle() {
 	}
 	s.API().IdleScheduler(true)
 	s.API().IdleServices(true)
+	s.answers(false)
 	s.script(func(w http.ResponseWriter, r *http.Request) bool {
 		ours := r.Method == http.MethodDelete && path.Base(r.URL.Path) == "configmaps"
 		if ours {

@@ -61,6 +61,7 @@ type criNode struct {
 	kubelet *clustertest.Component
 	state   atomic.Bool  // its pod is in the state that podState means
 	puts    atomic.Int64 // how often it was put into it
+	network network      // its addresses
 
 	mu   sync.Mutex
 	hook func(ctx context.Context, argv []string) error

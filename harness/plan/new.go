@@ -216,7 +216,7 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	return nil
 }
 
-// LoadsOf are the loads of a phase, fault or recovery.
+// LoadsOf are the loads of a phase: baseline, fault or recovery.
 func (t *Trial) LoadsOf(phase string) []Load {
 	return slices.DeleteFunc(slices.Clone(t.Loads), func(l Load) bool { return cmp.Or(l.Phase, check.Fault) != phase })
 }

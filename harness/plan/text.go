@@ -140,8 +140,8 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		switch ph.name {
 		case check.Fault:
 			t.injections(b)
-		case check.Recovery:
-			table(b, func(row func(...string)) { t.loads(row, check.Recovery) })
+		case check.Baseline, check.Recovery:
+			table(b, func(row func(...string)) { t.loads(row, ph.name) })
 		}
 		for _, l := range []struct {
 			name   string

@@ -186,8 +186,8 @@ func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 	if err := valid(kinds.Load, l.Name, l.Spec); err != nil {
 		return nil, err
 	}
-	if l.Phase != "" && l.Phase != check.Fault && l.Phase != check.Recovery {
-		return nil, fmt.Errorf("load %q is of phase %q (want fault or recovery)", l.Name, l.Phase)
+	if !slices.Contains([]string{"", check.Baseline, check.Fault, check.Recovery}, l.Phase) {
+		return nil, fmt.Errorf("load %q is of phase %q (want baseline, fault or recovery)", l.Name, l.Phase)
 	}
 	one, ok := l.Spec.(load.OnNode)
 	switch onNode := ok && one.OnNode(); {
@@ -196,11 +196,17 @@ func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 			l.Name)
 	case onNode:
 		return l.Spec.Makes(), t.oneNode(l.Item, seed)
-	case !t.Place().OwnCluster():
+	case !t.Place().OwnCluster() && !alike(l.Spec):
 		return nil, fmt.Errorf("load %q acts on a whole cluster, which arms must have to themselves (placement: "+
 			"cluster)", l.Name)
 	}
 	return l.Spec.Makes(), nil
+}
+
+// alike says whether all arms of a cluster see a load in the same way.
+func alike(l load.Load) bool {
+	one, ok := l.(load.Alike)
+	return ok && one.Alike()
 }
 
 // oneNode refuses a target that chooses several nodes of a cell. Other mistakes are for validateTargets.

@@ -145,7 +145,7 @@ func TestParameterViolations(t *testing.T) {
 		{"a fault's phase", "duration: 30s", "phase: recovery", []string{
 			line + `41:14: spec.faults[0].phase: stands on a fault, which is the fault phase's own (want it on a load)`}},
 		{"a load of no such phase", "  faults:\n", "  loads: [{name: l, kind: testLoad, phase: steady, target: {mode: all, selector: {component: etcd}}}]\n  faults:\n", []string{
-			line + `37:44: spec.loads[0].phase: unknown phase "steady" (want one of fault, recovery)`}},
+			line + `37:44: spec.loads[0].phase: unknown phase "steady" (want one of baseline, fault, recovery)`}},
 		{"after what is of another phase", "  faults:\n",
 			"  loads: [{name: l, kind: testLoad, phase: recovery, after: {name: slow}, target: {mode: all, selector: {component: etcd}}}]\n  faults:\n", []string{
 				line + `37:68: spec.loads[0].after.name: "slow" is of another phase (want one of the phase recovery)`}},

@@ -181,7 +181,7 @@ func constrain(root *jsonschema.Schema) {
 
 	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
 	root.Defs[kinds.Check].Properties["phase"].Enum = []any{"steady", "baseline", "fault", "recovery"}
-	root.Defs[kinds.Load].Properties["phase"].Enum = []any{"fault", "recovery"}
+	root.Defs[kinds.Load].Properties["phase"].Enum = []any{"baseline", "fault", "recovery"}
 	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check} {
 		root.Defs[category].Properties["name"].Pattern = namePattern
 	}

@@ -223,7 +223,7 @@ type Item struct {
 	Kind   string `json:"kind"`
 	Target Target `json:"target"`
 	// Phase is for loads; faults belong to the fault phase.
-	Phase string           `json:"phase,omitempty" jsonschema:"when a load runs: fault, which is the default, or recovery, to see whether the subject works again"`
+	Phase string           `json:"phase,omitempty" jsonschema:"when a load runs: baseline, to see what the same work is like without the fault; fault, which is the default; or recovery, to see whether the subject works again"`
 	At    *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of its phase"`
 	After *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
 	// Duration is for faults: a load ends by itself.

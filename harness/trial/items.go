@@ -50,7 +50,8 @@ func (x *items) prepareLoads(ctx context.Context, cells []string) (err error) {
 	defer func() { stage(err) }()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, cell := range cells {
-		for _, l := range slices.Concat(x.loadsOf(cell, check.Fault), x.loadsOf(cell, check.Recovery)) {
+		for _, l := range slices.Concat(x.loadsOf(cell, check.Baseline), x.loadsOf(cell, check.Fault),
+			x.loadsOf(cell, check.Recovery)) {
 			g.Go(func() error {
 				t, err := x.loadTarget(cell, l.Item)
 				if err == nil {

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,11 +84,15 @@ func split(cells []string, well map[string]bool, candidate func(string) bool) (o
 	return on, behind, control
 }
 
-// baseline records the normal state.
+// baseline records the normal state, under the loads that belong to it. One that still runs at the end is stopped.
 func (r *trial) baseline(ctx context.Context, cells []string) ([]string, error) {
 	r.enter(check.Baseline, cells)
 	stage := r.events.Stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
-	err := wait(ctx, r.plan.Phases.Baseline.AtLeast.Duration)
+	i, err := begin(ctx, r, cells, check.Baseline)
+	if err == nil {
+		err = wait(i.ctx, r.plan.Phases.Baseline.AtLeast.Duration)
+		err = cmp.Or(i.end(), err)
+	}
 	stage(err)
 	return cells, err
 }

@@ -111,6 +111,12 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		o.Status.Phase = corev1.PodPending
 	case *corev1.Service:
 		resource, o.Namespace, o.TypeMeta = "services", ns, metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}
+		o.Spec.ClusterIP = "10.96.0.10"
+		for i := range o.Spec.Ports {
+			o.Spec.Ports[i].NodePort = 30000
+		}
+	case *corev1.Endpoints:
+		resource, o.Namespace, o.TypeMeta = "endpoints", ns, metav1.TypeMeta{Kind: "Endpoints", APIVersion: "v1"}
 	}
 	if resource != "namespaces" {
 		_, in := a.find("namespaces", "", ns)

@@ -1,15 +1,49 @@
 package clustertest
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// handleServices adds services. Those of type LoadBalancer get an address at once, unless their controller is idle.
+// handleServices adds services and Endpoints. Services of type LoadBalancer get an address at once, unless their
+// controller is idle; all get one of the cluster's, and a node port.
 func (a *API) handleServices(mux *http.ServeMux) {
-	mux.HandleFunc("POST /api/v1/namespaces/{ns}/services", a.create)
+	for _, resource := range []string{"services", "endpoints"} {
+		mux.HandleFunc("POST /api/v1/namespaces/{ns}/"+resource, a.create)
+		mux.HandleFunc("GET /api/v1/namespaces/{ns}/"+resource+"/{name}", func(w http.ResponseWriter, r *http.Request) {
+			a.serve(w, r, resource, r.PathValue("name"))
+		})
+	}
+	mux.HandleFunc("PUT /api/v1/namespaces/{ns}/endpoints/{name}", a.putEndpoints)
 	mux.HandleFunc("GET /api/v1/services", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "services", "") })
+}
+
+// putEndpoints replaces Endpoints that are there.
+func (a *API) putEndpoints(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client went away
+	}
+	into, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	e, ok := into.(*corev1.Endpoints)
+	if err != nil || !ok || e.Name != r.PathValue("name") {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("%T, %v", into, err))
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e.Namespace = r.PathValue("ns")
+	if _, have := a.find("endpoints", e.Namespace, e.Name); have == nil {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf("endpoints %q not found", e.Name))
+		return
+	}
+	a.put("endpoints", e)
+	send(w, e)
 }
 
 // IdleServices has the service controller get no more addresses, though it is well.

@@ -78,7 +78,7 @@ func (a *API) now(resource string) (out []metav1.Object) {
 }
 
 func (a *API) locked(resource string) (out []metav1.Object) {
-	if resource == "namespaces" || resource == "configmaps" || resource == "pods" || resource == "services" ||
+	if slices.Contains([]string{"namespaces", "configmaps", "pods", "services", "endpoints"}, resource) ||
 		a.kinds[resource].Kind != "" {
 		return slices.Clone(a.objects[resource])
 	}

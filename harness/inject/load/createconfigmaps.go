@@ -2,10 +2,8 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -85,47 +83,10 @@ func (l *CreateConfigMaps) Run(ctx context.Context, t Target, w *bundle.Writer) 
 	if err != nil {
 		return err
 	}
-	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Cell: t.Cell}, "jsonl")
-	if err != nil {
-		return err
-	}
-	calls.Alive(time.Now())
 	sum := bundle.Load{Name: t.Name, Way: "creations within " + l.Timeout.Duration.String(), Objects: l.Calls,
-		Bytes: int64(len(body(0))), Rounds: []bundle.LoadRound{}, Codes: map[string]int{}}
-	for n := 1; n <= l.Rounds && ctx.Err() == nil; n++ {
-		r := bundle.LoadRound{Round: n, Start: time.Now().UTC()}
-		answered := false
-		for one := range l.round(ctx, c, n) {
-			if one.Code == 0 {
-				sum.Codes["none"]++
-			} else {
-				sum.Codes[strconv.Itoa(one.Code)]++
-				answered = true
-			}
-			if r.Calls++; r.Sent.Before(one.Time) {
-				r.Sent = one.Time
-			}
-			if took := one.Code/100 == 2 || one.Code == http.StatusGatewayTimeout; took && r.Began.IsZero() {
-				r.Began = time.Now().UTC()
-				t.Round(n, true)
-			}
-			if e := calls.JSON(one); e != nil {
-				err = errors.Join(err, e)
-			}
-		}
-		r.End = time.Now().UTC()
-		if spent := r.Sent.Sub(r.Start).Seconds(); spent > 0 {
-			r.Rate = float64(r.Calls) / spent
-		}
-		sum.Rounds = append(sum.Rounds, r)
-		t.Round(n, false)
-		if !answered {
-			_ = wait(ctx, time.Second) // its end is seen next
-		}
-	}
-	calls.Alive(time.Now())
-	_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: t.Cell}, sum)
-	return errors.Join(err, calls.Close(), e)
+		Bytes: int64(len(body(0)))}
+	took := func(code int) bool { return code/100 == 2 || code == http.StatusGatewayTimeout }
+	return inRounds(ctx, t, w, sum, l.Rounds, took, func(n int) <-chan bundle.Call { return l.round(ctx, c, n) })
 }
 
 // round makes the calls of a round at once, and gives each as it is answered.

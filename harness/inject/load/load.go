@@ -38,3 +38,7 @@ type Load interface {
 // OnNode is a Load that acts on one node of the cell and affects no other node, so that arms that share a cluster can
 // each have it.
 type OnNode interface{ OnNode() bool }
+
+// Alike is a Load that every arm of a cluster sees alike, whichever arm's it is, so that arms that share a cluster can
+// each have it: what one of them asks for, all get.
+type Alike interface{ Alike() bool }

@@ -1,0 +1,106 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+)
+
+// network has a node's addresses beside its own, which a timer takes away.
+type network struct {
+	mu    sync.Mutex
+	ever  int
+	count int
+	until time.Time
+}
+
+// hookAddresses has each node run the scripts that add and remove addresses, and list what it has. The nodes' hooks are asked before.
+func hookAddresses(w *world) {
+	for _, n := range w.nodes {
+		n.Handle("sh", func(ctx context.Context, _ io.Reader, argv []string) ([]byte, error) {
+			if err := n.hooked(ctx, []string{"sh", "change"}); err != nil {
+				return nil, err
+			}
+			n.network.mu.Lock()
+			defer n.network.mu.Unlock()
+			if len(argv) == 5 { // sh -ec SCRIPT sh LINK
+				n.network.count = 0
+				return nil, nil
+			}
+			count, err := strconv.Atoi(argv[5])
+			atMost, err2 := time.ParseDuration(argv[6])
+			if err != nil || err2 != nil {
+				return nil, errors.Join(err, err2)
+			}
+			n.network.ever++
+			n.network.count, n.network.until = count, time.Now().Add(atMost)
+			return nil, nil
+		})
+		n.Handle("ip", func(ctx context.Context, _ io.Reader, _ []string) ([]byte, error) {
+			if err := n.hooked(ctx, []string{"ip", "probe"}); err != nil {
+				return nil, err
+			}
+			out := "1: lo    inet 127.0.0.1/8 scope host lo\n"
+			return []byte(out + strings.Repeat("7: relapse-addr    inet 198.19.0.1/32 scope global relapse-addr \n", n.network.listed())), nil
+		})
+	}
+}
+
+// listed is how many addresses the node has beside its own.
+func (n *network) listed() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if time.Now().After(n.until) {
+		n.count = 0
+	}
+	return n.count
+}
+
+// addressesArmed counts how often a node was given addresses, and says so while it has them.
+func addressesArmed(_ *testing.T, n *criNode) (ever int, armed []string) {
+	if has := n.network.listed(); has > 0 {
+		armed = append(armed, fmt.Sprintf("%d addresses", has))
+	}
+	n.network.mu.Lock()
+	defer n.network.mu.Unlock()
+	return n.network.ever, armed
+}
+
+// listsNetwork has a node print its addresses and rules as nodeNetwork asks for them.
+func listsNetwork(n *criNode) {
+	n.Handle("sh", func(context.Context, io.Reader, []string) ([]byte, error) { return []byte("3\n400\n"), nil })
+}
+
+// answers has the cluster's nodes get an answer from services, or none, as curl tells it; and gives the API servers an endpoint.
+func (s *loaded) answers(well bool) {
+	for _, n := range s.Nodes() {
+		n.(*clustertest.Node).Handle("curl", func(_ context.Context, _ io.Reader, argv []string) ([]byte, error) {
+			if !well || !strings.HasPrefix(argv[len(argv)-1], "https://") {
+				return []byte("000"), errors.New("exit status 7")
+			}
+			return []byte("401"), nil
+		})
+	}
+	if !well {
+		return
+	}
+	s.API().AddNamespace(metav1.NamespaceDefault, nil)
+	client := kubernetes.NewForConfigOrDie(s.RESTConfig())
+	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Subsets: []corev1.EndpointSubset{{
+		Addresses: []corev1.EndpointAddress{{IP: "192.0.2.1"}}, Ports: []corev1.EndpointPort{{Name: "https", Port: 6443}}}}}
+	if _, err := client.CoreV1().Endpoints(metav1.NamespaceDefault).Create(context.Background(), e, metav1.CreateOptions{}); err != nil {
+		panic(err) // a fake that can't create Endpoints
+	}
+}

@@ -1,0 +1,70 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
+		Name: "nodeNetwork",
+		Doc: "How many IPv4 addresses the subject's node has, and how many rules for node ports, as samples beside " +
+			"those of metrics.\n\n" +
+			"They are what the node's kernel lists: node_ipv4_addresses, and node_nodeport_rules in the chain " +
+			"KUBE-NODEPORTS of the nat table, of iptables by nftables and by the older interface together.",
+		Example: "name: network\nkind: nodeNetwork\nspec:\n  interval: 2s\n",
+		New:     func() Collector { return &NodeNetwork{Interval: metav1.Duration{Duration: 2 * time.Second}} },
+	})
+}
+
+// NodeNetwork collects what a node's kernel lists of its network.
+type NodeNetwork struct {
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
+}
+
+// listNetwork prints the two numbers. A table that isn't there has no rules.
+const listNetwork = `ip -4 -oneline address show | wc -l
+for by in nft legacy; do iptables-$by-save -t nat 2>/dev/null || true; done | grep -c '^-A KUBE-NODEPORTS ' || [ $? = 1 ]`
+
+// Makes names samples.
+func (*NodeNetwork) Makes() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
+
+// Stream counts until ctx ends.
+func (c *NodeNetwork) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
+	x, ok := t.Node.(cluster.Execer)
+	if !ok {
+		err := fmt.Errorf("node %s can't run commands", t.Node.Name())
+		w.Fail(t.meta(bundle.MetricSamples), err)
+		return err
+	}
+	st, err := w.Stream(t.meta(bundle.MetricSamples), "jsonl")
+	if err != nil {
+		return err
+	}
+	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+		asked := time.Now().UTC()
+		out, err := cluster.Look(ctx, x, nil, "sh", "-ec", listNetwork)
+		if err != nil {
+			return err
+		}
+		var addresses, rules float64
+		if _, err := fmt.Sscan(string(out), &addresses, &rules); err != nil {
+			return fmt.Errorf("reading what node %s lists, %q: %w", t.Node.Name(), out, err)
+		}
+		done := time.Now().UTC()
+		for name, value := range map[string]float64{"node_ipv4_addresses": addresses, "node_nodeport_rules": rules} {
+			if err := st.JSON(bundle.MetricSample{Time: asked, Done: done, Name: name, Value: value}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return st.Close()
+}

@@ -1,0 +1,98 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
+		Name: "nodeAddresses",
+		Doc: "Nodes with many more IPv4 addresses, as those that have one for each service on a local interface.\n\n" +
+			"Each is a /32 of 198.19.0.0/16, which is set aside for measurements, on a bridge of its own without " +
+			"ports: nothing is sent anywhere. Injected and lifted are seen in what the node itself lists. The " +
+			"addresses go with the bridge, which a timer of the node removes when the time limit passes.",
+		Example: "name: addresses\nkind: nodeAddresses\ntarget: {mode: all, selector: {component: kube-proxy}}\n" +
+			"spec: {count: 1000}\n",
+		Tested: `{"count":7}`,
+		New:    func() Fault { return &NodeAddresses{} },
+	})
+}
+
+// NodeAddresses gives nodes more addresses.
+type NodeAddresses struct {
+	Count int `json:"count" jsonschema:"how many addresses, at most 4000"`
+}
+
+// mostAddresses is how many a node was seen to bear.
+const mostAddresses = 4000
+
+// addressLink is the bridge, and the unit that removes it.
+const addressLink = "relapse-addr"
+
+// addAddresses makes the bridge with its addresses. What is there already is left alone, and the timer begins anew.
+const addAddresses = `link=$1 count=$2 seconds=$3
+systemctl stop "$link.timer" 2>/dev/null || true
+systemd-run --quiet --collect --unit="$link" --on-active="$seconds" --timer-property=AccuracySec=1s ip link delete dev "$link"
+ip link show dev "$link" >/dev/null 2>&1 || ip link add name "$link" type bridge
+i=0
+while [ "$i" -lt "$count" ]; do
+	echo "address replace 198.19.$((i / 250)).$((i % 250 + 1))/32 dev $link"
+	i=$((i + 1))
+done | ip -batch -
+ip link set dev "$link" up`
+
+const dropAddresses = `link=$1
+systemctl stop "$link.timer" 2>/dev/null || true
+if ip link show dev "$link" >/dev/null 2>&1; then ip link delete dev "$link"; fi`
+
+// Needs says that commands run in the nodes.
+func (*NodeAddresses) Needs() Needs { return Needs{Exec: true} }
+
+// Validate refuses no addresses, and more than a node was seen to bear.
+func (f *NodeAddresses) Validate() error {
+	if f.Count < 1 || f.Count > mostAddresses {
+		return fmt.Errorf("count is %d (want 1 to %d)", f.Count, mostAddresses)
+	}
+	return nil
+}
+
+// Inject adds the addresses on every node and returns once each lists all of them.
+func (f *NodeAddresses) Inject(ctx context.Context, t Target) error {
+	return f.on(ctx, t, f.Count, event.FaultSeen, addAddresses, strconv.Itoa(f.Count),
+		fmt.Sprintf("%.0fs", t.Expires.Seconds()))
+}
+
+// Recover removes them and returns once no node lists any.
+func (f *NodeAddresses) Recover(ctx context.Context, t Target) error {
+	return f.on(ctx, t, 0, event.FaultGone, dropAddresses)
+}
+
+// on runs a script on all nodes of the target at once, and waits until each lists so many addresses.
+func (f *NodeAddresses) on(ctx context.Context, t Target, want int, typ, script string, args ...string) error {
+	return each(t.Nodes, func(n cluster.Node) error {
+		x, ok := n.(cluster.Execer)
+		if !ok {
+			return fmt.Errorf("%s: node %s can't run commands", t.Name, n.Name())
+		}
+		argv := append([]string{"sh", "-ec", script, "sh", addressLink}, args...)
+		if _, err := x.Exec(ctx, nil, argv...); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		has := func(ctx context.Context) (int, error) {
+			out, err := cluster.Look(ctx, x, nil, "ip", "-4", "-oneline", "address", "show")
+			return strings.Count(string(out), ": "+addressLink+" "), err
+		}
+		if _, err := probeUntil(ctx, seenWithin, has, func(n int) bool { return n == want }); err != nil {
+			return fmt.Errorf("%s: node %s doesn't list %d addresses more: %w", t.Name, n.Name(), want, err)
+		}
+		say(t, typ, n, "the node has %d addresses more", want)
+		return nil
+	})
+}

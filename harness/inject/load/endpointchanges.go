@@ -1,0 +1,189 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Load, kinds.Kind[Load]{
+		Name: "endpointChanges",
+		Doc: "Many services of type NodePort with one endpoint each, of which one after the other gets another " +
+			"endpoint: work for whatever programs services on nodes.\n\n" +
+			"The services have no selector, and their endpoints are addresses of 198.18.0.0/16, which is set aside " +
+			"for measurements, with nobody behind them. They are made before the steady state, in the namespace " +
+			"relapse-<set>; loads of one set share them, and so do arms that share a cluster, of which each sees " +
+			"the changes of all. Kubernetes mirrors the Endpoints to EndpointSlices. A round is some changes at a " +
+			"rate, and has begun once one was accepted. Every answer is evidence, none fails the load.",
+		Example: "name: changes\nkind: endpointChanges\ntarget: {mode: all, selector: {component: kube-proxy}}\n" +
+			"spec: {services: 200, changes: 45, every: 1s}\n",
+		New: func() Load {
+			return &EndpointChanges{Changes: 30, Every: metav1.Duration{Duration: time.Second}, Rounds: 1}
+		},
+	})
+}
+
+// EndpointChanges changes the endpoints of services.
+type EndpointChanges struct {
+	Set      string          `json:"set,omitempty" jsonschema:"whose services: loads of one set share them; unless given, the load's name"`
+	Services int             `json:"services" jsonschema:"how many services there are, at most 2000"`
+	Changes  int             `json:"changes,omitzero" jsonschema:"how many changes are a round"`
+	Every    metav1.Duration `json:"every,omitzero" jsonschema:"the time from one change to the next"`
+	Rounds   int             `json:"rounds,omitzero" jsonschema:"how many rounds follow each other"`
+}
+
+// mostServices fits into the range of node ports, with room for those of others.
+const mostServices = 2000
+
+// Makes names the calls and their summary.
+func (*EndpointChanges) Makes() []bundle.Kind { return []bundle.Kind{bundle.Calls, bundle.LoadSummary} }
+
+// Alike is true: services are everyone's.
+func (*EndpointChanges) Alike() bool { return true }
+
+// Validate refuses a load that changes nothing, and one that the range of node ports has no room for.
+func (l *EndpointChanges) Validate() error {
+	switch {
+	case l.Services < 1 || l.Services > mostServices:
+		return fmt.Errorf("services is %d (want 1 to %d)", l.Services, mostServices)
+	case l.Changes < 1 || l.Rounds < 1:
+		return fmt.Errorf("changes is %d and rounds %d (want at least 1)", l.Changes, l.Rounds)
+	case l.Every.Duration <= 0:
+		return fmt.Errorf("every is %s (want above 0)", l.Every.Duration)
+	}
+	return nil
+}
+
+// Describe says in words what is asked.
+func (l *EndpointChanges) Describe() string {
+	return fmt.Sprintf("one of %d services with node ports gets another endpoint every %s, %d times", l.Services,
+		l.Every.Duration, l.Changes*l.Rounds)
+}
+
+// set is the set of services of a load in a cluster, and where it is.
+func (l *EndpointChanges) set(t Target) (*client, string, error) {
+	if l.Set != "" {
+		t.Name = l.Set
+	}
+	c, err := newClient(t)
+	return c, "relapse-" + t.Name, err
+}
+
+// Prepare makes the namespace, the services and their endpoints. What is there already is left alone.
+func (l *EndpointChanges) Prepare(ctx context.Context, t Target) error {
+	c, namespace, err := l.set(t)
+	if err != nil {
+		return err
+	}
+	err = insist(ctx, time.Minute, func(ctx context.Context) error { return c.makeNamespace(ctx, namespace) })
+	if err != nil {
+		return fmt.Errorf("preparing the load %s: %w", t.Name, err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(makers)
+	for i := range l.Services {
+		g.Go(func() error {
+			return insist(ctx, time.Minute, func(ctx context.Context) error {
+				return c.makeService(ctx, namespace, endpointsOf(i, netip.AddrFrom4([4]byte{198, 18, byte(i / 250),
+					byte(i%250 + 1)})), corev1.ServiceTypeNodePort, 80)
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("preparing the services of load %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// makeService makes a service without a selector, and its endpoints, which have its name. What is there already is
+// left alone.
+func (c *client) makeService(ctx context.Context, namespace string, e *corev1.Endpoints, typ corev1.ServiceType,
+	port int32) error {
+	e.Labels = c.labels()
+	_, err := c.typed.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: e.Name, Labels: c.labels()},
+		Spec: corev1.ServiceSpec{Type: typ,
+			Ports: []corev1.ServicePort{{Name: e.Subsets[0].Ports[0].Name, Port: port, Protocol: corev1.ProtocolTCP}}},
+	}, metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		_, err = c.typed.CoreV1().Endpoints(namespace).Create(ctx, e, metav1.CreateOptions{})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return describe("the service "+e.Name, err)
+}
+
+// endpointsOf is the one endpoint of the i-th service.
+func endpointsOf(i int, at netip.Addr) *corev1.Endpoints {
+	return &corev1.Endpoints{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"},
+		ObjectMeta: metav1.ObjectMeta{Name: item(i)},
+		Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: at.String()}},
+			Ports: []corev1.EndpointPort{{Name: "http", Port: 8080, Protocol: corev1.ProtocolTCP}}}},
+	}
+}
+
+// Run changes endpoints. An error means that evidence could not be written.
+func (l *EndpointChanges) Run(ctx context.Context, t Target, w *bundle.Writer) error {
+	c, namespace, err := l.set(t)
+	if err != nil {
+		return err
+	}
+	// Every load draws other addresses, so that each change is one, whoever else changes the same service.
+	seed := fnv.New64a()
+	fmt.Fprint(seed, t.Seed, t.Name, t.Cell)
+	draw := rand.New(rand.NewPCG(seed.Sum64(), 0))
+	one, err := json.Marshal(endpointsOf(0, netip.IPv4Unspecified()))
+	if err != nil {
+		return err
+	}
+	sum := bundle.Load{Name: t.Name, Way: "changes of endpoints", Objects: l.Services, Bytes: int64(len(one))}
+	return inRounds(ctx, t, w, sum, l.Rounds, func(code int) bool { return code/100 == 2 },
+		func(n int) <-chan bundle.Call {
+			out := make(chan bundle.Call)
+			go func() {
+				defer close(out)
+				for i := range l.Changes {
+					out <- c.change(ctx, t.Name, namespace, n, endpointsOf(draw.IntN(l.Services), netip.AddrFrom4([4]byte{198, 18,
+						byte(128 + draw.IntN(128)), byte(1 + draw.IntN(254))})))
+					if i < l.Changes-1 && wait(ctx, l.Every.Duration) != nil {
+						return
+					}
+				}
+			}()
+			return out
+		})
+}
+
+// change replaces the endpoints of a service.
+func (c *client) change(ctx context.Context, load, namespace string, round int, e *corev1.Endpoints) bundle.Call {
+	e.Labels = c.labels()
+	body, err := json.Marshal(e)
+	to := c.typed.CoreV1().RESTClient().Put().Namespace(namespace).Resource("endpoints").Name(e.Name).URL()
+	one := bundle.Call{Load: load, Round: round, Time: time.Now().UTC(), Verb: "UPDATE", Path: to.Path}
+	if err == nil {
+		asked, cancel := context.WithTimeout(ctx, asking)
+		defer cancel()
+		one.Code, err = c.ask(asked, http.MethodPut, to, body)
+	}
+	one.Done = time.Now().UTC()
+	if err != nil {
+		one.Error, one.GaveUp = err.Error(), one.Code == 0 && ctx.Err() != nil
+	}
+	return one
+}

@@ -1,0 +1,156 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Load, kinds.Kind[Load]{
+		Name: "serviceAnswers",
+		Doc: "A new service that a node must be able to call: the work of what programs services on nodes, where " +
+			"counters only show that it ticks.\n\n" +
+			"The service is of type NodePort, without a selector, and its endpoints are those of the API servers, " +
+			"so whoever answers is there already. The one node that the target chooses asks by HTTPS until " +
+			"anything is answered: first at the service's own address, then at its node port on an address of the " +
+			"node. The service stays, in the namespace relapse-<name>-<cell>.",
+		Example: "name: late\nkind: serviceAnswers\ntarget: {mode: all, selector: {component: kube-proxy}}\nspec: " +
+			"{timeout: 15s, nodePortAt: 127.0.0.1}\n",
+		Tested: `{"timeout":"1s","nodePortAt":"127.0.0.1"}`,
+		New:    func() Load { return &ServiceAnswers{Timeout: metav1.Duration{Duration: 15 * time.Second}} },
+	})
+}
+
+// ServiceAnswers has a node call a new service.
+type ServiceAnswers struct {
+	Timeout    metav1.Duration `json:"timeout" jsonschema:"how long each of the two addresses may take to be answered at"`
+	NodePortAt string          `json:"nodePortAt,omitempty" jsonschema:"the IP address of the node at which its node port is asked; it isn't unless given"`
+}
+
+// oneCall is how long one try may take, in seconds.
+const oneCall = "2"
+
+// Makes names the probe's record.
+func (*ServiceAnswers) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
+
+// OnNode is true: a service more affects no arm, and one node asks.
+func (*ServiceAnswers) OnNode() bool { return true }
+
+// Validate refuses a probe that nothing could pass.
+func (l *ServiceAnswers) Validate() error {
+	if l.Timeout.Duration <= 0 {
+		return fmt.Errorf("timeout is %s (want above 0)", l.Timeout.Duration)
+	}
+	if _, err := netip.ParseAddr(l.NodePortAt); l.NodePortAt != "" && err != nil {
+		return fmt.Errorf("nodePortAt is %q (want an IP address)", l.NodePortAt)
+	}
+	return nil
+}
+
+// Describe says in words what is asked.
+func (l *ServiceAnswers) Describe() string {
+	return fmt.Sprintf("a new service must answer a call from the node within %s", l.Timeout.Duration)
+}
+
+// Prepare makes the namespace.
+func (l *ServiceAnswers) Prepare(ctx context.Context, t Target) error {
+	s, err := newServices(t)
+	if err != nil {
+		return err
+	}
+	err = insist(ctx, time.Minute, func(ctx context.Context) error { return s.makeNamespace(ctx, s.namespace) })
+	if err != nil {
+		return fmt.Errorf("preparing the load %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Run creates the service and has the node call it.
+func (l *ServiceAnswers) Run(ctx context.Context, t Target, w *bundle.Writer) error {
+	s, err := newServices(t)
+	if err != nil {
+		return err
+	}
+	if len(t.Nodes) != 1 {
+		return fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Cell)
+	}
+	x, ok := t.Nodes[0].(cluster.Execer)
+	if !ok {
+		return fmt.Errorf("load %s: node %s can't run commands", t.Name, t.Nodes[0].Name())
+	}
+	out := newProbe(t, "a new service that "+t.Nodes[0].Name()+" calls")
+	var made *corev1.Service
+	err = out.step(1, "created", func() (what string, err error) {
+		err = insist(ctx, l.Timeout.Duration, func(ctx context.Context) error {
+			made, err = s.late(ctx)
+			return err
+		})
+		if err == nil {
+			what = fmt.Sprintf("%s, node port %d", made.Spec.ClusterIP, made.Spec.Ports[0].NodePort)
+		}
+		return what, err
+	})
+	if err == nil {
+		at := net.JoinHostPort(made.Spec.ClusterIP, "443")
+		err = out.step(1, "answers", func() (string, error) { return called(ctx, x, at, l.Timeout.Duration) })
+	}
+	if err == nil && l.NodePortAt != "" {
+		at := net.JoinHostPort(l.NodePortAt, strconv.Itoa(int(made.Spec.Ports[0].NodePort)))
+		err = out.step(1, "answers at its node port",
+			func() (string, error) { return called(ctx, x, at, l.Timeout.Duration) })
+	}
+	return out.record(ctx, w, err)
+}
+
+// late makes the service, whose endpoints are those of the API servers, and returns it as it is.
+func (s *services) late(ctx context.Context) (*corev1.Service, error) {
+	servers, err := s.typed.CoreV1().Endpoints(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if len(servers.Subsets) == 0 || len(servers.Subsets[0].Ports) == 0 {
+		return nil, errors.New("the service of the API servers has no endpoints")
+	}
+	mine := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Subsets: servers.Subsets}
+	if err := s.makeService(ctx, s.namespace, mine, corev1.ServiceTypeNodePort, 443); err != nil {
+		return nil, err
+	}
+	return s.typed.CoreV1().Services(s.namespace).Get(ctx, mine.Name, metav1.GetOptions{})
+}
+
+// called has a node ask by HTTPS until there is an answer, whatever it is.
+func called(ctx context.Context, from cluster.Execer, at string, timeout time.Duration) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	asked := false
+	for {
+		out, err := from.Exec(limited, nil, "curl", "--silent", "--insecure", "--max-time", oneCall, "--output",
+			"/dev/null", "--write-out", "%{http_code}", "https://"+at+"/readyz")
+		code := strings.TrimSpace(string(out))
+		switch {
+		case err == nil && code != "000":
+			return fmt.Sprintf("%s answers with %s", at, code), nil
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case limited.Err() != nil && asked:
+			return "", fmt.Errorf("%w: %s is not answered at within %s", errIdle, at, timeout)
+		case limited.Err() != nil:
+			return "", fmt.Errorf("the node could not be made to call %s: %w", at, err)
+		}
+		asked = asked || code == "000" // which is what curl says of no answer
+		_ = wait(limited, 500*time.Millisecond)
+	}
+}

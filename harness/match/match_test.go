@@ -164,6 +164,7 @@ func TestForeign(t *testing.T) {
 		{"a version with the fix that shows it all the same", pleg, map[string]string{"n.yaml": node("v1.34.4", "True", ""), "a.txt": blocked}, "suspected", "a regression, another bug of the same shape"},
 		{"a fork", pleg, map[string]string{"n.yaml": node("v1.34.4+rke2r1", "True", "")}, "unknown", ""},
 		{"the leak", leak, map[string]string{"a": apiserver("chan send, 3 minutes")}, "met", "distributor-blocked-for-minutes"},
+		{"the leak in a current version's call", leak, map[string]string{"a": strings.Replace(apiserver("chan send, 3 minutes"), ".func1(", ".func3(", 1)}, "met", "1 of 1 dumps show it"},
 		{"a call that deletes", leak, map[string]string{"a": apiserver("chan send, 1 minutes")}, "suspected", "distributor-in-send"},
 		{"the leak, below the runtime's frames", leak, map[string]string{"a": strings.Replace(apiserver("chan send, 3 minutes"), "]:\nk8s.io/apiserver",
 			"]:\nruntime.gopark(0x1)\n\t/p.go:1 +0x1\nruntime.chansend(0x1)\n\t/p.go:1 +0x1\nk8s.io/apiserver", 1)}, "met", "distributor"},

@@ -1,0 +1,69 @@
+package measure
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/match"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+func counted(rule, is string, label Label, met ...check.Tri) Row {
+	r := Row{Rule: rule, Is: is, Evidence: match.Stacks, Label: label}
+	for _, m := range met {
+		r.count(m, false)
+	}
+	return r
+}
+
+// A decisive sign, or all signs together, that is met where it must not be is a defect; a suspicious one is not.
+func TestDefect(t *testing.T) {
+	for _, c := range []struct {
+		row  Row
+		want bool
+	}{
+		{counted("s", scenario.Decisive, Shows, check.Met), false},
+		{counted("s", scenario.Decisive, Without, check.Met, check.NotMet), true},
+		{counted("s", scenario.Decisive, Baseline, check.NotMet, check.Unknown), false},
+		{counted("s", scenario.Suspicious, Other, check.Met), false},
+		{counted(Incident, "", Other, check.Met), true},
+	} {
+		if got := c.row.Defect(); got != c.want || strings.Contains(c.row.says(), "DEFECT") != c.want {
+			t.Errorf("%+v: %t, %s", c.row, got, c.row.says())
+		}
+	}
+}
+
+// A table says how much it rests on, and is read as it was written.
+func TestTable(t *testing.T) {
+	table := Table{Schema: Schema, Scenario: "pleg-deadlock", Relapse: "v1", LeftOut: []string{"x"},
+		Bundles: []Bundle{{Run: "r", Trial: "001", Scenario: "pleg-deadlock", Pair: "modern", Outcomes: map[string]string{"fixed": "NotReproduced"}}},
+		Rows:    []Row{counted("s", scenario.Decisive, Shows, check.Met, check.Met, check.Unknown), counted("s", scenario.Decisive, Without, check.NotMet)}}
+	text, err := table.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"s     stacks  2/0/1, 20 % to 94 %  0/1/0, 0 % to 80 %  none", "r, trial 001: pleg-deadlock, pair modern: fixed NotReproduced", "left out: x"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+	if want := "| `s` | stacks | 2/0/1, 20 % to 94 % | 0/1/0, 0 % to 80 % | none | none |"; !strings.Contains(table.Markdown(), want) {
+		t.Errorf("the markdown lacks %q:\n%s", want, table.Markdown())
+	}
+	at := filepath.Join(t.TempDir(), "scenario.yaml")
+	if _, ok, err := Load(at); ok || err != nil {
+		t.Errorf("where there is none: %t, %v", ok, err)
+	}
+	if err := table.Write(at); err != nil {
+		t.Fatal(err)
+	}
+	back, ok, err := Load(at)
+	if diff := cmp.Diff(table, back); !ok || err != nil || diff != "" {
+		t.Errorf("%t, %v: %s", ok, err, diff)
+	}
+}

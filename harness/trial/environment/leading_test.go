@@ -2,14 +2,18 @@ package environment
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -19,22 +23,30 @@ import (
 // controlPlane is a cluster with one instance of each of some components.
 type controlPlane struct {
 	cluster.Cluster
-	has []string
+	has       []string
+	restarted map[string]int // by component
 }
 
 func (c controlPlane) Components(name string) []cluster.Component {
-	for _, one := range c.has {
-		if one == name {
-			return []cluster.Component{instance{}}
-		}
+	if !slices.Contains(c.has, name) {
+		return nil
 	}
-	return nil
+	return []cluster.Component{instance{name: name, restarted: c.restarted}}
 }
 
 // instance runs in the cell of the fixed arm.
-type instance struct{ cluster.Component }
+type instance struct {
+	cluster.Component
+	name      string
+	restarted map[string]int
+}
 
 func (instance) Node() cluster.Node { return inCell{} }
+
+func (i instance) Restart(context.Context) error {
+	i.restarted[i.name]++
+	return nil
+}
 
 type inCell struct{ cluster.Node }
 
@@ -51,14 +63,17 @@ func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {
 		elects       string                   // the scheduler's flag
 		unresponsive bool
 		took         time.Duration
+		restarted    map[string]int
 		warning      string
 	}{
-		{name: "both at once", has: both, renewed: map[string]time.Duration{manager: 0, scheduler: 0}, took: time.Second},
-		{name: "one when its old Lease has run out", has: both, renewed: map[string]time.Duration{manager: 32 * time.Second, scheduler: 0}, took: 32 * time.Second},
-		{name: "one never", has: both, renewed: map[string]time.Duration{manager: 0}, took: leadTime, warning: "no kube-scheduler has renewed its Lease for 2m0s"},
-		{name: "one that isn't there", has: both[:2], renewed: map[string]time.Duration{manager: 0}, took: time.Second},
-		{name: "one that doesn't elect", has: both, renewed: map[string]time.Duration{manager: 0}, elects: "false", took: time.Second},
-		{name: "of an API server that doesn't answer", has: both, unresponsive: true},
+		{name: "both at once", has: both, renewed: map[string]time.Duration{manager: 0, scheduler: 0}, took: time.Second, restarted: map[string]int{manager: 1, scheduler: 1}},
+		{name: "one when its old Lease has run out", has: both, renewed: map[string]time.Duration{manager: 32 * time.Second, scheduler: 0}, took: 32 * time.Second, restarted: map[string]int{manager: 1, scheduler: 1}},
+		{name: "one never", has: both, renewed: map[string]time.Duration{manager: 0}, took: leadTime, restarted: map[string]int{manager: 1, scheduler: 1}, warning: "no kube-scheduler has renewed its Lease for 2m0s"},
+		{name: "one that isn't there", has: both[:2], renewed: map[string]time.Duration{manager: 0}, took: time.Second, restarted: map[string]int{manager: 1}},
+		{name: "one that doesn't elect", has: both, renewed: map[string]time.Duration{manager: 0}, elects: "false", took: time.Second, restarted: map[string]int{manager: 1}},
+		{name: "with a kubelet, which starts them", has: append([]string{"kubelet"}, both...), renewed: map[string]time.Duration{manager: 0, scheduler: 0},
+			took: time.Second, restarted: map[string]int{}},
+		{name: "of an API server that doesn't answer", has: both, unresponsive: true, restarted: map[string]int{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -84,7 +99,11 @@ func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {
 								return
 							case now := <-next.C:
 								lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-								if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
+								_, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+								if apierrors.IsNotFound(err) { // it was deleted
+									_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+								}
+								if err != nil {
 									t.Error(err)
 								}
 							}
@@ -98,8 +117,12 @@ func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {
 				if c.unresponsive {
 					e.unresponsive = []string{"fixed"}
 				}
-				if err := e.leading(ctx, client, controlPlane{has: c.has}); err != nil {
+				made := controlPlane{has: c.has, restarted: map[string]int{}}
+				if err := e.leading(ctx, client, made); err != nil {
 					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.restarted, made.restarted); diff != "" {
+					t.Errorf("restarted are:\n%s", diff)
 				}
 				if took := time.Since(began); took < c.took || took > c.took+3*time.Second {
 					t.Errorf("it took %s, want %s", took, c.took)

@@ -19,7 +19,7 @@ import (
 // hasty makes a trial of fleet-status-churn take five minutes: pods leave a node that is gone sooner, and writes are counted for a shorter time.
 var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=5s", "--set", "window=20s", "--set", "watch=30s"}
 
-var _ = Describe("An agent that writes for ever", func() {
+var _ = Describe("An agent that writes for ever", SpecPriority(1), func() {
 	It("is shown by what its writes changed while a node was off", func(ctx SpecContext) {
 		dir, v := reproduce(ctx, "fleet-status-churn", verdict.Validated, verdict.ExitOK, hasty...)
 		vulnerable, fixed := armOf(v, "vulnerable"), armOf(v, "fixed")

@@ -25,7 +25,7 @@ func init() {
 			"difference between the first and the last heap profile of the window, freed again or not. How much " +
 			"was done in between is known within two samples of the counter, so a cost is a range: it meets a limit " +
 			"only as a whole, and a range on both sides of it is unknown. So is less work than units, another " +
-			"process, and a counter that falls.",
+			"process, and a counter that falls. That nobody looked for a while in between changes nothing.",
 		Example: "name: costly\nkind: costPerUnit\nphase: fault\nspec:\n  of: allocated\n  under: " +
 			"[net.interfaceAddrTable]\n  counter: kubeproxy_sync_proxy_rules_duration_seconds_count\n  each: 200\n  " +
 			"units: 10\n  atLeast: 200k\n",
@@ -112,8 +112,15 @@ func (c *CostPerUnit) Eval(v bundle.View, s Scope) Finding {
 	limit, _ := c.limit() // Validate has read it
 	spent, work := c.spent(q), metricSeries(q, c.Counter, c.Labels)
 	q.Evidence = slices.Concat(spent.paths, work.paths)
+	one := q.restarted()
+	if one == "" && len(work.samples) > 0 { // what one process counts only grows, whoever failed to look in between
+		work.doubt = ""
+		if c.Of == costCPU && len(spent.samples) > 0 {
+			spent.doubt = ""
+		}
+	}
 	spent.samples = slices.DeleteFunc(spent.samples, func(x sample) bool { return !work.around(x) })
-	if doubt := cmp.Or(work.doubt, spent.noRate(), q.restarted()); doubt != "" {
+	if doubt := cmp.Or(work.doubt, spent.noRate(), one); doubt != "" {
 		return q.unknown(doubt)
 	}
 	if i := work.reset(); i > 0 {

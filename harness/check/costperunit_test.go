@@ -84,6 +84,22 @@ func TestCostPerUnit(t *testing.T) {
 					return s
 				})
 			}},
+		{name: "nobody looked for a minute in between", spec: cheap, met: check.Met, evidence: cpu, seen: "each",
+			fill: func(tr *trial) {
+				looks(0, 0, func(one *bundle.IdentitySample, s float64) {
+					if one.CPUSeconds = 1 + s/100; s > 120 && s < 180 {
+						one.PID = -1
+					}
+				})(tr)
+				st := tr.stream(bundle.MetricSamples, arm)
+				tr.series(st, syncs, 0, 130, func(s float64) float64 { return s })
+				tr.series(st, syncs, 190, 400, func(s float64) float64 { return s })
+			}},
+		{name: "nobody looked in the end", spec: cheap, met: check.Unknown, evidence: cpu, seen: "lie within 1m2s of",
+			fill: func(tr *trial) {
+				looks(0, 0.1, nil)(tr)
+				tr.series(tr.stream(bundle.MetricSamples, arm), syncs, 0, 104, func(s float64) float64 { return s })
+			}},
 		{name: "nobody counted the work", spec: cheap, fill: looks(0, 0.1, nil), met: check.Unknown, evidence: cpu[:1], seen: "no metrics.samples was recorded"},
 		{name: "another metric", spec: `{"of":"cpu","counter":"other_count","below":"1s"}`, fill: working(0.02, 0, nil), met: check.Unknown, evidence: cpu,
 			seen: "never showed other_count", wanted: "other_count"},

@@ -181,7 +181,7 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	return f, err
 }
 
-// since is what a check says of when it saw something: after the beginning of a phase, which foreign evidence has none of.
+// since is what a check says of when it saw something: after the beginning of a phase. Foreign evidence has none.
 var since = regexp.MustCompile(`, the last \S+ after \S+ began`)
 
 // eval turns a check's panic into an error: it is a mistake of ours, never an answer.

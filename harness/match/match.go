@@ -1,6 +1,6 @@
 // Package match asks the scenarios' questions of somebody else's evidence: a production bundle, a dump, a log. It
-// turns what it can read into a bundle.View with one phase, so that the same checks answer, with the same three values. What a
-// form of evidence can't hold is said, and leaves a question unknown: it is never taken for a no.
+// turns what it can read into a bundle.View with one phase, so that the same checks answer, with the same three values.
+// What a form of evidence can't hold is said, and leaves a question unknown: it is never taken for a no.
 package match
 
 import (

@@ -95,10 +95,12 @@ func (f *foreign) stacks(all []*source) {
 func (o object) subject() *subject {
 	v := &foreign{component: o.component, nodes: o.nodes, statuses: o.statuses}
 	for _, n := range o.nodes {
-		v.stream(bundle.Nodes, o.path, bundle.Window{Start: n.Time.Add(-10 * time.Second), End: n.Time.Add(time.Second)}, 0, 0)
+		w := bundle.Window{Start: n.Time.Add(-10 * time.Second), End: n.Time.Add(time.Second)}
+		v.stream(bundle.Nodes, o.path, w, 0, 0)
 	}
 	for _, s := range o.statuses {
-		v.stream(bundle.Statuses, o.path, bundle.Window{Start: s.LastFinished.Add(-time.Second), End: s.Time.Add(time.Second)}, 0, 0)
+		w := bundle.Window{Start: s.LastFinished.Add(-time.Second), End: s.Time.Add(time.Second)}
+		v.stream(bundle.Statuses, o.path, w, 0, 0)
 	}
 	return &subject{component: o.component, place: o.place, version: o.version, cell: here, view: v}
 }

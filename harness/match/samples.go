@@ -61,7 +61,8 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 		if m.Name == "kubernetes_build_info" {
 			s.versions = union(s.versions, m.Labels["git_version"])
 		} else {
-			s.samples = append(s.samples, bundle.MetricSample{Time: at, Done: at, Name: m.Name, Labels: m.Labels, Value: m.Value})
+			s.samples = append(s.samples,
+				bundle.MetricSample{Time: at, Done: at, Name: m.Name, Labels: m.Labels, Value: m.Value})
 		}
 	}
 	e.sources = append(e.sources, s)
@@ -135,7 +136,8 @@ func goroutines(p *profile.Profile) *goroutine.Dump {
 		for _, l := range s.Location {
 			for _, at := range l.Line {
 				if at.Function != nil {
-					g.Frames = append(g.Frames, goroutine.Frame{Func: at.Function.Name, File: at.Function.Filename, Line: int(at.Line)})
+					g.Frames = append(g.Frames,
+						goroutine.Frame{Func: at.Function.Name, File: at.Function.Filename, Line: int(at.Line)})
 				}
 			}
 		}

@@ -198,7 +198,8 @@ func (s *source) found(d *goroutine.Found, ref time.Time) {
 
 // parking are functions of the runtime that a dump shows on top of the call that waits if GOTRACEBACK asked for it.
 var parking = []string{"runtime.gopark", "runtime.goparkunlock", "runtime.chansend", "runtime.chansend1",
-	"runtime.chanrecv", "runtime.chanrecv1", "runtime.chanrecv2", "runtime.selectgo", "runtime.block", "runtime.semacquire1"}
+	"runtime.chanrecv", "runtime.chanrecv1", "runtime.chanrecv2", "runtime.selectgo", "runtime.block",
+	"runtime.semacquire1"}
 
 // times are from when to when the log goes, as far as its lines tell.
 func (s *source) times(first, last []byte, ref time.Time) {

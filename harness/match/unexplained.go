@@ -15,7 +15,7 @@ import (
 // Unexplained is what stands out, whether anybody knows it or not. It decides nothing.
 type Unexplained struct {
 	Goroutines []Group   `json:"goroutines"` // the largest groups, the largest first
-	Running    []Group   `json:"running"`    // those that ran, or could, in the last dump of each process; a dump's own writer is left out
+	Running    []Group   `json:"running"`    // those that ran, or could; a dump's own writer is left out
 	Restarts   []Restart `json:"restarts"`   // of containers, the most first
 	Warnings   []Warning `json:"warnings"`   // by events, the most first
 	Loops      []Loop    `json:"loops"`      // lines of logs that come again and again, the most first
@@ -90,7 +90,8 @@ func (e *evidence) unexplained() Unexplained {
 	slices.SortStableFunc(out.Warnings, func(a, b Warning) int { return cmp.Compare(b.Count, a.Count) })
 	slices.SortStableFunc(out.Loops, func(a, b Loop) int { return cmp.Compare(b.Lines, a.Lines) })
 	out.Goroutines, out.Running = first(out.Goroutines, maxGroups), first(out.Running, maxGroups)
-	out.Restarts, out.Warnings, out.Loops = first(out.Restarts, maxRestarts), first(out.Warnings, maxGroups), first(out.Loops, maxGroups)
+	out.Restarts, out.Warnings = first(out.Restarts, maxRestarts), first(out.Warnings, maxGroups)
+	out.Loops = first(out.Loops, maxGroups)
 	return out
 }
 
@@ -123,7 +124,8 @@ func (u *Unexplained) add(where string, d *goroutine.Dump) {
 // writesDump reports whether a goroutine runs because it writes the dump, or is a thread's own stack.
 func writesDump(g goroutine.Group) bool {
 	return slices.Contains(g.IDs, 0) || slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
-		return strings.HasPrefix(f.Func, "runtime/pprof.write") || f.Func == "runtime/debug.Stack" || f.Func == "runtime.Stack"
+		return strings.HasPrefix(f.Func, "runtime/pprof.write") || f.Func == "runtime/debug.Stack" ||
+			f.Func == "runtime.Stack"
 	})
 }
 

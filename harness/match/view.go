@@ -160,6 +160,7 @@ type only struct {
 // Artifacts leaves the other dumps out.
 func (o only) Artifacts(q bundle.Query) []bundle.Artifact {
 	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)), func(a bundle.Artifact) bool {
-		return a.Kind == bundle.Goroutines2 && !slices.ContainsFunc(o.dumps, func(d bundle.Artifact) bool { return d.Path == a.Path })
+		same := func(d bundle.Artifact) bool { return d.Path == a.Path }
+		return a.Kind == bundle.Goroutines2 && !slices.ContainsFunc(o.dumps, same)
 	})
 }

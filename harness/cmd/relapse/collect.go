@@ -25,14 +25,14 @@ func newCollectCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "collect [SCENARIO...]",
 		Short: "Take from a live cluster what relapse match needs, reading only",
-		Long: `Collect asks a live cluster for what the rules of relapse match need, of all scenarios that have a match section or of
-those that are named: versions, nodes, pods and warnings, goroutines and metrics of kubelets and of the API server
+		Long: `Collect asks a live cluster for what the rules of relapse match need, of all scenarios that have a match
+section or of those that are named: versions, nodes, pods and warnings, goroutines and metrics of kubelets and of the API server
 that answers, and logs of the components' pods. It only makes GET requests, with your own kubeconfig and rights, one
 after the other, within a budget. A dump of each goroutine's state stops a process for a moment that grows with their
 number, so it is taken only of processes with fewer than --max-goroutines.
 
-What it leaves is a folder for relapse match, without the secrets that can be told by their names or forms, and a list of all
-requests. With --dry-run it lists them, and asks nothing.
+What it leaves is a folder for relapse match, without the secrets that can be told by their names or forms, and a
+list of all requests. With --dry-run it lists them, and asks nothing.
 
 Goroutines need the right to get nodes/proxy and the URL /debug/pprof/*. What is refused is told and left out.`,
 		Example: "  relapse collect --dry-run\n  relapse collect pleg-deadlock --dir evidence && relapse match evidence",
@@ -55,8 +55,8 @@ Goroutines need the right to get nodes/proxy and the URL /debug/pprof/*. What is
 				return usage(err, "pass --kubeconfig and --context, or set KUBECONFIG")
 			}
 			out := cmd.OutOrStdout()
-			err = collect.Run(cmd.Context(), collect.Options{Config: config, Dir: o.dir, Components: components, Budget: o.budget,
-				Log: func(r collect.Request) { printRequest(out, r) }})
+			err = collect.Run(cmd.Context(), collect.Options{Config: config, Dir: o.dir, Components: components,
+				Budget: o.budget, Log: func(r collect.Request) { printRequest(out, r) }})
 			if err != nil {
 				return err
 			}
@@ -64,13 +64,15 @@ Goroutines need the right to get nodes/proxy and the URL /debug/pprof/*. What is
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&o.dir, "dir", "", "the folder that is written, which must be empty (default relapse-evidence-TIME)")
+	cmd.Flags().StringVar(&o.dir, "dir", "",
+		"the folder that is written, which must be empty (default relapse-evidence-TIME)")
 	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "as kubectl has it")
 	cmd.Flags().StringVar(&o.context, "context", "", "as kubectl has it")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the requests, and make none")
 	cmd.Flags().IntVar(&o.budget.Requests, "max-requests", o.budget.Requests, "requests in all")
 	cmd.Flags().Int64Var(&o.budget.Bytes, "max-bytes", o.budget.Bytes, "bytes of answers in all")
-	cmd.Flags().IntVar(&o.budget.Goroutines, "max-goroutines", o.budget.Goroutines, "take no dump of a process with more goroutines")
+	cmd.Flags().IntVar(&o.budget.Goroutines, "max-goroutines", o.budget.Goroutines,
+		"take no dump of a process with more goroutines")
 	cmd.Flags().IntVar(&o.budget.Nodes, "max-nodes", o.budget.Nodes, "nodes whose kubelets are asked")
 	return cmd
 }

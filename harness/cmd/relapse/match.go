@@ -35,8 +35,8 @@ func newMatchCmd() *cobra.Command {
 		Use:   "match PATH...",
 		Short: "Say which known incidents are in somebody else's evidence",
 		Long: `Match reads what is there, and says of the incident of each scenario that has a match section
-whether it is met, not met or unknown, with the evidence. A path is a file, a folder, an archive (tar, gzip, bzip2, xz, zstd, zip, and those in
-each other) or - for standard input. What it is comes from its contents: goroutine dumps at debug=1 and debug=2 and
+whether it is met, not met or unknown, with the evidence. A path is a file, a folder, an archive (tar, gzip, bzip2,
+xz, zstd, zip, and those in each other) or - for standard input. What it is comes from its contents: goroutine dumps at debug=1 and debug=2 and
 of crashes, also in the middle of logs; logs and journals, wrapped or not; goroutine profiles of pprof; nodes and pods
 as YAML or JSON; metrics, of which only the version is taken; relapse's own bundles.
 
@@ -44,9 +44,9 @@ Suspected is an unknown with something that speaks for it. For each unknown the 
 it. The versions that the evidence names decide first: what has the fix doesn't have the incident, and a fork's version
 says nothing. Secrets are left out of all that is shown.
 
-With --measure the paths are runs of relapse: it says for each sign, and each kind of evidence alone, how often it is met
-where the arm was judged to show the incident, and where it wasn't. Exit code 1 then says that a rule is met where it
-must not be.
+With --measure the paths are runs of relapse: it says for each sign, and each kind of evidence alone, how often it
+is met where the arm was judged to show the incident, and where it wasn't. Exit code 1 then says that a rule is met
+where it must not be.
 
 Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none is met, 4 a failure of relapse's own,
 64 wrong usage.`,

@@ -28,15 +28,15 @@ type Budget struct {
 	Requests   int           // in all
 	Bytes      int64         // of answers in all
 	Answer     int64         // bytes of one answer; what is over is cut off
-	Goroutines int           // debug=2 stops a process for a time that grows with these, and is asked of smaller ones only
+	Goroutines int           // debug=2 stops a process for longer the more it has; larger ones aren't asked
 	Nodes      int           // whose kubelets are asked
 	Pause      time.Duration // between two requests
 	Timeout    time.Duration // of one
 }
 
 // Default is little for any cluster that works.
-var Default = Budget{Requests: 200, Bytes: 512 << 20, Answer: 64 << 20, Goroutines: 20_000, Nodes: 10, Pause: 200 * time.Millisecond,
-	Timeout: time.Minute}
+var Default = Budget{Requests: 200, Bytes: 512 << 20, Answer: 64 << 20, Goroutines: 20_000, Nodes: 10,
+	Pause: 200 * time.Millisecond, Timeout: time.Minute}
 
 // Request is one GET, and what became of it.
 type Request struct {
@@ -90,7 +90,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
-	if c.record, err = os.OpenFile(filepath.Join(o.Dir, RequestsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err != nil {
+	c.record, err = os.OpenFile(filepath.Join(o.Dir, RequestsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.record.Close()) }()
@@ -136,17 +137,10 @@ func (c *collector) get(ctx context.Context, r Request) ([]byte, error) {
 			return nil, bad
 		}
 	}
-	if c.Log != nil {
-		c.Log(r)
-	}
-	line, bad := json.Marshal(r)
-	if bad == nil {
-		_, bad = c.record.Write(append(line, '\n'))
-	}
 	if r.Code != http.StatusOK {
 		body = nil
 	}
-	return body, errors.Join(err, bad)
+	return body, errors.Join(err, c.note(r))
 }
 
 func (c *collector) ask(ctx context.Context, r *Request) ([]byte, error) {
@@ -200,27 +194,27 @@ func (c *collector) ask(ctx context.Context, r *Request) ([]byte, error) {
 }
 
 // stacks asks a process for its goroutines: how many there are, and if they are few enough each with its state.
-func (c *collector) stacks(ctx context.Context, at, folder, why string) error {
-	counted, err := c.get(ctx, Request{Path: at + "?debug=1", File: folder + "/goroutines-debug1.txt", Why: why + ", counted: a short pause of the process"})
+func (c *collector) stacks(ctx context.Context, count, each Request) error {
+	counted, err := c.get(ctx, count)
 	if err != nil || counted == nil {
 		return err
 	}
-	r := Request{Path: at + "?debug=2", File: folder + "/goroutines-debug2.txt", Why: why + ", each with its state"}
 	d, err := goroutine.Read(bytes.NewReader(counted))
 	switch {
 	case err != nil:
-		r.Error = "not made: " + err.Error()
+		each.Error = "not made: " + err.Error()
 	case d.Total > c.Budget.Goroutines:
-		r.Error = fmt.Sprintf("not made: there are %d goroutines, over %d, and it would stop the process for long", d.Total, c.Budget.Goroutines)
+		each.Error = fmt.Sprintf("not made: there are %d goroutines, over %d, and it would stop the process for long",
+			d.Total, c.Budget.Goroutines)
 	default:
-		_, err := c.get(ctx, r)
+		_, err := c.get(ctx, each)
 		return err
 	}
-	return c.leave(r)
+	return c.note(each)
 }
 
-// leave records a request that isn't made.
-func (c *collector) leave(r Request) error {
+// note tells and records a request that was made, or that isn't.
+func (c *collector) note(r Request) error {
 	if c.Log != nil {
 		c.Log(r)
 	}

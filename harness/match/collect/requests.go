@@ -33,7 +33,7 @@ func Plan(components []string, b Budget) (out []Request) {
 		}
 	}
 	for i, r := range out {
-		if path.Base(r.File) == "goroutines-debug2.txt" {
+		if path.Base(r.File) == eachFile {
 			out[i].Why += fmt.Sprintf(" (only of processes with at most %d goroutines)", b.Goroutines)
 		}
 	}
@@ -46,40 +46,53 @@ const (
 
 	goroutines = "/debug/pprof/goroutine"
 	logLimit   = 16 << 20
+	eachFile   = "goroutines-debug2.txt"
 )
 
 var (
-	version  = Request{Path: "/version", File: "version.json", Why: "the API server's version"}
-	nodes    = Request{Path: "/api/v1/nodes?limit=500", File: "nodes.json", Why: "versions and conditions of the nodes"}
-	pods     = Request{Path: "/api/v1/pods?limit=5000", File: "pods.json", Why: "images, restarts and how containers ended"}
-	warnings = Request{Path: "/api/v1/events?limit=2000&fieldSelector=type%3DWarning", File: "events.json", Why: "warnings"}
+	version = Request{Path: "/version", File: "version.json", Why: "the API server's version"}
+	nodes   = Request{Path: "/api/v1/nodes?limit=500", File: "nodes.json", Why: "versions and conditions of the nodes"}
+	pods    = Request{Path: "/api/v1/pods?limit=5000", File: "pods.json",
+		Why: "images, restarts and how containers ended"}
+	warnings = Request{Path: "/api/v1/events?limit=2000&fieldSelector=type%3DWarning", File: "events.json",
+		Why: "warnings"}
 )
 
 func ofKubelet(node string) []Request {
-	at, folder := "/api/v1/nodes/"+node+"/proxy", "nodes/"+node+"/"+kubelet
+	return ofProcess("/api/v1/nodes/"+node+"/proxy", "nodes/"+node+"/"+kubelet, "the kubelet's")
+}
+
+func ofAPIServer() []Request { return ofProcess("", apiserver, "the API server's") }
+
+// ofProcess are the requests to one process: its goroutines counted, then each of them, and its metrics.
+func ofProcess(at, folder, whose string) []Request {
 	return []Request{
-		{Path: at + goroutines + "?debug=1", File: folder + "/goroutines-debug1.txt", Why: "the kubelet's goroutines, counted: a short pause of the process"},
-		{Path: at + goroutines + "?debug=2", File: folder + "/goroutines-debug2.txt", Why: "the kubelet's goroutines, each with its state"},
-		{Path: at + "/metrics", File: folder + "/metrics.txt", Why: "the kubelet's metrics"},
+		{Path: at + goroutines + "?debug=1", File: folder + "/goroutines-debug1.txt",
+			Why: whose + " goroutines, counted: a short pause of the process"},
+		{Path: at + goroutines + "?debug=2", File: folder + "/" + eachFile, Why: whose + " goroutines, each with its state"},
+		{Path: at + "/metrics", File: folder + "/metrics.txt", Why: whose + " metrics"},
 	}
 }
 
-func ofAPIServer() []Request {
-	return []Request{
-		{Path: goroutines + "?debug=1", File: apiserver + "/goroutines-debug1.txt", Why: "the API server's goroutines, counted: a short pause of the process"},
-		{Path: goroutines + "?debug=2", File: apiserver + "/goroutines-debug2.txt", Why: "the API server's goroutines, each with its state"},
-		{Path: "/metrics", File: apiserver + "/metrics.txt", Why: "the API server's metrics"},
+// process makes them.
+func (c *collector) process(ctx context.Context, of []Request) error {
+	if err := c.stacks(ctx, of[0], of[1]); err != nil {
+		return err
 	}
+	_, err := c.get(ctx, of[2])
+	return err
 }
 
 // pod is a pod with a container that is asked for.
 type pod struct{ namespace, name, container string }
 
 func ofPod(p pod) (out []Request) {
-	at := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true&limitBytes=%d", p.namespace, p.name, p.container, logLimit)
+	at := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true&limitBytes=%d", p.namespace, p.name,
+		p.container, logLimit)
 	folder := path.Join("pods", p.namespace, p.name, p.container)
 	return []Request{
-		{Path: at + "&previous=true", File: folder + "/previous.log", Why: "what " + p.container + " said before it was restarted"},
+		{Path: at + "&previous=true", File: folder + "/previous.log",
+			Why: "what " + p.container + " said before it was restarted"},
 		{Path: at, File: folder + "/current.log", Why: "what " + p.container + " says"},
 	}
 }
@@ -105,24 +118,18 @@ func (c *collector) all(ctx context.Context) error {
 			of := ofKubelet(name)
 			if i >= c.Budget.Nodes {
 				of[0].Error = fmt.Sprintf("not made: %d nodes were asked", c.Budget.Nodes)
-				if err := c.leave(of[0]); err != nil {
+				if err := c.note(of[0]); err != nil {
 					return err
 				}
 				continue
 			}
-			if err := c.stacks(ctx, "/api/v1/nodes/"+name+"/proxy"+goroutines, path.Dir(of[0].File), "the kubelet's goroutines"); err != nil {
-				return err
-			}
-			if _, err := c.get(ctx, of[2]); err != nil {
+			if err := c.process(ctx, of); err != nil {
 				return err
 			}
 		}
 	}
 	if slices.Contains(c.Components, apiserver) {
-		if err := c.stacks(ctx, goroutines, apiserver, "the API server's goroutines"); err != nil {
-			return err
-		}
-		if _, err := c.get(ctx, ofAPIServer()[2]); err != nil {
+		if err := c.process(ctx, ofAPIServer()); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,8 @@ func Write(b *bytes.Buffer, all []*scenario.Scenario, form string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "# Written by relapse match --export %s: %d signs of %d. What says less than relapse match, and how:\n", form, t.said, t.all)
+	fmt.Fprintf(b, "# Written by relapse match --export %s: %d signs of %d. What says less than relapse match, and how:\n",
+		form, t.said, t.all)
 	for _, l := range t.lost {
 		fmt.Fprintf(b, "# - %s\n", strings.ReplaceAll(l, "\n", " "))
 	}
@@ -119,16 +120,19 @@ func (r rule) message() string {
 	if r.sign.Is == scenario.Decisive {
 		is = "is"
 	}
-	return fmt.Sprintf("This %s %s: %s. %s. relapse match says more.", is, r.s.Metadata.Name, strings.TrimRight(r.s.Spec.Title, "."),
-		strings.ToUpper(r.sign.Ground[:1])+r.sign.Ground[1:])
+	return fmt.Sprintf("This %s %s: %s. %s. relapse match says more.", is, r.s.Metadata.Name,
+		strings.TrimRight(r.s.Spec.Title, "."), strings.ToUpper(r.sign.Ground[:1])+r.sign.Ground[1:])
 }
+
+// object is one in YAML.
+type object = map[string]any
 
 func (t *translation) document() any {
 	if t.form == "prometheus" {
-		return map[string]any{"groups": []any{map[string]any{"name": "relapse", "rules": slices.Clip(append([]any{}, t.alerts...))}}}
+		return object{"groups": []any{object{"name": "relapse", "rules": slices.Clone(t.alerts)}}}
 	}
-	return map[string]any{"apiVersion": "troubleshoot.sh/v1beta2", "kind": "SupportBundle", "metadata": map[string]any{"name": "relapse"},
-		"spec": map[string]any{
-			"collectors": []any{map[string]any{"clusterInfo": map[string]any{}}, map[string]any{"clusterResources": map[string]any{}}},
-			"analyzers":  slices.Clip(append([]any{}, t.analyzers...))}}
+	return object{"apiVersion": "troubleshoot.sh/v1beta2", "kind": "SupportBundle", "metadata": object{"name": "relapse"},
+		"spec": object{
+			"collectors": []any{object{"clusterInfo": object{}}, object{"clusterResources": object{}}},
+			"analyzers":  slices.Clone(t.analyzers)}}
 }

@@ -56,9 +56,10 @@ func (r rule) rule(expr, hold string) {
 	if r.sign.Is == "decisive" {
 		severity = "critical"
 	}
-	r.translation.alerts = append(r.translation.alerts, map[string]any{
+	r.translation.alerts = append(r.translation.alerts, object{
 		"alert": "Relapse" + camel(r.s.Metadata.Name) + camel(r.sign.Name), "expr": expr, "for": hold,
-		"labels": map[string]any{"severity": severity, "incident": r.s.Metadata.Name}, "annotations": map[string]any{"description": r.message()}})
+		"labels":      object{"severity": severity, "incident": r.s.Metadata.Name},
+		"annotations": object{"description": r.message()}})
 }
 
 // camel is a name in Prometheus' habit: pleg-deadlock is PlegDeadlock.

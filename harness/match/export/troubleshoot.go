@@ -71,11 +71,12 @@ func (r rule) stack(k *check.Goroutines) bool {
 }
 
 func (r rule) text(files, pattern string) {
-	r.translation.analyzers = append(r.translation.analyzers, map[string]any{"textAnalyze": map[string]any{
-		"checkName": r.s.Metadata.Name + ", " + r.sign.Name + ", " + r.name, "fileName": files, "regex": strings.TrimSpace(pattern),
+	r.translation.analyzers = append(r.translation.analyzers, object{"textAnalyze": object{
+		"checkName": r.s.Metadata.Name + ", " + r.sign.Name + ", " + r.name, "fileName": files,
+		"regex":           strings.TrimSpace(pattern),
 		"ignoreIfNoFiles": true,
 		"outcomes": []any{
-			map[string]any{"warn": map[string]any{"when": "true", "message": r.message()}},
-			map[string]any{"pass": map[string]any{"when": "false", "message": "No such text; that alone rules nothing out."}},
+			object{"warn": object{"when": "true", "message": r.message()}},
+			object{"pass": object{"when": "false", "message": "No such text; that alone rules nothing out."}},
 		}}})
 }

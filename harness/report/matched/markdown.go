@@ -9,7 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// markdown is for a ticket: the answers in a table, then the evidence of what is met or suspected, then what is missing.
+// markdown is for a ticket: the answers in a table, the evidence of what is met or suspected, then what is missing.
 func markdown(b *bytes.Buffer, r match.Result) {
 	fmt.Fprint(b, "## Known incidents\n\n| incident | answer | why |\n|---|---|---|\n")
 	for _, i := range r.Incidents {

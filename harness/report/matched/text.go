@@ -128,7 +128,8 @@ func notes(u match.Unexplained) (out []note) {
 		out = append(out, note{fmt.Sprintf("%d warnings of %s about %s", w.Count, w.Reason, w.About), []string{w.Message}})
 	}
 	for _, l := range u.Loops {
-		out = append(out, note{fmt.Sprintf("%d of %d lines of %s were logged at %s", l.Lines, l.Of, l.Where, l.At), []string{l.First}})
+		says := fmt.Sprintf("%d of %d lines of %s were logged at %s", l.Lines, l.Of, l.Where, l.At)
+		out = append(out, note{says, []string{l.First}})
 	}
 	return out
 }

@@ -124,8 +124,8 @@ func Run(ctx context.Context, all []*scenario.Scenario, paths []string) ([]Table
 }
 
 func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, error) {
-	t := Table{Schema: Schema, Scenario: s.Metadata.Name, Relapse: version.Relapse(), Bundles: []Bundle{}, LeftOut: []string{},
-		Rows: []Row{}}
+	t := Table{Schema: Schema, Scenario: s.Metadata.Name, Relapse: version.Relapse(), Bundles: []Bundle{},
+		LeftOut: []string{}, Rows: []Row{}}
 	rows := map[[3]string]*Row{}
 	others := 0
 	for _, b := range in {
@@ -156,7 +156,8 @@ func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, err
 }
 
 // arm asks the rules of one arm, and says why it was left out if it was.
-func (t *Table) arm(s *scenario.Scenario, b labelled, arm, outcome string, rows map[[3]string]*Row) (left string, err error) {
+func (t *Table) arm(s *scenario.Scenario, b labelled, arm, outcome string, rows map[[3]string]*Row) (left string,
+	err error) {
 	asked := map[Label]match.When{Baseline: match.Before}
 	switch {
 	case b.scenario != s.Metadata.Name:

@@ -72,7 +72,8 @@ func (r Row) says() string {
 	if c.N == 0 {
 		return "none"
 	}
-	said := fmt.Sprintf("%d/%d/%d, %s to %s", r.Met, r.NotMet, r.Unknown, rate.Percent(r.Low, false), rate.Percent(r.High, true))
+	said := fmt.Sprintf("%d/%d/%d, %s to %s", r.Met, r.NotMet, r.Unknown, rate.Percent(r.Low, false),
+		rate.Percent(r.High, true))
 	if r.Suspected > 0 {
 		said += fmt.Sprintf(", %d suspected", r.Suspected)
 	}
@@ -82,7 +83,8 @@ func (r Row) says() string {
 	return said
 }
 
-const legend = "met/not met/unknown, and Wilson's interval at 95 % for the share that is met; the version, which decides first, was not asked"
+const legend = "met/not met/unknown, and Wilson's interval at 95 % for the share that is met; the version, which " +
+	"decides first, was not asked"
 
 // Text is the table for a terminal.
 func (t Table) Text() (string, error) {
@@ -105,8 +107,8 @@ func (t Table) Text() (string, error) {
 // Markdown is the table for a README.
 func (t Table) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### How often the rules of %s are met\n\n| rule | by | %s |\n|---|---|%s\n", t.Scenario, t.header(" | "),
-		strings.Repeat("---|", len(labels)))
+	fmt.Fprintf(&b, "### How often the rules of %s are met\n\n| rule | by | %s |\n|---|---|%s\n", t.Scenario,
+		t.header(" | "), strings.Repeat("---|", len(labels)))
 	for _, l := range t.lines() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", l.rule, l.evidence, l.row(" | "))
 	}
@@ -143,7 +145,8 @@ func (t Table) ground() (out []string) {
 		for _, arm := range slices.Sorted(maps.Keys(b.Outcomes)) {
 			arms = append(arms, arm+" "+b.Outcomes[arm])
 		}
-		out = append(out, fmt.Sprintf("%s, trial %s: %s, pair %s: %s", b.Run, b.Trial, b.Scenario, b.Pair, strings.Join(arms, ", ")))
+		out = append(out, fmt.Sprintf("%s, trial %s: %s, pair %s: %s", b.Run, b.Trial, b.Scenario, b.Pair,
+			strings.Join(arms, ", ")))
 	}
 	for _, s := range t.LeftOut {
 		out = append(out, "left out: "+s)

@@ -67,9 +67,6 @@ func newSubject(t *testing.T) *subject {
 	}
 	k.Log(s.line(1, "starting"), s.line(2, skipped))
 	layLogs(t, s.nodes[0].Node)
-	for _, n := range s.nodes {
-		listsNetwork(n)
-	}
 	s.layObjects()
 	s.API().AddEvent(&corev1.Event{Reason: "Rebooted", Message: "an event"})
 	return s

@@ -22,7 +22,7 @@ import (
 )
 
 // layLogs gives a node the log file of a kubelet that runs as a static pod. A shell on the node then runs on this machine, with the folder of
-// all logs replaced.
+// all logs replaced, and the programs that list a network.
 func layLogs(t *testing.T, n *clustertest.Node) {
 	t.Helper()
 	root := t.TempDir()
@@ -38,6 +38,8 @@ func layLogs(t *testing.T, n *clustertest.Node) {
 	if err := os.WriteFile(filepath.Join(root, "audit.log"), []byte(event), 0o640); err != nil {
 		t.Fatal(err)
 	}
+	programs := t.TempDir()
+	layNetwork(t, programs)
 	n.Handle("sh", func(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 		args := slices.Clone(argv)
 		if i := slices.Index(args, "/var/log/pods"); i >= 0 {
@@ -47,7 +49,7 @@ func layLogs(t *testing.T, n *clustertest.Node) {
 			args[i] = filepath.Join(root, "audit.log")
 		}
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-		cmd.Stdin = stdin
+		cmd.Stdin, cmd.Env = stdin, append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
 		return cmd.Output()
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,9 +80,17 @@ func addressesArmed(_ *testing.T, n *criNode) (ever int, armed []string) {
 	return n.network.ever, armed
 }
 
-// listsNetwork has a node print its addresses and rules as nodeNetwork asks for them.
-func listsNetwork(n *criNode) {
-	n.Handle("sh", func(context.Context, io.Reader, []string) ([]byte, error) { return []byte("3\n400\n"), nil })
+// layNetwork writes the programs that nodeNetwork asks for a node's addresses and rules, of which there are 3 and 400.
+func layNetwork(t *testing.T, dir string) {
+	t.Helper()
+	for name, prints := range map[string]string{
+		"ip": strings.Repeat("7: eth0    inet 198.19.0.1/32 scope global eth0\n", 3), "iptables-legacy-save": "",
+		"iptables-nft-save": strings.Repeat("-A KUBE-NODEPORTS -p tcp -j KUBE-EXT-A\n", 400),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\ncat <<'END'\n"+prints+"END\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // answers has the cluster's nodes get an answer from services, or none, as curl tells it; and gives the API servers an endpoint.

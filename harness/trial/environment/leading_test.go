@@ -124,7 +124,7 @@ func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {
 				if diff := cmp.Diff(c.restarted, made.restarted); diff != "" {
 					t.Errorf("restarted are:\n%s", diff)
 				}
-				if took := time.Since(began); took < c.took || took > c.took+3*time.Second {
+				if took := time.Since(began); took < c.took || took > c.took+6*time.Second { // two renewals, and who comes first at one instant
 					t.Errorf("it took %s, want %s", took, c.took)
 				}
 				said := ""

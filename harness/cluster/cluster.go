@@ -240,9 +240,10 @@ type Status struct {
 	Running  bool
 	Restarts int // those that nobody asked for
 
-	LastID       string // "" until one ended
-	LastCode     int
-	LastFinished time.Time
+	LastID          string // "" until one ended
+	LastCode        int
+	LastFinished    time.Time
+	LastOutOfMemory bool // the kernel killed it for its limit
 }
 
 // TicksPerSecond is the unit of times in /proc: USER_HZ, which Linux keeps at 100 for all programs.

@@ -203,7 +203,7 @@ func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) 
 			}
 		}
 		for _, name := range together {
-			if err := c.component(name).started(ctx); err != nil {
+			if err := c.component(name).answers(ctx, 1); err != nil {
 				return err
 			}
 			events.Say(event.Progress, c.name+": "+name+" is ready")

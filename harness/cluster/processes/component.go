@@ -18,7 +18,7 @@ import (
 )
 
 // Component is a process of the control plane. It implements cluster.Component, cluster.Restarter, cluster.Identifier,
-// cluster.Pauser and cluster.Reporter.
+// cluster.Pauser, cluster.Limiter and cluster.Reporter.
 type Component struct {
 	n    *Node
 	name string
@@ -118,7 +118,7 @@ func (k *Component) Status(context.Context) (out cluster.Status, err error) {
 	id := func(start int) string { return fmt.Sprintf("%s/%d", k.name, start) }
 	out = cluster.Status{ID: id(one.Starts - 1), Running: one.PID != 0, Restarts: one.Restarts}
 	if e := one.Last; e != nil {
-		out.LastID, out.LastCode, out.LastFinished = id(e.Start), e.Code, e.At
+		out.LastID, out.LastCode, out.LastFinished, out.LastOutOfMemory = id(e.Start), e.Code, e.At, e.OutOfMemory
 	}
 	return out, nil
 }
@@ -219,8 +219,8 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("%s ended before it was ready (%s); its last lines:\n%s", e.Component, e.Exit, e.Said)
 }
 
-// started returns once a component that is started for the first time is ready for work.
-func (k *Component) started(ctx context.Context) error {
+// answers returns once a component that was started so often is ready for work.
+func (k *Component) answers(ctx context.Context, starts int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("not within %s", startTime))
 	defer cancel()
 	row, _ := component.Of(k.name)
@@ -233,7 +233,7 @@ func (k *Component) started(ctx context.Context) error {
 			return body.Close()
 		}
 		one, serr := k.state()
-		if serr == nil && (one.Exit != "" || one.Starts > 1) {
+		if serr == nil && (one.Exit != "" || one.Starts > starts) {
 			return k.ended(one)
 		}
 		select {

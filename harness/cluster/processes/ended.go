@@ -12,6 +12,8 @@ type ended struct {
 	Start int       `json:"start"` // from 0, as its log file is numbered
 	Code  int       `json:"code"`  // 128 and its number where a signal ended it
 	At    time.Time `json:"at"`
+	// OutOfMemory says that the kernel killed it for its limit.
+	OutOfMemory bool `json:"outOfMemory,omitempty"`
 }
 
 // endedWith is the end of the last start, which err describes as exec.Cmd.Wait does.

@@ -66,7 +66,7 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	return cluster.Capabilities{
 		Seams:           slices.Sorted(maps.Keys(seamProcesses)),
 		OneControlPlane: "the components of several would have to share this host's loopback",
-		NoMemoryLimits:  "a process has the memory of its host, as no cgroup is made for it",
+		NoMemoryLimits:  noMemoryLimits(),
 	}, nil
 }
 
@@ -159,7 +159,11 @@ func (p *Provider) Delete(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("deleting a cluster: %w", err)
 	}
-	if err := errors.Join(p.end(ctx, name), os.RemoveAll(p.home(name))); err != nil {
+	err := p.end(ctx, name)
+	if err == nil { // else its processes may be in there
+		err = removeMemoryGroups(ctx, p.home(name), name)
+	}
+	if err := errors.Join(err, os.RemoveAll(p.home(name))); err != nil {
 		return fmt.Errorf("deleting cluster %q: %w", name, err)
 	}
 	return nil

@@ -95,6 +95,7 @@ func TestRealCluster(t *testing.T) {
 		t.Run("LogFiles", func(t *testing.T) { logFiles(t, c) })
 		clustertest.Conformance(t, c, caps, top)
 		t.Run("Installed", func(t *testing.T) { installed(t, c) })
+		t.Run("Limited", func(t *testing.T) { limited(t, c, caps) })
 		t.Run("BacksOff", func(t *testing.T) { backsOff(t, c) })
 	})
 }
@@ -268,6 +269,33 @@ func installed(t *testing.T, c cluster.Cluster) {
 	if err := k.Node().(cluster.Installer).Install(t.Context(), "kubelet", other); err == nil ||
 		!strings.Contains(err.Error(), "it has no such component") {
 		t.Errorf("installing a kubelet: %v", err)
+	}
+}
+
+// limited has the API server restart under a limit, and answer: from what this user can't do it is kept.
+func limited(t *testing.T, c cluster.Cluster, caps cluster.Capabilities) {
+	k := c.Components("kube-apiserver")[0]
+	before, err := k.(cluster.Identifier).Identity(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = k.(cluster.Limiter).Limit(t.Context(), "1Gi")
+	if why := caps.NoMemoryLimits; why != "" {
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("it ended with %v, want %s", err, why)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := k.(cluster.Identifier).Identity(t.Context(), false)
+	if err != nil || now.PID == before.PID || now.Restarts != before.Restarts {
+		t.Fatalf("it is %+v, %v; it was %+v: want another process, and no restart counted", now, err, before)
+	}
+	in, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", now.PID))
+	if err != nil || !strings.Contains(string(in), "/"+name+".kube-apiserver\n") {
+		t.Errorf("its cgroups are %s, %v; want one of its own", in, err)
 	}
 }
 

@@ -59,6 +59,7 @@ type supervised struct {
 	process
 	state
 	cmd     *exec.Cmd
+	memory  memory
 	started time.Time
 	pause   time.Duration // before the next start
 	due     time.Time     // of the next start; zero while it runs, and before it was first asked for
@@ -213,7 +214,7 @@ func (s *supervisor) start(p *supervised) error {
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
 	p.cmd.Env = append(os.Environ(), "HOME="+s.home) // the user's own files are none of theirs: kwok looks there
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	err = p.cmd.Start()
+	err = p.begin(s.home)
 	_ = write.Close() // the process has its own
 	if err != nil {
 		fmt.Fprintf(log, "%s stderr F starting it: %v\n", time.Now().UTC().Format(logTime), err)
@@ -241,6 +242,7 @@ func (s *supervisor) exited(e exit) error {
 		return err
 	}
 	e.of.Last = e.of.endedWith(e.err)
+	e.of.Last.OutOfMemory = e.of.memory.ranOut()
 	if asked {
 		e.of.PID = 0
 		return s.start(e.of)

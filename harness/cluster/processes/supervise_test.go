@@ -2,6 +2,7 @@ package processes
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ type supervising struct {
 
 func supervise(t *testing.T, scripts map[string]string) *supervising {
 	t.Helper()
-	s := &supervising{home: t.TempDir(), done: make(chan error, 1)}
+	s := &supervising{home: filepath.Join(t.TempDir(), fmt.Sprintf("relapse-%d", os.Getpid())), done: make(chan error, 1)}
 	var list []process
 	for name, script := range scripts {
 		logs := filepath.Join(s.home, "logs", name)
@@ -29,7 +30,7 @@ func supervise(t *testing.T, scripts map[string]string) *supervising {
 		}
 		list = append(list, process{Name: name, Path: "/bin/sh", Args: []string{"-c", script}, Logs: logs})
 	}
-	if err := os.Mkdir(filepath.Join(s.home, stateDir), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.home, stateDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeJSON(filepath.Join(s.home, processesFile), list); err != nil {
@@ -193,7 +194,7 @@ func TestPause(t *testing.T) {
 }
 
 func componentOf(s *supervising, name string) *Component {
-	return &Component{&Node{c: &Cluster{name: "here", home: s.home}}, name}
+	return &Component{&Node{c: &Cluster{name: filepath.Base(s.home), home: s.home}}, name}
 }
 
 // The user's own files are none of the components': their home is the cluster's folder.

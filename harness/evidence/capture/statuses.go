@@ -132,11 +132,14 @@ func reported(ctx context.Context, t Target, components []string) (out []bundle.
 			if s.Running {
 				one.State = "running"
 			}
-			if s.LastID != "" {
+			switch {
+			case s.LastID == "":
+			case s.LastOutOfMemory:
+				one.LastReason = "OOMKilled"
+			case s.LastCode != 0:
+				one.LastReason = "Error"
+			default:
 				one.LastReason = "Completed"
-				if s.LastCode != 0 {
-					one.LastReason = "Error"
-				}
 			}
 			out = append(out, one)
 		}

@@ -107,7 +107,7 @@ func (e *Environment) CreateFor(ctx context.Context, cells []string) (err error)
 	return e.installWorkloads(ctx)
 }
 
-// create creates one cluster and sets its limits.
+// create creates one cluster, sets its limits and gives each arm its own build.
 func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
 	topology, err := e.topology(c)
 	if err != nil {
@@ -131,7 +131,10 @@ func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
 			}
 		}
 	}
-	return e.installCandidates(ctx, made)
+	if err := e.installCandidates(ctx, made); err != nil {
+		return err
+	}
+	return e.leadAgain(ctx, c, made)
 }
 
 // Names are the full names of the clusters that exist, in the plan's order.

@@ -14,14 +14,28 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/plan"
 )
 
 // leadTime is how long the components of a control plane may take until they lead again. One that lost its Lease ends,
 // and is started again after a back-off.
 const leadTime = 2 * time.Minute
 
+// leadAgain waits for the leaders of a control plane of which something was restarted for a limit or a build.
+func (e *Environment) leadAgain(ctx context.Context, c plan.Cluster, made cluster.Cluster) error {
+	row, _ := component.Of(e.Trial.Subject)
+	if !component.ControlPlane(row) || len(c.Memory) == 0 && !e.replaces() {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(made.RESTConfig())
+	if err != nil {
+		return err
+	}
+	return e.leading(ctx, client, made)
+}
+
 // leading waits until each component of a cluster that elects a leader has one at work: its Lease is renewed while
-// this looks. While an API server is replaced the others lose their Leases, and end. A baseline that began before they
+// this looks. While an API server is restarted the others lose their Leases, and end. A baseline that began before they
 // are back would lack all their watches, and an API server that has them later would seem to have leaked. If it takes
 // too long the run goes on, and says so.
 func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, made cluster.Cluster) error {

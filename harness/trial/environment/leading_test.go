@@ -2,8 +2,12 @@ package environment
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,7 +30,10 @@ type controlPlane struct {
 	cluster.Cluster
 	has       []string
 	restarted map[string]int // by component
+	url       string
 }
+
+func (c controlPlane) RESTConfig() *rest.Config { return &rest.Config{Host: c.url} }
 
 func (c controlPlane) Components(name string) []cluster.Component {
 	if !slices.Contains(c.has, name) {
@@ -135,6 +143,38 @@ func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {
 					t.Errorf("it said %q, want %q", said, c.warning)
 				}
 			})
+		})
+	}
+}
+
+// A memory limit restarts an API server just as another build does.
+func TestWhoLeadsIsAskedAfterALimit(t *testing.T) {
+	for _, c := range []struct {
+		name, subject string
+		memory        map[string]string
+		asked         bool
+	}{
+		{"limited", "kube-apiserver", map[string]string{"kube-apiserver": "512Mi"}, true},
+		{"as it was made", "kube-apiserver", nil, false},
+		{"of a node", "kubelet", map[string]string{"kube-apiserver": "512Mi"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var asked atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Store(true)
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "spec": {"renewTime": %q}}`,
+					time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
+			}))
+			defer server.Close()
+			e := &Environment{events: event.NewStream(&told{}), Trial: plan.Trial{Subject: c.subject}}
+			made := controlPlane{has: []string{c.subject, "kube-scheduler"}, restarted: map[string]int{}, url: server.URL}
+			if err := e.leadAgain(t.Context(), plan.Cluster{Memory: c.memory}, made); err != nil {
+				t.Fatal(err)
+			}
+			if asked.Load() != c.asked {
+				t.Errorf("asked for leaders: %v, want %v", asked.Load(), c.asked)
+			}
 		})
 	}
 }

@@ -101,10 +101,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 			return nil
 		})
 	}
-	if err := g.Wait(); err != nil || !component.ControlPlane(row) {
-		return err
-	}
-	return e.leading(ctx, client, made)
+	return g.Wait()
 }
 
 // answers waits until a component of the control plane says that it is ready.

@@ -1,0 +1,213 @@
+package processes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/cgroups/v3"
+	"github.com/containerd/cgroups/v3/cgroup1"
+	"github.com/containerd/cgroups/v3/cgroup2"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// A component whose memory is limited has a cgroup of its own, named after it and its cluster, and a mark that has the
+// supervisor put each of its processes there.
+
+// memoryGroup is such a cgroup.
+type memoryGroup interface {
+	add(pid int) error
+	kills() (uint64, error) // of the kernel, because of the limit
+	remove() error
+}
+
+func memoryGroupName(cluster, component string) string { return "/" + cluster + "." + component }
+
+// limitMark is a file whose presence says that a component has a memory group.
+func limitMark(home, component string) string { return filepath.Join(home, stateDir, component+".limited") }
+
+// unified reports whether the host has version 2 of cgroups only. In a hybrid the memory is version 1's.
+func unified() bool { return cgroups.Mode() == cgroups.Unified }
+
+// makeMemoryGroup makes a cgroup that may have so many bytes. There is no swap beside them: a leak would only get slow.
+func makeMemoryGroup(name string, bytes int64) error {
+	if unified() {
+		var none int64
+		_, err := cgroup2.NewManager("/sys/fs/cgroup", name,
+			&cgroup2.Resources{Memory: &cgroup2.Memory{Max: &bytes, Swap: &none}})
+		return err
+	}
+	var never uint64
+	_, err := cgroup1.New(cgroup1.StaticPath(name),
+		&specs.LinuxResources{Memory: &specs.LinuxMemory{Limit: &bytes, Swappiness: &never}}, memoryOnly)
+	return err
+}
+
+var memoryOnly = cgroup1.WithHierarchy(cgroup1.SingleSubsystem(cgroup1.Default, cgroup1.Memory))
+
+// openMemoryGroup opens one that makeMemoryGroup made. One that is gone is fs.ErrNotExist.
+func openMemoryGroup(name string) (memoryGroup, error) {
+	if unified() {
+		if _, err := os.Stat(filepath.Join("/sys/fs/cgroup", name)); err != nil {
+			return nil, err
+		}
+		m, err := cgroup2.Load(name)
+		return group2{m}, err
+	}
+	c, err := cgroup1.Load(cgroup1.StaticPath(name), memoryOnly)
+	if errors.Is(err, cgroup1.ErrCgroupDeleted) {
+		err = fmt.Errorf("cgroup %s: %w", name, fs.ErrNotExist)
+	}
+	return group1{c}, err
+}
+
+type group1 struct{ c cgroup1.Cgroup }
+
+func (g group1) add(pid int) error { return g.c.AddProc(uint64(pid)) }
+func (g group1) remove() error     { return g.c.Delete() }
+
+func (g group1) kills() (uint64, error) {
+	s, err := g.c.Stat(cgroup1.IgnoreNotExist)
+	return s.GetMemoryOomControl().GetOomKill(), err
+}
+
+type group2 struct{ m *cgroup2.Manager }
+
+func (g group2) add(pid int) error { return g.m.AddProc(uint64(pid)) }
+func (g group2) remove() error     { return g.m.Delete() }
+
+func (g group2) kills() (uint64, error) {
+	s, err := g.m.StatFiltered(cgroup2.StatMemoryEvents)
+	return s.GetMemoryEvents().GetOomKill(), err
+}
+
+// noMemoryLimits says why this user can't limit memory here, which it finds out by trying; "" if it can.
+var noMemoryLimits = sync.OnceValue(func() string {
+	name := memoryGroupName(fmt.Sprintf("relapse-%d", os.Getpid()), "trial")
+	err := makeMemoryGroup(name, 64<<20)
+	if err == nil {
+		var g memoryGroup
+		if g, err = openMemoryGroup(name); err == nil {
+			err = g.remove()
+		}
+	}
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("a process is limited by a cgroup, and this user can't make one: %v (root can, and so can "+
+		"containers: --provider kind)", err)
+})
+
+// Limit restarts the component in a cgroup that may have so much memory, and returns once it answers.
+func (k *Component) Limit(ctx context.Context, memory string) error {
+	if err := k.limit(ctx, memory); err != nil {
+		return fmt.Errorf("limiting the memory of the %s of %s to %s: %w", k.name, k.n.c.name, memory, err)
+	}
+	return nil
+}
+
+func (k *Component) limit(ctx context.Context, memory string) error {
+	if err := k.memoryLimit(memory); err != nil {
+		return err
+	}
+	if err := k.Restart(ctx); err != nil {
+		return err
+	}
+	now, err := k.state()
+	if err != nil {
+		return err
+	}
+	return k.answers(ctx, now.Starts)
+}
+
+// memoryLimit has the component's next process run under a limit.
+func (k *Component) memoryLimit(memory string) error {
+	if why := noMemoryLimits(); why != "" {
+		return errors.New(why)
+	}
+	amount, err := resource.ParseQuantity(memory)
+	if err != nil {
+		return err
+	}
+	// The mark comes first: what is not marked is not removed.
+	if err := os.WriteFile(limitMark(k.n.c.home, k.name), nil, 0o600); err != nil {
+		return err
+	}
+	return makeMemoryGroup(memoryGroupName(k.n.c.name, k.name), amount.Value())
+}
+
+// removeMemoryGroups removes the cgroups of a cluster whose processes are gone. The kernel still counts one for a moment.
+func removeMemoryGroups(ctx context.Context, home, cluster string) (err error) {
+	marks, err := filepath.Glob(limitMark(home, "*"))
+	for _, mark := range marks {
+		component := strings.TrimSuffix(filepath.Base(mark), filepath.Ext(mark))
+		g, e := openMemoryGroup(memoryGroupName(cluster, component))
+		if errors.Is(e, fs.ErrNotExist) {
+			continue
+		}
+		if e == nil {
+			var last error
+			if wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, endTime, true, func(context.Context) (bool, error) {
+				last = g.remove()
+				return last == nil, nil
+			}) != nil {
+				e = last
+			}
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// memory is what a supervisor knows of a process's memory group.
+type memory struct {
+	group memoryGroup // nil without a limit
+	kills uint64      // before the process was started
+}
+
+// memoryOf opens the group of a component that has one.
+func memoryOf(home, component string) (m memory, err error) {
+	if _, err := os.Stat(limitMark(home, component)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return m, nil
+		}
+		return m, err
+	}
+	if m.group, err = openMemoryGroup(memoryGroupName(filepath.Base(home), component)); err == nil {
+		m.kills, err = m.group.kills()
+	}
+	return m, err
+}
+
+// begin starts the process and puts it into its group if it has one. What it takes in the moment before is not counted,
+// and what it starts then is not limited; no component starts anything.
+func (p *supervised) begin(home string) (err error) {
+	if p.memory, err = memoryOf(home, p.Name); err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil || p.memory.group == nil {
+		return err
+	}
+	if err = p.memory.group.add(p.cmd.Process.Pid); err != nil {
+		err = errors.Join(err, p.cmd.Process.Kill())
+		_ = p.cmd.Wait() // it was killed
+	}
+	return err
+}
+
+// ranOut reports whether the kernel has killed for the limit since the process was started.
+func (m memory) ranOut() bool {
+	if m.group == nil {
+		return false
+	}
+	now, err := m.group.kills()
+	return err == nil && now > m.kills
+}

@@ -136,10 +136,18 @@ func (o OracleOptions) run(ctx context.Context, b []scenario.Known) (dir string,
 	return o.Run(ctx, p)
 }
 
-// batch splits candidates into those that share a trial, in their order. One that must be alone gets its own.
+// batch splits candidates into those that share a trial. One that must be alone gets its own. Those that are to be Broken
+// come last, beside each other: each of them takes all the time that a recovery has, whoever is with it.
 func batch(list []scenario.Known, beside int) [][]scenario.Known {
 	var out [][]scenario.Known
 	var open []scenario.Known
+	broken := func(k scenario.Known) int {
+		if k.Spec.Right == string(verdict.Broken) {
+			return 1
+		}
+		return 0
+	}
+	list = slices.SortedStableFunc(slices.Values(list), func(a, b scenario.Known) int { return broken(a) - broken(b) })
 	for _, k := range list {
 		if k.Spec.Alone {
 			out = append(out, []scenario.Known{k})

@@ -245,3 +245,15 @@ func TestOracleWithoutCandidatesOrControls(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// An arm that never gets well takes all the time that a recovery has, so those share trials.
+func TestOracleHasThoseThatStayIllTogether(t *testing.T) {
+	h := newHall(t, 2, known("leaks", verdict.Broken), known("cure", verdict.NotReproduced), known("hangs", verdict.Broken),
+		known("ill", verdict.Reproduced))
+	if _, err := campaign.Oracle(t.Context(), h.OracleOptions); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"cure+ill", "leaks+hangs"}, h.ran); diff != "" {
+		t.Errorf("trials:\n%s", diff)
+	}
+}

@@ -77,8 +77,7 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	for _, k := range o.Candidates {
 		s.Candidates = append(s.Candidates,
 			Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why),
-				Grade:  NotRun,
-				Reason: "its turn hasn't come"})
+				Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"})
 	}
 	if len(o.Candidates) == 0 {
 		return s, fmt.Errorf("scenario %s has no candidates to run", o.Scenario)
@@ -149,7 +148,7 @@ func batch(list []scenario.Known, beside int) [][]scenario.Known {
 	}
 	list = slices.SortedStableFunc(slices.Values(list), func(a, b scenario.Known) int { return broken(a) - broken(b) })
 	for _, k := range list {
-		if k.Spec.Alone {
+		if k.IsAlone() {
 			out = append(out, []scenario.Known{k})
 			continue
 		}

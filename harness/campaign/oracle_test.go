@@ -196,7 +196,9 @@ func TestOracleWantsEveryTrialRight(t *testing.T) {
 func TestOracleLosesNoOtherByOneThatFails(t *testing.T) {
 	alone := known("alone", verdict.NotReproduced)
 	alone.Spec.Alone = true
-	h := newHall(t, 2, known("a", verdict.NotReproduced), known("unbuilt", verdict.NotReproduced), alone, known("b", verdict.NotReproduced), known("c", verdict.NotReproduced))
+	slow := known("slow", verdict.NotReproduced)
+	slow.Spec.Set = map[string]scenario.Scalar{"watch": "330s"} // which no other shares
+	h := newHall(t, 2, known("a", verdict.NotReproduced), known("unbuilt", verdict.NotReproduced), alone, known("b", verdict.NotReproduced), known("c", verdict.NotReproduced), slow)
 	h.failed = map[string]error{"unbuilt": errors.New("undefined: queue")}
 	h.broke["c"] = errors.New("creating the cluster: no space")
 	s, err := campaign.Oracle(t.Context(), h.OracleOptions)
@@ -205,11 +207,11 @@ func TestOracleLosesNoOtherByOneThatFails(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"a: right: NotReproduced: seen in a", "unbuilt: error: : it can't be built: undefined: queue", "alone: right: NotReproduced: seen in alone",
-		"b: right: NotReproduced: seen in b", "c: error: : creating the cluster: no space",
+		"b: right: NotReproduced: seen in b", "c: error: : creating the cluster: no space", "slow: right: NotReproduced: seen in slow",
 	}, graded(s)); diff != "" || s.ExitCode != 4 {
 		t.Errorf("exit %d, -want +got:\n%s", s.ExitCode, diff)
 	}
-	if diff := cmp.Diff([]string{"alone", "a+b"}, h.ran); diff != "" {
+	if diff := cmp.Diff([]string{"alone", "a+b", "slow"}, h.ran); diff != "" {
 		t.Errorf("runs: -want +got:\n%s", diff)
 	}
 }

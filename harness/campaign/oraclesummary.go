@@ -13,6 +13,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
@@ -42,15 +43,17 @@ type OracleSummary struct {
 
 // Graded is one candidate with the right answer and the given one.
 type Graded struct {
-	Name    string   `json:"name"`
-	Doc     string   `json:"doc"`
-	Right   string   `json:"right"`
-	Why     string   `json:"why"`             // that is right
-	Given   []string `json:"given,omitempty"` // the outcome of its arm in each trial
-	Grade   Grade    `json:"grade"`
-	Reason  string   `json:"reason"` // of the outcome, or why there is none
-	Dir     string   `json:"dir,omitempty"`
-	Seconds float64  `json:"seconds"` // of its run, which it shares with those beside it
+	Name   string   `json:"name"`
+	Doc    string   `json:"doc"`
+	Right  string   `json:"right"`
+	Why    string   `json:"why"`             // that is right
+	Given  []string `json:"given,omitempty"` // the outcome of its arm in each trial
+	Grade  Grade    `json:"grade"`
+	Reason string   `json:"reason"` // of the outcome, or why there is none
+	Dir    string   `json:"dir,omitempty"`
+	// Set is what only its own trials were run with.
+	Set     map[string]scenario.Scalar `json:"set,omitempty"`
+	Seconds float64                    `json:"seconds"` // of its run, which it shares with those beside it
 }
 
 // said is a candidate's line while others are still to come.

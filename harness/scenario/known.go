@@ -40,13 +40,15 @@ type Known struct {
 
 // KnownSpec is what a candidate changes, and its right outcome.
 type KnownSpec struct {
-	Doc       string     `json:"doc" jsonschema:"what it changes, one line"`
-	Right     string     `json:"right" jsonschema:"the outcome that is right for its arm"`
-	Why       string     `json:"why" jsonschema:"why that is the right answer"`
-	Base      string     `json:"base" jsonschema:"the role of the arm whose source it starts from, with that arm's mutations: vulnerable or fixed"`
-	Pairs     []string   `json:"pairs,omitempty" jsonschema:"the pairs it is made for; none is all"`
-	Alone     bool       `json:"alone,omitempty" jsonschema:"no other candidate is in its trial, because it changes what the fault is for every arm"`
-	Mutations []Mutation `json:"mutations,omitempty" jsonschema:"semantic rewrites, which come after those of the arm it starts from"`
+	Doc   string   `json:"doc" jsonschema:"what it changes, one line"`
+	Right string   `json:"right" jsonschema:"the outcome that is right for its arm"`
+	Why   string   `json:"why" jsonschema:"why that is the right answer"`
+	Base  string   `json:"base" jsonschema:"the role of the arm whose source it starts from, with that arm's mutations: vulnerable or fixed"`
+	Pairs []string `json:"pairs,omitempty" jsonschema:"the pairs it is made for; none is all"`
+	Alone bool     `json:"alone,omitempty" jsonschema:"no other candidate is in its trial, because it changes what the fault is for every arm"`
+	// Set goes before what the scenario says under oracle:, and before --set.
+	Set       map[string]Scalar `json:"set,omitempty" jsonschema:"settings without which its right answer can't be given; no other candidate is in its trial"`
+	Mutations []Mutation        `json:"mutations,omitempty" jsonschema:"semantic rewrites, which come after those of the arm it starts from"`
 }
 
 // rights are the outcomes that a candidate can have.
@@ -139,6 +141,7 @@ func (k *Known) related(s *Scenario, known []complaint) []complaint {
 		r.add("spec.right", "%s can't be right for the %s arm as it is (want mutations, or %s)", k.Spec.Right,
 			k.Spec.Base, asItIs)
 	}
+	r.settings([]string{"spec", "set"}, k.Spec.Set)
 	for _, p := range s.Spec.Pairs {
 		if arm, ok := k.base(p); ok && k.For(p.Name) {
 			r.mutations("spec.mutations", k.Spec.Mutations, arm.Source.Version)
@@ -146,6 +149,9 @@ func (k *Known) related(s *Scenario, known []complaint) []complaint {
 	}
 	return r.out
 }
+
+// IsAlone reports whether no other candidate may be in its trial.
+func (k Known) IsAlone() bool { return k.Spec.Alone || len(k.Spec.Set) > 0 }
 
 // For reports whether the candidate is made for a pair.
 func (k Known) For(pair string) bool {
@@ -210,9 +216,14 @@ func (r *rules) oracle() {
 	if o.Pair != "" && !slices.Contains(pairs, o.Pair) {
 		r.add("spec.oracle.pair", "%q is no pair %s", o.Pair, oneOf(o.Pair, pairs))
 	}
+	r.settings([]string{"spec", "oracle", "set"}, o.Set)
+}
+
+// settings checks what is set of the scenario, at a path of a file.
+func (r *rules) settings(path []string, set map[string]Scalar) {
 	fields, err := specFields()
-	for name, v := range o.Set {
-		at := []string{"spec", "oracle", "set", name}
+	for name, v := range set {
+		at := append(slices.Clone(path), name)
 		first, _, _ := strings.Cut(name, ".")
 		if i := slices.IndexFunc(r.s.Spec.Parameters, func(p Parameter) bool { return p.Name == name }); i >= 0 {
 			if _, err := r.s.Spec.Parameters[i].value(string(v)); err != nil {

@@ -32,7 +32,9 @@ type memoryGroup interface {
 func memoryGroupName(cluster, component string) string { return "/" + cluster + "." + component }
 
 // limitMark is a file whose presence says that a component has a memory group.
-func limitMark(home, component string) string { return filepath.Join(home, stateDir, component+".limited") }
+func limitMark(home, component string) string {
+	return filepath.Join(home, stateDir, component+".limited")
+}
 
 // unified reports whether the host has version 2 of cgroups only. In a hybrid the memory is version 1's.
 func unified() bool { return cgroups.Mode() == cgroups.Unified }

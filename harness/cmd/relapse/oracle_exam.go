@@ -90,8 +90,16 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 		if f.beside == 0 {
 			e.options.Beside = p.Trials[0].Place().Beside(runtime.NumCPU(), engine.FreeMemory())
 		}
-		_, err = e.plan(cmd, chosen)
-		return e, err
+		if _, err = e.plan(cmd, chosen); err != nil {
+			return e, err
+		}
+	}
+	for _, k := range chosen {
+		if len(k.Spec.Set) > 0 {
+			if _, err := e.plan(cmd, []scenario.Known{k}); err != nil {
+				return e, fmt.Errorf("candidate %s: %w", k.Metadata.Name, err)
+			}
+		}
 	}
 	return e, nil
 }
@@ -175,12 +183,18 @@ func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenari
 	}), nil
 }
 
-// plan plans a trial that some candidates share.
+// plan plans a trial that some candidates share. The settings of one that is alone are in force.
 func (e *exam) plan(cmd *cobra.Command, list []scenario.Known) (*plan.Plan, error) {
 	flags := e.flags
 	flags.options.Candidates = nil
 	for _, k := range list {
 		flags.options.Candidates = append(flags.options.Candidates, plan.Candidate{Known: &k})
+	}
+	if len(list) == 1 {
+		flags.set = slices.Clone(flags.set)
+		for name, v := range list[0].Spec.Set {
+			flags.set = append(flags.set, name+"="+string(v)) // the last one counts
+		}
 	}
 	return flags.resolve(cmd, e.scenario.Origin.File)
 }

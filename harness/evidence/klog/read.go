@@ -16,8 +16,6 @@ type block struct {
 	cut  bool
 }
 
-func (b *block) open() bool { return len(b.text) > 0 }
-
 // parse reads the message as far as it has come.
 func (b *block) parse(ref time.Time) Line {
 	l, _ := Parse(b.text, ref)

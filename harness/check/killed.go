@@ -21,8 +21,8 @@ func init() {
 		Doc: "A leak grew until the subject's container was killed for its memory.\n\n" +
 			"The kill destroys the goroutines, so the growth has to be seen before it: quiet snapshots of one " +
 			"container, no call in flight in them, with more leaked goroutines and more bytes retained from each " +
-			"to the next. Then the same container ends with reason OOMKilled or exit code 137. A container that " +
-			"ended without such growth is unknown: the leak doesn't explain it.",
+			"to the next. Then the same container ends with reason OOMKilled or exit code 137. A kill without such " +
+			"growth is unknown: the leak doesn't explain it. Any other end is not met.",
 		Example: "name: killed\nkind: killedForMemory\nphase: fault\nspec:\n  container: kube-apiserver\n  func: " +
 			"registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  heapFunc: registry.(*Store).DeleteCollection\n  snapshots: 3\n",
@@ -77,12 +77,10 @@ func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 	case e.at.After(q.window.End):
 		return q.unknown("that was after the phase: " + e.said())
 	}
-	q.Seen, q.Ended = e.said(), e.at
 	if !e.killed() {
-		q.Seen += ": that is no kill for memory"
-		return q.Finding
+		return q.answer(NotMet, e.said()+": that is no kill for memory")
 	}
-	q.window.End = e.at
+	q.Seen, q.Ended, q.window.End = e.said(), e.at, e.at
 	c.growth(q)
 	return q.Finding
 }

@@ -133,7 +133,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			name: "ended otherwise", met: check.Unknown, seen: "with reason Error, exit code 1: that is no kill for memory", evidence: st,
+			name: "ended otherwise", met: check.NotMet, seen: "with reason Error, exit code 1: that is no kill for memory", evidence: st,
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0), tr.after(260, "bbb", "aaa", 255, "Error", 1))
@@ -229,18 +229,31 @@ func TestKilledForMemory(t *testing.T) {
 	})
 }
 
-// An end says when it was, so that the process is judged up to there, or not at all where the leak doesn't explain it.
+// A kill says when it was, so that the process is judged up to there, or not at all where the leak doesn't explain it.
+// Any other end is the subject's own failure, of which this has nothing to say.
 func TestKilledForMemoryEnds(t *testing.T) {
-	for code, want := range map[int32]check.Tri{137: check.Met, 1: check.Unknown} {
+	for _, c := range []struct {
+		code  int32
+		grown []int
+		want  check.Tri
+		end   int // s
+	}{
+		{137, []int{80, 20, 60, 130, 40, 120, 180, 60, 180}, check.Met, 255},
+		{137, []int{80, 20, 60}, check.Unknown, 255},
+		{2, []int{80, 20, 60, 130, 40, 120, 180, 60, 180}, check.NotMet, 0},
+	} {
 		tr := newTrial(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 		tr.phases()
-		tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0), tr.after(260, "bbb", "aaa", 255, "Error", code))
-		tr.grow(arm, 80, 20, 60, 130, 40, 120, 180, 60, 180)
-		c, err := kinds.Decode[check.Check](kinds.Check, "killedForMemory", json.RawMessage(killSpec))
+		tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0), tr.after(260, "bbb", "aaa", 255, "Error", c.code))
+		tr.grow(arm, c.grown...)
+		k, err := kinds.Decode[check.Check](kinds.Check, "killedForMemory", json.RawMessage(killSpec))
 		tr.must(err)
-		f := c.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault})
-		if f.Met != want || !f.Ended.Equal(tr.at(255)) {
-			t.Errorf("with exit code %d: %+v, want %s and the end at %s", code, f, want, tr.at(255))
+		var end time.Time
+		if c.end > 0 {
+			end = tr.at(float64(c.end))
+		}
+		if f := k.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault}); f.Met != c.want || !f.Ended.Equal(end) {
+			t.Errorf("with exit code %d after %v: %+v, want %s and the end at %s", c.code, c.grown, f, c.want, end)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -18,6 +19,8 @@ import (
 type rules struct {
 	wanted   []wanted
 	families []string // of metrics
+	asked    *sieve   // passes the lines that matter to a pattern, as last words or as a version
+	sieve    *sieve   // passes these, and those that a dump may begin with
 }
 
 // wanted is a pattern, and a text that every line has that matches it, in lower case; "" if there is none.
@@ -36,6 +39,15 @@ func compile(all []*scenario.Scenario) (*rules, error) {
 			}
 		}
 	}
+	texts := slices.Concat(words, versions)
+	for _, w := range r.wanted {
+		texts = append(texts, w.literal)
+	}
+	r.asked = newSieve(texts)
+	for _, m := range goroutine.Marks {
+		texts = append(texts, bytes.ToLower(m))
+	}
+	r.sieve = newSieve(texts)
 	return r, nil
 }
 
@@ -96,9 +108,9 @@ func literal(re *syntax.Regexp) (longest string) {
 }
 
 // matches reports whether a line's text is asked for. folded is the raw line in lower case.
-func (r *rules) matches(folded []byte, text func() []byte) bool {
+func (r *rules) matches(folded, text []byte) bool {
 	for _, w := range r.wanted {
-		if bytes.Contains(folded, w.literal) && w.re.Match(text()) {
+		if bytes.Contains(folded, w.literal) && w.re.Match(text) {
 			return true
 		}
 	}

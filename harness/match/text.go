@@ -38,10 +38,12 @@ type source struct {
 	versions     []string
 	places       map[string]*place // of the program, by what they have logged
 	samples      []bundle.MetricSample
+	process      bundle.IdentitySample // that the samples are of; without a number if they don't tell
 	profiles     []profiled
 	of           *goroutine.Dump // the functions of the profiles, which say whose they are
 	took         time.Time       // when the file was written, by what holds it; zero if that isn't known
 	timed        []byte          // the last line before a dump, which may say when that was
+	folded       []byte          // the line at hand in lower case
 }
 
 // dumped is a dump, and when it was taken; zero if that isn't known.
@@ -77,8 +79,7 @@ var (
 // text reads a log, or dumps, or both.
 func (e *evidence) text(s *source, in *bufio.Reader) error {
 	var finder goroutine.Finder
-	var folded, long []byte
-	var firstLine, lastLine []byte
+	var long, firstLine, lastLine []byte
 	ref := s.took
 	if ref.IsZero() {
 		ref = time.Now()
@@ -101,8 +102,16 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 		if cut {
 			s.lost++
 		}
-		inside := finder.Inside()
-		s.found(finder.Line(raw), ref)
+		inside, sieve := finder.Inside(), e.rules.sieve
+		if inside {
+			sieve = e.rules.asked
+		}
+		passed := sieve.passes(raw)
+		if inside || passed {
+			s.found(finder.Line(raw), ref)
+		} else {
+			finder.Skip()
+		}
 		if !inside && finder.Inside() {
 			s.timed = append(s.timed[:0], lastLine...)
 		}
@@ -110,11 +119,13 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 			s.log++
 			s.logged(raw)
 		}
-		if folded = fold(folded, raw); firstLine == nil {
+		if firstLine == nil {
 			firstLine = bytes.Clone(raw)
 		}
 		lastLine = append(lastLine[:0], raw...)
-		e.line(s, raw, folded, ref, &stack)
+		if passed || stack > 0 || s.lines < 1000 || s.lines%64 == 0 { // a journal of a node has many writers
+			e.line(s, raw, passed, ref, &stack)
+		}
 		if unended {
 			s.found(finder.End(true), ref)
 			break
@@ -128,39 +139,18 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 	return nil
 }
 
-// line keeps a line if it is asked for, and takes from it who wrote the log.
-func (e *evidence) line(s *source, raw, folded []byte, ref time.Time, stack *int) {
-	var text []byte
-	var at time.Time
-	var from string
-	parsed := false
-	plainText := func() []byte {
-		if !parsed {
-			text, at, from = goroutine.Plain(raw)
-			parsed = true
-		}
-		return text
-	}
-	if s.lines < 1000 || s.lines%64 == 0 { // a journal of a node has many writers
-		if plainText(); from != "" {
-			s.from = union(s.from, from)
+// line takes from a line who wrote the log, and keeps it if it is asked for, which only one can be that passed.
+func (e *evidence) line(s *source, raw []byte, passed bool, ref time.Time, stack *int) {
+	text, at, from := goroutine.Plain(raw)
+	s.from = union(s.from, from)
+	if passed {
+		s.folded = fold(s.folded, raw)
+		s.announced(text, ref)
+		if *stack == 0 && contains(s.folded, words) && lastWords.Match(text) {
+			*stack = dying
 		}
 	}
-	if contains(folded, versions) {
-		body := plainText()
-		if l, ok := klog.Parse(body, ref); ok && !l.Structured {
-			body = []byte(l.Message)
-		} else if _, rest, ok := bytes.Cut(body, []byte("] ")); ok {
-			body = rest
-		}
-		if m := announced.FindSubmatch(body); m != nil {
-			s.versions = union(s.versions, string(m[1]))
-		}
-	}
-	if *stack == 0 && contains(folded, words) && lastWords.Match(plainText()) {
-		*stack = dying
-	}
-	if *stack == 0 && !e.rules.matches(folded, plainText) {
+	if *stack == 0 && !(passed && e.rules.matches(s.folded, text)) {
 		return
 	}
 	*stack = max(0, *stack-1)
@@ -168,7 +158,6 @@ func (e *evidence) line(s *source, raw, folded []byte, ref time.Time, stack *int
 		s.lost++
 		return
 	}
-	plainText()
 	if at.IsZero() {
 		at = timeOf(raw, ref)
 	}
@@ -178,6 +167,21 @@ func (e *evidence) line(s *source, raw, folded []byte, ref time.Time, stack *int
 		at = ref
 	}
 	s.kept = append(s.kept, line{at, s.path, from, string(text), s.lines})
+}
+
+// announced takes the version from a line that has one of the texts that announce it.
+func (s *source) announced(text []byte, ref time.Time) {
+	if !contains(s.folded, versions) {
+		return
+	}
+	if l, ok := klog.Parse(text, ref); ok && !l.Structured {
+		text = []byte(l.Message)
+	} else if _, rest, ok := bytes.Cut(text, []byte("] ")); ok {
+		text = rest
+	}
+	if m := announced.FindSubmatch(text); m != nil {
+		s.versions = union(s.versions, string(m[1]))
+	}
 }
 
 // found takes a dump. In a log it is as old as the line before it, else as the file.
@@ -247,7 +251,10 @@ func nextLine(in *bufio.Reader, long *[]byte) (out []byte, cut bool, err error) 
 		}
 		out = *long
 	}
-	return bytes.TrimRight(out, "\r\n"), cut, err
+	for len(out) > 0 && (out[len(out)-1] == '\n' || out[len(out)-1] == '\r') {
+		out = out[:len(out)-1]
+	}
+	return out, cut, err
 }
 
 func contains(b []byte, any [][]byte) bool {

@@ -31,17 +31,26 @@ type Finder struct {
 
 const maxQuiet = 200
 
+// Marks are texts of which every line has one that a dump can begin with.
+var Marks = [][]byte{goroutineWord[:9], []byte(`"MESSAGE":[`)}
+
 var deaths = [...][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("SIGQUIT: quit"), []byte("SIGABRT: abort")}
 
 // Inside reports whether a dump is being read.
 func (f *Finder) Inside() bool { return f.d != nil }
 
+// Skip takes the next line in place of Line where that is outside of a dump and has none of the Marks.
+func (f *Finder) Skip() { f.n++ }
+
 // Line takes the next line and returns the dump that ended before it, nil if none did.
 func (f *Finder) Line(line []byte) (done *Found) {
 	f.n++
 	if f.d == nil {
-		if bytes.Contains(line, goroutineWord[:9]) || bytes.Contains(line, []byte(`"MESSAGE":[`)) {
-			f.start(line)
+		for _, m := range Marks {
+			if bytes.Contains(line, m) {
+				f.start(line)
+				break
+			}
 		}
 		return nil
 	}

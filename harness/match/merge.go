@@ -13,7 +13,8 @@ import (
 
 // merged makes one subject of sources in one place.
 func merged(component, place string, all []*source) *subject {
-	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, profiles: map[string][]byte{}}
+	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, profiles: map[string][]byte{},
+		samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
 	if len(all) == 1 {
 		place = all[0].path
 	}
@@ -61,9 +62,14 @@ func (f *foreign) metrics(all []*source) {
 		if len(s.samples) == 0 {
 			continue
 		}
-		f.samples = append(f.samples, s.samples...)
+		f.samples[s.path] = s.samples
 		at := s.samples[0].Time
-		f.stream(bundle.MetricSamples, s.path, bundle.Window{Start: at.Add(-time.Second), End: at.Add(time.Second)}, 0, 0)
+		w := bundle.Window{Start: at.Add(-time.Second), End: at.Add(time.Second)}
+		f.stream(bundle.MetricSamples, s.path, w, 0, 0)
+		if s.process.PID > 0 {
+			f.process[s.path] = s.process
+			f.stream(bundle.Identity, s.path, w, 0, 0)
+		}
 	}
 }
 

@@ -47,7 +47,9 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 	if err != nil {
 		return err
 	}
-	all, err := metrics.Read(bytes.NewReader(raw), append(slices.Clone(e.rules.families), "kubernetes_build_info")...)
+	const version, started, used = "kubernetes_build_info", "process_start_time_seconds", "process_cpu_seconds_total"
+	families := append(slices.Clone(e.rules.families), version, started, used)
+	all, err := metrics.Read(bytes.NewReader(raw), families...)
 	if err != nil {
 		return err
 	}
@@ -58,9 +60,15 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 		at = time.Unix(0, 0).UTC()
 	}
 	for _, m := range all {
-		if m.Name == "kubernetes_build_info" {
+		switch m.Name {
+		case version:
 			s.versions = union(s.versions, m.Labels["git_version"])
-		} else {
+		case started: // no other process in this place has both its time and its number, which isn't told
+			s.process.Time, s.process.PID, s.process.StartTicks = at, 1, int64(m.Value*100)
+		case used:
+			s.process.CPUSeconds = m.Value
+		}
+		if slices.Contains(e.rules.families, m.Name) {
 			s.samples = append(s.samples,
 				bundle.MetricSample{Time: at, Done: at, Name: m.Name, Labels: m.Labels, Value: m.Value})
 		}

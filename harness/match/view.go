@@ -31,7 +31,8 @@ type foreign struct {
 	lines     []line
 	nodes     []bundle.NodeStatus
 	statuses  []bundle.ContainerStatus
-	samples   []bundle.MetricSample
+	samples   map[string][]bundle.MetricSample // by artifact
+	process   map[string]bundle.IdentitySample // by artifact
 	windows   map[bundle.Kind]bundle.Window
 	asked     []bundle.Kind
 }
@@ -74,7 +75,9 @@ func (f *foreign) Open(a bundle.Artifact) (io.ReadCloser, error) {
 	case bundle.Statuses:
 		err = encode(enc, f.statuses)
 	case bundle.MetricSamples:
-		err = encode(enc, f.samples)
+		err = encode(enc, f.samples[a.Path])
+	case bundle.Identity:
+		err = enc.Encode(f.process[a.Path])
 	case bundle.CPU, bundle.Heap:
 		b.Write(f.profiles[a.Path])
 	default:

@@ -194,6 +194,7 @@ func FuzzRun(f *testing.F) {
 	f.Add([]byte(`{"kind":"PodList","items":[{"metadata":{"name":"p"},"status":{"containerStatuses":[{"name":"kubelet","restartCount":3}]}}]}`))
 	f.Add([]byte("# TYPE workqueue_longest_running_processor_seconds gauge\nworkqueue_longest_running_processor_seconds{name=\"service\"} 312\n"))
 	f.Add([]byte(`{"__REALTIME_TIMESTAMP":"1772359200000000","SYSLOG_IDENTIFIER":"kubelet","MESSAGE":"x"}` + "\n"))
+	f.Add([]byte(exportForm("kubelet", "x", "goroutine 1 [select]:\nmain.main()\n\t/a.go:1 +0x1\n")))
 	f.Add([]byte("kind: List\nitems:\n- kind: Node\n  metadata:\n    name: n\n- kind: Pod\n"))
 	f.Add([]byte(real(f, "../check/testdata/yielding.cpu.pb.gz")))
 	all := known(f)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
 // evidence is all that was read.
@@ -72,6 +73,13 @@ func (e *evidence) entry(f archive.Entry) error {
 	switch begin := bytes.TrimSpace(head); {
 	case len(begin) == 0:
 		as("empty", "")
+	case bytes.HasPrefix(begin, []byte(klog.ExportMark)):
+		s := newSource(f)
+		err := e.text(s, bufio.NewReaderSize(klog.FromExport(in), 256<<10))
+		e.sources = append(e.sources, s)
+		what, lacks := s.form()
+		as("journal in the export form, each record of which counts as a line: "+what, lacks)
+		return err
 	case bytes.IndexByte(head, 0) >= 0 || !text(head):
 		return e.profile(f, in, as)
 	case path.Base(f.Path) == bundle.ManifestFile && bytes.Contains(head, []byte(bundle.ManifestSchema)):

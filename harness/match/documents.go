@@ -20,43 +20,55 @@ const (
 )
 
 var resource = regexp.MustCompile(`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|items|metadata):|` +
-	`^\{\s*"(apiVersion|kind|items|metadata)":`)
+	`^\{\s*"(apiVersion|kind|items|metadata)":|^` + logsBegin)
 
 // document reports whether a file begins like resources.
 func document(begin []byte) bool { return resource.Match(begin) }
 
 // documents passes the resources of a file, those of lists one by one, to visit. What is wrong with one is told, and
-// the others are read.
-func documents(in *bufio.Reader, visit func(manifest)) error {
+// the others are read. Where a container's logs follow, they are the rest, below so many lines.
+func documents(in *bufio.Reader, visit func(manifest)) (rest *bufio.Reader, lines int, err error) {
 	for {
 		c, err := in.Peek(1)
 		if err != nil {
-			return nil
+			return nil, 0, nil
 		}
 		switch c[0] {
 		case ' ', '\t', '\r', '\n':
-			in.Discard(1)
+			if in.Discard(1); c[0] == '\n' {
+				lines++
+			}
 		case '{':
-			return jsonDocuments(in, visit)
+			rest, more, err := jsonDocuments(in, visit)
+			return rest, lines + more, err
 		default:
-			return yamlDocuments(in, visit)
+			if atLogs(in) {
+				return in, lines, nil
+			}
+			return nil, 0, yamlDocuments(in, visit)
 		}
 	}
 }
 
 // jsonDocuments reads values that follow each other.
-func jsonDocuments(in io.Reader, visit func(manifest)) error {
+func jsonDocuments(in io.Reader, visit func(manifest)) (rest *bufio.Reader, lines int, err error) {
 	limited := &io.LimitedReader{R: in, N: maxDocument}
-	d := json.NewDecoder(limited)
+	counted := &newlines{Reader: limited}
+	d := json.NewDecoder(counted)
 	for {
 		err := jsonDocument(d, visit)
 		switch {
 		case limited.N == 0:
-			return fmt.Errorf("it is over %d bytes long: its rest was not read", maxDocument)
+			return nil, 0, fmt.Errorf("it is over %d bytes long: its rest was not read", maxDocument)
 		case errors.Is(err, io.EOF):
-			return nil
+			return nil, 0, nil
 		case err != nil:
-			return err
+			ahead, _ := io.ReadAll(d.Buffered()) // of memory
+			rest = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(ahead), in), 256<<10)
+			if atLogs(rest) {
+				return rest, counted.n - bytes.Count(ahead, []byte("\n")), nil
+			}
+			return nil, 0, err
 		}
 	}
 }

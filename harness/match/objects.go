@@ -3,6 +3,7 @@ package match
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -64,12 +65,29 @@ type containerStatus struct {
 	}
 }
 
-// document reads resources: nodes, pods and events count, anything else is passed over.
+// document reads resources: nodes, pods and events count, anything else is passed over. Logs of containers between
+// them are read as such.
 func (e *evidence) document(f archive.Entry, in *bufio.Reader, as func(form, lacks string)) error {
-	n := 0
-	err := documents(in, func(m manifest) { n += e.resource(f, m) })
-	as(fmt.Sprintf("resources, %d of them nodes, pods and warnings", n), lacksMoment)
-	return err
+	n, above, logs := 0, 0, 0
+	var bad error
+	for {
+		rest, lines, err := documents(in, func(m manifest) { n += e.resource(f, m) })
+		bad = errors.Join(bad, err)
+		if rest == nil {
+			break
+		}
+		above += lines
+		lines, err = e.containerLogs(f, rest, above)
+		bad, logs = errors.Join(bad, err), logs+1
+		if lines == 0 {
+			break
+		}
+		in, above = rest, above+lines
+	}
+	if n > 0 || logs == 0 {
+		as(fmt.Sprintf("resources, %d of them nodes, pods and warnings", n), lacksMoment)
+	}
+	return bad
 }
 
 // image is a reference's last name and its tag.

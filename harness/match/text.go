@@ -32,6 +32,7 @@ type source struct {
 	from         []string // the programs that its lines name, as a journal's do
 	dumps        []dumped
 	kept         []line
+	above        int // lines of the file before the first
 	lines, lost  int // lost ones were too long, too many, or never came
 	log          int // lines that belong to no dump
 	first, last  time.Time
@@ -166,7 +167,7 @@ func (e *evidence) line(s *source, raw []byte, passed bool, ref time.Time, stack
 	} else if at.IsZero() {
 		at = ref
 	}
-	s.kept = append(s.kept, line{at, s.path, from, string(text), s.lines})
+	s.kept = append(s.kept, line{at, s.path, from, string(text), s.above + s.lines})
 }
 
 // announced takes the version from a line that has one of the texts that announce it.
@@ -189,6 +190,7 @@ func (s *source) found(d *goroutine.Found, ref time.Time) {
 	if d == nil {
 		return
 	}
+	d.Line += s.above
 	at := timeOf(s.timed, ref)
 	if at.IsZero() {
 		at = s.took

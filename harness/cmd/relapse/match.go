@@ -38,7 +38,7 @@ func newMatchCmd() *cobra.Command {
 whether it is met, not met or unknown, with the evidence. A path is a file, a folder, an archive (tar, gzip, bzip2,
 xz, zstd, zip, and those in each other) or - for standard input. What it is comes from its contents: goroutine dumps at debug=1 and debug=2 and
 of crashes, also in the middle of logs; logs and journals, wrapped or not; goroutine profiles of pprof; nodes and pods
-as YAML or JSON; metrics, of which only the version is taken; relapse's own bundles.
+as YAML or JSON; metrics, heap and CPU profiles; relapse's own bundles.
 
 Suspected is an unknown with something that speaks for it. For each unknown the command is shown that would settle
 it. The versions that the evidence names decide first: what has the fix doesn't have the incident, and a fork's version

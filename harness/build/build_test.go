@@ -151,6 +151,20 @@ func TestSecondBuildIsCached(t *testing.T) {
 	}
 }
 
+// How many compilers run at once changes nothing that they make; other flags may.
+func TestFlagsThatChangeNothingAreNoOtherBuild(t *testing.T) {
+	store, dir := t.TempDir(), layDown(t, tiny)
+	for _, c := range []struct {
+		flags  string
+		cached bool
+	}{{"-modcacherw", false}, {"-p=1 -modcacherw", true}, {"-modcacherw -tags=other", false}} {
+		t.Setenv("GOFLAGS", c.flags)
+		if got := mustBuild(t, newBuilder(t, store), tinySource(dir)); got.Cached != c.cached {
+			t.Errorf("with GOFLAGS=%q it was in the cache: %v, want %v", c.flags, got.Cached, c.cached)
+		}
+	}
+}
+
 func TestChangedBinaryIsBuiltAgain(t *testing.T) {
 	b := newBuilder(t, t.TempDir())
 	src := tinySource(layDown(t, tiny))

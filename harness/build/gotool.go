@@ -41,15 +41,26 @@ func (t toolchain) settings() []string {
 }
 
 func (b *Builder) toolchain(ctx context.Context) (toolchain, error) {
-	var t toolchain
-	out, err := b.run(ctx, command{args: []string{"env", "-json",
-		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}})
+	return b.toolchainIn(ctx, command{})
+}
+
+// toolchainIn is what go says of itself where a command runs.
+func (b *Builder) toolchainIn(ctx context.Context, c command) (t toolchain, err error) {
+	c.args = []string{"env", "-json", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}
+	out, err := b.run(ctx, c)
 	if err != nil {
 		return t, err
 	}
+	return readToolchain(out)
+}
+
+func readToolchain(out []byte) (t toolchain, err error) {
 	if err := json.Unmarshal(out, &t); err != nil {
 		return t, fmt.Errorf("reading go env: %w", err)
 	}
+	// How many compilers run at once changes nothing that they make.
+	t.GOFLAGS = strings.Join(slices.DeleteFunc(strings.Fields(t.GOFLAGS),
+		func(flag string) bool { return strings.HasPrefix(flag, "-p=") }), " ")
 	return t, nil
 }
 

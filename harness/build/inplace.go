@@ -124,14 +124,10 @@ func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
 
 // buildTree builds a tree in place. Its key is the contents of every package that goes into it.
 func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, error) {
-	out, err := b.run(ctx, command{dir: t.root, env: t.env(), args: []string{"env", "-json",
-		"GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}})
+	// The tree may ask for another than a generated module gets.
+	tc, err := b.toolchainIn(ctx, command{dir: t.root, env: t.env()})
 	if err != nil {
 		return Result{}, err
-	}
-	var tc toolchain // the tree may ask for another than a generated module gets
-	if err := json.Unmarshal(out, &tc); err != nil {
-		return Result{}, fmt.Errorf("reading go env: %w", err)
 	}
 	key, packages, err := b.treeKey(ctx, src, t, tc)
 	if err != nil {

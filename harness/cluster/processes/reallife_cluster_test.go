@@ -5,6 +5,7 @@ package processes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -98,7 +99,10 @@ func TestRealClusterIsRetained(t *testing.T) {
 func TestRealKills(t *testing.T) {
 	_, programs := prepared(t)
 	delete(programs, proxy)
-	for range 30 {
-		killed(t, programs, time.Duration(rand.Int64N(int64(12*time.Second))))
+	for i := range 30 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			killed(t, programs, time.Duration(rand.Int64N(int64(12*time.Second))))
+		})
 	}
 }

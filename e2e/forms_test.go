@@ -116,7 +116,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 				b, err := os.ReadFile(filepath.Join(at, "pods.tar"))
 				Expect(err).NotTo(HaveOccurred())
 				return string(b)
-			}).WithTimeout(time.Minute).WithPolling(5 * time.Second).Should(And(ContainSubstring("SIGQUIT: quit"), MatchRegexp(`F gs +0x`)), "the dump up to the last register")
+			}).WithTimeout(time.Minute).WithPolling(5*time.Second).Should(And(ContainSubstring("SIGQUIT: quit"), MatchRegexp(`F gs +0x`)), "the dump up to the last register")
 		}, `goroutine dump \(debug=2\) with \d\d+ goroutines, text of`),
 	)
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -84,13 +85,17 @@ func split(cells []string, well map[string]bool, candidate func(string) bool) (o
 	return on, behind, control
 }
 
-// baseline records the normal state, under the loads that belong to it. One that still runs at the end is stopped.
+// baseline records the normal state, under the loads that belong to it. A load that still runs at the end is stopped.
+// Its first snapshot is taken at its begin, and the last by whoever ends it, so that a short one holds two looks, too.
 func (r *trial) baseline(ctx context.Context, cells []string) ([]string, error) {
 	r.enter(check.Baseline, cells)
 	stage := r.events.Stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
 	i, err := begin(ctx, r, cells, check.Baseline)
 	if err == nil {
+		var first sync.WaitGroup
+		first.Go(func() { r.collectors.snapshot(i.ctx, cells, "phase") })
 		err = wait(i.ctx, r.plan.Phases.Baseline.AtLeast.Duration)
+		first.Wait()
 		err = cmp.Or(i.end(), err)
 	}
 	stage(err)

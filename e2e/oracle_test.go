@@ -153,7 +153,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		}
 	}, SpecTimeout(trialTime))
 
-	It("doesn't take two fixed arms for a proof", func(ctx SpecContext) {
+	It("doesn't take two fixed arms for a proof", Label("nightly"), func(ctx SpecContext) {
 		DeferCleanup(func(ctx SpecContext) { b.settle(ctx, smoke, smoke.Trials[0]) }, NodeTimeout(4*time.Minute))
 		_, v := b.trial(ctx, plan.Options{Swap: map[string]string{"vulnerable": "fixed"}})
 		concluded(v, verdict.VerdictNotReproduced, verdict.ExitFailed)
@@ -165,7 +165,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		}
 	}, SpecTimeout(trialTime))
 
-	DescribeTable("takes half of the fault for no fault", func(ctx SpecContext, without string) {
+	DescribeTable("takes half of the fault for no fault", Label("nightly"), func(ctx SpecContext, without string) {
 		_, v := b.trial(ctx, plan.Options{Without: []string{without}, Params: map[string]string{
 			"phases.fault.deadline":   "30s", // more than twice the compressed threshold
 			"phases.recovery.atLeast": "20s", // the exposure decides, nothing after it

@@ -180,5 +180,5 @@ func AddedPods(c Component) bool    { return c.Runs == AsAddedPod }
 
 // Replaceable components can be given a program of the topology's in each provider that runs them.
 func Replaceable(c Component) bool {
-	return c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod || c.Runs == AsDaemonSet)
+	return AddedPods(c) || c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod || c.Runs == AsDaemonSet)
 }

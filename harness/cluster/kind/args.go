@@ -24,8 +24,11 @@ func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 		if !component.Flagged(row) {
 			return fmt.Errorf("flags for %q: want one of %q", name, component.Names(component.Flagged))
 		}
+		if component.AddedPods(row) && spec.Programs[name] != "" { // kubeadm starts none: see addPods
+			continue
+		}
 		if component.AddedPods(row) {
-			return fmt.Errorf("flags for %q: kubeadm starts none, and nor does this provider", name)
+			return fmt.Errorf("flags for %q: it runs only where it is given a program", name)
 		}
 		if row.Runs != component.AsService && spec.Role != cluster.ControlPlane {
 			return fmt.Errorf("flags for %q on a %s: %s", name, spec.Role, onlyControlPlane(row))
@@ -146,11 +149,11 @@ func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File,
 			return nil, fmt.Errorf("a program for %q: want one of %q", name, component.Names(component.Replaceable))
 		}
 		files = append(files, cluster.File{Path: programPath(row), Source: spec.Programs[name], Mode: 0o755})
-		if row.Runs != component.AsStaticPod { // a DaemonSet's is mounted by mountPrograms
-			continue
-		}
-		if spec.Role != cluster.ControlPlane {
+		if component.ControlPlane(row) && spec.Role != cluster.ControlPlane {
 			return nil, fmt.Errorf("a program for %q on a %s: it runs on the control plane only", name, spec.Role)
+		}
+		if row.Runs != component.AsStaticPod { // see mountPrograms and addPods
+			continue
 		}
 		volumes[name] = []map[string]any{{"name": "relapse-0", "hostPath": programPath(row),
 			"mountPath": row.Executable, "readOnly": true, "pathType": "File"}}

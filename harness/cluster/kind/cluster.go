@@ -40,7 +40,7 @@ func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {
 	c := &Cluster{name: name, p: p, power: make(chan struct{}, 1)}
 	for _, n := range t.Nodes {
 		c.nodes = append(c.nodes, &Node{c: c, name: name + "-" + n.Name, role: n.Role, cell: n.Cell,
-			dir: filepath.Join(p.home(name), "nodes", n.Name)})
+			programs: n.Programs, seams: n.Seams, dir: filepath.Join(p.home(name), "nodes", n.Name)})
 	}
 	return c
 }
@@ -61,7 +61,7 @@ func (c *Cluster) Nodes() []cluster.Node {
 }
 
 // Components returns the instances of a component on the nodes that run it: the kubelets of all nodes, a static pod's
-// on the control planes, a DaemonSet's on all nodes. Other names have none.
+// on the control planes, a DaemonSet's on all nodes, and what the topology adds where it does. Other names have none.
 func (c *Cluster) Components(name string) []cluster.Component {
 	row, known := component.Of(name)
 	if !known {
@@ -70,9 +70,9 @@ func (c *Cluster) Components(name string) []cluster.Component {
 	var out []cluster.Component
 	for _, n := range c.nodes {
 		switch {
-		case !row.OnRole(n.role == cluster.ControlPlane):
-		case row.Runs == component.AsService:
-			out = append(out, &Kubelet{n})
+		case !row.OnRole(n.role == cluster.ControlPlane) || !n.has(row):
+		case row.Runs == component.AsService || row.Runs == component.AsSeam:
+			out = append(out, &Service{n, name})
 		case row.Runs == component.AsDaemonSet:
 			out = append(out, &DaemonPod{container{n, name}})
 		default:
@@ -84,7 +84,7 @@ func (c *Cluster) Components(name string) []cluster.Component {
 
 // record is what can't be read from a cluster itself.
 type record struct {
-	Nodes []cluster.NodeSpec `json:"nodes"` // name, role and cell
+	Nodes []cluster.NodeSpec `json:"nodes"` // name, role, cell and what was added
 	Own   bool               `json:"ownNetwork"`
 }
 
@@ -93,7 +93,8 @@ func (p *Provider) recordPath(name string) string { return filepath.Join(p.home(
 func (p *Provider) remember(c *Cluster, t cluster.Topology) error {
 	rec := record{Own: c.own}
 	for _, n := range t.Nodes {
-		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: n.Name, Role: n.Role, Cell: n.Cell, Image: n.Image})
+		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: n.Name, Role: n.Role, Cell: n.Cell, Image: n.Image,
+			Programs: n.Programs, Seams: n.Seams})
 	}
 	b, err := json.Marshal(rec)
 	if err != nil {

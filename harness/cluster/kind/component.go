@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,52 +16,55 @@ import (
 
 const kubelet = "kubelet"
 
-// Kubelet is the kubelet of a node: a unit of its systemd.
-type Kubelet struct{ n *Node }
+// Service is what the service manager of a node runs by a unit of its name: the kubelet, or what a seam installs.
+type Service struct {
+	n    *Node
+	name string
+}
 
-// Name returns "kubelet".
-func (k *Kubelet) Name() string { return kubelet }
+// Name returns the component's name.
+func (s *Service) Name() string { return s.name }
 
 // Node returns where it runs.
-func (k *Kubelet) Node() cluster.Node { return k.n }
+func (s *Service) Node() cluster.Node { return s.n }
 
-// Get asks the kubelet through the API server's node proxy.
-func (k *Kubelet) Get(ctx context.Context, path string) (io.ReadCloser, error) {
-	a, err := k.n.c.get(ctx, "/api/v1/nodes/"+k.n.name+"/proxy/"+strings.TrimPrefix(path, "/"))
-	if err != nil {
-		return nil, fmt.Errorf("asking the kubelet of %s: %w", k.n.name, err)
-	}
-	return a, nil
+// Get asks the kubelet through the API server's node proxy, and the others on their node's loopback.
+func (s *Service) Get(ctx context.Context, path string) (io.ReadCloser, error) {
+	return s.n.ask(ctx, s.name, path)
 }
 
-// Logs gives `journalctl -o json` lines of the kubelet's unit with the fields that say something, whole however long
-// they are, and of journald's own unit, which says what it suppressed.
-func (k *Kubelet) Logs(ctx context.Context) (io.ReadCloser, error) {
-	return k.n.stream(ctx, "journalctl", "--output=json",
+// Logs gives `journalctl -o json` lines of the unit with the fields that say something, whole however long they are,
+// and of journald's own unit, which says what it suppressed.
+func (s *Service) Logs(ctx context.Context) (io.ReadCloser, error) {
+	return s.n.stream(ctx, "journalctl", "--output=json",
 		"--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all",
 		"--no-pager",
-		"--unit=kubelet.service", "--unit=systemd-journald.service")
+		"--unit="+s.unit(), "--unit=systemd-journald.service")
 }
 
-// kubeletPID prints the main process of the kubelet's unit. Until that runs the kubelet it is systemd's own program, and
-// there is no kubelet yet.
-const kubeletPID = `pid=$(systemctl show kubelet.service --property=MainPID --value)
+func (s *Service) unit() string { return s.name + ".service" }
+
+// pid prints the main process of the unit. Until that runs the component it is systemd's own program, and there is no
+// component yet.
+func (s *Service) pid() string {
+	return `pid=$(systemctl show ` + s.unit() + ` --property=MainPID --value)
 case "$(readlink "/proc/$pid/exe")" in */systemd | */systemd-executor) echo 0 ;; *) echo "$pid" ;; esac`
+}
 
 // Signal sends to the main process only.
-func (k *Kubelet) Signal(ctx context.Context, sig os.Signal) error {
-	return k.n.signal(ctx, sig, kubeletPID)
+func (s *Service) Signal(ctx context.Context, sig os.Signal) error {
+	return s.n.signal(ctx, sig, s.pid())
 }
 
 // Restart stops the process and starts a new one, from the binary that is there now.
-func (k *Kubelet) Restart(ctx context.Context) error {
-	_, err := k.n.Exec(ctx, nil, "systemctl", "restart", "kubelet.service")
+func (s *Service) Restart(ctx context.Context) error {
+	_, err := s.n.Exec(ctx, nil, "systemctl", "restart", s.unit())
 	return err
 }
 
 // Identity says that there is no process while none runs. Restarts are the ones that systemd did unasked.
-func (k *Kubelet) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
-	return k.n.identity(ctx, digest, kubeletPID, `systemctl show kubelet.service --property=NRestarts --value`)
+func (s *Service) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
+	return s.n.identity(ctx, digest, s.pid(), `systemctl show `+s.unit()+` --property=NRestarts --value`)
 }
 
 // StaticPod is a component of the control plane, whose manifest lies on its node.
@@ -86,24 +90,34 @@ func (s container) Node() cluster.Node { return s.n }
 const kubeletClient = "/etc/kubernetes/pki/apiserver-kubelet-client"
 
 // Get asks the API server from here, and the others on their node's loopback.
-func (s container) Get(ctx context.Context, at string) (io.ReadCloser, error) {
-	row, _ := component.Of(s.name)
-	if row.Endpoint.URL == "" {
-		a, err := s.n.c.get(ctx, "/"+strings.TrimPrefix(at, "/"))
-		if err != nil {
-			return nil, fmt.Errorf("asking %s: %w", s.name, err)
+func (s container) Get(ctx context.Context, path string) (io.ReadCloser, error) {
+	return s.n.ask(ctx, s.name, path)
+}
+
+// ask asks a component of the node for a path of its endpoint.
+func (n *Node) ask(ctx context.Context, name, path string) (io.ReadCloser, error) {
+	row, _ := component.Of(name)
+	path = strings.TrimPrefix(path, "/")
+	var a io.ReadCloser
+	var err error
+	switch {
+	case row.Endpoint.Proxied:
+		a, err = n.c.get(ctx, "/api/v1/nodes/"+n.name+"/proxy/"+path)
+	case row.Endpoint.URL == "":
+		a, err = n.c.get(ctx, "/"+path)
+	default:
+		argv := []string{"curl", "--silent", "--show-error", "--fail"}
+		if row.Endpoint.Authenticated { // its own certificate is signed by itself
+			argv = append(argv, "--insecure", "--cert", kubeletClient+".crt", "--key", kubeletClient+".key")
 		}
-		return a, nil
+		var out []byte
+		out, err = n.Look(ctx, nil, append(argv, row.Endpoint.URL+"/"+path)...)
+		a = io.NopCloser(bytes.NewReader(out))
 	}
-	argv := []string{"curl", "--silent", "--show-error", "--fail"}
-	if row.Endpoint.Authenticated { // its own certificate is signed by itself
-		argv = append(argv, "--insecure", "--cert", kubeletClient+".crt", "--key", kubeletClient+".key")
-	}
-	out, err := s.n.Look(ctx, nil, append(argv, row.Endpoint.URL+"/"+strings.TrimPrefix(at, "/"))...)
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", s.name, err)
+		return nil, fmt.Errorf("asking the %s of %s: %w", name, n.name, err)
 	}
-	return io.NopCloser(strings.NewReader(string(out))), nil
+	return a, nil
 }
 
 // Logs gives CRI log lines of all its containers so far, and of those to come.

@@ -67,18 +67,18 @@ func TestConfigureRefuses(t *testing.T) {
 			func(t *cluster.Topology) {
 				t.Nodes[0].Args = map[string]map[string]string{"kube-proxy": {"mode": "ipvs", "mode.name": "x"}}
 			}},
-		{`flags for "cloud-controller-manager": kubeadm starts none, and nor does this provider`, func(t *cluster.Topology) {
+		{`flags for "cloud-controller-manager": it runs only where it is given a program`, func(t *cluster.Topology) {
 			t.Nodes[0].Args = map[string]map[string]string{"cloud-controller-manager": {"v": "4"}}
 		}},
 		{`a program for "kube-scheduler" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
 			t.Nodes[1].Programs = map[string]string{"kube-scheduler": "/built"}
 		}},
-		{`a program for "etcd": want one of ["kube-apiserver" "kube-controller-manager" "kube-proxy" "kube-scheduler" "kubelet"]`,
+		{`a program for "etcd": want one of ["cloud-controller-manager" "kube-apiserver" "kube-controller-manager" "kube-proxy" "kube-scheduler" "kubelet"]`,
 			func(t *cluster.Topology) {
 				t.Nodes[0].Programs = map[string]string{"etcd": "/built"}
 			}},
-		{`a program for "etcd": want one of [`, func(t *cluster.Topology) {
-			t.Nodes[0].Programs = map[string]string{"etcd": "/built"}
+		{`a program for "cloud-controller-manager" on a worker: it runs on the control plane only`, func(t *cluster.Topology) {
+			t.Nodes[1].Programs = map[string]string{"cloud-controller-manager": "/built"}
 		}},
 	} {
 		_, err := configure(three(c.change), t.TempDir(), false)

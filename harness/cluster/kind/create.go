@@ -105,7 +105,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 			return both.Err()
 		case <-log.controlPlane:
 		}
-		if err := c.mountPrograms(both, t.Nodes); err != nil || !c.own {
+		if err := errors.Join(c.mountPrograms(both, t.Nodes), c.addPods(both, t.Nodes)); err != nil || !c.own {
 			return err
 		}
 		return c.connectAll(both)

@@ -63,7 +63,7 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(none, "pgrep"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	static := container{name: "kube-apiserver"}
+	static, kubelets := container{name: "kube-apiserver"}, &Service{name: kubelet}
 	workload := (&Workload{w: cluster.Workload{Name: "agent"}}).pid(pod{uid: "0-1"})
 	tools := func(readlink string) string { // to which this process is one of the workload's name
 		dir := t.TempDir()
@@ -90,8 +90,8 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 		{name: "one that runs, without a digest", pid: "echo $$", runs: true},
 		{name: "no static pod's", path: none, pid: static.pid(), digest: true},
 		{name: "no unit's", pid: "echo 0"},
-		{name: "a kubelet's", path: tools("echo /usr/bin/kubelet"), pid: kubeletPID, digest: true, runs: true},
-		{name: "a kubelet's that systemd is about to run", path: tools("echo /usr/lib/systemd/systemd-executor"), pid: kubeletPID},
+		{name: "a kubelet's", path: tools("echo /usr/bin/kubelet"), pid: kubelets.pid(), digest: true, runs: true},
+		{name: "a kubelet's that systemd is about to run", path: tools("echo /usr/lib/systemd/systemd-executor"), pid: kubelets.pid()},
 		{name: "no workload's", path: none, pid: workload},
 		{name: "a workload's", path: tools("echo /bin/agent"), pid: workload, runs: true},
 		{name: "another program of a workload's name", path: tools("echo /bin/other"), pid: workload},

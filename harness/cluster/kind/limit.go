@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -53,7 +52,7 @@ func (s *StaticPod) limit(ctx context.Context, memory string) error {
 
 // rewrite changes the static pod's manifest, for which kubelet replaces the pod.
 func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error) error {
-	manifest := "/etc/kubernetes/manifests/" + s.name + ".yaml"
+	manifest := manifests + s.name + ".yaml"
 	raw, err := s.n.Exec(ctx, nil, "cat", manifest)
 	if err != nil {
 		return err
@@ -68,10 +67,7 @@ func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error)
 	if raw, err = yaml.Marshal(pod); err != nil {
 		return err
 	}
-	// Moved into place whole: kubelet watches the folder, and must not see half of it.
-	_, err = s.n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec",
-		`cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifest)
-	return err
+	return s.n.putManifest(ctx, s.name, raw)
 }
 
 // replaced waits until another process than pid runs and answers.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -20,7 +21,20 @@ import (
 type Node struct {
 	c                *Cluster
 	name, role, cell string
-	dir              string // the host's folder of its files
+	dir              string            // the host's folder of its files
+	programs, seams  map[string]string // what the topology gave it: see cluster.NodeSpec
+}
+
+// has says whether a component that not each node of its role runs is there: one that the topology's program adds, or
+// one that a seam installs.
+func (n *Node) has(row component.Component) bool {
+	switch row.Runs {
+	case component.AsAddedPod:
+		return n.programs[row.Name] != ""
+	case component.AsSeam:
+		return n.seams[strings.TrimPrefix(row.Name, "relapse-")] != ""
+	}
+	return true
 }
 
 // Name returns the name of the container, the host and the Node object alike.

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Pause stops the kubelet's main process. In the node something waits to have it go on after atMost.
-func (k *Kubelet) Pause(ctx context.Context, atMost time.Duration) error {
-	_, err := k.n.Exec(ctx, nil, "sh", "-ec", pauseScript(kubeletPID, pauseMark(kubelet), atMost))
+// Pause stops the unit's main process. In the node something waits to have it go on after atMost.
+func (s *Service) Pause(ctx context.Context, atMost time.Duration) error {
+	_, err := s.n.Exec(ctx, nil, "sh", "-ec", pauseScript(s.pid(), pauseMark(s.name), atMost))
 	return err
 }
 
 // Resume has it go on.
-func (k *Kubelet) Resume(ctx context.Context) error {
-	_, err := k.n.Exec(ctx, nil, "sh", "-ec", resumeScript(kubeletPID, pauseMark(kubelet)))
+func (s *Service) Resume(ctx context.Context) error {
+	_, err := s.n.Exec(ctx, nil, "sh", "-ec", resumeScript(s.pid(), pauseMark(s.name)))
 	return err
 }
 

@@ -62,6 +62,9 @@ func TestAWholeTrial(t *testing.T) {
 				if got := r.went(cell); got != whole || s.armed() != 1 {
 					t.Errorf("%s went through %s, and a fault was armed %d times", cell, got, s.armed())
 				}
+				if n := r.looks(cell, "goroutines"); n != 2 { // however short it is: one at its begin, one at its end
+					t.Errorf("%s was looked at %d times in its baseline, want 2", cell, n)
+				}
 			}
 			if first := r.heard[0]; first.Stage != "cluster" {
 				t.Errorf("its timeline begins with %+v", first)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -178,6 +179,22 @@ func (r *run) went(cell string) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// looks are how many snapshots a collector took of a cell in its baseline because that began or ended.
+func (r *run) looks(cell, collector string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	phase := ""
+	for _, e := range r.heard {
+		switch {
+		case e.Type == event.Phase && (e.Cell == "" || e.Cell == cell):
+			phase = e.Message
+		case e.Type == event.Capture && e.Cell == cell && phase == check.Baseline && e.Message == collector+" taken (phase)":
+			n++
+		}
+	}
+	return n
 }
 
 // says reports whether an event of a type has a text.

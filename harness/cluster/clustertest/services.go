@@ -15,6 +15,9 @@ import (
 func (a *API) handleServices(mux *http.ServeMux) {
 	for _, resource := range []string{"services", "endpoints"} {
 		mux.HandleFunc("POST /api/v1/namespaces/{ns}/"+resource, a.create)
+		mux.HandleFunc("GET /api/v1/namespaces/{ns}/"+resource, func(w http.ResponseWriter, r *http.Request) {
+			a.serve(w, r, resource, "")
+		})
 		mux.HandleFunc("GET /api/v1/namespaces/{ns}/"+resource+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 			a.serve(w, r, resource, r.PathValue("name"))
 		})

@@ -116,7 +116,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep
 		return
 	}
 	kind := map[string]string{"nodes": "NodeList", "events": "EventList", "namespaces": "NamespaceList",
-		"configmaps": "ConfigMapList", "pods": "PodList", "services": "ServiceList"}[resource]
+		"configmaps": "ConfigMapList", "pods": "PodList", "services": "ServiceList", "endpoints": "EndpointsList"}[resource]
 	sendList(w, kind, meta, items)
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -83,21 +84,44 @@ func (l *EndpointChanges) set(t Target) (*client, string, error) {
 	return c, "relapse-" + t.Name, err
 }
 
+// sets are held by who makes a set of services, by the address of its API server and its namespace. Where arms share a
+// cluster they share the set, too: each would make all of it, and they would keep each other waiting for node ports.
+var sets sync.Map // string -> *sync.Mutex
+
 // Prepare makes the namespace, the services and their endpoints. What is there already is left alone.
 func (l *EndpointChanges) Prepare(ctx context.Context, t Target) error {
 	c, namespace, err := l.set(t)
 	if err != nil {
 		return err
 	}
-	err = insist(ctx, time.Minute, func(ctx context.Context) error { return c.makeNamespace(ctx, namespace) })
+	mu, _ := sets.LoadOrStore(t.Cluster.RESTConfig().Host+" "+namespace, &sync.Mutex{})
+	mu.(*sync.Mutex).Lock()
+	defer mu.(*sync.Mutex).Unlock()
+	have := map[string]bool{} // endpoints that are there, which are made after their services
+	err = insist(ctx, time.Minute, func(ctx context.Context) error {
+		if err := c.makeNamespace(ctx, namespace); err != nil {
+			return err
+		}
+		there, err := c.typed.CoreV1().Endpoints(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("listing the endpoints of %s: %w", namespace, err)
+		}
+		for _, e := range there.Items {
+			have[e.Name] = true
+		}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("preparing the load %s: %w", t.Name, err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(makers)
 	for i := range l.Services {
+		if have[item(i)] {
+			continue
+		}
 		g.Go(func() error {
-			return insist(ctx, time.Minute, func(ctx context.Context) error {
+			return insist(ctx, 2*time.Minute, func(ctx context.Context) error {
 				return c.makeService(ctx, namespace, endpointsOf(i, netip.AddrFrom4([4]byte{198, 18, byte(i / 250),
 					byte(i%250 + 1)})), corev1.ServiceTypeNodePort, 80)
 			})

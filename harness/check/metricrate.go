@@ -115,13 +115,21 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 	q.Seen = fmt.Sprintf("%.4g a second in %s", now.rate(), span(now.extent()))
 	switch {
 	case c.Above != nil:
-		q.Met = Of(now.rate() > *c.Above)
+		c.hold(q, *c.Above, false, now.rate() > *c.Above)
 	case c.AtMost != nil:
-		q.Met = Of(now.rate() <= *c.AtMost)
+		c.hold(q, *c.AtMost, true, now.rate() <= *c.AtMost)
 	default:
 		return c.compare(q, now)
 	}
 	return q.Finding
+}
+
+// hold answers, unless the answer is that a process used less than a limit which it might not have got. upper says that
+// less than the limit is what was asked for.
+func (c *MetricRate) hold(q *question, limit float64, upper, met bool) {
+	if q.Met = Of(met); c.ofProcess && met == upper {
+		q.starved(limit)
+	}
 }
 
 // compare completes the finding with the rate of the baseline.
@@ -149,10 +157,11 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 	if base.rate() < c.Floor {
 		q.Seen += fmt.Sprintf(" (counted as %g)", c.Floor)
 	}
-	if c.TimesBaseline != 0 {
-		q.Met = Of(now.rate() >= counts*c.TimesBaseline)
+	if limit := counts * c.TimesBaseline; c.TimesBaseline != 0 {
+		c.hold(q, limit, false, now.rate() >= limit)
 	} else {
-		q.Met = Of(now.rate() <= counts*c.AtMostTimesBaseline)
+		limit = counts * c.AtMostTimesBaseline
+		c.hold(q, limit, true, now.rate() <= limit)
 	}
 	return q.Finding
 }
@@ -171,11 +180,12 @@ func init() {
 		Doc: "How many CPUs the subject's process used, against a number or against the baseline.\n\n" +
 			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, " +
 			"can't keep to itself. Every trial records it beside the process's identity. Another process, or none " +
-			"for longer than 20s, is unknown.",
+			"for longer than 20s, is unknown. So is less than a limit, where so many tasks wanted the host's cores " +
+			"that one which always wants a CPU might have got no more.",
 		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  floor: 0.01\n  " +
 			"window:\n    terminating: 1\n",
-		Meets:   `{"atMost":1}`,
-		Differs: `{"above":1}`,
+		Meets:   `{"atMost":0.001}`, // which is less than one of many tasks gets
+		Differs: `{"above":0.001}`,
 		New:     func() Check { return &ProcessCPU{} },
 	})
 }
@@ -188,9 +198,9 @@ func (c *ProcessCPU) rate() *MetricRate {
 	return &MetricRate{Metric: processCPUTime, RateLimit: c.RateLimit, ofProcess: true}
 }
 
-// Reads names identities, and recorded objects where there is a window.
+// Reads names identities, the host's load, and recorded objects where there is a window.
 func (c *ProcessCPU) Reads() []bundle.Kind {
-	return append([]bundle.Kind{bundle.Identity}, c.Window.reads()...)
+	return append([]bundle.Kind{bundle.Identity, bundle.Host}, c.Window.reads()...)
 }
 
 // Validate refuses what metricRate does.

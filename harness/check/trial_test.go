@@ -185,7 +185,7 @@ func (q question) compare(t *testing.T, f check.Finding, v bundle.View) {
 	}
 	for _, path := range f.Evidence {
 		a, ok := byPath[path]
-		if !ok || from != "*" && a.Cell != from && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) { // in which nodes and pods are every cell's
+		if !ok || from != "*" && a.Cell != from && !(a.Cell == bundle.Shared && (a.Kind == bundle.Objects || a.Kind == bundle.Host)) { // nodes, pods and the host are every cell's
 			t.Errorf("the evidence %q is no artifact of cell %s", path, from)
 		}
 		kinds = append(kinds, a.Kind)

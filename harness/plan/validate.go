@@ -18,7 +18,7 @@ import (
 )
 
 // ownArtifacts are made by the harness itself, in every trial.
-var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Restart}
+var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Host, bundle.Restart}
 
 // Validate reports everything that keeps p from being run: kinds that don't exist, checks that read what no collector
 // makes, faults whose seams or constants are missing, cells without a node.

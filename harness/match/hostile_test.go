@@ -167,7 +167,7 @@ func TestMemory(t *testing.T) {
 					}
 				}
 			}()
-			r, err := match.Run(context.Background(), known(t), []string{"-"}, in)
+			r, err := match.Run(context.Background(), known(t), shipped(t), []string{"-"}, in)
 			close(done)
 			most := <-peak
 			if err != nil {
@@ -197,9 +197,9 @@ func FuzzRun(f *testing.F) {
 	f.Add([]byte(exportForm("kubelet", "x", "goroutine 1 [select]:\nmain.main()\n\t/a.go:1 +0x1\n")))
 	f.Add([]byte("kind: List\nitems:\n- kind: Node\n  metadata:\n    name: n\n- kind: Pod\n"))
 	f.Add([]byte(real(f, "../check/testdata/yielding.cpu.pb.gz")))
-	all := known(f)
+	all, well := known(f), shipped(f)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		r, err := match.Run(context.Background(), all, []string{"-"}, bytes.NewReader(in))
+		r, err := match.Run(context.Background(), all, well, []string{"-"}, bytes.NewReader(in))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ type subject struct {
 	cell      string
 	view      view
 	lines     []line
+	counted   []counted // dumps without states, which no sign asks for
 }
 
 // whole is the name of the one phase: all that there is.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
+	"github.com/kube-relapse/relapse/harness/match/healthy"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -73,9 +74,11 @@ type Sign struct {
 	Detail string    `json:"detail,omitempty"` // the stack or the line
 }
 
-// Run reads paths and asks for each scenario that has a match section. The error is a path that can't be opened, a
-// mistake in a scenario, or the context's.
-func Run(ctx context.Context, all []*scenario.Scenario, paths []string, stdin io.Reader) (Result, error) {
+// Run reads paths and asks for each scenario that has a match section. What is unexplained is compared with processes
+// that were well, of the components that well has. The error is a path that can't be opened, a mistake in a scenario, or
+// the context's.
+func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, paths []string, stdin io.Reader) (Result,
+	error) {
 	out := Result{Schema: Schema, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
 	all = slices.DeleteFunc(slices.Clone(all), func(s *scenario.Scenario) bool { return s.Spec.Match == nil })
 	rules, err := compile(all)
@@ -97,7 +100,7 @@ func Run(ctx context.Context, all []*scenario.Scenario, paths []string, stdin io
 	slices.SortStableFunc(out.Incidents, func(a, b Incident) int {
 		return cmp.Or(cmp.Compare(badness(b.Met, b.Suspected), badness(a.Met, a.Suspected)), cmp.Compare(a.Name, b.Name))
 	})
-	out.Inputs, out.Unexplained = append(out.Inputs, e.inputs...), e.unexplained()
+	out.Inputs, out.Unexplained = append(out.Inputs, e.inputs...), e.unexplained(well)
 	out.Problems = append(out.Problems, e.problems...)
 	return out, nil
 }

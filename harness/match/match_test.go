@@ -21,6 +21,7 @@ import (
 	_ "github.com/kube-relapse/relapse/harness/inject/load"
 
 	"github.com/kube-relapse/relapse/harness/match"
+	"github.com/kube-relapse/relapse/harness/match/healthy"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -43,6 +44,16 @@ func known(t testing.TB) []*scenario.Scenario {
 	return all
 }
 
+// shipped are the baselines that are part of the program.
+func shipped(t testing.TB) []*healthy.Baseline {
+	t.Helper()
+	all, err := healthy.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // files lays a folder down.
 func files(t testing.TB, of map[string]string) string {
 	t.Helper()
@@ -61,7 +72,7 @@ func files(t testing.TB, of map[string]string) string {
 
 func run(t testing.TB, stdin io.Reader, paths ...string) match.Result {
 	t.Helper()
-	r, err := match.Run(context.Background(), known(t), paths, stdin)
+	r, err := match.Run(context.Background(), known(t), shipped(t), paths, stdin)
 	if err != nil {
 		t.Fatal(err)
 	}

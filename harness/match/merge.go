@@ -22,6 +22,11 @@ func merged(component, place string, all []*source) *subject {
 	var versions []string
 	for _, s := range all {
 		versions = union(versions, s.versions...)
+		for _, d := range s.dumps {
+			if !d.Format.HasStates() {
+				sub.counted = append(sub.counted, counted{fmt.Sprintf("%s:%d", s.path, d.Line), d.Dump})
+			}
+		}
 		for _, p := range s.profiles {
 			v.profiles[p.path] = p.raw
 			v.put(p.kind, p.path, p.at)

@@ -96,7 +96,7 @@ func BenchmarkRatio(b *testing.B) {
 				}
 				greps, grepsCPU = greps+time.Since(began), grepsCPU+cpuTime(syscall.RUSAGE_CHILDREN)-cpu
 				began, cpu = time.Now(), cpuTime(syscall.RUSAGE_SELF)
-				if _, err := match.Run(context.Background(), all, []string{f.Name()}, nil); err != nil {
+				if _, err := match.Run(context.Background(), all, shipped(b), []string{f.Name()}, nil); err != nil {
 					b.Fatal(err)
 				}
 				ours, oursCPU = ours+time.Since(began), oursCPU+cpuTime(syscall.RUSAGE_SELF)-cpu

@@ -10,15 +10,18 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/match/healthy"
 )
 
 // Unexplained is what stands out, whether anybody knows it or not. It decides nothing.
 type Unexplained struct {
-	Goroutines []Group   `json:"goroutines"` // the largest groups, the largest first
-	Running    []Group   `json:"running"`    // those that ran, or could; a dump's own writer is left out
-	Restarts   []Restart `json:"restarts"`   // of containers, the most first
-	Warnings   []Warning `json:"warnings"`   // by events, the most first
-	Loops      []Loop    `json:"loops"`      // lines of logs that come again and again, the most first
+	Compared   []Comparison `json:"compared"`   // dumps that have what a process that is well has not, the most first
+	AsUsual    []string     `json:"asUsual"`    // dumps that were compared and have not
+	Goroutines []Group      `json:"goroutines"` // the largest groups, the largest first
+	Running    []Group      `json:"running"`    // those that ran, or could; a dump's own writer is left out
+	Restarts   []Restart    `json:"restarts"`   // of containers, the most first
+	Warnings   []Warning    `json:"warnings"`   // by events, the most first
+	Loops      []Loop       `json:"loops"`      // lines of logs that come again and again, the most first
 }
 
 // Warning is what events warn of, and how often.
@@ -66,9 +69,11 @@ const (
 	maxRestarts = 10
 )
 
-func (e *evidence) unexplained() Unexplained {
-	out := Unexplained{Goroutines: []Group{}, Running: []Group{}, Restarts: append([]Restart{}, e.restarts...),
-		Warnings: append([]Warning{}, e.warnings...), Loops: []Loop{}}
+func (e *evidence) unexplained(well []*healthy.Baseline) Unexplained {
+	out := Unexplained{Compared: []Comparison{}, AsUsual: []string{}, Goroutines: []Group{}, Running: []Group{},
+		Restarts: append([]Restart{}, e.restarts...), Warnings: append([]Warning{}, e.warnings...), Loops: []Loop{}}
+	compared, usual := e.besides(well)
+	out.Compared, out.AsUsual = append(out.Compared, compared...), append(out.AsUsual, usual...)
 	for _, s := range e.sources {
 		if n := len(s.dumps); n > 0 { // the last one
 			out.add(fmt.Sprintf("%s:%d", s.path, s.dumps[n-1].Line), s.dumps[n-1].Dump)

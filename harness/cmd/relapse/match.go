@@ -16,6 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/match/export"
+	"github.com/kube-relapse/relapse/harness/match/healthy"
 	"github.com/kube-relapse/relapse/harness/report/matched"
 	"github.com/kube-relapse/relapse/harness/report/measure"
 	"github.com/kube-relapse/relapse/harness/scenario"
@@ -26,6 +27,7 @@ type matchFlags struct {
 	output, explain string
 	measure, write  bool
 	export          string
+	healthy         []string
 }
 
 // newMatchCmd is `relapse match`.
@@ -44,6 +46,10 @@ Suspected is an unknown with something that speaks for it. For each unknown the 
 it. The versions that the evidence names decide first: what has the fix doesn't have the incident, and a fork's version
 says nothing. Secrets are left out of all that is shown.
 
+What no scenario explains is told all the same: the largest groups of goroutines, and for each process of which it is
+known what a healthy one has, what it has beyond that. --healthy names evidence of your own healthy processes to
+compare with, as large and as busy as yours; relapse baseline takes the like.
+
 With --measure the paths are runs of relapse: it says for each sign, and each kind of evidence alone, how often it
 is met where the arm was judged to show the incident, and where it wasn't. Exit code 1 then says that a rule is met
 where it must not be.
@@ -53,7 +59,7 @@ Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none 
 		Example: "  relapse match must-gather.tar.gz\n  relapse match kubelet-goroutines.txt kubelet.log --explain " +
 			"pleg-deadlock\n  kubectl get --raw /api/v1/nodes/NODE/proxy/debug/pprof/goroutine?debug=2 | relapse match -",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 && o.export == "" {
+			if len(args) == 0 && o.export == "" && !o.baselines() {
 				return usage(errors.New("relapse match takes at least one path"), "usage: relapse match PATH...")
 			}
 			return nil
@@ -61,6 +67,9 @@ Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"text", "json", "markdown", "html"}, o.output) {
 				return usage(fmt.Errorf("unknown output %q", o.output), "want text, json, markdown or html")
+			}
+			if o.baselines() {
+				return writeBaselines(cmd, append(o.healthy, args...))
 			}
 			all, err := matchable(cmd, o.explain)
 			if err != nil {
@@ -72,7 +81,11 @@ Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none 
 			if o.measure {
 				return measureMatch(cmd, all, args, o)
 			}
-			r, err := match.Run(cmd.Context(), all, args, cmd.InOrStdin())
+			well, err := beside(cmd, o.healthy)
+			if err != nil {
+				return err
+			}
+			r, err := match.Run(cmd.Context(), all, well, args, cmd.InOrStdin())
 			if err != nil {
 				return unread(err)
 			}
@@ -84,11 +97,17 @@ Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none 
 		"write the rules for another tool, and what is lost in it: "+strings.Join(export.Forms, " or "))
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
 		"hold the rules against runs of relapse, whose arms were judged, and print how often each is met")
-	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure: write each table beside its scenario, as "+measure.File)
+	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure: write each table beside its scenario, as "+measure.File+
+		"; with --healthy: write what the program ships with, below "+healthy.Folder)
+	cmd.Flags().StringArrayVar(&o.healthy, "healthy", nil,
+		"evidence of processes that were well, to compare the evidence with in place of what the program ships with")
 	cmd.Flags().StringVar(&o.explain, "explain", "",
 		"only this scenario's incident, with the evidence for each of its signs")
 	return cmd
 }
+
+// baselines says whether baselines are to be written.
+func (o matchFlags) baselines() bool { return len(o.healthy) > 0 && o.write && !o.measure }
 
 // exportMatch is `relapse match --export`.
 func exportMatch(out io.Writer, all []*scenario.Scenario, form string) error {

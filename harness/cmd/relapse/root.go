@@ -44,6 +44,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		"the module's folder, which has scenarios/ (default $RELAPSE_ROOT, else found upwards from here)")
 	root.AddCommand(
 		newAttestCmd(),
+		newBaselineCmd(),
 		newCacheCmd(),
 		newCleanCmd(),
 		newCollectCmd(),

@@ -195,7 +195,7 @@ func (m Match) matches(g *Group) bool {
 
 func (m Match) matchesFunc(name string) bool {
 	if m.Closures {
-		name = withoutClosures(name)
+		name = Declared(name)
 	}
 	cut := len(name) - len(m.Func)
 	if cut < 0 || cut > 0 && name[cut-1] != '/' {
@@ -211,8 +211,8 @@ func (m Match) matchesFunc(name string) bool {
 // in ir/func.go).
 var closure = regexp.MustCompile(`\.(func|gowrap|deferwrap)[0-9]|-range[0-9]|-fm$`)
 
-// withoutClosures is the declared function that a name belongs to.
-func withoutClosures(name string) string {
+// Declared is the function, as it was written down, that a name of a func literal or of a wrapper belongs to.
+func Declared(name string) string {
 	dir := strings.LastIndexByte(name, '/') + 1 // an import path may hold anything
 	if at := closure.FindStringIndex(name[dir:]); at != nil {
 		return name[:dir+at[0]]

@@ -104,11 +104,13 @@ type note struct {
 
 func notes(u match.Unexplained) (out []note) {
 	group := func(g match.Group, what string) note {
-		state := g.State
-		if g.Minutes > 0 {
-			state += fmt.Sprintf(", up to %d minutes", g.Minutes)
-		}
-		return note{fmt.Sprintf("%d goroutines [%s]%s in %s", g.Count, state, what, g.Where), g.Frames}
+		return note{fmt.Sprintf("%d goroutines%s%s in %s", g.Count, state(g.State, g.Minutes), what, g.Where), g.Frames}
+	}
+	for _, c := range u.Compared {
+		out = append(out, compared(c)...)
+	}
+	if n := len(u.AsUsual); n > 0 {
+		out = append(out, note{fmt.Sprintf("nothing unusual beside healthy processes: %d dumps", n), first(u.AsUsual, 3)})
 	}
 	for _, g := range u.Goroutines {
 		out = append(out, group(g, ""))
@@ -133,6 +135,47 @@ func notes(u match.Unexplained) (out []note) {
 	}
 	return out
 }
+
+// compared says what a dump has beyond a process that was well, and what that was.
+func compared(c match.Comparison) (out []note) {
+	for i, u := range c.Unusual {
+		at := u.At
+		if !strings.HasPrefix(at, "created by ") {
+			at = "at " + at
+		}
+		says := fmt.Sprintf("unusual: %d goroutines%s %s, of which a healthy process has %s", u.Count, state(u.State, u.Minutes), at,
+			atMost(u.Usual))
+		if i == 0 {
+			says += fmt.Sprintf(", in %s (beside %s", c.Where, c.With)
+			if c.Differs != "" {
+				says += "; but " + c.Differs
+			}
+			says += ")"
+		}
+		out = append(out, note{says, u.Frames})
+	}
+	return out
+}
+
+// state is what goroutines wait for and for how long, as far as their dump says.
+func state(s string, minutes int) string {
+	switch {
+	case s == "":
+		return ""
+	case minutes > 0:
+		return fmt.Sprintf(" [%s, up to %d minutes]", s, minutes)
+	}
+	return " [" + s + "]"
+}
+
+func atMost(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("at most %d", n)
+}
+
+func first(all []string, n int) []string { return all[:min(len(all), n)] }
 
 // inputs are what was read, each by itself if there are few, else only their number.
 func inputs(all []match.Input) string {

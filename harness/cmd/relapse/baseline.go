@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
+	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/match/healthy"
+	"github.com/kube-relapse/relapse/harness/report/measure"
+)
+
+type baselineFlags struct {
+	provider, kubernetes, out string
+	dumps, simulated          int
+	every                     time.Duration
+}
+
+// newBaselineCmd is `relapse baseline`.
+func newBaselineCmd() *cobra.Command {
+	var o baselineFlags
+	cmd := &cobra.Command{
+		Use:   "baseline",
+		Short: "Take dumps of the components of a cluster that is well, for relapse match",
+		Long: `Baseline creates a cluster, has it create and delete a few objects a second, and takes dumps of the goroutines of
+every component of Kubernetes in it. Then it removes the cluster. What relapse match calls unusual is what a process has
+beyond such dumps: relapse match --healthy DIR... --write makes of them what it ships with.`,
+		Example: "  relapse baseline --kubernetes v1.34.4 --provider processes\n  relapse match --healthy runs/relapse-*-baseline --write",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := moduleRoot(cmd)
+			if err != nil {
+				return err
+			}
+			base, err := os.ReadFile(filepath.Join(root, "kind-config.yaml"))
+			if err != nil {
+				return err
+			}
+			sink, done, err := progress("plain", cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer done()
+			events := event.NewStream(sink)
+			provider, err := newProvider(o.provider, events, false)
+			if err != nil {
+				return usage(err, "")
+			}
+			dir, err := harness.Baseline(cmd.Context(), harness.BaselineOptions{Provider: provider, Root: root, Out: o.out,
+				Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
+					Simulated: o.simulated, Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane}}}})
+			if err != nil {
+				return hostHint(err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "dumps: %s\nnext:  relapse match --healthy %s --write\n", dir, dir)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&o.provider, "provider", providers.Processes, "what makes the cluster: kind or processes")
+	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "v1.34.4", "its version")
+	cmd.Flags().IntVar(&o.simulated, "simulated", 0, "nodes that kwok simulates in it, with the provider processes")
+	cmd.Flags().StringVar(&o.out, "out", "runs", "the directory that the folder is made in")
+	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "of each process")
+	cmd.Flags().DurationVar(&o.every, "every", 10*time.Second, "between two of them")
+	return cmd
+}
+
+// writeBaselines is `relapse match --healthy PATH --write`.
+func writeBaselines(cmd *cobra.Command, paths []string) error {
+	root, err := moduleRoot(cmd)
+	if err != nil {
+		return err
+	}
+	all, err := baselines(cmd, paths)
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		at, err := b.Write(root)
+		if err != nil {
+			return err
+		}
+		if err := printBaseline(cmd.OutOrStdout(), b, relative([]string{at})[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printBaseline(out io.Writer, b *healthy.Baseline, at string) error {
+	for _, of := range b.Of {
+		if _, err := fmt.Fprintf(out, "%s %s: %d dumps of %d processes\n", b.Component, of.Version, of.Dumps, of.Processes); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s: %d places in %s\n", b.Component, len(b.Places), at)
+	return err
+}
+
+// baselines makes them of evidence, and tells what was left out.
+func baselines(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) {
+	all, left, err := measure.Well(cmd.Context(), paths)
+	if err != nil {
+		return nil, unread(err)
+	}
+	for _, l := range left {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", l.Path, l.Message)
+	}
+	if len(all) == 0 {
+		return nil, usage(errors.New("there is no dump of a healthy process whose component and version are known"),
+			"want dumps at debug=2 with metrics or a log beside them, as relapse baseline takes them, or runs of relapse")
+	}
+	return all, nil
+}
+
+// beside are the baselines of the program, those of paths in place of them where these have the component.
+func beside(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) {
+	shipped, err := healthy.Shipped()
+	if err != nil || len(paths) == 0 {
+		return shipped, err
+	}
+	out, err := baselines(cmd, paths)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string]bool{}
+	for _, b := range out {
+		own[b.Component] = true
+	}
+	for _, b := range shipped {
+		if !own[b.Component] {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}

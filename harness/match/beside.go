@@ -1,7 +1,6 @@
 package match
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -53,8 +52,7 @@ func (e *evidence) besides(all []*healthy.Baseline) (out []Comparison, plain []s
 			}
 		}
 	}
-	excess := func(c Comparison) int { return c.Unusual[0].Count - c.Unusual[0].Usual }
-	slices.SortStableFunc(out, func(a, b Comparison) int { return cmp.Compare(excess(b), excess(a)) })
+	slices.SortStableFunc(out, func(a, b Comparison) int { return healthy.Compare(a.Unusual[0], b.Unusual[0]) })
 	return first(out, maxCompared), plain
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/metrics"
 	"strings"
 	"testing"
@@ -151,6 +152,7 @@ func TestMemory(t *testing.T) {
 		pw.Close()
 	}()
 	packed := gzipped(t, &logs{left: 96 << 20})
+	runtime.GC() // of what other tests left
 	before := heapInUse()
 	for name, in := range map[string]io.Reader{"logs with dumps": &logs{left: 96 << 20}, "resources": pr, "a packed log": strings.NewReader(packed)} {
 		t.Run(name, func(t *testing.T) {

@@ -132,7 +132,7 @@ const (
 	waiting = time.Minute
 )
 
-// Unusual lists what a dump of the component has beyond the baseline: first what a process that is well has none of.
+// Unusual lists what a dump of the component has beyond the baseline, in the order of Compare.
 func (b *Baseline) Unusual(d *goroutine.Dump) []Unusual {
 	out := []Unusual{}
 	usual := map[string]Place{}
@@ -154,11 +154,16 @@ func (b *Baseline) Unusual(d *goroutine.Dump) []Unusual {
 				Frames: s.frames()})
 		}
 	}
-	slices.SortFunc(out, func(a, b Unusual) int {
-		has := func(u Unusual) int { return min(u.Usual, 1) }
-		return cmp.Or(has(a)-has(b), (b.Count-b.Usual)-(a.Count-a.Usual), cmp.Compare(a.At, b.At), cmp.Compare(a.State, b.State))
-	})
+	slices.SortFunc(out, Compare)
 	return out
+}
+
+// Compare orders what is unusual: first what a process that is well has none of, and of that first what has waited,
+// since what hasn't may be passing.
+func Compare(a, b Unusual) int {
+	has := func(u Unusual) int { return min(u.Usual, 1) }
+	lasts := func(u Unusual) int { return min(u.Minutes, 1) }
+	return cmp.Or(has(a)-has(b), lasts(b)-lasts(a), (b.Count-b.Usual)-(a.Count-a.Usual), cmp.Compare(a.At, b.At), cmp.Compare(a.State, b.State))
 }
 
 // Versions are those that the baseline is of.

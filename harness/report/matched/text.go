@@ -152,6 +152,9 @@ func compared(c match.Comparison) (out []note) {
 			}
 			says += ")"
 		}
+		if u.State != "" && u.Minutes == 0 {
+			says += ", which may be passing"
+		}
 		out = append(out, note{says, u.Frames})
 	}
 	return out

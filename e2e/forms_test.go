@@ -154,6 +154,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 			Expect(announcedPaths(announced.out)).To(ContainElement(Satisfy(func(re *regexp.Regexp) bool { return re.MatchString(path) })), path)
 		}
 		r := matched(ctx, at)
+		Expect(len(r.Unexplained.AsUsual)+len(r.Unexplained.Compared)).To(BeNumerically(">=", 2), "dumps that were compared with healthy processes")
 		for _, component := range []string{"kubelet", "kube-apiserver"} {
 			Expect(r.Inputs).To(ContainElement(And(HaveField("Path", ContainSubstring(component)), HaveField("As", MatchRegexp(`^goroutine dump \(debug=2\)`)))))
 		}

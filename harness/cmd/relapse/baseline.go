@@ -54,9 +54,13 @@ beyond such dumps: relapse match --healthy DIR... --write makes of them what it 
 			if err != nil {
 				return usage(err, "")
 			}
+			node := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane}
+			if o.provider != providers.Processes { // it gives no dump unless it is told to
+				node.Args = map[string]map[string]string{"kube-proxy": {"enableProfiling": "true"}}
+			}
 			dir, err := harness.Baseline(cmd.Context(), harness.BaselineOptions{Provider: provider, Root: root, Out: o.out,
 				Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
-					Simulated: o.simulated, Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane}}}})
+					Simulated: o.simulated, Nodes: []cluster.NodeSpec{node}}})
 			if err != nil {
 				return hostHint(err)
 			}

@@ -187,7 +187,7 @@ func TestShipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+	for _, want := range []string{"kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet"} {
 		at := slices.IndexFunc(all, func(b *healthy.Baseline) bool { return b.Component == want })
 		if at < 0 {
 			t.Errorf("there is none of %s", want)

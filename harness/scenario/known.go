@@ -25,6 +25,8 @@ const (
 type Oracle struct {
 	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default pair unless given"`
 	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings, as --set takes them"`
+	// Beside is for incidents that keep a core busy in each arm that shows them.
+	Beside int `json:"beside,omitzero" jsonschema:"how many candidates share a trial at most; none is as many as this machine's cores and memory allow"`
 }
 
 // Known is a candidate whose right answer is known: a change to the source of one of the scenario's arms. It tests
@@ -215,6 +217,9 @@ func (r *rules) oracle() {
 	pairs := each(r.s.Spec.Pairs, func(p Pair) string { return p.Name })
 	if o.Pair != "" && !slices.Contains(pairs, o.Pair) {
 		r.add("spec.oracle.pair", "%q is no pair %s", o.Pair, oneOf(o.Pair, pairs))
+	}
+	if o.Beside < 0 {
+		r.add("spec.oracle.beside", "it is %d (want at least 1)", o.Beside)
 	}
 	r.settings([]string{"spec", "oracle", "set"}, o.Set)
 }

@@ -61,7 +61,7 @@ run failed; 1 outranks 4, then 3.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runOracle(cmd, f, args) },
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&f.beside, "beside", 0, "how many candidates share a trial (default: by this machine's cores and memory)")
+	fl.IntVar(&f.beside, "beside", 0, "how many candidates share a trial (default: by this machine's cores and memory, and what the scenario says)")
 	fl.BoolVar(&f.full, "full", false, "take the scenario's default pair and its own numbers")
 	fl.StringVar(&f.options.Pair, "pair", "",
 		"the pair whose arms are the controls (default: what the scenario says under oracle:)")

@@ -89,6 +89,9 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 		e.options.Beside = f.beside
 		if f.beside == 0 {
 			e.options.Beside = p.Trials[0].Place().Beside(runtime.NumCPU(), engine.FreeMemory())
+			if o := e.scenario.Spec.Oracle; o != nil && o.Beside > 0 {
+				e.options.Beside = min(e.options.Beside, o.Beside)
+			}
 		}
 		if _, err = e.plan(cmd, chosen); err != nil {
 			return e, err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -58,7 +58,7 @@ beyond such dumps: relapse match --healthy DIR... --write makes of them what it 
 			if o.provider != providers.Processes { // it gives no dump unless it is told to
 				node.Args = map[string]map[string]string{"kube-proxy": {"enableProfiling": "true"}}
 			}
-			dir, err := harness.Baseline(cmd.Context(), harness.BaselineOptions{Provider: provider, Root: root, Out: o.out,
+			dir, err := campaign.Baseline(cmd.Context(), campaign.BaselineOptions{Provider: provider, Root: root, Out: o.out,
 				Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,
 					Simulated: o.simulated, Nodes: []cluster.NodeSpec{node}}})
 			if err != nil {

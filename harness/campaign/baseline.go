@@ -1,4 +1,4 @@
-package harness
+package campaign
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/e2e-framework/klient"
 
+	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
@@ -40,7 +41,7 @@ func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, made.Close()) }()
-	run := "relapse-" + NewID()
+	run := "relapse-" + harness.NewID()
 	o.Topology.Network = run
 	needs := cluster.Needs{Topologies: []cluster.Topology{o.Topology}, Builder: made}
 	if err := o.Provider.Check(ctx, needs); err != nil {

@@ -1,4 +1,4 @@
-package harness_test
+package campaign_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kube-relapse/relapse/harness"
+	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -43,7 +43,7 @@ func TestBaseline(t *testing.T) {
 				}
 				return nil
 			}}
-			dir, err := harness.Baseline(t.Context(), harness.BaselineOptions{Provider: provider, Root: "..", Out: t.TempDir(), CacheDir: t.TempDir(), Dumps: 2,
+			dir, err := campaign.Baseline(t.Context(), campaign.BaselineOptions{Provider: provider, Root: "..", Out: t.TempDir(), CacheDir: t.TempDir(), Dumps: 2,
 				Every: time.Second, Events: event.NewStream(), Topology: cluster.Topology{Version: "v1.34.4",
 					Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane}}}})
 			if left := provider.Clusters(); len(left) > 0 {

@@ -181,9 +181,11 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	compiled := 0
 	_, err = b.run(ctx, command{
 		dir: work, args: args,
-		stage:  fmt.Sprintf("compiling %s", src),
-		line:   func(string) { compiled++ },
-		detail: func() string { return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, packages) },
+		stage: fmt.Sprintf("compiling %s", src),
+		line:  func(string) { compiled++ },
+		detail: func() string {
+			return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, len(packages))
+		},
 	})
 	if err != nil {
 		return err

@@ -116,6 +116,15 @@ func TestMissingOpenAPIIsGenerated(t *testing.T) {
 	if strings.Contains(strings.Join(r.Changes, "\n"), "openapi") {
 		t.Errorf("changes %q tell of a file that was there", r.Changes)
 	}
+
+	// Nor for a program that doesn't import it.
+	elsewhere := oldSource(layDown(t, with(with(old, "cmd/kube-proxy/main.go",
+		"package main\n\nimport \"k8s.io/component-base/version\"\n\nfunc main() { println(version.Get()) }\n"),
+		"staging/src/k8s.io/kube-openapi/cmd/openapi-gen/main.go", "package main\n\nfunc main() { panic(\"ran\") }\n")))
+	elsewhere.Packages = []string{"k8s.io/kubernetes/cmd/kube-proxy"}
+	if r = mustBuild(t, newBuilder(t, t.TempDir()), elsewhere); strings.Contains(strings.Join(r.Changes, "\n"), "openapi") {
+		t.Errorf("changes %q tell of a file that the program doesn't import", r.Changes)
+	}
 }
 
 // A program that doesn't hold the version it was to get is not taken for that version.
@@ -185,6 +194,32 @@ func main() { println(other.Version, json.Version, reflect.Version) }
 	want := []string{"github.com/modern-go/reflect2 raised from v1.0.1 to v1.0.2", "github.com/json-iterator/go raised from v1.1.11 to v1.1.12"}
 	if !slices.Equal(raised, want) {
 		t.Errorf("changes tell %q, want %q", raised, want)
+	}
+}
+
+// A module whose address is gone comes from where it is published now, whatever program is wanted, and is told.
+func TestMovedModulesAreFound(t *testing.T) {
+	const version = "v0.0.0-20160121211510-db5cfe13f5cc"
+	serveModules(t, "github.com/fvbommel/util@"+version, "example.org/other@v1.0.0")
+	src := tinySource(layDown(t, map[string]string{
+		"go.mod": "module example.org/tiny\n\ngo 1.13\n\nrequire (\n\texample.org/other v1.0.0\n\tvbom.ml/util v0.0.0\n)\n\n" +
+			"replace (\n\texample.org/other => example.org/other v1.0.0\n\tvbom.ml/util => vbom.ml/util " + version + "\n)\n",
+		"cmd/subject/main.go": "package main\n\nimport (\n\tother \"example.org/other\"\n\tutil \"vbom.ml/util\"\n)\n\nfunc main() { println(other.Version, util.Version) }\n",
+	}))
+	src.Packages, src.Constants = src.Packages[:1], nil
+	r := mustBuild(t, newBuilder(t, t.TempDir()), src)
+	out, err := exec.CommandContext(t.Context(), r.Binaries["subject"].Path).CombinedOutput()
+	if err != nil || string(out) != "v1.0.0 "+version+"\n" {
+		t.Errorf("the program has %q (%v), want both modules", out, err)
+	}
+	var told []string
+	for _, c := range r.Changes {
+		if strings.Contains(c, " taken from ") {
+			told = append(told, c)
+		}
+	}
+	if want := []string{"vbom.ml/util " + version + " taken from github.com/fvbommel/util, the same commit: its own address is gone"}; !slices.Equal(told, want) {
+		t.Errorf("changes tell %q, want %q", told, want)
 	}
 }
 

@@ -136,7 +136,7 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 		fmt.Fprintf(&out, "godebug %s=%s\n", g.Key, g.Value)
 	}
 	fmt.Fprintf(&out, "require %s %s\n", src.Module, src.Version)
-	raised := raise(from)
+	treated := slices.Concat(raise(from), redirect(from))
 	for _, r := range from.Require {
 		fmt.Fprintf(&out, "require %s %s\n", r.Mod.Path, r.Mod.Version)
 	}
@@ -166,7 +166,7 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 	if text, err = mod.Format(); err != nil {
 		return nil, nil, nil, fmt.Errorf("generating go.mod for %s@%s: %w", src.Module, src.Version, err)
 	}
-	return text, slices.Sorted(maps.Keys(published)), slices.Concat(changes(src, published), raised, replaced), nil
+	return text, slices.Sorted(maps.Keys(published)), slices.Concat(changes(src, published), treated, replaced), nil
 }
 
 // replacements says which versions the source has built instead of which. A module that its go.mod doesn't require is
@@ -273,8 +273,8 @@ func changes(src Source, published map[string]string) []string {
 }
 
 // resolve loads every package that the given ones need, which downloads missing modules and completes go.sum, and
-// counts them.
-func (b *Builder) resolve(ctx context.Context, src Source, work string, packages []string) (int, error) {
+// lists them.
+func (b *Builder) resolve(ctx context.Context, src Source, work string, packages []string) ([]string, error) {
 	fetched := 0
 	args := append([]string{"list", "-mod=mod", "-deps", "-f", "{{.ImportPath}}"}, packages...)
 	out, err := b.run(ctx, command{
@@ -288,7 +288,7 @@ func (b *Builder) resolve(ctx context.Context, src Source, work string, packages
 		detail: func() string { return fmt.Sprintf("%d modules fetched", fetched) },
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return strings.Count(string(out), "\n"), nil
+	return strings.Fields(string(out)), nil
 }

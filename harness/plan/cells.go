@@ -13,6 +13,10 @@ import (
 // trial.
 func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err error) {
 	arms := slices.Clone(pair.Arms)
+	if len(pair.Args) > 0 && len(o.Candidates) > 0 {
+		return nil, nil, fmt.Errorf("adding candidates: the pair %s has flags of its own, which only its versions are known to take: want another --pair",
+			pair.Name)
+	}
 	for _, given := range o.Candidates {
 		c, doubts, err := candidate(pair, arms, given)
 		if err != nil {

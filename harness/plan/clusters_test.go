@@ -52,6 +52,37 @@ func TestClusterForEachArm(t *testing.T) {
 	}
 }
 
+// A pair's flags lie beside the scenario's, win over them, and leave the other pairs alone.
+func TestFlagsOfAPair(t *testing.T) {
+	s := load(t)
+	s.Spec.Placement = "cluster"
+	s.Spec.Args = map[string]map[string]string{"kube-apiserver": {"v": "4", "slow": "1s"}}
+	other := s.Spec.Pairs[0]
+	other.Name, other.Default = "old", false
+	other.Args = map[string]map[string]string{"kube-apiserver": {"v": "2", "feature-gates": "A=false"}, "kubelet": {"v": "6"}}
+	s.Spec.Pairs = append(s.Spec.Pairs, other)
+	p, err := plan.New(s, plan.Options{Pair: plan.AllPairs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tr := range p.Trials {
+		want := map[string]map[string]string{"kube-apiserver": {"v": "4", "slow": "1s"}}
+		if tr.Pair == "old" {
+			want = map[string]map[string]string{"kube-apiserver": {"v": "2", "slow": "1s", "feature-gates": "A=false"}, "kubelet": {"v": "6"}}
+		}
+		for _, c := range tr.Clusters {
+			if got := c.Topology.Nodes[0].Args; !reflect.DeepEqual(got, want) {
+				t.Errorf("pair %s: flags %v, want %v", tr.Pair, got, want)
+			}
+		}
+	}
+	const want = "adding candidates: the pair old has flags of its own, which only its versions are known to take: want another --pair"
+	o := plan.Options{Pair: "old", Candidates: []plan.Candidate{{Source: &scenario.Source{Binary: "/b"}}}}
+	if _, err = plan.New(s, o); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("a candidate in the pair: %v, want %s", err, want)
+	}
+}
+
 func TestConcurrency(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o      plan.Options

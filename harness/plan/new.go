@@ -136,6 +136,7 @@ func selectPairs(s *scenario.Scenario, name string) ([]scenario.Pair, error) {
 }
 
 func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error) {
+	s = withArgs(s, pair)
 	t := Trial{
 		Pair: pair.Name, Subject: s.Spec.Subject, Placement: s.Spec.Placement,
 		Seams: orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),
@@ -163,6 +164,24 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 		t.Deviates = append(t.Deviates, fmt.Sprintf("%s is set to %s", name, o.Params[name]))
 	}
 	return t, nil
+}
+
+// withArgs is s with the flags of a pair beside its own.
+func withArgs(s *scenario.Scenario, pair scenario.Pair) *scenario.Scenario {
+	if len(pair.Args) == 0 {
+		return s
+	}
+	out := *s
+	out.Spec.Args = map[string]map[string]string{}
+	for _, args := range []map[string]map[string]string{s.Spec.Args, pair.Args} {
+		for component, flags := range args {
+			if out.Spec.Args[component] == nil {
+				out.Spec.Args[component] = map[string]string{}
+			}
+			maps.Copy(out.Spec.Args[component], flags)
+		}
+	}
+	return &out
 }
 
 // fill decodes collectors, items and checks over their defaults.

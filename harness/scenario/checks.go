@@ -88,25 +88,31 @@ var (
 	fieldName = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*(\.[a-z][a-zA-Z0-9]*)*$`)
 )
 
-// components checks what components of every arm are given.
-func (r *rules) components() {
-	flagged, limited := component.Names(component.Flagged), component.Names(component.Limited)
-	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Args)) {
+// args checks flags of components.
+func (r *rules) args(path []string, args map[string]map[string]string) {
+	flagged := component.Names(component.Flagged)
+	for _, c := range slices.Sorted(maps.Keys(args)) {
+		at := slices.Concat(path, []string{c})
 		if !slices.Contains(flagged, c) {
-			r.about([]string{"spec", "args", c}, "%q takes no flags %s", c, oneOf(c, flagged))
+			r.about(at, "%q takes no flags %s", c, oneOf(c, flagged))
 		}
-		for _, flag := range slices.Sorted(maps.Keys(r.s.Spec.Args[c])) {
+		for _, flag := range slices.Sorted(maps.Keys(args[c])) {
+			at := slices.Concat(at, []string{flag})
 			if row, _ := component.Of(c); row.Kubeadm.Config != "" {
 				if !fieldName.MatchString(flag) {
-					r.about([]string{"spec", "args", c, flag},
-						"%q is no field's name (want one of %s's configuration: conntrack.maxPerCore)", flag, c)
+					r.about(at, "%q is no field's name (want one of %s's configuration: conntrack.maxPerCore)", flag, c)
 				}
 			} else if !flagName.MatchString(flag) {
-				r.about([]string{"spec", "args", c, flag},
-					"%q is no flag's name (want it without dashes in front and without a value: v)", flag)
+				r.about(at, "%q is no flag's name (want it without dashes in front and without a value: v)", flag)
 			}
 		}
 	}
+}
+
+// components checks what components of every arm are given.
+func (r *rules) components() {
+	limited := component.Names(component.Limited)
+	r.args([]string{"spec", "args"}, r.s.Spec.Args)
 	for _, c := range slices.Sorted(maps.Keys(r.s.Spec.Files)) {
 		if !slices.Contains(limited, c) {
 			r.about([]string{"spec", "files", c}, "%q has no files of its own %s", c, oneOf(c, limited))

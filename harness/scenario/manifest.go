@@ -91,7 +91,15 @@ func fieldPath(field string) []string {
 
 // textArgs turns numbers and booleans among the flags into text: people write v: 4.
 func textArgs(tree any) {
-	components, _ := lookup(tree, []string{"spec", "args"}).(map[string]any)
+	textFlags(lookup(tree, []string{"spec", "args"}))
+	pairs, _ := lookup(tree, []string{"spec", "pairs"}).([]any)
+	for _, p := range pairs {
+		textFlags(lookup(p, []string{"args"}))
+	}
+}
+
+func textFlags(args any) {
+	components, _ := args.(map[string]any)
 	for _, flags := range components {
 		flags, _ := flags.(map[string]any)
 		for name, v := range flags {

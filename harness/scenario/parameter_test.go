@@ -115,6 +115,10 @@ func TestParameterViolations(t *testing.T) {
 			line + `46:7: spec.faults[1].spec: pods is more than a node can list (want at most 1000)`}},
 		{"flag with dashes", "{v: 4,", "{--v: 4,", []string{
 			line + `22:22: spec.args.kube-apiserver.--v: "--v" is no flag's name (want it without dashes in front and without a value: v)`}},
+		{"a pair's flag with dashes", "    - name: modern\n", "    - name: modern\n      args: {kube-apiserver: {--v: 4}}\n", []string{
+			line + `32:31: spec.pairs[1].args.kube-apiserver.--v: "--v" is no flag's name (want it without dashes in front and without a value: v)`}},
+		{"a pair's flags of nothing", "    - name: modern\n", "    - name: modern\n      args: {kube-apisrver: {v: 4}}\n", []string{
+			line + `32:14: spec.pairs[1].args.kube-apisrver: "kube-apisrver" takes no flags (want one of cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet; did you mean kube-apiserver?)`}},
 		{"a file that nothing uses", "  memory:\n", "  files:\n    kube-apiserver: {a.yaml: x, ../b: x}\n  memory:\n", []string{
 			line + `24:22: spec.files.kube-apiserver.a.yaml: no flag of kube-apiserver has the value "a.yaml", so nothing would use the file`,
 			line + `24:33: spec.files.kube-apiserver.../b: "../b" is no file's name (want letters, digits, dots and dashes: audit-policy.yaml)`}},

@@ -146,7 +146,9 @@ type Pair struct {
 	Doc      string   `json:"doc,omitempty"`
 	Default  bool     `json:"default,omitempty"`
 	Modelled []string `json:"modelled,omitempty" jsonschema:"what this pair imitates, one sentence each; named in the verdict"`
-	Arms     []Arm    `json:"arms"`
+	// Args are for versions that need a flag which others refuse. Candidates are of others.
+	Args map[string]map[string]string `json:"args,omitempty" jsonschema:"flags as in spec.args, beside those and in both arms of this pair only; such a pair takes no candidates"`
+	Arms []Arm                        `json:"arms"`
 }
 
 // The roles of arms.

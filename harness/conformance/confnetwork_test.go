@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,14 +94,18 @@ func layNetwork(t *testing.T, dir string) {
 	}
 }
 
-// answers has the cluster's nodes get an answer from services, or none, as curl tells it; and gives the API servers an endpoint.
+// answers has the cluster's nodes get an answer from services, as curl tells it, or none and then a stranger's; and gives the API servers an endpoint.
 func (s *loaded) answers(well bool) {
 	for _, n := range s.Nodes() {
+		var calls atomic.Int32
 		n.(*clustertest.Node).Handle("curl", func(_ context.Context, _ io.Reader, argv []string) ([]byte, error) {
-			if !well || !strings.HasPrefix(argv[len(argv)-1], "https://") {
+			switch {
+			case !strings.HasPrefix(argv[len(argv)-1], "https://") || !well && calls.Add(1) == 1:
 				return []byte("000"), errors.New("exit status 7")
+			case !well:
+				return []byte("404"), nil
 			}
-			return []byte("401"), nil
+			return []byte("200"), nil
 		})
 	}
 	if !well {

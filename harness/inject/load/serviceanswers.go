@@ -25,8 +25,9 @@ func init() {
 			"counters only show that it ticks.\n\n" +
 			"The service is of type NodePort, without a selector, and its endpoints are those of the API servers, " +
 			"so whoever answers is there already. The one node that the target chooses asks by HTTPS until " +
-			"anything is answered: first at the service's own address, then at its node port on an address of the " +
-			"node. The service stays, in the namespace relapse-<name>-<cell>.",
+			"one of them says that it is ready: first at the service's own address, then at its node port on an " +
+			"address of the node. Another answer is none: before there is a rule for the address a call leaves the " +
+			"node, and whoever is out there may answer. The service stays, in the namespace relapse-<name>-<cell>.",
 		Example: "name: late\nkind: serviceAnswers\ntarget: {mode: all, selector: {component: kube-proxy}}\nspec: " +
 			"{timeout: 15s, nodePortAt: 127.0.0.1}\n",
 		Tested: `{"timeout":"1s","nodePortAt":"127.0.0.1"}`,
@@ -131,26 +132,31 @@ func (s *services) late(ctx context.Context) (*corev1.Service, error) {
 	return s.typed.CoreV1().Services(s.namespace).Get(ctx, mine.Name, metav1.GetOptions{})
 }
 
-// called has a node ask by HTTPS until there is an answer, whatever it is.
+// readyCode is what an API server that is ready answers, also to somebody that it doesn't know.
+const readyCode = "200"
+
+// called has a node ask by HTTPS until an API server says that it is ready.
 func called(ctx context.Context, from cluster.Execer, at string, timeout time.Duration) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	asked := false
+	last := "" // what curl said last: 000 is no answer
 	for {
 		out, err := from.Exec(limited, nil, "curl", "--silent", "--insecure", "--max-time", oneCall, "--output",
 			"/dev/null", "--write-out", "%{http_code}", "https://"+at+"/readyz")
 		code := strings.TrimSpace(string(out))
 		switch {
-		case err == nil && code != "000":
+		case err == nil && code == readyCode:
 			return fmt.Sprintf("%s answers with %s", at, code), nil
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
-		case limited.Err() != nil && asked:
-			return "", fmt.Errorf("%w: %s is not answered at within %s", errIdle, at, timeout)
+		case limited.Err() != nil && last != "":
+			return "", fmt.Errorf("%w: %s doesn't answer with %s within %s, but with %s", errIdle, at, readyCode, timeout, last)
 		case limited.Err() != nil:
 			return "", fmt.Errorf("the node could not be made to call %s: %w", at, err)
 		}
-		asked = asked || code == "000" // which is what curl says of no answer
+		if len(code) == len(readyCode) {
+			last = code
+		}
 		_ = wait(limited, 500*time.Millisecond)
 	}
 }

@@ -39,9 +39,8 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 	var dir, ill, well string // kubeconfigs
 
 	BeforeAll(func(ctx SpecContext) {
-		if _, err := osexec.LookPath("kubectl"); err != nil {
-			Skip("there is no kubectl on PATH, by which evidence is taken")
-		}
+		_, err := osexec.LookPath("kubectl")
+		Expect(err).NotTo(HaveOccurred(), "evidence is taken by kubectl: https://kubernetes.io/docs/tasks/tools")
 		dir = filepath.Join(scratch, "ill-"+draw())
 		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
 		ran := relapse(ctx, dir, "run", leak, "--pair", "modern", "--provider", "processes", "--set", "quiet=40s", "--retain", "--progress", "plain")

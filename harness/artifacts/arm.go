@@ -115,7 +115,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	tree := arm.Role == scenario.Candidate && from.Dir != "" && arm.Source.Fixture == ""
 	src := build.Source{Module: from.Module, Version: from.Version, Fork: from.Fork, Dir: from.Dir, InPlace: tree &&
 		len(arm.Source.Mutations)+len(from.Replace) == 0,
-		Packages: []string{from.Package}, Replace: from.Replace, Unoptimized: from.Unoptimized}
+		Packages: []string{from.Package}, Replace: from.Replace, Unoptimized: from.Unoptimized, Race: from.Race}
 	b.Constants = map[string]int64{}
 	if tree {
 		b.Changes, b.Diff = stateOf(ctx, from.Dir)

@@ -14,10 +14,12 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -66,6 +68,12 @@ const resultFile = "result.json"
 func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	if err := src.validate(); err != nil {
 		return Result{}, err
+	}
+	if compiler := cmp.Or(os.Getenv("CC"), "gcc"); src.Race {
+		if _, err := exec.LookPath(compiler); err != nil {
+			return Result{}, fmt.Errorf("building %s: the race detector needs a C compiler, and %s is not on PATH: as "+
+				"root on Debian: apt-get install -y gcc libc6-dev", src, compiler)
+		}
 	}
 	tc, err := b.toolchain(ctx)
 	if err != nil {
@@ -180,7 +188,7 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 		[]string{"-o", bin + string(filepath.Separator)}, src.Packages)
 	compiled := 0
 	_, err = b.run(ctx, command{
-		dir: work, args: args,
+		dir: work, args: args, env: []string{src.cgo()},
 		stage: fmt.Sprintf("compiling %s", src),
 		line:  func(string) { compiled++ },
 		detail: func() string {
@@ -192,7 +200,7 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	}
 	r := Result{Key: key, Binaries: map[string]Binary{}, Sites: gen.sites, Changes: gen.changes,
 		GoVersion: tc.GOVERSION,
-		Flags:     append(flags, tc.settings()...), GraphSum: graph}
+		Flags:     append(flags, tc.settings(src)...), GraphSum: graph}
 	if err := r.take(src, dir); err != nil {
 		return err
 	}

@@ -27,9 +27,9 @@ type toolchain struct {
 	GOVERSION, GOOS, GOARCH, GOAMD64, GOARM64, GOEXPERIMENT, GOFLAGS, GOFIPS140 string
 }
 
-// settings lists the environment for the report; what is not set is left out.
-func (t toolchain) settings() []string {
-	out := []string{"CGO_ENABLED=0", "GOOS=" + t.GOOS, "GOARCH=" + t.GOARCH}
+// settings lists the environment of a source's build for the report; what is not set is left out.
+func (t toolchain) settings(src Source) []string {
+	out := []string{src.cgo(), "GOOS=" + t.GOOS, "GOARCH=" + t.GOARCH}
 	for _, s := range []struct{ name, value string }{
 		{"GOAMD64", t.GOAMD64}, {"GOARM64", t.GOARM64}, {"GOEXPERIMENT", t.GOEXPERIMENT}, {"GOFLAGS", t.GOFLAGS},
 	} {
@@ -68,11 +68,32 @@ func readToolchain(out []byte) (t toolchain, err error) {
 // for speed and size; stacks don't need it.
 func buildFlags(src Source) []string {
 	ld := append([]string{"-w"}, stamps(src)...)
-	flags := []string{"-trimpath", "-buildvcs=false", "-ldflags=" + strings.Join(append(ld, src.LDFlags...), " ")}
+	flags := []string{"-trimpath", "-buildvcs=false"}
+	if src.Race { // where a component runs there may be no C library
+		flags = append(flags, "-race", "-tags=netgo,osusergo")
+		ld = append(ld, "-linkmode=external", "-extldflags=-static")
+	}
+	flags = append(flags, "-ldflags="+strings.Join(append(ld, src.LDFlags...), " "))
 	for _, pkg := range src.Unoptimized {
 		flags = append(flags, "-gcflags="+pkg+"=-N")
 	}
 	return flags
+}
+
+// cgo is the setting of its environment that a source's build needs: Go's race detector is written in C.
+func (s Source) cgo() string {
+	if s.Race {
+		return "CGO_ENABLED=1"
+	}
+	return "CGO_ENABLED=0"
+}
+
+// linking says in words how a source's programs are linked.
+func (s Source) linking() string {
+	if s.Race {
+		return "with the race detector and static"
+	}
+	return "without cgo"
 }
 
 var major = regexp.MustCompile(`^v[0-9]+$`)

@@ -181,7 +181,7 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolch
 	args := slices.Concat([]string{"build", "-mod=" + t.mod, "-v"}, flags,
 		[]string{"-o", bin + string(filepath.Separator)}, src.Packages)
 	_, err := b.run(ctx, command{
-		dir: t.root, env: t.env(), args: args,
+		dir: t.root, env: append(t.env(), src.cgo()), args: args,
 		stage:  fmt.Sprintf("compiling %s", src),
 		line:   func(string) { compiled++ },
 		detail: func() string { return fmt.Sprintf("%d packages compiled, at most %d to compile", compiled, packages) },
@@ -201,7 +201,7 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolch
 		return err
 	}
 	r := Result{Key: key, Binaries: map[string]Binary{}, Changes: t.changes(src), GoVersion: tc.GOVERSION,
-		Flags: append(flags, tc.settings()...), GraphSum: graph}
+		Flags: append(flags, tc.settings(src)...), GraphSum: graph}
 	if err := r.take(src, dir); err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (t tree) changes(src Source) []string {
 		with += " and vendor directory"
 	}
 	out := []string{fmt.Sprintf("built in place with %s (-mod=%s), where the other arms are built from a copy in a "+
-		"generated module; -trimpath, without cgo, symbols kept and DWARF left out, as they are", with, t.mod)}
+		"generated module; -trimpath, %s, symbols kept and DWARF left out, as they are", with, t.mod, src.linking())}
 	if len(stamps(src)) > 0 {
 		out = append(out, fmt.Sprintf("stamped with version %s by linker flags", src.Version))
 	}

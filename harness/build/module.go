@@ -250,7 +250,7 @@ func changes(src Source, published map[string]string) []string {
 	if src.Fork != "" {
 		what = fmt.Sprintf("a copy of %s, in place of %s %s", src.Fork, src.Module, src.Version)
 	}
-	out := []string{"built from " + what + ", with -trimpath, without cgo, symbols kept and DWARF left out"}
+	out := []string{"built from " + what + ", with -trimpath, " + src.linking() + ", symbols kept and DWARF left out"}
 	byVersion := map[string]int{}
 	for _, target := range published {
 		if _, version, ok := strings.Cut(target, " "); ok {

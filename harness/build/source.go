@@ -26,8 +26,10 @@ type Source struct {
 	Replace map[string]string `json:"replace,omitempty"`
 	// Unoptimized are import paths that are compiled with -N: what a function's source refers to then stays reachable
 	// while it runs, as with compilers before Go 1.17.
-	Unoptimized []string      `json:"unoptimized,omitempty"`
-	Constants   []ConstantRef `json:"-"` // numbers to read from the arm's own source
+	Unoptimized []string `json:"unoptimized,omitempty"`
+	// Race builds with Go's race detector: with cgo and a C compiler, and linked statically all the same.
+	Race      bool          `json:"race,omitempty"`
+	Constants []ConstantRef `json:"-"` // numbers to read from the arm's own source
 }
 
 // String names a source for people: its module, version, programs and mutations.
@@ -48,6 +50,9 @@ func (s Source) String() string {
 	}
 	for _, m := range slices.Sorted(maps.Keys(s.Replace)) {
 		out += ", " + m + " " + s.Replace[m]
+	}
+	if s.Race {
+		out += " with the race detector"
 	}
 	return out
 }

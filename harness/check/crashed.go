@@ -172,6 +172,7 @@ func endsOf(all []bundle.ContainerStatus, container string, w bundle.Window) (ou
 type leftLog struct {
 	first, last time.Time
 	lines       []string
+	times       []time.Time // of each line
 }
 
 // logsLeft parts the lines of a component by the file that their container had.
@@ -184,7 +185,7 @@ func logsLeft(lines []bundle.LogLine) (out []*leftLog) {
 			of[l.File] = one
 			out = append(out, one)
 		}
-		one.last, one.lines = l.Time, append(one.lines, l.Text)
+		one.last, one.lines, one.times = l.Time, append(one.lines, l.Text), append(one.times, l.Time)
 	}
 	return out
 }

@@ -49,7 +49,7 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 		}
 		s.Module, s.Package, s.Version = cmp.Or(s.Module, fixed.Module), cmp.Or(s.Package,
 			fixed.Package), cmp.Or(s.Version, fixed.Version)
-		s.Unoptimized, s.Replace = fixed.Unoptimized, fixed.Replace
+		s.Unoptimized, s.Replace, s.Race = fixed.Unoptimized, fixed.Replace, fixed.Race
 	}
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
 }

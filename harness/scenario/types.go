@@ -177,8 +177,10 @@ type Source struct {
 	Replace map[string]string `json:"replace,omitempty" jsonschema:"module -> the version that is built instead of the one that its go.mod requires"`
 	// Unoptimized is for incidents that need memory to stay reachable which a current compiler would free.
 	Unoptimized []string `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
-	Dir         string   `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
-	Binary      string   `json:"binary,omitempty" jsonschema:"an executable on this machine"`
+	// Race is for arms that are to say which two sides race. They are several times slower.
+	Race   bool   `json:"race,omitempty" jsonschema:"built with Go's race detector, which needs a C compiler"`
+	Dir    string `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
+	Binary string `json:"binary,omitempty" jsonschema:"an executable on this machine"`
 	// The other fields are for candidates only. With Binary, Image and NodeImage, Version is what the executable says
 	// it is, "" if it doesn't.
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`

@@ -15,10 +15,11 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "nodeNetwork",
-		Doc: "How many IPv4 addresses the subject's node has, and how many rules for node ports, as samples beside " +
-			"those of metrics.\n\n" +
-			"They are what the node's kernel lists: node_ipv4_addresses, and node_nodeport_rules in the chain " +
-			"KUBE-NODEPORTS of the nat table, of iptables by nftables and by the older interface together.",
+		Doc: "How many IPv4 addresses the subject's node has, and how many node ports lead to a service, as samples " +
+			"beside those of metrics.\n\n" +
+			"They are what the node's kernel lists: node_ipv4_addresses, and node_nodeports, the ports of the chain " +
+			"KUBE-NODEPORTS of the nat table from which a rule jumps to a service's chain, of iptables by nftables " +
+			"and by the older interface together. However many rules a version makes for a port, it counts once.",
 		Example: "name: network\nkind: nodeNetwork\nspec:\n  interval: 2s\n",
 		New:     func() Collector { return &NodeNetwork{Interval: metav1.Duration{Duration: 2 * time.Second}} },
 	})
@@ -31,7 +32,8 @@ type NodeNetwork struct {
 
 // listNetwork prints the two numbers. A table that isn't there has no rules.
 const listNetwork = `ip -4 -oneline address show | wc -l
-for by in nft legacy; do iptables-$by-save -t nat 2>/dev/null || true; done | grep -c '^-A KUBE-NODEPORTS ' || [ $? = 1 ]`
+for by in nft legacy; do iptables-$by-save -t nat 2>/dev/null || true; done |
+	sed -n 's/^-A KUBE-NODEPORTS .*--dport \([0-9]*\).* -j KUBE-\(SVC\|XLB\|EXT\)-.*/\1/p' | sort -u | wc -l`
 
 // Makes names samples.
 func (*NodeNetwork) Makes() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
@@ -54,12 +56,12 @@ func (c *NodeNetwork) Stream(ctx context.Context, t Target, w *bundle.Writer) er
 		if err != nil {
 			return err
 		}
-		var addresses, rules float64
-		if _, err := fmt.Sscan(string(out), &addresses, &rules); err != nil {
+		var addresses, ports float64
+		if _, err := fmt.Sscan(string(out), &addresses, &ports); err != nil {
 			return fmt.Errorf("reading what node %s lists, %q: %w", t.Node.Name(), out, err)
 		}
 		done := time.Now().UTC()
-		for name, value := range map[string]float64{"node_ipv4_addresses": addresses, "node_nodeport_rules": rules} {
+		for name, value := range map[string]float64{"node_ipv4_addresses": addresses, "node_nodeports": ports} {
 			if err := st.JSON(bundle.MetricSample{Time: asked, Done: done, Name: name, Value: value}); err != nil {
 				return err
 			}

@@ -55,3 +55,22 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func FuzzRaces(f *testing.F) {
+	f.Add("==================\nWARNING: DATA RACE\nWrite at 0x00c0 by goroutine 9:\n  runtime.mapassign()\n      internal/runtime/maps/map.go:2 +0x0\n\n" +
+		"Previous read at 0x00c0 by main goroutine:\n  main.main()\n      main.go:9 +0xc4\n\nGoroutine 9 (running) created at:\n  main.main()\n      main.go:8 +0x9e\n==================\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		lines := strings.Split(in, "\n")
+		races, _ := goroutine.Races(lines)
+		for i, r := range races {
+			if r.First < 0 || r.First >= len(lines) || i > 0 && r.First <= races[i-1].First || len(r.Sides) != 2 {
+				t.Errorf("an impossible race: %+v", r)
+			}
+			for _, s := range r.Sides {
+				if len(s.Frames) == 0 || !s.Has(s.Frames[0].Func) && strings.Contains(s.Frames[0].Func, ".") && goroutine.Declared(s.Frames[0].Func) == s.Frames[0].Func {
+					t.Errorf("a side that has not its own first function: %+v", s)
+				}
+			}
+		}
+	})
+}

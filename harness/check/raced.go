@@ -1,0 +1,106 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+func init() {
+	register(kind{
+		Name: "raced",
+		Doc: "Go's race detector saw a component's two sides of a race: accesses to the same memory, at least one of " +
+			"them a write, without anything that puts them in order.\n\n" +
+			"Only an arm whose source has race: true can say so; of any other it is unknown. Finding none needs a " +
+			"log without gaps, and means that these two sides didn't come up in this trial, not that they can't race.",
+		Example: "name: both-sides\nkind: raced\nphase: fault\nspec:\n  component: kube-apiserver\n  sides:\n" +
+			"    - [json.mapEncoder.encode]\n    - [audit.AddAuditAnnotationsMap]\n",
+		Differs: `{"component":"kubelet","sides":[["f"],["g"]]}`,
+		New:     func() Check { return &Raced{} },
+	})
+}
+
+// Raced asks for a report of Go's race detector.
+type Raced struct {
+	Component string     `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
+	Sides     [][]string `json:"sides" jsonschema:"two lists of functions: the one access's stack has all of one list, the other's all of the other"`
+}
+
+// Reads names component logs.
+func (c *Raced) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
+
+// Validate refuses what any race would meet.
+func (c *Raced) Validate() error {
+	return errors.Join(
+		refuse(c.Component == "", "component is empty"),
+		refuse(len(c.Sides) != 2, "sides has %d lists (want 2)", len(c.Sides)),
+		refuse(slices.ContainsFunc(c.Sides, func(s []string) bool { return len(s) == 0 || slices.Contains(s, "") }),
+			"a side has no function, or an empty one, which any stack would have"))
+}
+
+// Eval reads the reports in each log.
+func (c *Raced) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("a race in %s between %s", c.Component, c.between()))
+	if !ok {
+		return q.Finding
+	}
+	if !slices.ContainsFunc(v.World().Cells, func(w bundle.CellWorld) bool {
+		return w.Cell == q.cell && slices.Contains(w.Flags, "-race")
+	}) {
+		return q.unknown("it was not built with the race detector")
+	}
+	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Component}, records[bundle.LogLine])
+	q.Evidence = logs.paths
+	all, these, cut := 0, 0, false
+	for _, l := range logsLeft(logs.records) {
+		races, more := goroutine.Races(l.lines)
+		cut = cut || more
+		for _, r := range races {
+			if !contains(q.window, l.times[r.First]) {
+				continue
+			}
+			all++
+			if !c.is(r) {
+				q.Differs = append(q.Differs, fmt.Sprintf("%s: %s against %s", clock(l.times[r.First]),
+					r.Sides[0].Frames[0].Func, r.Sides[1].Frames[0].Func))
+				continue
+			}
+			if these++; q.Detail == "" {
+				q.Detail = r.Sides[0].String() + "\n\n" + r.Sides[1].String()
+			}
+		}
+	}
+	q.Differs = few(q.Differs)
+	q.Seen = fmt.Sprintf("%d of %d races that it reported are this one", these, all)
+	switch {
+	case these > 0:
+		q.Met = Met
+	case cut:
+		return q.unknown(q.Seen + "; another report has not both stacks")
+	case logs.doubt != "":
+		return q.unknown(q.Seen + "; " + logs.doubt)
+	default:
+		q.Met = NotMet
+	}
+	return q.Finding
+}
+
+func (c *Raced) between() string {
+	sides := make([]string, len(c.Sides))
+	for i, s := range c.Sides {
+		sides[i] = strings.Join(s, ", ")
+	}
+	return strings.Join(sides, " and ")
+}
+
+// is reports whether a race's two sides are the wanted ones, in either order.
+func (c *Raced) is(r goroutine.Race) bool {
+	has := func(side int, functions []string) bool {
+		return !slices.ContainsFunc(functions, func(f string) bool { return !r.Sides[side].Has(f) })
+	}
+	return has(0, c.Sides[0]) && has(1, c.Sides[1]) || has(0, c.Sides[1]) && has(1, c.Sides[0])
+}

@@ -1,0 +1,164 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/heap"
+)
+
+// Cost is what the subject's work costs, and how the work is counted.
+type Cost struct {
+	Of      string            `json:"of" jsonschema:"cpu or allocated"`
+	Under   []string          `json:"under,omitempty" jsonschema:"of allocated: parts of names of functions; what is below one of them counts"`
+	Counter string            `json:"counter" jsonschema:"the metric that counts the work, as exposed"`
+	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
+	Each    int               `json:"each,omitzero" jsonschema:"how many units each count stands for: the services that a sync goes through"`
+	Units   int               `json:"units,omitzero" jsonschema:"by how much the counter must have grown at least"`
+}
+
+const costCPU, costAllocated = "cpu", "allocated"
+
+// oneUnit is how costs are counted where nothing else is said.
+var oneUnit = Cost{Each: 1, Units: 1}
+
+// Reads names metric samples and what the cost is read from.
+func (c *Cost) Reads() []bundle.Kind {
+	if c.Of == costAllocated {
+		return []bundle.Kind{bundle.MetricSamples, bundle.Heap}
+	}
+	return []bundle.Kind{bundle.MetricSamples, bundle.Identity}
+}
+
+func (c *Cost) validate() error {
+	return errors.Join(
+		refuse(c.Of != costCPU && c.Of != costAllocated, "of is %q (want cpu or allocated)", c.Of),
+		refuse((c.Of == costAllocated) != (len(c.Under) > 0) || slices.Contains(c.Under, ""),
+			"under is %q (want names with allocated, none of them empty, and nothing with cpu)", c.Under),
+		refuse(c.Counter == "", "counter is empty"),
+		refuse(c.Each < 1, "each is %d (want at least 1)", c.Each),
+		refuse(c.Units < 1, "units is %d (want at least 1)", c.Units))
+}
+
+func (c *Cost) describe() string {
+	of, per := "CPU time", c.Counter
+	if c.Of == costAllocated {
+		of = fmt.Sprintf("bytes allocated below %q", c.Under)
+	}
+	if c.Each > 1 {
+		per = fmt.Sprintf("each of %d in one of %s", c.Each, c.Counter)
+	}
+	return fmt.Sprintf("%s for %s, over at least %d", of, per, c.Units)
+}
+
+// divide is what a unit cost at least and at most in q's window, by the cost and the counter at its looks. seen says
+// how much work there was; doubt says why it can't be told.
+func (c *Cost) divide(q *question, spent, work series) (cheap, dear float64, seen, doubt string) {
+	one := q.restarted()
+	if one == "" && len(work.samples) > 0 { // what one process counts only grows, whoever failed to look in between
+		work.doubt = ""
+		if c.Of == costCPU && len(spent.samples) > 0 {
+			spent.doubt = ""
+		}
+	}
+	spent.samples = slices.DeleteFunc(slices.Clone(spent.samples), func(x sample) bool { return !work.around(x) })
+	if doubt := cmp.Or(work.doubt, spent.noRate(), one); doubt != "" {
+		return 0, 0, "", doubt
+	}
+	if i := work.reset(); i > 0 {
+		return 0, 0, "", fmt.Sprintf("%s fell at %s: it was reset", c.Counter, clock(work.samples[i].asked))
+	}
+	least, most := work.grownBetween(spent.first(), spent.last())
+	seen = fmt.Sprintf("%s in %s, while %s grew by %s", c.show(spent.grown()), span(spent.extent()), c.Counter,
+		ranged(least, most, func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }))
+	if least < float64(c.Units) {
+		return 0, 0, seen, seen + fmt.Sprintf(": too little work to answer by, want %d", c.Units)
+	}
+	cheap, dear = spent.grown()/most/float64(c.Each), spent.grown()/least/float64(c.Each)
+	return cheap, dear, seen + ": " + ranged(cheap, dear, c.show) + " each", ""
+}
+
+// spent is the cost since the process began, each time that somebody looked.
+func (c *Cost) spent(q *question) series {
+	if c.Of == costCPU {
+		return cpuSeries(q)
+	}
+	var all captured
+	var looks []sample
+	all.each(q, bundle.Heap, "profile", func(a bundle.Artifact) error {
+		if a.Missing {
+			return errors.New(broken(a))
+		}
+		one, err := remember(q.view, a, fmt.Sprintf("allocated below %q", c.Under),
+			func(_ sample, r io.Reader) (sample, error) {
+				bytes, made, err := heap.Allocated(r, c.Under)
+				return sample{asked: a.Time, answered: later(a.Time, made), value: float64(bytes)}, err
+			})
+		if err == nil {
+			looks = append(looks, one)
+		}
+		return err
+	})
+	s := series{name: "what was allocated", window: q.window, samples: looks, paths: all.paths, doubt: all.missing}
+	if len(looks) == 0 {
+		s.doubt = cmp.Or(s.doubt, fmt.Sprintf("there is no heap profile in %s", span(q.window)))
+	}
+	return s
+}
+
+// show is a cost in its unit.
+func (c *Cost) show(x float64) string {
+	if c.Of == costCPU {
+		return strconv.FormatFloat(x, 'g', 3, 64) + " s of CPU"
+	}
+	return strconv.FormatFloat(x/1000, 'f', 1, 64) + " kB"
+}
+
+// ranged is a range as findings show it.
+func ranged(from, to float64, show func(float64) string) string {
+	if show(from) == show(to) {
+		return show(from)
+	}
+	return show(from) + " to " + show(to)
+}
+
+// before is the last sample that was answered by a time, after the first that was asked for from then on.
+func (s series) before(t time.Time) (x sample, ok bool) {
+	for _, x := range slices.Backward(s.samples) {
+		if !x.answered.After(t) {
+			return x, true
+		}
+	}
+	return x, false
+}
+
+func (s series) after(t time.Time) (x sample, ok bool) {
+	i := slices.IndexFunc(s.samples, func(x sample) bool { return !x.asked.Before(t) })
+	if i < 0 {
+		return x, false
+	}
+	return s.samples[i], true
+}
+
+// around reports whether there are samples on both sides of a look at something else.
+func (s series) around(look sample) bool {
+	_, before := s.before(look.asked)
+	_, after := s.after(look.answered)
+	return before && after
+}
+
+// grownBetween is by how much a counter grew between two looks at something else that it has samples around, at least
+// and at most: somebody who looks takes a while, and so does a sample.
+func (s series) grownBetween(from, to sample) (least, most float64) {
+	first, _ := s.before(from.asked)
+	second, _ := s.after(from.answered)
+	third, _ := s.before(to.asked)
+	last, _ := s.after(to.answered)
+	return max(0, third.value-second.value), last.value - first.value
+}

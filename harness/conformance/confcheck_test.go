@@ -24,8 +24,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// comparing are the checks that compare with what the scripted subject hasn't: a baseline, and an API server's count.
-var comparing = []string{"nothingStuck", "unchangedUpdates"}
+// comparing are the checks that compare with what the scripted subject hasn't: a baseline, an API server's count, and sizes.
+var comparing = []string{"nothingStuck", "unchangedUpdates", "costGrowth"}
 
 // ofTheCluster are the checks that are about a cluster, and get the same answer for every arm in it.
 var ofTheCluster = []string{"leaseStale"}
@@ -33,7 +33,8 @@ var ofTheCluster = []string{"leaseStale"}
 // TestChecksOnWhatCollectorsMake runs every collector on the scripted subject, and asks every check live and afterwards.
 func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	s, w := newSubject(t), newBundle(t)
-	if err := w.SetWorld(bundle.World{Run: s.Name()}); err != nil { // nodes are named after it
+	if err := w.SetWorld(bundle.World{Run: s.Name(), // nodes are named after it
+		Cells: []bundle.CellWorld{{Cell: arm, Flags: []string{"-race"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.nodes[1].PowerOff(t.Context()); err != nil {

@@ -194,11 +194,16 @@ func logsLeft(lines []bundle.LogLine) (out []*leftLog) {
 // whole seconds.
 const endLag = 5 * time.Second
 
-// logOf is the log that ends when a container did, nil if there is none.
+// logOf is the log that ends when a container did, nil if there is none: of several, the one whose last line is nearest
+// to the second of the end. The next container may begin in that same second, so of two that are as near it is the
+// earlier one.
 func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
+	off := func(l *leftLog) time.Duration {
+		return max(0, ended.Sub(l.last), l.last.Sub(ended.Add(time.Second)))
+	}
 	for _, l := range all {
-		if l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag &&
-			(found == nil || l.first.After(found.first)) {
+		if l.first.Before(ended.Add(time.Second)) && l.last.Sub(ended).Abs() <= endLag && (found == nil ||
+			cmp.Or(cmp.Compare(off(l), off(found)), l.first.Compare(found.first)) < 0) {
 			found = l
 		}
 	}

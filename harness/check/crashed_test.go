@@ -110,6 +110,19 @@ func TestCrashed(t *testing.T) {
 			seen: "0 such ends among 1", differs: []string{"the goroutine that panicked has no nodevolumelimits"},
 			spec: strings.Replace(crashSpec, "nil pointer dereference", "concurrent map iteration and map write", 1),
 		},
+		{
+			name: "the next container begins in the second of the end", met: check.Met, evidence: both, seen: "2 such ends among 2",
+			fill: func(tr *trial) {
+				_, logs := tr.crashes(crash{60, 2, own}, crash{90, 2, own})
+				for _, s := range []float64{60.4, 60.9, 63.5} { // it has a file of its own; the one that crashed at 90 has another
+					tr.must(logs.JSON(bundle.LogLine{Time: tr.at(s), File: "kube-system_a/kube-apiserver/next.log", Text: "I1123 a new one"}))
+				}
+			},
+		},
+		{
+			name: "the container before ends shortly before it", met: check.Met, evidence: both, seen: "2 such ends among 3",
+			fill: of(crash{56, 1, "I1123 no panic"}, crash{60, 2, own}, crash{90, 2, own}), differs: []string{"want exit code 2"},
+		},
 		{name: "once", fill: of(crash{60, 2, own}), met: check.NotMet, evidence: both, seen: "1 such ends among 1", detail: "nil pointer"},
 		{name: "it ran on", fill: of(), met: check.NotMet, evidence: both, seen: "0 such ends among 0"},
 		{

@@ -32,6 +32,8 @@ type scheduler struct {
 	ends    []int // seconds at which it panics; it is back 2 s later
 	bound   int   // the second at which the bystander gets its node; 0 if it never does
 	unknown bool  // the pods were not watched
+	hashed  []int // seconds at which its binary was hashed; none is all
+	other   int   // the second from which it is another binary; 0 if it never is
 }
 
 // judged is the arm of such a scheduler, by the scenario's own signature and health, the probes aside.
@@ -89,7 +91,14 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 				starts++
 			}
 		}
-		must(identity.JSON(bundle.IdentitySample{Time: at(second), PID: 7 + starts, StartTicks: int64(1000 + starts), SHA256: digest}))
+		one := bundle.IdentitySample{Time: at(second), PID: 7 + starts, StartTicks: int64(1000 + starts)}
+		if s.hashed == nil || slices.Contains(s.hashed, second) {
+			one.SHA256 = digest
+			if s.other > 0 && second >= s.other {
+				one.SHA256 = strings.Repeat("b", 64)
+			}
+		}
+		must(identity.JSON(one))
 		must(health.JSON(bundle.HealthSample{Time: at(second), Done: at(second), Path: "/healthz", Code: 200}))
 	}
 	if !s.unknown {
@@ -127,6 +136,13 @@ func TestAnEndIsTheIncidentsOnlyWithTheRestOfIt(t *testing.T) {
 		{"crashes on, and nothing is bound", scheduler{ends: []int{52, 60, 75}}, verdict.Reproduced, "panicked: 3 such ends among 3"},
 		{"crashes twice, and then binds every pod", scheduler{ends: []int{52, 60}, bound: 70}, verdict.Broken, "exited or restarted unasked"},
 		{"crashes once, and then binds every pod", scheduler{ends: []int{52}, bound: 70}, verdict.Broken, "exited or restarted unasked"},
+		{"ends before it is hashed in the fault, and what is started in its place is", scheduler{ends: []int{41, 60, 75}, hashed: []int{10, 110}}, verdict.Reproduced,
+			"panicked: 3 such ends among 3"},
+		{"is hashed before the fault only", scheduler{ends: []int{41, 60, 75}, hashed: []int{10, 30}}, verdict.Inconclusive,
+			"in 2 samples, 2 before the fault and 0 in the fault or after it"},
+		{"is hashed after its end only", scheduler{ends: []int{41, 60, 75}, hashed: []int{50, 110}}, verdict.Inconclusive,
+			"in 2 samples, 0 before the fault and 2 in the fault or after it"},
+		{"is another binary in the end", scheduler{ends: []int{41, 60, 75}, hashed: []int{10, 50, 110}, other: 100}, verdict.Inconclusive, "it isn't the binary that was built"},
 		{"crashes twice, and nobody watched the pods", scheduler{ends: []int{52, 60}, unknown: true}, verdict.Inconclusive, "the signature is unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

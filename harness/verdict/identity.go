@@ -36,11 +36,13 @@ func judgedWindow(v bundle.View, cell string, ended time.Time) (w bundle.Window,
 }
 
 // checkBinary compares each recorded digest with the one that was built. One is needed before the fault and one in
-// the recovery. An arm that never got past its steady state only needs the first.
+// the recovery. An arm that never got past its steady state only needs the first. One that the incident ended may have
+// lived too shortly to be hashed in the fault, so the processes that were started in its place count, too.
 func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended bool) check.Finding {
-	late := check.Recovery
+	late, latePhases := check.Recovery, []string{check.Recovery}
 	if ended {
-		late = check.Fault
+		late, latePhases = "fault or after it", []string{check.Fault, check.Lifting, check.Recovery}
+		judged, _, _ = judgedWindow(v, cell, time.Time{})
 	}
 	_, went := v.Phase(cell, check.Baseline)
 	all, paths, trouble := check.Looks(v, cell)
@@ -64,7 +66,7 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 		switch {
 		case within(v, cell, one.Time, check.Steady, check.Baseline):
 			before++
-		case within(v, cell, one.Time, late):
+		case within(v, cell, one.Time, latePhases...):
 			after++
 		}
 	}

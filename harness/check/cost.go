@@ -17,7 +17,8 @@ import (
 type Cost struct {
 	Of      string            `json:"of" jsonschema:"cpu or allocated"`
 	Under   []string          `json:"under,omitempty" jsonschema:"of allocated: parts of names of functions; what is below one of them counts"`
-	Counter string            `json:"counter" jsonschema:"the metric that counts the work, as exposed"`
+	Counter string            `json:"counter,omitempty" jsonschema:"the metric that counts the work, as exposed"`
+	Load    string            `json:"load,omitempty" jsonschema:"or the load that made the work: each of its calls that was answered with 200 counts once, whatever the subject counts"`
 	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
 	Each    int               `json:"each,omitzero" jsonschema:"how many units each count stands for: the services that a sync goes through"`
 	Units   int               `json:"units,omitzero" jsonschema:"by how much the counter must have grown at least"`
@@ -41,18 +42,35 @@ func (c *Cost) validate() error {
 		refuse(c.Of != costCPU && c.Of != costAllocated, "of is %q (want cpu or allocated)", c.Of),
 		refuse((c.Of == costAllocated) != (len(c.Under) > 0) || slices.Contains(c.Under, ""),
 			"under is %q (want names with allocated, none of them empty, and nothing with cpu)", c.Under),
-		refuse(c.Counter == "", "counter is empty"),
+		refuse(given(c.Counter != "", c.Load != "") != 1, "want one of counter and load"),
+		refuse(c.Load != "" && len(c.Labels) > 0, "labels are those of a counter"),
 		refuse(c.Each < 1, "each is %d (want at least 1)", c.Each),
 		refuse(c.Units < 1, "units is %d (want at least 1)", c.Units))
 }
 
+// Needs names the load.
+func (c *Cost) Needs() Needs {
+	if c.Load == "" {
+		return Needs{}
+	}
+	return Needs{Loads: []string{c.Load}}
+}
+
+// name is what counts the work.
+func (c *Cost) name() string {
+	if c.Load != "" {
+		return "what load " + c.Load + " did"
+	}
+	return c.Counter
+}
+
 func (c *Cost) describe() string {
-	of, per := "CPU time", c.Counter
+	of, per := "CPU time", c.name()
 	if c.Of == costAllocated {
 		of = fmt.Sprintf("bytes allocated below %q", c.Under)
 	}
 	if c.Each > 1 {
-		per = fmt.Sprintf("each of %d in one of %s", c.Each, c.Counter)
+		per = fmt.Sprintf("each of %d in one of %s", c.Each, c.name())
 	}
 	return fmt.Sprintf("%s for %s, over at least %d", of, per, c.Units)
 }
@@ -60,6 +78,9 @@ func (c *Cost) describe() string {
 // divide is what a unit cost at least and at most in q's window, by the cost and the counter at its looks. seen says
 // how much work there was; doubt says why it can't be told.
 func (c *Cost) divide(q *question, spent, work series) (cheap, dear float64, seen, doubt string) {
+	if c.Load != "" {
+		return c.byLoad(q, spent)
+	}
 	one := q.restarted()
 	if one == "" && len(work.samples) > 0 { // what one process counts only grows, whoever failed to look in between
 		work.doubt = ""
@@ -82,6 +103,36 @@ func (c *Cost) divide(q *question, spent, work series) (cheap, dear float64, see
 	}
 	cheap, dear = spent.grown()/most/float64(c.Each), spent.grown()/least/float64(c.Each)
 	return cheap, dear, seen + ": " + ranged(cheap, dear, c.show) + " each", ""
+}
+
+// byLoad divides what was spent between the first and the last look of the window by the calls of the load. It has to
+// have begun in the window's phase.
+func (c *Cost) byLoad(q *question, spent series) (cheap, dear float64, seen, doubt string) {
+	one := q.restarted()
+	if c.Of == costCPU && one == "" && len(spent.samples) > 0 {
+		spent.doubt = ""
+	}
+	if doubt := cmp.Or(spent.noRate(), one); doubt != "" {
+		return 0, 0, "", doubt
+	}
+	load, path, err := loadOf(q, c.Load)
+	if err != nil {
+		return 0, 0, "", err.Error()
+	}
+	q.Evidence = append(q.Evidence, path)
+	for _, r := range load.Rounds {
+		if r.Start.Before(q.began) || r.Start.After(q.window.End) {
+			return 0, 0, "", fmt.Sprintf("round %d of load %s began at %s, not in the phase %s", r.Round, c.Load,
+				clock(r.Start), q.phase)
+		}
+	}
+	calls := load.Codes["200"]
+	seen = fmt.Sprintf("%s in %s, for %d calls of load %s", c.show(spent.grown()), span(spent.extent()), calls, c.Load)
+	if calls < c.Units {
+		return 0, 0, seen, seen + fmt.Sprintf(": too little work to answer by, want %d", c.Units)
+	}
+	each := spent.grown() / float64(calls) / float64(c.Each)
+	return each, each, seen + ": " + c.show(each) + " each", ""
 }
 
 // spent is the cost since the process began, each time that somebody looked.

@@ -41,6 +41,7 @@ const settled = 15 * time.Second
 func (c *CostGrowth) Validate() error {
 	return errors.Join(c.Cost.validate(),
 		refuse(c.With == "", "with is empty"),
+		refuse(c.Load != "", "load is given: want a counter, which is known at each size"),
 		refuse(c.Sizes < 2, "sizes is %d (want at least 2: one shows no growth)", c.Sizes),
 		refuse(c.Times <= 1, "times is %g (want more than 1)", c.Times))
 }

@@ -21,7 +21,9 @@ func init() {
 			"difference between the first and the last heap profile of the window, freed again or not. How much " +
 			"was done in between is known within two samples of the counter, so a cost is a range: it meets a limit " +
 			"only as a whole, and a range on both sides of it is unknown. So is less work than units, another " +
-			"process, and a counter that falls. That nobody looked for a while in between changes nothing.",
+			"process, and a counter that falls. That nobody looked for a while in between changes nothing.\n\n" +
+			"A subject that counts each unit twice halves its cost. So the calls of a load can be counted instead: what " +
+			"was spent in the window is divided by those that were answered with 200.",
 		Example: "name: costly\nkind: costPerUnit\nphase: fault\nspec:\n  of: allocated\n  under: " +
 			"[net.interfaceAddrTable]\n  counter: kubeproxy_sync_proxy_rules_duration_seconds_count\n  each: 200\n  " +
 			"units: 10\n  atLeast: 200k\n",
@@ -77,7 +79,11 @@ func (c *CostPerUnit) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	limit, _ := c.limit() // Validate has read it
-	spent, work := c.spent(q), metricSeries(q, c.Counter, c.Labels)
+	spent := c.spent(q)
+	var work series
+	if c.Load == "" {
+		work = metricSeries(q, c.Counter, c.Labels)
+	}
 	q.Evidence = slices.Concat(spent.paths, work.paths)
 	cheap, dear, seen, doubt := c.divide(q, spent, work)
 	if q.Seen = seen; doubt != "" {

@@ -53,6 +53,14 @@ func TestCostPerUnit(t *testing.T) {
 	const ofCPU = `{"of":"cpu","counter":"syncs_count","units":20,"atLeast":"200ms"}`
 	const cheap = `{"of":"cpu","counter":"syncs_count","units":20,"below":"200ms"}`
 	const each = `"of":"allocated","under":["net.interfaceAddrTable"],"counter":"syncs_count","units":20,"each":100`
+	const byLoad = `"of":"allocated","under":["net.interfaceAddrTable"],"load":"changes","each":100`
+	calledFor := append(slices.Repeat([]bundle.Kind{bundle.Heap}, 13), bundle.LoadSummary)
+	alsoCalled := func(fill func(*trial), calls int, at float64) func(*trial) {
+		return func(tr *trial) {
+			fill(tr)
+			called("changes", map[string]int{"200": calls}, at)(tr)
+		}
+	}
 	run(t, []question{
 		{name: "costly", spec: ofCPU, fill: working(0.4, 0, nil), met: check.Met, evidence: cpu, seen: "syncs_count grew by 122 to 124: 0.397 s of CPU to 0.403 s of CPU each"},
 		{name: "cheap", spec: ofCPU, fill: working(0.02, 0, nil), met: check.NotMet, evidence: cpu, seen: ": 0.0198 s of CPU to 0.0202 s of CPU each"},
@@ -120,6 +128,18 @@ func TestCostPerUnit(t *testing.T) {
 			met: check.NotMet, evidence: profiles, seen: "0.0 kB in", wanted: `allocated below ["nobody"] for syncs_count`},
 		{name: "callers count as well", spec: `{"of":"allocated","under":["Proxier).Sync"],"counter":"syncs_count","each":100,"atLeast":"200k"}`,
 			fill: working(0, 100, nil), met: check.Met, evidence: profiles, seen: "each", wanted: "bytes allocated below"},
+		// 120 syncs of 50 MB, or so a subject says that counts 30 for each: 2 MB for each of 100 in 30 calls, whatever it says.
+		{name: "by a load's calls", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 50, nil), 30, 100), met: check.NotMet,
+			evidence: calledFor, seen: "for 30 calls of load changes: 2000.0 kB each", wanted: "for each of 100 in one of what load changes did"},
+		{name: "little for each call", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 100), met: check.Met,
+			evidence: calledFor, seen: ": 4.0 kB each"},
+		{name: "too few calls", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 29, 100), met: check.Unknown,
+			evidence: calledFor, seen: "too little work to answer by, want 30"},
+		{name: "calls of another phase", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 25), met: check.Unknown,
+			evidence: calledFor, seen: "round 1 of load changes began at 10:00:25, not in the phase fault"},
+		{name: "no load", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: working(0, 0.1, nil), met: check.Unknown,
+			evidence: calledFor[:13], seen: "no load changes summed up what it did"},
+		{name: "a counter and a load", spec: `{"of":"cpu","counter":"c","load":"l","below":"1s"}`, fill: (*trial).phases, met: check.Unknown, seen: "want one of counter and load"},
 		{name: "one profile", spec: `{` + each + `,"below":"20k"}`, met: check.Unknown, evidence: []bundle.Kind{bundle.Heap, bundle.MetricSamples}, seen: "there are 1 samples of what was allocated",
 			fill: func(tr *trial) {
 				looks(0, 0, nil)(tr)
@@ -163,7 +183,7 @@ func TestCostPerUnitRefuses(t *testing.T) {
 		`{"of":"cpu","counter":"c","below":"1"}`:                                    `below is "1" (want a duration with its unit: 3m)`,
 		`{"of":"cpu","counter":"c","atLeast":"1s","below":"1s"}`:                    `want one of atLeast and below`,
 		`{"of":"cpu","counter":"c"}`:                                                `want one of atLeast and below`,
-		`{"of":"cpu","below":"1s"}`:                                                 `counter is empty`,
+		`{"of":"cpu","below":"1s"}`:                                                 `want one of counter and load`,
 		`{"of":"cpu","counter":"c","under":["f"],"below":"1s"}`:                     `under is ["f"] (want names with allocated`,
 		`{"of":"allocated","counter":"c","below":"1k"}`:                             `under is [] (want names with allocated`,
 		`{"of":"allocated","counter":"c","under":["f"],"below":"0"}`:                `below is "0" (want bytes above 0, with a suffix: 200k)`,

@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,11 +99,11 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// plateaus are the stretches in which a number stands still for long enough.
+// plateaus are the stretches in which a number stays within a twentieth of what it was at first for long enough.
 func plateaus(all []sample) (out []series) {
 	for i := 0; i < len(all); {
 		end := i
-		for end < len(all) && all[end].value == all[i].value {
+		for end < len(all) && math.Abs(all[end].value-all[i].value) <= all[i].value/20 {
 			end++
 		}
 		if p := (series{samples: all[i:end]}); length(p.extent()) >= settled {

@@ -49,6 +49,12 @@ func TestCostGrowth(t *testing.T) {
 			}
 			return sizes(1000)(s)
 		}, rising), met: check.Met, evidence: read, seen: "; 1000: "},
+		{name: "a size that grows a little on", fill: growing(func(s float64) float64 {
+			if s >= 230 {
+				return 1010
+			}
+			return sizes(1000)(s)
+		}, rising), met: check.Met, evidence: read, seen: "; 1000: "},
 		{name: "another process in the middle", met: check.Unknown, evidence: read, seen: "500: process 7 was followed by process 8",
 			fill: func(tr *trial) {
 				looks(0, 0, func(one *bundle.IdentitySample, s float64) {

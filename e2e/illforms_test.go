@@ -149,7 +149,7 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 			func(ctx context.Context, at string) {
 				for i := range 2 {
 					if i > 0 {
-						time.Sleep(75 * time.Second)
+						time.Sleep(75 * time.Second) // two dumps must lie more than a minute apart, which nothing announces
 					}
 					file := filepath.Join(at, fmt.Sprintf("stacks-%d.txt", i))
 					raw(ctx, "/debug/pprof/goroutine?debug=2", file)

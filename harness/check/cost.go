@@ -105,8 +105,11 @@ func (c *Cost) divide(q *question, spent, work series) (cheap, dear float64, see
 	return cheap, dear, seen + ": " + ranged(cheap, dear, c.show) + " each", ""
 }
 
-// byLoad divides what was spent between the first and the last look of the window by the calls of the load. It has to
-// have begun in the window's phase.
+// loadEarly is how long before the window a load may have begun: what its calls cost until then is not seen.
+const loadEarly = 10 * time.Second
+
+// byLoad divides what was spent between the first and the last look of the window by the calls of the load. Calls of
+// which most were made at another time would make the cost look small.
 func (c *Cost) byLoad(q *question, spent series) (cheap, dear float64, seen, doubt string) {
 	one := q.restarted()
 	if c.Of == costCPU && one == "" && len(spent.samples) > 0 {
@@ -121,9 +124,9 @@ func (c *Cost) byLoad(q *question, spent series) (cheap, dear float64, seen, dou
 	}
 	q.Evidence = append(q.Evidence, path)
 	for _, r := range load.Rounds {
-		if r.Start.Before(q.began) || r.Start.After(q.window.End) {
-			return 0, 0, "", fmt.Sprintf("round %d of load %s began at %s, not in the phase %s", r.Round, c.Load,
-				clock(r.Start), q.phase)
+		if r.Start.Before(q.began) || r.Start.Before(q.window.Start.Add(-loadEarly)) || r.Start.After(q.window.End) {
+			return 0, 0, "", fmt.Sprintf("round %d of load %s began at %s, not in %s", r.Round, c.Load, clock(r.Start),
+				span(q.window))
 		}
 	}
 	calls := load.Codes["200"]

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/pprof/profile"
 
@@ -136,7 +137,10 @@ func TestCostPerUnit(t *testing.T) {
 		{name: "too few calls", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 29, 100), met: check.Unknown,
 			evidence: calledFor, seen: "too little work to answer by, want 30"},
 		{name: "calls of another phase", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 25), met: check.Unknown,
-			evidence: calledFor, seen: "round 1 of load changes began at 10:00:25, not in the phase fault"},
+			evidence: calledFor, seen: "round 1 of load changes began at 10:00:25, not in"},
+		{name: "calls from long before the window", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 45),
+			scope: check.Scope{Cell: arm, Phase: check.Fault, After: time.Minute}, met: check.Unknown,
+			evidence: append(slices.Repeat([]bundle.Kind{bundle.Heap}, 10), bundle.LoadSummary), seen: "round 1 of load changes began at 10:00:45, not in"},
 		{name: "no load", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: working(0, 0.1, nil), met: check.Unknown,
 			evidence: calledFor[:13], seen: "no load changes summed up what it did"},
 		{name: "a counter and a load", spec: `{"of":"cpu","counter":"c","load":"l","below":"1s"}`, fill: (*trial).phases, met: check.Unknown, seen: "want one of counter and load"},

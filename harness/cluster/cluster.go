@@ -83,6 +83,8 @@ type Capabilities struct {
 	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files and Units are honoured
 	Kubelets  bool `json:"kubelets"`  // every node is a machine with a kubelet and a Node object, which gets Ready
 	Bounded   bool `json:"bounded"`   // nodes run without CAP_SYS_RESOURCE
+	// PlainWorkloads says that a cluster without kubelets is a Runner.
+	PlainWorkloads bool `json:"plainWorkloads,omitempty"`
 	// Seams are those that can be had where nodes have no files; with NodeFiles all can.
 	Seams []string `json:"seams,omitempty"`
 	// NoMemoryLimits says why the memory of components can't be limited; "" if it can.
@@ -135,6 +137,31 @@ type Workload struct{ Name, Namespace, Cell string }
 // its cell the workload's. A pod that was replaced is found again; a missing one is an error.
 type Host interface {
 	Workload(ctx context.Context, w Workload) (Component, error)
+}
+
+// Process is how a workload runs where there is no kubelet to start its pod: as its Deployment says, without a
+// container.
+type Process struct {
+	Program string            // an executable on this host
+	Args    []string          // in which $(NAME) stands for the variable NAME, as in those of a container
+	Env     map[string]string // beside what this program has itself; no value refers to another variable
+	Address []string          // the variables that hold the process's address, as one of a pod can hold its IP
+	Port    int               // where it serves HTTP
+	Ready   string            // the path that answers 200 once it is ready for work
+}
+
+// Runner is a Host without kubelets, which runs workloads as plain processes.
+type Runner interface {
+	Host
+	// Run starts a workload and returns once it is ready for work.
+	Run(ctx context.Context, w Workload, p Process) error
+	// Workloads are those of a name that were started here. Each is Addressed.
+	Workloads(ctx context.Context, name string) ([]Component, error)
+}
+
+// Addressed is a Component with an address of its own, where this program reaches all ports that it listens on.
+type Addressed interface {
+	Address() string
 }
 
 // Execer is a Node that can run a command in itself. A command that exits with a code other than 0 is an error that

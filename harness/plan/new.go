@@ -143,7 +143,7 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),
 	}
-	t.Modelled = append(t.Modelled, modelledBy(o.Provider, simulated(s, o.Provider))...)
+	t.Modelled = append(t.Modelled, modelledBy(o.Provider, t.Placement, simulated(s, o.Provider))...)
 	var err error
 	if t.Cells, t.Deviates, err = cells(pair, o); err != nil {
 		return t, err

@@ -16,7 +16,7 @@ import (
 )
 
 // modelledBy is what a provider leaves out of what there is in production, and what stands in for it.
-func modelledBy(provider string, simulated int) []string {
+func modelledBy(provider, placement string, simulated int) []string {
 	if provider != providers.Processes {
 		return nil
 	}
@@ -26,6 +26,10 @@ func modelledBy(provider string, simulated int) []string {
 	}
 	out := []string{"the control plane's components were plain processes of one host: " + nodes +
 		", and no kubelet's probe restarts a component that doesn't answer"}
+	if placement == PlacementWorkload {
+		out = append(out, "each arm was a plain process with the arguments of its Deployment and a loopback address of its "+
+			"own: no container, nobody who probes it, and none of its limits and rights")
+	}
 	if simulated > 0 {
 		out = append(out, fmt.Sprintf("nodes and pods are simulated by kwok: %d Node objects in each cluster that "+
 			"nothing stands behind, and pods that are said to run once they are bound; relapse made the CSINode "+
@@ -99,6 +103,11 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	}
 	row, _ := component.Of(t.Subject)
 	switch {
+	case t.Place().SharedNodes() && have.PlainWorkloads:
+		for _, c := range t.Cells {
+			_, err := t.Process(c.Name)
+			errs = append(errs, err)
+		}
 	case !t.Place().OwnCluster():
 		errs = append(errs, fmt.Errorf("an arm is a part of a node that has a kubelet (placement: %s), and this "+
 			"provider has no kubelets", t.Placement))

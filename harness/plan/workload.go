@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -37,14 +38,18 @@ func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) erro
 			Name: numbered(role, n), Role: role, Labels: map[string]string{RoleLabel: label}, Args: argsOf(s, role),
 		})
 	}
-	for i := range max(s.Spec.Nodes.ControlPlanes, 1) {
-		add(i, cluster.ControlPlane, cluster.ControlPlane)
-	}
-	for i := range s.Spec.Nodes.Workers {
-		add(i, cluster.Worker, cluster.Worker)
-	}
-	for i := range s.Spec.Nodes.Idle {
-		add(s.Spec.Nodes.Workers+i, cluster.Worker, idle)
+	if o.Provider == providers.Processes {
+		add(0, cluster.ControlPlane, cluster.Worker) // the host is all of them, and runs the arms
+	} else {
+		for i := range max(s.Spec.Nodes.ControlPlanes, 1) {
+			add(i, cluster.ControlPlane, cluster.ControlPlane)
+		}
+		for i := range s.Spec.Nodes.Workers {
+			add(i, cluster.Worker, cluster.Worker)
+		}
+		for i := range s.Spec.Nodes.Idle {
+			add(s.Spec.Nodes.Workers+i, cluster.Worker, idle)
+		}
 	}
 	t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
 	for i := range t.Cells {

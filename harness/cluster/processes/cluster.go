@@ -13,9 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -24,13 +26,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Cluster implements cluster.Cluster and cluster.Caller.
+// Cluster implements cluster.Cluster, cluster.Caller and cluster.Runner.
 type Cluster struct {
 	name, home string
 	node       *Node
 	ports      map[string]int
 	rest       *rest.Config
 	http       *http.Client // with the administrator's certificate, without a rate limit
+	line       *lifeline    // of the supervisor; nil if another process made the cluster
 }
 
 // Open takes up a cluster that exists, also one made by another process.
@@ -94,7 +97,9 @@ func (c *Cluster) Components(name string) []cluster.Component {
 	return []cluster.Component{c.component(name)}
 }
 
-func (c *Cluster) component(name string) *Component { return &Component{c.node, name} }
+func (c *Cluster) component(name string) *Component {
+	return &Component{n: c.node, name: name, process: name, namespace: metav1.NamespaceSystem}
+}
 
 // Node stands for the control plane: it is where its components are said to run, and has no Node object. It
 // implements cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder, cluster.FileHolder and
@@ -135,11 +140,14 @@ func (n *Node) Folder(component string) string { return folder(n.c.home, compone
 
 // lifeline is the end that we hold of a supervisor's standard input.
 type lifeline struct {
-	w   *os.File
+	w   io.WriteCloser
 	cmd *exec.Cmd
+	mu  sync.Mutex // a long order is no single write
 }
 
 func (l *lifeline) order(line string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	_, err := io.WriteString(l.w, line+"\n")
 	return err
 }

@@ -17,17 +17,20 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Component is a process of the control plane. It implements cluster.Component, cluster.Restarter, cluster.Identifier,
+// Component is a process of the control plane, or a workload's. It implements cluster.Component, cluster.Restarter, cluster.Identifier,
 // cluster.Pauser, cluster.Limiter and cluster.Reporter.
 type Component struct {
-	n    *Node
-	name string
+	n         *Node
+	name      string
+	process   string // what the supervisor calls it
+	namespace string // that its pod would be in
+	workload  *workload
 }
 
 // Name returns the component's name.
 func (k *Component) Name() string { return k.name }
 
-// Node returns the node, which stands for the control plane.
+// Node returns the node, which stands for the control plane, or for a workload's share of it.
 func (k *Component) Node() cluster.Node { return k.n }
 
 // Get asks the component on its own port, as the administrator.
@@ -41,12 +44,14 @@ func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error)
 
 func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	url := "https://" + loopback(k.n.c.ports[k.name])
-	switch k.name {
-	case etcdProxy:
+	switch {
+	case k.workload != nil:
+		url = "http://" + k.workload.http()
+	case k.name == etcdProxy:
 		return k.n.proxyState(ctx)
-	case lbaas:
+	case k.name == lbaas:
 		url = "http://" + loopback(k.n.c.ports[k.name])
-	case "etcd":
+	case k.name == "etcd":
 		url = "http://" + loopback(k.n.c.ports[etcdMetrics])
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
@@ -63,13 +68,13 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 // Logs gives the lines of all processes of the component so far, and of those to come, as a container runtime writes
 // them.
 func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
-	return followLogs(ctx, logs(k.n.c.home, k.n.name, k.name)), nil
+	return followLogs(ctx, logs(k.n.c.home, k.namespace, k.n.name, k.name)), nil
 }
 
 // state is what the supervisor says of the process. One that ended since then is none.
 func (k *Component) state() (one running, err error) {
 	one.name = k.name
-	if err := readJSON(statePath(k.n.c.home, k.name), &one.state); err != nil {
+	if err := readJSON(statePath(k.n.c.home, k.process), &one.state); err != nil {
 		return one, fmt.Errorf("asking how the %s of %s is: %w", k.name, k.n.c.name, err)
 	}
 	return one, nil
@@ -125,7 +130,7 @@ func (k *Component) Status(context.Context) (out cluster.Status, err error) {
 
 // Pause stops the process. The supervisor has it go on after atMost.
 func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
-	mark := pauseMark(k.n.c.home, k.name)
+	mark := pauseMark(k.n.c.home, k.process)
 	until := time.Now().Add(atMost).Format(time.RFC3339Nano)
 	if err := os.WriteFile(mark+".new", []byte(until), 0o600); err != nil {
 		return err
@@ -143,7 +148,7 @@ func (k *Component) Resume(context.Context) error {
 		err = one.signal(syscall.SIGCONT)
 	}
 	if err == nil {
-		_, err = takeMark(pauseMark(k.n.c.home, k.name))
+		_, err = takeMark(pauseMark(k.n.c.home, k.process))
 	}
 	return err
 }
@@ -169,7 +174,7 @@ func (k *Component) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mark := restartMark(k.n.c.home, k.name)
+	mark := restartMark(k.n.c.home, k.process)
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {
 		return err
 	}
@@ -225,6 +230,9 @@ func (k *Component) answers(ctx context.Context, starts int) error {
 	defer cancel()
 	row, _ := component.Of(k.name)
 	ready := cmp.Or(row.Ready, "/healthz")
+	if k.workload != nil {
+		ready = k.workload.Ready
+	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -259,5 +267,5 @@ func (k *Component) said(one running, lines int) string {
 	if one.Exit == "" && starts > 1 {
 		starts--
 	}
-	return lastLines(logs(k.n.c.home, k.n.name, k.name), starts, lines)
+	return lastLines(logs(k.n.c.home, k.namespace, k.n.name, k.name), starts, lines)
 }

@@ -85,7 +85,7 @@ func (c *Cluster) simulate(ctx context.Context, labels map[string]string) error 
 	}
 	if err := cluster.WaitReady(ctx, look, names, simulatedTime); err != nil {
 		return fmt.Errorf("waiting for the simulated nodes: %w; kwok's last lines:\n%s", err,
-			lastLines(logs(c.home, c.node.name, kwok), 1, 10))
+			lastLines(logs(c.home, metav1.NamespaceSystem, c.node.name, kwok), 1, 10))
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
@@ -168,11 +170,13 @@ func (l *layout) port(name string) string        { return fmt.Sprint(l.ports[nam
 // logsDir is where a cluster's folder has the logs, as a node has its pods' below /var/log/pods.
 const logsDir = "pods"
 
-func logs(home, node, component string) string {
-	return filepath.Join(home, logsDir, "kube-system_"+component+"-"+node+"_process", component)
+func logs(home, namespace, node, component string) string {
+	return filepath.Join(home, logsDir, namespace+"_"+component+"-"+node+"_process", component)
 }
 
-func (l *layout) logs(component string) string { return logs(l.home, l.node, component) }
+func (l *layout) logs(component string) string {
+	return logs(l.home, metav1.NamespaceSystem, l.node, component)
+}
 
 // binDir has the program of each component.
 const binDir = "bin"

@@ -140,10 +140,10 @@ func (k *Component) memoryLimit(memory string) error {
 		return err
 	}
 	// The mark comes first: what is not marked is not removed.
-	if err := os.WriteFile(limitMark(k.n.c.home, k.name), nil, 0o600); err != nil {
+	if err := os.WriteFile(limitMark(k.n.c.home, k.process), nil, 0o600); err != nil {
 		return err
 	}
-	return makeMemoryGroup(memoryGroupName(k.n.c.name, k.name), amount.Value())
+	return makeMemoryGroup(memoryGroupName(k.n.c.name, k.process), amount.Value())
 }
 
 // removeMemoryGroups removes the cgroups of a cluster whose processes are gone. The kernel still counts one for a moment.

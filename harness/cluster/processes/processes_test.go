@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,9 +22,10 @@ import (
 )
 
 // What the test binary can be instead, by its first argument: a supervisor, as the program itself is by a command of
-// its own, and a program that makes a cluster in a folder and holds it.
+// its own, a program that makes a cluster in a folder and holds it, and a server of a workload.
 const (
 	asSupervisor = "supervise"
+	asServer     = "serve"
 	asMaker      = "make-cluster"
 )
 
@@ -32,6 +34,13 @@ func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == asSupervisor:
 		err = processes.Supervise(context.Background(), os.Args[2], os.Stdin)
+	case len(os.Args) == 3 && os.Args[1] == asServer:
+		fmt.Println("serving, as", os.Getenv("WHO"))
+		err = http.ListenAndServe(os.Args[2], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/healthz" {
+				http.NotFound(w, r)
+			}
+		}))
 	case len(os.Args) > 3 && os.Args[1] == asMaker:
 		err = makeCluster(os.Args[2], os.Args[3:])
 	default:

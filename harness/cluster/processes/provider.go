@@ -64,6 +64,7 @@ func (p *Provider) Name() string { return "processes" }
 // Capabilities has nothing that takes a machine.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	return cluster.Capabilities{
+		PlainWorkloads:  true,
 		Seams:           slices.Sorted(maps.Keys(seamProcesses)),
 		OneControlPlane: "the components of several would have to share this host's loopback",
 		NoMemoryLimits:  noMemoryLimits(),
@@ -148,6 +149,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	p.lifelines[name] = line
 	p.mu.Unlock()
 	made := c.(*Cluster)
+	made.line = line
 	if err := made.start(ctx, line, p.events); err != nil {
 		return made, err
 	}

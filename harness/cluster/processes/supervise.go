@@ -23,6 +23,7 @@ import (
 const (
 	orderRetain = "retain"
 	orderStart  = "start " // and the name of a component
+	orderRun    = "run "   // and a process as JSON, to start beside those that it knows
 )
 
 // supervisorName is what the supervisor is called among the cluster's processes.
@@ -33,6 +34,7 @@ type process struct {
 	Name string   `json:"name"`
 	Path string   `json:"path"`
 	Args []string `json:"args"`
+	Env  []string `json:"env,omitempty"`
 	Logs string   `json:"logs"` // the folder of its log files, one a start
 }
 
@@ -130,6 +132,9 @@ func (s *supervisor) run(ctx context.Context, orders <-chan string) error {
 			if name, ok := strings.CutPrefix(order, orderStart); ok {
 				err = s.startNamed(name)
 			}
+			if text, ok := strings.CutPrefix(order, orderRun); ok {
+				err = s.startNew(text)
+			}
 			retained = retained || order == orderRetain
 		case e := <-s.exits:
 			err = s.exited(e)
@@ -149,6 +154,15 @@ func (s *supervisor) startNamed(name string) error {
 		}
 	}
 	return nil
+}
+
+func (s *supervisor) startNew(text string) error {
+	p := &supervised{}
+	if err := json.Unmarshal([]byte(text), &p.process); err != nil {
+		return fmt.Errorf("reading the process to run: %w", err)
+	}
+	s.all = append(s.all, p)
+	return s.start(p)
 }
 
 // startDue starts what has waited long enough, or was asked for meanwhile.
@@ -212,7 +226,7 @@ func (s *supervisor) start(p *supervised) error {
 	}
 	p.cmd = exec.Command(p.Path, p.Args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
-	p.cmd.Env = append(os.Environ(), "HOME="+s.home) // the user's own files are none of theirs: kwok looks there
+	p.cmd.Env = slices.Concat(os.Environ(), p.Env, []string{"HOME=" + s.home}) // the user's own files are none of theirs: kwok looks there
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = p.begin(s.home)
 	_ = write.Close() // the process has its own

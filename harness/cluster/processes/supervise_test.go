@@ -194,7 +194,7 @@ func TestPause(t *testing.T) {
 }
 
 func componentOf(s *supervising, name string) *Component {
-	return &Component{&Node{c: &Cluster{name: filepath.Base(s.home), home: s.home}}, name}
+	return &Component{n: &Node{c: &Cluster{name: filepath.Base(s.home), home: s.home}}, name: name, process: name}
 }
 
 // The user's own files are none of the components': their home is the cluster's folder.

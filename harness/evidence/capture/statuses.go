@@ -93,7 +93,13 @@ func (c *ContainerStatuses) from(t Target) (func(context.Context) ([]bundle.Cont
 		namespace, components = t.Namespace, []string{t.Component.Name()}
 	}
 	if _, ok := t.Component.(cluster.Reporter); ok {
-		return func(ctx context.Context) ([]bundle.ContainerStatus, error) { return reported(ctx, t, components) }, nil
+		find := t.Cluster.Components
+		if t.Namespace != "" {
+			find = func(string) []cluster.Component { return []cluster.Component{t.Component} }
+		}
+		return func(ctx context.Context) ([]bundle.ContainerStatus, error) {
+			return reported(ctx, t, components, find)
+		}, nil
 	}
 	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
 	if err != nil {
@@ -113,10 +119,11 @@ func (c *ContainerStatuses) from(t Target) (func(context.Context) ([]bundle.Cont
 }
 
 // reported are the statuses that components have of themselves. One that runs counts as ready: nobody probes it.
-func reported(ctx context.Context, t Target, components []string) (out []bundle.ContainerStatus, err error) {
+func reported(ctx context.Context, t Target, components []string,
+	find func(string) []cluster.Component) (out []bundle.ContainerStatus, err error) {
 	for _, name := range components {
 		var asked bool
-		for _, k := range t.Cluster.Components(name) {
+		for _, k := range find(name) {
 			r, ok := k.(cluster.Reporter)
 			if !ok || k.Node().Name() != t.Node.Name() {
 				continue

@@ -1,10 +1,14 @@
 package fault
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,7 +29,7 @@ func init() {
 		Doc: "Pods that an HTTP request puts into a state, which another request ends: a server that waits for its " +
 			"first client.\n\n" +
 			"All pods on the target's nodes with the label app.kubernetes.io/name are asked by way of the API server's " +
-			"pod proxy. PUT of the state's path brings it about, GET answers 200 while it lasts and 404 while it " +
+			"pod proxy, or themselves where they are plain processes. PUT of the state's path brings it about, GET answers 200 while it lasts and 404 while it " +
 			"doesn't. The request that ends it is a GET; what is answered to it is for a check to judge. A pod that " +
 			"no longer answers is in no state: what became of it is the subject's own evidence. It has no time limit: " +
 			"the state ends with its pod.",
@@ -76,7 +80,7 @@ func (f *PodState) Validate() error {
 // reacted to the request, perhaps by its end: that is a warning, unless no pod gets there.
 func (f *PodState) Inject(ctx context.Context, t Target) error {
 	var seen atomic.Int64
-	err := f.onPods(ctx, t, func(ctx context.Context, p pod) error {
+	err := f.onPods(ctx, t, func(ctx context.Context, p asked) error {
 		code, err := p.ask(ctx, http.MethodPut, PodRequest{Port: f.Port, Path: f.Path})
 		if err == nil && code >= 300 && code != http.StatusServiceUnavailable {
 			err = fmt.Errorf("PUT %s is answered with %d", f.Path, code)
@@ -87,9 +91,9 @@ func (f *PodState) Inject(ctx context.Context, t Target) error {
 		switch err = f.await(ctx, p, http.StatusOK); {
 		case err == nil:
 			seen.Add(1)
-			say(t, event.FaultSeen, p.node, "%s is in the state", p)
+			say(t, event.FaultSeen, p.on(), "%s is in the state", p)
 		case errors.Is(err, errNotSeen):
-			say(t, event.Warning, p.node, "%s: %v", p, err)
+			say(t, event.Warning, p.on(), "%s: %v", p, err)
 			return nil
 		}
 		return err
@@ -103,7 +107,7 @@ func (f *PodState) Inject(ctx context.Context, t Target) error {
 // Recover ends the state and returns when that was seen. A pod that isn't in the state is left alone. One that refuses
 // what would end it has had its client: that is a warning.
 func (f *PodState) Recover(ctx context.Context, t Target) error {
-	return f.onPods(ctx, t, func(ctx context.Context, p pod) error {
+	return f.onPods(ctx, t, func(ctx context.Context, p asked) error {
 		code, err := p.ask(ctx, http.MethodGet, PodRequest{Port: f.Port, Path: f.Path})
 		if err == nil && code == http.StatusOK {
 			code, err = p.ask(ctx, http.MethodGet, f.End)
@@ -113,9 +117,9 @@ func (f *PodState) Recover(ctx context.Context, t Target) error {
 		}
 		switch {
 		case err == nil:
-			say(t, event.FaultGone, p.node, "%s is not in the state", p)
+			say(t, event.FaultGone, p.on(), "%s is not in the state", p)
 		case errors.Is(err, errNotSeen) && code == http.StatusServiceUnavailable:
-			say(t, event.Warning, p.node, "%s was asked for what ends the state: %v", p, err)
+			say(t, event.Warning, p.on(), "%s was asked for what ends the state: %v", p, err)
 			return nil
 		}
 		return err
@@ -126,7 +130,7 @@ func (f *PodState) Recover(ctx context.Context, t Target) error {
 var errNotSeen = fmt.Errorf("the change was not seen within %s", podStateSeen)
 
 // await looks until the state's path is answered with a code, or with none three times in a row.
-func (f *PodState) await(ctx context.Context, p pod, want int) error {
+func (f *PodState) await(ctx context.Context, p asked, want int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, podStateSeen, errNotSeen)
 	defer cancel()
 	refused := 0
@@ -146,6 +150,14 @@ func (f *PodState) await(ctx context.Context, p pod, want int) error {
 	return err
 }
 
+// asked is a pod, or the plain process in its place.
+type asked interface {
+	fmt.Stringer
+	on() cluster.Node
+	// ask returns the code of the answer; 503 stands for none that could be had.
+	ask(ctx context.Context, method string, r PodRequest) (code int, err error)
+}
+
 // pod is one that is asked by way of the API server.
 type pod struct {
 	client          kubernetes.Interface
@@ -153,10 +165,10 @@ type pod struct {
 	namespace, name string
 }
 
-func (p pod) String() string { return p.namespace + "/" + p.name }
+func (p pod) String() string   { return p.namespace + "/" + p.name }
+func (p pod) on() cluster.Node { return p.node }
 
-// ask returns the code of the answer; 503 stands for none that the API server could get from the pod. The error is one
-// of the API server's own.
+// ask's error is one of the API server's own.
 func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, err error) {
 	name := fmt.Sprintf("%s:%d", p.name, r.Port)
 	if r.Scheme != "" {
@@ -181,8 +193,42 @@ func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, er
 	return code, nil
 }
 
+// plain is a process that is asked itself.
+type plain struct {
+	cluster.Component
+	address string
+}
+
+func (p plain) String() string   { return p.Name() + " of " + p.Node().Cell() }
+func (p plain) on() cluster.Node { return p.Node() }
+
+// direct verifies no certificates, as the API server doesn't either, and keeps no connection: it would be a client that stays.
+var direct = &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // what is asked is known by its address
+
+func (p plain) ask(ctx context.Context, method string, r PodRequest) (int, error) {
+	one, cancel := context.WithTimeout(ctx, podAnswers)
+	defer cancel()
+	url := cmp.Or(r.Scheme, "http") + "://" + net.JoinHostPort(p.address, strconv.Itoa(r.Port)) + r.Path
+	req, err := http.NewRequestWithContext(one, method, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := direct.Do(req)
+	switch {
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case err != nil:
+		return http.StatusServiceUnavailable, nil //nolint:nilerr // none could be had
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
 // onPods acts on all pods of all nodes of the target at once, and returns all errors. A node without such a pod is one.
-func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Context, pod) error) error {
+func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Context, asked) error) error {
+	if host, ok := t.Cluster.(cluster.Runner); ok {
+		return f.onProcesses(ctx, t, host, act)
+	}
 	client, err := apiClient(t)
 	if err != nil {
 		return err
@@ -208,5 +254,27 @@ func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Contex
 			errs = append(errs, fmt.Errorf("%s: no pod of %s runs on %s", t.Name, f.App, n.Name()))
 		}
 		return errors.Join(errs...)
+	})
+}
+
+// onProcesses acts on all plain processes at once that are in the pods' place, and returns all errors. None is one.
+func (f *PodState) onProcesses(ctx context.Context, t Target, host cluster.Runner,
+	act func(context.Context, asked) error) error {
+	list, err := host.Workloads(ctx, f.App)
+	if err != nil {
+		return fmt.Errorf("%s: looking for the processes of %s: %w", t.Name, f.App, err)
+	}
+	if len(list) == 0 {
+		return fmt.Errorf("%s: no process of %s runs", t.Name, f.App)
+	}
+	return each(list, func(k cluster.Component) error {
+		p := plain{Component: k}
+		if a, ok := k.(cluster.Addressed); ok {
+			p.address = a.Address()
+		}
+		if err := act(ctx, p); err != nil {
+			return fmt.Errorf("%s: %s: %w", t.Name, p, err)
+		}
+		return nil
 	})
 }

@@ -1,10 +1,15 @@
 package fault_test
 
 import (
+	"context"
+	"errors"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,5 +82,77 @@ func TestPodStateRefuses(t *testing.T) {
 		if err := f.Validate(); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", f, err, want)
 		}
+	}
+}
+
+// runner is a cluster whose only workload is a plain process at an address.
+type runner struct {
+	*clustertest.Cluster
+	address string
+}
+
+func (r runner) Workload(context.Context, cluster.Workload) (cluster.Component, error) {
+	return nil, errors.New("not asked for")
+}
+func (r runner) Run(context.Context, cluster.Workload, cluster.Process) error {
+	return errors.New("not asked for")
+}
+func (r runner) Workloads(_ context.Context, name string) ([]cluster.Component, error) {
+	if name != "subject" {
+		return nil, nil
+	}
+	return []cluster.Component{plainProcess{r.Component("control-plane", "kube-apiserver"), r.address}}, nil
+}
+
+type plainProcess struct {
+	cluster.Component
+	address string
+}
+
+func (p plainProcess) Address() string { return p.address }
+
+// A plain process is asked itself, also by TLS with a certificate of its own.
+func TestPodStateOfPlainProcesses(t *testing.T) {
+	var on, gone atomic.Bool
+	state := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case gone.Load():
+			panic(http.ErrAbortHandler)
+		case r.Method == http.MethodPut:
+			on.Store(true)
+		case !on.Load():
+			http.NotFound(w, r)
+		}
+	}))
+	defer state.Close()
+	end := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { on.Store(false) }))
+	defer end.Close()
+	portOf := func(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Port }
+	fake := clustertest.New("pods", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane, Cell: "fixed"}}})
+	t.Cleanup(fake.Close)
+	var mu sync.Mutex
+	var said []string
+	target := fault.Target{Run: "run", Name: "item", Cluster: runner{fake, "127.0.0.1"}, Nodes: []cluster.Node{fake.Node("control-plane")},
+		Events: event.NewStream(event.SinkFunc(func(e event.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, e.Type+" "+e.Message)
+		}))}
+	f := &fault.PodState{App: "subject", Port: portOf(state), Path: "/state", End: fault.PodRequest{Scheme: "https", Port: portOf(end), Path: "/end"}}
+	if err := errors.Join(f.Inject(t.Context(), target), f.Recover(t.Context(), target), f.Recover(t.Context(), target)); err != nil {
+		t.Fatal(err)
+	}
+	name := "item: kube-apiserver of fixed"
+	if want := []string{event.FaultSeen + " " + name + " is in the state", event.FaultGone + " " + name + " is not in the state",
+		event.FaultGone + " " + name + " is not in the state"}; !slices.Equal(said, want) {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+	gone.Store(true)
+	if err := f.Inject(t.Context(), target); err == nil || err.Error() != "item: no pod of subject gets into the state" {
+		t.Errorf("of one that doesn't answer: %v", err)
+	}
+	f.App = "other"
+	if err := f.Inject(t.Context(), target); err == nil || err.Error() != "item: no process of other runs" {
+		t.Errorf("of none: %v", err)
 	}
 }

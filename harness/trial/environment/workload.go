@@ -43,18 +43,21 @@ const fieldManager = "relapse"
 const deployed = 5 * time.Minute
 
 // installWorkloads loads each arm's image into the nodes, applies the scenario's manifests and waits until every
-// arm's pod is Ready.
+// arm's pod is Ready. Where no kubelet runs pods each arm is a plain process.
 func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	stage := e.events.Stage("deploy", "bringing the arms' images to the nodes and applying the manifests",
 		20*time.Second)
 	defer func() { stage(err) }()
 	c := e.Cluster()
-	g, gctx := errgroup.WithContext(ctx)
-	for _, cell := range e.Trial.Cells {
-		g.Go(func() error { return e.load(gctx, c, cell) })
-	}
-	if err := g.Wait(); err != nil {
-		return err
+	host, plain := c.(cluster.Runner)
+	if !plain {
+		g, gctx := errgroup.WithContext(ctx)
+		for _, cell := range e.Trial.Cells {
+			g.Go(func() error { return e.load(gctx, c, cell) })
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
 	}
 	a, err := newApplier(c.RESTConfig())
 	if err != nil {
@@ -69,21 +72,37 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 		}
 	}
 	for _, m := range e.Trial.Manifests {
+		if plain && m.Cell != "" {
+			continue // its Deployment says how the process is started
+		}
 		if err := a.apply(ctx, m.File,
 			strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Cell))); err != nil {
 			return err
 		}
 	}
-	return e.podsReady(ctx, a.core)
+	if plain {
+		return e.armsReady(ctx, func(cell plan.Cell) error { return e.runProcess(ctx, host, cell) })
+	}
+	return e.armsReady(ctx, func(cell plan.Cell) error { return e.podReady(ctx, a.core, cell) })
 }
 
-// podsReady waits until every arm's pod is Ready. Controls must be; a candidate whose pod isn't is recorded as
-// unresponsive: not starting where a control does is an answer.
-func (e *Environment) podsReady(ctx context.Context, core kubernetes.Interface) error {
+// runProcess starts a cell's arm as a plain process and waits until it is ready for work.
+func (e *Environment) runProcess(ctx context.Context, host cluster.Runner, cell plan.Cell) error {
+	p, err := e.Trial.Process(cell.Name)
+	if err != nil {
+		return err
+	}
+	p.Program = e.builds[cell.Name].Path
+	return host.Run(ctx, e.workload(cell.Name), p)
+}
+
+// armsReady waits until every arm is ready, for each of which ready waits. Controls must be; a candidate that isn't is
+// recorded as unresponsive: not starting where a control does is an answer.
+func (e *Environment) armsReady(ctx context.Context, ready func(plan.Cell) error) error {
 	errs := make([]error, len(e.Trial.Cells))
 	var wg sync.WaitGroup
 	for i, cell := range e.Trial.Cells {
-		wg.Go(func() { errs[i] = e.podReady(ctx, core, cell) })
+		wg.Go(func() { errs[i] = ready(cell) })
 	}
 	wg.Wait()
 	for i, cell := range e.Trial.Cells {
@@ -264,7 +283,11 @@ func (e *Environment) Workload(ctx context.Context, cell string) (cluster.Compon
 	if !ok {
 		return nil, fmt.Errorf("the cluster can't address the %s of %s", e.Trial.Subject, cell)
 	}
-	return host.Workload(ctx, cluster.Workload{Name: e.Trial.Subject, Namespace: e.Namespace(cell), Cell: cell})
+	return host.Workload(ctx, e.workload(cell))
+}
+
+func (e *Environment) workload(cell string) cluster.Workload {
+	return cluster.Workload{Name: e.Trial.Subject, Namespace: e.Namespace(cell), Cell: cell}
 }
 
 // Namespace is a cell's own namespace; "" if it has none.

@@ -71,12 +71,13 @@ func TestWhosePodMustGetReady(t *testing.T) {
 					cell.Namespace = "ns-" + cell.Name
 					pods = append(pods, agentPod(cell.Namespace, cell.Name != c.broken))
 				}
+				core := fake.NewClientset(pods...)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				if c.cancel {
 					cancel(errors.New("enough"))
 				}
-				err := e.podsReady(ctx, fake.NewClientset(pods...))
+				err := e.armsReady(ctx, func(c plan.Cell) error { return e.podReady(ctx, core, c) })
 				if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("%v, want %q in it", err, c.err)
 				}

@@ -1,0 +1,157 @@
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/cluster"
+)
+
+// workload is what a cluster's folder says of a workload that was started.
+type workload struct {
+	cluster.Workload
+	IP    string `json:"ip"` // of the loopback interface, and nobody else's
+	Port  int    `json:"port"`
+	Ready string `json:"ready"`
+}
+
+func (w workload) http() string { return net.JoinHostPort(w.IP, strconv.Itoa(w.Port)) }
+
+// workloadsDir has a file for each workload of a cluster.
+const workloadsDir = "workloads"
+
+// processOf is what the supervisor calls a workload: no component has such a name, and no two workloads.
+func processOf(w cluster.Workload) string { return w.Namespace + "_" + w.Name }
+
+func workloadPath(home string, w cluster.Workload) string {
+	return filepath.Join(home, workloadsDir, processOf(w)+".json")
+}
+
+// Run starts a workload with an address of its own and returns once it is ready for work.
+func (c *Cluster) Run(ctx context.Context, w cluster.Workload, p cluster.Process) error {
+	if err := c.run(ctx, w, p); err != nil {
+		return fmt.Errorf("running the %s of %s: %w", w.Name, w.Namespace, err)
+	}
+	return nil
+}
+
+func (c *Cluster) run(ctx context.Context, w cluster.Workload, p cluster.Process) error {
+	if c.line == nil {
+		return fmt.Errorf("another process made the cluster %s", c.name)
+	}
+	one := workload{Workload: w, Port: p.Port, Ready: p.Ready}
+	if _, err := os.Stat(workloadPath(c.home, w)); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(errExists, err)
+	}
+	var err error
+	if one.IP, err = freeAddress(p.Port); err != nil {
+		return err
+	}
+	k := c.workload(one)
+	start := process{Name: k.process, Path: programPath(c.home, k.process), Logs: logs(c.home, k.namespace, k.n.name, k.name)}
+	start.Args, start.Env = expand(p, one.IP)
+	order, err := json.Marshal(start)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{start.Logs, filepath.Join(c.home, workloadsDir)} {
+		err = errors.Join(err, os.MkdirAll(dir, 0o700))
+	}
+	if err := errors.Join(err, placeProgram(start.Path, p.Program), writeJSON(workloadPath(c.home, w), one)); err != nil {
+		return err
+	}
+	if err := c.line.order(orderRun + string(order)); err != nil {
+		return c.supervisorFailed(err)
+	}
+	return k.answers(ctx, 1)
+}
+
+// expand fills a workload's variables into its arguments, as a kubelet does.
+func expand(p cluster.Process, ip string) (args, env []string) {
+	all := maps.Clone(p.Env)
+	if all == nil {
+		all = map[string]string{}
+	}
+	for _, name := range p.Address {
+		all[name] = ip
+	}
+	pairs := []string{"$$(", "$("}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		pairs = append(pairs, "$("+name+")", all[name])
+		env = append(env, name+"="+all[name])
+	}
+	values := strings.NewReplacer(pairs...)
+	for _, a := range p.Args {
+		args = append(args, values.Replace(a))
+	}
+	return args, env
+}
+
+// freeAddress draws one of the loopback interface's addresses where nobody listens on a port: all of 127.0.0.0/8 are.
+// 127.0.0.0/16 is left to others.
+func freeAddress(port int) (string, error) {
+	var last error
+	for range portDraws {
+		ip := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+		l, err := net.Listen("tcp", net.JoinHostPort(ip, strconv.Itoa(port)))
+		if err != nil {
+			last = err
+			continue
+		}
+		return ip, l.Close()
+	}
+	return "", fmt.Errorf("no address of the loopback interface has port %d free, the last one tried: %w", port, last)
+}
+
+// workload is a workload's component, on the share that its cell has of the node.
+func (c *Cluster) workload(w workload) *Component {
+	on := *c.node
+	on.cell = w.Cell
+	return &Component{n: &on, name: w.Name, process: processOf(w.Workload), namespace: w.Namespace, workload: &w}
+}
+
+// Workload is a workload that was started. It is an error if it wasn't.
+func (c *Cluster) Workload(_ context.Context, w cluster.Workload) (cluster.Component, error) {
+	var one workload
+	if err := readJSON(workloadPath(c.home, w), &one); err != nil {
+		return nil, fmt.Errorf("looking for the %s of %s: %w", w.Name, w.Namespace, err)
+	}
+	return c.workload(one), nil
+}
+
+// Workloads are those of a name that were started, in the order of their namespaces.
+func (c *Cluster) Workloads(_ context.Context, name string) (out []cluster.Component, err error) {
+	files, err := filepath.Glob(filepath.Join(c.home, workloadsDir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		var one workload
+		if err := readJSON(file, &one); err != nil {
+			return nil, err
+		}
+		if one.Name == name {
+			out = append(out, c.workload(one))
+		}
+	}
+	return out, nil
+}
+
+// Address is a workload's own; "" of a component of the control plane, which has a port of its own.
+func (k *Component) Address() string {
+	if k.workload == nil {
+		return ""
+	}
+	return k.workload.IP
+}

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"os"
 	osexec "os/exec"
+	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -41,4 +43,23 @@ func relapse(ctx context.Context, dir string, args ...string) result {
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
+}
+
+var keeping = regexp.MustCompile("kept the cluster \\S+-(\\S+): KUBECONFIG=(\\S+) kubectl get nodes; `relapse clean (\\S+)` removes it")
+
+// kept are the kubeconfigs of the clusters that a run with --retain kept, by their cells. They are removed after the spec.
+func kept(dir string, ran result) map[string]string {
+	GinkgoHelper()
+	out := map[string]string{}
+	for i, line := range keeping.FindAllStringSubmatch(ran.errs, -1) {
+		out[line[1]] = line[2]
+		if i == 0 { // all of them are the run's
+			DeferCleanup(func(ctx SpecContext) {
+				cleaned := relapse(ctx, dir, "clean", line[3])
+				Expect(cleaned.code).To(Equal(0), cleaned.said())
+			}, NodeTimeout(4*time.Minute))
+		}
+	}
+	Expect(ran.code).To(Equal(0), ran.said())
+	return out
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -43,18 +42,7 @@ var _ = Describe("A component that crashed", Label("nightly"), func() {
 		dir := filepath.Join(scratch, "crash-"+draw())
 		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
 		ran := relapse(ctx, dir, "run", scenario, "--pair", "modern", "--provider", "kind", "--retain", "--progress", "plain")
-		kubeconfig := ""
-		for _, kept := range regexp.MustCompile("kept the cluster (\\S+): KUBECONFIG=(\\S+) kubectl get nodes; `relapse clean (\\S+)` removes it").
-			FindAllStringSubmatch(ran.errs, -1) {
-			if strings.HasSuffix(kept[1], "vulnerable") {
-				kubeconfig = kept[2]
-				DeferCleanup(func(ctx SpecContext) {
-					cleaned := relapse(ctx, dir, "clean", kept[3])
-					Expect(cleaned.code).To(Equal(0), cleaned.said())
-				}, NodeTimeout(4*time.Minute))
-			}
-		}
-		Expect(ran.code).To(Equal(0), ran.said())
+		kubeconfig := kept(dir, ran)["vulnerable"]
 		v, err := report.JudgeRun(filepath.Join(dir, "runs", "latest"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crash(v)).To(Equal(supervised), "by the files of the container's node")

@@ -44,19 +44,8 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 		dir = filepath.Join(scratch, "ill-"+draw())
 		Expect(os.MkdirAll(dir, 0o700)).To(Succeed())
 		ran := relapse(ctx, dir, "run", leak, "--pair", "modern", "--provider", "processes", "--set", "quiet=40s", "--retain", "--progress", "plain")
-		for _, kept := range regexp.MustCompile("kept the cluster (\\S+): KUBECONFIG=(\\S+) kubectl get nodes; `relapse clean (\\S+)` removes it").
-			FindAllStringSubmatch(ran.errs, -1) {
-			if strings.HasSuffix(kept[1], "vulnerable") {
-				ill = kept[2]
-				DeferCleanup(func(ctx SpecContext) {
-					cleaned := relapse(ctx, dir, "clean", kept[3])
-					Expect(cleaned.code).To(Equal(0), cleaned.said())
-				}, NodeTimeout(4*time.Minute))
-			} else {
-				well = kept[2]
-			}
-		}
-		Expect(ran.code).To(Equal(0), ran.said())
+		of := kept(dir, ran)
+		ill, well = of["vulnerable"], of["fixed"]
 		Expect(ill).To(BeAnExistingFile())
 		Expect(well).To(BeAnExistingFile())
 	}, NodeTimeout(90*time.Minute))

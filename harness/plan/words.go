@@ -117,8 +117,8 @@ func where(t scenario.Target) string {
 		of = append(of, "namespaces "+strings.Join(s.Namespaces, ", "))
 	}
 	for _, labels := range []map[string]string{s.NodeSelectors, s.LabelSelectors} {
-		if len(labels) > 0 {
-			of = append(of, fmt.Sprint(labels)) // fmt sorts a map's keys
+		for _, k := range slices.Sorted(maps.Keys(labels)) {
+			of = append(of, k+"="+labels[k])
 		}
 	}
 	mode := t.Mode

@@ -25,6 +25,6 @@ var _ = Describe("Baselines", Label("nightly"), func() {
 		var r match.Result
 		Expect(json.Unmarshal([]byte(out.out), &r)).To(Succeed(), out.said())
 		Expect(r.Unexplained.Compared).To(BeEmpty())
-		Expect(r.Unexplained.AsUsual).To(HaveLen(3), "the API server, the controller manager and the scheduler")
+		Expect(r.Unexplained.AsUsual).To(HaveLen(4), "etcd, the API server, the controller manager and the scheduler")
 	}, SpecTimeout(40*time.Minute))
 })

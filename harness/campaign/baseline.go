@@ -33,7 +33,7 @@ type BaselineOptions struct {
 }
 
 // Baseline creates a cluster, has it do a little work, and takes dumps of the goroutines of each component whose
-// program is Kubernetes' own, with their metrics, which tell their version. It returns the folder that relapse match
+// program is Kubernetes' own, and of those with --enable-pprof, with their metrics, which tell their version. It returns the folder that relapse match
 // reads them from. Nothing of the cluster is left.
 func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
 	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events})
@@ -106,7 +106,9 @@ func (o BaselineOptions) observe(ctx context.Context, c cluster.Cluster, dir str
 }
 
 func (o BaselineOptions) dumps(ctx context.Context, c cluster.Cluster, dir string) error {
-	names := component.Names(func(c component.Component) bool { return c.Kubernetes })
+	names := component.Names(func(c component.Component) bool {
+		return c.Kubernetes || o.Topology.Nodes[0].Args[c.Name]["enable-pprof"] == "true"
+	})
 	for i := range o.Dumps {
 		select {
 		case <-ctx.Done():

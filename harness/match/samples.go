@@ -47,8 +47,9 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 	if err != nil {
 		return err
 	}
-	const version, started, used = "kubernetes_build_info", "process_start_time_seconds", "process_cpu_seconds_total"
-	families := append(slices.Clone(e.rules.families), version, started, used)
+	const version, etcds, started, used = "kubernetes_build_info", "etcd_server_version", "process_start_time_seconds",
+		"process_cpu_seconds_total"
+	families := append(slices.Clone(e.rules.families), version, etcds, started, used)
 	all, err := metrics.Read(bytes.NewReader(raw), families...)
 	if err != nil {
 		return err
@@ -63,6 +64,8 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 		switch m.Name {
 		case version:
 			s.versions = union(s.versions, m.Labels["git_version"])
+		case etcds:
+			s.versions = union(s.versions, "v"+m.Labels["server_version"])
 		case started: // no other process in this place has both its time and its number, which isn't told
 			s.process.Time, s.process.PID, s.process.StartTicks = at, 1, int64(m.Value*100)
 		case used:

@@ -109,6 +109,9 @@ func (s *source) parts(component string, packages []string) (out []part) {
 // command is the program's own package, which the main goroutine has on its stack.
 var command = regexp.MustCompile(`/cmd/([a-z0-9-]+)(\.|/)`)
 
+// mains are packages on the main goroutine's stack of programs that have none of their own there.
+var mains = map[string]string{"go.etcd.io/etcd/server/v3/etcdmain.": "etcd", "k8s.io/cloud-provider/app.": "cloud-controller-manager"}
+
 // process is the component whose dump it is, "" if that can't be told.
 func process(d *goroutine.Dump, component string, packages []string) (who string) {
 	for _, g := range d.Groups {
@@ -118,6 +121,11 @@ func process(d *goroutine.Dump, component string, packages []string) (who string
 			}
 			if m := command.FindStringSubmatch(f.Func); m != nil && who != component { // one program may be several
 				who = m[1]
+			}
+			for prefix, name := range mains {
+				if who == "" && strings.HasPrefix(f.Func, prefix) {
+					who = name
+				}
 			}
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
@@ -43,7 +45,7 @@ func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error)
 }
 
 func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error) {
-	url := "https://" + loopback(k.n.c.ports[k.name])
+	client, url := k.n.c.http, "https://"+loopback(k.n.c.ports[k.name])
 	switch {
 	case k.workload != nil:
 		url = "http://" + k.workload.http()
@@ -51,6 +53,13 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 		return k.n.proxyState(ctx)
 	case k.name == lbaas:
 		url = "http://" + loopback(k.n.c.ports[k.name])
+	case k.name == "etcd" && strings.HasPrefix(path, "/debug/"): // where it has profiles, its clients are shown them
+		var err error
+		client, err = rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: k.n.c.at(etcdCAFile),
+			CertFile: k.n.c.at(etcdClient + ".crt"), KeyFile: k.n.c.at(etcdClient + ".key")}})
+		if err != nil {
+			return nil, err
+		}
 	case k.name == "etcd":
 		url = "http://" + loopback(k.n.c.ports[etcdMetrics])
 	}
@@ -58,7 +67,7 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := k.n.c.http.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,9 @@ func newBaselineCmd() *cobra.Command {
 		Use:   "baseline",
 		Short: "Take dumps of the components of a cluster that is well, for relapse match",
 		Long: `Baseline creates a cluster, has it create and delete a few objects a second, and takes dumps of the goroutines of
-every component of Kubernetes in it. Then it removes the cluster. What relapse match calls unusual is what a process has
-beyond such dumps: relapse match --healthy DIR... --write makes of them what it ships with.`,
+every component of Kubernetes in it, and of etcd with the provider processes. Then it removes the cluster. What relapse
+match calls unusual is what a process has beyond such dumps: relapse match --healthy DIR... --write makes of them what
+it ships with.`,
 		Example: "  relapse baseline --kubernetes v1.34.4 --provider processes\n  relapse match --healthy runs/relapse-*-baseline --write",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,8 +56,10 @@ beyond such dumps: relapse match --healthy DIR... --write makes of them what it 
 				return usage(err, "")
 			}
 			node := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane}
-			if o.provider != providers.Processes { // it gives no dump unless it is told to
-				node.Args = map[string]map[string]string{"kube-proxy": {"enableProfiling": "true"}}
+			// Neither gives a dump unless it is told to. On kind there is no way to etcd's.
+			node.Args = map[string]map[string]string{"kube-proxy": {"enableProfiling": "true"}}
+			if o.provider == providers.Processes {
+				node.Args = map[string]map[string]string{"etcd": {"enable-pprof": "true"}}
 			}
 			dir, err := campaign.Baseline(cmd.Context(), campaign.BaselineOptions{Provider: provider, Root: root, Out: o.out,
 				Dumps: o.dumps, Every: o.every, Events: events, Topology: cluster.Topology{Version: o.kubernetes, Base: base,

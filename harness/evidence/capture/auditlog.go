@@ -78,7 +78,7 @@ func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error
 	file := path.Join(holder.Folder(t.Component.Name()), c.File)
 	var offset int64 // of the first byte that was not read
 	var rest []byte  // of a line whose end wasn't there yet
-	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
+	followKept(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
 		for {
 			out, err := run(ctx, "sh", "-c", auditScript, "sh", file, fmt.Sprint(offset+1), fmt.Sprint(auditBytes))
 			if err != nil {

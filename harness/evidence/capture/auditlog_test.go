@@ -2,11 +2,15 @@ package capture_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,5 +110,71 @@ func TestAuditLogRefusesPaths(t *testing.T) {
 	want := "file is \"../audit.log\" (want the name of a file: audit.log)\ninterval is 0s (want above 0)"
 	if err := c.Validate(); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// machine is a node whose only file is answered by a test.
+type machine struct {
+	node
+	read func(offset, most int) (string, error)
+}
+
+func (machine) Folder(string) string { return "/files" }
+
+func (m machine) Exec(_ context.Context, _ io.Reader, argv ...string) ([]byte, error) {
+	var offset, most int
+	if _, err := fmt.Sscan(argv[5]+" "+argv[6], &offset, &most); err != nil {
+		return nil, err
+	}
+	out, err := m.read(offset-1, most)
+	return []byte(out), err
+}
+
+// The file keeps what nobody came to read, so a look that comes late leaves no gap, and nothing is lost. What was never
+// read is one.
+func TestAuditLogOnABusyHost(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		from, to time.Duration // that nobody comes
+		events   int
+		gaps     []string
+	}{
+		{"late", 19 * time.Second, 41 * time.Second, 59, nil},
+		{"never again", 19 * time.Second, time.Hour, 19, []string{"18s-58.5s no answer"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				n := machine{read: func(offset, most int) (string, error) {
+					now := time.Since(began)
+					if now >= tc.from && now <= tc.to {
+						return "", errors.New("no answer")
+					}
+					all := ""
+					for i := range int(now/time.Second) + 1 {
+						all += audited(fmt.Sprint(i), 504, 1)
+					}
+					return fmt.Sprintf("%d\n%s", len(all), all[offset:min(len(all), offset+most)]), nil
+				}}
+				w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond)
+				defer cancel()
+				c := &capture.AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: time.Second}}
+				if err := c.Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}}, w); err != nil {
+					t.Fatal(err)
+				}
+				a := w.View().Artifacts(bundle.Query{Kind: bundle.Audit})[0]
+				var gaps []string
+				for _, g := range a.Coverage.Gaps {
+					gaps = append(gaps, fmt.Sprintf("%s-%s %s", g.From.Sub(began), g.To.Sub(began), g.Reason))
+				}
+				if events := readLines[bundle.AuditEvent](t, w, a); len(events) != tc.events || !slices.Equal(gaps, tc.gaps) {
+					t.Errorf("%d events and the gaps %q, want %d and %q", len(events), gaps, tc.events, tc.gaps)
+				}
+			})
+		})
 	}
 }

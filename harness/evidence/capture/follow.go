@@ -40,6 +40,16 @@ func (t Target) phase() string {
 // follow asks again and again until ctx ends. What fails for longer than is tolerated becomes a gap with the last error
 // as its reason; it never ends the collection.
 func follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
+	followed(ctx, every, st, ask, false)
+}
+
+// followKept is follow of what is kept until it was asked for, such as a file that only grows: what comes late is no
+// gap. Only what was never answered, up to the end, is one.
+func followKept(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
+	followed(ctx, every, st, ask, true)
+}
+
+func followed(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error, kept bool) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	answered := time.Now()
@@ -54,7 +64,7 @@ func follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask fun
 		case err != nil:
 			reason = err
 		default:
-			if gap := asked.Sub(answered); gap > tolerated {
+			if gap := asked.Sub(answered); gap > tolerated && !kept {
 				st.Gap(answered, asked, why(reason, gap))
 			}
 			answered, reason = time.Now(), nil

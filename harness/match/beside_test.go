@@ -43,17 +43,21 @@ func leaking(n int) string {
 
 // A process that is well has nothing unusual beside another one, and of one that leaks the leak is named first.
 func TestBesideHealthy(t *testing.T) {
-	for _, component := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+	const build = "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"v%s\"} 1\n"
+	for component, of := range map[string]struct{ metrics, version, other string }{
+		"kube-apiserver": {build, "1.34.4", "1.27.3"}, "kube-controller-manager": {build, "1.34.4", "1.27.3"},
+		"kube-scheduler": {build, "1.34.4", "1.27.3"},
+		"etcd":           {"# TYPE etcd_server_version gauge\netcd_server_version{server_version=\"%s\"} 1\n", "3.6.5", "3.5.9"},
+	} {
 		t.Run(component, func(t *testing.T) {
 			well := unzipped(t, component)
-			metrics := "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"%s\"} 1\n"
-			r := run(t, nil, files(t, map[string]string{component + "/stacks.txt": well, component + "/metrics.txt": fmt.Sprintf(metrics, "v1.34.4")}))
+			r := run(t, nil, files(t, map[string]string{component + "/stacks.txt": well, component + "/metrics.txt": fmt.Sprintf(of.metrics, of.version)}))
 			if u := r.Unexplained; len(u.Compared) > 0 || len(u.AsUsual) != 1 || !strings.HasSuffix(u.AsUsual[0], "stacks.txt:1") {
 				t.Errorf("a process that is well: %+v, as usual %q", u.Compared, u.AsUsual)
 			}
-			for version, differs := range map[string]string{"v1.34.4": "", "v1.27.3": "there is none of v1.27.3"} {
+			for version, differs := range map[string]string{of.version: "", of.other: "there is none of v" + of.other} {
 				r := run(t, nil, files(t, map[string]string{component + "/stacks.txt": well + "\n" + leaking(50),
-					component + "/metrics.txt": fmt.Sprintf(metrics, version)}))
+					component + "/metrics.txt": fmt.Sprintf(of.metrics, version)}))
 				if len(r.Unexplained.Compared) != 1 {
 					t.Fatalf("a leak: %+v", r.Unexplained)
 				}
@@ -61,7 +65,7 @@ func TestBesideHealthy(t *testing.T) {
 				if u := c.Unusual[0]; u.At != "k8s.io/kubernetes/pkg/leak.Leak.Send" || u.Count != 50 || u.Usual != 0 || u.State != "chan send" {
 					t.Errorf("the first is %+v", u)
 				}
-				if c.Component != component || c.Version != version || c.Differs != differs || !strings.Contains(c.With, component+" v1.34.4") {
+				if c.Component != component || c.Version != "v"+version || c.Differs != differs || !strings.Contains(c.With, component+" v"+of.version) {
 					t.Errorf("it is %s %s beside %s, but %q", c.Component, c.Version, c.With, c.Differs)
 				}
 			}

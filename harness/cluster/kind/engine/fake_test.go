@@ -49,8 +49,13 @@ func readState(dir string) (s daemonState) {
 
 func (s daemonState) write(dir string) {
 	data, err := json.Marshal(s)
+	at := filepath.Join(dir, "state.json")
+	made := fmt.Sprintf("%s.%d", at, os.Getpid()) // another one may read, and this one may be killed
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "state.json"), data, 0o644)
+		err = os.WriteFile(made, data, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(made, at)
 	}
 	if err != nil {
 		panic(err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/blang/semver/v4"
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
 	"sigs.k8s.io/yaml"
 
@@ -56,11 +57,20 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 		cfg.KubeadmConfigPatchesJSON6902 = append(cfg.KubeadmConfigPatchesJSON6902,
 			patch(v, "InitConfiguration", "/skipPhases/-", `"addon/coredns"`))
 	}
+	if v, err := semver.ParseTolerant(t.Version); err == nil && v.GE(refusesCgroup1) {
+		cfg.KubeadmConfigPatches = append(cfg.KubeadmConfigPatches, allowCgroup1)
+	}
 	if bounded && slices.ContainsFunc(t.Nodes, func(n cluster.NodeSpec) bool { return official(n.Image) }) {
 		cfg.ContainerdConfigPatches = append(cfg.ContainerdConfigPatches, restrictOOM...)
 	}
 	return cfg, nil
 }
+
+// refusesCgroup1 is the first version whose kubelets don't start on cgroup v1 unless they are told to.
+var refusesCgroup1 = semver.MustParse("1.35.0-0")
+
+// allowCgroup1 tells them, on any host: it changes nothing on cgroup v2.
+const allowCgroup1 = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfailCgroupV1: false\n"
 
 // encode gives the bytes for kind's own strict decoder, so that its validation applies.
 func encode(cfg *v1alpha4.Cluster) ([]byte, error) { return yaml.Marshal(cfg) }

@@ -286,3 +286,17 @@ func TestConfigureLaysSeams(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
+
+// Kubelets that refuse cgroup v1 by themselves are told to start there; older ones aren't told what they may not know.
+func TestConfigureAllowsCgroup1(t *testing.T) {
+	for version, told := range map[string]bool{"v1.34.4": false, "v1.35.0": true, "v1.36.3": true} {
+		top := three(func(t *cluster.Topology) { t.Version = version })
+		cfg, err := configure(top, t.TempDir(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(cfg.KubeadmConfigPatches, allowCgroup1); got != told {
+			t.Errorf("%s is told: %v", version, got)
+		}
+	}
+}

@@ -151,8 +151,8 @@ func (h host) number(path string) (int, error) {
 	return n, nil
 }
 
-// lastCgroup1 is the last minor whose kubelet starts on cgroup v1 unasked.
-const lastCgroup1 = 34
+// lastCgroup1 is the last minor whose kubelet was seen to start on cgroup v1; from 35 on it is told to.
+const lastCgroup1 = 36
 
 func cgroups(version, minor int) Check {
 	c := Check{Name: "cgroup version", Status: OK, Seen: fmt.Sprintf("v%d", version),

@@ -23,10 +23,10 @@ func TestPreflightAsksTheEngine(t *testing.T) {
 				Remedy: "relapse doctor --fix"}},
 		"broken otherwise": {state: daemonState{Bounded: "no space left on device"}, check: CheckPrivileged,
 			want: Check{Status: Fail, Seen: "running `docker start", Remedy: "docker info"}},
-		"cgroup v1":          {check: "cgroup version", want: Check{Status: OK, Seen: "v1: good up to Kubernetes 1.34"}},
-		"cgroup v1 for 1.34": {check: "cgroup version", minor: 34, want: Check{Status: OK, Seen: "v1"}},
-		"cgroup v1 for 1.35": {check: "cgroup version", minor: 35,
-			want: Check{Status: Warn, Seen: "v1, and Kubernetes 1.35 is asked for",
+		"cgroup v1":          {check: "cgroup version", want: Check{Status: OK, Seen: "v1: good up to Kubernetes 1.36"}},
+		"cgroup v1 for 1.36": {check: "cgroup version", minor: 36, want: Check{Status: OK, Seen: "v1"}},
+		"cgroup v1 for 1.37": {check: "cgroup version", minor: 37,
+			want: Check{Status: Warn, Seen: "v1, and Kubernetes 1.37 is asked for",
 				Remedy: "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"}},
 	} {
 		t.Run(name, func(t *testing.T) {

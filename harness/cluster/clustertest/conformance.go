@@ -107,6 +107,9 @@ func (s suite) nodes(t *testing.T) {
 			t.Errorf("node %s: PowerSwitch is %v, claimed %v", n.Name(), ok, s.caps.Power)
 		}
 	}
+	if _, ok := s.c.(cluster.Runner); ok != s.caps.PlainWorkloads {
+		t.Errorf("Runner is %v, claimed %v", ok, s.caps.PlainWorkloads)
+	}
 	want := 0
 	if s.caps.Kubelets {
 		want = len(nodes)

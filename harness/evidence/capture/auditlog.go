@@ -2,12 +2,12 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +27,7 @@ func init() {
 			"request, the code of the answer, and how many annotations it has.\n\n" +
 			"The events themselves may be large and are not kept. A line that is no event is recorded as such. The " +
 			"file is one of the component's own (`files`), which must not be rotated while it is read: one that has " +
-			"shrunk is a gap. One that isn't there yet has no events.",
+			"shrunk, or is another file, is a gap from then on. One that isn't there yet has no events.",
 		Example: "name: audit\nkind: auditLog\nspec:\n  file: audit.log\n  interval: 2s\n",
 		New: func() Collector {
 			return &AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 2 * time.Second}}
@@ -57,7 +57,7 @@ func (c *AuditLog) Validate() error {
 func (*AuditLog) Makes() []bundle.Kind { return []bundle.Kind{bundle.Audit} }
 
 // auditScript prints the size of a file, 0 where there is none, and then what it has from an offset on.
-const auditScript = `if [ -e "$1" ]; then stat -L -c %s "$1"; tail -c +"$2" "$1" | head -c "$3"; else echo 0; fi`
+const auditScript = `if [ -e "$1" ]; then stat -L -c '%s %i' "$1"; tail -c +"$2" "$1" | head -c "$3"; else echo 0 0; fi`
 
 // Stream looks until ctx ends.
 func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
@@ -78,6 +78,7 @@ func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error
 	file := path.Join(holder.Folder(t.Component.Name()), c.File)
 	var offset int64 // of the first byte that was not read
 	var rest []byte  // of a line whose end wasn't there yet
+	var number int64 // the file's own: another file in its place would begin anew
 	followKept(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
 		for {
 			out, err := run(ctx, "sh", "-c", auditScript, "sh", file, fmt.Sprint(offset+1), fmt.Sprint(auditBytes))
@@ -85,9 +86,12 @@ func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error
 				return err
 			}
 			head, data, _ := bytes.Cut(out, []byte("\n"))
-			size, err := strconv.ParseInt(string(head), 10, 64)
-			if err != nil || size < offset {
+			var size, is int64
+			if _, err := fmt.Sscan(string(head), &size, &is); err != nil || size < offset {
 				return fmt.Errorf("%s has %q bytes, and %d were read of it", c.File, head, offset)
+			}
+			if number = cmp.Or(number, is); is != number {
+				return fmt.Errorf("%s is another file since %d bytes were read of it", c.File, offset)
 			}
 			offset += int64(len(data))
 			rest = append(rest, data...)

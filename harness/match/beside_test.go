@@ -132,3 +132,13 @@ func TestWell(t *testing.T) {
 		})
 	}
 }
+
+// A file with etcd's version and another component's is the other's: etcd's would gate its incidents.
+func TestEtcdsVersionIsItsOwn(t *testing.T) {
+	const both = "# TYPE etcd_server_version gauge\netcd_server_version{server_version=\"3.6.5\"} 1\n" +
+		"# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"v1.22.17\"} 1\n"
+	r := run(t, nil, files(t, map[string]string{"kube-apiserver/stacks.txt": unzipped(t, "kube-apiserver") + leaking(50), "kube-apiserver/metrics.txt": both}))
+	if c := r.Unexplained.Compared; len(c) != 1 || c[0].Version != "v1.22.17" {
+		t.Errorf("the API server is compared as %+v", c)
+	}
+}

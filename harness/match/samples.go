@@ -65,6 +65,9 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 		case version:
 			s.versions = union(s.versions, m.Labels["git_version"])
 		case etcds:
+			if !slices.Contains(s.named, "etcd") {
+				continue // what scrapes several components has it beside the version of another
+			}
 			s.versions = union(s.versions, "v"+m.Labels["server_version"])
 		case started: // no other process in this place has both its time and its number, which isn't told
 			s.process.Time, s.process.PID, s.process.StartTicks = at, 1, int64(m.Value*100)

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -114,6 +115,7 @@ var mains = map[string]string{"go.etcd.io/etcd/server/v3/etcdmain.": "etcd", "k8
 
 // process is the component whose dump it is, "" if that can't be told.
 func process(d *goroutine.Dump, component string, packages []string) (who string) {
+	other := "" // only where nothing names the program itself
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {
 			if slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(f.Func, p) }) {
@@ -123,11 +125,11 @@ func process(d *goroutine.Dump, component string, packages []string) (who string
 				who = m[1]
 			}
 			for prefix, name := range mains {
-				if who == "" && strings.HasPrefix(f.Func, prefix) {
-					who = name
+				if strings.HasPrefix(f.Func, prefix) {
+					other = name
 				}
 			}
 		}
 	}
-	return who
+	return cmp.Or(who, other)
 }

@@ -202,9 +202,12 @@ type plain struct {
 func (p plain) String() string   { return p.Name() + " of " + p.Node().Cell() }
 func (p plain) on() cluster.Node { return p.Node() }
 
-// direct verifies no certificates, as the API server doesn't either, and keeps no connection: it would be a client that stays.
-var direct = &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // what is asked is known by its address
+// direct verifies no certificates and follows no redirections, as the API server doesn't either: who is sent on to the
+// listener would be its first client. It keeps no connection, which would be a client that stays.
+var direct = &http.Client{
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	Transport: &http.Transport{DisableKeepAlives: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // what is asked is known by its address
 
 func (p plain) ask(ctx context.Context, method string, r PodRequest) (int, error) {
 	one, cancel := context.WithTimeout(ctx, podAnswers)

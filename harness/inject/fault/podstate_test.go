@@ -113,7 +113,9 @@ func (p plainProcess) Address() string { return p.address }
 
 // A plain process is asked itself, also by TLS with a certificate of its own.
 func TestPodStateOfPlainProcesses(t *testing.T) {
-	var on, gone atomic.Bool
+	var on, gone, moved atomic.Bool
+	end := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { on.Store(false) }))
+	defer end.Close()
 	state := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case gone.Load():
@@ -122,11 +124,11 @@ func TestPodStateOfPlainProcesses(t *testing.T) {
 			on.Store(true)
 		case !on.Load():
 			http.NotFound(w, r)
+		case !moved.Swap(true):
+			http.Redirect(w, r, end.URL+"/end", http.StatusFound) // who follows ends the state
 		}
 	}))
 	defer state.Close()
-	end := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { on.Store(false) }))
-	defer end.Close()
 	portOf := func(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Port }
 	fake := clustertest.New("pods", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane, Cell: "fixed"}}})
 	t.Cleanup(fake.Close)
@@ -139,7 +141,10 @@ func TestPodStateOfPlainProcesses(t *testing.T) {
 			said = append(said, e.Type+" "+e.Message)
 		}))}
 	f := &fault.PodState{App: "subject", Port: portOf(state), Path: "/state", End: fault.PodRequest{Scheme: "https", Port: portOf(end), Path: "/end"}}
-	if err := errors.Join(f.Inject(t.Context(), target), f.Recover(t.Context(), target), f.Recover(t.Context(), target)); err != nil {
+	if err := f.Inject(t.Context(), target); err != nil || !on.Load() {
+		t.Fatalf("%v; it is in the state: %v, and nobody was to be sent on to what ends it", err, on.Load())
+	}
+	if err := errors.Join(f.Recover(t.Context(), target), f.Recover(t.Context(), target)); err != nil {
 		t.Fatal(err)
 	}
 	name := "item: kube-apiserver of fixed"

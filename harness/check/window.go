@@ -44,5 +44,9 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 func span(w bundle.Window) string { return between(w.Start, w.End) }
 
 func between(from, to time.Time) string {
-	return from.UTC().Format("15:04:05.0") + " to " + to.UTC().Format("15:04:05.0")
+	form := "15:04:05.0"
+	if to.Sub(from) >= 24*time.Hour {
+		form = "2006-01-02 15:04:05"
+	}
+	return from.UTC().Format(form) + " to " + to.UTC().Format(form)
 }

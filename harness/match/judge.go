@@ -169,7 +169,10 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	for i, a := range dumps {
 		sets[i] = []bundle.Artifact{a}
 	}
-	if g, ok := k.(*check.Goroutines); ok && (g.Persist || g.Span != "") {
+	switch g, ok := k.(*check.Goroutines); {
+	case ok && g.Span != "":
+		sets, what = byClock(sub.view, processes(v, dumps)), "%d processes' dumps, as far as they are by one clock"
+	case ok && g.Persist:
 		sets, what = processes(v, dumps), "%d processes' dumps"
 	}
 	f, err := best(sets, func(some []bundle.Artifact) (check.Finding, error) { return eval(k, only{v, some}, scope) })

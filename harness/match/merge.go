@@ -13,7 +13,7 @@ import (
 
 // merged makes one subject of sources in one place.
 func merged(component, place string, all []*source) *subject {
-	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, profiles: map[string][]byte{},
+	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{}, profiles: map[string][]byte{},
 		samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
 	if len(all) == 1 {
 		place = all[0].path
@@ -97,7 +97,7 @@ func (f *foreign) stacks(all []*source) {
 		if d.at.IsZero() {
 			d.at = time.Unix(0, 0).UTC()
 		}
-		f.dumps[d.path] = d.Dump
+		f.dumps[d.path], f.clocks[d.path] = d.Dump, d.clock
 		f.put(bundle.Goroutines2, d.path, bundle.Window{Start: d.at, End: d.at.Add(time.Second)})
 	}
 }

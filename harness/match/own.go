@@ -18,6 +18,7 @@ type own struct {
 }
 
 func (o own) about([]bundle.Kind) bundle.View { return o }
+func (o own) clock(bundle.Artifact) string    { return "the trial's" }
 
 // Artifacts are those of the cell itself, and the objects that it shares with others.
 func (o own) Artifacts(q bundle.Query) []bundle.Artifact {

@@ -33,6 +33,24 @@ func processes(v bundle.View, dumps []bundle.Artifact) (out [][]bundle.Artifact)
 	return out
 }
 
+// byClock parts dumps further by the clock that their times are of. A dump without one stands by itself: it lies in no
+// stretch of time.
+func byClock(v view, sets [][]bundle.Artifact) (out [][]bundle.Artifact) {
+	for _, set := range sets {
+		at := map[string]int{}
+		for _, a := range set {
+			clock := v.clock(a)
+			i, ok := at[clock]
+			if !ok || clock == "" {
+				i = len(out)
+				at[clock], out = i, append(out, nil)
+			}
+			out[i] = append(out[i], a)
+		}
+	}
+	return out
+}
+
 // dumpOf is an artifact's dump, nil if it can't be read: whoever asks a check of it is told why.
 func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
 	if a.Error != "" || a.Missing {

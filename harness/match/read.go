@@ -12,6 +12,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
@@ -62,6 +65,10 @@ func (e *evidence) entry(f archive.Entry) error {
 		return nil
 	}
 	in := bufio.NewReaderSize(f.Reader, 256<<10)
+	if mark, err := in.Peek(2); err == nil && (mark[0] == 0xff && mark[1] == 0xfe || mark[0] == 0xfe && mark[1] == 0xff) {
+		// UTF-16, in which Windows' shell saves what a program prints.
+		in = bufio.NewReaderSize(transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder()), 256<<10)
+	}
 	head, err := in.Peek(4 << 10)
 	if err != nil && err != io.EOF {
 		return err
@@ -132,6 +139,9 @@ func (s *source) form() (as, lacks string) {
 	}
 	if s.log > 0 {
 		parts, lacks = append(parts, fmt.Sprintf("text of %d lines", s.log)), lacksLog
+		if !s.tells {
+			parts[len(parts)-1] += " without times"
+		}
 		if len(s.from) > 0 {
 			parts[len(parts)-1] += " by " + list(s.from[:min(len(s.from), 5)])
 		}

@@ -122,7 +122,7 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	switch {
 	case p.SampleType[0].Type == "goroutine":
 		d := goroutines(p)
-		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, at}}
+		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, moment{at: at}}}
 		as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
 	case types("cpu"):
 		one.kind = bundle.CPU

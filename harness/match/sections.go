@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 )
@@ -39,6 +40,7 @@ func (e *evidence) containerLogs(f archive.Entry, in *bufio.Reader, above int) (
 	}
 	s := newSource(f)
 	s.named, s.folder, s.above = []string{string(m[1])}, fmt.Sprintf("%s, pod %s", f.Path, m[2]), above+1
+	s.took = time.Time{} // the page's time is not the log's
 	logs := &section{in: in}
 	err = e.text(s, bufio.NewReader(logs))
 	e.sources = append(e.sources, s)

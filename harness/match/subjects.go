@@ -64,7 +64,7 @@ type part struct {
 func (s *source) parts(component string, packages []string) (out []part) {
 	mine, nobodys := *s, *s
 	mine.dumps, nobodys.dumps = nil, nil
-	byPath := slices.Contains(s.named, component) || slices.Contains(s.from, component)
+	byPath := slices.Contains(s.named, component) || slices.Contains(s.from, component) || s.all(component, packages)
 	for _, d := range s.dumps {
 		switch who := process(d.Dump, component, packages); {
 		case who == component || who == "" && byPath:
@@ -105,6 +105,14 @@ func (s *source) parts(component string, packages []string) (out []part) {
 		out = append(out, part{"", &nobodys})
 	}
 	return out
+}
+
+// all reports whether a log is a component's, whatever its file is called: its lines name no writer, and it is the
+// component that left the dumps in it.
+func (s *source) all(component string, packages []string) bool {
+	return len(s.from) == 0 && len(s.dumps) > 0 && !slices.ContainsFunc(s.dumps, func(d dumped) bool {
+		return process(d.Dump, component, packages) != component
+	})
 }
 
 // command is the program's own package, which the main goroutine has on its stack.

@@ -43,21 +43,37 @@ type source struct {
 	profiles     []profiled
 	of           *goroutine.Dump // the functions of the profiles, which say whose they are
 	took         time.Time       // when the file was written, by what holds it; zero if that isn't known
-	timed        []byte          // the last line before a dump, which may say when that was
+	ref          time.Time       // near the times of the lines: of the year and the zone of those that don't tell them
+	began        moment          // of the first line of the dump at hand
+	tells        bool            // some line says when it was written
 	folded       []byte          // the line at hand in lower case
 }
 
-// dumped is a dump, and when it was taken; zero if that isn't known.
+// dumped is a dump, and when it was taken.
 type dumped struct {
 	*goroutine.Found
-	at time.Time
+	moment
 }
+
+// moment is a time, zero if it isn't known, and the clock that it is by. Times of two clocks can't be compared: a log may
+// be of any zone, and a file as old as its copy.
+type moment struct {
+	at    time.Time
+	clock string // "" if there is none
+}
+
+// The clocks of times that say their zone, and of files. A log without a zone has a clock of its own.
+const (
+	clockUTC   = "UTC"
+	clockFiles = "files"
+)
 
 // newSource is what will be kept of a file.
 func newSource(f archive.Entry) *source {
 	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path), took: f.ModTime}
+	s.ref = s.took
 	if s.took.Year() < 2000 { // archives say 1970 or 1980 for none
-		s.took = time.Time{}
+		s.took, s.ref = time.Time{}, time.Now()
 	}
 	return s
 }
@@ -81,22 +97,18 @@ var (
 func (e *evidence) text(s *source, in *bufio.Reader) error {
 	var finder goroutine.Finder
 	var long, firstLine, lastLine []byte
-	ref := s.took
-	if ref.IsZero() {
-		ref = time.Now()
-	}
 	stack := 0
 	for {
 		raw, cut, err := nextLine(in, &long)
 		unended := errors.Is(err, io.EOF)
 		if err != nil && !unended {
 			s.lost++
-			s.found(finder.End(true), ref)
-			s.times(firstLine, lastLine, ref)
+			s.found(finder.End(true), false)
+			s.times(firstLine, lastLine)
 			return fmt.Errorf("after line %d: %w", s.lines, err)
 		}
 		if unended && len(raw) == 0 {
-			s.found(finder.End(false), ref)
+			s.found(finder.End(false), true)
 			break
 		}
 		s.lines++
@@ -104,19 +116,20 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 			s.lost++
 		}
 		inside, sieve := finder.Inside(), e.rules.sieve
-		if inside {
+		if inside > 0 {
 			sieve = e.rules.asked
 		}
 		passed := sieve.passes(raw)
-		if inside || passed {
-			s.found(finder.Line(raw), ref)
+		if inside > 0 || passed {
+			s.found(finder.Line(raw), false)
 		} else {
 			finder.Skip()
 		}
-		if !inside && finder.Inside() {
-			s.timed = append(s.timed[:0], lastLine...)
+		now := finder.Inside()
+		if now > inside {
+			_, _, s.began = s.plain(raw)
 		}
-		if len(raw) > 0 && !finder.Inside() {
+		if len(raw) > 0 && now == 0 {
 			s.log++
 			s.logged(raw)
 		}
@@ -125,14 +138,14 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 		}
 		lastLine = append(lastLine[:0], raw...)
 		if passed || stack > 0 || s.lines < 1000 || s.lines%64 == 0 { // a journal of a node has many writers
-			e.line(s, raw, passed, ref, &stack)
+			e.line(s, raw, passed, &stack)
 		}
 		if unended {
-			s.found(finder.End(true), ref)
+			s.found(finder.End(true), true)
 			break
 		}
 	}
-	s.times(firstLine, lastLine, ref)
+	s.times(firstLine, lastLine)
 	if s.lost > 0 {
 		return fmt.Errorf("%d lines were over %d bytes long, or beyond the %d that checks ask for: not read", s.lost,
 			maxLine, maxKept)
@@ -141,12 +154,12 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 }
 
 // line takes from a line who wrote the log, and keeps it if it is asked for, which only one can be that passed.
-func (e *evidence) line(s *source, raw []byte, passed bool, ref time.Time, stack *int) {
-	text, at, from := goroutine.Plain(raw)
-	s.from = union(s.from, from)
+func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
+	text, from, when := s.plain(raw)
+	s.from, s.tells = union(s.from, from), s.tells || !when.at.IsZero()
 	if passed {
 		s.folded = fold(s.folded, raw)
-		s.announced(text, ref)
+		s.announced(text)
 		if *stack == 0 && contains(s.folded, words) && lastWords.Match(text) {
 			*stack = dying
 		}
@@ -159,23 +172,21 @@ func (e *evidence) line(s *source, raw []byte, passed bool, ref time.Time, stack
 		s.lost++
 		return
 	}
-	if at.IsZero() {
-		at = timeOf(raw, ref)
-	}
+	at := when.at
 	if n := len(s.kept); at.IsZero() && n > 0 {
 		at = s.kept[n-1].at
 	} else if at.IsZero() {
-		at = ref
+		at = s.ref
 	}
 	s.kept = append(s.kept, line{at, s.path, from, string(text), s.above + s.lines})
 }
 
 // announced takes the version from a line that has one of the texts that announce it.
-func (s *source) announced(text []byte, ref time.Time) {
+func (s *source) announced(text []byte) {
 	if !contains(s.folded, versions) {
 		return
 	}
-	if l, ok := klog.Parse(text, ref); ok && !l.Structured {
+	if l, ok := klog.Parse(text, s.ref); ok && !l.Structured {
 		text = []byte(l.Message)
 	} else if _, rest, ok := bytes.Cut(text, []byte("] ")); ok {
 		text = rest
@@ -185,16 +196,17 @@ func (s *source) announced(text []byte, ref time.Time) {
 	}
 }
 
-// found takes a dump. In a log it is as old as the line before it, else as the file.
-func (s *source) found(d *goroutine.Found, ref time.Time) {
+// found takes a dump. It is as old as its first line says, or as the file where there is nothing else in it: one without
+// times in the middle of other text may be of any time since the line above it.
+func (s *source) found(d *goroutine.Found, atEnd bool) {
 	if d == nil {
 		return
 	}
-	d.Line += s.above
-	at := timeOf(s.timed, ref)
-	if at.IsZero() {
-		at = s.took
+	at := s.began
+	if alone := atEnd && d.After+s.log+len(s.dumps) == 0; alone && at.clock == "" && !s.took.IsZero() {
+		at = moment{s.took, clockFiles}
 	}
+	d.Line += s.above
 	for i, g := range d.Groups {
 		d.Groups[i].Frames = slices.DeleteFunc(g.Frames,
 			func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) })
@@ -208,12 +220,14 @@ var parking = []string{"runtime.gopark", "runtime.goparkunlock", "runtime.chanse
 	"runtime.semacquire1"}
 
 // times are from when to when the log goes, as far as its lines tell.
-func (s *source) times(first, last []byte, ref time.Time) {
-	all := []time.Time{timeOf(first, ref), timeOf(last, ref)}
+func (s *source) times(first, last []byte) {
+	_, _, from := s.plain(first)
+	_, _, to := s.plain(last)
+	all := []time.Time{from.at, to.at}
 	for _, l := range s.kept {
 		all = append(all, l.at)
 	}
-	s.first, s.last = ref, ref
+	s.first, s.last = s.ref, s.ref
 	found := false
 	for _, t := range all {
 		if t.IsZero() {
@@ -229,14 +243,22 @@ func (s *source) times(first, last []byte, ref time.Time) {
 	}
 }
 
-// timeOf is when a line was written; zero if it doesn't say.
-func timeOf(raw []byte, ref time.Time) time.Time {
-	text, at, _ := goroutine.Plain(raw)
-	if at.IsZero() {
-		l, _ := klog.Parse(text, ref)
-		at = l.Time
+// plain is a line's text, the program that it names, and when it was written, as far as it says.
+func (s *source) plain(raw []byte) (text []byte, from string, when moment) {
+	text, p := goroutine.Plain(raw, s.ref.Location())
+	if p.Time.IsZero() {
+		l, _ := klog.Parse(text, s.ref)
+		p.Time = l.Time
+	} else if p.Time.Year() == 0 {
+		p.Time = klog.Nearest(p.Time, s.ref)
 	}
-	return at
+	switch {
+	case p.Zoned:
+		when = moment{p.Time, clockUTC}
+	case !p.Time.IsZero():
+		when = moment{p.Time, s.path}
+	}
+	return text, p.From, when
 }
 
 // nextLine reads a line without its end. What it has beyond maxLine is dropped, and it is cut. The end of the text is

@@ -20,6 +20,8 @@ type view interface {
 	bundle.View
 	// about is the view for a check that reads these kinds: where there are no phases, its window is theirs.
 	about([]bundle.Kind) bundle.View
+	// clock is the one that told when an artifact was taken, "" if none did. Times of two clocks can't be compared.
+	clock(bundle.Artifact) string
 }
 
 // foreign is a View of evidence that has no phases, no cells and no plan. Everything in it is of one component.
@@ -33,6 +35,7 @@ type foreign struct {
 	statuses  []bundle.ContainerStatus
 	samples   map[string][]bundle.MetricSample // by artifact
 	process   map[string]bundle.IdentitySample // by artifact
+	clocks    map[string]string                // by artifact, of dumps
 	windows   map[bundle.Kind]bundle.Window
 	asked     []bundle.Kind
 }
@@ -42,6 +45,8 @@ func (f *foreign) about(kinds []bundle.Kind) bundle.View {
 	one.asked = kinds
 	return &one
 }
+
+func (f *foreign) clock(a bundle.Artifact) string { return f.clocks[a.Path] }
 
 // Artifacts lists what matches; the cell doesn't matter.
 func (f *foreign) Artifacts(q bundle.Query) (out []bundle.Artifact) {

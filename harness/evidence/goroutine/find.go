@@ -2,16 +2,14 @@ package goroutine
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"strconv"
-	"time"
 )
 
 // Found is a dump in the middle of other text.
 type Found struct {
 	*Dump
-	Line int // of its first line, counted from 1
+	Line  int // of its first line, counted from 1
+	After int // lines that were read since its last, but for empty ones
 }
 
 // Finder finds the dumps in a text that is passed to it line by line, without their ends: in a log, several in one
@@ -25,7 +23,7 @@ type Finder struct {
 	d     *decoder
 	begin int // line at which d began
 	state [3]int
-	quiet int // lines since state changed
+	quiet int // lines since state changed, but for empty ones
 	n     int
 }
 
@@ -36,8 +34,13 @@ var Marks = [][]byte{goroutineWord[:9], []byte(`"MESSAGE":[`)}
 
 var deaths = [...][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("SIGQUIT: quit"), []byte("SIGABRT: abort")}
 
-// Inside reports whether a dump is being read.
-func (f *Finder) Inside() bool { return f.d != nil }
+// Inside is the line at which the dump begins that is being read, 0 if none is.
+func (f *Finder) Inside() int {
+	if f.d == nil {
+		return 0
+	}
+	return f.begin
+}
 
 // Skip takes the next line in place of Line where that is outside of a dump and has none of the Marks.
 func (f *Finder) Skip() { f.n++ }
@@ -66,8 +69,10 @@ func (f *Finder) Line(line []byte) (done *Found) {
 		return done
 	}
 	now := [3]int{f.d.stacks.total, len(f.d.stacks.key), f.d.prof.counted}
-	if f.quiet++; now != f.state {
+	if now != f.state {
 		f.state, f.quiet = now, 0
+	} else if len(line) > 0 {
+		f.quiet++
 	}
 	if f.quiet > maxQuiet {
 		return f.end(false)
@@ -94,49 +99,5 @@ func (f *Finder) end(unended bool) *Found {
 	if err != nil { // a line that never ended begins another dump: what there is of this one is cut
 		dump = &Dump{Format: d.format, Groups: d.groups.list, Total: d.stacks.total + d.prof.total, Truncated: true}
 	}
-	return &Found{dump, f.begin}
-}
-
-// Plain takes off what logs put before a line: CRI's, docker's and journald's wrappings and times. when is the time
-// that stood there, zero if there was none or one without its year; from is the program that journald or syslog name.
-func Plain(line []byte) (text []byte, when time.Time, from string) {
-	if fields := object(line); fields != nil {
-		for _, f := range [...]string{"log", "MESSAGE"} {
-			l := layer{kind: jsonLine, field: f, stream: dockerStream(fields)}
-			if text, what := l.stripJSON(line); what != foreign {
-				return bytes.TrimRight(text, "\r\n"), jsonTime(fields), jsonText(fields, "SYSLOG_IDENTIFIER")
-			}
-		}
-		return line, when, ""
-	}
-	if len(line) > 0 && isDigit(line[0]) {
-		stamp, _, _ := bytes.Cut(line, []byte(" "))
-		when, _ = time.Parse(time.RFC3339Nano, string(stamp)) // zero for any other form
-	}
-	if text, _, _, ok := cutCRI(line); ok {
-		return text, when, ""
-	}
-	if text, ok := cutUnit(line); ok {
-		before := bytes.Fields(line[:len(line)-len(text)])
-		ident, _, _ := bytes.Cut(before[len(before)-1], []byte("["))
-		return text, when, string(bytes.TrimSuffix(ident, []byte(":")))
-	}
-	if text, ok := cutTime(line); ok {
-		return bytes.TrimPrefix(text, []byte(" ")), when, ""
-	}
-	return line, when, ""
-}
-
-// jsonTime is when docker or journald took a line.
-func jsonTime(fields map[string]json.RawMessage) time.Time {
-	if us, err := strconv.ParseInt(jsonText(fields, "__REALTIME_TIMESTAMP"), 10, 64); err == nil {
-		return time.UnixMicro(us).UTC()
-	}
-	at, _ := time.Parse(time.RFC3339Nano, jsonText(fields, "time"))
-	return at
-}
-
-func jsonText(fields map[string]json.RawMessage, name string) (s string) {
-	_ = json.Unmarshal(fields[name], &s) // "" for what is no text
-	return s
+	return &Found{dump, f.begin, f.quiet}
 }

@@ -80,22 +80,38 @@ func TestFind(t *testing.T) {
 
 func TestPlain(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 5e8, time.UTC)
+	sharp := at.Truncate(time.Second)
+	local := time.Date(2026, 11, 21, 12, 0, 0, 0, time.FixedZone("", 3600)) // of the zone that is passed
+	short := local.AddDate(-2026, 0, 0)
 	for _, c := range []struct {
 		line, text, from string
 		at               time.Time
 	}{
 		{"2026-11-21T12:00:00.5Z stderr F E1121 x", "E1121 x", "", at},
 		{"2026-11-21T12:00:00.5Z E1121 x", "E1121 x", "", at},
-		{"Nov 21 12:00:00 node-1 kubelet[123]: E1121 x", "E1121 x", "kubelet", time.Time{}},
-		{"2026-11-21T12:00:00+0000 node-1 rke2: x", "x", "rke2", time.Time{}},
+		{"Nov 21 12:00:00 node-1 kubelet[123]: E1121 x", "E1121 x", "kubelet", short},
+		{"Nov  1 12:00:00.000 node-1 kubelet: E1101 x", "E1101 x", "kubelet", short.AddDate(0, 0, -20)},
+		{"Nov 31 12:00:00 node-1 kubelet: x", "x", "kubelet", time.Time{}},
+		{"2026-11-21T12:00:00+0000 node-1 rke2: x", "x", "rke2", sharp},
+		{"2026-11-21T11:00:00-0100 node-1 rke2: x", "x", "rke2", sharp},
+		{"2026/11/21 12:00:00 x", "x", "", local},
+		{"2026-11-21 12:00:00,000 x", "x", "", local},
+		{"2026-11-21T12:00:00.500Z\tINFO\tx", "INFO\tx", "", at},
+		{`time="2026-11-21T12:00:00Z" level=info msg=x`, `time="2026-11-21T12:00:00Z" level=info msg=x`, "", sharp},
+		{"level=INFO ts=2026-11-21T12:00:00.5Z msg=x", "level=INFO ts=2026-11-21T12:00:00.5Z msg=x", "", at},
+		{`{"level":"info","ts":1795262400.5,"msg":"x"}`, `{"level":"info","ts":1795262400.5,"msg":"x"}`, "", at},
+		{`{"ts":1795262400500.0,"msg":"x"}`, `{"ts":1795262400500.0,"msg":"x"}`, "", at},
+		{`{"ts":"2026-11-21T12:00:00.500Z","msg":"x"}`, `{"ts":"2026-11-21T12:00:00.500Z","msg":"x"}`, "", at},
+		{"[pod/etcd-n1/etcd] 2026-11-21T12:00:00.5Z x", "x", "etcd", at},
+		{"[pod/x] y", "[pod/x] y", "", time.Time{}},
 		{`{"MESSAGE":"E1121 x","SYSLOG_IDENTIFIER":"kubelet","__REALTIME_TIMESTAMP":"1795262400500000"}`, "E1121 x", "kubelet", at},
 		{`{"log":"E1121 x\n","stream":"stderr","time":"2026-11-21T12:00:00.5Z"}`, "E1121 x", "", at},
 		{`{"level":"info","msg":"x"}`, `{"level":"info","msg":"x"}`, "", time.Time{}},
 		{"just text", "just text", "", time.Time{}},
 	} {
-		text, when, from := goroutine.Plain([]byte(c.line))
-		if string(text) != c.text || from != c.from || !when.Equal(c.at) {
-			t.Errorf("%s is %q from %q at %s; want %q from %q at %s", c.line, text, from, when, c.text, c.from, c.at)
+		text, p := goroutine.Plain([]byte(c.line), time.FixedZone("", 3600))
+		if zoned := !c.at.IsZero() && c.at.Location() == time.UTC; string(text) != c.text || p.From != c.from || !p.Time.Equal(c.at) || p.Zoned != zoned {
+			t.Errorf("%s is %q, %+v; want %q from %q at %s", c.line, text, p, c.text, c.from, c.at)
 		}
 	}
 }

@@ -63,10 +63,16 @@ func cutRFC(line []byte) ([]byte, bool) {
 	return cutZone(cutFraction(rest))
 }
 
-// cutTime takes a time off that is followed by a space or by nothing; the space stays.
-func cutTime(line []byte) ([]byte, bool) {
+// Times without a zone: Go's log package and much else, and syslog and journalctl -o short, which have no year either.
+var (
+	dated  = [...]string{"0000/00/00 00:00:00", "0000-00-00 00:00:00"}
+	syslog = [...]string{"aaa 00 00:00:00", "aaa  0 00:00:00"}
+)
+
+// cutStamp takes a time off that is in RFC 3339 or has one of these shapes.
+func cutStamp(line []byte, shapes ...string) ([]byte, bool) {
 	rest, ok := cutRFC(line)
-	for _, shape := range [...]string{"0000/00/00 00:00:00", "0000-00-00 00:00:00"} {
+	for _, shape := range shapes {
 		if ok {
 			break
 		}
@@ -74,10 +80,33 @@ func cutTime(line []byte) ([]byte, bool) {
 			rest = cutFraction(rest)
 		}
 	}
-	if !ok || len(rest) > 0 && rest[0] != ' ' {
-		return line, false
+	return rest, ok
+}
+
+// cutTime takes a time off that is followed by a space, a tab or nothing, and that one too.
+func cutTime(line []byte) ([]byte, bool) {
+	rest, ok := cutStamp(line, dated[:]...)
+	switch {
+	case ok && len(rest) == 0:
+		return rest, true
+	case ok && (rest[0] == ' ' || rest[0] == '\t'):
+		return rest[1:], true
 	}
-	return rest, true
+	return line, false
+}
+
+// cutPod takes off what kubectl logs --prefix puts before a line: [pod/NAME/CONTAINER].
+func cutPod(line []byte) (text []byte, container string, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte("[pod/"))
+	if !ok {
+		return line, "", false
+	}
+	of, text, ok := bytes.Cut(rest, []byte("] "))
+	_, name, two := bytes.Cut(of, []byte("/"))
+	if !ok || !two || bytes.ContainsAny(of, " []") {
+		return line, "", false
+	}
+	return text, string(name), true
 }
 
 // cutCRI parts a line of the kubelet's container logs: time, stream, tag, text. The
@@ -103,15 +132,7 @@ func cutCRI(line []byte) (text []byte, stream string, part, ok bool) {
 
 // cutUnit takes journald's or syslog's prefix off: time, host, `ident[pid]:` or `ident:`.
 func cutUnit(line []byte) ([]byte, bool) {
-	rest, ok := cutRFC(line)
-	for _, shape := range [...]string{"aaa 00 00:00:00", "aaa  0 00:00:00"} {
-		if ok {
-			break
-		}
-		if rest, ok = cutShape(line, shape); ok {
-			rest = cutFraction(rest)
-		}
-	}
+	rest, ok := cutStamp(line, syslog[:]...)
 	if !ok || len(rest) == 0 || rest[0] != ' ' {
 		return line, false
 	}

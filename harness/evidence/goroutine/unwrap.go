@@ -11,7 +11,8 @@ import (
 type kind int
 
 const (
-	jsonLine  kind = iota // docker's json-file, journalctl -o json, any logger that writes JSON
+	podLine   kind = iota // [pod/NAME/CONTAINER] text, as kubectl logs --prefix prints it
+	jsonLine              // docker's json-file, journalctl -o json, any logger that writes JSON
 	criLine               // 2026-11-21T12:00:00.123456789Z stderr F text
 	unitLine              // Nov 21 12:00:00 host ident[123]: text, and -o short-iso
 	timedLine             // 2026-11-21T12:00:00.123Z text, 2026/11/21 12:00:00 text
@@ -132,9 +133,10 @@ func (l *layer) strip(line []byte) ([]byte, found) {
 		return text, whole
 	case unitLine:
 		text, ok = cutUnit(line)
+	case podLine:
+		text, _, ok = cutPod(line)
 	case timedLine:
 		text, ok = cutTime(line)
-		text = bytes.TrimPrefix(text, []byte(" "))
 	case klogLine:
 		text, ok = cutKlog(line)
 	}

@@ -129,7 +129,13 @@ func parseTime(s string, ref time.Time) (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	var best time.Time
+	best := Nearest(t, ref)
+	return best, !best.IsZero()
+}
+
+// Nearest is the time nearest to ref that has t's date and time of day in ref's zone, whatever its year. It is zero where
+// ref is out of reach of every year with that date.
+func Nearest(t, ref time.Time) (best time.Time) {
 	for year := ref.Year() - 4; year <= ref.Year()+4; year++ {
 		c := time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), ref.Location())
 		if c.Day() != t.Day() {
@@ -139,5 +145,5 @@ func parseTime(s string, ref time.Time) (time.Time, bool) {
 			best = c
 		}
 	}
-	return best, !best.IsZero()
+	return best
 }

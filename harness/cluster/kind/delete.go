@@ -39,8 +39,8 @@ func (p *Provider) containers(ctx context.Context, name string) ([]string, error
 }
 
 // removeTime is how long removing containers may take. The engine may say that one is removed and still list it, if
-// the client that was making it died.
-const removeTime = 30 * time.Second
+// the client that was making it died. On a host whose cores are all taken three nodes took more than half a minute.
+const removeTime = 100 * time.Second
 
 // removeContainers returns once none is left.
 func (p *Provider) removeContainers(ctx context.Context, name string) error {

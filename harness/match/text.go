@@ -119,7 +119,8 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 		if inside > 0 {
 			sieve = e.rules.asked
 		}
-		passed := sieve.passes(raw)
+		// Within a dump most bytes are of files' lines, which nothing that is asked for begins with.
+		passed := !(inside > 0 && len(raw) > 0 && raw[0] == '\t') && sieve.passes(raw)
 		if inside > 0 || passed {
 			s.found(finder.Line(raw), false)
 		} else {
@@ -137,7 +138,7 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 			firstLine = bytes.Clone(raw)
 		}
 		lastLine = append(lastLine[:0], raw...)
-		if passed || stack > 0 || s.lines < 1000 || s.lines%64 == 0 { // a journal of a node has many writers
+		if passed || stack > 0 || s.sampled() {
 			e.line(s, raw, passed, &stack)
 		}
 		if unended {
@@ -151,6 +152,12 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 			maxLine, maxKept)
 	}
 	return nil
+}
+
+// sampled chooses lines that tell who writes a log: a journal of a node has many writers, and those of lines that are
+// asked for are known anyway.
+func (s *source) sampled() bool {
+	return s.lines < 1000 || s.lines%64 == 0 && s.lines < 1<<17 || s.lines%1024 == 0
 }
 
 // line takes from a line who wrote the log, and keeps it if it is asked for, which only one can be that passed.

@@ -22,6 +22,7 @@ func FuzzRead(f *testing.F) {
 			f.Add([]byte(wrap(lines[:min(len(lines), 12)])))
 		}
 	}
+	f.Add([]byte("goroutine profile: total 1\n1 @ 0x4\n#\t0x4\r\t\n")) // an address alone, and not at the end of its line
 	f.Fuzz(func(t *testing.T, in []byte) {
 		d, err := goroutine.Read(bytes.NewReader(in))
 		again, err2 := goroutine.Read(bytes.NewReader(in))

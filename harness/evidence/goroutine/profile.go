@@ -106,10 +106,10 @@ func (p *profile) detail(line []byte) {
 	for i := bytes.LastIndex(name, offset); i > 0; i = bytes.LastIndex(name, offset) {
 		name = name[:i]
 	}
-	if name = bytes.TrimRight(name, "\r"); len(name) == 0 {
+	if len(bytes.TrimRight(name, "\r")) == 0 {
 		name = address
 	}
-	if len(name) == 0 {
+	if name = bytes.TrimRight(name, "\r"); len(name) == 0 {
 		return
 	}
 	place = bytes.Trim(place, "\t")

@@ -16,8 +16,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// hasty makes a trial of fleet-status-churn take four minutes: pods leave a node that is gone sooner, and writes are counted for a shorter time.
-var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=5s", "--set", "window=20s", "--set", "watch=30s",
+// hasty makes a trial of fleet-status-churn take four minutes: pods leave a node that is gone sooner, and writes are counted for a shorter time. In so short
+// a window one write with which the agent follows the world late would weigh too much, hence the 10s.
+var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=10s", "--set", "window=20s", "--set", "watch=30s",
 	"--set", "phases.baseline.atLeast=25s", "--set", "phases.recovery.atLeast=30s"}
 
 var _ = Describe("An agent that writes for ever", SpecPriority(1), func() {

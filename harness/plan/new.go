@@ -84,19 +84,24 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is satisfied: want one of "+
 			"the two", s.Metadata.Name, o.Repeat)
 	}
-	if s, err = onProvider(s, &o); err != nil {
-		return nil, err
-	}
-	if o.Provider != providers.Kind {
-		p.Provider = o.Provider
-	}
 	var round []Trial
 	for _, pair := range pairs {
-		trial, err := newTrial(s, pair, o)
+		own, set, err := ofItsOwn(s, pair, o.Params)
+		if err == nil {
+			own, err = onProvider(own, &o)
+		}
+		if err != nil {
+			return nil, err
+		}
+		trial, err := newTrial(own, pair, o)
 		if err != nil {
 			return nil, fmt.Errorf("planning %s, pair %s: %w", s.Metadata.Name, pair.Name, err)
 		}
+		trial.Set = set
 		round = append(round, trial)
+	}
+	if o.Provider != providers.Kind {
+		p.Provider = o.Provider
 	}
 	// Pairs take turns, so that changes on the machine affect all of them alike.
 	for range max(o.Repeat, 1) {
@@ -164,6 +169,24 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 		t.Deviates = append(t.Deviates, fmt.Sprintf("%s is set to %s", name, o.Params[name]))
 	}
 	return t, nil
+}
+
+// ofItsOwn is s with what a pair sets, but for what the user has set.
+func ofItsOwn(s *scenario.Scenario, pair scenario.Pair, given map[string]string) (*scenario.Scenario, map[string]string, error) {
+	set := map[string]string{}
+	for name, v := range pair.Set {
+		if _, ok := given[name]; !ok {
+			set[name] = string(v)
+		}
+	}
+	if len(set) == 0 {
+		return s, nil, nil
+	}
+	own, err := scenario.Override(s, set)
+	if err != nil {
+		return nil, nil, fmt.Errorf("applying what pair %s of scenario %s sets: %w", pair.Name, s.Metadata.Name, err)
+	}
+	return own, set, nil
 }
 
 // withArgs is s with the flags of a pair beside its own.

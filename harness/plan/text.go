@@ -64,6 +64,9 @@ func (t *Trial) text(b *bytes.Buffer) {
 	if t.Why != "" {
 		fmt.Fprintf(b, "  %s\n", t.Why)
 	}
+	for _, name := range slices.Sorted(maps.Keys(t.Set)) {
+		fmt.Fprintf(b, "  the pair sets %s to %s\n", name, t.Set[name])
+	}
 	for _, d := range t.Deviates {
 		fmt.Fprintf(b, "  DEVIATES: %s\n", d)
 	}

@@ -62,6 +62,7 @@ type Trial struct {
 	Restart    *scenario.Restart   `json:"restart,omitempty"`
 	Modelled   []string            `json:"modelled,omitempty"`
 	Deviates   []string            `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
+	Set        map[string]string   `json:"set,omitempty"`      // what the pair itself sets, in place of Plan.Values
 }
 
 // Cluster is one cluster of a trial. With the placements node and workload all cells share one, whose Name is "".

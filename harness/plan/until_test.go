@@ -2,6 +2,9 @@ package plan_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +38,54 @@ func TestPairsTakeTurns(t *testing.T) {
 	}
 	if want := []string{"001 modern", "002 second", "003 modern", "004 second", "005 modern", "006 second"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// What a pair sets counts in its own trials only, is no deviation, and gives way to --set.
+func TestAPairSets(t *testing.T) {
+	text, err := os.ReadFile(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, rest, _ := strings.Cut(string(text)[strings.Index(string(text), "    - name: modern"):], "  collectors:")
+	slow := strings.Replace(pair, "name: modern", "name: slow\n      set: {latency: 4s, phases.fault.deadline: 9m}", 1)
+	text = []byte(strings.Replace(string(text), pair+"  collectors:"+rest, strings.Replace(pair, "modern", "modern\n      default: true", 1)+slow+
+		"  parameters:\n    - {name: latency, type: duration, default: 40ms, doc: of a call}\n  collectors:"+
+		strings.Replace(rest, "latency: 40ms", "latency: $(latency)", 1), 1))
+	s, err := scenario.Parse("x.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		params   map[string]string
+		want     []string
+		deviates int
+	}{
+		{nil, []string{`modern {"latency":"40ms","calls":["List"]} {8m0s} map[]`, `slow {"latency":"4s","calls":["List"]} {9m0s} map[latency:4s phases.fault.deadline:9m]`}, 0},
+		{map[string]string{"latency": "2s"}, []string{`modern {"latency":"2s","calls":["List"]} {8m0s} map[]`, `slow {"latency":"2s","calls":["List"]} {9m0s} map[phases.fault.deadline:9m]`}, 1},
+	} {
+		p, err := plan.New(s, plan.Options{Pair: plan.AllPairs, Params: tc.params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, tr := range p.Trials {
+			spec, err := json.Marshal(tr.Faults[0].Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprintf("%s %s %s %v", tr.Pair, spec, tr.Phases.Fault.Deadline, tr.Set))
+			if len(tr.Deviates) != tc.deviates {
+				t.Errorf("%v: pair %s deviates in %q", tc.params, tr.Pair, tr.Deviates)
+			}
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%v: %q\nwant %q", tc.params, got, tc.want)
+		}
+		var b strings.Builder
+		if err := p.Text(&b); err != nil || !strings.Contains(b.String(), "the pair sets phases.fault.deadline to 9m") {
+			t.Errorf("the text doesn't say what the pair sets: %v\n%s", err, b.String())
+		}
 	}
 }
 

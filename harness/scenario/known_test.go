@@ -121,6 +121,23 @@ func TestWrongCandidates(t *testing.T) {
 	}
 }
 
+func TestWhatAPairSetsIsCheckedAgainstItsScenario(t *testing.T) {
+	text, err := os.ReadFile(parametrised)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ set, want string }{
+		{"{latency: 4s, phases.recovery.deadline: 2m}", ""},
+		{"{latency: soon}", `x.yaml:28:22: spec.pairs[0].set.latency: "soon" is no duration`},
+		{"{latncy: 40s}", "x.yaml:28:13: spec.pairs[0].set.latncy: there is no such parameter, and no such field of spec"},
+	} {
+		_, err := scenario.Parse("x.yaml", []byte(strings.Replace(string(text), "\n      arms:", "\n      set: "+tc.set+"\n      arms:", 1)))
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: error %v, want %q", tc.set, err, tc.want)
+		}
+	}
+}
+
 func TestOracleIsCheckedAgainstItsScenario(t *testing.T) {
 	text, err := os.ReadFile(parametrised)
 	if err != nil {

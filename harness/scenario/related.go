@@ -123,6 +123,7 @@ func (r *rules) pairs() {
 		}
 		r.arms(fmt.Sprintf("spec.pairs.%d", i), p)
 		r.args([]string{"spec", "pairs", strconv.Itoa(i), "args"}, p.Args)
+		r.settings([]string{"spec", "pairs", strconv.Itoa(i), "set"}, p.Set)
 	}
 	if len(pairs) > 1 && len(defaults) == 0 {
 		r.add("spec.pairs", "no pair is the default (want default: true on one of %s)",

@@ -148,7 +148,9 @@ type Pair struct {
 	Modelled []string `json:"modelled,omitempty" jsonschema:"what this pair imitates, one sentence each; named in the verdict"`
 	// Args are for versions that need a flag which others refuse. Candidates are of others.
 	Args map[string]map[string]string `json:"args,omitempty" jsonschema:"flags as in spec.args, beside those and in both arms of this pair only; such a pair takes no candidates"`
-	Arms []Arm                        `json:"arms"`
+	// Set is for arms that aren't as fast as those of other pairs, say.
+	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings that this pair's trials have unless --set says otherwise"`
+	Arms []Arm             `json:"arms"`
 }
 
 // The roles of arms.

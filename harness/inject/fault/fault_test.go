@@ -48,52 +48,52 @@ func TestFloodSize(t *testing.T) {
 	}{
 		{
 			name: "of the true constants", spec: floodSpec, constants: arms(1000, threshold), latency: "40ms",
-			want: 347 + 137, // ceil(180 / (0.04 * 13)) and ceil(1500 / 11)
+			want: 410 + 137, // ceil(180 / (0.04 * 11)) and ceil(1500 / 11)
 			explained: map[string]string{
-				"pods":    "484 = 347 to outlast threshold of 3m0s at 13 calls of 40ms a pod, and 137 for 1.5 times capacity of 1000 at 11 events a pod",
-				"planned": "up to 5324 events, and one relist of at least 4m12s if it is given them all",
+				"pods":    "547 = 410 to outlast threshold of 3m0s at 11 calls of 40ms a pod, and 137 for 1.5 times capacity of 1000 at 11 events a pod",
+				"planned": "up to 6017 events, and one relist of at least 4m1s if it is given them all",
 			},
 		},
-		{name: "of the largest constants of all arms", spec: floodSpec, constants: arms(40, threshold, 1000, int64(12*time.Second)), latency: "40ms", want: 484},
-		{name: "with a slower runtime", spec: floodSpec, constants: arms(1000, threshold), latency: "80ms", want: 174 + 137},
-		{name: "alone", spec: floodSpec, constants: arms(1000, threshold), want: 484},
-		{name: "compressed", spec: floodSpec, constants: arms(40, int64(12*time.Second)), latency: "40ms", want: 24 + 6},
+		{name: "of the largest constants of all arms", spec: floodSpec, constants: arms(40, threshold, 1000, int64(12*time.Second)), latency: "40ms", want: 547},
+		{name: "with a slower runtime", spec: floodSpec, constants: arms(1000, threshold), latency: "80ms", want: 205 + 137},
+		{name: "alone", spec: floodSpec, constants: arms(1000, threshold), want: 547},
+		{name: "compressed", spec: floodSpec, constants: arms(40, int64(12*time.Second)), latency: "40ms", want: 28 + 6},
 		{
 			name: "with an executable that was given", spec: floodSpec, constants: append(arms(1000, threshold), nil), latency: "40ms",
 			want: 1109 + 1091, // what is left of 2200, and ceil(12000 / 11)
 			explained: map[string]string{
-				"pods":    "2200 = 1109 to outlast threshold of 9m36s at 13 calls of 40ms a pod, and 1091 for 1.5 times capacity of 8000 at 11 events a pod",
-				"planned": "up to 24200 events, and one relist of at least 19m4s if it is given them all",
+				"pods":    "2200 = 1109 to outlast threshold of 8m7s at 11 calls of 40ms a pod, and 1091 for 1.5 times capacity of 8000 at 11 events a pod",
+				"planned": "up to 24200 events, and one relist of at least 16m8s if it is given them all",
 				"unknown": "capacity is not known for every arm: the flood is for one of 8000, up to 8 times the largest that is known (1000); a channel that holds " +
 					"more would look like a fix",
-				"unknownThreshold": "threshold is not known for every arm: the flood is for one of 9m36s, up to 12 times the largest that is known (3m0s); a longer one is never exceeded",
+				"unknownThreshold": "threshold is not known for every arm: the flood is for one of 8m7s, up to 12 times the largest that is known (3m0s); a longer one is never exceeded",
 			},
 		},
 		{
 			name: "with a threshold that is not known", spec: floodSpec, constants: append(arms(1000, threshold), map[string]int64{"capacity": 1000}), latency: "40ms",
 			want: 2063 + 137,
 			explained: map[string]string{
-				"pods":             "2200 = 2063 to outlast threshold of 17m52s at 13 calls of 40ms a pod, and 137 for 1.5 times capacity of 1000 at 11 events a pod",
-				"planned":          "up to 24200 events, and one relist of at least 19m4s if it is given them all",
-				"unknownThreshold": "threshold is not known for every arm: the flood is for one of 17m52s, up to 12 times the largest that is known (3m0s); a longer one is never exceeded",
+				"pods":             "2200 = 2063 to outlast threshold of 15m7s at 11 calls of 40ms a pod, and 137 for 1.5 times capacity of 1000 at 11 events a pod",
+				"planned":          "up to 24200 events, and one relist of at least 16m8s if it is given them all",
+				"unknownThreshold": "threshold is not known for every arm: the flood is for one of 15m7s, up to 12 times the largest that is known (3m0s); a longer one is never exceeded",
 			},
 		},
 		{
-			name: "with a threshold that is not known, compressed", spec: floodSpec, latency: "40ms", want: 277 + 6,
+			name: "with a threshold that is not known, compressed", spec: floodSpec, latency: "40ms", want: 328 + 6,
 			constants: append(arms(40, int64(12*time.Second)), map[string]int64{"capacity": 40}),
 		},
 		{
 			name: "with more than a runtime can say", spec: floodSpec, constants: append(arms(4000, threshold), map[string]int64{"threshold": threshold}), latency: "40ms",
 			want: 2200,
 			explained: map[string]string{
-				"pods":    "2200 = 347 to outlast threshold of 3m0s at 13 calls of 40ms a pod, and 1853 for 1.5 times capacity of 13588 at 11 events a pod",
-				"planned": "up to 24200 events, and one relist of at least 19m4s if it is given them all",
-				"limited": "4711 pods would be needed, and at most 2200 are possible: it is limited to those",
-				"unknown": "capacity is not known for every arm: the flood is for one of 13588, up to 8 times the largest that is known (4000); a channel that holds " +
+				"pods":    "2200 = 410 to outlast threshold of 3m0s at 11 calls of 40ms a pod, and 1790 for 1.5 times capacity of 13126 at 11 events a pod",
+				"planned": "up to 24200 events, and one relist of at least 16m8s if it is given them all",
+				"limited": "4774 pods would be needed, and at most 2200 are possible: it is limited to those",
+				"unknown": "capacity is not known for every arm: the flood is for one of 13126, up to 8 times the largest that is known (4000); a channel that holds " +
 					"more would look like a fix",
 			},
 		},
-		{name: "of a threshold that just fits", spec: floodSpec, constants: arms(1000, int64(18*time.Minute)), latency: "40ms", want: 2200},
+		{name: "of a threshold that just fits", spec: floodSpec, constants: arms(1000, int64(15*time.Minute+15*time.Second)), latency: "40ms", want: 2200},
 		{
 			name: "given", spec: `{"pods":3,"outlast":"no","overflow":"no"}`, constants: arms(1, 1), want: 3,
 			explained: map[string]string{"pods": "3, as given"},
@@ -159,10 +159,10 @@ func TestFloodSizeRefused(t *testing.T) {
 	}{
 		{[]map[string]int64{{"capacity": 1000}}, `the constant "threshold", which the fault's size follows from, is not known for any arm`},
 		{arms(1000, 0), `the constant "threshold" is 0`},
-		{arms(1000, int64(20*time.Minute)), "one relist that outlasts the threshold of 20m0s and still overflows the capacity of 1000 would take 20m59s and report 24220 containers: " +
+		{arms(1000, int64(20*time.Minute)), "one relist that outlasts the threshold of 20m0s and still overflows the capacity of 1000 would take up to 24m38s and report 28420 containers: " +
 			"at most 20m0s and 22000 are possible"},
-		{arms(1_000_000, int64(3*time.Minute)), "one relist that outlasts the threshold of 3m0s and still overflows the capacity of 1000000 would take 16h27m52s and report " +
-			"1139840 containers: at most 20m0s and 22000 are possible"},
+		{arms(1_000_000, int64(3*time.Minute)), "one relist that outlasts the threshold of 3m0s and still overflows the capacity of 1000000 would take up to 16h28m24s and report " +
+			"1140470 containers: at most 20m0s and 22000 are possible"},
 		{nil, `the constant "threshold", which the fault's size follows from, is not known for any arm`},
 	} {
 		f := newFault(t, "containerFlood", floodSpec).(*fault.ContainerFlood)

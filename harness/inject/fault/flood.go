@@ -94,9 +94,10 @@ func (f *ContainerFlood) Needs() Needs {
 const maxReported = 22_000
 
 // Compute sizes the flood for the largest constants of all arms. With a latency L on each call and C containers in a
-// pod, kubelet makes C+3 delayed calls a pod (ListPodSandbox, PodSandboxStatus, ListContainers, C times
-// ContainerStatus) and gets C+1 events for it (the sandbox counts). So ceil(threshold / (L*(C+3))) pods keep a relist
-// busy past its threshold, and ceil(factor*capacity/(C+1)) more pods leave more events than the channel holds.
+// pod, kubelet makes C+1 delayed calls a pod from v1.36 on (PodSandboxStatus, C times ContainerStatus), two more before
+// (ListPodSandbox and ListContainers by the pod's uid), and gets C+1 events for it (the sandbox counts). So
+// ceil(threshold / (L*(C+1))) pods keep a relist of any version busy past its threshold, and ceil(factor*capacity/(C+1))
+// more pods leave more events than the channel holds.
 //
 // Without a latency among the faults the runtime's own speed decides, which nothing bounds: then the size is the one
 // for a latency of 40 ms, so that a flood alone can be told from a flood with a slow runtime.
@@ -127,17 +128,17 @@ func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (
 // first, because a wrong fix more often changes that.
 func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, thresholdKnown,
 	capacityKnown bool) (map[string]string, error) {
-	calls, events := f.ContainersPerPod+3, f.ContainersPerPod+1
-	perPod := latency * time.Duration(calls)
-	most := min(maxReported/f.ContainersPerPod, int(f.Longest.Duration/perPod))
+	calls, events := f.ContainersPerPod+1, f.ContainersPerPod+1
+	perPod, longestPerPod := latency*time.Duration(calls), latency*time.Duration(calls+2)
+	most := min(maxReported/f.ContainersPerPod, int(f.Longest.Duration/longestPerPod))
 	pods := func(threshold, capacity float64) (busy, left int) {
 		return ceil(threshold / float64(perPod)), ceil(capacity / float64(events))
 	}
 	busy, left := pods(float64(threshold), leastOverflow*float64(capacity))
 	if busy+left > most {
 		return nil, &TooLargeError{fmt.Sprintf("one relist that outlasts the %s of %s and still overflows the %s of "+
-			"%d would take %s and report %d containers: at most %s and %d are possible", f.Outlast, time.Duration(threshold), f.Overflow, capacity,
-			(time.Duration(busy+left) * perPod).Round(time.Second), (busy+left)*f.ContainersPerPod, f.Longest.Duration, maxReported)}
+			"%d would take up to %s and report %d containers: at most %s and %d are possible", f.Outlast, time.Duration(threshold), f.Overflow, capacity,
+			(time.Duration(busy+left) * longestPerPod).Round(time.Second), (busy+left)*f.ContainersPerPod, f.Longest.Duration, maxReported)}
 	}
 	f.assumed = map[string]int64{}
 	said := map[string]string{}

@@ -27,14 +27,14 @@ import (
 )
 
 // What others take of a cluster, with their own tools, of one that is ill. The vulnerable arm of apiserver-goroutine-leak stays so after its trial.
-// It is a build of v1.34.4 without the fix, which says that it is v1.34.4. So where evidence names the version the answer is a suspicion, which says so;
+// It is a build of v1.36.3 without the fix, which says that it is v1.36.3. So where evidence names the version the answer is a suspicion, which says so;
 // stacks without a version show the incident.
 var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label("nightly"), func() {
 	const (
 		leak     = "apiserver-goroutine-leak"
 		leaks    = "registry.Store.DeleteCollection"
 		decisive = "distributor-blocked-for-minutes"
-		hasFix   = "but the fix is in v1.23.0 and later; this is v1.34.4"
+		hasFix   = "but the fix is in v1.23.0 and later; this is v1.36.3"
 	)
 	var dir, ill, well string // kubeconfigs
 
@@ -145,7 +145,7 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 					put(file, regexp.MustCompile(`(?m)^(goroutine \d+ \[[^\],]+), \d+ minutes`).ReplaceAllString(string(content(file)), "$1"))
 				}
 			}),
-		// They hold nothing that a sign asks for but the version, and what is v1.34.4 has the fix.
+		// They hold nothing that a sign asks for but the version, and what is v1.36.3 has the fix.
 		Entry("metrics", SpecTimeout(5*time.Minute), answer{"not met", regexp.QuoteMeta(strings.TrimPrefix(hasFix, "but ")), false}, "^Prometheus metrics",
 			func(ctx context.Context, at string) {
 				raw(ctx, "/metrics", filepath.Join(at, "kube-apiserver", "metrics.txt"))

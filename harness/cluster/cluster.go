@@ -14,6 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// DefaultVersion is the Kubernetes version where none is named: the newest that can be had here, which the scenarios' clusters and their
+// pairs `modern` are of, too, so that one version is built for most of what is run.
+const DefaultVersion = "v1.36.3"
+
 // Topology describes a cluster before it exists.
 type Topology struct {
 	Version string     `json:"version"` // Kubernetes version, "v1.34.4"

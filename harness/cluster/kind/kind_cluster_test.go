@@ -38,7 +38,7 @@ func topology(t *testing.T, name string) cluster.Topology {
 		t.Fatal(err)
 	}
 	laid := cluster.File{Path: clustertest.InstalledPath, Content: []byte(clustertest.InstalledContent)}
-	return cluster.Topology{Version: "v1.34.4", Base: base, Network: name, Nodes: []cluster.NodeSpec{
+	return cluster.Topology{Version: cluster.DefaultVersion, Base: base, Network: name, Nodes: []cluster.NodeSpec{
 		{Name: "control-plane", Role: cluster.ControlPlane, Image: image, Files: []cluster.File{laid},
 			Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}, "etcd": {"log-level": "warn"}}},
 		{Name: "worker", Role: cluster.Worker, Image: image, Cell: "one",

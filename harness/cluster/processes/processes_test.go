@@ -110,7 +110,7 @@ func newProvider(t testing.TB) (*processes.Provider, string) {
 }
 
 func topology(programs map[string]string) cluster.Topology {
-	return cluster.Topology{Version: "v1.34.4", Nodes: []cluster.NodeSpec{{Name: "control-plane",
+	return cluster.Topology{Version: cluster.DefaultVersion, Nodes: []cluster.NodeSpec{{Name: "control-plane",
 		Role: cluster.ControlPlane, Cell: "one", Programs: programs,
 		Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}}}}}
 }
@@ -177,13 +177,13 @@ func TestCreateRefuses(t *testing.T) {
 		{name, "the topology has 2 nodes: want one control plane, as there is no kubelet", func(t *cluster.Topology) {
 			t.Nodes = append(t.Nodes, cluster.NodeSpec{Name: "worker", Role: cluster.Worker})
 		}},
-		{name, `node "control-plane" has no program for kwok, and none was prepared for Kubernetes v1.34.4`,
+		{name, `node "control-plane" has no program for kwok, and none was prepared for Kubernetes ` + cluster.DefaultVersion,
 			func(t *cluster.Topology) { t.Simulated = 1 }},
 		{name, "the topology has 1 nodes: want one control plane",
 			func(t *cluster.Topology) { t.Nodes[0].Role = cluster.Worker }},
 		{name, `node "control-plane" has files or units: it is no machine`,
 			func(t *cluster.Topology) { t.Nodes[0].Units = []cluster.Unit{{Name: "x.service"}} }},
-		{name, `node "control-plane" has no program for etcd, and none was prepared for Kubernetes v1.34.4`,
+		{name, `node "control-plane" has no program for etcd, and none was prepared for Kubernetes ` + cluster.DefaultVersion,
 			func(t *cluster.Topology) { t.Nodes[0].Programs = nil }},
 		{name, `flags for "kubelet": want one of ["etcd" "kube-apiserver" "kube-controller-manager" "kube-scheduler"]`,
 			func(t *cluster.Topology) {

@@ -47,7 +47,7 @@ func (r recorder) BuildPrograms(ctx context.Context, module, version string, pac
 	return out, err
 }
 
-// prepared is a provider with the programs of v1.34.4, and those.
+// prepared is a provider with the programs of the default version, and those.
 func prepared(t testing.TB) (*processes.Provider, map[string]string) {
 	t.Helper()
 	return preparedFor(t, topology(nil))
@@ -67,7 +67,7 @@ func preparedFor(t testing.TB, top cluster.Topology) (*processes.Provider, map[s
 	})
 	built := recorder{made, map[string]string{}}
 	versions, err := p.Prepare(t.Context(), cluster.Needs{Topologies: []cluster.Topology{top}, Builder: built})
-	if err != nil || versions["controlPlane"] != "v1.34.4, built from source" ||
+	if err != nil || versions["controlPlane"] != cluster.DefaultVersion+", built from source" ||
 		versions["etcd"] != component.EtcdVersion {
 		t.Fatalf("prepared %v, %v", versions, err)
 	}

@@ -34,7 +34,7 @@ func newBaselineCmd() *cobra.Command {
 every component of Kubernetes in it, and of etcd with the provider processes. Then it removes the cluster. What relapse
 match calls unusual is what a process has beyond such dumps: relapse match --healthy DIR... --write makes of them what
 it ships with.`,
-		Example: "  relapse baseline --kubernetes v1.34.4 --provider processes\n  relapse match --healthy runs/relapse-*-baseline --write",
+		Example: "  relapse baseline --kubernetes " + cluster.DefaultVersion + " --provider processes\n  relapse match --healthy runs/relapse-*-baseline --write",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := moduleRoot(cmd)
@@ -72,7 +72,7 @@ it ships with.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.provider, "provider", providers.Processes, "what makes the cluster: kind or processes")
-	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", "v1.34.4", "its version")
+	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", cluster.DefaultVersion, "its version")
 	cmd.Flags().IntVar(&o.simulated, "simulated", 0, "nodes that kwok simulates in it, with the provider processes")
 	cmd.Flags().StringVar(&o.out, "out", "runs", "the directory that the folder is made in")
 	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "of each process")

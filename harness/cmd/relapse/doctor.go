@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	reports "github.com/kube-relapse/relapse/harness/report"
 )
@@ -72,7 +73,7 @@ It exits with 0 if nothing failed (warnings don't count), else with 4.`,
 	flags.StringVar(&f.nodeImage, "node-image", "auto",
 		"the node image that a run would use: auto, official, assembled or a reference")
 	flags.IntVar(&f.minor, "kubernetes-minor", 0, "the minor version that a run would use, 34 for v1.34 (default: any)")
-	flags.StringVar(&f.module, "module", "k8s.io/kubernetes@v1.34.4",
+	flags.StringVar(&f.module, "module", "k8s.io/kubernetes@"+cluster.DefaultVersion,
 		"a module that must be available; empty: don't check")
 	return cmd
 }

@@ -12,13 +12,13 @@ import (
 )
 
 func newImageCmd() *cobra.Command {
-	needs, version := cluster.Needs{}, "v1.34.4"
+	needs, version := cluster.Needs{}, cluster.DefaultVersion
 	cmd := &cobra.Command{
 		Use:   "image [VERSION]",
 		Short: "Get the node image that runs use, and print its reference",
 		Long: `Image pulls or assembles the node image of a Kubernetes version, as a run would, and prints its
 reference. Use it to fill the cache beforehand, or with kind itself (kind create cluster --image …).`,
-		Example: "  relapse image\n  relapse image v1.34.4 --node-image assembled",
+		Example: "  relapse image\n  relapse image " + cluster.DefaultVersion + " --node-image assembled",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 0 {

@@ -128,7 +128,7 @@ func TestFloodSize(t *testing.T) {
 func TestFloodSizeSuffices(t *testing.T) {
 	for _, capacity := range []int64{1, 40, 1000, 5000} {
 		for _, threshold := range []time.Duration{time.Second, 12 * time.Second, 3 * time.Minute} {
-			for _, latency := range []time.Duration{10 * time.Millisecond, 40 * time.Millisecond, time.Second} {
+			for _, latency := range []time.Duration{15 * time.Millisecond, 40 * time.Millisecond, time.Second} {
 				f := newFault(t, "containerFlood", floodSpec).(*fault.ContainerFlood)
 				l := newFault(t, "criLatency", `{"latency":"`+latency.String()+`"}`)
 				var tooLarge *fault.TooLargeError
@@ -139,13 +139,16 @@ func TestFloodSizeSuffices(t *testing.T) {
 					t.Fatal(err)
 				}
 				f = sized.(*fault.ContainerFlood)
-				perPod := latency * time.Duration(f.ContainersPerPod+3)
-				done := int(threshold / perPod)
-				if threshold%perPod != 0 {
-					done++ // pods inspected when the threshold passes, the one under way included
-				}
-				if left := (f.Pods - done) * (f.ContainersPerPod + 1); int64(left) <= capacity {
-					t.Errorf("capacity %d, threshold %s, latency %s: of %d pods %d events are left, which the channel holds", capacity, threshold, latency, f.Pods, left)
+				for _, calls := range []int{f.ContainersPerPod + 1, f.ContainersPerPod + 3} { // of v1.36, and of older ones
+					perPod := latency * time.Duration(calls)
+					done := int(threshold / perPod)
+					if threshold%perPod != 0 {
+						done++ // pods inspected when the threshold passes, the one under way included
+					}
+					if left := (f.Pods - done) * (f.ContainersPerPod + 1); int64(left) <= capacity {
+						t.Errorf("capacity %d, threshold %s, latency %s, %d calls a pod: of %d pods %d events are left, which the channel holds",
+							capacity, threshold, latency, calls, f.Pods, left)
+					}
 				}
 			}
 		}

@@ -69,8 +69,7 @@ func (n *Node) putManifest(ctx context.Context, name string, raw []byte) error {
 func addedPod(name, image string, flags map[string]string) *corev1.Pod {
 	row, _ := component.Of(name)
 	const kubernetes = "/etc/kubernetes"
-	config := kubernetes + "/admin.conf"
-	all := map[string]string{"kubeconfig": config, "authentication-kubeconfig": config, "authorization-kubeconfig": config,
+	all := map[string]string{"kubeconfig": adminConfig, "authentication-kubeconfig": adminConfig, "authorization-kubeconfig": adminConfig,
 		"client-ca-file": kubernetes + "/pki/ca.crt", "bind-address": "127.0.0.1"}
 	maps.Copy(all, flags)
 	argv := []string{row.Executable}

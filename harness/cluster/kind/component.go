@@ -85,9 +85,13 @@ func (s container) Name() string { return s.name }
 // Node returns where it runs.
 func (s container) Node() cluster.Node { return s.n }
 
-// kubeletClient are the certificate and key by which a control plane's API server asks kubelets: an administrator's, on
-// any component.
-const kubeletClient = "/etc/kubernetes/pki/apiserver-kubelet-client"
+// asAdministrator has curl ask with the certificate and key that kubeadm made for the cluster's administrator. They are no files of
+// their own. (Those by which an API server asks kubelets are, but from v1.36 on they open nothing else.)
+const asAdministrator = `admin() { sed -n "s/^ *client-$1-data: //p" ` + adminConfig + ` | base64 --decode; }
+exec curl --insecure --cert <(admin certificate) --key <(admin key) "$@"`
+
+// adminConfig is the administrator's kubeconfig on the nodes of the control plane.
+const adminConfig = "/etc/kubernetes/admin.conf"
 
 // Get asks the API server from here, and the others on their node's loopback.
 func (s container) Get(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -106,12 +110,12 @@ func (n *Node) ask(ctx context.Context, name, path string) (io.ReadCloser, error
 	case row.Endpoint.URL == "":
 		a, err = n.c.get(ctx, "/"+path)
 	default:
-		argv := []string{"curl", "--silent", "--show-error", "--fail"}
+		argv := []string{"curl"}
 		if row.Endpoint.Authenticated { // its own certificate is signed by itself
-			argv = append(argv, "--insecure", "--cert", kubeletClient+".crt", "--key", kubeletClient+".key")
+			argv = []string{"bash", "-c", asAdministrator, "bash"}
 		}
 		var out []byte
-		out, err = n.Look(ctx, nil, append(argv, row.Endpoint.URL+"/"+path)...)
+		out, err = n.Look(ctx, nil, append(argv, "--silent", "--show-error", "--fail", row.Endpoint.URL+"/"+path)...)
 		a = io.NopCloser(bytes.NewReader(out))
 	}
 	if err != nil {

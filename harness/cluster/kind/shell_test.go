@@ -208,7 +208,7 @@ func TestComponentsAreLookedAt(t *testing.T) {
 		}
 		said, err := io.ReadAll(body)
 		if err := errors.Join(err, body.Close()); err != nil ||
-			!strings.HasSuffix(string(said), " https://127.0.0.1:10259/metrics\n") {
+			!strings.HasPrefix(string(said), "--insecure --cert /dev/fd/") || !strings.HasSuffix(string(said), " https://127.0.0.1:10259/metrics\n") {
 			t.Errorf("asked by curl %s, %v", said, err)
 		}
 		if id, err := k.(cluster.Identifier).Identity(t.Context(), false); err != nil || id.PID != 0 {

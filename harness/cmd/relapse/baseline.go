@@ -91,11 +91,11 @@ func writeBaselines(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	for _, b := range all {
-		at, err := b.Write(root)
+		at, whole, err := b.Write(root)
 		if err != nil {
 			return err
 		}
-		if err := printBaseline(cmd.OutOrStdout(), b, relative([]string{at})[0]); err != nil {
+		if err := printBaseline(cmd.OutOrStdout(), whole, relative([]string{at})[0]); err != nil {
 			return err
 		}
 	}

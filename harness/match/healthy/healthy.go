@@ -4,6 +4,7 @@ package healthy
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -110,6 +111,40 @@ func (b *Builder) Baseline(component, relapse string) *Baseline {
 		out.Places = append(out.Places, *p)
 	}
 	slices.SortFunc(out.Places, func(a, b Place) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+// With is both baselines in one: what either has is usual. It is only for baselines that have no version in common, as it can't tell
+// which dumps both were made of.
+func (b *Baseline) With(other *Baseline) *Baseline {
+	out := *b
+	out.Of = slices.Concat(b.Of, other.Of)
+	slices.SortFunc(out.Of, func(a, b Of) int { return cmp.Compare(a.Version, b.Version) })
+	places := map[string]Place{}
+	for _, p := range b.Places {
+		places[p.At] = p
+	}
+	for _, p := range other.Places {
+		places[p.At] = places[p.At].with(p)
+	}
+	for _, p := range b.Places { // what only one of them has, the other's dumps had none of
+		if !slices.ContainsFunc(other.Places, func(o Place) bool { return o.At == p.At }) {
+			places[p.At] = p.with(Place{})
+		}
+	}
+	out.Places = slices.SortedFunc(maps.Values(places), func(a, b Place) int { return cmp.Compare(a.At, b.At) })
+	return &out
+}
+
+// with is a place of two baselines; the zero Place is that of one without it.
+func (p Place) with(other Place) Place {
+	both := func(a, b Range) Range { return Range{min(a[0], b[0]), max(a[1], b[1])} }
+	out := Place{At: cmp.Or(p.At, other.At), All: both(p.All, other.All), States: map[string]Range{}}
+	for _, states := range []map[string]Range{p.States, other.States} {
+		for state := range states {
+			out.States[state] = both(p.States[state], other.States[state])
+		}
+	}
 	return out
 }
 

@@ -2,6 +2,8 @@ package healthy_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +88,46 @@ func TestBaseline(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, b.Places); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
+	}
+}
+
+// Baselines of several versions are one: what only one of them has is usual, and its least is 0.
+func TestWrite(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, healthy.Folder), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	made := func(version string, groups ...group) *healthy.Baseline {
+		var b healthy.Builder
+		b.Add(version, []*goroutine.Dump{dump(t, groups...)})
+		return b.Baseline("kube-y", "(devel)")
+	}
+	more := group{50, "select", "", well[1].funcs}
+	for i, b := range []*healthy.Baseline{made("v1", well[:2]...), made("v1", well[0], well[1]), made("v2", more, well[2])} {
+		at, got, err := b.Write(root)
+		if err != nil || at != filepath.Join(root, healthy.Folder, "kube-y.json") {
+			t.Fatalf("the %d. time: %s, %v", i+1, at, err)
+		}
+		if i < 2 { // the same version again takes the place of what was there
+			if diff := cmp.Diff([]healthy.Of{{"v1", 1, 1}}, got.Of); diff != "" {
+				t.Errorf("the %d. time, of (-want +got):\n%s", i+1, diff)
+			}
+			continue
+		}
+		if diff := cmp.Diff([]healthy.Of{{"v1", 1, 1}, {"v2", 1, 1}}, got.Of); diff != "" {
+			t.Errorf("of (-want +got):\n%s", diff)
+		}
+		want := []healthy.Place{
+			{At: "k8s.io/x/cache.Cacher.dispatch", All: healthy.Range{40, 50}, States: map[string]healthy.Range{"select": {40, 50}}},
+			{At: "k8s.io/x/cmd/kube-y/app.Run", All: healthy.Range{0, 1}, States: map[string]healthy.Range{"chan receive": {0, 1}}},
+			{At: "k8s.io/x/pleg.GenericPLEG.relist", All: healthy.Range{0, 1}, States: map[string]healthy.Range{"chan receive": {0, 1}}},
+		}
+		if diff := cmp.Diff(want, got.Places); diff != "" {
+			t.Errorf("places (-want +got):\n%s", diff)
+		}
+	}
+	if _, _, err := made("v2", well[2]).Write(root); err == nil || !strings.Contains(err.Error(), "kube-y.json holds v2 and v1 in one: remove it to make it anew, of dumps of both") {
+		t.Errorf("one of its versions again: %v", err)
 	}
 }
 
@@ -194,7 +236,7 @@ func TestShipped(t *testing.T) {
 			continue
 		}
 		b := all[at]
-		if !slices.ContainsFunc(b.Of, func(o healthy.Of) bool { return o.Version == "v1.34.4" && o.Dumps >= 5 && o.Processes > 0 }) {
+		if !slices.ContainsFunc(b.Of, func(o healthy.Of) bool { return o.Version == "v1.36.3" && o.Dumps >= 5 && o.Processes > 0 }) {
 			t.Errorf("%s is of %+v", want, b.Of)
 		}
 		if len(b.Places) < 30 || !slices.ContainsFunc(b.Places, func(p healthy.Place) bool {

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -28,38 +31,77 @@ var Shipped = sync.OnceValues(func() (out []*Baseline, err error) {
 		if err != nil {
 			return nil, err
 		}
-		b := &Baseline{}
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		if err := d.Decode(b); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", name, err)
-		}
-		if b.Schema != Schema || b.Component+".json" != name {
-			return nil, fmt.Errorf("reading %s: it is %q of %q, want %s", name, b.Schema, b.Component, Schema)
+		b, err := parse(name, raw)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, b)
 	}
 	return out, nil
 })
 
-// Write writes the baseline below the module's root, a place a line. The program has it once it is built anew.
-func (b *Baseline) Write(root string) (string, error) {
+func parse(name string, raw []byte) (*Baseline, error) {
+	b := &Baseline{}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(b); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if b.Schema != Schema || b.Component+".json" != name {
+		return nil, fmt.Errorf("reading %s: it is %q of %q, want %s", name, b.Schema, b.Component, Schema)
+	}
+	return b, nil
+}
+
+// Write writes the baseline below the module's root, a place a line, and returns the file and what it holds now. What the file has of
+// other versions stays; one that has some of these versions and others can't be told apart, and is refused. The program has it once it
+// is built anew.
+func (b *Baseline) Write(root string) (string, *Baseline, error) {
+	name := b.Component + ".json"
+	at := filepath.Join(root, filepath.FromSlash(Folder), name)
+	raw, err := os.ReadFile(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, b, b.write(at)
+	} else if err != nil {
+		return "", nil, err
+	}
+	old, err := parse(name, raw)
+	if err != nil {
+		return "", nil, err
+	}
+	var again, others []string
+	for _, v := range old.Versions() {
+		if slices.Contains(b.Versions(), v) {
+			again = append(again, v)
+		} else {
+			others = append(others, v)
+		}
+	}
+	switch {
+	case len(again) > 0 && len(others) > 0:
+		return "", nil, fmt.Errorf("%s holds %s and %s in one: remove it to make it anew, of dumps of both", at, strings.Join(again, ", "), strings.Join(others, ", "))
+	case len(others) > 0:
+		b = b.With(old)
+	}
+	return at, b, b.write(at)
+}
+
+func (b *Baseline) write(at string) error {
 	head := *b
 	head.Places = nil
 	raw, err := json.MarshalIndent(head, "", " ")
 	if err != nil {
-		return "", err
+		return err
 	}
 	out := bytes.NewBuffer(bytes.TrimSuffix(raw, []byte("null\n}")))
 	out.WriteString("[")
 	for i, p := range b.Places {
 		line, err := json.Marshal(p)
 		if err != nil {
-			return "", err
+			return err
 		}
 		fmt.Fprintf(out, "%s\n  %s", map[bool]string{true: ","}[i > 0], line)
 	}
 	out.WriteString("\n ]\n}\n")
-	at := filepath.Join(root, filepath.FromSlash(Folder), b.Component+".json")
-	return at, os.WriteFile(at, out.Bytes(), 0o644)
+	return os.WriteFile(at, out.Bytes(), 0o644)
 }

@@ -61,7 +61,7 @@ func furnish(ctx context.Context, root, kindFiles string) error {
 		do   func() error
 	}{
 		{"copying kind's files", func() error { return copyKindFiles(root, kindFiles) }},
-		{"making kind wait for the boot", func() error { return waitForBoot(root) }},
+		{"having kubeadm wait for the boot", func() error { return waitForBoot(root) }},
 		{"choosing units", func() error { return chooseUnits(root) }},
 		{"adapting containerd", func() error { return adaptContainerd(root) }},
 		{"linking programs", func() error { return linkPrograms(root) }},
@@ -104,12 +104,22 @@ func copyKindFiles(root, files string) error {
 	})
 }
 
-// waitForBoot rewords the line by which kind, on cgroup v1, takes a node for
-// booted before systemd has even started: kubeadm then now and then finds no
-// containerd. With it gone kind waits for the multi-user target, as on v2.
+// kubeadmOnceBooted comes before kubeadm on PATH.
+const kubeadmOnceBooted = `#!/bin/sh
+tries=600
+until systemctl is-active --quiet multi-user.target || [ $((tries -= 1)) = 0 ]; do sleep 0.5; done
+exec /usr/bin/kubeadm "$@"
+`
+
+// waitForBoot has kubeadm wait until the node has booted, for five minutes, or it may find no containerd. On cgroup v1
+// kind takes a node for booted before systemd has even started; on v2 it waits, but for 30 s only, which many nodes that
+// boot at once on few cores don't keep.
 func waitForBoot(root string) error {
-	return replaceOnce(root, "usr/local/bin/entrypoint", "log_info 'detected cgroup v1'",
-		"log_info 'cgroup v1 detected'")
+	at := filepath.Join(root, "usr/local/bin/kubeadm")
+	if err := os.WriteFile(at, []byte(kubeadmOnceBooted), 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(at, 0o755) // whatever the umask is
 }
 
 // replaceOnce rewrites the one place in a file where old is.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -77,7 +78,7 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 		all = append(all, sized{p.first().value, cheap, dear})
 		shown = append(shown, name+": "+ranged(cheap, dear, c.show))
 	}
-	slices.SortStableFunc(all, func(a, b sized) int { return int(a.size - b.size) })
+	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(a.size, b.size) })
 	q.Evidence = slices.Compact(slices.Sorted(slices.Values(q.Evidence)))
 	q.Seen = fmt.Sprintf("by %s: %s", c.With, strings.Join(shown, "; "))
 	if len(all) < c.Sizes {

@@ -28,8 +28,9 @@ func init() {
 			"    increase(name)       how much a counter grew from the first sample to the last\n" +
 			"    messages(component)  a list of the messages in a component's log:\n" +
 			"                         message, severity (I, W, E or F, empty if the line isn't klog's), lines\n" +
-			"    audited()            for each line of the API server's audit log: code, annotations (how many the\n" +
-			"                         event has), error (of a line that is no event)\n" +
+			"    audited()            for each line of the API server's audit log: stage, code, annotations (how many\n" +
+			"                         the event has), error (of a line that is no event), lost (of a request that was\n" +
+			"                         received: whether its end is missing 10 s later, and ever after)\n" +
 			"    writes(resource)     a list of what was written to objects of a resource:\n" +
 			"                         changed (paths), manager, subresource, count\n\n" +
 			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +

@@ -22,7 +22,11 @@ func everything(tr *trial) {
 		tr.sample(st, "restarts_total", float64(s), float64((s-recoveryAt)%30), nil)
 	}
 	audited := tr.stream(bundle.Audit, arm)
-	for _, e := range []bundle.AuditEvent{{Time: tr.at(200), Code: 201, Annotations: 3}, {Time: tr.at(310), Code: 504, Annotations: 8004}, {Time: tr.at(320), Code: 504, Annotations: 16005},
+	for _, e := range []bundle.AuditEvent{
+		{Time: tr.at(305), ID: "answered", Stage: "RequestReceived"}, {Time: tr.at(306), ID: "lost", Stage: "RequestReceived"},
+		{Time: tr.at(307), ID: "answered", Stage: "ResponseComplete", Code: 200, Annotations: 2},
+		{Time: tr.at(endAt - 5), ID: "under way", Stage: "RequestReceived"},
+		{Time: tr.at(200), Code: 201, Annotations: 3}, {Time: tr.at(310), Code: 504, Annotations: 8004}, {Time: tr.at(320), Code: 504, Annotations: 16005},
 		{Time: tr.at(321), Code: 201, Annotations: 2}, {Time: tr.at(322), Error: "it is no audit event"}} {
 		tr.must(audited.JSON(e))
 	}
@@ -70,9 +74,11 @@ func TestCEL(t *testing.T) {
 			`&& w.subresource == "status" && w.count >= 4)`,
 			check.Met,
 			"5 writes of 2 kinds", []bundle.Kind{bundle.Objects}},
-		{`audited().size() == 4 && audited().filter(e, e.code == 504 && e.annotations > 10000).size() == 1`, check.Met,
-			"audited(): 4 lines; 1 x 0 with 0 to 0 annotations; 1 x 201 with 2 to 2 annotations; 2 x 504 with 8004 to 16005 annotations", []bundle.Kind{bundle.Audit}},
-		{`audited().all(e, e.error == "")`, check.NotMet, "audited(): 4 lines", []bundle.Kind{bundle.Audit}},
+		{`audited().size() == 8 && audited().filter(e, e.code == 504 && e.annotations > 10000).size() == 1`, check.Met,
+			"audited(): 8 lines; 1 requests without an end; 1 x 0 with 0 to 0 annotations; 1 x 200 with 2 to 2 annotations; 1 x 201 with 2 to 2 annotations; 2 x 504 with 8004 to 16005 annotations",
+			[]bundle.Kind{bundle.Audit}},
+		{`audited().all(e, e.error == "")`, check.NotMet, "audited(): 8 lines", []bundle.Kind{bundle.Audit}},
+		{`audited().filter(e, e.stage == "RequestReceived").map(e, e.lost) == [false, true, false]`, check.Met, "1 requests without an end", []bundle.Kind{bundle.Audit}},
 		// What is missing is unknown, whatever is made of it.
 		{`metric("no_such_total").last > 1.0`,
 			check.Unknown, `metric("no_such_total"): the metrics of vulnerable never showed no_such_total`, metrics},

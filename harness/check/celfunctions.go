@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -38,6 +39,8 @@ type (
 		Lines    int    `cel:"lines"`
 	}
 	celAudited struct {
+		Stage       string `cel:"stage"`
+		Lost        bool   `cel:"lost"`
 		Code        int    `cel:"code"`
 		Annotations int    `cel:"annotations"`
 		Error       string `cel:"error"`
@@ -181,17 +184,38 @@ func (a *asked) messages(args []ref.Val) (any, string, string) {
 	return out, fmt.Sprintf("%d lines with %d messages", len(l.found), len(out)), l.doubt
 }
 
+const (
+	received = "RequestReceived" // the stage
+	// stillUnderWay is for how long a request that was received may lack its end.
+	stillUnderWay = 10 * time.Second
+)
+
 func (a *asked) audited([]ref.Val) (any, string, string) {
 	st := read[bundle.AuditEvent](a.question, bundle.Audit)
 	a.Evidence = union(a.Evidence, st.paths...)
-	all, codes := []celAudited{}, map[int][]int{}
+	ended := map[string]bool{}
 	for _, e := range st.records {
-		if contains(a.window, e.Time) {
-			all = append(all, celAudited{Code: e.Code, Annotations: e.Annotations, Error: e.Error})
+		ended[e.ID] = ended[e.ID] || e.Stage == "ResponseComplete" || e.Stage == "Panic"
+	}
+	all, codes, lost := []celAudited{}, map[int][]int{}, 0
+	for _, e := range st.records {
+		if !contains(a.window, e.Time) {
+			continue
+		}
+		one := celAudited{Stage: e.Stage, Code: e.Code, Annotations: e.Annotations, Error: e.Error}
+		if e.Stage == received {
+			one.Lost = !ended[e.ID] && st.last.Sub(e.Time) >= stillUnderWay
+		} else {
 			codes[e.Code] = append(codes[e.Code], e.Annotations)
+		}
+		if all = append(all, one); one.Lost {
+			lost++
 		}
 	}
 	said := fmt.Sprintf("%d lines", len(all))
+	if lost > 0 {
+		said += fmt.Sprintf("; %d requests without an end", lost)
+	}
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
 		n := codes[code]
 		said += fmt.Sprintf("; %d x %d with %d to %d annotations", len(n), code, slices.Min(n), slices.Max(n))

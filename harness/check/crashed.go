@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -210,13 +209,9 @@ func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
 	return found
 }
 
-// died is how the runtime begins to say why it ends a program. It begins a line, unlike what programs log about
-// panics themselves.
-var died = regexp.MustCompile(`^(panic|fatal error): `)
-
 // panicked is what the runtime said at the end, "" if it said nothing, and the goroutines that it printed.
 func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
-	at := slices.IndexFunc(l.lines, died.MatchString)
+	at := goroutine.LastWords(l.lines)
 	if at < 0 {
 		return "", nil, nil
 	}

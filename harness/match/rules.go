@@ -72,6 +72,8 @@ func (r *rules) of(checks []scenario.Check) error {
 			pattern = k.Pattern
 		case *check.LogLine:
 			pattern = k.Pattern
+		case *check.Recovered: // it would never be met
+			return fmt.Errorf("check %s: of the stacks in a log only the runtime's last words are kept", c.Kind)
 		default:
 			continue
 		}

@@ -75,3 +75,17 @@ func FuzzRaces(f *testing.F) {
 		}
 	})
 }
+
+func FuzzRecoveries(f *testing.F) {
+	f.Add(strings.Join(recoveredLog(f), "\n"))
+	f.Add(plainRecovery)
+	f.Fuzz(func(t *testing.T, in string) {
+		lines := strings.Split(in, "\n")
+		found, _ := goroutine.Recoveries(lines)
+		for i, r := range found {
+			if r.First < 0 || r.First >= len(lines) || i > 0 && r.First <= found[i-1].First || !strings.Contains(lines[r.First], "goroutine ") || len(r.At().Frames) >= len(r.Frames) {
+				t.Errorf("an impossible panic: %+v", r)
+			}
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+func init() {
+	register(kind{
+		Name: "recovered",
+		Doc: "A component recovered from a panic and logged it, with the incident's stack.\n\n" +
+			"It is panicked for a panic that did not end the program. The stack is parsed, and only what lies below " +
+			"the panic counts: where it came from, not who handled it. A log with a gap, or a stack that was cut, " +
+			"can't say that there was none.",
+		Example: "name: grew-while-encoded\nkind: recovered\nphase: fault\nspec:\n  component: kube-apiserver\n  message: " +
+			"index out of range\n  frames: [json.mapEncoder.encode, 'log.(*backend).logEvent']\n",
+		Differs: `{"component":"kubelet","message":"nil pointer","frames":["f"]}`,
+		New:     func() Check { return &Recovered{} },
+	})
+}
+
+// Recovered asks for a panic that a component lived through.
+type Recovered struct {
+	Component string   `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
+	Message   string   `json:"message" jsonschema:"a regular expression over what is logged before the stack; case does not matter"`
+	Frames    []string `json:"frames" jsonschema:"functions that were on the stack when it panicked, each with its package's last part"`
+}
+
+// Reads names component logs.
+func (c *Recovered) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
+
+// Validate refuses what any panic would meet.
+func (c *Recovered) Validate() error { return (*Panicked)(c).Validate() }
+
+// Eval reads the panics in each log.
+func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("a panic like %q in %s, logged and recovered from", c.Message,
+		strings.Join(c.Frames, ", ")))
+	if !ok {
+		return q.Finding
+	}
+	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Component}, records[bundle.LogLine])
+	q.Evidence = logs.paths
+	re, _ := pattern(c.Message) // Validate has compiled it
+	all, these, cut := 0, 0, false
+	for _, l := range logsLeft(logs.records) {
+		found, unended := goroutine.Recoveries(l.lines)
+		cut = cut || unended
+		for _, r := range found {
+			if !contains(q.window, l.times[r.First]) {
+				continue
+			}
+			all++
+			if why := c.differs(re, r); why != "" {
+				q.Differs = append(q.Differs, clock(l.times[r.First])+": "+why)
+			} else if these++; q.Detail == "" {
+				q.Detail = r.Message + "\n\n" + text(r.Group)
+			}
+		}
+	}
+	q.Differs = few(q.Differs)
+	q.Seen = fmt.Sprintf("%d of %d panics that %s recovered from are this one", these, all, c.Component)
+	switch {
+	case these > 0:
+		q.Met = Met
+	case cut:
+		return q.unknown(q.Seen + "; another stack has no end")
+	case logs.doubt != "":
+		return q.unknown(q.Seen + "; " + logs.doubt)
+	default:
+		q.Met = NotMet
+	}
+	return q.Finding
+}
+
+// differs says how a panic is not the wanted one, "" if it is.
+func (c *Recovered) differs(re *regexp.Regexp, r goroutine.Recovery) string {
+	if !re.MatchString(r.Message) {
+		return fmt.Sprintf("before the stack it says %q", r.Message)
+	}
+	lacks := slices.IndexFunc(c.Frames, func(f string) bool {
+		return !(goroutine.Match{Func: f, Closures: true}).Chooses(r.At())
+	})
+	if lacks >= 0 {
+		return "what panicked has no " + c.Frames[lacks] + " on its stack"
+	}
+	return ""
+}

@@ -102,7 +102,8 @@ func (i *injection) effective() error {
 const evidenceLag = 15 * time.Second
 
 // settled is an exposure check that waits for the cell's loads to end. If exposure isn't met soon after, it never
-// will be. If the incident ends before the loads, for example because it killed the process, the loads are stopped.
+// will be. If the incident ends the process before the loads are over, they are stopped. An incident that the process
+// lives through may still come to that, so it goes on.
 func (i *injection) settled(exposed func(string) bool) func(string) bool {
 	return func(cell string) bool {
 		c := i.cells[cell]
@@ -110,7 +111,7 @@ func (i *injection) settled(exposed func(string) bool) func(string) bool {
 		left, over := c.left, c.over
 		i.mu.Unlock()
 		if left > 0 {
-			if i.trial.live.signature(cell) && exposed(cell) {
+			if i.trial.live.restarted(cell) && i.trial.live.signature(cell) && exposed(cell) {
 				c.stop()
 			}
 			return false

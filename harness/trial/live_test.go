@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -162,5 +163,48 @@ func TestTheEndIsCovered(t *testing.T) {
 		}
 	case <-time.After(coverTime / 2):
 		t.Fatal("it went on waiting for a record that has caught up")
+	}
+}
+
+// An incident that the process lives through may still end it, so its loads go on.
+func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
+	for _, last := range []int{7, 9} {
+		w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := liveTrial(plan.Trial{
+			Cells: []plan.Cell{{Name: "vulnerable"}},
+			Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Phase: check.Fault,
+				Spec: &check.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
+		}, w, event.NewStream(w))
+		r.enter("steady", []string{"vulnerable"})
+		r.enter("fault", []string{"vulnerable"})
+		s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Cell: "vulnerable"}, "jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		for _, pid := range []int{7, last} {
+			if err := s.JSON(bundle.IdentitySample{Time: time.Now(), PID: pid, StartTicks: int64(1000 + pid)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dump := "goroutine 1 [chan send]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
+		if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: "vulnerable", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
+			t.Fatal(err)
+		}
+		if !r.live.signature("vulnerable") {
+			t.Fatal("it doesn't show the incident")
+		}
+		c := &cellInjection{left: 1}
+		c.ctx, c.stop = context.WithCancel(t.Context())
+		i := &injection{trial: r, cells: map[string]*cellInjection{"vulnerable": c}}
+		if i.settled(func(string) bool { return true })("vulnerable") {
+			t.Error("settled with a load that goes on")
+		}
+		if stopped, want := c.ctx.Err() != nil, last != 7; stopped != want {
+			t.Errorf("process 7, then %d: the load was stopped: %t, want %t", last, stopped, want)
+		}
 	}
 }

@@ -78,6 +78,19 @@ func (q *question) answer(met Tri, seen string) Finding {
 	return q.Finding
 }
 
+// found is the finding of a search in which one is enough. That there is none is known only without a doubt.
+func (q *question) found(n int, doubt string) Finding {
+	switch {
+	case n > 0:
+		q.Met = Met
+	case doubt != "":
+		return q.unknown(q.Seen + "; " + doubt)
+	default:
+		q.Met = NotMet
+	}
+	return q.Finding
+}
+
 // unknown is the finding if the evidence doesn't answer, and why. How it nearly matched says nothing then.
 func (q *question) unknown(why string) Finding {
 	return Finding{Met: Unknown, Seen: why, Wanted: q.Wanted, Evidence: q.Evidence}

@@ -76,17 +76,10 @@ func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 	}
 	q.Differs = few(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d races that it reported are this one", these, all)
-	switch {
-	case these > 0:
-		q.Met = Met
-	case cut:
-		return q.unknown(q.Seen + "; another report has not both stacks")
-	case logs.doubt != "":
-		return q.unknown(q.Seen + "; " + logs.doubt)
-	default:
-		q.Met = NotMet
+	if cut {
+		return q.found(these, "another report has not both stacks")
 	}
-	return q.Finding
+	return q.found(these, logs.doubt)
 }
 
 func (c *Raced) between() string {

@@ -65,17 +65,10 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 	}
 	q.Differs = few(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d panics that %s recovered from are this one", these, all, c.Component)
-	switch {
-	case these > 0:
-		q.Met = Met
-	case cut:
-		return q.unknown(q.Seen + "; another stack has no end")
-	case logs.doubt != "":
-		return q.unknown(q.Seen + "; " + logs.doubt)
-	default:
-		q.Met = NotMet
+	if cut {
+		return q.found(these, "another stack has no end")
 	}
-	return q.Finding
+	return q.found(these, logs.doubt)
 }
 
 // differs says how a panic is not the wanted one, "" if it is.

@@ -27,7 +27,7 @@ func (r Recovery) At() Group {
 }
 
 var (
-	stackBegins = regexp.MustCompile(`^(\t*)goroutine \d+ \[running\]:$`)
+	stackBegins = regexp.MustCompile(`^(\t*)goroutine \d+ \[running[^\]]*\]:$`)
 	klogBegins  = regexp.MustCompile(`^[IWEF]\d{4} \d\d:`)
 	lastWords   = regexp.MustCompile(`^(panic|fatal error): `)
 )

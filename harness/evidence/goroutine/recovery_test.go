@@ -51,6 +51,7 @@ func TestRecoveries(t *testing.T) {
 		cut        bool
 	}{
 		{"as it is, without klog's indent", plainRecovery, 1, false},
+		{"locked to its thread", strings.Replace(plainRecovery, "[running]", "[running, locked to thread]", 1), 1, false},
 		{"cut before its end", strings.Join(real[:40], "\n"), 0, true},
 		{"another line in the middle", strings.Join(append(append(append([]string{}, real[:40]...), "I1125 01:15:54.234734   30045 x.go:1] y"), real[40:92]...), "\n"), 0, true},
 		{"a stack without a panic", strings.ReplaceAll(whole, "\tpanic({", "\tx.f({"), 0, false},

@@ -13,14 +13,16 @@ import (
 // before its end the last one.
 const MaxIdentityGap = 15 * time.Second
 
-// OneProcess asks whether a cell's subject was one process in a window. A process is identified by its id and its
-// start time. A process that has ended can't come back with both, so it existed between two looks that found it, and
-// a look in between that found none missed it. Met needs a look at either end, within gap of it or outside the
-// window. Another process, or none in the last two looks, is NotMet.
+// OneProcess asks whether a cell's subject was one process in a window. A process is identified by its id, its start
+// time and the address of its arguments. A process that has ended can't come back with the first two, and one that
+// replaced itself by execve, which keeps them, can't get the same address again by chance. So it existed between two
+// looks that found it, and a look in between that found none missed it. Met needs a look at either end, within gap of
+// it or outside the window, that knows the address; a bundle of a version that didn't look at arguments needs no
+// address. Another process, or none in the last two looks, is NotMet.
 func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) Finding {
 	all, paths, trouble := Looks(v, cell)
 	f := Finding{Evidence: paths,
-		Wanted: fmt.Sprintf("one PID and start time from the beginning to the end, give or take %s", gap)}
+		Wanted: fmt.Sprintf("one PID, start time and address of the arguments from the beginning to the end, give or take %s", gap)}
 	switch l := lookAt(all, w); {
 	case len(l.at) > 0:
 		l.one(&f, w, gap)
@@ -84,13 +86,13 @@ func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
 			l.gone = append(l.gone, r)
 		}
 	}
-	if len(l.at) == 0 && (before == nil || after == nil || !same(*before, *after)) {
+	if len(l.at) == 0 && (before == nil || after == nil || !before.SameProcess(*after)) {
 		return l
 	}
-	if before != nil && (len(l.at) == 0 || same(*before, l.at[0])) {
+	if before != nil && (len(l.at) == 0 || before.SameProcess(l.at[0])) {
 		l.at = slices.Insert(l.at, 0, *before)
 	}
-	if after != nil && same(*after, l.at[len(l.at)-1]) {
+	if after != nil && after.SameProcess(l.at[len(l.at)-1]) {
 		l.at = append(l.at, *after)
 		l.blind, l.gone = l.blind+len(l.gone), nil
 	}
@@ -100,12 +102,12 @@ func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
 // one answers where looks found a process.
 func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	first, last := l.at[0], l.at[len(l.at)-1]
-	other := slices.IndexFunc(l.at, func(r bundle.IdentitySample) bool { return !same(r, first) })
+	other := changed(l.at)
 	f.Seen = fmt.Sprintf("%s in %d looks", process(first), len(l.at)) + l.odd()
 	switch {
 	case other > 0:
 		f.Met, f.Seen = NotMet, fmt.Sprintf("%s, then %s: the process was not the same any more at %s",
-			process(first), process(l.at[other]), clock(l.at[other].Time))
+			process(first), process(l.at[other])+elsewhere(l.at[:other], l.at[other]), clock(l.at[other].Time))
 	case len(l.gone) > 1:
 		f.Met, f.Seen = NotMet, fmt.Sprintf("%s, then none at %s and after", process(first), clock(l.gone[0].Time))
 	case len(l.gone) == 1:
@@ -116,7 +118,36 @@ func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 		f.Seen += ", but nobody looked which process it was from " + between(last.Time, w.End)
 	default:
 		f.Met = Met
+		if why := l.unplaced(w, gap); why != "" {
+			f.Met, f.Seen = Unknown, f.Seen+why
+		}
 	}
+}
+
+// unplaced says why nothing shows that the process that all looks found didn't replace itself by execve, "" if it
+// didn't, or if none of the looks is of a version that looked at the arguments.
+func (l lookedAt) unplaced(w bundle.Window, gap time.Duration) string {
+	looked := false
+	var known []bundle.IdentitySample
+	for _, r := range l.at {
+		looked = looked || r.Arguments != nil
+		if r.Arguments.Known() {
+			known = append(known, r)
+		}
+	}
+	switch {
+	case !looked:
+		return ""
+	case len(known) == 0 && l.at[0].Arguments != nil && l.at[0].Arguments.Randomize == 0:
+		return ", but its host has no address randomisation, or it is not known, so that it may have replaced itself by execve"
+	case len(known) == 0:
+		return ", but the address of its arguments could not be read, so that it may have replaced itself by execve"
+	case known[0].Time.Sub(w.Start) > gap:
+		return ", but the address of its arguments is not known from " + between(w.Start, known[0].Time)
+	case w.End.Sub(known[len(known)-1].Time) > gap:
+		return ", but the address of its arguments is not known from " + between(known[len(known)-1].Time, w.End)
+	}
+	return ""
 }
 
 // none answers if no look found a process. Two looks are enough to say that there is none; a single one may have
@@ -148,8 +179,28 @@ func (l lookedAt) odd() (out string) {
 	return out
 }
 
-// same reports whether two looks found one process. A supervisor's count of restarts doesn't tell that.
-func same(a, b bundle.IdentitySample) bool { return a.PID == b.PID && a.StartTicks == b.StartTicks }
+// changed is the index of the first look that didn't find the process of those before it, 0 if there is none.
+func changed(looks []bundle.IdentitySample) int {
+	was := bundle.IdentitySample{}
+	for i, r := range looks {
+		if i > 0 && !was.SameProcess(r) {
+			return i
+		}
+		if i == 0 || r.Arguments.Known() { // a look that doesn't know the address must not hide that it changed
+			was = r
+		}
+	}
+	return 0
+}
+
+// elsewhere says that it is the address of the arguments by which the process of a look isn't that of those before,
+// "" if it is the id or the start time.
+func elsewhere(before []bundle.IdentitySample, r bundle.IdentitySample) string {
+	if was := before[0]; was.PID != r.PID || was.StartTicks != r.StartTicks {
+		return ""
+	}
+	return ", whose arguments are at another address, as after execve"
+}
 
 func process(s bundle.IdentitySample) string {
 	return fmt.Sprintf("process %d started at tick %d with %d restarts", s.PID, s.StartTicks, s.Restarts)

@@ -72,3 +72,52 @@ func TestOneProcess(t *testing.T) {
 		})
 	}
 }
+
+// placed are looks at a process whose arguments are at an address, on a host that randomises; 0 is not known.
+type placed struct {
+	from, to, pid int
+	address       uint64
+	plain         bool // the host randomises nothing
+}
+
+// A process that replaces itself by execve keeps its id and its start time.
+func TestOneProcessByItsArguments(t *testing.T) {
+	const here, there = 0x7ffd_1000, 0x7fff_2000
+	for _, c := range []struct {
+		name  string
+		looks []placed
+		met   check.Tri
+		seen  string
+	}{
+		{"the same all along", []placed{{100, 200, 7, here, false}}, check.Met, "process 7 started at tick 1007 with 0 restarts in 51 looks"},
+		{"it replaced itself", []placed{{100, 150, 7, here, false}, {152, 200, 7, there, false}}, check.NotMet,
+			"then process 7 started at tick 1007 with 0 restarts, whose arguments are at another address, as after execve: the process was not the same any more at 10:02:32"},
+		{"it replaced itself after looks that didn't know", []placed{{100, 120, 7, here, false}, {122, 150, 7, 0, false}, {152, 200, 7, there, false}}, check.NotMet, "any more at 10:02:32"},
+		{"some looks didn't know", []placed{{100, 130, 7, here, false}, {132, 150, 7, 0, false}, {152, 200, 7, here, false}}, check.Met, "in 51 looks"},
+		{"another one", []placed{{100, 150, 7, here, false}, {152, 200, 8, there, false}}, check.NotMet,
+			"then process 8 started at tick 1008 with 0 restarts: the process was not the same any more"},
+		{"no look knew", []placed{{100, 200, 7, 0, false}}, check.Unknown, "but the address of its arguments could not be read, so that it may have replaced itself by execve"},
+		{"none knew in the beginning", []placed{{100, 130, 7, 0, false}, {132, 200, 7, here, false}}, check.Unknown, "but the address of its arguments is not known from 10:01:40.0 to 10:02:12.0"},
+		{"none knew in the end", []placed{{100, 150, 7, here, false}, {152, 200, 7, 0, false}}, check.Unknown, "but the address of its arguments is not known from 10:02:30.0 to 10:03:20.0"},
+		{"the host gives everyone the same addresses", []placed{{100, 200, 7, here, true}}, check.Unknown, "but its host has no address randomisation, or it is not known"},
+		{"it replaced itself before", []placed{{60, 98, 7, here, false}, {100, 200, 7, there, false}}, check.Met, "in 51 looks"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTrial(t, time.Date(2026, 3, 4, 10, 0, 0, 0, time.UTC))
+			st := tr.stream(bundle.Identity, arm)
+			for _, l := range c.looks {
+				args := bundle.Arguments{Address: l.address, Randomize: 2}
+				if l.plain {
+					args.Randomize = 0
+				}
+				for s := l.from; s <= l.to; s += 2 {
+					tr.must(st.JSON(bundle.IdentitySample{Time: tr.at(float64(s)), PID: l.pid, StartTicks: int64(1000 + l.pid), Arguments: &args}))
+				}
+			}
+			f := check.OneProcess(tr.w.View(), arm, bundle.Window{Start: tr.at(100), End: tr.at(200)}, check.MaxIdentityGap)
+			if f.Met != c.met || !strings.Contains(f.Seen, c.seen) {
+				t.Errorf("%s: %s, want %s: %s", f.Met, f.Seen, c.met, c.seen)
+			}
+		})
+	}
+}

@@ -121,7 +121,7 @@ func cpuSeries(q *question) series {
 		if r.Expected || r.PID <= 0 || r.CPUSeconds <= 0 || !contains(q.window, r.Time) {
 			continue
 		}
-		if len(all) > 0 && !same(r, last) {
+		if len(all) > 0 && !r.SameProcess(last) {
 			st.doubt = cmp.Or(st.doubt,
 				fmt.Sprintf("process %d was followed by process %d at %s", last.PID, r.PID, clock(r.Time)))
 		}

@@ -257,6 +257,10 @@ type Identity struct {
 	Stopped    bool   `json:"stopped,omitempty"` // by a signal, until another has it go on: the state T in /proc/PID/stat
 	// fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 is not known
 	CPUTicks int64 `json:"cpuTicks"`
+	// field 48: the address of its arguments, which execve moves while PID and StartTicks stay; 0 is not known
+	ArgStart uint64 `json:"argStart"`
+	// what its host chooses addresses at random for, as RandomizeFile says; 0 is nothing, or not known
+	Randomize int `json:"randomize"`
 }
 
 // Reporter is a Component that says how its processes are and how they ended, where no kubelet does.

@@ -10,12 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-const (
-	// shared is how many goroutines two dumps must have in common to be of one process.
-	shared = 8
-	// heap is how far apart the arenas of one process may lie, in units of 4 GiB; those of two differ by far more.
-	heap = 256
-)
+// shared is how many goroutines two dumps must have in common to be of one process.
+const shared = 8
 
 // processes parts dumps, which are in order of time, by the process that they are of. A dump that can't be read, or
 // that nothing ties to another one, is of a process of its own.
@@ -63,32 +59,14 @@ func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
 	return got.(*goroutine.Dump)
 }
 
-// sameProcess reports whether two dumps are of one process: its heap lies in one place, and it gives no goroutine's id
-// again, so that who has the same id has the same creator and the same entry. Some ids have to be in both.
+// sameProcess reports whether two dumps are of one process: nothing shows that they aren't, and some goroutines have to
+// be in both.
 func sameProcess(a, b *goroutine.Dump) bool {
-	if a == nil || b == nil || max(a.Arena, b.Arena)-min(a.Arena, b.Arena) >= heap {
+	if a == nil || b == nil {
 		return false
 	}
-	of, n := origins(a), 0
-	for id, o := range origins(b) {
-		switch was, ok := of[id]; {
-		case ok && was != o:
-			return false
-		case ok:
-			n++
-		}
-	}
-	return n >= shared
-}
-
-func origins(d *goroutine.Dump) map[uint64]goroutine.Origin {
-	out := make(map[uint64]goroutine.Origin, d.Total)
-	for i := range d.Groups {
-		for _, id := range d.Groups[i].IDs {
-			out[id] = d.Groups[i].Origin()
-		}
-	}
-	return out
+	n, differs := a.InCommon(b)
+	return n >= shared && differs == ""
 }
 
 // newer orders the dumps of a process of which no time is known: ids only grow.

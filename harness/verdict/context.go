@@ -55,7 +55,7 @@ func firstEnd(v bundle.View, cell string) time.Time {
 			case s.Expected || s.Time.Before(steady.Start) || !at.IsZero():
 			case first.PID == 0:
 				first = s
-			case s.PID != first.PID || s.StartTicks != first.StartTicks:
+			case !s.SameProcess(first):
 				at = s.Time
 			}
 		})

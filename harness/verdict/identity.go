@@ -119,9 +119,22 @@ func firstGone(v bundle.View, cell string, t time.Time) time.Time {
 	return first
 }
 
-// checkProcess checks that it was one process in the judged window. Where the incident ended it, that it was gone a
-// little before its end was noted is no doubt.
+// checkProcess checks that it was one process in the judged window, by the kernel's word and by what the subject itself
+// shows: where that contradicts, it was another one. Where the incident ended it, that it was gone a little before its
+// end was noted is no doubt.
 func checkProcess(v bundle.View, cell string, judged bundle.Window, ended bool) check.Finding {
+	f, judged := lookedAt(v, cell, judged, ended)
+	if f.Met == check.NotMet {
+		return f
+	}
+	if why, paths := check.OtherProcess(v, cell, judged); why != "" {
+		f.Met, f.Seen, f.Evidence = check.NotMet, f.Seen+"; but "+why, append(f.Evidence, paths...)
+	}
+	return f
+}
+
+// lookedAt is checkProcess by the kernel's word alone, with the window that was asked about.
+func lookedAt(v bundle.View, cell string, judged bundle.Window, ended bool) (check.Finding, bundle.Window) {
 	if ended {
 		judged.End = firstGone(v, cell, judged.End)
 	}
@@ -130,17 +143,18 @@ func checkProcess(v bundle.View, cell string, judged bundle.Window, ended bool) 
 	if ended {
 		f.Seen += ", up to when the incident ended it at " + stamp(judged.End)
 	}
-	return whole(f)
+	return whole(f), judged
 }
 
-// OneProcess checks during a trial whether a cell's subject has been one process since its steady state began; false
-// if that never began.
+// OneProcess checks during a trial whether a cell's subject has been one process since its steady state began, by the
+// kernel's word alone: it is asked again and again, and dumps take long to compare. False if that never began.
 func OneProcess(v bundle.View, cell string) (check.Finding, bool) {
 	steady, ok := v.Phase(cell, check.Steady)
 	if !ok {
 		return check.Finding{}, false
 	}
-	return checkProcess(v, cell, bundle.Window{Start: steady.Start, End: time.Now()}, false), true
+	f, _ := lookedAt(v, cell, bundle.Window{Start: steady.Start, End: time.Now()}, false)
+	return f, true
 }
 
 func short(digest string) string {

@@ -41,10 +41,13 @@ type Component struct {
 func newComponent(n *Node, name string, pid int) *Component {
 	k := &Component{node: n, name: name, binary: n.program(name), answers: map[string]AnswerFunc{},
 		wake: make(chan struct{}),
-		id:   cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1}}
+		id:   cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1, ArgStart: argStart(int64(pid)), Randomize: 2}}
 	k.Answer("/healthz", func(string) ([]byte, error) { return []byte("ok"), nil })
 	return k
 }
+
+// argStart is the address that a process has its arguments at which started then: each another one.
+func argStart(startTicks int64) uint64 { return 0x7ffd_0000_0000 + uint64(startTicks)<<12 }
 
 // Name returns the component's name.
 func (k *Component) Name() string { return k.name }
@@ -270,7 +273,7 @@ func (k *Component) start(unasked bool) {
 	k.binary = binary
 	k.id.StartTicks++
 	k.id.Stopped = false
-	k.id.PID = int(k.id.StartTicks)
+	k.id.PID, k.id.ArgStart = int(k.id.StartTicks), argStart(k.id.StartTicks)
 	if unasked {
 		k.id.Restarts++
 	}

@@ -17,12 +17,12 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(before.SHA256) != 64 || before.PID <= 0 || before.StartTicks <= 0 || before.CPUTicks <= 0 {
+	if len(before.SHA256) != 64 || before.PID <= 0 || before.StartTicks <= 0 || before.CPUTicks <= 0 || before.ArgStart == 0 {
 		t.Errorf("the identity is %+v", before)
 	}
 	again, err := ident.Identity(t.Context(), false)
 	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
-		CPUTicks: max(again.CPUTicks, before.CPUTicks)}); err != nil || again != want {
+		CPUTicks: max(again.CPUTicks, before.CPUTicks), ArgStart: before.ArgStart, Randomize: before.Randomize}); err != nil || again != want {
 		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
 	}
 
@@ -35,6 +35,9 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	killed := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != before.StartTicks })
 	if killed.Restarts != before.Restarts+1 {
 		t.Errorf("after a kill it counts %d restarts, before %d", killed.Restarts, before.Restarts)
+	}
+	if killed.ArgStart == before.ArgStart && killed.Randomize != 0 {
+		t.Errorf("two processes have their arguments at %#x, though the host randomises", killed.ArgStart)
 	}
 	r, ok := k.(cluster.Restarter)
 	if !ok {

@@ -186,17 +186,19 @@ stat=$(cat "/proc/$pid/stat") || gone
 echo "$pid"
 ` + restarts + `
 echo "$stat"
+cat ` + cluster.RandomizeFile + ` 2>/dev/null || echo 0
 echo "$sum"
 `
 }
 
-// parseIdentity reads a line each: the process's id, the count of restarts, /proc/PID/stat, and sha256sum's output.
+// parseIdentity reads a line each: the process's id, the count of restarts, /proc/PID/stat, what the host randomises, and
+// sha256sum's output.
 func parseIdentity(out string, digest bool) (id cluster.Identity, err error) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if lines[0] == "0" {
 		return id, nil
 	}
-	want := 3
+	want := 4
 	if digest {
 		want++
 	}
@@ -209,35 +211,17 @@ func parseIdentity(out string, digest bool) (id cluster.Identity, err error) {
 	if id.Restarts, err = strconv.Atoi(lines[1]); err != nil {
 		return id, fmt.Errorf("the count of restarts: %w", err)
 	}
-	// Field 2 is the command in parentheses and may hold spaces; field 22 is the twentieth after it.
-	_, rest, _ := cutLast(lines[2], ")")
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return id, fmt.Errorf("/proc/PID/stat is %q", lines[2])
+	if err := id.ParseStat(lines[2]); err != nil {
+		return id, err
 	}
-	if id.StartTicks, err = strconv.ParseInt(fields[19], 10, 64); err != nil {
-		return id, fmt.Errorf("field 22 of /proc/PID/stat: %w", err)
-	}
-	id.Stopped = fields[0] == "T"
-	for i, field := range fields[11:13] {
-		ticks, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return id, fmt.Errorf("field %d of /proc/PID/stat: %w", 14+i, err)
-		}
-		id.CPUTicks += ticks
+	if id.Randomize, err = strconv.Atoi(lines[3]); err != nil {
+		return id, fmt.Errorf("what %s says: %w", cluster.RandomizeFile, err)
 	}
 	if digest {
-		id.SHA256, _, _ = strings.Cut(lines[3], " ")
+		id.SHA256, _, _ = strings.Cut(lines[4], " ")
 		if len(id.SHA256) != 64 {
-			return id, fmt.Errorf("sha256sum printed %q", lines[3])
+			return id, fmt.Errorf("sha256sum printed %q", lines[4])
 		}
 	}
 	return id, nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }

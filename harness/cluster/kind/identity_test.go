@@ -13,20 +13,21 @@ import (
 )
 
 func TestParseIdentity(t *testing.T) {
-	stat := "12 (a b) c) S" + strings.Repeat(" 0", 10) + " 40 2" + strings.Repeat(" 0", 6) + " 777 0 0"
+	stat := "12 (a b) c) S" + strings.Repeat(" 0", 10) + " 40 2" + strings.Repeat(" 0", 6) + " 777" + strings.Repeat(" 0", 25) + " 140736376883492 0 0 0 0"
 	sum := strings.Repeat("ab", 32)
-	id, err := parseIdentity("12\n3\n"+stat+"\n"+sum+"  -\n", true)
-	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum, CPUTicks: 42}); err != nil ||
+	id, err := parseIdentity("12\n3\n"+stat+"\n2\n"+sum+"  -\n", true)
+	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum, CPUTicks: 42, ArgStart: 140736376883492, Randomize: 2}); err != nil ||
 		id != want {
 		t.Errorf("got %+v, %v; want %+v", id, err, want)
 	}
 	for in, want := range map[string]string{
-		"12\n3\n":                "got 2 lines, want 4",
-		"x\n3\n" + stat + "\ns":  "the process's id",
-		"12\nx\n" + stat + "\ns": "the count of restarts",
-		"12\n3\n12 (a) S\ns":     "/proc/PID/stat is",
-		"12\n3\n" + stat + "\ns": "sha256sum printed",
-		"12\n3\n" + strings.Replace(stat, "40", "x", 1) + "\ns": "field 14 of /proc/PID/stat",
+		"12\n3\n":                   "got 2 lines, want 5",
+		"x\n3\n" + stat + "\n2\ns":  "the process's id",
+		"12\nx\n" + stat + "\n2\ns": "the count of restarts",
+		"12\n3\n12 (a) S\n2\ns":     "/proc/PID/stat is",
+		"12\n3\n" + stat + "\n2\ns": "sha256sum printed",
+		"12\n3\n" + stat + "\nx\ns": "what /proc/sys/kernel/randomize_va_space says",
+		"12\n3\n" + strings.Replace(stat, "40", "x", 1) + "\n2\ns": "field 14 of /proc/PID/stat",
 	} {
 		if _, err := parseIdentity(in, true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", in, err, want)
@@ -115,7 +116,7 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			id, err := parseIdentity(string(out), tc.digest)
-			if err != nil || (id.PID > 0) != tc.runs || tc.runs && (id.Restarts != 3 || id.StartTicks == 0) ||
+			if err != nil || (id.PID > 0) != tc.runs || tc.runs && (id.Restarts != 3 || id.StartTicks == 0 || id.ArgStart == 0) ||
 				(id.SHA256 != "") != (tc.runs && tc.digest) {
 				t.Errorf("%+v, %v, from %q", id, err, out)
 			}

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,8 +19,7 @@ func stateOf(t *testing.T, pid int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := cutLast(string(b), ") ")
-	return rest[:1]
+	return string(b[bytes.LastIndex(b, []byte(") "))+2])
 }
 
 // The scripts of a node, on this host: they stop a process, have it go on when asked to or when its time is over, and

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -61,12 +62,18 @@ func readJSON(path string, into any) error {
 
 // identify looks a process up: a number alone may be another's by now.
 func identify(pid int) (id cluster.Identity, err error) {
-	stat, err := statOf(pid)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return id, err
 	}
-	return cluster.Identity{PID: pid, StartTicks: int64(stat.Starttime), CPUTicks: int64(stat.UTime + stat.STime),
-		Stopped: stat.State == "T"}, nil
+	id.PID = pid
+	if err := id.ParseStat(string(stat)); err != nil {
+		return cluster.Identity{}, err
+	}
+	if b, err := os.ReadFile(cluster.RandomizeFile); err == nil { // where it can't be read it is not known
+		id.Randomize, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+	}
+	return id, nil
 }
 
 func statOf(pid int) (procfs.ProcStat, error) {

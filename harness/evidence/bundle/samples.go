@@ -46,6 +46,25 @@ type IdentitySample struct {
 	SHA256     string    `json:"sha256,omitempty"`
 	Expected   bool      `json:"expected,omitempty"`   // a restart that the harness itself made
 	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // that the process has used, as its node's kernel counts it; 0 is not known
+	// where its arguments lie, which execve changes; nil in bundles of versions that didn't look
+	Arguments *Arguments `json:"arguments,omitempty"`
+}
+
+// Arguments says where a process's arguments lie in its memory: whoever replaces itself by execve gets others, at an
+// address that a host with randomisation chooses anew.
+type Arguments struct {
+	Address   uint64 `json:"address"`   // arg_start of /proc/PID/stat; 0 is not known
+	Randomize int    `json:"randomize"` // kernel.randomize_va_space; 0 is nothing, or not known
+}
+
+// Known reports whether an equal address means the same arguments.
+func (a *Arguments) Known() bool { return a != nil && a.Address != 0 && a.Randomize != 0 }
+
+// SameProcess reports whether two samples are of one process, as far as both tell: an address that only one of them
+// knows tells nothing. A supervisor's count of restarts doesn't tell it either.
+func (s IdentitySample) SameProcess(o IdentitySample) bool {
+	return s.PID == o.PID && s.StartTicks == o.StartTicks &&
+		(!s.Arguments.Known() || !o.Arguments.Known() || s.Arguments.Address == o.Arguments.Address)
 }
 
 // HostSample is the load of the machine that runs the nodes, at Time. The three times count from boot, over all

@@ -18,6 +18,8 @@ func init() {
 		Name: "identity",
 		Doc: "Which process the subject is and what CPU time it has used, every two seconds, and now and then the " +
 			"SHA-256 of what it runs.\n\n" +
+			"A process is told by its id, its start time and the address of its arguments: one that replaces itself " +
+			"by execve keeps the first two.\n\n" +
 			"Every trial has it, asked for or not: an arm that restarted, or that isn't the binary that was built " +
 			"for it, must not be judged.",
 		Example: "name: identity\nkind: identity\n",
@@ -50,7 +52,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		phase := t.phase()
 		now, err := id.Identity(ctx, time.Since(hashed) > digestEvery || phase != hashedIn)
 		if err == nil && now.SHA256 == "" && now.PID != 0 &&
-			(now.PID != last.PID || now.StartTicks != last.StartTicks) {
+			(now.PID != last.PID || now.StartTicks != last.StartTicks || now.ArgStart != last.ArgStart) {
 			now, err = id.Identity(ctx, true)
 		}
 		if err != nil {
@@ -63,6 +65,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		return st.JSON(bundle.IdentitySample{
 			Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts,
 			SHA256:     now.SHA256,
+			Arguments:  &bundle.Arguments{Address: now.ArgStart, Randomize: now.Randomize},
 			CPUSeconds: float64(now.CPUTicks) / cluster.TicksPerSecond,
 		})
 	})

@@ -89,8 +89,8 @@ type Dump struct {
 	// frames, a line was longer than 1 MiB, the dump has the runtime's limit of 64 MiB, or the counts of a Profile
 	// don't add up to its total. A dump that is cut exactly between two goroutines can't be told from a whole one.
 	Truncated bool
-	// Arena is what most heap addresses among the arguments on the first stacks have above their lower 32 bits; 0 if
-	// there are none, as in a Profile. It belongs to a process since Go 1.26; earlier ones all have 0xc0.
+	// Arena is what more than half of the heap addresses among the arguments on the first stacks have above their lower
+	// 32 bits; 0 if there is no such, as in a Profile. It belongs to a process since Go 1.26; earlier ones all have 0xc0.
 	Arena uint64
 }
 

@@ -113,14 +113,19 @@ func (s *stacks) addresses(args []byte) {
 	}
 }
 
-// arena is the most frequent one, the lowest of several; 0 if there is none.
-func (s *stacks) arena() (most uint64) {
+// arena is the one that more than half of the addresses are in; 0 if there is none. Of few arguments most may be
+// numbers, such as durations, that only look like addresses, and each of them like another one.
+func (s *stacks) arena() uint64 {
+	all := 0
+	for _, n := range s.arenas {
+		all += n
+	}
 	for at, n := range s.arenas {
-		if n > s.arenas[most] || n == s.arenas[most] && at < most {
-			most = at
+		if 2*n > all {
+			return at
 		}
 	}
-	return most
+	return 0
 }
 
 // placeless takes a frame of which no file is known.

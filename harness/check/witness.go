@@ -1,0 +1,148 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+	"github.com/kube-relapse/relapse/harness/evidence/metrics"
+)
+
+// OtherProcess says what a cell's subject itself shows of having been several processes in a window, "" if nothing
+// does: two dumps that can't be of one process, or a counter that fell. It is a second witness beside OneProcess, which
+// asks the kernel: a program that starts another one to do its work looks like one process there. Where a witness has
+// nothing to say, nothing follows from it.
+func OtherProcess(v bundle.View, cell string, w bundle.Window) (why string, paths []string) {
+	of, ok := subject(v, cell)
+	if !ok {
+		return "", nil
+	}
+	if why, paths = of.dumps(w); why == "" {
+		why, paths = of.counters(w)
+	}
+	return why, paths
+}
+
+// witness is where a cell's subject can be asked: one component on one node.
+type witness struct {
+	bundle.View
+	cell, node, component string
+}
+
+// subject is the component of which somebody recorded which process it is. One with several instances is none: each of
+// them may have answered.
+func subject(v bundle.View, cell string) (witness, bool) {
+	all := v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell})
+	if len(all) == 0 || slices.ContainsFunc(all, func(a bundle.Artifact) bool {
+		return a.Node != all[0].Node || a.Component != all[0].Component
+	}) {
+		return witness{}, false
+	}
+	return witness{v, cell, all[0].Node, all[0].Component}, true
+}
+
+// artifacts are the subject's own of a kind that can be read, in order of time.
+func (s witness) artifacts(q bundle.Query) []bundle.Artifact {
+	q.Cell = s.cell
+	all := slices.DeleteFunc(slices.Clone(s.Artifacts(q)), func(a bundle.Artifact) bool {
+		return a.Missing || a.Error != "" || a.Node != s.node || a.Component != s.component
+	})
+	slices.SortStableFunc(all, func(a, b bundle.Artifact) int { return a.Time.Compare(b.Time) })
+	return all
+}
+
+// dumps compares each goroutine dump of the window with the one before it.
+func (s witness) dumps(w bundle.Window) (why string, paths []string) {
+	var last *goroutine.Dump
+	var at bundle.Artifact
+	for _, a := range s.artifacts(bundle.Query{Kind: bundle.Goroutines2, From: w.Start, To: w.End}) {
+		d, err := dump(s, a)
+		if err != nil { // a dump that can't be read shows nothing; whichever check needs it says so
+			continue
+		}
+		if last != nil {
+			if _, differs := last.InCommon(d); differs != "" {
+				return fmt.Sprintf("the dumps of %s and %s are of two processes: %s", clock(at.Time), clock(a.Time),
+					differs), []string{at.Path, a.Path}
+			}
+		}
+		last, at = d, a
+	}
+	return "", nil
+}
+
+// askedApart is how far apart two whole answers lie at least that are compared: of two that were asked for at once,
+// nobody knows which one was answered first.
+const askedApart = 30 * time.Second
+
+// counters compares the subject's whole answers in the window, of which there is one a phase, and its samples, of which
+// there are more. Samples have no types, so that what is a counter is told by the whole answers.
+func (s witness) counters(w bundle.Window) (why string, paths []string) {
+	type answer struct {
+		bundle.Artifact
+		values map[string]float64
+	}
+	var all []answer
+	names := map[string]bool{}
+	for _, a := range s.artifacts(bundle.Query{Kind: bundle.Metrics, From: w.Start, To: w.End}) {
+		values, err := remember(s, a, "counters", func(_ map[string]float64, r io.Reader) (map[string]float64, error) {
+			return metrics.Counters(r)
+		})
+		if err != nil {
+			continue
+		}
+		all = append(all, answer{a, values})
+		for key := range values {
+			name, _, _ := strings.Cut(key, "{")
+			names[name] = true
+		}
+	}
+	for i, now := range all {
+		before := all[:i]
+		for len(before) > 0 && now.Time.Sub(before[len(before)-1].Time) < askedApart {
+			before = before[:len(before)-1]
+		}
+		if len(before) == 0 {
+			continue
+		}
+		was := before[len(before)-1]
+		for _, key := range slices.Sorted(maps.Keys(now.values)) {
+			if v, ok := was.values[key]; ok && now.values[key] < v {
+				return fell(key, v, was.Time, now.values[key], now.Time), []string{was.Path, now.Path}
+			}
+		}
+	}
+	return s.samples(w, names)
+}
+
+// samples compares each sample of a counter with the one before it in the same stream.
+func (s witness) samples(w bundle.Window, counters map[string]bool) (why string, paths []string) {
+	for _, a := range s.artifacts(bundle.Query{Kind: bundle.MetricSamples}) {
+		all, err := records[bundle.MetricSample](s, a)
+		if err != nil {
+			continue
+		}
+		was := map[string]bundle.MetricSample{}
+		for _, r := range all {
+			if !counters[r.Name] || !contains(w, r.Time) || !contains(w, r.Done) {
+				continue
+			}
+			key := metrics.Key(r.Name, r.Labels)
+			if before, ok := was[key]; ok && r.Value < before.Value {
+				return fell(key, before.Value, before.Time, r.Value, r.Time), []string{a.Path}
+			}
+			was[key] = r
+		}
+	}
+	return "", nil
+}
+
+func fell(key string, from float64, then time.Time, to float64, now time.Time) string {
+	return fmt.Sprintf("the counter %s fell from %.10g at %s to %.10g at %s, which it can't do in one process", key, from,
+		clock(then), to, clock(now))
+}

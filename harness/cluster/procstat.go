@@ -1,0 +1,46 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParseStat reads what /proc/PID/stat says about which process it is: its start, its arguments' address, its state and
+// its CPU time. PID, Restarts and SHA256 are left as they are.
+func (id *Identity) ParseStat(stat string) error {
+	// Field 2 is the command in parentheses and may hold spaces and parentheses; fields[0] is field 3.
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
+	if !strings.Contains(stat, ")") || len(fields) < 20 {
+		return fmt.Errorf("/proc/PID/stat is %q", stat)
+	}
+	number := func(field int) (n int64, err error) {
+		if n, err = strconv.ParseInt(fields[field-3], 10, 64); err != nil {
+			return 0, fmt.Errorf("field %d of /proc/PID/stat: %w", field, err)
+		}
+		return n, nil
+	}
+	var user, kernel int64
+	var err error
+	if id.StartTicks, err = number(22); err != nil {
+		return err
+	}
+	if user, err = number(14); err != nil {
+		return err
+	}
+	if kernel, err = number(15); err != nil {
+		return err
+	}
+	id.CPUTicks, id.Stopped = user+kernel, fields[0] == "T"
+	if len(fields) > 48-3 { // a kernel without it says nothing about the arguments
+		id.ArgStart, err = strconv.ParseUint(fields[48-3], 10, 64)
+		if err != nil {
+			return fmt.Errorf("field 48 of /proc/PID/stat: %w", err)
+		}
+	}
+	return nil
+}
+
+// RandomizeFile is where Linux says which addresses it chooses at random: 0 is none, 1 or 2 include the stack's, where
+// a program's arguments lie.
+const RandomizeFile = "/proc/sys/kernel/randomize_va_space"

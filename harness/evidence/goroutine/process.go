@@ -1,0 +1,96 @@
+package goroutine
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// sameHeap is how far apart the heap addresses of one process may lie, in units of 4 GiB; those of two that have it at
+// random places differ by far more.
+const sameHeap = 256
+
+// InCommon counts the goroutines that two dumps both have, by id, and says what shows that the dumps are of different
+// processes, "" if nothing does. A process has its heap in one place, and gives no goroutine's id again: whoever has
+// the same id was made by the same function and began with the same one.
+//
+// Nothing is shown by what a dump doesn't have: a Profile, a stack that is cut short, or a heap without addresses.
+func (d *Dump) InCommon(o *Dump) (n int, differs string) {
+	if d.heapElsewhere(o) {
+		differs = fmt.Sprintf("the heap lies at %#x00000000, and in the other at %#x00000000", d.Arena, o.Arena)
+	}
+	of := d.origins()
+	for i := range o.Groups {
+		is := o.Groups[i].begin()
+		for _, id := range o.Groups[i].IDs {
+			was, ok := of[id]
+			if !ok {
+				continue
+			}
+			n++
+			if differs == "" && !was.may(is) {
+				differs = fmt.Sprintf("goroutine %d was %s, and is %s in the other", id, was, is)
+			}
+		}
+	}
+	return n, differs
+}
+
+// heapElsewhere reports whether the heaps of two dumps lie in different places.
+func (d *Dump) heapElsewhere(o *Dump) bool {
+	return d.Arena != 0 && o.Arena != 0 && max(d.Arena, o.Arena)-min(d.Arena, o.Arena) >= sameHeap
+}
+
+func (d *Dump) origins() map[uint64]Origin {
+	out := make(map[uint64]Origin, d.Total)
+	for i := range d.Groups {
+		is := d.Groups[i].begin()
+		for _, id := range d.Groups[i].IDs {
+			out[id] = is
+		}
+	}
+	return out
+}
+
+// String names both functions, as in `a.run, created by a.New`.
+func (o Origin) String() string {
+	name := func(s string) string {
+		if s == "" {
+			return "a function that isn't known"
+		}
+		return s
+	}
+	return name(o.Entry) + ", created by " + name(o.CreatedBy)
+}
+
+// may reports whether two looks may be at one goroutine, as far as both tell.
+func (o Origin) may(other Origin) bool {
+	alike := func(a, b string) bool { return a == "" || b == "" || a == b }
+	return alike(o.Entry, other.Entry) && alike(o.CreatedBy, other.CreatedBy)
+}
+
+// wrapper is a function that the compiler puts around the one in a go statement. The runtime shows it only until it
+// has called that one.
+var wrapper = regexp.MustCompile(`\.(gowrap|deferwrap)[0-9]+$|-fm$`)
+
+// begin is the group's origin as far as it can be compared with that of the same goroutines at another time; what isn't
+// known is "".
+//
+// The outermost function of a stack isn't always the one that the goroutine began with. One that hasn't run yet shows
+// the compiler's wrapper, and so does one that is still on its way through it; one that ends has only the runtime's own
+// functions left; of a deep stack the runtime may leave out the outer end.
+func (g *Group) begin() Origin {
+	out := Origin{CreatedBy: g.CreatedBy}
+	frames := g.Frames
+	for n := len(frames); n > 0 && strings.HasPrefix(frames[n-1].Func, "runtime.goexit"); n-- {
+		frames = frames[:n-1]
+	}
+	n := len(frames)
+	if n == 0 || n == 1 && g.State == "runnable" {
+		return out
+	}
+	if f := frames[n-1]; f.File != "" && !strings.HasPrefix(f.Func, "runtime.") && !wrapper.MatchString(f.Func) {
+		out.Entry = f.Func
+	}
+	return out
+}

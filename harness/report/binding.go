@@ -161,6 +161,9 @@ func (e *bundles) bind(name string, b *bundle.Sealed, p plan.Plan) error {
 	if id := p.Trials[0].ID; id != name {
 		return fmt.Errorf("it is trial %s in the place of trial %s", id, name)
 	}
+	if err := e.follows(name, p); err != nil {
+		return err
+	}
 	entry := e.index.Trial(name)
 	if entry.Manifest == "" { // the run was killed between the sealing of the trial and its entry
 		entry.Manifest = b.ManifestSum()

@@ -272,3 +272,41 @@ func resealed(t *testing.T, dir, file, old, new string) {
 	put(t, filepath.Join(dir, file), changed)
 	must(t, w.Seal())
 }
+
+// A trial is judged by its own plan, which must be the one that the run's plan.json has: that is what is read and signed.
+func TestATrialFollowsTheRunsPlan(t *testing.T) {
+	failing := plan.Check{Name: "did its work", Kind: "testHolds", Phase: "recovery", Spec: &holds{Artifact: bundle.Containers, Text: "never"}}
+	for _, c := range []struct {
+		name   string
+		change func(run *plan.Trial)
+		want   string // "" if it is judged
+	}{
+		{"as planned", func(*plan.Trial) {}, ""},
+		{"it lacks a check", func(run *plan.Trial) { run.Healed = append([]plan.Check{failing}, run.Healed...) },
+			`trials/001/plan.json is not what the run's plan.json has for this trial: it says "\"name\": \"is well\"," where the run's says "\"name\": \"did its work\","`},
+		{"it has another one", func(run *plan.Trial) {
+			run.Healed = []plan.Check{{Name: "is well", Kind: "testHolds", Spec: &holds{Artifact: bundle.Containers, Text: "never"}}}
+		}, `it says "\"text\": \"well\"" where the run's says "\"text\": \"never\""`},
+		{"it expects something else", func(run *plan.Trial) {
+			run.Cells = append([]plan.Cell{}, run.Cells...)
+			run.Cells[1].Expected = "Reproduced"
+		}, "where the run's says \"\\\"expected\\\": \\\"Reproduced\\\""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tr := newTrial()
+			whole := tr.plan
+			for _, a := range tr.arms() {
+				whole.Cells = append(whole.Cells, a.cell)
+			}
+			c.change(&whole)
+			tr.run.Trials = []plan.Trial{whole}
+			v, err := report.JudgeRun(tr.write(t))
+			switch {
+			case c.want == "" && (err != nil || v.Verdict != verdict.Validated):
+				t.Errorf("%s, %v; want it Validated", v.Verdict, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("%s, %v; want %q", v.Verdict, err, c.want)
+			}
+		})
+	}
+}

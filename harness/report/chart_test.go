@@ -164,8 +164,9 @@ func TestChartHasTheSameBytesAgainAndElsewhere(t *testing.T) {
 }
 
 func TestEveryTrialHasItsChart(t *testing.T) {
-	run := leaky(t).write(t)
-	second := leaky(t)
+	one, second := leaky(t), leaky(t)
+	one.run.Trials, second.run.Trials = listed("001", "002"), listed("001", "002")
+	run := one.write(t)
 	second.plan.ID = "002"
 	second.writeTo(t, run)
 	_, files := judgeAndWrite(t, run)

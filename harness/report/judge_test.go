@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -275,13 +276,13 @@ func TestErrorsOfOurs(t *testing.T) {
 }
 
 func TestSeveralTrials(t *testing.T) {
-	run := newTrial().write(t)
-	second := newTrial()
-	second.plan.ID, second.fixed.health = "002", "ill"
-	second.writeTo(t, run)
-	third := newTrial()
-	third.plan.ID, third.fixed.health = "003", ""
-	third.writeTo(t, run)
+	run := filepath.Join(t.TempDir(), "r1-x")
+	for i, health := range []string{"well", "ill", ""} {
+		tr := newTrial()
+		tr.run.Trials = listed("001", "002", "003")
+		tr.plan.ID, tr.fixed.health = tr.run.Trials[i].ID, health
+		tr.writeTo(t, run)
+	}
 	v, err := report.JudgeRun(run)
 	if err != nil {
 		t.Fatal(err)
@@ -351,5 +352,44 @@ func killedAt(second int) func(int) (bundle.IdentitySample, bool) {
 			one.PID, one.Restarts = 8, 1
 		}
 		return one, true
+	}
+}
+
+// A process that replaced itself by execve keeps its id and its start time.
+func TestReplacedItself(t *testing.T) {
+	elsewhere := func(second int) (bundle.IdentitySample, bool) {
+		one, _ := same(digestF)(second)
+		one.Arguments = &bundle.Arguments{Address: 0x7ffd_1000, Randomize: 2}
+		if second >= 50 {
+			one.Arguments.Address = 0x7fff_2000
+		}
+		return one, true
+	}
+	again := func(w *bundle.Writer) {
+		for second, n := range map[int]int{25: 40, 65: 3} {
+			_, err := w.Write(bundle.Meta{Kind: bundle.Metrics, Cell: "fixed", Time: at(second)}, "txt",
+				strings.NewReader(fmt.Sprintf("# TYPE requests_total counter\nrequests_total %d\n", n)))
+			must(t, err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*arm)
+		seen   string
+	}{
+		{"its arguments are elsewhere", func(a *arm) { a.identity = elsewhere }, "whose arguments are at another address, as after execve"},
+		{"its counters begin anew", func(a *arm) { a.more = again }, "but the counter requests_total fell from 40 "},
+		{"its goroutines are others", func(a *arm) {
+			one := "goroutine 9 [select]:\na.wait(0x1)\n\t/a.go:1 +0x1\n%s(0x1)\n\t/a.go:1 +0x1\ncreated by a.New in goroutine 1\n\t/a.go:9 +0x1\n\n"
+			a.before, a.after = fmt.Sprintf(one, "a.first"), fmt.Sprintf(one, "a.second")
+		}, "are of two processes: goroutine 9 was a.first, created by a.New, and is a.second, created by a.New in the other"},
+	} {
+		tr := newTrial()
+		c.change(tr.fixed)
+		v, err := report.JudgeRun(tr.write(t))
+		must(t, err)
+		if f := v.Arms[1].Identity[1]; v.Verdict != "Broken" || v.ExitCode != 1 || f.Met != check.NotMet || !strings.Contains(f.Seen, c.seen) {
+			t.Errorf("%s: %s (exit %d), %s: %s; want %q", c.name, v.Verdict, v.ExitCode, f.Met, f.Seen, c.seen)
+		}
 	}
 }

@@ -239,7 +239,7 @@ func TestPageOfALargeRun(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "large")
 	for n := range 6 {
 		tr := rich(t)
-		tr.plan.ID = fmt.Sprintf("%03d", n+1)
+		tr.plan.ID, tr.run.Trials = fmt.Sprintf("%03d", n+1), listed("001", "002", "003", "004", "005", "006")
 		for _, a := range tr.arms() {
 			more := a.more
 			a.more = func(w *bundle.Writer) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +29,8 @@ func summaryOf(t *testing.T, run string) string {
 	return out.String()
 }
 
-// withCandidate is a trial of three arms, the third of which shows the incident still.
-func withCandidate(t *testing.T, run, id, pair string) {
+// withCandidate is a trial of three arms, the third of which shows the incident still, of a run of some trials.
+func withCandidate(t *testing.T, run, id, pair string, planned []plan.Trial) {
 	t.Helper()
 	tr := newTrial()
 	tr.plan.ID, tr.plan.Pair = id, pair
@@ -40,23 +41,23 @@ func withCandidate(t *testing.T, run, id, pair string) {
 	if id == "002" {
 		tr.third.after, tr.third.health = "goroutine 9 [select]", "well | and\nmore"
 	}
-	tr.run.Trials = []plan.Trial{{ID: "001", Pair: "modern"}}
+	tr.run.Trials = slices.Clone(planned)
 	tr.writeTo(t, run)
 }
 
 // A run of three arms and two trials, as it is pasted into a pull request.
 func TestSummary(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "r1-x")
-	withCandidate(t, run, "001", "modern")
-	withCandidate(t, run, "002", "modern")
+	withCandidate(t, run, "001", "modern", listed("001", "002"))
+	withCandidate(t, run, "002", "modern", listed("001", "002"))
 	golden(t, "summary.md", summaryOf(t, run))
 }
 
 // The same run as it is shown in a terminal.
 func TestTextOfSeveralTrials(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "r1-x")
-	withCandidate(t, run, "001", "modern")
-	withCandidate(t, run, "002", "modern")
+	withCandidate(t, run, "001", "modern", listed("001", "002"))
+	withCandidate(t, run, "002", "modern", listed("001", "002"))
 	v, err := report.JudgeRun(run)
 	must(t, err)
 	var out bytes.Buffer
@@ -80,8 +81,12 @@ func golden(t *testing.T, name, got string) {
 
 func TestSummaryHasAtMostThirtyLines(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "r1-x")
+	var planned []plan.Trial
 	for i := range 24 {
-		withCandidate(t, run, fmt.Sprintf("%03d", i+1), fmt.Sprintf("pair-%d", i%4))
+		planned = append(planned, plan.Trial{ID: fmt.Sprintf("%03d", i+1), Pair: fmt.Sprintf("pair-%d", i%4)})
+	}
+	for _, one := range planned {
+		withCandidate(t, run, one.ID, one.Pair, planned)
 	}
 	got := summaryOf(t, run)
 	if n := strings.Count(got, "\n"); n > report.SummaryLines || n < 20 {

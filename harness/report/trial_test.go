@@ -126,7 +126,7 @@ type trial struct {
 	only              *arm
 	third             *arm // a further arm; may be nil
 	plan              plan.Trial
-	run               plan.Plan // the run's own; its trials may be left out
+	run               plan.Plan // the run's own; a trial of it with an id and a pair only is like this one, and without trials this is its only one
 	world             bundle.World
 	emit              []event.Event
 	phases            []string // one every 20 s
@@ -164,6 +164,14 @@ func (tr *trial) arms() []*arm {
 	return []*arm{tr.vulnerable, tr.fixed}
 }
 
+// listed are trials of a run's plan by their ids, all of one pair.
+func listed(ids ...string) (out []plan.Trial) {
+	for _, id := range ids {
+		out = append(out, plan.Trial{ID: id, Pair: "modern"})
+	}
+	return out
+}
+
 // write leaves the trial as a sealed bundle in a run's directory and returns that.
 func (tr *trial) write(t *testing.T) string {
 	t.Helper()
@@ -186,6 +194,16 @@ func (tr *trial) writeTo(t *testing.T, run string) {
 	for _, a := range tr.arms() {
 		tr.plan.Cells = append(tr.plan.Cells, a.cell)
 		tr.world.Cells = append(tr.world.Cells, a.world)
+	}
+	if len(tr.run.Trials) == 0 {
+		tr.run.Trials = []plan.Trial{{ID: tr.plan.ID, Pair: tr.plan.Pair}}
+	}
+	for i, t := range tr.run.Trials {
+		if t.Cells == nil {
+			like := tr.plan
+			like.ID, like.Pair = t.ID, t.Pair
+			tr.run.Trials[i] = like
+		}
 	}
 	one := tr.run
 	one.Trials = []plan.Trial{tr.plan}

@@ -78,7 +78,7 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
 	}
 	f.register(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "run this plan, as `relapse plan -o json` printed it")
+	fl.StringVarP(&f.file, "file", "f", "", "run this plan, as `relapse plan -o json` printed it; the verdict says where its checks are not the scenario's")
 	fl.StringVar(&f.candidate, "candidate", "",
 		"judge your build as a further arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
 	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
@@ -192,8 +192,9 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		if err != nil {
 			err = fmt.Errorf("reading %s: %w; this is relapse %s, which may be older than the one that wrote it",
 				f.file, err, version.Relapse())
+			return nil, usage(err, "relapse plan NAME -o json prints a plan")
 		}
-		return p, usage(err, "relapse plan NAME -o json prints a plan")
+		return p, noteOtherChecks(cmd, p)
 	}
 	if f.candidate != "" {
 		src, err := candidateSource(cmd, f.candidate, args[0])
@@ -202,7 +203,31 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 		}
 		f.options.Candidates = []plan.Candidate{{Source: src}}
 	}
-	return f.resolve(cmd, args[0])
+	p, err := f.resolve(cmd, args[0])
+	if err != nil {
+		return nil, err
+	}
+	return p, noteOtherChecks(cmd, p)
+}
+
+// noteOtherChecks has the plan of an edited file say how its checks differ from those of the scenario here that has the
+// same name, if there is one.
+func noteOtherChecks(cmd *cobra.Command, p *plan.Plan) error {
+	files, err := scenarioFiles(cmd)
+	if err != nil {
+		return nil //nolint:nilerr // without any scenario there is none of that name
+	}
+	for _, file := range files {
+		if filepath.Base(filepath.Dir(file)) != p.Scenario {
+			continue
+		}
+		s, err := loadScenario(cmd, file)
+		if err != nil {
+			return err
+		}
+		return p.NoteOtherChecks(s)
+	}
+	return nil
 }
 
 // progress makes the sink for a writer and a function that ends it, which may be called twice.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,10 @@ func init() {
 			"An end counts if it has the exit code, and if the log that this container left has a panic or a fatal " +
 			"error whose message matches and whose goroutine, the first that the runtime prints, has all the " +
 			"frames. Stacks are parsed, not searched for: what a program logs about a panic that it has recovered " +
-			"from is no end. An end without such a log, or with another stack, isn't the incident's.",
+			"from is no end. An end without such a log, or with another stack, isn't the incident's.\n\n" +
+			"A count of restarts that jumps is that many ends: those of which nobody saw the exit code are told by " +
+			"their logs alone. Exit code 134 is as good as 2: it is that of a Go program that panics with " +
+			"GOTRACEBACK=crash.",
 		Example: "name: panicked\nkind: crashed\nphase: fault\nspec:\n  container: kube-scheduler\n  times: 2\n  " +
 			"exitCode: 2\n" +
 			"  message: invalid memory address or nil pointer dereference\n  frames: " +
@@ -66,6 +70,8 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = slices.Concat(st.paths, logs.paths)
 	ends := endsOf(st.records, c.Container, q.window)
 	left := logsLeft(logs.records)
+	ends = append(ends, unseenEnds(st.records, c.Container, q.window, ends, left)...)
+	slices.SortStableFunc(ends, func(a, b end) int { return a.at.Compare(b.at) })
 	var counted []string // when they were
 	silent := 0
 	for _, e := range ends {
@@ -113,10 +119,13 @@ func (c *Crashed) unknown(q *question, at time.Time, why string) Finding {
 
 // differs says how an end is not the incident's, "" if it is. unread says that its log, or its end, isn't there.
 func (c *Crashed) differs(q *question, e end, left []*leftLog) (why string, unread bool) {
-	if e.code != c.ExitCode {
+	if !e.unseen && e.code != c.ExitCode && !(c.ExitCode == panics && e.code == aborts) {
 		return fmt.Sprintf("want exit code %d", c.ExitCode), false
 	}
-	l := logOf(left, e.at)
+	l := e.log
+	if !e.unseen {
+		l = logOf(left, e.at)
+	}
 	if l == nil {
 		return "no log of that container was recorded", true
 	}
@@ -126,6 +135,12 @@ func (c *Crashed) differs(q *question, e end, left []*leftLog) (why string, unre
 	}
 	return why, unread
 }
+
+// The exit codes of a Go program that panics: as a rule, and with GOTRACEBACK=crash, where it ends by SIGABRT.
+const (
+	panics = 2
+	aborts = 134
+)
 
 // died shows the panic that ended a container, or says how it is not like the message or lacks the frames, or that
 // it can't be read.
@@ -211,7 +226,7 @@ func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
 
 // panicked is what the runtime said at the end, "" if it said nothing, and the goroutines that it printed.
 func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
-	at := goroutine.LastWords(l.lines)
+	at := lastWords(l.lines)
 	if at < 0 {
 		return "", nil, nil
 	}
@@ -221,4 +236,26 @@ func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
 		return "", nil, fmt.Errorf("reading what it printed as it ended: %w", err)
 	}
 	return strings.TrimSpace(message), d, nil
+}
+
+// running is the goroutine that the runtime prints first as it ends a program.
+var running = regexp.MustCompile(`^goroutine \d+ .*\[running`)
+
+// lastWords is the line in which the runtime says why it ends the program, -1 if there is none: of several that look
+// like it the last one that the stack of a running goroutine follows, before any other goroutine's. What comes before
+// it was printed by a handler that went on.
+func lastWords(lines []string) int {
+	found, withStack := -1, false
+	for at := 0; at < len(lines); at++ {
+		next := goroutine.LastWords(lines[at:])
+		if next < 0 {
+			break
+		}
+		at += next
+		first := slices.IndexFunc(lines[at:], func(l string) bool { return strings.HasPrefix(l, "goroutine ") })
+		if ran := first >= 0 && running.MatchString(lines[at+first]); ran || !withStack {
+			found, withStack = at, ran
+		}
+	}
+	return found
 }

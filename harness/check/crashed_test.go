@@ -57,6 +57,27 @@ created by k8s.io/apiserver/pkg/server/filters.(*timeoutHandler).ServeHTTP in go
 
 const culprit = "k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume"
 
+// handled is what a handler prints in the runtime's words.
+const handled = "panic: in a plug-in, recovered: no such key\ngoroutine 5 [running]:\nk8s.io/x.plug(0x1)\n\t/src/x.go:1 +0x1\n\nI1125 10:00:00.000000 1 x.go:1] goes on\n"
+
+// jumped is a container whose count of restarts goes from 0 to n between two looks, where the second shows the last of
+// the ends. Its logs end at 59.7 s, 60.7 s and 61.7 s; "" is none.
+func jumped(n int32, texts ...string) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		logs := tr.log(arm, "kube-apiserver", 0, 0)
+		for i, text := range texts {
+			for line := range strings.Lines(text) {
+				tr.must(logs.JSON(bundle.LogLine{Time: tr.at(59.7 + float64(i)), File: fmt.Sprintf("kube-system_a/kube-apiserver/%d.log", i), Text: strings.TrimSuffix(line, "\n")}))
+			}
+		}
+		logs.Alive(tr.at(394))
+		last := tr.after(63, "d", "c", 62, "Error", 2)
+		last.RestartCount = n
+		tr.statuses(arm, 0, 394, tr.ran(1, "a", 0), last)
+	}
+}
+
 // crash is an end of the subject at a second, and what its log had then.
 type crash struct {
 	second float64
@@ -150,6 +171,28 @@ func TestCrashed(t *testing.T) {
 		{
 			name: "the log of one end can't make up for another's", fill: of(crash{60, 2, own}, crash{90, 2, ""}), met: check.Unknown, evidence: both,
 			seen: "1 such ends among 2, at 10:01:00, the first 20s after fault began, and of 1 the log is not known", differs: []string{"(b) ended at 10:01:30 with reason Error, exit code 2: no log of that container"},
+		},
+		{
+			name: "what a handler printed like the runtime, before it went on", met: check.Met, evidence: both, seen: "2 such ends among 2",
+			fill: of(crash{60, 2, handled + own}, crash{90, 2, handled + own}),
+		},
+		{
+			name: "with all goroutines and a core dump", met: check.Met, evidence: both, seen: "2 such ends among 2",
+			fill: of(crash{60, 134, own}, crash{90, 134, strings.Replace(own, "goroutine 7 [running]", "goroutine 7 gp=0xc000006c40 m=5 mp=0xc000100808 [running]", 2)}),
+		},
+		{name: "an abort of its own", fill: of(crash{60, 134, "SIGABRT: abort"}, crash{90, 134, "SIGABRT: abort"}), met: check.NotMet, evidence: both, seen: "0 such ends among 2",
+			differs: []string{"its log ends without a panic", "its log ends without a panic"}},
+		{
+			name: "three ends between two looks", met: check.Met, evidence: both, seen: "3 such ends among 3, at 10:00:59, 10:01:00, 10:01:02",
+			fill: jumped(3, own, own, own),
+		},
+		{
+			name: "three ends between two looks, one of them another one", met: check.Met, evidence: both, seen: "2 such ends among 3",
+			fill: jumped(3, own, "I0301 no panic", own), differs: []string{"kube-apiserver ended by 10:01:00, as the count of restarts tells: its log ends without a panic"},
+		},
+		{
+			name: "three ends between two looks, and one log", met: check.Unknown, evidence: both, seen: "1 such ends among 3, at 10:01:02, the first 22s after fault began, and of 2 the log is not known",
+			fill: jumped(3, "", "", own), differs: []string{"kube-apiserver ended by 10:01:02, as the count of restarts tells: no log of that container was recorded", "no log of that container"},
 		},
 		{name: "ends before and after the phase", fill: of(crash{30, 2, own}, crash{300, 2, own}), met: check.NotMet, evidence: both, seen: "0 such ends among 0"},
 		{

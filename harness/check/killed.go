@@ -179,6 +179,9 @@ type end struct {
 	at        time.Time
 	reason    string
 	code      int32
+
+	unseen bool     // the count of restarts tells that there was one more end, and nobody saw how it came
+	log    *leftLog // of an unseen end, if there is one that can be its
 }
 
 // killed reports whether it was a kill for memory, or one by the same signal: the kubelet doesn't always learn that
@@ -186,6 +189,9 @@ type end struct {
 func (e end) killed() bool { return e.reason == "OOMKilled" || e.code == 137 }
 
 func (e end) said() string {
+	if e.unseen {
+		return fmt.Sprintf("%s ended by %s, as the count of restarts tells", e.container, clock(e.at))
+	}
 	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.container, brief(e.id), clock(e.at),
 		e.reason, e.code)
 }

@@ -194,7 +194,7 @@ func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
 	if a.Outcome == verdict.Error {
 		return Errored, a.Reason
 	}
-	controls := 0
+	bites := false
 	for _, o := range v.Arms {
 		twin := v.Digests[o.Name] != "" && v.Digests[o.Name] == v.Digests[a.Name]
 		switch known := o.Outcome != verdict.Inconclusive && a.Outcome != verdict.Inconclusive; {
@@ -207,12 +207,12 @@ func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
 		case twin && known && o.Outcome != a.Outcome:
 			return NoAnswer, fmt.Sprintf("it is %s and %s is %s, and they are the same program: %s", a.Outcome, o.Name,
 				o.Outcome, a.Reason)
-		case o.Role != scenario.Candidate:
-			controls++
+		case o.Role == scenario.Vulnerable && o.Outcome == verdict.Reproduced:
+			bites = true
 		}
 	}
-	if controls == 0 {
-		return NoAnswer, "there was no control beside it"
+	if !bites {
+		return NoAnswer, "no vulnerable arm beside it showed the incident"
 	}
 	switch {
 	case string(a.Outcome) == g.Right:

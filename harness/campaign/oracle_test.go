@@ -28,6 +28,7 @@ type hall struct {
 	failed   map[string]error
 	broke    map[string]error // runs, by a candidate in them
 	digests  map[string]string
+	lacks    string // a control that takes no part
 	trials   int
 }
 
@@ -61,6 +62,9 @@ func (h *hall) run(ctx context.Context, p *plan.Plan) (string, report.Verdict, e
 	for i, t := range p.Trials {
 		id := string(rune('1' + i))
 		arm := func(name, role string, expected verdict.Outcome) {
+			if name == h.lacks {
+				return
+			}
 			outcome := expected
 			if given := h.outcomes[name]; i < len(given) {
 				outcome = given[i]
@@ -150,6 +154,20 @@ func TestOracleTakesNoAnswerFromATrialWithoutItsControls(t *testing.T) {
 	}
 	const why = "the control vulnerable is NotReproduced and should be Reproduced: seen in vulnerable"
 	if diff := cmp.Diff([]string{"cure: no answer: NotReproduced: " + why, "vague: no answer: Inconclusive: " + why}, graded(s)); diff != "" || s.ExitCode != 3 {
+		t.Errorf("exit %d, -want +got:\n%s", s.ExitCode, diff)
+	}
+}
+
+// A cure that nothing was cured of is not right, whatever the other controls did.
+func TestOracleTakesNoAnswerWithoutTheVulnerableArm(t *testing.T) {
+	h := newHall(t, 4, known("cure", verdict.NotReproduced), known("dead", verdict.Broken))
+	h.lacks, h.outcomes = "vulnerable", map[string][]verdict.Outcome{"dead": {verdict.Broken}}
+	s, err := campaign.Oracle(t.Context(), h.OracleOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const why = "no vulnerable arm beside it showed the incident"
+	if diff := cmp.Diff([]string{"cure: no answer: NotReproduced: " + why, "dead: no answer: Broken: " + why}, graded(s)); diff != "" || s.ExitCode != 3 {
 		t.Errorf("exit %d, -want +got:\n%s", s.ExitCode, diff)
 	}
 }

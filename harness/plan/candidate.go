@@ -54,6 +54,20 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
 }
 
+// validateControl refuses a candidate without the vulnerable arm beside it: whatever it did, nothing would show that the
+// trial brings the incident back.
+func (t *Trial) validateControl() error {
+	if !t.has(scenario.Candidate) || t.has(scenario.Vulnerable) {
+		return nil
+	}
+	var arms []string
+	for _, c := range t.Cells {
+		arms = append(arms, c.Arm.Name)
+	}
+	return fmt.Errorf("a candidate is judged by what the vulnerable arm shows in the same trial, and the only arms are %s: "+
+		"add the vulnerable arm to --arms, or leave --arms out to run them all", strings.Join(arms, ", "))
+}
+
 // controls are the arms of the trial's pair, also those that don't take part, the fixed ones first.
 func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 	var fixed, rest []scenario.Arm

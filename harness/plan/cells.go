@@ -50,13 +50,17 @@ func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err er
 			a.Source, buildOf = byName[other].Source, other
 			deviates = append(deviates, fmt.Sprintf("arm %s runs the build of arm %s", a.Name, other))
 		}
-		expected := NotReproduced
-		if a.Role == scenario.Vulnerable {
-			expected = Reproduced
-		}
-		out = append(out, Cell{Name: a.Name, Arm: a, Expected: expected, BuildOf: buildOf})
+		out = append(out, Cell{Name: a.Name, Arm: a, Expected: expected(a.Role), BuildOf: buildOf})
 	}
 	return out, deviates, nil
+}
+
+// expected is the outcome that a role calls for.
+func expected(role string) string {
+	if role == scenario.Vulnerable {
+		return Reproduced
+	}
+	return NotReproduced
 }
 
 // leaveOut removes faults. What came after a removed fault now comes after, or at, what that fault waited for.

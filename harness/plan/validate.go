@@ -104,13 +104,17 @@ func (t *Trial) validateCells() error {
 	if len(t.Cells) == 0 {
 		return errors.New("no arm is left to run")
 	}
-	var errs []error
+	errs := []error{t.validateControl()}
 	names := map[string]bool{}
 	for _, c := range t.Cells {
 		if names[c.Name] || c.Name == "" || c.Name == bundle.Shared {
 			errs = append(errs, fmt.Errorf("cell name %q is empty, reserved or used twice", c.Name))
 		}
 		names[c.Name] = true
+		if want := expected(c.Arm.Role); c.Expected != want {
+			errs = append(errs, fmt.Errorf("cell %q, whose arm is %s, expects %q: want %s", c.Name, c.Arm.Role, c.Expected,
+				want))
+		}
 		errs = append(errs, t.Place().placed(c, t.ClusterOf(c.Name)))
 	}
 	for _, it := range t.items() {

@@ -11,7 +11,7 @@ import (
 // Verdict is the answer over all arms of a trial, or over several trials.
 type Verdict string
 
-// The verdicts. With one arm only, the verdict is that arm's outcome.
+// The verdicts. With one arm only, which is no candidate, the verdict is that arm's outcome.
 const (
 	Validated            Verdict = "Validated"
 	StillVulnerable      Verdict = "StillVulnerable"
@@ -43,8 +43,8 @@ type ArmOutcome struct {
 }
 
 // Decide is the verdict table, row by row. The judged arm is the candidate if there is one, else the fixed arm; the
-// others are controls. The sentence is the reason in one line, next what to do about an Inconclusive verdict; it is
-// "" for the others.
+// others are controls. A candidate is never judged without a vulnerable arm that is Reproduced in the same trial. The
+// sentence is the reason in one line, next what to do about an Inconclusive verdict; it is "" for the others.
 func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	if len(arms) == 0 {
 		return VerdictError, ExitError, "no arm was judged", ""
@@ -52,6 +52,11 @@ func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	is := func(o Outcome) func(ArmOutcome) bool { return func(a ArmOutcome) bool { return a.Outcome == o } }
 	if i := slices.IndexFunc(arms, is(Error)); i >= 0 {
 		return VerdictError, ExitError, fmt.Sprintf("the harness failed on arm %s", arms[i].Name), ""
+	}
+	if i := slices.IndexFunc(arms, ofRole(scenario.Candidate)); i >= 0 && !slices.ContainsFunc(arms, ofRole(scenario.Vulnerable)) {
+		return VerdictInconclusive, ExitInconclusive,
+			fmt.Sprintf("%s is %s, and no vulnerable arm was beside it, so nothing shows that the trial brings the "+
+				"incident back", arms[i].Name, arms[i].Outcome), nextForNoVulnerable
 	}
 	if len(arms) == 1 {
 		return decideOne(arms[0])
@@ -80,6 +85,10 @@ func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	return decideJudged(judged, controls)
 }
 
+func ofRole(role string) func(ArmOutcome) bool {
+	return func(a ArmOutcome) bool { return a.Role == role }
+}
+
 // contradiction finds two arms with the same binary and different outcomes. Inconclusive doesn't count as different,
 // because it is no answer.
 func contradiction(arms []ArmOutcome) (a, b ArmOutcome, found bool) {
@@ -94,7 +103,7 @@ func contradiction(arms []ArmOutcome) (a, b ArmOutcome, found bool) {
 	return a, b, false
 }
 
-// decideOne judges a lone arm: without a control its outcome is the verdict.
+// decideOne judges a lone arm of the scenario's own: without a control its outcome is the verdict.
 func decideOne(a ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	sentence = fmt.Sprintf("the only arm %s is %s, expected %s", a.Name, a.Outcome, a.Expected)
 	switch a.Outcome {

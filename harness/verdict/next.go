@@ -22,9 +22,10 @@ const again = "run it again on a machine that is less busy"
 
 // The next steps of a trial whose arms don't say what to do.
 const (
-	nextForSameBinary = "run it again with --repeat 5, which shows how often either outcome comes of the same binary"
-	nextForNoJudged   = "run it again with the fixed arm, or give it a build to judge with --candidate"
-	nextForGoneFiles  = "judge a copy of the bundle that has all of its files, or run it again"
+	nextForSameBinary   = "run it again with --repeat 5, which shows how often either outcome comes of the same binary"
+	nextForNoJudged     = "run it again with the fixed arm, or give it a build to judge with --candidate"
+	nextForNoVulnerable = "run it again with the vulnerable arm beside the candidate; without --arms all arms take part"
+	nextForGoneFiles    = "judge a copy of the bundle that has all of its files, or run it again"
 )
 
 // nextOf is an Inconclusive arm's own next step.

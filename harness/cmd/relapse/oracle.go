@@ -43,8 +43,8 @@ controls. The scenario says under oracle: which pair and settings make a trial s
 pair and its own numbers instead; --pair and --set change either. The run ends with a table, which is also in
 runs/<id>-oracle-NAME/%[1]s and %[2]s.
 
-A candidate that is Inconclusive, or whose controls were not as expected, gave no answer. That is right only if
-Inconclusive is the right answer.
+A candidate that is Inconclusive gave no answer, which is right only if Inconclusive is the right answer. A trial
+whose controls were not as expected, or had no vulnerable arm that showed the incident, gives no answer either way.
 
 --provider says what makes the clusters, as for relapse run; without NAME, scenarios that don't name it are left out.
 

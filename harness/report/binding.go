@@ -23,6 +23,7 @@ type bundles struct {
 	dirs  []string     // of the bundles, in the order of their ids
 	index bundle.Index // of a run
 	plan  *plan.Plan   // of a run; nil for one bundle by itself
+	alone *plan.Plan   // of one bundle by itself
 	cut   string       // why there is less than was planned, "" if there isn't
 }
 

@@ -12,20 +12,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Rate is how often an arm of a pair had an outcome. A trial counts for N if it answers the question: its arm was
-// Reproduced or NotReproduced, and for a judged arm the controls of the same trial were as expected. The other trials
-// are in Others and count for nobody.
+// Rate is how often an arm of a pair had an outcome. A trial counts for a judged arm, and for one by itself, if the
+// controls of the same trial were as expected. If it was neither Reproduced nor NotReproduced there, it is in Against,
+// because an incident may destroy its own evidence. For a control a trial counts if that arm was one of the two. The
+// other trials are in Others and count for nobody.
 type Rate struct {
 	Pair       string         `json:"pair"`
 	Arm        string         `json:"arm"`
 	Role       string         `json:"role"`
-	Outcome    string         `json:"outcome"` // whose rate it is: Reproduced
-	K          int            `json:"k"`       // trials with the outcome
-	N          int            `json:"n"`       // trials that gave an answer
+	Outcome    string         `json:"outcome"`           // whose rate it is: Reproduced
+	K          int            `json:"k"`                 // trials with the outcome
+	N          int            `json:"n"`                 // trials that count
+	Against    map[string]int `json:"against,omitempty"` // those of N in which it was neither, by outcome
 	Others     map[string]int `json:"others,omitempty"`
 	Confidence float64        `json:"confidence"`
 	Low        float64        `json:"low"`
-	High       float64        `json:"high"`     // ends of Wilson's interval, 0 to 1; it holds if the number of trials was fixed beforehand
+	High       float64        `json:"high"`     // ends of Wilson's interval, 0 to 1, the upper one as if Against had the outcome; it holds if the number of trials was fixed beforehand
 	Sentence   string         `json:"sentence"` // "0 of 20 with 20 of 20 in the control: at most 14 % at 95 %"
 }
 
@@ -48,11 +50,14 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 				out = append(out, Rate{Pair: t.Pair, Arm: a.Name, Role: a.Role, Outcome: string(verdict.Reproduced),
 					Confidence: confidence})
 			}
-			out[i].count(a.Outcome, proves(t, a.Name))
+			out[i].count(t, a)
 		}
 	}
 	for i := range out {
-		out[i].Low, out[i].High = counts.Wilson(out[i].counted(), confidence)
+		least, most := out[i].counted(), out[i].counted()
+		most.K += out[i].against()
+		out[i].Low, _ = counts.Wilson(least, confidence)
+		_, out[i].High = counts.Wilson(most, confidence)
 	}
 	for i, r := range out {
 		out[i].Sentence = r.say(controlOf(out, r), judgedAmong(out, r), until != nil)
@@ -63,22 +68,46 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 // unproven marks an outcome that doesn't count.
 const unproven = " in a trial that proves nothing"
 
-func (r *Rate) count(o verdict.Outcome, counted bool) {
-	c, what := r.counted(), string(o)
-	if counted && answer(&c, o) {
-		r.K, r.N = c.K, c.N
-		return
-	}
-	if o == verdict.Reproduced || o == verdict.NotReproduced {
+// count counts one trial of an arm.
+func (r *Rate) count(t verdict.Trial, a verdict.Arm) {
+	judged, controls := roles(t)
+	itself := len(t.Arms) == 1 || slices.ContainsFunc(judged, func(j verdict.Arm) bool { return j.Name == a.Name })
+	c, what := r.counted(), string(a.Outcome)
+	if answer(new(counts.Count), a.Outcome) {
 		what += unproven
 	}
-	if r.Others == nil {
-		r.Others = map[string]int{}
+	switch {
+	case itself && !controlled(t):
+		note(&r.Others, what)
+	case itself && len(judged) == 1 && len(controls) > 0 && silent(t): // it may have an outcome that its twin contradicts
+		r.N++
+		note(&r.Against, what)
+	case answer(&c, a.Outcome):
+		r.K, r.N = c.K, c.N
+	case itself:
+		r.N++
+		note(&r.Against, what)
+	default:
+		note(&r.Others, what)
 	}
-	r.Others[what]++
+}
+
+func note(in *map[string]int, what string) {
+	if *in == nil {
+		*in = map[string]int{}
+	}
+	(*in)[what]++
 }
 
 func (r Rate) counted() counts.Count { return counts.Count{K: r.K, N: r.N} }
+
+// against is how many trials count against the arm without showing the incident.
+func (r Rate) against() (n int) {
+	for _, k := range r.Against {
+		n += k
+	}
+	return n
+}
 
 // controlOf is the vulnerable arm beside another arm, nil if there is none.
 func controlOf(all []Rate, r Rate) *Rate {
@@ -109,24 +138,27 @@ func (r Rate) say(control *Rate, judged, openEnded bool) string {
 	switch {
 	case openEnded && judged && r.K > 0:
 		s += ": it has it, and how often isn't said, as the first one ends the trials"
-	case openEnded && judged && r.N > 0:
+	case openEnded && judged && r.N > 0 && len(r.Against) == 0:
 		s += ": " + counts.NoneSoFar(r.N, r.Confidence)
 	case openEnded:
-		s += ": " + counts.Anytime(r.counted(), r.Confidence)
+		s += ": " + counts.Anytime(r.counted(), r.against(), r.Confidence)
 	default:
-		s += ": " + counts.Fixed(r.counted(), r.Confidence)
+		s += ": " + counts.Fixed(r.counted(), r.against(), r.Confidence)
 	}
-	if left := r.left(); left != "" {
-		s += "; not counted: " + left
+	if len(r.Against) > 0 {
+		s += "; counted against it: " + each(r.Against)
+	}
+	if len(r.Others) > 0 {
+		s += "; not counted: " + each(r.Others)
 	}
 	return s
 }
 
-// left names the trials that gave no answer, "" if there are none.
-func (r Rate) left() string {
+// each is how many trials had which outcome.
+func each(trials map[string]int) string {
 	var parts []string
-	for _, o := range slices.Sorted(maps.Keys(r.Others)) {
-		parts = append(parts, fmt.Sprintf("%d %s", r.Others[o], o))
+	for _, o := range slices.Sorted(maps.Keys(trials)) {
+		parts = append(parts, fmt.Sprintf("%d %s", trials[o], o))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -138,8 +170,10 @@ func (p *printer) rates(v Verdict) {
 		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", cell(r.Pair), cell(r.Arm), r.counted(), r.Low*100,
 			r.High*100, cell(r.Sentence))
 	}
-	p.say("\nLow and high are the ends of Wilson's interval. Trials that gave no answer are not counted, and are " +
-		"named.\n\n")
+	p.say("\nLow and high are the ends of Wilson's interval. Trials with a control that was not as expected are not " +
+		"counted, and are named. A trial whose controls were as expected counts against the judged arm if that arm gave " +
+		"no answer or failed in another way: high takes it for one that shows the incident, as an incident may destroy " +
+		"its own evidence.\n\n")
 	if v.Until != nil {
 		p.say("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
 			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)
@@ -155,6 +189,9 @@ func (e Ending) said() string {
 	s := fmt.Sprintf("%s: %s", e.Verdict, e.Why)
 	if len(e.SetAside) > 0 {
 		s += "; set aside: " + strings.Join(e.SetAside, ", ")
+	}
+	if len(e.Silent) > 0 {
+		s += "; no answer: " + strings.Join(e.Silent, ", ")
 	}
 	return s
 }

@@ -49,8 +49,8 @@ func TestRates(t *testing.T) {
 	want := []report.Rate{
 		{Pair: "modern", Arm: "vulnerable", Role: "vulnerable", Outcome: "Reproduced", K: 21, N: 21, Others: map[string]int{"Inconclusive": 1},
 			Confidence: 0.95, Low: 0.8454, High: 1, Sentence: "21 of 21: at least 86 % at 95 %; not counted: 1 Inconclusive"},
-		{Pair: "modern", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", N: 20, Others: map[string]int{"Broken": 1, "Inconclusive": 1},
-			Confidence: 0.95, High: 0.1611, Sentence: "0 of 20 with 21 of 21 in the control: at most 14 % at 95 %; not counted: 1 Broken, 1 Inconclusive"},
+		{Pair: "modern", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", N: 21, Against: map[string]int{"Broken": 1}, Others: map[string]int{"Inconclusive": 1},
+			Confidence: 0.95, High: 0.2267, Sentence: "0 of 21 with 21 of 21 in the control: at most 21 % at 95 %; counted against it: 1 Broken; not counted: 1 Inconclusive"},
 		{Pair: "genuine", Arm: "vulnerable", Role: "vulnerable", Outcome: "Reproduced", N: 1, Confidence: 0.95, High: 0.7935, Sentence: "0 of 1: at most 95 % at 95 %"},
 		{Pair: "genuine", Arm: "fixed", Role: "fixed", Outcome: "Reproduced", Others: map[string]int{"Reproduced in a trial that proves nothing": 1},
 			Confidence: 0.95, High: 1, Sentence: "0 of 0 with 0 of 1 in the control: anything from 0 % to 100 % at 95 %; not counted: 1 Reproduced in a trial that proves nothing"},
@@ -130,7 +130,9 @@ func TestHowAnOpenEndedRunEnds(t *testing.T) {
 			"vulnerable showed it in 14 of 14: at least 70 %"},
 		{"the arms were told apart long ago, and it has it", "Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn RnR", verdict.StillVulnerable, 1, 10, 0,
 			"candidate showed it in 1 of 10 trials that count, and one is proof that it has it; trial 010: candidate shows the incident still"},
-		{"no answer once", "Rnn Rn?", verdict.Validated, 0, 15, 1, "vulnerable showed it in 15 of 15: at least 71 %; 1 set aside (limit 7)"},
+		{"no answer once", "Rnn Rn?", verdict.VerdictInconclusive, 3, 2, 0,
+			"candidate gave no answer in 1 of 2 trials whose controls were as expected, which counts against it, as an incident may destroy its own evidence: a rate below 20 % can't be shown any more"},
+		{"no answer once, and a control gave none either", "Rnn R??", verdict.Validated, 0, 15, 1, "vulnerable showed it in 15 of 15: at least 71 %; 1 set aside (limit 7)"},
 		{"a control that gave no answer", "R?n ?nn", verdict.Validated, 0, 16, 2, "vulnerable showed it in 15 of 15: at least 71 %; 2 set aside (limit 7)"},
 		{"a control that missed it", "nnn", verdict.Validated, 0, 15, 1, "vulnerable showed it in 14 of 15: at least 58 %; 1 set aside (limit 7)"},
 		{"it showed it, and the control didn't", "nnR", verdict.VerdictInconclusive, 3, 15, 1,
@@ -139,7 +141,7 @@ func TestHowAnOpenEndedRunEnds(t *testing.T) {
 		{"it broke", "Rnn RnB", verdict.VerdictBroken, 1, 2, 0,
 			"candidate failed in another way in 1 of 2 trials that count; trial 002: candidate doesn't show the incident and failed in another way"},
 		{"it broke, and so did a control", "BnB", verdict.Validated, 0, 15, 1, "1 set aside (limit 7)"},
-		{"hardly ever an answer", strings.Repeat("Rn? ", 8), verdict.VerdictInconclusive, 3, 8, 8,
+		{"hardly ever an answer of a control", strings.Repeat("R?n ", 8), verdict.VerdictInconclusive, 3, 8, 8,
 			"a rate below 20 % can't be shown any more: 0 of 8 trials count, and 14 without the incident are needed; 8 set aside (limit 7); what was lacking stands with each trial"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,14 +168,20 @@ func TestHowAnOpenEndedRunEnds(t *testing.T) {
 // short is a rule that four trials satisfy.
 var short = plan.Until{Rule: "below-target", Confidence: 0.75, Target: 0.3, Max: 6}
 
-// writeOpen leaves an open-ended run of one pair: of its five trials one gave no answer.
+// writeOpen leaves an open-ended run of one pair: in one of its five trials the control gave no answer.
 func writeOpen(t *testing.T) string {
+	t.Helper()
+	return writeWithSecond(t, func(tr *trial) { tr.vulnerable.exposed = "" })
+}
+
+// writeWithSecond leaves a run of five trials, whose second one is changed.
+func writeWithSecond(t *testing.T, second func(*trial)) string {
 	t.Helper()
 	var run string
 	for _, id := range []string{"001", "002", "003", "004", "005"} {
 		tr := open(id)
 		if id == "002" {
-			tr.fixed.health = ""
+			second(tr)
 		}
 		if run == "" {
 			run = tr.write(t)
@@ -199,7 +207,7 @@ func TestOpenEndedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why := "fixed showed it in none of 4 trials that count: its rate is below 30 % at 75 %, whenever one stops; vulnerable showed it in 5 of 5: at least 57 %; 1 set aside (limit 2)"
+	why := "fixed showed it in none of 4 trials that count: its rate is below 30 % at 75 %, whenever one stops; vulnerable showed it in 4 of 4: at least 51 %; 1 set aside (limit 2)"
 	if v.Verdict != verdict.Validated || v.ExitCode != 0 || v.Sentence != why || v.LastLine() != "relapse: Validated (exit 0)" {
 		t.Errorf("%s: %q, want %q", v.LastLine(), v.Sentence, why)
 	}
@@ -213,7 +221,7 @@ func TestOpenEndedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := "0 of 4 with 5 of 5 in the control: at most 30 % at 75 %, whenever one stops; not counted: 1 Inconclusive"
+	said := "0 of 4 with 4 of 4 in the control: at most 30 % at 75 %, whenever one stops; not counted: 1 NotReproduced in a trial that proves nothing"
 	for name, c := range map[string]struct{ in, want string }{
 		"text":     {text.String(), "pair modern, fixed: " + said + "\n"},
 		"its end":  {text.String(), "pair modern ended as Validated: " + why + "; set aside: 002 Inconclusive\n"},
@@ -221,7 +229,7 @@ func TestOpenEndedRun(t *testing.T) {
 		"markdown": {page.String(), "| modern | fixed | 0 of 4 | "},
 		"again":    {string(html), "--until-confident --target-rate 0.3 --confidence 0.75 --max-trials 6 --seed 42"},
 		"JUnit":    {x.String(), `<property name="rate/modern/fixed" value="` + said + `"></property>`},
-		"an arm of a trial that is set aside fails nothing": {x.String(), `<skipped message="set aside: Inconclusive, expected NotReproduced`},
+		"an arm of a trial that is set aside fails nothing": {x.String(), `<skipped message="set aside: Inconclusive, expected Reproduced`},
 	} {
 		if !strings.Contains(c.in, c.want) {
 			t.Errorf("%s lacks %q:\n%s", name, c.want, c.in)

@@ -102,7 +102,7 @@ func LastLine(v verdict.Verdict, exit int) string {
 }
 
 // JudgeRun judges a run's directory (trials/001 and so on), or a single trial's, from the bundles alone. It writes
-// nothing. An error is a failure of relapse or a *bundle.DamageError. Both mean verdict Error, exit 4, and no
+// nothing. A single trial of an open-ended run is Inconclusive unless it ends its run against the build. An error is a failure of relapse or a *bundle.DamageError. Both mean verdict Error, exit 4, and no
 // verdict.json.
 func JudgeRun(dir string) (Verdict, error) {
 	from, err := openBundles(dir)
@@ -151,6 +151,9 @@ func (v *Verdict) add(dir string, from *bundles) error {
 	}
 	if err := from.bind(filepath.Base(dir), b, p); err != nil {
 		return err
+	}
+	if from.plan == nil {
+		from.alone = &p
 	}
 	judged, err := verdict.Judge(b, p.Trials[0])
 	if err != nil {

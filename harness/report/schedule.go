@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -21,7 +22,8 @@ type Ending struct {
 	Pair     string          `json:"pair"`
 	Verdict  verdict.Verdict `json:"verdict"`
 	ExitCode int             `json:"exitCode"`
-	SetAside []string        `json:"setAside"` // "003 Inconclusive"
+	SetAside []string        `json:"setAside"`         // "003 Inconclusive"
+	Silent   []string        `json:"silent,omitempty"` // trials that count and gave no answer about the judged arm
 	Why      string          `json:"why"`
 }
 
@@ -95,8 +97,12 @@ func (s *Schedule) end(last verdict.Trial, d counts.Decision) Ending {
 		e.Verdict, e.ExitCode = verdict.VerdictInconclusive, verdict.ExitInconclusive
 	}
 	for _, t := range s.trials {
-		if t.Pair == last.Pair && setAside(t) {
-			e.SetAside = append(e.SetAside, fmt.Sprintf("%s %s", t.ID, t.Verdict))
+		switch name := fmt.Sprintf("%s %s", t.ID, t.Verdict); {
+		case t.Pair != last.Pair:
+		case setAside(t):
+			e.SetAside = append(e.SetAside, name)
+		case silent(t):
+			e.Silent = append(e.Silent, name)
 		}
 	}
 	return e
@@ -115,14 +121,30 @@ func JudgeTrial(dir string) (verdict.Trial, error) {
 	return verdict.Judge(b, p.Trials[0])
 }
 
+// expects refuses a trial that isn't the one that comes next. A pair in which a trial gave no answer may have further
+// ones, because older versions went on; with that trial none of them makes the pair Validated.
+func (s *Schedule) expects(t verdict.Trial) error {
+	pair, _, ok := s.Next()
+	want := fmt.Sprintf("%03d", len(s.trials)+1)
+	switch {
+	case t.ID == want && (ok && t.Pair == pair || tally(s.trials, t.Pair).Silent > 0):
+		return nil
+	case !ok:
+		return fmt.Errorf("the run was over before trial %s: its rule had ended every pair", t.ID)
+	}
+	return fmt.Errorf("trial %s of pair %s stands where trial %s of pair %s belongs: one is missing, or "+
+		"isn't of this run", t.ID, t.Pair, want, pair)
+}
+
 // sum adds the rates over all trials. The trials of an open-ended run must be those that its schedule asks for, up to
-// its end: taking one away changes which ones should follow. The rule's answer becomes the run's verdict.
+// its end: taking one away changes which ones should follow. The rule's answer becomes the run's verdict. The rule also
+// answers for one trial by itself, which it may find to be too little.
 func (v *Verdict) sum(from bundles) error {
 	var trials []verdict.Trial
 	for _, t := range v.Trials {
 		trials = append(trials, t.Trial)
 	}
-	p := from.plan
+	p := cmp.Or(from.plan, from.alone)
 	if p == nil || p.Until == nil {
 		v.Rates = Rates(trials, nil)
 		return nil
@@ -133,22 +155,21 @@ func (v *Verdict) sum(from bundles) error {
 	v.Rates = Rates(trials, p.Until)
 	s := NewSchedule(p)
 	for _, t := range trials {
-		pair, number, ok := s.Next()
-		if want := fmt.Sprintf("%03d", number); !ok || t.Pair != pair || t.ID != want {
-			if !ok {
-				return fmt.Errorf("the run was over before trial %s: its rule had ended every pair", t.ID)
-			}
-			return fmt.Errorf("trial %s of pair %s stands where trial %s of pair %s belongs: one is missing, or "+
-				"isn't of this run", t.ID, t.Pair, want, pair)
+		if err := s.expects(t); err != nil && from.plan != nil {
+			return err
 		}
 		s.Judged(t)
 	}
-	if pair, number, more := s.Next(); more && from.cut == "" {
+	if pair, number, more := s.Next(); more && from.cut == "" && from.plan != nil {
 		return fmt.Errorf("the run isn't over: trial %03d, of pair %s, comes next, and there is no bundle of it",
 			number, pair)
 	}
 	v.Until = &Until{Until: *p.Until, Needed: p.Until.Asks().Needed(), Pairs: s.Endings()}
 	v.ruled()
+	if from.plan == nil && v.ExitCode == verdict.ExitInconclusive {
+		v.Sentence = "one trial of an open-ended run gives no verdict by itself: " + v.Sentence + verdict.NextStep +
+			"judge the directory of its run"
+	}
 	return nil
 }
 

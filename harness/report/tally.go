@@ -25,15 +25,17 @@ func tally(trials []verdict.Trial, pair string) counts.Tally {
 				answer(&out.Bites, a.Outcome)
 			}
 		}
-		switch t.Verdict {
-		case verdict.Validated:
+		switch {
+		case t.Verdict == verdict.Validated:
 			out.Clear++
-		case verdict.StillVulnerable:
+		case t.Verdict == verdict.StillVulnerable:
 			out.Shown++
-		case verdict.VerdictBroken:
+		case t.Verdict == verdict.VerdictBroken:
 			out.Broken++
-		case verdict.VerdictError:
+		case t.Verdict == verdict.VerdictError:
 			out.Failed++
+		case silent(t):
+			out.Silent++
 		default:
 			out.SetAside++
 			if slices.ContainsFunc(judged, func(a verdict.Arm) bool { return a.Outcome == verdict.Reproduced }) {
@@ -44,10 +46,27 @@ func tally(trials []verdict.Trial, pair string) counts.Tally {
 	return out
 }
 
-// setAside reports whether a trial says nothing about its judged arm.
-func setAside(t verdict.Trial) bool {
-	return !slices.Contains([]verdict.Verdict{verdict.Validated, verdict.StillVulnerable, verdict.VerdictBroken,
+// answers reports whether a trial says what its judged arm is.
+func answers(t verdict.Trial) bool {
+	return slices.Contains([]verdict.Verdict{verdict.Validated, verdict.StillVulnerable, verdict.VerdictBroken,
 		verdict.VerdictError}, t.Verdict)
+}
+
+// silent reports whether a trial whose controls were as expected says nothing about its judged arm. That counts against
+// the arm: an incident may destroy its own evidence.
+func silent(t verdict.Trial) bool { return !answers(t) && controlled(t) }
+
+// setAside reports whether a trial says nothing about its judged arm, whatever that arm did: a control was not as
+// expected.
+func setAside(t verdict.Trial) bool { return !answers(t) && !controlled(t) }
+
+// controlled reports whether every control of a trial was as expected. An arm by itself has none.
+func controlled(t verdict.Trial) bool {
+	if len(t.Arms) == 1 {
+		return true
+	}
+	_, controls := roles(t)
+	return !slices.ContainsFunc(controls, func(a verdict.Arm) bool { return a.Outcome != a.Expected })
 }
 
 // roles splits a trial's arms as the verdict table does: the candidates are judged if there are any, else the fixed
@@ -65,19 +84,6 @@ func roles(t verdict.Trial) (judged, controls []verdict.Arm) {
 		}
 	}
 	return judged, controls
-}
-
-// proves reports whether a trial counts for one of its arms. It always counts for a control and for a lone arm. For a
-// judged arm it counts if the controls were as expected and no arm with the same binary had another outcome.
-func proves(t verdict.Trial, arm string) bool {
-	judged, controls := roles(t)
-	if len(controls) == 0 || !slices.ContainsFunc(judged, func(a verdict.Arm) bool { return a.Name == arm }) {
-		return true
-	}
-	if len(judged) == 1 && setAside(t) {
-		return false
-	}
-	return !slices.ContainsFunc(controls, func(a verdict.Arm) bool { return a.Outcome != a.Expected })
 }
 
 // answer counts an outcome that says whether an arm has the incident, and returns false for any other outcome.

@@ -34,7 +34,7 @@ func newJudgeCmd() *cobra.Command {
 		Short: "Judge a run again from its evidence, with no cluster and no engine",
 		Long: `Judge reads the evidence in a run's directory, decides again and writes the reports again: the
 same bytes, wherever the directory was copied to. For a single trial's directory it prints the verdict and
-writes nothing.
+writes nothing. A single trial of a run with --until-confident is never Validated by itself.
 
 There is no verdict (exit 4, and nothing is written) over evidence with a changed byte, a file that its manifest
 doesn't list or a broken manifest; nor over a run with a trial of another run or plan, or without its plan.json,

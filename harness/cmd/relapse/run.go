@@ -52,11 +52,11 @@ failure and on Ctrl-C; relapse clean removes what a killed run left.
 ` + candidateHelp + `
 
 --until-confident runs trials until the judged arm is proven, at 95 %, to show the incident in less than
---target-rate of them. A trial counts if its controls were as expected and the arm gave an answer; the others are
-set aside. For 20% that takes 14 trials without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for
-5%). The first one that shows it ends the run as StillVulnerable, one in which the arm fails in another way as
-Broken (both exit 1). If so many are set aside that the rate can't be proven within --max-trials, the run ends as
-Inconclusive.
+--target-rate of them. A trial counts if its controls were as expected; the others are set aside. For 20% that
+takes 14 trials without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for 5%). The first one that
+shows it ends the run as StillVulnerable, one in which the arm fails in another way as Broken (both exit 1). A trial
+that counts and gave no answer about the arm counts against it, because an incident may destroy its own evidence: it
+ends the run as Inconclusive. So does it if so many are set aside that the rate can't be proven within --max-trials.
 
 Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced,
 3 inconclusive, 4 something of relapse's own failed, 64 wrong usage, 130 interrupted.`,
@@ -266,7 +266,7 @@ func announce(p *plan.Plan, events *event.Stream) {
 		events.Say(event.Note,
 			fmt.Sprintf("trials go on until the judged arm is proven, at %s, to show the incident in less than %s of "+
 				"them, or shows it: that takes %d trials without it; up to %d more may be set aside, because a "+
-				"control was not as expected or there was no answer", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
+				"control was not as expected; one without an answer about the judged arm ends them", rate.Exactly(r.Confidence), rate.Exactly(r.Target), r.Needed(), r.Limit()))
 	}
 	events.Say(event.Note,
 		fmt.Sprintf("about 7 minutes a trial with warm caches; the first run builds Kubernetes %s, about 8 minutes "+

@@ -12,8 +12,10 @@ const BelowTarget = "below-target"
 var Rules = []string{BelowTarget}
 
 // Rule says when the trials of a pair end: once the judged arm is proven to show the incident in less than Target of
-// the trials that count, or as soon as that can no longer be proven. A trial counts if its controls were as expected
-// and the judged arm gave an answer; the others are set aside.
+// the trials that count, or as soon as that can no longer be proven. A trial counts if its controls were as expected;
+// the others are set aside, whatever the judged arm did in them. What is set aside must not depend on the judged arm:
+// an incident that destroys its own evidence would otherwise take away the trials that show it. So a trial that counts
+// and gave no answer counts against the arm. It may have shown the incident, and ends the proof.
 //
 // One counting trial that shows the incident proves that the arm has it and ends the run, so the proof takes Needed
 // trials in a row without it. An arm with a rate of Target or more gets through them with a probability of
@@ -33,7 +35,8 @@ type Tally struct {
 	Shown    int    // trials that count and in which it did
 	Broken   int    // trials that count and in which it failed in another way
 	Failed   int    // trials in which something of ours failed
-	SetAside int    // all others
+	Silent   int    // trials that count and gave no answer about it
+	SetAside int    // trials that don't count, because a control was not as expected
 	Doubtful int    // those of them in which it showed the incident beside a control that was not as expected
 
 	Control string // the name of the vulnerable arm
@@ -75,7 +78,7 @@ func (r Rule) Needed() int {
 	return n
 }
 
-// Limit is how many trials may be set aside; with one more, Needed don't fit into Max.
+// Limit is how many trials may be set aside. With one more, Needed don't fit into Max.
 func (r Rule) Limit() int { return r.Max - r.Needed() }
 
 // DefaultMax leaves room to set aside half as many trials as are needed.
@@ -107,7 +110,7 @@ func (r Rule) sensible() error {
 
 // Decide may be asked after every trial.
 func (r Rule) Decide(t Tally) Decision {
-	counted := t.Clear + t.Shown + t.Broken
+	counted := t.Clear + t.Shown + t.Broken + t.Silent
 	switch {
 	case t.Failed > 0:
 		return Decision{Failed, "something of relapse's own failed"}
@@ -118,6 +121,11 @@ func (r Rule) Decide(t Tally) Decision {
 	case t.Broken > 0:
 		return Decision{Broken, fmt.Sprintf("%s failed in another way in %d of %d trials that count", t.Judged,
 			t.Broken, counted)}
+	case t.Silent > 0:
+		return Decision{Undecided,
+			fmt.Sprintf("%s gave no answer in %d of %d trials whose controls were as expected, which counts against it, as "+
+				"an incident may destroy its own evidence: a rate below %s can't be shown any more",
+				t.Judged, t.Silent, counted, Exactly(r.Target)) + r.aside(t)}
 	case t.Clear >= r.Needed() && t.Doubtful > 0:
 		return Decision{Undecided,
 			fmt.Sprintf("%s showed it in %d of the trials that were set aside, beside a control that was not as "+

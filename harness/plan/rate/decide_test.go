@@ -24,6 +24,9 @@ func TestDecide(t *testing.T) {
 	doubtful.Doubtful = 1
 	failed := tally(3, 0, 0, 0, 3)
 	failed.Failed = 1
+	mute := tally(13, 0, 0, 2, 16)
+	mute.Silent = 1
+	mute.Bites.N = 16
 	dull := tally(14, 0, 0, 0, 0)
 	dull.Bites = rate.Count{K: 14, N: 60}
 	for _, c := range []struct {
@@ -46,6 +49,9 @@ func TestDecide(t *testing.T) {
 			Why: "a rate below 20 % can't be shown any more: 5 of 13 trials count, and 14 without the incident are needed; 8 set aside (limit 7)"}},
 		{"it showed it where nothing counted", doubtful, rate.Decision{End: rate.Undecided,
 			Why: "candidate showed it in 1 of the trials that were set aside, beside a control that was not as expected: that is no proof, and it can't be called cured; 1 set aside (limit 7)"}},
+		{"it gave no answer beside controls that were as expected", mute, rate.Decision{End: rate.Undecided,
+			Why: "candidate gave no answer in 1 of 14 trials whose controls were as expected, which counts against it, as an incident may destroy its own evidence: " +
+				"a rate below 20 % can't be shown any more; 2 set aside (limit 7)"}},
 		{"a control that hardly shows it itself", dull, rate.Decision{
 			Why: "candidate showed it in none of 14 trials that count, and 14 are needed; vulnerable showed it in 14 of 60 only, which doesn't show a rate above 20 %"}},
 	} {
@@ -88,26 +94,28 @@ func remember[K comparable, V any](f func(K) V) func(K) V {
 }
 
 // fate is what a made-up pair does in a trial: the judged arm shows the incident with probability shows; the vulnerable one misses it with probability
-// misses; the judged arm gives no answer with probability silent.
-type fate struct{ shows, misses, silent float64 }
+// misses; a control gives no answer with probability fails; an incident destroys its own evidence with probability hides.
+type fate struct{ shows, misses, fails, hides float64 }
 
 // run plays one run to its end and returns how it ended and after how many trials.
 func (f fate) run(r *rand.Rand, rule rate.Rule, decide func(rate.Tally) rate.End) (rate.End, int) {
 	t := rate.Tally{Judged: "candidate", Control: "vulnerable"}
 	for trials := 1; trials <= rule.Max; trials++ {
-		bites, shows, silent := r.Float64() >= f.misses, r.Float64() < f.shows, r.Float64() < f.silent
+		bites, shows, fails, hides := r.Float64() >= f.misses, r.Float64() < f.shows, r.Float64() < f.fails, r.Float64() < f.hides
 		t.Bites.N++
 		if bites {
 			t.Bites.K++
 		}
 		switch {
-		case silent:
+		case fails:
 			t.SetAside++
 		case !bites:
 			t.SetAside++
-			if shows {
+			if shows && !hides {
 				t.Doubtful++
 			}
+		case shows && hides:
+			t.Silent++
 		case shows:
 			t.Shown++
 		default:
@@ -132,8 +140,9 @@ func TestTheRuleKeepsItsErrorRate(t *testing.T) {
 	for _, world := range []struct {
 		name string
 		fate
-	}{{"controls always as expected", fate{}}, {"a control misses 1 in 10, and 1 in 10 gives no answer", fate{misses: 0.1, silent: 0.1}}} {
-		for _, shows := range []float64{0, 0.05, 0.1, 0.2, 0.5} {
+	}{{"controls always as expected", fate{}}, {"a control misses 1 in 10, and 1 in 10 gives no answer", fate{misses: 0.1, fails: 0.1}},
+		{"the incident always destroys its evidence", fate{hides: 1}}, {"it does so every other time, and 1 in 10 controls gives no answer", fate{hides: 0.5, fails: 0.1}}} {
+		for _, shows := range []float64{0, 0.05, 0.1, 0.2, 0.3, 0.5} {
 			f := world.fate
 			f.shows = shows
 			r := rand.New(rand.NewPCG(7, uint64(1000*shows)))

@@ -92,11 +92,32 @@ func TestWords(t *testing.T) {
 		{0, 0, "anything from 0 % to 100 % at 95 %", "anything from 0 % to 100 % at 95 %, whenever one stops"},
 	} {
 		count := rate.Count{K: c.k, N: c.n}
-		if got := rate.Fixed(count, 0.95); got != c.fixed {
+		if got := rate.Fixed(count, 0, 0.95); got != c.fixed {
 			t.Errorf("%s: %q, want %q", count, got, c.fixed)
 		}
-		if got := rate.Anytime(count, 0.95); got != c.anytime {
+		if got := rate.Anytime(count, 0, 0.95); got != c.anytime {
 			t.Errorf("%s: %q, want %q", count, got, c.anytime)
+		}
+	}
+}
+
+// Trials without an answer make an upper bound larger and a lower one smaller.
+func TestWordsOfTrialsWithoutAnAnswer(t *testing.T) {
+	for _, c := range []struct {
+		k, n, silent   int
+		fixed, anytime string
+	}{
+		{0, 21, 7, "at most 54 % at 95 %", "at most 67 % at 95 %, whenever one stops"},
+		{14, 21, 7, "at least 46 % at 95 %", "at least 33 % at 95 %, whenever one stops"},
+		{3, 21, 7, "4 % to 68 % at 95 %", "1 % to 79 % at 95 %, whenever one stops"},
+		{0, 7, 7, "anything from 0 % to 100 % at 95 %", "anything from 0 % to 100 % at 95 %, whenever one stops"},
+	} {
+		count := rate.Count{K: c.k, N: c.n}
+		if got := rate.Fixed(count, c.silent, 0.95); got != c.fixed {
+			t.Errorf("%s, %d silent: %q, want %q", count, c.silent, got, c.fixed)
+		}
+		if got := rate.Anytime(count, c.silent, 0.95); got != c.anytime {
+			t.Errorf("%s, %d silent: %q, want %q", count, c.silent, got, c.anytime)
 		}
 	}
 }

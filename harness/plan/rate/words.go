@@ -25,24 +25,33 @@ func Percent(rate float64, upper bool) string {
 func Exactly(rate float64) string { return fmt.Sprintf("%g %%", math.Round(rate*1e8)/1e6) }
 
 // Fixed says what a count means if the number of trials was fixed beforehand. For 0 of 20 it is "at most 14 % at 95
-// %", by the exact one-sided bound. If all showed it, it is "at least"; otherwise it is Wilson's interval.
-func Fixed(c Count, confidence float64) string {
-	low, high := Wilson(c, confidence)
+// %", by the exact one-sided bound. If all showed it, it is "at least"; otherwise it is Wilson's interval. silent of the
+// N gave no answer, and K doesn't count them: the upper bound takes them for trials that showed it, the lower one for
+// trials that didn't.
+func Fixed(c Count, silent int, confidence float64) string {
+	most := c.and(silent)
+	low, _ := Wilson(c, confidence)
+	_, high := Wilson(most, confidence)
 	if c.K == 0 {
-		high = AtMost(c, confidence)
+		high = AtMost(most, confidence)
 	}
-	if c.K == c.N {
+	if most.K == most.N {
 		low = AtLeast(c, confidence)
 	}
-	return bounds(c, low, high) + " at " + Percent(confidence, false)
+	return bounds(c, most, low, high) + " at " + Percent(confidence, false)
 }
 
 // Anytime says what a count means in a run that was stopped for what it showed, by Sequence. It is wider than Fixed,
-// which doesn't hold there.
-func Anytime(c Count, confidence float64) string {
-	low, high := Sequence(c, 1-confidence)
-	return bounds(c, low, high) + " at " + Percent(confidence, false) + ", whenever one stops"
+// which doesn't hold there. silent is as for Fixed.
+func Anytime(c Count, silent int, confidence float64) string {
+	most := c.and(silent)
+	low, _ := Sequence(c, 1-confidence)
+	_, high := Sequence(most, 1-confidence)
+	return bounds(c, most, low, high) + " at " + Percent(confidence, false) + ", whenever one stops"
 }
+
+// and is c if further trials of its N had shown it, too.
+func (c Count) and(further int) Count { return Count{K: c.K + further, N: c.N} }
 
 // NoneSoFar says what 0 of n means in a run that ends at the first 1 and then claims nothing: AtMost's bound holds
 // whenever one stops. It falls below a rate p only after n trials with (1-p)^n <= 1-confidence, and at rate p so many
@@ -52,13 +61,14 @@ func NoneSoFar(n int, confidence float64) string {
 		", whenever one stops"
 }
 
-func bounds(c Count, low, high float64) string {
+// bounds puts an interval into words. At least of the trials showed it, and at most most of them.
+func bounds(least, most Count, low, high float64) string {
 	switch {
-	case c.N == 0:
+	case least.K == 0 && most.K == most.N:
 		return "anything from 0 % to 100 %"
-	case c.K == 0:
+	case least.K == 0:
 		return "at most " + Percent(high, true)
-	case c.K == c.N:
+	case most.K == most.N:
 		return "at least " + Percent(low, false)
 	}
 	return Percent(low, false) + " to " + Percent(high, true)

@@ -147,6 +147,7 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 		Seams: orEmpty(s.Spec.Seams), Constants: orEmpty(s.Spec.Constants),
 		Sequential: o.Sequential, NoFaults: o.NoFaults,
 		Phases: s.Spec.Phases, Restart: s.Spec.Restart, Modelled: slices.Clone(pair.Modelled),
+		Tried: s.Spec.Tried,
 	}
 	t.Modelled = append(t.Modelled, modelledBy(o.Provider, t.Placement, simulated(s, o.Provider))...)
 	var err error

@@ -61,6 +61,7 @@ type Trial struct {
 	Info       []Check             `json:"information,omitempty"` // asked and shown; decides nothing
 	Restart    *scenario.Restart   `json:"restart,omitempty"`
 	Modelled   []string            `json:"modelled,omitempty"`
+	Tried      *scenario.Tried     `json:"tried,omitempty"`    // which of the ways to the bug it takes; nil if nobody says
 	Deviates   []string            `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
 	Set        map[string]string   `json:"set,omitempty"`      // what the pair itself sets, in place of Plan.Values
 }

@@ -87,6 +87,11 @@ func (s *Schedule) end(last verdict.Trial, d counts.Decision) Ending {
 	switch d.End {
 	case counts.Below:
 		e.Verdict, e.ExitCode = verdict.Validated, verdict.ExitOK
+		for _, t := range s.plan.Trials {
+			if t.Pair == last.Pair && t.Tried != nil {
+				e.Why += "; " + t.Tried.String()
+			}
+		}
 	case counts.Shown, counts.Broken, counts.Failed:
 		e.Verdict, e.ExitCode = last.Verdict, last.Exit
 		e.Why += fmt.Sprintf("; trial %s: %s", last.ID, last.Sentence)

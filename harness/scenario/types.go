@@ -36,6 +36,7 @@ type Metadata struct {
 type Spec struct {
 	Title       string   `json:"title" jsonschema:"one line"`
 	Description string   `json:"description" jsonschema:"what happens, for people"`
+	Tried       *Tried   `json:"tried,omitempty" jsonschema:"which of the ways to the bug a run takes; named in the verdict over an arm that survives it"`
 	References  []string `json:"references,omitempty" jsonschema:"pull requests, issues, post-mortems"`
 	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
 	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: a node, a cluster of its arm's version, or a workload"`
@@ -68,6 +69,18 @@ type Spec struct {
 	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
 	Match       *Match   `json:"match,omitempty" jsonschema:"how relapse match knows the incident in somebody else's evidence"`
 	Oracle      *Oracle  `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
+}
+
+// Tried says which of the ways to the bug the faults and loads take. An arm is only shown to survive those. Each is a
+// part of a sentence, without a full stop.
+type Tried struct {
+	Ways string `json:"ways" jsonschema:"the ways to the bug that a run takes"`
+	Not  string `json:"not" jsonschema:"ways to the bug that are known, or can be thought of, and that a run doesn't take"`
+}
+
+// String is what a verdict says of it.
+func (t Tried) String() string {
+	return fmt.Sprintf("the way to the bug that was tried: %s; ways that were not tried: %s", t.Ways, t.Not)
 }
 
 // Nodes says how many nodes a cluster has that all arms share. With the placements node and cluster the arms

@@ -39,10 +39,7 @@ func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 // survived says what the judged arms that don't show the incident were tried with, because a build that only fails
 // later would seem to survive, too. assumed says it already for arms with unknown constants.
 func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
-	judged := scenario.Fixed
-	if slices.ContainsFunc(arms, func(a Arm) bool { return a.Role == scenario.Candidate }) {
-		judged = scenario.Candidate
-	}
+	judged := judgedRole(arms)
 	var out []string
 	for _, a := range arms {
 		said := slices.ContainsFunc(t.Cells,
@@ -53,6 +50,23 @@ func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
 		}
 	}
 	return out
+}
+
+// ways says which ways to the bug a trial took, where a judged arm survived them.
+func ways(t plan.Trial, arms []Arm) []string {
+	judged := judgedRole(arms)
+	if t.Tried == nil || !slices.ContainsFunc(arms, func(a Arm) bool { return a.Role == judged && a.Outcome == NotReproduced }) {
+		return nil
+	}
+	return []string{t.Tried.String()}
+}
+
+// judgedRole is the role of the arms that are judged: candidates if there are any, else the fixed one.
+func judgedRole(arms []Arm) string {
+	if slices.ContainsFunc(arms, func(a Arm) bool { return a.Role == scenario.Candidate }) {
+		return scenario.Candidate
+	}
+	return scenario.Fixed
 }
 
 // tried is what an arm's exposure measured.

@@ -13,7 +13,7 @@ import (
 // under deviates.
 func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
 	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), survived(v.World(), t, arms),
-		notHealedByRestart(arms))
+		ways(t, arms), notHealedByRestart(arms))
 }
 
 // sameBinary names arms that are one program.

@@ -30,6 +30,9 @@ func namesScenario(cmd *cobra.Command, word string) bool {
 func explainScenario(out io.Writer, s *scenario.Scenario) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scenario %s\n\n%s\n\n%s\n", s.Metadata.Name, s.Spec.Title, strings.TrimSpace(s.Spec.Description))
+	if t := s.Spec.Tried; t != nil {
+		fmt.Fprintf(&b, "\nA run tries this way to the bug: %s.\nIt doesn't try: %s.\n", t.Ways, t.Not)
+	}
 	b.WriteString("\nPairs, chosen by --pair:\n")
 	var pairs [][]string
 	for _, p := range s.Spec.Pairs {

@@ -21,6 +21,16 @@ func cut(open, deleting, failed, left int) string {
 	return `{"round":1,"start":"2026-03-01T10:00:45Z","began":"2026-03-01T10:00:47Z","calls":20,"cut":{` + of + `}}`
 }
 
+// succeeded is a round of which so many calls, all of which deleted, were answered with success, and all others with a
+// failure; -1 objects left is unknown.
+func succeeded(calls, failed, left int) string {
+	of := fmt.Sprintf(`"open":20,"deleting":20,"failed":%d,"succeeded":%d`, failed, calls)
+	if left >= 0 {
+		of += fmt.Sprintf(`,"left":%d`, left)
+	}
+	return fmt.Sprintf(`{"round":1,"start":"2026-03-01T10:00:45Z","calls":20,"codes":{"200":%d,"504":%d},"cut":{%s}}`, calls, failed, of)
+}
+
 // loadedWith records a load's summary with its rounds, of 1000 objects.
 func (tr *trial) loadedWith(cell, name string, rounds ...string) {
 	tr.t.Helper()
@@ -94,8 +104,28 @@ func TestCallsCutShort(t *testing.T) {
 			fill: func(tr *trial) { tr.phases(); tr.loadedWith(other, "deletes", cut(20, 20, 20, 919)) },
 		},
 		{
-			name: "by the log", spec: byLog, fill: apiserver(arm, failed(100, 33, 39, 744)), met: check.Met, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
-			seen: "3 calls with a failed delete, 2 of them with more than 256 items left (256..967 of 1001)",
+			name: "by the log", spec: byLog, fill: apiserver(arm, manyLinesEach(3)), met: check.Met, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
+			seen: "3 calls with a failed delete (20 at most), 3 of them with more than 256 items left (951..1000 of 1001)",
+		},
+		{
+			name: "many lines about one collection", spec: byLog, fill: apiserver(arm, failed(100, 33, 39)), met: check.Unknown, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
+			seen: "1 calls with a failed delete (2 at most), 1 of them with more than 256 items left (961..967 of 1001): one call may have written several of the lines",
+		},
+		{
+			name: "fifty lines of one call", spec: over(t, byLog, `{"atLeast":10}`), fill: apiserver(arm, manyLinesEach(1)), met: check.Unknown,
+			evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs}, seen: "1 calls with a failed delete (20 at most)",
+		},
+		{
+			name: "one of two collections has no more left than the channel holds", spec: byLog, met: check.Unknown, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
+			fill: apiserver(arm, append(manyLinesEach(1), failed(100, 33, 744)...)), seen: "1 calls with a failed delete (20 at most), 0 of them",
+		},
+		{
+			name: "fewer lines than are wanted", spec: byLog, fill: apiserver(arm, failed(100, 33)), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
+			seen: "1 calls with a failed delete, 1 of them with more than 256 items left",
+		},
+		{
+			name: "they claim success, and left objects", fill: renamed([]string{succeeded(20, 0, 919)}), met: check.Met, evidence: []bundle.Kind{bundle.LoadSummary},
+			seen: "20 calls that deleted and failed, as the load saw them, 20 of them with more than 256 items left (at least 919 of 1001)",
 		},
 		{
 			name: "by a log of other words", spec: byLog, fill: renamed([]string{cut(20, 20, 20, 919)}), met: check.NotMet,
@@ -116,13 +146,13 @@ const byLog = `{"atLeast":2,"failed":{"component":"kube-apiserver","pattern":"De
 func TestCallsCutShortSayWhatWasTried(t *testing.T) {
 	for _, c := range []struct{ name, spec, want string }{
 		{"as the load saw it", `{"load":"deletes"}`, "20 failed calls that left at least 919 of 1001 items each"},
-		{"by the log", over(t, `{"load":"deletes"}`, byLog), "2 failed calls that left 961 to 967 of 1001 items each"},
+		{"by the log", over(t, `{"load":"deletes"}`, byLog), "2 failed calls that left 951 to 1000 of 1001 items each"},
 		{"too few", `{"load":"deletes","atLeast":21}`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := newTrial(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 			tr.phases()
-			tr.log(arm, "kube-apiserver", 0, 394, failed(100, 33, 39)...)
+			tr.log(arm, "kube-apiserver", 0, 394, manyLinesEach(2)...)
 			tr.loadedWith(arm, "deletes", cut(20, 20, 20, 919))
 			one, err := kinds.Decode[check.Check](kinds.Check, "callsCutShort", json.RawMessage(c.spec))
 			if err != nil {

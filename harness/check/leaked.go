@@ -11,14 +11,15 @@ import (
 func init() {
 	register(kind{
 		Name: "leakedGoroutines",
-		Doc: "Goroutines that calls left behind for good: as many as there were calls with a failed delete and more " +
+		Doc: "Goroutines that calls left behind for good: one, at most, for each call with a failed delete and more " +
 			"items left than a channel holds.\n\n" +
 			"Only quiet snapshots count: no call is in flight in them, and debug=1 has as many goroutines on top " +
 			"of the function as debug=2 has in the state. Met when all of them show the very same goroutines, and " +
-			"their number is that of the calls, which the log tells from the fault's beginning on; where it has " +
-			"not one such line, the load's own count of the calls that deleted and failed. Goroutines of another " +
-			"number are unknown, never a no. With none, it asks for their absence. In the baseline one quiet " +
-			"snapshot without them is a no.",
+			"the calls explain their number: there are no more of them than of the calls, which the log tells from " +
+			"the fault's beginning on, or, where it has not one such line, the load's own count of the calls that " +
+			"deleted and failed. A build that leaks in some of its calls leaks. More goroutines than calls are " +
+			"unknown, never a no. With none, it asks for their absence. In the baseline one quiet snapshot without " +
+			"them is a no.",
 		Example: "name: leaked\nkind: leakedGoroutines\nphase: recovery\nspec:\n  func: " +
 			"registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  snapshots: 3\n  lastAfter: 120s\n  load: deletes\n  moreThan: " +
@@ -113,7 +114,7 @@ func (c *LeakedGoroutines) wanted() string {
 	if c.None {
 		return fmt.Sprintf("no goroutine [%s] in %s in %s", c.State, c.Func, many)
 	}
-	return fmt.Sprintf("the same goroutines [%s] in %s in %s, as many as the calls with a failed delete and more "+
+	return fmt.Sprintf("the same goroutines [%s] in %s in %s, no more than the calls with a failed delete and more "+
 		"than %d items left",
 		c.State, c.Func, many, c.MoreThan)
 }
@@ -164,7 +165,7 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 	case calls.doubt != "":
 		q.Seen += "; " + calls.doubt
 	case !calls.explains(newest.blocked): // something else goes on as well, which is no clear no either
-		q.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.over)
+		q.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.upto)
 	default:
 		q.Met = Met
 	}

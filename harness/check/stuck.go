@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
 func init() {
@@ -20,9 +23,11 @@ func init() {
 			"those that every one of the last dumps shows. In one of the states named, a single one that the " +
 			"baseline didn't show is too many. In all others, goroutines come and go with clients: those with one " +
 			"entry function and one creator are held against the baseline's most of the same, and all that are " +
-			"more, together, must be fewer than the given share of the calls that failed. Where the log has not " +
-			"one line of such a call, as of a build that words it differently, their number is the load's own " +
-			"count.",
+			"more, together, must be fewer than the given share of the calls that failed. How many those were is " +
+			"told by the log, where a collection counts as one call however many lines are about it, and by what " +
+			"the load saw, whichever is more; a number that may be larger, and matters, is unknown. Nothing of " +
+			"that is tolerated of the functions named in own: a goroutine that one of them made, or that is in " +
+			"one, is too many, whatever it waits for.",
 		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: " +
 			"3\n  lastAfter: 120s\n" +
 			"  failed:\n    component: kube-apiserver\n    pattern: Delete object in DeleteCollection failed\n  " +
@@ -34,11 +39,12 @@ func init() {
 // NothingStuck asks that no goroutine was left behind.
 type NothingStuck struct {
 	States    []string  `json:"states,omitempty" jsonschema:"wait states in which a single goroutine is too many, as a dump prints them: chan send"`
+	Own       []string  `json:"own,omitempty" jsonschema:"functions of the incident, without arguments; the import path's front may be left out. A single goroutine that one of them or its closures made, or that is in one, is too many in any state"`
 	Dumps     int       `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show a goroutine for it to be left for good, and how many there must be"`
 	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
 	Failed    *LogLines `json:"failed,omitempty" jsonschema:"the line that each failed call writes, from the fault's beginning on; each may have left a goroutine of any stack in any state"`
 	Share     string    `json:"share,omitempty" jsonschema:"fewer goroutines than this share of the failed calls may have been left"`
-	Load      string    `json:"load,omitempty" jsonschema:"the load that made the calls: where the log has not one line of failed, they are those that it saw delete and fail"`
+	Load      string    `json:"load,omitempty" jsonschema:"the load that made the calls: there are no more than it made, and no fewer than it saw delete and fail"`
 }
 
 // fewest is how many goroutines may have been added in any case: a client's new connection or watch brings some.
@@ -57,6 +63,7 @@ func (c *NothingStuck) Validate() error {
 	errs := []error{
 		refuse(len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, ""),
 			"states is %q (want at least one or failed, none of them empty)", c.States),
+		refuse(slices.Contains(c.Own, ""), "own is %q (want functions, none of them empty)", c.Own),
 		refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps),
 		optional("lastAfter", c.LastAfter),
 		refuse(c.Load != "" && c.Failed == nil, "load is %q, and failed is missing", c.Load),
@@ -76,6 +83,9 @@ func (c *NothingStuck) wanted() string {
 		parts = append(parts,
 			fmt.Sprintf("no goroutine [%s] in each of the last %d dumps that the baseline didn't have",
 				strings.Join(c.States, ", "), c.Dumps))
+	}
+	if len(c.Own) > 0 {
+		parts = append(parts, fmt.Sprintf("none, in any state, that %s made or that is in it", strings.Join(c.Own, ", ")))
 	}
 	if c.Failed != nil {
 		parts = append(parts,
@@ -108,7 +118,7 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 		q.Seen += q.lastAt(now.last) + ": too few to answer by"
 	default:
 		last := now.in[len(now.in)-c.Dumps:]
-		q.Met = All(c.blocked(q, was.in, last), c.grown(q, was.in, last))
+		q.Met = All(c.blocked(q, was.in, last), c.owned(q, was.in, last), c.grown(q, was.in, last))
 		if q.Met == NotMet && len(was.notes) > 0 { // the missing dump may have shown that they were there before
 			q.Met, q.Seen = Unknown, q.Seen+"; a dump of the baseline is missing"
 		}
@@ -136,51 +146,99 @@ func (c *NothingStuck) blocked(q *question, before, last []goroutines) Tri {
 	return Of(len(stuck) == 0)
 }
 
+// owned answers for goroutines of the incident's own functions, of which none is normal but those of the baseline.
+func (c *NothingStuck) owned(q *question, before, last []goroutines) Tri {
+	if len(c.Own) == 0 {
+		return Met
+	}
+	stay := left(last, nil).without(before)
+	maps.DeleteFunc(stay, func(id uint64, _ *goroutine.Group) bool {
+		return !slices.ContainsFunc(last, func(d goroutines) bool { return c.owns(*d[id]) })
+	})
+	q.Seen += fmt.Sprintf("; %d goroutines that %s made or that are in it stay", len(stay), strings.Join(c.Own, ", "))
+	if len(stay) > 0 && q.Detail == "" {
+		q.Detail = text(*stay.largest().one)
+	}
+	return Of(len(stay) == 0)
+}
+
+// owns reports whether one of the incident's own functions made a goroutine, or is on its stack.
+func (c *NothingStuck) owns(g goroutine.Group) bool {
+	g.Frames = append(slices.Clone(g.Frames), goroutine.Frame{Func: g.CreatedBy})
+	return slices.ContainsFunc(c.Own, func(name string) bool {
+		return goroutine.Match{Func: name, FoldCase: true, Closures: true}.Chooses(g)
+	})
+}
+
 // grown answers for all other states, by how much larger than in the baseline the groups are that stay.
 func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	if c.Failed == nil {
 		return Met
 	}
 	failed, doubt := c.calls(q)
-	if failed < 0 {
+	if failed.most < 0 {
 		q.Seen += "; " + doubt
 		return Unknown
 	}
 	share, _ := percent("share", c.Share) // Validate has read it
-	limit := max(fewest+1, int(math.Ceil(share*float64(failed))))
-	all, most := more(before, last)
-	q.Seen += fmt.Sprintf("; %d calls failed, and %d goroutines more than in the baseline stay, of fewer than %d",
-		failed, all, limit)
-	if most.n > 0 {
-		q.Seen += fmt.Sprintf(", most of them, %d, in %s", most.n, most.name())
+	limit := func(calls int) int { return max(fewest+1, int(math.Ceil(share*float64(calls)))) }
+	least, most := limit(failed.least), limit(failed.most)
+	all, largest := more(before, last)
+	q.Seen += fmt.Sprintf("; %s calls failed, and %d goroutines more than in the baseline stay, of fewer than %s",
+		failed, all, bounds{least, most})
+	if largest.n > 0 {
+		q.Seen += fmt.Sprintf(", most of them, %d, in %s", largest.n, largest.name())
 	}
 	switch {
-	case all < limit:
+	case all < least:
 		return Met
+	case all < most:
+		q.Seen += "; how many calls failed is not known"
+		return Unknown
 	case doubt != "": // with more calls, more goroutines would be allowed
 		q.Seen += "; " + doubt
 		return Unknown
 	}
 	if q.Detail == "" {
-		q.Detail = text(*most.one)
+		q.Detail = text(*largest.one)
 	}
 	return NotMet
 }
 
-// calls counts the calls that failed since the fault began: by the log, or by what the load saw if the log has no
-// such line. -1 is unknown, for the reason given. A reason beside a number says that there may have been more.
-func (c *NothingStuck) calls(q *question) (n int, doubt string) {
+// bounds is a number that is known by its bounds.
+type bounds struct{ least, most int }
+
+func (b bounds) String() string {
+	if b.least == b.most {
+		return strconv.Itoa(b.least)
+	}
+	return fmt.Sprintf("%d to %d", b.least, b.most)
+}
+
+// calls counts the calls that failed since the fault began, by the log and by what the load saw. That there is not even
+// a most is unknown, for the reason given. A reason beside a number says that there may have been more.
+func (c *NothingStuck) calls(q *question) (n bounds, doubt string) {
 	since := q.sinceFault()
 	logged := c.Failed.find(since)
 	q.Evidence = append(q.Evidence, logged.paths...)
+	lines := len(logged.found)
 	switch {
 	case logged.doubt != "":
-		return -1, logged.doubt
-	case len(logged.found) > 0 || c.Load == "":
-		return len(logged.found), ""
+		return bounds{most: -1}, logged.doubt
+	case c.Load == "":
+		return bounds{min(1, lines), lines}, ""
 	}
+	load, path, err := loadOf(since, c.Load)
+	if err != nil {
+		return bounds{most: -1}, err.Error()
+	}
+	q.Evidence = append(q.Evidence, path)
+	counted := calls{n: len(collections(logged.found, c.Load)), most: lines}.made(load, since.window)
 	seen := callsSeen(since, c.Load, 0)
-	q.Evidence = append(q.Evidence, seen.paths...)
+	n = bounds{max(counted.n, seen.n), max(counted.most, seen.most)}
+	if lines > 0 {
+		return n, ""
+	}
 	q.Seen += "; the log has no line of a failed call, and the load tells their number"
-	return seen.n, seen.doubt
+	return n, seen.doubt
 }

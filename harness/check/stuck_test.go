@@ -114,73 +114,66 @@ func TestNothingStuck(t *testing.T) {
 // What failed calls leave behind is found in whichever function and wait state it is, as long as there is about as much of it as there were calls.
 func TestNothingLeftByFailedCalls(t *testing.T) {
 	const feed, watch = "k8s.io/apiserver/pkg/registry/generic/registry.feed", "k8s.io/apiserver/pkg/endpoints/handlers.(*WatchServer).HandleWS"
-	calls := func(n int) []said {
-		var indexes []int
-		for i := range n {
-			indexes = append(indexes, i)
-		}
-		return failed(100, indexes...)
-	}
 	// shots has the same other goroutines in the baseline, and the same in each of three late dumps.
 	shots := func(was, is []others) []shot {
 		return []shot{{second: 22, others: was}, {second: 35}, {second: 300, others: is}, {second: 330, others: is}, {second: 360, others: is}}
 	}
-	evidence := append(times(5, bundle.Goroutines2), bundle.Logs)
+	evidence := append(times(5, bundle.Goroutines2), bundle.Logs, bundle.LoadSummary)
 	watchers := func(n, first int) others { return others{n, watch, "select", first} }
 	questions := []question{
 		{
 			name: "watches that clients opened anew, and two more of them", met: check.Met,
-			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(42, 900)})...),
+			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(42, 900)})...),
 			seen: "20 calls failed, and 2 goroutines more than in the baseline stay, of fewer than 10, most of them, 2, in " + watch,
 		},
 		{
 			name: "as many as half of the calls", met: check.NotMet, detail: feed,
-			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {10, feed, "chan receive", 3000}})...),
+			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {10, feed, "chan receive", 3000}})...),
 			seen: "10 goroutines more than in the baseline stay, of fewer than 10, most of them, 10, in " + feed + " (created by " + deleteCollection + ")",
 		},
 		{
 			name: "one fewer than that", met: check.Met,
-			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {9, feed, "chan receive", 3000}})...),
+			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {9, feed, "chan receive", 3000}})...),
 			seen: "9 goroutines more than in the baseline stay, of fewer than 10, most of them, 9, in " + feed,
 		},
 		{
 			name: "hidden by watches that are gone", met: check.NotMet, detail: feed,
-			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(20, 900), {20, feed, "select", 3000}})...),
+			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(20, 900), {20, feed, "select", 3000}})...),
 			seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
 		},
 		{
 			name: "in as many functions as there are calls", met: check.NotMet, detail: feed,
-			fill: apiserver(arm, calls(20), shots(nil, []others{{5, feed + "1", "select", 3000}, {5, feed + "2", "select", 3100}, {5, feed + "3", "select", 3200}})...),
+			fill: cutShort(20, shots(nil, []others{{5, feed + "1", "select", 3000}, {5, feed + "2", "select", 3100}, {5, feed + "3", "select", 3200}})...),
 			seen: "15 goroutines more than in the baseline stay, of fewer than 10, most of them, 5, in " + feed + "1",
 		},
 		{
 			name: "a client that lost its watches has half of them again", met: check.Met, seen: "0 goroutines more than in the baseline stay",
-			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(20, 900)})...),
+			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(20, 900)})...),
 		},
 		{
 			name: "others in each dump are at work", met: check.Met, seen: "0 goroutines more than in the baseline stay, of fewer than 10",
-			fill: apiserver(arm, calls(20), shot{second: 22, others: []others{{20, feed, "select", 500}}}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "select", 3000}}},
+			fill: cutShort(20, shot{second: 22, others: []others{{20, feed, "select", 500}}}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "select", 3000}}},
 				shot{second: 330, others: []others{{20, feed, "select", 4000}}}, shot{second: 360, others: []others{{20, feed, "select", 5000}}}),
 		},
 		{
 			name: "now asleep, now awake, and never gone", met: check.NotMet, detail: feed, seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
-			fill: apiserver(arm, calls(20), shot{second: 22}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "sleep", 3000}}},
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "sleep", 3000}}},
 				shot{second: 330, others: []others{{20, "time.now()\n\t/time.go:1 +0x1\n" + feed, "runnable", 3000}}}, shot{second: 360, others: []others{{20, feed, "sleep", 3000}}}),
 		},
 		{
 			name: "few calls", met: check.Met, seen: "4 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4, most",
-			fill: apiserver(arm, calls(4), shots(nil, []others{{3, feed, "select", 3000}})...),
+			fill: cutShort(4, shots(nil, []others{{3, feed, "select", 3000}})...),
 		},
 		{
 			name: "no call failed", met: check.Met, seen: "0 calls failed, and 0 goroutines more than in the baseline stay, of fewer than 4",
-			fill: apiserver(arm, nil, shots(nil, nil)...),
+			fill: cutShort(0, shots(nil, nil)...),
 		},
 		{
 			name: "the log was cut", met: check.Unknown, seen: "does not cover", evidence: append(times(5, bundle.Goroutines2), bundle.Logs),
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.process(arm, 312, 0, 394)
-				tr.log(arm, "kube-apiserver", 0, 200, calls(20)...)
+				tr.log(arm, "kube-apiserver", 0, 200, oneLineEach(20)...)
 				tr.shoot(arm, shots(nil, nil)...)
 			},
 		},
@@ -195,12 +188,12 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 	} {
 		questions = append(questions, question{
 			name: "twenty that were left in " + state, met: check.NotMet, detail: "[" + state, seen: "20 calls failed, and 20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
-			fill: apiserver(arm, calls(20), shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {20, feed, state, 3000}})...),
+			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {20, feed, state, 3000}})...),
 		})
 	}
 	run(t, questions, func(q *question) {
 		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
-		q.spec = `{"states":["chan send"],"dumps":3,"lastAfter":"60s","failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"share":"50%"}`
+		q.spec = `{"states":["chan send"],"dumps":3,"lastAfter":"60s","failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"load":"deletes","share":"50%"}`
 		q.wanted = "fewer goroutines in each of the last 3 dumps that the baseline didn't have, in any state, than 50% of the failed calls"
 		if q.evidence == nil {
 			q.evidence = evidence
@@ -208,10 +201,144 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 	})
 }
 
+// oneLineEach are the lines of so many calls on one collection that were cut short, as upstream writes them.
+func oneLineEach(calls int) []said {
+	var indexes []int
+	for i := range calls {
+		indexes = append(indexes, i)
+	}
+	return failed(100, indexes...)
+}
+
+// cutShort is an API server so many of whose calls were cut short, by its log and by what the load saw.
+func cutShort(calls int, shots ...shot) func(*trial) {
+	return ended(oneLineEach(calls), cut(calls, calls, calls, 919), shots...)
+}
+
+// ended is an API server with these lines and the round of its load that they are of.
+func ended(lines []said, round string, shots ...shot) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		tr.process(arm, 312, 0, 394)
+		tr.log(arm, "kube-apiserver", 0, 394, lines...)
+		tr.loadedWith(arm, "deletes", round)
+		tr.shoot(arm, shots...)
+	}
+}
+
+// manyLinesEach are lines of so many calls, each on a collection of its own, of which every one writes fifty.
+func manyLinesEach(calls int) (out []said) {
+	for call := range calls {
+		for item := range 50 {
+			out = append(out, said{second: 100 + float64(item)/10, message: fmt.Sprintf(
+				`I1121 15:07:34.121212       1 store.go:1160] "Delete object in DeleteCollection failed" object="relapse-deletes-%d/item-%05d" err="context deadline exceeded"`, call, item)})
+		}
+	}
+	return out
+}
+
+// leftBehind are shots in which so many goroutines of a function stay that none of the baseline's is like.
+func leftBehind(n int, in, state string) []shot {
+	stay := []others{{n, in, state, 3000}}
+	return []shot{{second: 22}, {second: 35}, {second: 300, others: stay}, {second: 330, others: stay}, {second: 360, others: stay}}
+}
+
+// How many goroutines may stay hangs on how many calls failed, which many lines of one call don't raise.
+func TestLinesAreNoCalls(t *testing.T) {
+	const feed = "k8s.io/apiserver/pkg/registry/generic/registry.feed"
+	byController := func(tr *trial) {
+		tr.phases()
+		tr.process(arm, 312, 0, 394)
+		tr.log(arm, "kube-apiserver", 0, 394, manyLinesEach(12)...)
+		_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Cell: arm, Time: tr.at(280)}, "json",
+			strings.NewReader(`{"name":"deletes","way":"namespaceController","objects":1000,"rounds":[{"round":1,"start":"2026-03-01T10:00:45Z","calls":12}]}`))
+		tr.must(err)
+		tr.shoot(arm, leftBehind(5, feed, "select")...)
+	}
+	run(t, []question{
+		{
+			name: "fifty lines of each of twenty calls", fill: ended(manyLinesEach(20), cut(20, 20, 20, 919), leftBehind(20, feed, "select")...), met: check.NotMet, detail: feed,
+			seen: "20 calls failed, and 20 goroutines more than in the baseline stay, of fewer than 10",
+		},
+		{
+			name: "fifty lines of one call", fill: ended(manyLinesEach(1), cut(1, 1, 1, 919), leftBehind(4, feed, "select")...), met: check.Unknown,
+			seen: "1 to 20 calls failed, and 4 goroutines more than in the baseline stay, of fewer than 4 to 10, most of them, 4, in " + feed + " (created by " + deleteCollection + "); how many calls failed is not known",
+		},
+		{
+			name: "more than all calls of the load explain", fill: ended(manyLinesEach(1), cut(1, 1, 1, 919), leftBehind(10, feed, "select")...), met: check.NotMet, detail: feed,
+			seen: "1 to 20 calls failed, and 10 goroutines more",
+		},
+		{
+			name: "as few as any client adds", fill: ended(manyLinesEach(1), cut(1, 1, 1, 919), leftBehind(3, feed, "select")...), met: check.Met,
+			seen: "1 to 20 calls failed, and 3 goroutines more",
+		},
+		{
+			name: "collections that the namespace controller tries again and again", fill: byController, met: check.Met,
+			seen: "12 to 600 calls failed, and 5 goroutines more than in the baseline stay, of fewer than 6 to 300",
+		},
+		{
+			name: "no record of the load", met: check.Unknown, seen: "no load deletes summed up what it did", evidence: append(times(5, bundle.Goroutines2), bundle.Logs),
+			fill: func(tr *trial) {
+				tr.phases()
+				tr.process(arm, 312, 0, 394)
+				tr.log(arm, "kube-apiserver", 0, 394, manyLinesEach(20)...)
+				tr.shoot(arm, leftBehind(0, feed, "select")...)
+			},
+		},
+	}, func(q *question) {
+		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.spec = `{"states":["chan send"],"dumps":3,"lastAfter":"60s","load":"deletes","failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"share":"50%"}`
+		if q.evidence == nil {
+			q.evidence = append(times(5, bundle.Goroutines2), bundle.Logs, bundle.LoadSummary)
+		}
+	})
+}
+
+// What the incident's own function made, or stands in, is never taken for noise.
+func TestNothingOfTheIncidentsOwnIsTolerated(t *testing.T) {
+	const feed = "k8s.io/apiserver/pkg/registry/generic/registry.feed"
+	const made = "9 goroutines that registry.(*Store).DeleteCollection made or that are in it stay"
+	in := func(n int, stack, state string) []shot {
+		shots := leftBehind(n, stack, state)
+		for i := range shots {
+			shots[i].madeBy = "net/http.(*http2serverConn).processHeaders"
+		}
+		return shots
+	}
+	questions := []question{
+		{name: "one of twenty", fill: cutShort(20, leftBehind(1, feed, "select")...), met: check.NotMet, detail: "created by " + deleteCollection, seen: "; 1 goroutines that registry.(*Store).DeleteCollection made"},
+		{name: "it stands in it", fill: cutShort(20, in(2, "time.Sleep()\n\t/time.go:1 +0x1\n"+deleteCollection+".func3", "sleep")...), met: check.NotMet, detail: deleteCollection + ".func3", seen: "; 2 goroutines that"},
+		{name: "others are noise", fill: cutShort(20, in(9, feed, "select")...), met: check.Met, seen: "; 0 goroutines that registry.(*Store).DeleteCollection made or that are in it stay; 20 calls failed, and 9 goroutines more"},
+		{
+			name: "the baseline had them", met: check.Met, seen: "; 0 goroutines that",
+			fill: cutShort(20, shot{second: 22, others: []others{{2, feed, "select", 3000}}}, shot{second: 35}, leftBehind(2, feed, "select")[2], leftBehind(2, feed, "select")[3], leftBehind(2, feed, "select")[4]),
+		},
+		{
+			name: "those of calls that are served come and go", met: check.Met, seen: "; 0 goroutines that",
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(2, feed, "select")[2], shot{second: 330, others: []others{{2, feed, "select", 4000}}}, shot{second: 360}),
+		},
+		{
+			name: "the state changes, and it stays", met: check.NotMet, seen: "; 1 goroutines that", detail: feed,
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(1, feed, "select")[2], shot{second: 330, others: []others{{1, feed, "sleep", 3000}}}, leftBehind(1, feed, "runnable")[4]),
+		},
+	}
+	for _, state := range []string{"select", "chan receive", "sleep", "IO wait", "runnable", "sync.WaitGroup.Wait"} {
+		questions = append(questions, question{name: "nine in " + state, fill: cutShort(20, leftBehind(9, feed, state)...), met: check.NotMet, seen: made, detail: "[" + state})
+	}
+	run(t, questions, func(q *question) {
+		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.spec = `{"states":["chan send"],"own":["registry.(*Store).DeleteCollection"],"dumps":3,"lastAfter":"60s","load":"deletes",` +
+			`"failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"share":"50%"}`
+		q.wanted = "none, in any state, that registry.(*Store).DeleteCollection made or that is in it"
+		q.evidence = append(times(5, bundle.Goroutines2), bundle.Logs, bundle.LoadSummary)
+	})
+}
+
 func TestNothingStuckRefuses(t *testing.T) {
 	for _, tt := range []struct{ spec, want string }{
 		{`{"dumps":3}`, "states is []"},
 		{`{"states":[""],"dumps":3}`, `states is [""]`},
+		{`{"states":["chan send"],"own":[""],"dumps":3}`, `own is [""]`},
 		{`{"states":["chan send"],"dumps":1}`, "dumps is 1 (want at least 2"},
 		{`{"states":["chan send"],"dumps":3,"lastAfter":"soon"}`, "lastAfter"},
 		{`{"failed":{"component":"kube-apiserver","pattern":""},"share":"50%","dumps":3}`, "pattern is empty"},

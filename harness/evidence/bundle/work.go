@@ -16,6 +16,10 @@ type Call struct {
 	GaveUp bool `json:"gaveUp,omitempty"`
 }
 
+// ByNamespaceController is the Way of a load that deletes namespaces, whose contents the namespace controller deletes:
+// the answers to the load's own calls say nothing of them.
+const ByNamespaceController = "namespaceController"
+
 // Load sums up what a load did. Objects are what it created beforehand; their names end in their number in the order
 // of a list, from 0.
 type Load struct {
@@ -38,6 +42,10 @@ type LoadRound struct {
 	Rate   float64   `json:"rate"`   // requests a second while they were sent
 	Wanted float64   `json:"wanted"` // requests a second asked for; 0 is all at once
 
+	// Codes are the answers of the round: response code -> calls, "none" for no answer. Nil where an earlier version,
+	// or a load whose answers claim nothing, did not count them.
+	Codes map[string]int `json:"codes,omitempty"`
+
 	// Cut is what became of the calls that were in flight when the round began; nil if nobody could tell.
 	Cut *CutCalls `json:"cut,omitempty"`
 }
@@ -48,10 +56,20 @@ type CutCalls struct {
 	Deleting int  `json:"deleting"`       // those of them with a worker in a delete, by the API server's goroutines
 	Failed   int  `json:"failed"`         // those of them that the API server ended later on with a failure, or without an answer
 	Left     *int `json:"left,omitempty"` // objects that were still there afterwards, and stood still; nil if that isn't known
+
+	// Succeeded are those of them that the API server answered with success, whatever was left. Earlier versions did
+	// not count them: 0.
+	Succeeded int `json:"succeeded,omitempty"`
 }
 
-// AtLeast is how many of the calls that deleted when the round began must have failed later.
-func (c CutCalls) AtLeast() int { return max(0, c.Deleting+c.Failed-c.Open) }
+// Success reports whether a response code claims that what was asked for is done.
+func Success(code int) bool { return code >= 200 && code < 300 }
+
+// Ended is how many of the calls the API server ended, in whichever way.
+func (c CutCalls) Ended() int { return c.Failed + c.Succeeded }
+
+// AtLeast is how many of the calls that deleted when the round began the API server must have ended later.
+func (c CutCalls) AtLeast() int { return max(0, c.Deleting+c.Ended()-c.Open) }
 
 // The ways in which a probe ends. Only the first two say anything about the subject.
 const (

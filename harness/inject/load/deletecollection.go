@@ -47,7 +47,7 @@ func init() {
 // The ways in which collections get deleted.
 const (
 	ByCalls               = "calls"
-	ByNamespaceController = "namespaceController"
+	ByNamespaceController = bundle.ByNamespaceController
 )
 
 // The bounds of what a load may put into etcd: an object must fit into one request of its own, and all that the

@@ -27,7 +27,6 @@ const look = 250 * time.Millisecond
 type progress struct {
 	*rounds
 	out     bundle.LoadRound
-	codes   map[string]int
 	written []time.Time // of the requests, as they come
 	seen    int         // deletions since the last request was written
 	lost    error       // why the watch ended, if it did
@@ -97,11 +96,15 @@ func (p *progress) record(c bundle.Call) {
 	if c.Code != 0 {
 		code = strconv.Itoa(c.Code)
 	}
-	p.codes[code]++
+	p.out.Codes[code]++
 	p.sum.Codes[code]++
 	p.out.Calls++
-	if p.out.Cut != nil && !c.GaveUp && (c.Code == 0 || c.Code >= http.StatusInternalServerError) {
+	switch {
+	case p.out.Cut == nil || c.GaveUp:
+	case c.Code == 0 || c.Code >= http.StatusInternalServerError:
 		p.out.Cut.Failed++
+	case bundle.Success(c.Code):
+		p.out.Cut.Succeeded++
 	}
 	if c.Done.After(p.out.End) {
 		p.out.End = c.Done
@@ -207,8 +210,8 @@ func (p *progress) finish(ctx context.Context) {
 		p.say(event.Warning, p.out.Round, "never began: %s", why)
 	}
 	var codes []string
-	for _, code := range slices.Sorted(maps.Keys(p.codes)) {
-		codes = append(codes, fmt.Sprintf("%d x %s", p.codes[code], code))
+	for _, code := range slices.Sorted(maps.Keys(p.out.Codes)) {
+		codes = append(codes, fmt.Sprintf("%d x %s", p.out.Codes[code], code))
 	}
 	p.say(event.Note, p.out.Round, "is over after %s, its answers: %s", brief(p.out.End.Sub(p.out.Start)),
 		strings.Join(codes, ", "))

@@ -32,7 +32,7 @@ func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
 		if n, err = r.remaining(ctx); err == nil && n == was {
 			round.Cut.Left = &n
 			r.say(event.Note, round.Round,
-				"left %d of %d objects, of %d calls that deleted when it began %d or more failed", n, r.spec.Items,
+				"left %d of %d objects, of %d calls that deleted when it began %d or more were ended", n, r.spec.Items,
 				round.Cut.Deleting, round.Cut.AtLeast())
 			return
 		}

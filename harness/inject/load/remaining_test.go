@@ -17,11 +17,11 @@ func TestCallsCutShort(t *testing.T) {
 		least    int
 		says     string
 	}{
-		{"all of them", 4, timeout, [3]int{4, 4, 4}, 4, "round 1 left 27 of 40 objects, of 4 calls that deleted when it began 4 or more failed"},
-		{"one may have died in its list", 3, timeout, [3]int{4, 3, 4}, 3, "left 27 of 40 objects, of 3 calls that deleted when it began 3 or more failed"},
-		{"nobody was in a delete", 0, timeout, [3]int{4, 0, 4}, 0, "of 0 calls that deleted when it began 0 or more failed"},
-		{"they succeeded", 4, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) }, [3]int{4, 4, 0}, 0, "4 calls that deleted when it began 0 or more failed"},
-		{"the API server ended the connection", 4, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, [3]int{4, 4, 4}, 4, "4 or more failed"},
+		{"all of them", 4, timeout, [3]int{4, 4, 4}, 4, "round 1 left 27 of 40 objects, of 4 calls that deleted when it began 4 or more were ended"},
+		{"one may have died in its list", 3, timeout, [3]int{4, 3, 4}, 3, "left 27 of 40 objects, of 3 calls that deleted when it began 3 or more were ended"},
+		{"nobody was in a delete", 0, timeout, [3]int{4, 0, 4}, 0, "of 0 calls that deleted when it began 0 or more were ended"},
+		{"they claim success", 4, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) }, [3]int{4, 4, 0}, 4, "4 calls that deleted when it began 4 or more were ended"},
+		{"the API server ended the connection", 4, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, [3]int{4, 4, 4}, 4, "4 or more were ended"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -38,10 +38,23 @@ func TestCallsCutShort(t *testing.T) {
 			w.wants(t, "1 began")
 			close(g.open)
 			ends(t, done)
-			_, sum, _ := w.recorded(t)
+			calls, sum, _ := w.recorded(t)
 			cut := sum.Rounds[0].Cut
 			if cut == nil || [3]int{cut.Open, cut.Deleting, cut.Failed} != c.want || cut.AtLeast() != c.least || cut.Left == nil || *cut.Left != 27 {
 				t.Errorf("%+v, want %v and 27 left", cut, c.want)
+			}
+			if ended := cut.Failed + cut.Succeeded; ended != 4 {
+				t.Errorf("%d calls were ended, want 4: %+v", ended, cut)
+			}
+			code := "504"
+			switch {
+			case cut.Succeeded > 0:
+				code = "200"
+			case calls[0].Code == 0:
+				code = "none"
+			}
+			if got := sum.Rounds[0].Codes; len(got) != 1 || got[code] != 4 {
+				t.Errorf("the round's answers are %v, want 4 x %s", got, code)
 			}
 			if !strings.Contains(w.events(), c.says) {
 				t.Errorf("no event with %q in:\n%s", c.says, w.events())

@@ -72,8 +72,8 @@ func (r *rounds) round(ctx context.Context, n int) bool {
 		}
 		return false
 	}
-	p := &progress{rounds: r, out: bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: r.spec.Rate},
-		codes: map[string]int{}}
+	p := &progress{rounds: r, out: bundle.LoadRound{Round: n, Start: time.Now().UTC(), Wanted: r.spec.Rate,
+		Codes: map[string]int{}}}
 	p.follow(ctx, deleted)
 	r.sum.Rounds = append(r.sum.Rounds, p.out)
 	return ctx.Err() == nil

@@ -1,0 +1,88 @@
+package check
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// callsLogged counts the calls of the window by their log lines, with what each line says is left.
+func callsLogged(q *question, lines LogLines, name string, moreThan int) (out calls) {
+	load, path, err := loadOf(q, name)
+	if err != nil {
+		return calls{doubt: err.Error()}
+	}
+	l := lines.find(q)
+	out = calls{items: load.Objects + alsoListed, paths: append([]string{path}, l.paths...), doubt: l.doubt}
+	re, err := lines.compile()
+	if err != nil {
+		out.doubt = err.Error()
+		return out
+	}
+	for _, about := range collections(l.found, name) {
+		lo, hi := out.items, -1 // what the lines about this collection say is left
+		for _, line := range about {
+			text := re.FindStringSubmatch(line.Text)[re.SubexpIndex("index")]
+			index, err := strconv.Atoi(text)
+			if err != nil || index >= load.Objects {
+				out.doubt = fmt.Sprintf("a line of %s names object %q, and load %s made %d", clock(line.Time), text,
+					name, load.Objects)
+				continue
+			}
+			left := out.items - (index + 1)
+			lo, hi = min(lo, left), max(hi, left)
+			out.most++
+			if left > moreThan {
+				out.upto++
+			}
+		}
+		if hi < 0 {
+			continue
+		}
+		if out.n == 0 {
+			out.lo, out.hi = lo, hi
+		}
+		out.n, out.lo, out.hi = out.n+1, min(out.lo, lo), max(out.hi, hi)
+		if lo > moreThan { // which of the lines is the call's last is not known
+			out.over++
+		}
+	}
+	return out.made(load, q.window)
+}
+
+// collections parts log lines by the collection of a load that they are about, in the order in which the log comes to
+// them. Lines that name none are about one.
+func collections(lines []bundle.LogLine, load string) (out [][]bundle.LogLine) {
+	namespace := regexp.MustCompile(`relapse-` + regexp.QuoteMeta(load) + `-[0-9]+`)
+	at := map[string]int{}
+	for _, l := range lines {
+		name := namespace.FindString(l.Text)
+		i, have := at[name]
+		if !have {
+			i, at[name] = len(out), len(out)
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], l)
+	}
+	return out
+}
+
+// made limits a count of lines to the calls that the load made in a window. How often the namespace controller tried
+// again nobody knows.
+func (c calls) made(load bundle.Load, w bundle.Window) calls {
+	if load.Way == bundle.ByNamespaceController {
+		return c
+	}
+	made := 0
+	for _, r := range load.Rounds {
+		if contains(w, r.Start) {
+			made += r.Calls
+		}
+	}
+	for _, n := range []*int{&c.n, &c.most, &c.over, &c.upto} {
+		*n = min(*n, made)
+	}
+	return c
+}

@@ -1,0 +1,91 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+func init() {
+	register(kind{
+		Name: "emptiedAsAnswered",
+		Doc: "No call of a deleteCollection load was answered with success and left objects behind, by the load's own " +
+			"record.\n\n" +
+			"A build may give a collection up and not say so: its calls leave nothing in the API server, and their " +
+			"clients believe that the collection is gone. What a call says, and what a list shows once it stands " +
+			"still, has to agree. Calls that say that they failed may leave what they like. A success of a round " +
+			"whose remaining objects are not known is unknown; the load has to have `still`. By the namespace " +
+			"controller, no answer to the load says anything of a collection, and there is nothing to be wrong.",
+		Example: "name: no-false-success\nkind: emptiedAsAnswered\nspec:\n  load: deletes\n",
+		Meets:   `{"load":"deletes"}`,
+		New:     func() Check { return &EmptiedAsAnswered{} },
+	})
+}
+
+// EmptiedAsAnswered asks that collections are empty whose deletion was said to have succeeded.
+type EmptiedAsAnswered struct {
+	Load string `json:"load" jsonschema:"the name of the load that had collections deleted"`
+}
+
+// Reads names nothing: the load's summary comes from the load itself.
+func (*EmptiedAsAnswered) Reads() []bundle.Kind { return nil }
+
+// Needs names the load.
+func (c *EmptiedAsAnswered) Needs() Needs { return Needs{Loads: []string{c.Load}} }
+
+// Validate refuses a load without a name.
+func (c *EmptiedAsAnswered) Validate() error { return refuse(c.Load == "", "load is empty") }
+
+// Eval compares the answers of each of the load's rounds, whichever phase it was in, with what that round left.
+func (c *EmptiedAsAnswered) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("no call of load %s that was answered with success and left objects behind", c.Load))
+	if !ok {
+		return q.Finding
+	}
+	load, path, err := loadOf(q, c.Load)
+	if err != nil {
+		return q.unknown(err.Error())
+	}
+	q.Evidence = []string{path}
+	switch {
+	case len(load.Rounds) == 0:
+		return q.unknown(fmt.Sprintf("load %s made no round", c.Load))
+	case load.Way == bundle.ByNamespaceController:
+		return q.answer(Met, "the namespace controller deleted the collections, and no answer to the load says anything of them")
+	}
+	met, said := Met, []string{}
+	for _, r := range load.Rounds {
+		is, what := c.round(load, r)
+		met, said = All(met, is), append(said, what)
+	}
+	return q.answer(met, strings.Join(few(said), "; "))
+}
+
+// round answers for one round, and says what it rests on.
+func (c *EmptiedAsAnswered) round(load bundle.Load, r bundle.LoadRound) (Tri, string) {
+	codes := r.Codes
+	if codes == nil && len(load.Rounds) == 1 { // an earlier version's, whose sum is this round's
+		codes = load.Codes
+	}
+	if codes == nil {
+		return Unknown, fmt.Sprintf("what the calls of round %d were answered was not counted", r.Round)
+	}
+	claimed := 0
+	for code, n := range codes {
+		if number, err := strconv.Atoi(code); err == nil && bundle.Success(number) {
+			claimed += n
+		}
+	}
+	said := fmt.Sprintf("%d of %d calls of round %d were answered with success", claimed, r.Calls, r.Round)
+	if r.Cut == nil || r.Cut.Left == nil {
+		met := Unknown
+		if claimed == 0 {
+			met = Met
+		}
+		return met, said + ", and how many objects they left is not known"
+	}
+	said += fmt.Sprintf(", and %d of %d objects are left", *r.Cut.Left, load.Objects)
+	return Of(claimed == 0 || *r.Cut.Left == 0), said
+}

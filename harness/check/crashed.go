@@ -66,7 +66,7 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	st := statuses(q)
-	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Container}, records[bundle.LogLine])
+	logs := componentLog(q, c.Container)
 	q.Evidence = slices.Concat(st.paths, logs.paths)
 	ends := endsOf(st.records, c.Container, q.window)
 	left := logsLeft(logs.records)

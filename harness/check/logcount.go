@@ -108,18 +108,14 @@ type logged struct {
 	doubt string // "" when the window is covered and nothing of it was left out
 }
 
-// find reads the lines of the window. If the source dropped lines the log is in doubt, because nobody knows which.
+// find reads the lines of the window.
 func (l LogLines) find(q *question) (out logged) {
 	re, err := l.compile()
 	if err != nil {
 		return logged{doubt: err.Error()}
 	}
-	own := bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: l.Component}
-	if len(q.view.Artifacts(own)) == 0 {
-		return logged{doubt: fmt.Sprintf("no log of %s was recorded for %s", l.Component, q.cell)}
-	}
-	st := readWith(q, own, records[bundle.LogLine])
-	out.paths, out.doubt = st.paths, st.doubt
+	st := componentLog(q, l.Component)
+	out.paths, out.doubt, out.total = st.paths, st.doubt, st.skipped
 	for _, r := range st.records {
 		if !contains(q.window, r.Time) {
 			continue
@@ -127,13 +123,6 @@ func (l LogLines) find(q *question) (out logged) {
 		out.total++
 		if re.MatchString(r.Text) {
 			out.found = append(out.found, r)
-		}
-	}
-	for _, a := range q.view.Artifacts(own) {
-		out.total += a.Skipped
-		if a.Coverage != nil && a.Coverage.Suppressed > 0 {
-			out.doubt = cmp.Or(out.doubt,
-				fmt.Sprintf("%d lines of %s were dropped", a.Coverage.Suppressed, l.Component))
 		}
 	}
 	return out

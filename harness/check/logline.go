@@ -58,18 +58,11 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	re, _ := pattern(c.Pattern) // Validate has compiled it
-	st := readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell}, journal)
+	st := subjectJournal(q)
 	q.Evidence = st.paths
-	found, suppressed, total := 0, 0, 0
-	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Cell: q.cell}) {
-		total += a.Skipped
-	}
+	found, total := 0, st.skipped
 	for _, e := range st.records {
-		if !contains(q.window, e.Time) {
-			continue
-		}
-		if e.Suppressed > 0 {
-			suppressed += e.Suppressed
+		if !contains(q.window, e.Time) || e.Suppressed > 0 {
 			continue
 		}
 		total++
@@ -90,9 +83,7 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	case found >= c.AtLeast:
 		q.Met = Met
 	case st.doubt != "":
-		return q.unknown(st.doubt)
-	case suppressed > 0:
-		return q.unknown(fmt.Sprintf("%d such lines, and the journal suppressed %d", found, suppressed))
+		return q.unknown(fmt.Sprintf("%d such lines, and %s", found, st.doubt))
 	default:
 		q.Met = NotMet
 	}

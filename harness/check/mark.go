@@ -131,10 +131,11 @@ const maxPause = 5 * time.Second
 // sameBeginning is how far apart two lines about one beginning may put it.
 const sameBeginning = 3 * time.Second
 
-// overdue is a line whose age exceeds its own limit.
+// overdue is a line whose age exceeds its own limit, or, in place of one, how many lines were dropped.
 type overdue struct {
 	at         time.Time
 	age, limit time.Duration
+	suppressed int
 }
 
 // began is when what the line is about began.
@@ -157,14 +158,18 @@ func (l MarkLine) lines(q *question) stream[overdue] {
 							out.err = cmp.Or(out.err, fmt.Errorf("reading %s: %w", a.Path, err))
 							continue
 						}
+						if e.Suppressed > 0 {
+							out.lines = append(out.lines, overdue{at: e.Time, suppressed: e.Suppressed})
+							continue
+						}
 						m := re.FindStringSubmatch(e.Message)
-						if m == nil || e.Suppressed > 0 {
+						if m == nil {
 							continue
 						}
 						age, err := time.ParseDuration(m[re.SubexpIndex("age")])
 						limit, err2 := time.ParseDuration(m[re.SubexpIndex(l.Exceeds)])
 						if err == nil && err2 == nil && age > limit {
-							out.lines = append(out.lines, overdue{e.Time, age, limit})
+							out.lines = append(out.lines, overdue{at: e.Time, age: age, limit: limit})
 						}
 					}
 					return out, nil
@@ -177,7 +182,11 @@ func (l MarkLine) lines(q *question) stream[overdue] {
 // long as before, and does nothing in that time: the pause after the last line belongs to the stretch.
 func (l MarkLine) at(q *question) (out marked) {
 	st := l.lines(q)
-	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool { return !contains(q.window, o.at) })
+	var told []suppressed
+	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool {
+		told = append(told, suppressed{o.at, o.suppressed})
+		return o.suppressed > 0 || !contains(q.window, o.at)
+	})
 	out.paths = st.paths
 	for len(in) > 0 {
 		n := 1
@@ -198,8 +207,8 @@ func (l MarkLine) at(q *question) (out marked) {
 	switch {
 	case out.said != "":
 		out.short = ""
-	case st.doubt != "":
-		out.doubt = st.doubt
+	case cmp.Or(st.doubt, q.suppressed(told)) != "":
+		out.doubt = cmp.Or(st.doubt, q.suppressed(told))
 	case out.short == "":
 		out.short = fmt.Sprintf("it never said so: no line like %q", l.Pattern)
 	}

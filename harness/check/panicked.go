@@ -47,7 +47,7 @@ func (c *Panicked) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Component}, records[bundle.LogLine])
+	logs := componentLog(q, c.Component)
 	q.Evidence = logs.paths
 	left, n, unread := logsLeft(logs.records), 0, ""
 	for _, l := range left {

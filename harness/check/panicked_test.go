@@ -17,7 +17,7 @@ func TestPanicked(t *testing.T) {
 			detail: "invalid memory address or nil pointer dereference"},
 		{name: "another stack", fill: of(crash{60, 2, panicked("k8s.io/kubernetes/pkg/other.(*Cache).Get")}), met: check.NotMet, evidence: logs,
 			seen: "0 of 1 logs", differs: []string{"the goroutine that panicked has no nodevolumelimits"}},
-		{name: "no log", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "no logs was recorded"},
+		{name: "no log", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "no log of kube-apiserver was recorded"},
 		{name: "no frames", spec: `{"component":"kube-apiserver","message":"x","frames":[]}`, fill: of(), met: check.Unknown, seen: "frames has none"},
 	}
 	run(t, qs, func(q *question) {

@@ -53,7 +53,7 @@ func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 	}) {
 		return q.unknown("it was not built with the race detector")
 	}
-	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Component}, records[bundle.LogLine])
+	logs := componentLog(q, c.Component)
 	q.Evidence = logs.paths
 	all, these, cut := 0, 0, false
 	for _, l := range logsLeft(logs.records) {

@@ -61,7 +61,7 @@ func TestRaced(t *testing.T) {
 			w.Cells[0].Flags = []string{"-race"}
 			tr.must(tr.w.SetWorld(w))
 			tr.phases()
-		}, met: check.Unknown, seen: "no logs was recorded"},
+		}, met: check.Unknown, seen: "no log of kube-apiserver was recorded"},
 		{name: "one list", spec: `{"component":"kube-apiserver","sides":[["f"]]}`, fill: of(race), met: check.Unknown, seen: "sides has 1 lists (want 2)"},
 	}
 	run(t, qs, func(q *question) {

@@ -44,7 +44,7 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	logs := readWith(q, bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: c.Component}, records[bundle.LogLine])
+	logs := componentLog(q, c.Component)
 	q.Evidence = logs.paths
 	re, _ := pattern(c.Message) // Validate has compiled it
 	all, these, cut := 0, 0, false

@@ -46,7 +46,7 @@ func TestRecovered(t *testing.T) {
 			tr.phases()
 			tr.log(arm, "kube-apiserver", 0, 394).Gap(tr.at(150), tr.at(165), "the file was gone")
 		}},
-		{name: "no log", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "no logs was recorded"},
+		{name: "no log", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "no log of kube-apiserver was recorded"},
 		{name: "no frames", spec: `{"component":"kube-apiserver","message":"x","frames":[]}`, fill: of(100, text), met: check.Unknown, seen: "frames has none"},
 	}
 	run(t, qs, func(q *question) {

@@ -23,7 +23,8 @@ func init() {
 			"one minute, nor before a garbage collection. The " +
 			"state blocked stands for every state in which a goroutine waits for " +
 			"another one, a lock or a timer, but not for the network; ready for running and runnable, where the runtime's own " +
-			"frames on top of the function, such as runtime.Gosched, don't count; any for all there are.",
+			"frames on top of the function, such as runtime.Gosched, don't count; any for all there are. With createdBy, " +
+			"who started a goroutine tells which are meant: a cure is free to name what they run.",
 		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: " +
 			"pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
 		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`,
@@ -34,11 +35,12 @@ func init() {
 
 // Goroutines asks for goroutines that are blocked in a function.
 type Goroutines struct {
-	Func      string   `json:"func" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter"`
+	Func      string   `json:"func,omitempty" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter. May be left out where createdBy is given"`
 	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or ready: running or runnable, or any: whatever it is"`
 	Depth     string   `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
 	Closures  bool     `json:"closures,omitempty" jsonschema:"functions that are written inside func count as it: func1, whose number changes with versions"`
 	Under     string   `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func"`
+	CreatedBy string   `json:"createdBy,omitempty" jsonschema:"the beginning of the name of the function that started them, such as an import path with its dot, whatever they are in"`
 	Without   []string `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
 	Count     int      `json:"count,omitzero" jsonschema:"how many goroutines at least in each dump"`
 	Dumps     int      `json:"dumps,omitzero" jsonschema:"how many dumps the answer must rest on, at least"`
@@ -59,7 +61,9 @@ func (c *Goroutines) Needs() Needs { return Needs{Constants: c.Since.constants()
 // Validate refuses what any dump would meet, or no dump at all.
 func (c *Goroutines) Validate() error {
 	return cmp.Or(
-		refuse(c.Func == "", "func is empty, which every goroutine would match"),
+		refuse(c.Func == "" && c.CreatedBy == "", "func is empty, which every goroutine would match"),
+		refuse(c.Func == "" && c.State == ready && c.Depth != "any",
+			"func is empty and state is ready (want depth any: there is no function that something could be on top of)"),
 		refuse(c.Count < 1, "count is %d (want at least 1)", c.Count),
 		refuse(c.Dumps < 1, "dumps is %d (want at least 1)", c.Dumps),
 		refuse(!slices.Contains([]string{"", "top", "any"}, c.Depth), "depth is %q (want top or any)", c.Depth),
@@ -73,8 +77,13 @@ func (c *Goroutines) Validate() error {
 	)
 }
 
-// Figure is how many such goroutines there are.
-func (c *Goroutines) Figure() Figure { return Figure{Goroutines: c.match()} }
+// Figure is how many such goroutines there are; none where only their creator tells them.
+func (c *Goroutines) Figure() Figure {
+	if c.Func == "" {
+		return Figure{}
+	}
+	return Figure{Goroutines: c.match()}
+}
 
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
@@ -118,10 +127,14 @@ func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 }
 
 func (c *Goroutines) where() string {
-	if c.Under == "" {
-		return c.Func
+	where := cmp.Or(c.Func, "any function")
+	if c.Under != "" {
+		where += " under " + c.Under
 	}
-	return c.Func + " under " + c.Under
+	if c.CreatedBy != "" {
+		where += ", created by " + c.CreatedBy
+	}
+	return where
 }
 
 func (c *Goroutines) howMany() string {
@@ -182,9 +195,13 @@ func (c *Goroutines) survey(q *question) (r survey) {
 			rowBegan = time.Time{}
 			if len(showing) > 0 && c.Same {
 				r.notes = append(r.notes, fmt.Sprintf("%s: %d of those there are the same as before", clock(a.Time), n))
-			} else if near := d.Find(goroutine.Match{Func: c.Func, FoldCase: true}); len(near) > 0 {
+			} else if near := c.near(d); len(near) > 0 {
+				what := "in that function"
+				if c.Func == "" {
+					what = "of that creator"
+				}
 				r.notes = append(r.notes,
-					fmt.Sprintf("%s: in that function, but [%s] in %s", clock(a.Time), near[0].State, top(near[0])))
+					fmt.Sprintf("%s: %s, but [%s] in %s", clock(a.Time), what, near[0].State, top(near[0])))
 			}
 			return nil
 		}
@@ -222,9 +239,18 @@ func (c *Goroutines) match() goroutine.Match {
 	return m
 }
 
-// leavesOut reports whether a goroutine doesn't count: it should wait or be ready and isn't, or its stack has a
-// function that Without names.
+// near are goroutines that are what is asked for, but for the state that they are in or what is on top of them.
+func (c *Goroutines) near(d *goroutine.Dump) []goroutine.Group {
+	return slices.DeleteFunc(d.Find(goroutine.Match{Func: c.Func, FoldCase: true}),
+		func(g goroutine.Group) bool { return !strings.HasPrefix(g.CreatedBy, c.CreatedBy) })
+}
+
+// leavesOut reports whether a goroutine doesn't count: it should wait or be ready and isn't, another function made it,
+// or its stack has a function that Without names.
 func (c *Goroutines) leavesOut(g goroutine.Group) bool {
+	if !strings.HasPrefix(g.CreatedBy, c.CreatedBy) {
+		return true
+	}
 	if c.State == ready && !(g.Ready() && (c.Depth == "any" || c.onTop(g))) {
 		return true
 	}

@@ -19,7 +19,8 @@ func init() {
 			"increase of its count.\n\n" +
 			"With span, the largest mean over any stretch of that length counts: above asks for one such stretch " +
 			"with at least so many observations, below for none. It is what the component measured itself. A value " +
-			"that falls is a reset: unknown.",
+			"that falls is a reset: unknown. So is a duration above its limit where the process's control group was " +
+			"throttled.",
 		Example: "name: etcd-slow\nkind: metricMean\nphase: fault\nspec:\n  metric: etcd_request_duration_seconds\n  " +
 			"labels: {operation: delete}\n" +
 			"  above: {duration: 800ms}\n  atLeast: 20\n  span: 10s\n",
@@ -39,8 +40,10 @@ type MetricMean struct {
 	Span    string            `json:"span,omitempty" jsonschema:"the length of the stretches that are compared, a duration with its unit; the whole window when left out"`
 }
 
-// Reads names metric samples.
-func (c *MetricMean) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
+// Reads names metric samples, and identities for what limits the process.
+func (c *MetricMean) Reads() []bundle.Kind {
+	return []bundle.Kind{bundle.MetricSamples, bundle.Identity}
+}
 
 // Needs names the constant of the limit.
 func (c *MetricMean) Needs() (n Needs) {
@@ -93,6 +96,9 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	q.Seen = c.seen(worst, total)
 	enough := worst.count > 0 && total.count >= float64(c.AtLeast)
 	if enough && c.value(worst) > limit {
+		if slow := q.allowance().doubt; c.inSeconds() && slow != "" { // what is throttled is slow by itself
+			return q.unknown(q.Seen + "; " + slow)
+		}
 		q.Met = Of(c.Above != nil)
 		return q.Finding
 	}

@@ -115,9 +115,9 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 	q.Seen = fmt.Sprintf("%.4g a second in %s", now.rate(), span(now.extent()))
 	switch {
 	case c.Above != nil:
-		c.hold(q, *c.Above, false, now.rate() > *c.Above)
+		c.hold(q, now.rate(), *c.Above, false, now.rate() > *c.Above)
 	case c.AtMost != nil:
-		c.hold(q, *c.AtMost, true, now.rate() <= *c.AtMost)
+		c.hold(q, now.rate(), *c.AtMost, true, now.rate() <= *c.AtMost)
 	default:
 		return c.compare(q, now)
 	}
@@ -126,9 +126,9 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 
 // hold answers, unless the answer is that a process used less than a limit which it might not have got. upper says that
 // less than the limit is what was asked for.
-func (c *MetricRate) hold(q *question, limit float64, upper, met bool) {
+func (c *MetricRate) hold(q *question, rate, limit float64, upper, met bool) {
 	if q.Met = Of(met); c.ofProcess && met == upper {
-		q.starved(limit)
+		q.starved(rate, limit)
 	}
 }
 
@@ -158,10 +158,10 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 		q.Seen += fmt.Sprintf(" (counted as %g)", c.Floor)
 	}
 	if limit := counts * c.TimesBaseline; c.TimesBaseline != 0 {
-		c.hold(q, limit, false, now.rate() >= limit)
+		c.hold(q, now.rate(), limit, false, now.rate() >= limit)
 	} else {
 		limit = counts * c.AtMostTimesBaseline
-		c.hold(q, limit, true, now.rate() <= limit)
+		c.hold(q, now.rate(), limit, true, now.rate() <= limit)
 	}
 	return q.Finding
 }
@@ -181,7 +181,8 @@ func init() {
 			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, " +
 			"can't keep to itself. Every trial records it beside the process's identity. Another process, or none " +
 			"for longer than 20s, is unknown. So is less than a limit, where so many tasks wanted the host's cores " +
-			"that one which always wants a CPU might have got no more.",
+			"that one which always wants a CPU might have got no more, where nobody recorded that, and where its " +
+			"control group was throttled.",
 		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  floor: 0.01\n  " +
 			"window:\n    terminating: 1\n",
 		Meets:   `{"atMost":0.001}`, // which is less than one of many tasks gets

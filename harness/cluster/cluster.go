@@ -261,6 +261,9 @@ type Identity struct {
 	ArgStart uint64 `json:"argStart"`
 	// what its host chooses addresses at random for, as RandomizeFile says; 0 is nothing, or not known
 	Randomize int `json:"randomize"`
+	// fields 16 and 17: what its children had used, and theirs, of those that it has waited for
+	ChildTicks int64     `json:"childTicks"`
+	Limits     CPULimits `json:"limits"`
 }
 
 // Reporter is a Component that says how its processes are and how they ended, where no kubelet does.

@@ -20,18 +20,18 @@ func (id *Identity) ParseStat(stat string) error {
 		}
 		return n, nil
 	}
-	var user, kernel int64
 	var err error
 	if id.StartTicks, err = number(22); err != nil {
 		return err
 	}
-	if user, err = number(14); err != nil {
-		return err
+	id.CPUTicks, id.ChildTicks, id.Stopped = 0, 0, fields[0] == "T"
+	for i, of := range []*int64{&id.CPUTicks, &id.CPUTicks, &id.ChildTicks, &id.ChildTicks} {
+		ticks, err := number(14 + i)
+		if err != nil {
+			return err
+		}
+		*of += ticks
 	}
-	if kernel, err = number(15); err != nil {
-		return err
-	}
-	id.CPUTicks, id.Stopped = user+kernel, fields[0] == "T"
 	if len(fields) > 48-3 { // a kernel without it says nothing about the arguments
 		id.ArgStart, err = strconv.ParseUint(fields[48-3], 10, 64)
 		if err != nil {

@@ -120,13 +120,16 @@ func whole(f check.Finding) check.Finding {
 
 // own is a view that has only one cell's own evidence. World, phases and timeline stay, because they are no evidence
 // of a subject. Objects that all arms share, such as nodes, stay, too: they show when the rest of the world was
-// still, not what an arm did.
+// still, not what an arm did. So does the record of the host: it shows how much an arm could get of the CPUs.
 type own struct {
 	v    bundle.View
 	cell string
 }
 
 func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
+	if q.Kind == bundle.Host {
+		return o.v.Artifacts(q)
+	}
 	if q.Cell == "" {
 		q.Cell = o.cell
 	}
@@ -151,7 +154,7 @@ func (o own) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (a
 }
 
 func (o own) allows(a bundle.Artifact) error {
-	if a.Cell != o.cell && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) {
+	if a.Cell != o.cell && a.Kind != bundle.Host && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) {
 		return fmt.Errorf("opening %s: it belongs to cell %q and is no evidence of %q's signature", a.Path, a.Cell,
 			o.cell)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,7 +42,8 @@ type Component struct {
 func newComponent(n *Node, name string, pid int) *Component {
 	k := &Component{node: n, name: name, binary: n.program(name), answers: map[string]AnswerFunc{},
 		wake: make(chan struct{}),
-		id:   cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1, ArgStart: argStart(int64(pid)), Randomize: 2}}
+		id: cluster.Identity{PID: pid, StartTicks: int64(pid), CPUTicks: 1, ArgStart: argStart(int64(pid)), Randomize: 2,
+			Limits: cluster.CPULimits{Known: true, Cores: runtime.NumCPU()}}}
 	k.Answer("/healthz", func(string) ([]byte, error) { return []byte("ok"), nil })
 	return k
 }

@@ -17,12 +17,14 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(before.SHA256) != 64 || before.PID <= 0 || before.StartTicks <= 0 || before.CPUTicks <= 0 || before.ArgStart == 0 {
+	if len(before.SHA256) != 64 || before.PID <= 0 || before.StartTicks <= 0 || before.CPUTicks <= 0 || before.ArgStart == 0 ||
+		!before.Limits.Known || before.Limits.Cores <= 0 {
 		t.Errorf("the identity is %+v", before)
 	}
 	again, err := ident.Identity(t.Context(), false)
 	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
-		CPUTicks: max(again.CPUTicks, before.CPUTicks), ArgStart: before.ArgStart, Randomize: before.Randomize}); err != nil || again != want {
+		CPUTicks: max(again.CPUTicks, before.CPUTicks), ChildTicks: max(again.ChildTicks, before.ChildTicks),
+		ArgStart: before.ArgStart, Randomize: before.Randomize, Limits: again.Limits}); err != nil || again != want {
 		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
 	}
 

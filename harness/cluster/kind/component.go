@@ -188,15 +188,17 @@ echo "$pid"
 echo "$stat"
 cat ` + cluster.RandomizeFile + ` 2>/dev/null || echo 0
 echo "$sum"
-`
+` + limitsScript
 }
 
 // parseIdentity reads a line each: the process's id, the count of restarts, /proc/PID/stat, what the host randomises, and
-// sha256sum's output.
+// sha256sum's output. Then there is what limitsScript printed.
 func parseIdentity(out string, digest bool) (id cluster.Identity, err error) {
+	out, limits, _ := strings.Cut(out, limitsMark+"\n")
+	id.Limits = cluster.ParseCPULimits(limits)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if lines[0] == "0" {
-		return id, nil
+		return cluster.Identity{}, nil
 	}
 	want := 4
 	if digest {

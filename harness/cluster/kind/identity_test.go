@@ -13,12 +13,16 @@ import (
 )
 
 func TestParseIdentity(t *testing.T) {
-	stat := "12 (a b) c) S" + strings.Repeat(" 0", 10) + " 40 2" + strings.Repeat(" 0", 6) + " 777" + strings.Repeat(" 0", 25) + " 140736376883492 0 0 0 0"
+	stat := "12 (a b) c) S" + strings.Repeat(" 0", 10) + " 40 2 30 1" + strings.Repeat(" 0", 4) + " 777" + strings.Repeat(" 0", 25) + " 140736376883492 0 0 0 0"
 	sum := strings.Repeat("ab", 32)
 	id, err := parseIdentity("12\n3\n"+stat+"\n2\n"+sum+"  -\n", true)
-	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum, CPUTicks: 42, ArgStart: 140736376883492, Randomize: 2}); err != nil ||
+	if want := (cluster.Identity{PID: 12, Restarts: 3, StartTicks: 777, SHA256: sum, CPUTicks: 42, ChildTicks: 31, ArgStart: 140736376883492, Randomize: 2}); err != nil ||
 		id != want {
 		t.Errorf("got %+v, %v; want %+v", id, err, want)
+	}
+	id, err = parseIdentity("12\n3\n"+stat+"\n2\n\nlimits:\nCpus_allowed_list:\t0-1\n/a/cpu.stat:nr_throttled 7\n/a/cpu.max:max 100000\n", false)
+	if want := (cluster.CPULimits{Known: true, Cores: 2, Throttled: 7}); err != nil || id.Limits != want || id.ChildTicks != 31 {
+		t.Errorf("got %+v, %v; want the limits %+v", id, err, want)
 	}
 	for in, want := range map[string]string{
 		"12\n3\n":                   "got 2 lines, want 5",
@@ -119,6 +123,10 @@ func TestWhichProcessIsLookedAtAsItEnds(t *testing.T) {
 			if err != nil || (id.PID > 0) != tc.runs || tc.runs && (id.Restarts != 3 || id.StartTicks == 0 || id.ArgStart == 0) ||
 				(id.SHA256 != "") != (tc.runs && tc.digest) {
 				t.Errorf("%+v, %v, from %q", id, err, out)
+			}
+			// Both ways of reading limits agree.
+			if me := cluster.CPULimitsOf("/", os.Getpid()); tc.runs && (id.Limits.Known != me.Known || id.Limits.Cores != me.Cores || id.Limits.Quota != me.Quota) {
+				t.Errorf("the limits are %+v, and those of this process %+v, from %q", id.Limits, me, out)
 			}
 		})
 	}

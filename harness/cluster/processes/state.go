@@ -66,7 +66,7 @@ func identify(pid int) (id cluster.Identity, err error) {
 	if err != nil {
 		return id, err
 	}
-	id.PID = pid
+	id.PID, id.Limits = pid, cluster.CPULimitsOf("/", pid)
 	if err := id.ParseStat(string(stat)); err != nil {
 		return cluster.Identity{}, err
 	}

@@ -49,6 +49,7 @@ func encodeEvent(e event.Event) ([]byte, event.Event, error) {
 
 // SetWorld records what was resolved so far; it may be called again as more is known.
 func (w *Writer) SetWorld(world World) error {
+	world.Format = Format
 	b, err := json.MarshalIndent(world, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", WorldFile, err)

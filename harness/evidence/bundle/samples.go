@@ -48,6 +48,8 @@ type IdentitySample struct {
 	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // that the process has used, as its node's kernel counts it; 0 is not known
 	// where its arguments lie, which execve changes; nil in bundles of versions that didn't look
 	Arguments *Arguments `json:"arguments,omitempty"`
+	// what the kernel lets it have; nil in bundles of versions that did not record it, and where there is no process
+	Limits *CPULimits `json:"limits,omitempty"`
 }
 
 // Arguments says where a process's arguments lie in its memory: whoever replaces itself by execve gets others, at an
@@ -65,6 +67,16 @@ func (a *Arguments) Known() bool { return a != nil && a.Address != 0 && a.Random
 func (s IdentitySample) SameProcess(o IdentitySample) bool {
 	return s.PID == o.PID && s.StartTicks == o.StartTicks &&
 		(!s.Arguments.Known() || !o.Arguments.Known() || s.Arguments.Address == o.Arguments.Address)
+}
+
+// CPULimits says what the kernel lets a process have of the CPUs, by its control group and all that are above it.
+// Periods and Throttled count from when the groups were made.
+type CPULimits struct {
+	Known     bool    `json:"known"`           // its control group could be read
+	Cores     int     `json:"cores"`           // how many it may run on; 0 is not known
+	Quota     float64 `json:"quota,omitempty"` // the lowest of the quotas, in CPUs; 0 is none
+	Periods   int64   `json:"periods"`         // how many periods of a quota began
+	Throttled int64   `json:"throttled"`       // in how many of them the quota was used up
 }
 
 // HostSample is the load of the machine that runs the nodes, at Time. The three times count from boot, over all

@@ -5,6 +5,7 @@ import "time"
 // World is what was resolved at run time and can't be known from the plan: what the verdict names as versions and
 // digests.
 type World struct {
+	Format    int               `json:"format,omitempty"` // see Format; the writer sets it
 	StartedAt time.Time         `json:"startedAt"`
 	Run       string            `json:"run"`
 	Plan      string            `json:"plan"`     // SHA-256 of the run's plan.json
@@ -15,6 +16,10 @@ type World struct {
 	Computed  map[string]string `json:"computed"` // fault parameter -> value and how it follows from the constants
 	Deviates  []string          `json:"deviates"` // options that weaken the trial: --no-faults, swapped arms, …
 }
+
+// Format is the number of what every trial records. Bundles without one are of versions that told no number, some of
+// which had no record of the host. From 1 on each has it, and limits are not only relative.
+const Format = 1
 
 // CellWorld is what was resolved for one cell.
 type CellWorld struct {

@@ -22,9 +22,9 @@ func init() {
 		Name: "hostPressure",
 		Doc: "How loaded the host is that runs the nodes, every five seconds: busy and stolen time, runnable tasks, " +
 			"load, and pressure where the kernel tells it.\n\n" +
-			"Every trial has it, asked for or not. It decides nothing: where a trial gave no clean answer and the " +
-			"host was overloaded, the verdict says so. It reads the /proc of the machine that relapse runs on, " +
-			"which is the nodes' own.",
+			"Every trial has it, asked for or not. By it processCPU knows how much of the CPUs a process could have " +
+			"had. Where a trial gave no clean answer and the host was overloaded, the verdict says so. It reads the " +
+			"/proc of the machine that relapse runs on, which is the nodes' own.",
 		Example: "name: host\nkind: hostPressure\n",
 		New: func() Collector {
 			return &HostPressure{Interval: metav1.Duration{Duration: 5 * time.Second}, Proc: "/proc"}

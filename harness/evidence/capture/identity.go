@@ -16,8 +16,8 @@ const digestEvery = 30 * time.Second
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "identity",
-		Doc: "Which process the subject is and what CPU time it has used, every two seconds, and now and then the " +
-			"SHA-256 of what it runs.\n\n" +
+		Doc: "Which process the subject is, what CPU time it has used and what limits it, every two seconds, and " +
+			"now and then the SHA-256 of what it runs.\n\n" +
 			"A process is told by its id, its start time and the address of its arguments: one that replaces itself " +
 			"by execve keeps the first two.\n\n" +
 			"Every trial has it, asked for or not: an arm that restarted, or that isn't the binary that was built " +
@@ -67,7 +67,16 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 			SHA256:     now.SHA256,
 			Arguments:  &bundle.Arguments{Address: now.ArgStart, Randomize: now.Randomize},
 			CPUSeconds: float64(now.CPUTicks) / cluster.TicksPerSecond,
+			Limits:     limitsOf(now),
 		})
 	})
 	return st.Close()
+}
+
+// limitsOf is nil where there is no process.
+func limitsOf(id cluster.Identity) *bundle.CPULimits {
+	if id.PID == 0 {
+		return nil
+	}
+	return new(bundle.CPULimits(id.Limits))
 }

@@ -17,7 +17,8 @@ func init() {
 		Doc: "What a unit of the subject's work costs: CPU time, or bytes allocated below functions, divided by the " +
 			"growth of a counter of the work.\n\n" +
 			"A starved subject does less work, and a share of its CPU says nothing of how much that costs; a cost " +
-			"per unit does. CPU time is what the kernel of its node counts for the process. Bytes are the " +
+			"per unit does. CPU time is what the kernel of its node counts for the process, and for children that it " +
+			"has waited for. Bytes are the " +
 			"difference between the first and the last heap profile of the window, freed again or not. How much " +
 			"was done in between is known within two samples of the counter, so a cost is a range: it meets a limit " +
 			"only as a whole, and a range on both sides of it is unknown. So is less work than units, another " +

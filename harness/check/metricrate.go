@@ -179,7 +179,8 @@ func init() {
 		Name: "processCPU",
 		Doc: "How many CPUs the subject's process used, against a number or against the baseline.\n\n" +
 			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, " +
-			"can't keep to itself. Every trial records it beside the process's identity. Another process, or none " +
+			"can't keep to itself. Every trial records it beside the process's identity. The time of " +
+			"children counts once the process has waited for them. Another process, or none " +
 			"for longer than 20s, is unknown. So is less than a limit, where so many tasks wanted the host's cores " +
 			"that one which always wants a CPU might have got no more, where nobody recorded that, and where its " +
 			"control group was throttled.",

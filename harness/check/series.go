@@ -111,9 +111,15 @@ func histogramSeries(q *question, family string, labels map[string]string) serie
 // processCPUTime is the name of cpuSeries.
 const processCPUTime = "the process's CPU time"
 
-// cpuSeries is the CPU time that the subject's process had used each time that somebody looked. Times of different
-// processes can't be compared.
+// cpuSeries is the CPU time that the subject's process had used each time that somebody looked, with that of the
+// children that it had waited for: what a program does by running another is its work, too. Times of different processes
+// can't be compared.
 func cpuSeries(q *question) series {
+	return cpuOf(q, func(r bundle.IdentitySample) float64 { return r.CPUSeconds + r.ChildSeconds })
+}
+
+// cpuOf is a CPU time that identities have.
+func cpuOf(q *question, used func(bundle.IdentitySample) float64) series {
 	st := read[bundle.IdentitySample](q, bundle.Identity)
 	var all []sample
 	var last bundle.IdentitySample
@@ -126,7 +132,7 @@ func cpuSeries(q *question) series {
 				fmt.Sprintf("process %d was followed by process %d at %s", last.PID, r.PID, clock(r.Time)))
 		}
 		last = r
-		all = append(all, sample{asked: r.Time, answered: r.Time, value: r.CPUSeconds,
+		all = append(all, sample{asked: r.Time, answered: r.Time, value: used(r),
 			process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
 	}
 	return newSeries(processCPUTime, q.window, all, st.paths, st.doubt,

@@ -46,6 +46,8 @@ type IdentitySample struct {
 	SHA256     string    `json:"sha256,omitempty"`
 	Expected   bool      `json:"expected,omitempty"`   // a restart that the harness itself made
 	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // that the process has used, as its node's kernel counts it; 0 is not known
+	// that its children had used, and theirs, of those that have ended and that it has waited for
+	ChildSeconds float64 `json:"childSeconds,omitempty"`
 	// where its arguments lie, which execve changes; nil in bundles of versions that didn't look
 	Arguments *Arguments `json:"arguments,omitempty"`
 	// what the kernel lets it have; nil in bundles of versions that did not record it, and where there is no process

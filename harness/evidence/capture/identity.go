@@ -64,10 +64,11 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		last = now
 		return st.JSON(bundle.IdentitySample{
 			Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts,
-			SHA256:     now.SHA256,
-			Arguments:  &bundle.Arguments{Address: now.ArgStart, Randomize: now.Randomize},
-			CPUSeconds: float64(now.CPUTicks) / cluster.TicksPerSecond,
-			Limits:     limitsOf(now),
+			SHA256:       now.SHA256,
+			Arguments:    &bundle.Arguments{Address: now.ArgStart, Randomize: now.Randomize},
+			CPUSeconds:   float64(now.CPUTicks) / cluster.TicksPerSecond,
+			ChildSeconds: float64(now.ChildTicks) / cluster.TicksPerSecond,
+			Limits:       limitsOf(now),
 		})
 	})
 	return st.Close()

@@ -14,10 +14,11 @@ func init() {
 		Doc: "By how much a counter grew a second, against a number or against the baseline.\n\n" +
 			"Of process_cpu_seconds_total that is the number of CPUs in use. With window, in the quiet window that " +
 			"quietWorld finds, else in the whole phase; in the baseline always in the whole. Against the baseline, " +
-			"its rate counts as floor where it was lower, so that nothing is not multiplied. A counter that falls " +
-			"was reset: unknown.",
+			"its rate counts as floor where it was lower, so that nothing is not multiplied. Beside such a limit stands " +
+			"one that doesn't depend on the baseline, because many times what was busy already is more than there is. A " +
+			"counter that falls was reset: unknown.",
 		Example: "name: agent-busy\nkind: metricRate\nphase: fault\nspec:\n  metric: process_cpu_seconds_total\n  " +
-			"timesBaseline: 5\n  floor: 0.01\n  window:\n    terminating: 1\n",
+			"timesBaseline: 5\n  above: 0.3\n  floor: 0.01\n  window:\n    terminating: 1\n",
 		Meets:   `{"metric":"grows_total","above":0.1}`,
 		Differs: `{"metric":"stands_total","above":0.1}`,
 		New:     func() Check { return &MetricRate{} },
@@ -35,10 +36,10 @@ type MetricRate struct {
 
 // RateLimit says what a rate must be, and when. A rate is in the counter's own unit a second: for CPU time, in CPUs.
 type RateLimit struct {
-	Above               *float64 `json:"above,omitempty" jsonschema:"the rate that has to be exceeded, in the counter's own unit a second, or in CPUs"`
-	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"the rate that must not be exceeded, instead"`
-	TimesBaseline       float64  `json:"timesBaseline,omitzero" jsonschema:"the rate must be at least so many times the baseline's, instead"`
-	AtMostTimesBaseline float64  `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times"`
+	Above               *float64 `json:"above,omitempty" jsonschema:"the rate that has to be exceeded, in the counter's own unit a second, or in CPUs; beside timesBaseline, one that is enough whatever the baseline was"`
+	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"the rate that must not be exceeded, instead; beside atMostTimesBaseline, one that must not be exceeded whatever the baseline was"`
+	TimesBaseline       float64  `json:"timesBaseline,omitzero" jsonschema:"the rate must be at least so many times the baseline's; wants above beside it"`
+	AtMostTimesBaseline float64  `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times; wants atMost beside it"`
 	Floor               float64  `json:"floor,omitzero" jsonschema:"what the baseline's rate counts as at least"`
 	Window              *Quiet   `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
 }
@@ -51,8 +52,24 @@ func (c *MetricRate) Reads() []bundle.Kind {
 // Figure is how fast the counter grows, of all its label sets together.
 func (c *MetricRate) Figure() Figure { return Figure{Counter: c.Metric} }
 
-// Validate refuses no limit, more than one, and a limit that any rate would meet.
-func (c *MetricRate) Validate() error {
+// Validate refuses no limit, more than one, a limit that any rate would meet, and one that depends on the baseline alone.
+func (c *MetricRate) Validate() error { return errors.Join(c.validate(), c.validateAbsolute()) }
+
+// asPlanned validates the spec in a bundle's own plan as its version did.
+type asPlanned struct {
+	*MetricRate
+	format int
+}
+
+// Validate lets a limit depend on the baseline alone where that was let through when it was planned.
+func (c asPlanned) Validate() error {
+	if c.format == 0 {
+		return c.validate()
+	}
+	return c.MetricRate.Validate()
+}
+
+func (c *MetricRate) validate() error {
 	relative := c.TimesBaseline != 0 || c.AtMostTimesBaseline != 0
 	return errors.Join(
 		refuse(c.Metric == "", "metric is empty"),
@@ -63,39 +80,61 @@ func (c *MetricRate) Validate() error {
 	)
 }
 
+// validateAbsolute refuses many times the baseline as the only limit: of a subject that was busy already that is more
+// than there is, and it would neither be busy nor not at rest.
+func (c *MetricRate) validateAbsolute() error {
+	return errors.Join(
+		refuse(c.TimesBaseline != 0 && c.Above == nil,
+			"timesBaseline stands alone (want above beside it: the rate that is too much whatever the baseline was)"),
+		refuse(c.AtMostTimesBaseline != 0 && c.AtMost == nil,
+			"atMostTimesBaseline stands alone (want atMost beside it: the rate that is too much whatever the baseline was)"))
+}
+
 func (c *MetricRate) validateLimit() error {
 	n := given(c.Above != nil, c.AtMost != nil, c.TimesBaseline != 0, c.AtMostTimesBaseline != 0)
-	switch {
-	case n != 1:
+	pair := c.Above != nil && c.TimesBaseline != 0 || c.AtMost != nil && c.AtMostTimesBaseline != 0
+	if n != 1 && !(n == 2 && pair) {
 		return fmt.Errorf("%d limits are given (want one of above, atMost, timesBaseline and atMostTimesBaseline)", n)
-	case c.Above != nil:
-		return refuse(*c.Above < 0, "above is %g (want 0 or more)", *c.Above)
-	case c.AtMost != nil:
-		return refuse(*c.AtMost < 0, "atMost is %g (want 0 or more)", *c.AtMost)
-	case c.TimesBaseline != 0:
-		return refuse(c.TimesBaseline <= 1, "timesBaseline is %g (want above 1, or the baseline itself would meet it)",
-			c.TimesBaseline)
 	}
-	return refuse(c.AtMostTimesBaseline < 1, "atMostTimesBaseline is %g (want 1 or more)", c.AtMostTimesBaseline)
+	return errors.Join(
+		refuse(c.Above != nil && *c.Above < 0, "above is %g (want 0 or more)", value(c.Above)),
+		refuse(c.AtMost != nil && *c.AtMost < 0, "atMost is %g (want 0 or more)", value(c.AtMost)),
+		refuse(c.TimesBaseline != 0 && c.TimesBaseline <= 1,
+			"timesBaseline is %g (want above 1, or the baseline itself would meet it)", c.TimesBaseline),
+		refuse(c.AtMostTimesBaseline != 0 && c.AtMostTimesBaseline < 1, "atMostTimesBaseline is %g (want 1 or more)",
+			c.AtMostTimesBaseline))
+}
+
+// value is 0 where none is given.
+func value(n *float64) float64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 func (c *MetricRate) wanted() string {
+	relative := fmt.Sprintf("times as fast as in the baseline (counted as %g a second at least)", c.Floor)
 	switch {
+	case c.TimesBaseline != 0 && c.Above != nil:
+		return fmt.Sprintf("%s growing at least %g %s, or by more than %g a second", c.Metric, c.TimesBaseline, relative,
+			*c.Above)
+	case c.TimesBaseline != 0:
+		return fmt.Sprintf("%s growing at least %g %s", c.Metric, c.TimesBaseline, relative)
+	case c.AtMostTimesBaseline != 0 && c.AtMost != nil:
+		return fmt.Sprintf("%s growing at most %g %s, and by at most %g a second", c.Metric, c.AtMostTimesBaseline, relative,
+			*c.AtMost)
+	case c.AtMostTimesBaseline != 0:
+		return fmt.Sprintf("%s growing at most %g %s", c.Metric, c.AtMostTimesBaseline, relative)
 	case c.Above != nil:
 		return fmt.Sprintf("%s growing by more than %g a second", c.Metric, *c.Above)
-	case c.AtMost != nil:
-		return fmt.Sprintf("%s growing by at most %g a second", c.Metric, *c.AtMost)
-	case c.AtMostTimesBaseline != 0:
-		return fmt.Sprintf("%s growing at most %g times as fast as in the baseline (counted as %g a second at least)",
-			c.Metric, c.AtMostTimesBaseline, c.Floor)
 	}
-	return fmt.Sprintf("%s growing at least %g times as fast as in the baseline (counted as %g a second at least)",
-		c.Metric, c.TimesBaseline, c.Floor)
+	return fmt.Sprintf("%s growing by at most %g a second", c.Metric, value(c.AtMost))
 }
 
 // Eval compares the growth between the first and the last sample with the limit.
 func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, c.wanted())
+	q, ok := ask(asPlanned{c, v.World().Format}, v, s, c.wanted())
 	if !ok {
 		return q.Finding
 	}
@@ -114,12 +153,12 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 	}
 	q.Seen = fmt.Sprintf("%.4g a second in %s", now.rate(), span(now.extent()))
 	switch {
+	case c.TimesBaseline != 0 || c.AtMostTimesBaseline != 0:
+		return c.compare(q, now)
 	case c.Above != nil:
 		c.hold(q, now.rate(), *c.Above, false, now.rate() > *c.Above)
-	case c.AtMost != nil:
-		c.hold(q, now.rate(), *c.AtMost, true, now.rate() <= *c.AtMost)
 	default:
-		return c.compare(q, now)
+		c.hold(q, now.rate(), *c.AtMost, true, now.rate() <= *c.AtMost)
 	}
 	return q.Finding
 }
@@ -157,10 +196,19 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 	if base.rate() < c.Floor {
 		q.Seen += fmt.Sprintf(" (counted as %g)", c.Floor)
 	}
-	if limit := counts * c.TimesBaseline; c.TimesBaseline != 0 {
+	// The lower limit counts: of what was busy already, many times as much is more than there is.
+	absolute := c.Above
+	if c.TimesBaseline == 0 {
+		absolute = c.AtMost
+	}
+	limit := counts * max(c.TimesBaseline, c.AtMostTimesBaseline)
+	if absolute != nil && *absolute < limit {
+		limit = *absolute
+		q.Seen += fmt.Sprintf("; %g a second is less than so many times", limit)
+	}
+	if c.TimesBaseline != 0 {
 		c.hold(q, now.rate(), limit, false, now.rate() >= limit)
 	} else {
-		limit = counts * c.AtMostTimesBaseline
 		c.hold(q, now.rate(), limit, true, now.rate() <= limit)
 	}
 	return q.Finding
@@ -184,8 +232,8 @@ func init() {
 			"for longer than 20s, is unknown. So is less than a limit, where so many tasks wanted the host's cores " +
 			"that one which always wants a CPU might have got no more, where nobody recorded that, and where its " +
 			"control group was throttled.",
-		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  floor: 0.01\n  " +
-			"window:\n    terminating: 1\n",
+		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  above: 0.3\n  " +
+			"floor: 0.01\n  window:\n    terminating: 1\n",
 		Meets:   `{"atMost":0.001}`, // which is less than one of many tasks gets
 		Differs: `{"above":0.001}`,
 		New:     func() Check { return &ProcessCPU{} },

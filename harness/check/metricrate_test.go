@@ -29,23 +29,23 @@ func TestMetricRate(t *testing.T) {
 		{name: "at most", spec: `{"atMost":0.05` + window + `}`, fill: burns(0.01, 0.02), met: check.Met, evidence: both, seen: "0.02 a second", wanted: "growing by at most 0.05"},
 		{name: "more than at most", spec: `{"atMost":0.05}`, fill: burns(0.01, 0.9), met: check.NotMet, evidence: samples, seen: "a second in 10:00:40.0 to 10:04:48.1", wanted: "at most"},
 		{
-			name: "times the baseline", spec: `{"timesBaseline":5,"floor":0.001` + window + `}`, fill: burns(0.01, 0.9), met: check.Met, evidence: both,
+			name: "times the baseline", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, fill: burns(0.01, 0.9), met: check.Met, evidence: both,
 			seen: "90 times the baseline's 0.01", wanted: "at least 5 times as fast as in the baseline",
 		},
 		{
-			name: "times a floor", spec: `{"timesBaseline":5,"floor":0.2` + window + `}`, fill: burns(0.01, 0.9), met: check.NotMet, evidence: both,
+			name: "times a floor", spec: `{"timesBaseline":5,"above":2,"floor":0.2` + window + `}`, fill: burns(0.01, 0.9), met: check.NotMet, evidence: both,
 			seen: "4.5 times the baseline's 0.01 (counted as 0.2)", wanted: "counted as 0.2 a second at least",
 		},
 		{
-			name: "at most times the baseline", spec: `{"atMostTimesBaseline":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.015), met: check.Met, evidence: both,
+			name: "at most times the baseline", spec: `{"atMostTimesBaseline":2,"atMost":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.015), met: check.Met, evidence: both,
 			seen: "1.5 times the baseline's 0.01", wanted: "at most 2 times as fast",
 		},
 		{
-			name: "more than at most times the baseline", spec: `{"atMostTimesBaseline":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.03), met: check.NotMet, evidence: both,
+			name: "more than at most times the baseline", spec: `{"atMostTimesBaseline":2,"atMost":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.03), met: check.NotMet, evidence: both,
 			seen: "3 times the baseline's 0.01", wanted: "at most 2 times as fast",
 		},
 		{
-			name: "the baseline itself", spec: `{"timesBaseline":5,"floor":0.001` + window + `}`, scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: burns(0.5, 0.9),
+			name: "the baseline itself", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: burns(0.5, 0.9),
 			met: check.NotMet, evidence: samples, seen: "1 times the baseline's 0.5", wanted: "at least 5 times",
 		},
 		{
@@ -61,7 +61,7 @@ func TestMetricRate(t *testing.T) {
 			},
 		},
 		{
-			name: "a reset since the baseline", spec: `{"timesBaseline":5,"floor":0.001` + window + `}`, met: check.Unknown, evidence: both, seen: "in the baseline to", wanted: "times",
+			name: "a reset since the baseline", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, met: check.Unknown, evidence: both, seen: "in the baseline to", wanted: "times",
 			fill: func(tr *trial) {
 				tr.phases()
 				outside(tr).covers(0, 400)
@@ -91,7 +91,7 @@ func TestMetricRate(t *testing.T) {
 			},
 		},
 		{
-			name: "nobody sampled it in the baseline", spec: `{"timesBaseline":5,"floor":0.001}`, met: check.Unknown, evidence: samples, seen: "in the baseline metrics.samples of vulnerable does not cover", wanted: "times",
+			name: "nobody sampled it in the baseline", spec: `{"timesBaseline":5,"above":2,"floor":0.001}`, met: check.Unknown, evidence: samples, seen: "in the baseline metrics.samples of vulnerable does not cover", wanted: "times",
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.series(tr.stream(bundle.MetricSamples, arm), cpu, 40, 400, func(s float64) float64 { return s })

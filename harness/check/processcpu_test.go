@@ -56,7 +56,7 @@ func TestProcessCPU(t *testing.T) {
 		}
 		return q
 	}
-	const atRest, busy, none = `{"atMostTimesBaseline":8,"floor":0.01}`, `{"timesBaseline":10,"floor":0.01}`, `with 84 tasks for 2 cores one that always wants a CPU may get no more than 0.024 of it`
+	const atRest, busy, none = `{"atMostTimesBaseline":8,"floor":0.01,"atMost":0.2}`, `{"timesBaseline":10,"floor":0.01,"above":0.25}`, `with 84 tasks for 2 cores one that always wants a CPU may get no more than 0.024 of it`
 	for _, q := range []question{
 		limited(atRest, "at rest", 3, 0.004, check.Met, "0.0032 a second"),
 		limited(atRest, "at rest, or a loop that got nothing", 84, 0.06, check.Unknown, none),
@@ -103,7 +103,7 @@ func TestProcessCPU(t *testing.T) {
 		{name: "nobody looked", met: check.Unknown, evidence: both[1:], seen: "no identity was recorded", fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }},
 	}, func(q *question) {
 		q.kind, q.scope = "processCPU", check.Scope{Cell: arm, Phase: check.Fault}
-		q.spec = `{"timesBaseline":4,"floor":0.005,"window":{"terminating":1}}`
+		q.spec = `{"timesBaseline":4,"above":0.5,"floor":0.005,"window":{"terminating":1}}`
 		q.wanted = "the process's CPU time growing at least 4 times as fast as in the baseline (counted as 0.005 a second at least)"
 	})
 	for spec, want := range map[string]string{

@@ -21,7 +21,11 @@ func init() {
 			"The cost is costPerUnit's, told for each size by itself, from the baseline to the end of the phase. It " +
 			"is met where a unit costs more at each size than at the one before, and at the last one times as much " +
 			"as at the first. A size at which too little was done to tell is passed over; fewer sizes than asked " +
-			"for are unknown.",
+			"for are unknown.\n\n" +
+			"With atMostMore, it asks instead that a unit costs about as much at each size. A fast machine makes " +
+			"everything cheap, so the limit is a multiple of what a unit costs at the smallest size, and there of what " +
+			"it costs the process alone: what its children do is the same at each size, and would make a growth look " +
+			"small. The smallest and the largest size have to be known.",
 		Example: "name: grows\nkind: costGrowth\nphase: fault\nspec:\n  of: cpu\n  counter: " +
 			"kubeproxy_sync_proxy_rules_duration_seconds_count\n  units: 5\n  with: node_ipv4_addresses\n  sizes: 3\n  times: 4\n",
 		New: func() Check { return &CostGrowth{Cost: oneUnit, Sizes: 3} },
@@ -33,7 +37,9 @@ type CostGrowth struct {
 	Cost
 	With  string  `json:"with" jsonschema:"the metric that is the size: node_ipv4_addresses"`
 	Sizes int     `json:"sizes,omitzero" jsonschema:"at how many sizes the cost has to be known"`
-	Times float64 `json:"times" jsonschema:"how many times as much as at the first size a unit costs at the last"`
+	Times float64 `json:"times,omitzero" jsonschema:"how many times as much as at the first size a unit costs at the last"`
+
+	AtMostMore float64 `json:"atMostMore,omitzero" jsonschema:"instead: by how many times what it costs at the smallest size a unit costs more at any other, at most"`
 }
 
 // settled is the shortest time for which a size has to stand still: what was begun at the one before is done by then.
@@ -45,16 +51,30 @@ func (c *CostGrowth) Validate() error {
 		refuse(c.With == "", "with is empty"),
 		refuse(c.Load != "", "load is given: want a counter, which is known at each size"),
 		refuse(c.Sizes < 2, "sizes is %d (want at least 2: one shows no growth)", c.Sizes),
-		refuse(c.Times <= 1, "times is %g (want more than 1)", c.Times))
+		cmp.Or(refuse(given(c.Times != 0, c.AtMostMore != 0) != 1, "want one of times and atMostMore"),
+			refuse(c.Times != 0 && c.Times <= 1, "times is %g (want more than 1)", c.Times),
+			refuse(c.AtMostMore < 0, "atMostMore is %g (want above 0)", c.AtMostMore)))
 }
 
-// sized is the cost of a unit at one size.
-type sized struct{ size, cheap, dear float64 }
+// sized is the cost of a unit at one size. alone is what it costs the process without its children, at least and at most.
+type sized struct {
+	size, cheap, dear float64
+	alone             [2]float64
+}
+
+// wanted says what is asked.
+func (c *CostGrowth) wanted() string {
+	if c.AtMostMore != 0 {
+		return fmt.Sprintf("at %d sizes of %s: %s; at none more than at the smallest by over %g times what it costs the "+
+			"process alone there", c.Sizes, c.With, c.Cost.describe(), c.AtMostMore)
+	}
+	return fmt.Sprintf("at %d sizes of %s: %s; growing, and at the last %g times that at the first", c.Sizes, c.With,
+		c.Cost.describe(), c.Times)
+}
 
 // Eval tells the cost at each size, and compares.
 func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, fmt.Sprintf("at %d sizes of %s: %s; growing, and at the last %g times that at the first",
-		c.Sizes, c.With, c.Cost.describe(), c.Times))
+	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
 		return q.Finding
 	}
@@ -65,25 +85,62 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = sizes.paths
 	var all []sized
 	var shown []string
-	for _, p := range plateaus(sizes.samples) {
-		at := q.over(p.extent())
-		spent, work := c.spent(at), metricSeries(at, c.Counter, c.Labels)
-		q.Evidence = append(q.Evidence, spent.paths...)
-		cheap, dear, _, doubt := c.divide(at, spent, work)
-		name := strconv.FormatFloat(p.first().value, 'f', -1, 64)
+	var least, most float64 // of the sizes, known or not
+	for i, p := range plateaus(sizes.samples) {
+		size := p.first().value
+		if i == 0 || size < least {
+			least = size
+		}
+		most = max(most, size)
+		one, doubt := c.at(q, p)
+		name := strconv.FormatFloat(size, 'f', -1, 64)
 		if doubt != "" {
 			shown = append(shown, name+": "+doubt)
 			continue
 		}
-		all = append(all, sized{p.first().value, cheap, dear})
-		shown = append(shown, name+": "+ranged(cheap, dear, c.show))
+		all = append(all, one)
+		shown = append(shown, name+": "+ranged(one.cheap, one.dear, c.show))
 	}
 	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(a.size, b.size) })
 	q.Evidence = slices.Compact(slices.Sorted(slices.Values(q.Evidence)))
 	q.Seen = fmt.Sprintf("by %s: %s", c.With, strings.Join(shown, "; "))
-	if len(all) < c.Sizes {
+	switch {
+	case len(all) < c.Sizes:
 		return q.unknown(fmt.Sprintf("the cost is known at %d sizes, want %d; %s", len(all), c.Sizes, q.Seen))
+	case c.Times != 0:
+		q.Met = c.grows(all)
+	case all[0].size > least || all[len(all)-1].size < most:
+		return q.unknown("the cost is not known at the smallest and the largest size; " + q.Seen)
+	default:
+		q.Met = c.stays(all)
+		q.Seen += "; the process alone at the smallest: " + ranged(all[0].alone[0], all[0].alone[1], c.show)
 	}
+	if q.Met == Unknown {
+		return q.unknown(q.Seen + ": that is neither growth nor none")
+	}
+	return q.Finding
+}
+
+// at is the cost at one size. doubt says why it can't be told.
+func (c *CostGrowth) at(q *question, p series) (one sized, doubt string) {
+	at := q.over(p.extent())
+	spent, work := c.spent(at), metricSeries(at, c.Counter, c.Labels)
+	q.Evidence = append(q.Evidence, spent.paths...)
+	one.size = p.first().value
+	if one.cheap, one.dear, _, doubt = c.divide(at, spent, work); doubt != "" {
+		return one, doubt
+	}
+	one.alone = [2]float64{one.cheap, one.dear}
+	if c.Of == costCPU {
+		own := cpuOf(at, func(r bundle.IdentitySample) float64 { return r.CPUSeconds })
+		one.alone[0], one.alone[1], _, doubt = c.divide(at, own, work)
+	}
+	return one, doubt
+}
+
+// grows reports whether a unit costs more at each size than at the one before, and at the last so many times as much as
+// at the first.
+func (c *CostGrowth) grows(all []sized) Tri {
 	first, last := all[0], all[len(all)-1]
 	rises := true
 	for i := 1; i < len(all); i++ {
@@ -91,13 +148,28 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	}
 	switch {
 	case rises && last.cheap >= c.Times*first.dear:
-		q.Met = Met
+		return Met
 	case last.dear < c.Times*first.cheap:
-		q.Met = NotMet
-	default:
-		return q.unknown(q.Seen + ": that is neither growth nor none")
+		return NotMet
 	}
-	return q.Finding
+	return Unknown
+}
+
+// stays reports whether a unit costs little more at any size than at the smallest.
+func (c *CostGrowth) stays(all []sized) Tri {
+	first := all[0]
+	met := []Tri{}
+	for _, one := range all[1:] {
+		switch {
+		case one.cheap-first.dear > c.AtMostMore*first.alone[1]:
+			met = append(met, NotMet)
+		case one.dear-first.cheap <= c.AtMostMore*first.alone[0]:
+			met = append(met, Met)
+		default:
+			met = append(met, Unknown)
+		}
+	}
+	return All(met...)
 }
 
 // plateaus are the stretches in which a number stays within a twentieth of what it was at first for long enough.

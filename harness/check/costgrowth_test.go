@@ -34,7 +34,22 @@ func growing(size func(float64) float64, cost func(size float64) float64) func(*
 	}
 }
 
+// children is growing, at 10 ms for each sync, whose children take as long at each size and as much more at 1000 as said.
+func children(size func(float64) float64, always, more float64) func(*trial) {
+	return func(tr *trial) {
+		used, then := 1.0, 0.0
+		looks(0, 0, func(one *bundle.IdentitySample, s float64) {
+			used, then = used+(s-then)/2*(always+more*size(s)/1000), s
+			one.CPUSeconds, one.ChildSeconds = 1+s/2*0.01, used
+		})(tr)
+		st := tr.stream(bundle.MetricSamples, arm)
+		tr.series(st, syncs, 0, 400, func(s float64) float64 { return 10 + s/2 })
+		tr.series(st, "addresses", 0, 400, size)
+	}
+}
+
 func TestCostGrowth(t *testing.T) {
+	const stays = `{"of":"cpu","counter":"syncs_count","units":4,"with":"addresses","sizes":2,"atMostMore":3}`
 	read := []bundle.Kind{bundle.Identity, bundle.MetricSamples}
 	rising := func(size float64) float64 { return 0.02 + size/2000 }
 	run(t, []question{
@@ -74,7 +89,23 @@ func TestCostGrowth(t *testing.T) {
 				tr.series(st, "addresses", 0, 400, sizes(1000))
 			}},
 		{name: "the size was never seen", met: check.Unknown, seen: "the cost is known at 0 sizes", fill: looks(0, 0.1, nil)},
+		{name: "it costs about as much", spec: stays, fill: growing(sizes(1000), func(size float64) float64 { return 0.02 + size/25000 }), met: check.Met, evidence: read,
+			seen: "; the process alone at the smallest: 0.0", wanted: "at none more than at the smallest by over 3 times what it costs the process alone there"},
+		{name: "it costs 14 times as much, and is cheap", spec: stays, fill: growing(sizes(1000), func(size float64) float64 { return 0.01 + size*0.13/1000 }), met: check.NotMet, evidence: read,
+			seen: "; the process alone at the smallest: 0.0"},
+		{name: "its children cost 14 times as much", spec: stays, fill: children(sizes(1000), 0, 0.13), met: check.NotMet, evidence: read, seen: "; the process alone at the smallest: 0.0"},
+		{name: "what its children always cost hides nothing", spec: stays, fill: children(sizes(1000), 0.1, 0.13), met: check.NotMet, evidence: read,
+			seen: "; the process alone at the smallest: 0.0"},
+		{name: "children that always cost as much", spec: stays, fill: children(sizes(1000), 0.1, 0.01), met: check.Met, evidence: read, seen: "; the process alone at the smallest: 0.0"},
+		{name: "it does nothing at the largest", spec: stays, met: check.Unknown, evidence: read, seen: "the cost is not known at the smallest and the largest size; by addresses: ",
+			fill: func(tr *trial) {
+				looks(0.01, 0.01, nil)(tr)
+				st := tr.stream(bundle.MetricSamples, arm)
+				tr.series(st, syncs, 0, 400, func(s float64) float64 { return min(s, 150) })
+				tr.series(st, "addresses", 0, 400, sizes(1000))
+			}},
 		{name: "one size is no growth", spec: `{"of":"cpu","counter":"c","with":"s","sizes":1,"times":2}`, fill: (*trial).phases, met: check.Unknown, seen: "sizes is 1"},
+		{name: "no limit", spec: `{"of":"cpu","counter":"c","with":"s"}`, fill: (*trial).phases, met: check.Unknown, seen: "want one of times and atMostMore"},
 	}, func(q *question) {
 		q.kind, q.scope = "costGrowth", check.Scope{Cell: arm, Phase: check.Fault}
 		if q.spec == "" {

@@ -34,9 +34,13 @@ func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) erro
 	}
 	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base}
 	add := func(n int, role, label string) {
-		top.Nodes = append(top.Nodes, cluster.NodeSpec{
+		node := cluster.NodeSpec{
 			Name: numbered(role, n), Role: role, Labels: map[string]string{RoleLabel: label}, Args: argsOf(s, role),
-		})
+		}
+		if role == cluster.ControlPlane {
+			node.OwnFiles = s.Spec.Files
+		}
+		top.Nodes = append(top.Nodes, node)
 	}
 	if o.Provider == providers.Processes {
 		add(0, cluster.ControlPlane, cluster.Worker) // the host is all of them, and runs the arms

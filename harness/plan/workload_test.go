@@ -63,6 +63,31 @@ spec:
 	}
 }
 
+// What a scenario gives a component of the control plane gets there, whatever an arm has to itself.
+func TestWorkloadsWithFiles(t *testing.T) {
+	s := load(t)
+	s.Spec.Placement, s.Spec.Seams, s.Spec.Restart = plan.PlacementWorkload, nil, nil
+	s.Spec.Faults = s.Spec.Faults[1:]
+	s.Spec.Faults[0].After = nil
+	s.Spec.Nodes = &scenario.Nodes{ControlPlanes: 2, Workers: 1}
+	s.Spec.Files = map[string]map[string]string{"kube-apiserver": {"audit.log": "", "audit-policy.yaml": "kind: Policy"}}
+	p, err := plan.New(s, plan.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var with []string
+	for _, n := range p.Trials[0].Clusters[0].Topology.Nodes {
+		if n.OwnFiles["kube-apiserver"]["audit-policy.yaml"] == "kind: Policy" {
+			with = append(with, n.Name)
+		} else if len(n.OwnFiles) > 0 {
+			t.Errorf("%s has the files %v", n.Name, n.OwnFiles)
+		}
+	}
+	if diff := cmp.Diff([]string{"control-plane", "control-plane2"}, with); diff != "" {
+		t.Errorf("who has the files -want +got:\n%s", diff)
+	}
+}
+
 func TestWorkloadsRefused(t *testing.T) {
 	agent := scenario.Manifest{File: "agent.yaml", Each: "cell", Values: map[string]scenario.Scalar{"pace": "2s"}}
 	for name, tc := range map[string]struct {

@@ -148,13 +148,19 @@ type HealthSample struct {
 }
 
 // AuditEvent is a line of an API server's audit log. Annotations is how many the event has. Of a line that is no event
-// only Error says what is wrong with it, and Time is when it was read.
+// only Error says what is wrong with it, and Time is when it was read. Who asked, and what for, is missing in records of
+// earlier versions.
 type AuditEvent struct {
 	Time        time.Time `json:"time"` // when the event was written
 	ID          string    `json:"id,omitempty"`
 	Stage       string    `json:"stage,omitempty"`
 	Verb        string    `json:"verb,omitempty"`
 	Path        string    `json:"path,omitempty"`
+	User        string    `json:"user,omitempty"`     // "system:serviceaccount:NAMESPACE:NAME"
+	Resource    string    `json:"resource,omitempty"` // "bundledeployments.fleet.cattle.io", "secrets"
+	Subresource string    `json:"subresource,omitempty"`
+	Namespace   string    `json:"namespace,omitempty"`
+	Name        string    `json:"name,omitempty"` // none where the server chooses it, and for a collection
 	Code        int       `json:"code,omitempty"`
 	Annotations int       `json:"annotations"`
 	Bytes       int       `json:"bytes"`

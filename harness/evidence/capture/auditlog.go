@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +25,7 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "auditLog",
 		Doc: "The API server's audit log, read from its file where the API server runs: of each event the time, the " +
-			"request, the code of the answer, and how many annotations it has.\n\n" +
+			"request, who made it, the code of the answer, and how many annotations it has.\n\n" +
 			"The events themselves may be large and are not kept. A line that is no event is recorded as such. The " +
 			"file is one of the component's own (`files`), which must not be rotated while it is read: one that has " +
 			"shrunk, or is another file, is a gap from then on. One that isn't there yet has no events.",
@@ -120,6 +121,8 @@ func auditEvent(line []byte) bundle.AuditEvent {
 		Kind, AuditID, Stage, Verb, RequestURI string
 		StageTimestamp                         metav1.MicroTime
 		ResponseStatus                         struct{ Code int }
+		User                                   struct{ Username string }
+		ObjectRef                              struct{ Resource, APIGroup, Subresource, Namespace, Name string }
 		Annotations                            map[string]string
 	}
 	err := json.Unmarshal(line, &e)
@@ -130,6 +133,10 @@ func auditEvent(line []byte) bundle.AuditEvent {
 		return bundle.AuditEvent{Time: time.Now().UTC(), Bytes: len(line),
 			Error: fmt.Sprintf("%v: %.100q", err, line)}
 	}
+	of := e.ObjectRef
 	return bundle.AuditEvent{Time: e.StageTimestamp.UTC(), ID: e.AuditID, Stage: e.Stage, Verb: e.Verb,
-		Path: e.RequestURI, Code: e.ResponseStatus.Code, Annotations: len(e.Annotations), Bytes: len(line)}
+		Path: e.RequestURI, User: e.User.Username,
+		Resource: strings.TrimSuffix(of.Resource+"."+of.APIGroup, "."), Subresource: of.Subresource,
+		Namespace: of.Namespace, Name: of.Name,
+		Code: e.ResponseStatus.Code, Annotations: len(e.Annotations), Bytes: len(line)}
 }

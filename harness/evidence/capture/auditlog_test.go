@@ -38,7 +38,7 @@ func audited(id string, code, annotations int) string {
 		all = append(all, fmt.Sprintf(`"webhook.example.org/k%05d":"v"`, i))
 	}
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":"ResponseComplete",`+
-		`"requestURI":"/api/v1/namespaces/n/configmaps?timeout=2s","verb":"create","responseStatus":{"code":%d},`+
+		`"requestURI":"/api/v1/namespaces/n/configmaps?timeout=2s","verb":"create","user":{"username":"u"},"objectRef":{"resource":"configmaps","namespace":"n","apiVersion":"v1"},"responseStatus":{"code":%d},`+
 		`"requestReceivedTimestamp":"2026-11-22T16:00:00.000000Z","stageTimestamp":"2026-11-22T16:00:02.000001Z","annotations":{%s}}`+"\n", id, code, strings.Join(all, ","))
 }
 
@@ -90,7 +90,8 @@ func TestAuditLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := readLines[bundle.AuditEvent](t, w, w.View().Artifacts(bundle.Query{})[0])
-	event := bundle.AuditEvent{Time: time.Date(2026, 11, 22, 16, 0, 2, 1000, time.UTC), Stage: "ResponseComplete", Verb: "create", Path: "/api/v1/namespaces/n/configmaps?timeout=2s"}
+	event := bundle.AuditEvent{Time: time.Date(2026, 11, 22, 16, 0, 2, 1000, time.UTC), Stage: "ResponseComplete", Verb: "create", Path: "/api/v1/namespaces/n/configmaps?timeout=2s",
+		User: "u", Resource: "configmaps", Namespace: "n"}
 	a, b := event, event
 	a.ID, a.Code, a.Annotations, b.ID, b.Code, b.Annotations = "a", 201, 2, "b", 504, 16000
 	want := []bundle.AuditEvent{a, b, {Error: `unexpected end of JSON input: "{\"kind\":\"Event\","`}, {Error: `it is no audit event: "{\"kind\":\"Pod\"}"`}}
@@ -103,6 +104,33 @@ func TestAuditLog(t *testing.T) {
 	}
 	if got[1].Bytes != len(large)-1 {
 		t.Errorf("a line of %d bytes is said to have %d", len(large)-1, got[1].Bytes)
+	}
+}
+
+// Whose write it was, and of what, is kept of a request for a subresource of an API group, too.
+func TestAuditLogSaysWhoseWriteItWas(t *testing.T) {
+	dir := t.TempDir()
+	line := `{"kind":"Event","auditID":"a","stage":"ResponseComplete","verb":"patch","user":{"username":"system:serviceaccount:relapse-fixed:fleet-agent"},` +
+		`"objectRef":{"resource":"bundledeployments","namespace":"relapse-fixed","name":"bundle-fixed","apiGroup":"fleet.cattle.io","subresource":"status"},` +
+		`"responseStatus":{"code":409},"stageTimestamp":"2026-11-22T16:00:02.000001Z"}` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "audit.log"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	c := &capture.AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 10 * time.Millisecond}}
+	if err := c.Stream(ctx, capture.Target{Cell: bundle.Shared, Node: holder{dir: dir}, Component: &component{}}, w); err != nil {
+		t.Fatal(err)
+	}
+	want := []bundle.AuditEvent{{Time: time.Date(2026, 11, 22, 16, 0, 2, 1000, time.UTC), ID: "a", Stage: "ResponseComplete", Verb: "patch",
+		User: "system:serviceaccount:relapse-fixed:fleet-agent", Resource: "bundledeployments.fleet.cattle.io", Subresource: "status",
+		Namespace: "relapse-fixed", Name: "bundle-fixed", Code: 409, Bytes: len(line) - 1}}
+	if diff := cmp.Diff(want, readLines[bundle.AuditEvent](t, w, w.View().Artifacts(bundle.Query{})[0])); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

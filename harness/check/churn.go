@@ -21,8 +21,9 @@ func init() {
 			"changed no byte is none. On a loaded machine a loop stalls: up to the part stalls of the window may " +
 			"lie beyond gap. With none: true, it asks instead that no such object was written at all, which the " +
 			"record has to prove. With noneOnly, it asks that no write of the whole phase, still world or not, " +
-			"changed nothing but those paths: a writer that is slow shows there. In the baseline, where a window " +
-			"may not fit, fewer writes than the rate over the whole phase are not met.",
+			"changed nothing but those paths, and that none came when nothing outside had changed for the time " +
+			"within, whatever it changed: a writer that is slow shows there. In the baseline, where a window may " +
+			"not fit, fewer writes than the rate over the whole phase are not met.",
 		Example: "name: status-churn\nkind: churn\nphase: fault\nspec:\n  resource: " +
 			"bundledeployments.fleet.cattle.io\n  rate: 0.3\n  gap: 5s\n  share: 0.95\n" +
 			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(cell)\n  window:\n " +
@@ -46,7 +47,8 @@ type Churn struct {
 	Only     []string `json:"only,omitempty" jsonschema:"the paths that they may change, with what is below them; [*] is any element"`
 	By       string   `json:"by,omitempty" jsonschema:"the field manager; $(cell) in it is the cell's name"`
 	None     bool     `json:"none,omitempty" jsonschema:"no write at all, instead"`
-	NoneOnly []string `json:"noneOnly,omitempty" jsonschema:"no write in the whole phase that changes only these paths, instead; [*] is any element"`
+	NoneOnly []string `json:"noneOnly,omitempty" jsonschema:"no write in the whole phase that changes only these paths or has no cause outside, instead; [*] is any element"`
+	Within   string   `json:"within,omitempty" jsonschema:"with noneOnly, for how long a change outside is a cause: a duration with its unit, 45s where it is left out"`
 	Window   Quiet    `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld"`
 }
 
@@ -61,6 +63,8 @@ func (c *Churn) Validate() error {
 	errs := []error{
 		c.Window.validate("window."),
 		refuse(c.Resource == "", "resource is empty"),
+		optional("within", c.Within),
+		refuse(c.Within != "" && len(c.NoneOnly) == 0, "within says nothing without noneOnly"),
 		refuse(slices.Contains(c.Window.filled().Resources, c.Resource),
 			"resource %s is among those that have to stand still", c.Resource),
 	}
@@ -90,8 +94,9 @@ func (c *Churn) wanted(cell string) string {
 		what += " " + c.Name
 	}
 	if len(c.NoneOnly) > 0 {
-		return fmt.Sprintf("in the whole phase no write to %s that changed only %s", what,
-			strings.Join(c.NoneOnly, ", "))
+		return fmt.Sprintf("in the whole phase no write to %s that changed only %s, and none without a change of %s in "+
+			"the %s before", what, strings.Join(c.NoneOnly, ", "), strings.Join(c.Window.filled().Resources, ", "),
+			c.reach())
 	}
 	window := fmt.Sprintf("in a window of %s after %s of standstill", c.Window.filled().For, c.Window.filled().Still)
 	if c.None {
@@ -224,32 +229,63 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	return q.Finding
 }
 
-// vain wants no write in the whole phase that changed only what a loop changes, or nothing at all. A write with a
-// reason changes more, so the world need not stand still, and even a slow loop shows. The record has to cover the
-// whole phase.
+// reach is for how long a change outside is a cause to write. A loaded agent may take two rounds to follow it.
+func (c *Churn) reach() time.Duration { return cmp.Or(duration(c.Within), 45*time.Second) }
+
+// vain wants no write in the whole phase that changed only what a loop changes, or nothing at all, and none for which
+// nothing outside gave a reason. The record has to cover the whole phase.
 func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 	got := writes(of, c.Resource, c.Name, q.window)
-	meant := matchers(c.NoneOnly)
-	var vain []written
-	for _, x := range got.all {
-		if x.typ == churn.Modified && x.compared && allMatch(meant, x.paths) {
-			vain = append(vain, x)
-		}
+	idle, unprompted, unseen := c.sorted(q, got.all)
+	q.Met, q.Seen = Of(len(idle)+len(unprompted) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else",
+		len(idle), len(got.all), span(q.window))
+	if len(unprompted) > 0 {
+		q.Seen += fmt.Sprintf(", and %d more had no cause outside", len(unprompted))
 	}
-	q.Met, q.Seen = Of(len(vain) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else", len(vain),
-		len(got.all), span(q.window))
-	if len(vain) > 0 { // what was seen stands, whatever may be missing beside it
-		q.Seen += ", the first at " + clock(vain[0].at)
+	if vain := append(idle, unprompted...); len(vain) > 0 { // what was seen stands, whatever may be missing beside it
+		q.Seen += ", the first at " + clock(slices.MinFunc(vain,
+			func(a, b written) int { return a.at.Compare(b.at) }).at)
 		q.Differs, q.Detail = few(groups(vain)), exampleOf(of, vain)
 		return q.Finding
 	}
-	if doubt = cmp.Or(doubt, uncovered(of, q.window, 0)); doubt != "" {
+	if doubt = cmp.Or(doubt, uncovered(of, q.window, 0), unseen); doubt != "" {
 		return q.unknown(q.Seen + "; " + doubt)
 	}
 	if got.none() {
 		return c.nothingThere(q)
 	}
 	return q.Finding
+}
+
+// sorted picks out the writes that changed nothing but what a loop changes, and of the others those without a cause
+// outside. unseen says why it isn't known of one whether it has a cause.
+func (c *Churn) sorted(q *question, all []written) (idle, unprompted []written, unseen string) {
+	meant := matchers(c.NoneOnly)
+	var others []written
+	for _, x := range all {
+		if x.typ == churn.Modified && x.compared && allMatch(meant, x.paths) {
+			idle = append(idle, x)
+		} else {
+			others = append(others, x)
+		}
+	}
+	if len(others) == 0 {
+		return idle, nil, ""
+	}
+	world, unread := c.Window.world(q)
+	q.Evidence = union(q.Evidence, pathsOf(world.all)...)
+	for _, x := range others {
+		own := func(d written) bool { return d.manager != "" && d.manager == x.manager }
+		caused, doubt := world.caused(x.at, c.reach(), own)
+		switch doubt = cmp.Or(unread, doubt); {
+		case caused:
+		case doubt != "":
+			unseen = doubt
+		default:
+			unprompted = append(unprompted, x)
+		}
+	}
+	return idle, unprompted, unseen
 }
 
 // beyond is the share of a window that lies further than limit after the last write, or after the window's beginning.

@@ -245,37 +245,72 @@ func TestNoChurn(t *testing.T) {
 
 // A slow writer's writes fall between the windows in which the world stands still, but not between the ends of a phase.
 func TestNoVainWrite(t *testing.T) {
-	one := []bundle.Kind{bundle.Objects}
+	one, both := []bundle.Kind{bundle.Objects}, []bundle.Kind{bundle.Objects, bundle.Objects}
 	stamps := func(o *objects, at ...float64) {
 		for _, s := range at {
 			o.say(s, churn.Modified, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(s, false))
 		}
 	}
 	real := func(o *objects) { stamps(o, 90) } // ready turns false
+	renews := func(at ...float64) func(*objects) {
+		return func(o *objects) {
+			for _, s := range at {
+				o.say(s, churn.Modified, bundles, "bundle", "fleet-agent-"+arm, fmt.Sprintf(
+					`{"ready":false,"conditions":[{"type":"Ready","status":"false","message":"not ready for %.0fs"},{"type":"Monitored","lastUpdateTime":"%.1f"}]}`, s, s))
+			}
+		}
+	}
 	run(t, []question{
 		{name: "silence", fill: churning(nil), met: check.Met, evidence: one, seen: "0 of 0 writes in 10:00:40.0 to 10:04:50.0 changed nothing else"},
-		{name: "writes that say something", fill: churning(real), met: check.Met, evidence: one, seen: "0 of 1 writes"},
+		{name: "writes that say something", fill: churning(real), met: check.Met, evidence: both, seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else"},
 		{
-			name: "a write every 100 s, none in the quiet window", fill: churning(func(o *objects) { stamps(o, 85, 185, 285) }), met: check.NotMet, evidence: one,
+			name: "a write every two minutes that changes a message, too", met: check.NotMet, evidence: both, fill: churning(renews(90, 210)), detail: "[type=Ready].message",
+			seen:    "0 of 2 writes in 10:00:40.0 to 10:04:50.0 changed nothing else, and 1 more had no cause outside, the first at 10:03:30",
+			differs: []string{"1 writes changed status.conditions[type=Monitored].lastUpdateTime, status.conditions[type=Ready].message, by fleet-agent-vulnerable"},
+		},
+		{name: "messages that follow the world, as on a loaded machine", met: check.Met, evidence: both, fill: churning(renews(90, 110, 130, 144)), seen: "0 of 4 writes"},
+		{name: "a shorter time to follow the world", spec: `{"within":"20s"}`, met: check.NotMet, evidence: both, fill: churning(renews(90, 110, 130)), seen: "and 1 more had no cause outside", differs: []string{"1 writes"}, detail: "message",
+			wanted: "in the 20s before"},
+		{
+			name: "its own change of the world is no cause", met: check.NotMet, evidence: append(both, bundle.Objects), detail: "message", seen: "and 1 more had no cause outside", differs: []string{"1 writes"},
+			fill: churning(func(o *objects) {
+				renews(90, 210)(o)
+				more := o.objects(bundle.Shared, "daemonsets.apps")
+				more.say(209, churn.Modified, "daemonsets.apps", "agent", "fleet-agent-"+arm, `{"numberAvailable":1}`)
+				more.covers(0, 400)
+			}),
+		},
+		{name: "nobody knows whether it had a cause", met: check.Unknown, evidence: both, seen: "0 of 2 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover", fill: func(tr *trial) {
+			tr.phases()
+			world := outside(tr)
+			world.st.Gap(world.at(180), world.at(190), "had to be listed anew")
+			world.covers(0, 400)
+			own := tr.objects(arm, bundles)
+			own.say(0, churn.Listed, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(0, true))
+			renews(90, 210)(own)
+			own.covers(0, 400)
+		}},
+		{
+			name: "a write every 100 s, none in the quiet window", fill: churning(func(o *objects) { stamps(o, 85, 185, 285) }), met: check.NotMet, evidence: both,
 			seen: "2 of 3 writes in 10:00:40.0 to 10:04:50.0 changed nothing else, the first at 10:03:05", differs: []string{"2 writes changed " + monitored + ", by fleet-agent-vulnerable"},
 			detail: monitored,
 		},
 		{
-			name: "a write that changes only an annotation", met: check.NotMet, evidence: one, seen: "1 of 2 writes", differs: []string{"1 writes changed metadata.annotations"}, detail: "metadata.annotations: nothing -> ",
+			name: "a write that changes only an annotation", met: check.NotMet, evidence: both, seen: "1 of 2 writes", differs: []string{"1 writes changed metadata.annotations"}, detail: "metadata.annotations: nothing -> ",
 			fill: churning(func(o *objects) {
 				for i, a := range []string{"", `"annotations":{"round":"7"},`} {
-					o.must(o.st.Append(churn.Version{Time: o.at(200 + float64(i)), Type: churn.Modified, Resource: bundles, Namespace: "ns", Name: "bundle", UID: "uid-bundle",
+					o.must(o.st.Append(churn.Version{Time: o.at(110 + float64(i)), Type: churn.Modified, Resource: bundles, Namespace: "ns", Name: "bundle", UID: "uid-bundle",
 						Object: []byte(`{"metadata":{` + a + `"name":"bundle"},"status":` + bundleStatus(0, false) + `}`)}))
 				}
 			}),
 		},
 		{name: "a slow writer before and after the phase", fill: churning(func(o *objects) { stamps(o, 10, 20, 292, 300) }), met: check.Met, evidence: one, seen: "0 of 0 writes"},
 		{
-			name: "a gap in the phase, far from any quiet window", met: check.Unknown, evidence: one, seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover",
+			name: "a gap in the phase, far from any quiet window", met: check.Unknown, evidence: both, seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover",
 			fill: churning(func(o *objects) { real(o); o.st.Gap(o.at(280), o.at(281), "had to be listed anew") }),
 		},
 		{
-			name: "a gap beside what was seen", met: check.NotMet, evidence: one, seen: "1 of 2 writes", differs: []string{monitored}, detail: monitored,
+			name: "a gap beside what was seen", met: check.NotMet, evidence: both, seen: "1 of 2 writes", differs: []string{monitored}, detail: monitored,
 			fill: churning(func(o *objects) { stamps(o, 90, 200); o.st.Gap(o.at(280), o.at(281), "had to be listed anew") }),
 		},
 		{name: "a record that ends before the phase", met: check.Unknown, evidence: one, seen: "does not cover", fill: func(tr *trial) {
@@ -292,8 +327,11 @@ func TestNoVainWrite(t *testing.T) {
 		{name: "a missing file", fill: churning(nil), damage: remove(t, bundle.Objects), met: check.Unknown, seen: "is missing"},
 	}, func(q *question) {
 		q.kind, q.scope = "churn", check.Scope{Cell: arm, Phase: check.Fault}
-		q.spec = `{"resource":"` + bundles + `","noneOnly":["status.conditions[*].lastUpdateTime","metadata.annotations"]}`
-		q.wanted = "in the whole phase no write to " + bundles + " that changed only status.conditions[*].lastUpdateTime, metadata.annotations"
+		q.spec = over(t, `{"resource":"`+bundles+`","noneOnly":["status.conditions[*].lastUpdateTime","metadata.annotations"]}`, q.spec)
+		if q.wanted == "" {
+			q.wanted = "in the whole phase no write to " + bundles + " that changed only status.conditions[*].lastUpdateTime, metadata.annotations, " +
+				"and none without a change of nodes, pods, deployments.apps, daemonsets.apps in the 45s before"
+		}
 	})
 }
 
@@ -309,6 +347,8 @@ func TestChurnRefuses(t *testing.T) {
 		`{"resource":"a","none":true,"by":"b"}`:                                         "with none, no write counts less than another (want neither only nor by)",
 		`{"resource":"a","only":["b"],"stalls":0.6}`:                                    "stalls is 0.6 (want 0 up to 0.5)",
 		`{"resource":"a","noneOnly":["b"],"none":true}`:                                 "noneOnly stands alone (want none of none, only and by)",
+		`{"resource":"a","none":true,"within":"5s"}`:                                    "within says nothing without noneOnly",
+		`{"resource":"a","noneOnly":["b"],"within":"5"}`:                                `within is "5" (want a duration with its unit: 3m)`,
 		`{"resource":"a","noneOnly":[""]}`:                                              `noneOnly is [""] (want the paths that a loop changes)`,
 		`{"resource":"a","none":true,"window":{"still":"0s"}}`:                          "window.still is 0s (want above 0)",
 		`{"resource":"a","none":true,"window":{"terminating":-1}}`:                      "window.terminating is -1 (want 0 or more)",

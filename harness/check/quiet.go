@@ -114,25 +114,15 @@ func (s stillness) never() string {
 func (c Quiet) find(q *question) (out stillness) {
 	c = c.filled()
 	w, still, long := q.window, duration(c.Still), duration(c.For)
-	shared, doubt := recordsOf(q.view, bundle.Shared)
-	own, more := recordsOf(q.view, q.cell)
-	var used [][]*recorded // the records of each resource
-	for _, r := range c.Resources {
-		of := following(shared, r)
-		if len(of) == 0 {
-			of = following(own, r)
-		}
-		if len(of) == 0 {
-			out.doubt = cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, q.cell))
-			return out
-		}
-		used = append(used, of)
+	world, doubt := c.world(q)
+	if doubt != "" {
+		out.doubt = doubt
+		return out
 	}
-	all := union(nil, slices.Concat(used...)...)
-	out.paths = pathsOf(all)
-	disturbed, terminating := c.disturbances(all, used, others(q.view, q.cell))
+	used, disturbed := world.used, world.disturbed
+	out.paths = pathsOf(world.all)
 	longest := time.Duration(0)
-	for _, from := range begins(all, disturbed, w) {
+	for _, from := range begins(world.all, disturbed, w) {
 		next, by := w.End, ""
 		if i := sort.Search(len(disturbed),
 			func(i int) bool { return disturbed[i].at.After(from) }); i < len(disturbed) &&
@@ -148,7 +138,7 @@ func (c Quiet) find(q *question) (out stillness) {
 		if one.End.After(next) {
 			continue
 		}
-		if n := terminating(from); n < c.Terminating {
+		if n := world.terminating(from); n < c.Terminating {
 			out.said = fmt.Sprintf("they stood still in %s with %d pods terminating", between(from, next), n)
 			continue
 		}

@@ -62,10 +62,15 @@ func (s series) leftOut() string {
 
 // metricSeries is a metric with all its label sets added up: a check asks for the component's total.
 func metricSeries(q *question, metric string, labels map[string]string) series {
+	return metricSeriesOf(q, metric, func(have map[string]string) bool { return matches(have, labels) })
+}
+
+// metricSeriesOf adds up the label sets that are wanted.
+func metricSeriesOf(q *question, metric string, wanted func(labels map[string]string) bool) series {
 	st := read[bundle.MetricSample](q, bundle.MetricSamples)
 	var all []sample
 	for _, r := range st.records {
-		if r.Name != metric || !matches(r.Labels, labels) {
+		if r.Name != metric || !wanted(r.Labels) {
 			continue
 		}
 		if n := len(all); n > 0 && all[n-1].asked.Equal(r.Time) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
@@ -12,12 +13,12 @@ import (
 func init() {
 	register(kind{
 		Name: "unchangedUpdates",
-		Doc: "Updates that changed no byte: those that the API server counted and no watch showed.\n\n" +
+		Doc: "Updates that changed no byte, or were refused: those that the API server counted and no watch showed.\n\n" +
 			"The server stores nothing for them, so no record of objects has them. Its count, " +
-			"apiserver_request_total, is of all arms together, and so is what is compared with it: the writes in " +
-			"every arm's record, between the first and the last sample in the quiet window that quietWorld finds. " +
-			"Met when at most so many changed nothing; one that is under way at either end may be counted on one " +
-			"side only.",
+			"apiserver_request_total, is of every verb that changes an object and of every answer, between the first " +
+			"and the last sample in the quiet window that quietWorld finds. It says nothing of who asked: where the " +
+			"record of another arm has writes there, it is unknown, and writesTried can tell. Met when at most so " +
+			"many changed nothing; one that is under way at either end may be counted on one side only.",
 		Example: "name: updates-without-change\nkind: unchangedUpdates\nphase: fault\nspec:\n  resource: " +
 			"bundledeployments.fleet.cattle.io\n  subresource: status\n" +
 			"  atMost: 2\n  window:\n    terminating: 1\n",
@@ -47,11 +48,13 @@ func (c *UnchangedUpdates) Validate() error {
 	)
 }
 
+// updates are the verbs in the server's count that change an object. It tells apart what is one verb elsewhere.
+var updates = []string{"PUT", "PATCH", "APPLY"}
+
 // Eval compares the server's count with the watches'.
 func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	what := strings.TrimSuffix(c.Resource+"/"+c.Subresource, "/")
-	q, ok := ask(c, v, s, fmt.Sprintf("at most %d updates of %s that changed nothing, all arms together", c.AtMost,
-		what))
+	q, ok := ask(c, v, s, fmt.Sprintf("at most %d updates of %s that changed nothing", c.AtMost, what))
 	if !ok {
 		return q.Finding
 	}
@@ -61,29 +64,36 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown(still.never())
 	}
 	resource, group, _ := strings.Cut(c.Resource, ".")
-	counted := metricSeries(q.over(still.window).in(bundle.Shared), "apiserver_request_total",
-		map[string]string{"verb": "PUT", "code": "200", "group": group, "resource": resource,
-			"subresource": c.Subresource})
+	of := map[string]string{"group": group, "resource": resource, "subresource": c.Subresource}
+	counted := metricSeriesOf(q.over(still.window).in(bundle.Shared), "apiserver_request_total",
+		func(have map[string]string) bool { return slices.Contains(updates, have["verb"]) && matches(have, of) })
 	q.Evidence = counted.paths
 	if doubt := counted.noRate(); doubt != "" {
 		return q.unknown(doubt)
 	}
 	q.Evidence = append(q.Evidence, still.paths...)
-	shown := 0
+	shown, others := 0, 0
 	for _, cell := range v.World().Cells {
-		of, doubt := followersOf(v, cell.Cell, c.Resource)
-		q.Evidence = union(q.Evidence, pathsOf(of)...)
-		if doubt = cmp.Or(doubt, uncovered(of, counted.extent(), 0)); doubt != "" {
+		records, doubt := followersOf(v, cell.Cell, c.Resource)
+		q.Evidence = union(q.Evidence, pathsOf(records)...)
+		if doubt = cmp.Or(doubt, uncovered(records, counted.extent(), 0)); doubt != "" {
 			return q.unknown(doubt)
 		}
-		for _, x := range writes(of, c.Resource, "", counted.extent()).all {
-			if x.subresource == c.Subresource {
+		for _, x := range writes(records, c.Resource, "", counted.extent()).all {
+			switch {
+			case x.subresource != c.Subresource:
+			case cell.Cell == q.cell:
 				shown++
+			default:
+				others++
 			}
 		}
 	}
-	updates := int(counted.grown())
-	return q.answer(Of(updates-shown <= c.AtMost),
-		fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d: %d changed nothing",
-			span(counted.extent()), updates, what, shown, max(0, updates-shown)))
+	asked := int(counted.grown())
+	q.Seen = fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d", span(counted.extent()),
+		asked, what, shown)
+	if others > 0 {
+		return q.unknown(fmt.Sprintf("%s, and %d of other arms: whose the rest are isn't known", q.Seen, others))
+	}
+	return q.answer(Of(asked-shown <= c.AtMost), fmt.Sprintf("%s: %d changed nothing", q.Seen, max(0, asked-shown)))
 }

@@ -43,7 +43,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	flood(t, s)
 	stream := event.NewStream(w)
 	stream.Say(event.Phase, check.Fault)
-	goesOn(t, s)
+	audit := goesOn(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wg sync.WaitGroup
@@ -66,6 +66,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	s.probed(t, w, stream)
 	cutShort(t, w)
 	s.churns(ctx, &wg)
+	asksInVain(ctx, &wg, audit)
 	s.Component("worker", "kubelet").Log(s.line(3, skipped))
 	scope := check.Scope{Cell: arm, Phase: check.Fault}
 	want := map[string]check.Tri{}
@@ -128,10 +129,11 @@ func cutShort(t *testing.T, w *bundle.Writer) {
 	}
 }
 
-// goesOn gives the subject a log line of its fault phase, an endpoint that is not well, a heap of 24 MiB, and a CPU profile of one stack.
-func goesOn(t *testing.T, s *subject) {
+// goesOn gives the subject a log line of its fault phase, an endpoint that is not well, a heap of 24 MiB, and a CPU profile of one stack. It
+// returns the path of its audit log.
+func goesOn(t *testing.T, s *subject) (audit string) {
 	t.Helper()
-	layLogs(t, s.nodes[0].Node)
+	audit = layLogs(t, s.nodes[0].Node)
 	k := s.Component("worker", "kubelet")
 	k.Answer("/livez", func(string) ([]byte, error) {
 		return nil, &cluster.StatusError{Path: "/livez", Code: 500, Status: "500 Internal Server Error"}
@@ -152,6 +154,7 @@ func goesOn(t *testing.T, s *subject) {
 		}
 		k.Answer(path, func(string) ([]byte, error) { return b.Bytes(), nil })
 	}
+	return audit
 }
 
 // flood arms two pods of three containers and inspects them as PLEG does: 8 state changes.

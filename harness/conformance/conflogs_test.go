@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +23,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 )
 
-// layLogs gives a node the log file of a kubelet that runs as a static pod. A shell on the node then runs on this machine, with the folder of
-// all logs replaced, and the programs that list a network.
-func layLogs(t *testing.T, n *clustertest.Node) {
+// layLogs gives a node the log file of a kubelet that runs as a static pod, and an audit log, whose path it returns. A shell on the node then
+// runs on this machine, with the folder of all logs replaced, and the programs that list a network.
+func layLogs(t *testing.T, n *clustertest.Node) (audit string) {
 	t.Helper()
 	root := t.TempDir()
 	dir := filepath.Join(root, "kube-system_kubelet-"+n.Name()+"_0a1b", "kubelet")
@@ -35,7 +37,8 @@ func layLogs(t *testing.T, n *clustertest.Node) {
 		t.Fatal(err)
 	}
 	event := `{"kind":"Event","auditID":"a","stage":"ResponseComplete","stageTimestamp":"2026-11-22T16:00:00.000000Z"}` + "\n"
-	if err := os.WriteFile(filepath.Join(root, "audit.log"), []byte(event), 0o640); err != nil {
+	audit = filepath.Join(root, "audit.log")
+	if err := os.WriteFile(audit, []byte(event), 0o640); err != nil {
 		t.Fatal(err)
 	}
 	programs := t.TempDir()
@@ -46,11 +49,34 @@ func layLogs(t *testing.T, n *clustertest.Node) {
 			args[i] = root
 		}
 		if i := slices.Index(args, filepath.Join(n.Folder("kubelet"), "audit.log")); i >= 0 {
-			args[i] = filepath.Join(root, "audit.log")
+			args[i] = audit
 		}
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Stdin, cmd.Env = stdin, append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"))
 		return cmd.Output()
+	})
+	return audit
+}
+
+// asksInVain has the arm's agent ask for a write, ten times a second until ctx ends, that nothing comes of but a line of the audit log.
+func asksInVain(ctx context.Context, wg *sync.WaitGroup, audit string) {
+	wg.Go(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			f, err := os.OpenFile(audit, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return // the checks that want it say what is missing
+			}
+			_, _ = fmt.Fprintf(f, `{"kind":"Event","auditID":"vain-%d","stage":"ResponseComplete","verb":"update","user":{"username":"agent-%s"},`+
+				`"objectRef":{"resource":"bundledeployments","apiGroup":"fleet.cattle.io","subresource":"status","namespace":%q,"name":"a"},`+
+				`"responseStatus":{"code":409},"stageTimestamp":%q}`+"\n", n, arm, ownNamespace, time.Now().UTC().Format(time.RFC3339Nano))
+			_ = f.Close()
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
 	})
 }
 

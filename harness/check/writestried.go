@@ -1,0 +1,250 @@
+package check
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+func init() {
+	register(kind{
+		Name: "writesTried",
+		Doc: "How often one user asked the API server for a write while the world stood still, by the server's audit " +
+			"log: with any verb and any answer.\n\n" +
+			"A watch shows no write that was refused, or that changed no byte. The audit log has them, and whose they " +
+			"are: those of other arms don't count. It looks at the quiet window that quietWorld finds. With within, it " +
+			"looks at the whole phase instead, and counts the writes before which nothing in the world had changed " +
+			"for that long: whatever they changed, nobody gave a reason for them. What the writes themselves changed " +
+			"is no reason. The log has to cover all of it, to show the user's other writes, and to have somebody's " +
+			"write of each resource: else none is not known.",
+		Example: "name: no-write-tried\nkind: writesTried\nphase: fault\nspec:\n  user: " +
+			"system:serviceaccount:relapse-$$(cell):fleet-agent\n  resources: [bundledeployments.fleet.cattle.io, " +
+			"secrets]\n  atMost: 0\n  window:\n    terminating: 1\n",
+		Meets: `{"user":"agent-$(cell)","resources":["bundledeployments.fleet.cattle.io"],"atMost":100,` +
+			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"2s","for":"1s"}}`,
+		Differs: `{"user":"agent-$(cell)","resources":["bundledeployments.fleet.cattle.io"],"within":"500ms",` +
+			`"window":{"resources":["bundles.fleet.cattle.io"]}}`,
+		New: func() Check { return &WritesTried{Window: standstill()} },
+	})
+}
+
+// WritesTried counts the requests of one user by which it wanted to write.
+type WritesTried struct {
+	User      string   `json:"user" jsonschema:"who writes, by the name that the API server knows; $(cell) in it is the cell's name"`
+	Resources []string `json:"resources" jsonschema:"what is written, subresources included: plural names, with their API group unless it is the core's"`
+	AtMost    int      `json:"atMost,omitzero" jsonschema:"how many writes are tolerated"`
+	Within    string   `json:"within,omitempty" jsonschema:"for how long a change of the world is a reason to write: a duration with its unit; with it the whole phase counts"`
+	Window    Quiet    `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld. With within only its resources and ignore are used"`
+}
+
+// Reads names audit events, and the objects that tell what stood still.
+func (c *WritesTried) Reads() []bundle.Kind { return []bundle.Kind{bundle.Audit, bundle.Objects} }
+
+// Validate refuses what nobody could write.
+func (c *WritesTried) Validate() error {
+	return errors.Join(
+		c.Window.validate("window."),
+		refuse(c.User == "", "user is empty"),
+		refuse(len(c.Resources) == 0 || slices.Contains(c.Resources, ""),
+			"resources is %q (want the plural names of what is written)", c.Resources),
+		refuse(c.AtMost < 0, "atMost is %d (want 0 or more)", c.AtMost),
+		optional("within", c.Within))
+}
+
+func (c *WritesTried) wanted(cell string) string {
+	out := fmt.Sprintf("at most %d writes of %s tried by %s", c.AtMost, strings.Join(c.Resources, ", "),
+		ofCell(c.User, cell))
+	if c.Within != "" {
+		return out + fmt.Sprintf(" in the whole phase without a change of %s in the %s before",
+			strings.Join(c.Window.filled().Resources, ", "), c.Within)
+	}
+	return out + fmt.Sprintf(" in a window of %s after %s of standstill", c.Window.filled().For, c.Window.filled().Still)
+}
+
+// Eval counts what the audit log has.
+func (c *WritesTried) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, c.wanted(s.Cell))
+	if !ok {
+		return q.Finding
+	}
+	log := auditOf(q)
+	q.Evidence = log.paths
+	if len(log.paths) == 0 {
+		return q.unknown(log.doubt)
+	}
+	all, doubt := c.tries(log.records, ofCell(c.User, q.cell))
+	doubt = cmp.Or(log.doubt, doubt)
+	if c.Within != "" {
+		return c.unprompted(q, all, cmp.Or(doubt, log.uncovered(q.window, slack(q.window))))
+	}
+	still := c.Window.find(q)
+	q.Evidence = append(q.Evidence, still.paths...)
+	if !still.found() {
+		return q.unknown(still.never())
+	}
+	var in []try
+	for _, t := range all {
+		if !t.Time.Before(still.window.Start) && t.Time.Before(still.window.End) {
+			in = append(in, t)
+		}
+	}
+	q.Seen = fmt.Sprintf("%d writes were tried in %s", len(in), span(still.window))
+	return c.count(q, in, cmp.Or(doubt, log.uncovered(still.window, 0)))
+}
+
+// unprompted counts the writes of the whole phase for which the world gave no reason.
+func (c *WritesTried) unprompted(q *question, all []try, doubt string) Finding {
+	world, unread := c.Window.world(q)
+	q.Evidence = append(q.Evidence, pathsOf(world.all)...)
+	own := func(d written) bool { return slices.ContainsFunc(all, func(t try) bool { return t.made(d) }) }
+	var vain []try
+	n := 0
+	for _, t := range all {
+		if !contains(q.window, t.Time) {
+			continue
+		}
+		n++
+		caused, unseen := world.caused(t.Time, duration(c.Within), own)
+		switch unseen = cmp.Or(unread, unseen); {
+		case caused:
+		case unseen != "":
+			doubt = cmp.Or(doubt, unseen)
+		default:
+			vain = append(vain, t)
+		}
+	}
+	q.Seen = fmt.Sprintf("%d of %d writes that were tried in %s had no reason", len(vain), n, span(q.window))
+	if len(vain) > 0 {
+		q.Seen += ", the first at " + clock(vain[0].Time)
+	}
+	return c.count(q, vain, doubt)
+}
+
+// count is the finding over the writes that count. Too many are too many, whatever may be missing beside them.
+func (c *WritesTried) count(q *question, these []try, doubt string) Finding {
+	switch {
+	case len(these) > c.AtMost:
+		q.Met, q.Differs = NotMet, few(kindsOf(these))
+	case doubt != "":
+		return q.unknown(q.Seen + "; " + doubt)
+	default:
+		q.Met = Met
+	}
+	return q.Finding
+}
+
+// try is one request for a write: the first that the log has of it, with the last answer.
+type try struct{ bundle.AuditEvent }
+
+// made reports whether a change that a watch showed may be this request's doing.
+func (t try) made(d written) bool {
+	late := d.at.Sub(t.Time)
+	return t.Code < 300 && t.Resource == d.resource && t.Namespace == d.namespace &&
+		(t.Name == d.name || t.Name == "") && late > -seenLate && late < seenLate
+}
+
+// writeVerbs are the verbs of the audit log that want something changed. A server-side apply is a patch there.
+var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// tries are a user's requests for writes of the resources, in order of time. doubt says why the log may not have all of
+// them.
+func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try, doubt string) {
+	unseen := slices.Clone(c.Resources)
+	at := map[string]int{}
+	for _, e := range events {
+		if e.Error != "" {
+			doubt = cmp.Or(doubt, fmt.Sprintf("a line of the audit log is no event: %s", e.Error))
+			continue
+		}
+		if !slices.Contains(c.Resources, e.Resource) || !slices.Contains(writeVerbs, e.Verb) {
+			continue
+		}
+		unseen = slices.DeleteFunc(unseen, func(r string) bool { return r == e.Resource })
+		if e.User != user {
+			continue
+		}
+		if i, known := at[e.ID]; known {
+			out[i].Code = cmp.Or(e.Code, out[i].Code)
+			out[i].Time = earlier(out[i].Time, e.Time)
+			continue
+		}
+		at[e.ID] = len(out)
+		out = append(out, try{e})
+	}
+	slices.SortStableFunc(out, func(a, b try) int { return a.Time.Compare(b.Time) })
+	switch {
+	case len(unseen) > 0:
+		doubt = cmp.Or(doubt, "the audit log has nobody's write of "+strings.Join(unseen, ", "))
+	case len(out) == 0:
+		doubt = cmp.Or(doubt, fmt.Sprintf("the audit log has not one write by %s", user))
+	}
+	return out, doubt
+}
+
+// kindsOf groups requests by what was asked and answered, the most frequent first.
+func kindsOf(all []try) []string {
+	count := map[string]int{}
+	for _, t := range all {
+		answer := "without an answer"
+		if t.Code != 0 {
+			answer = fmt.Sprintf("answered %d", t.Code)
+		}
+		what := strings.TrimSuffix(t.Resource+"/"+t.Subresource, "/")
+		count[fmt.Sprintf("%s of %s, %s", t.Verb, what, answer)]++
+	}
+	var out []string
+	for _, k := range slices.SortedFunc(maps.Keys(count),
+		func(a, b string) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) }) {
+		out = append(out, fmt.Sprintf("%d × %s", count[k], k))
+	}
+	return out
+}
+
+// auditLog is what is recorded of the logs of all API servers that a cell is served by.
+type auditLog struct {
+	stream[bundle.AuditEvent]
+	arts []bundle.Artifact
+}
+
+// auditOf reads the cell's own audit logs or, where its cluster is shared, those of the cluster.
+func auditOf(q *question) (out auditLog) {
+	for _, cell := range []string{q.cell, bundle.Shared} {
+		if out.arts = q.view.Artifacts(bundle.Query{Kind: bundle.Audit, Cell: cell}); len(out.arts) > 0 {
+			break
+		}
+	}
+	if len(out.arts) == 0 {
+		out.doubt = fmt.Sprintf("no %s was recorded for %s or %s", bundle.Audit, q.cell, bundle.Shared)
+	}
+	for _, a := range out.arts {
+		var all []bundle.AuditEvent
+		err := error(nil)
+		if a.Missing || a.Error != "" {
+			err = errors.New(broken(a))
+		} else if all, err = records[bundle.AuditEvent](q.view, a); err == nil {
+			out.paths = append(out.paths, a.Path)
+		}
+		if err != nil {
+			out.doubt = fmt.Sprintf("the audit log: %v", err)
+		}
+		out.records = append(out.records, all...)
+	}
+	return out
+}
+
+// uncovered says why the logs don't speak for all of a window, "" if they do. Each API server has one of its own: none
+// can stand in for another.
+func (l auditLog) uncovered(w bundle.Window, slack time.Duration) string {
+	for _, a := range l.arts {
+		if !a.Coverage.Covers(w.Start, w.End, slack) {
+			return fmt.Sprintf("the audit log does not cover %s", span(w)) + gaps([]bundle.Artifact{a}, w)
+		}
+	}
+	return ""
+}

@@ -32,7 +32,7 @@ var _ = Describe("An agent that writes for ever", SpecPriority(1), func() {
 		Expect(filepath.Join(dir, report.ReportFile)).To(BeARegularFile())
 
 		By("giving no verdict over captures that are gone")
-		for _, kind := range []bundle.Kind{bundle.Objects, bundle.MetricSamples, bundle.Leases} {
+		for _, kind := range []bundle.Kind{bundle.Objects, bundle.MetricSamples, bundle.Leases, bundle.Audit} {
 			without := clone(dir)
 			Expect(remove(without, kind)).To(BeNumerically(">", 0))
 			again, err := report.JudgeRun(without)

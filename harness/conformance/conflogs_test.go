@@ -70,7 +70,7 @@ func asksInVain(ctx context.Context, wg *sync.WaitGroup, audit string) {
 			}
 			_, _ = fmt.Fprintf(f, `{"kind":"Event","auditID":"vain-%d","stage":"ResponseComplete","verb":"update","user":{"username":"agent-%s"},`+
 				`"objectRef":{"resource":"bundledeployments","apiGroup":"fleet.cattle.io","subresource":"status","namespace":%q,"name":"a"},`+
-				`"responseStatus":{"code":409},"stageTimestamp":%q}`+"\n", n, arm, ownNamespace, time.Now().UTC().Format(time.RFC3339Nano))
+				`"responseStatus":{"code":409},"stageTimestamp":%q}`+"\n", n, arm, ownNamespace, time.Now().UTC().Format(metav1.RFC3339Micro))
 			_ = f.Close()
 			select {
 			case <-ctx.Done():

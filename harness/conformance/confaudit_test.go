@@ -1,0 +1,93 @@
+package conformance_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// policy is what matters here of an audit policy.
+type policy struct {
+	Rules []struct {
+		Level      string
+		UserGroups []string
+		Verbs      []string
+		Resources  []struct {
+			Group     string
+			Resources []string
+		}
+	}
+}
+
+// records reports whether a rule for service accounts records every write of a resource and of what is below it.
+func (p policy) records(resource string) bool {
+	name, group, _ := strings.Cut(resource, ".")
+	for _, r := range p.Rules {
+		if r.Level == "None" || !slices.Contains(r.UserGroups, "system:serviceaccounts") {
+			continue
+		}
+		for _, of := range r.Resources {
+			if of.Group == group && slices.Contains(of.Resources, name) && (group == "" || slices.Contains(of.Resources, name+"/*")) {
+				return !slices.ContainsFunc([]string{"create", "update", "patch", "delete", "deletecollection"},
+					func(verb string) bool { return !slices.Contains(r.Verbs, verb) })
+			}
+		}
+	}
+	return false
+}
+
+// What a scenario's checks count in the audit log is what its audit policy records, on every control plane, of the service account that its
+// manifests give each arm.
+func TestAuditPoliciesRecordWhatIsCounted(t *testing.T) {
+	files, err := filepath.Glob("../../scenarios/*/scenario.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, file := range files {
+		s, err := scenario.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.New(s, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range p.Trials[0].Healed {
+			counts, ok := c.Spec.(*check.WritesTried)
+			if !ok {
+				continue
+			}
+			asked++
+			for _, n := range p.Trials[0].Clusters[0].Topology.Nodes {
+				if n.Role != "control-plane" {
+					continue
+				}
+				var has policy
+				if err := yaml.Unmarshal([]byte(n.OwnFiles["kube-apiserver"][n.Args["kube-apiserver"]["audit-policy-file"]]), &has); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range counts.Resources {
+					if !has.records(r) {
+						t.Errorf("%s: the audit policy of %s doesn't record all writes of %s, which %s counts", s.Metadata.Name, n.Name, r, c.Name)
+					}
+				}
+			}
+			for _, cell := range p.Trials[0].Cells {
+				if want := "system:serviceaccount:" + cell.Namespace + ":fleet-agent"; strings.ReplaceAll(counts.User, "$(cell)", cell.Name) != want {
+					t.Errorf("%s: %s counts the writes of %s, and %s is %s", s.Metadata.Name, c.Name, counts.User, cell.Name, want)
+				}
+			}
+		}
+	}
+	if asked == 0 {
+		t.Error("no scenario counts writes by the audit log")
+	}
+}

@@ -108,12 +108,17 @@ func (tr *trial) crashes(list ...crash) (st, logs *bundle.Stream) {
 func TestCrashed(t *testing.T) {
 	both := []bundle.Kind{bundle.Statuses, bundle.Logs}
 	of := func(list ...crash) func(*trial) { return func(tr *trial) { tr.crashes(list...) } }
+	earlier := "panic: in a plug-in, recovered from: no such key\ngoroutine 5 [running]:\nk8s.io/x.plug(0x1)\n\t/src/x.go:1 +0x1\n\nI0301 10:00:00.000000       1 x.go:1] goes on\n"
 	own, foreign := panicked(culprit), panicked("k8s.io/kubernetes/pkg/other.(*Cache).Get")
 	qs := []question{
 		{
 			name: "twice, with the stack", fill: of(crash{60, 2, own}, crash{90, 2, own}), met: check.Met, evidence: both, seen: "2 such ends among 2, at 10:01:00, 10:01:30, the first 20s after fault began",
 			wanted: `at least 2 ends of kube-apiserver with exit code 2, each with a panic like "nil pointer dereference" in nodevolumelimits.(*CSILimits).checkAttachableInlineVolume`,
 			detail: "invalid memory address or nil pointer dereference",
+		},
+		{
+			name: "after it lived through another panic, in the runtime's words", met: check.Met, evidence: both, seen: "2 such ends among 2",
+			fill: of(crash{60, 2, earlier + own}, crash{90, 2, earlier + own}),
 		},
 		{
 			name: "a fatal error, of which the runtime prints one goroutine", fill: of(crash{60, 2, fatal}, crash{90, 2, fatal}), met: check.Met, evidence: both,

@@ -15,8 +15,9 @@ func init() {
 		Name: "recovered",
 		Doc: "A component recovered from a panic and logged it, with the incident's stack.\n\n" +
 			"It is panicked for a panic that did not end the program. The stack is parsed, and only what lies below " +
-			"the panic counts: where it came from, not who handled it. A log with a gap, or a stack that was cut, " +
-			"can't say that there was none.",
+			"the panic counts: where it came from, not who handled it. It may be printed as the runtime does, each " +
+			"line with the same before it, or be a string in a line of JSON. The words after which the log ends are " +
+			"no such panic. A log with a gap, or what looks like a stack and can't be read, can't say that there was none.",
 		Example: "name: grew-while-encoded\nkind: recovered\nphase: fault\nspec:\n  component: kube-apiserver\n  message: " +
 			"index out of range\n  frames: [json.mapEncoder.encode, 'log.(*backend).logEvent']\n",
 		Differs: `{"component":"kubelet","message":"nil pointer","frames":["f"]}`,
@@ -66,7 +67,7 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 	q.Differs = few(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d panics that %s recovered from are this one", these, all, c.Component)
 	if cut {
-		return q.found(these, "another stack has no end")
+		return q.found(these, "another stack has no end, can't be read, or may be its last")
 	}
 	return q.found(these, logs.doubt)
 }

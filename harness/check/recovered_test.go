@@ -9,6 +9,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
+// printed is a panic in the runtime's words; inJSON is one that a program logged as JSON.
+const (
+	printed = `panic: runtime error: index out of range [7] with length 7
+goroutine 77 [running]:
+panic({0x1, 0x2})
+	/usr/local/go/src/runtime/panic.go:1 +0x1
+encoding/json.mapEncoder.encode({0x1})
+	/usr/local/go/src/encoding/json/encode.go:1 +0x1
+k8s.io/apiserver/plugin/pkg/audit/log.(*backend).logEvent(0x1)
+	/src/backend.go:76 +0x1`
+	inJSON = `{"ts":1764000000000.1,"msg":"Observed a panic","panic":"runtime error: index out of range [7] with length 7","stacktrace":"goroutine 77 [running]:\npanic({0x1, 0x2})\n` +
+		`\t/usr/local/go/src/runtime/panic.go:1 +0x1\nencoding/json.mapEncoder.encode({0x1})\n\t/usr/local/go/src/encoding/json/encode.go:1 +0x1\n` +
+		`k8s.io/apiserver/plugin/pkg/audit/log.(*backend).logEvent(0x1)\n\t/src/backend.go:76 +0x1\n"}`
+)
+
 func TestRecovered(t *testing.T) {
 	real, err := os.ReadFile("../evidence/goroutine/testdata/recovered.log") // two panics of a kube-apiserver
 	if err != nil {
@@ -41,7 +56,14 @@ func TestRecovered(t *testing.T) {
 		{name: "who handled it did not panic", spec: spec("index out of range", "filters.(*timeoutHandler).ServeHTTP.func1.1"), fill: of(100, text), met: check.NotMet, evidence: logs,
 			seen: "0 of 2 panics", differs: []string{"what panicked has no filters", "what panicked has no filters"}},
 		{name: "it did not live through it", fill: of(100, fatal), met: check.NotMet, evidence: logs, seen: "0 of 0 panics"},
-		{name: "a stack without an end", fill: of(100, text[:len(text)/3]), met: check.Unknown, evidence: logs, seen: "another stack has no end"},
+		{name: "a stack without an end", fill: of(100, text[:len(text)/3]), met: check.Unknown, evidence: logs, seen: "another stack has no end, can't be read, or may be its last"},
+		{name: "behind a line that is like the runtime's last words", fill: of(100, "panic: in a handler, recovered from: context canceled\n"+text), met: check.Met, evidence: logs, seen: "2 of 2 panics"},
+		{name: "printed as the runtime does, before the log goes on", fill: of(100, printed+strings.Repeat("\nI1125 10:00:00.000000 1 x.go:1] on we go", 30)), met: check.Met, evidence: logs,
+			seen: "1 of 1 panics", detail: "panic: runtime error: index out of range [7] with length 7"},
+		{name: "printed as the runtime does, before one more line", fill: of(100, printed+"\nI1125 10:00:00.000000 1 x.go:1] on we go"), met: check.Unknown, evidence: logs, seen: "or may be its last"},
+		{name: "printed by the runtime", fill: of(100, printed), met: check.NotMet, evidence: logs, seen: "0 of 0 panics"},
+		{name: "in a line of JSON", fill: of(100, inJSON), met: check.Met, evidence: logs, seen: "1 of 1 panics", detail: "index out of range [7] with length 7"},
+		{name: "in a line of JSON that was cut", fill: of(100, inJSON[:200]), met: check.Unknown, evidence: logs, seen: "another stack has no end, can't be read"},
 		{name: "a gap", met: check.Unknown, evidence: logs, seen: "the file was gone", fill: func(tr *trial) {
 			tr.phases()
 			tr.log(arm, "kube-apiserver", 0, 394).Gap(tr.at(150), tr.at(165), "the file was gone")

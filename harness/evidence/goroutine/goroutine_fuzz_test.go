@@ -79,6 +79,8 @@ func FuzzRaces(f *testing.F) {
 func FuzzRecoveries(f *testing.F) {
 	f.Add(strings.Join(recoveredLog(f), "\n"))
 	f.Add(plainRecovery)
+	f.Add(printed + "I1125 on")
+	f.Add(inJSON)
 	f.Fuzz(func(t *testing.T, in string) {
 		lines := strings.Split(in, "\n")
 		found, _ := goroutine.Recoveries(lines)

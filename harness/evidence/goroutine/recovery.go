@@ -8,7 +8,7 @@ import (
 
 // Recovery is a panic that a program recovered from, as the program logged it itself: with the stack of its goroutine.
 type Recovery struct {
-	First   int    // the line that the stack begins with, counted from 0
+	First   int    // the line that the stack begins with, or that has all of it, counted from 0
 	Message string // what the log says right before the stack, which has the panic's value
 	Group          // the goroutine, from its handler down to where it was created
 }
@@ -27,69 +27,103 @@ func (r Recovery) At() Group {
 }
 
 var (
-	stackBegins = regexp.MustCompile(`^(\t*)goroutine \d+ \[running[^\]]*\]:$`)
+	stackBegins = regexp.MustCompile(`^(.*?)goroutine \d+ \[running[^\]]*\]:\r?$`)
+	stackLike   = regexp.MustCompile(`goroutine \d+ \[running`)
 	klogBegins  = regexp.MustCompile(`^[IWEF]\d{4} \d\d:`)
-	lastWords   = regexp.MustCompile(`^(panic|fatal error): `)
 )
 
-// LastWords is the line, counted from 0, in which the runtime says why it ends the program; -1 if there is none. Its
-// words begin a line, unlike what programs log about panics themselves.
-func LastWords(lines []string) int { return slices.IndexFunc(lines, lastWords.MatchString) }
-
-// Recoveries finds the panics in the lines of one process that it lived through: a stack with a call of panic, logged
-// before the runtime's last words, if there are any. klog indents a value of several lines by a tab and closes it by
-// " >"; older programs print the stack as it is. cut says that an indented stack lacks its end, so that nobody knows
-// what it was about.
+// Recoveries finds the panics in the lines of one process that it lived through: a stack with a call of panic that is
+// not what the runtime printed as it ended the program. klog indents a value of several lines by a tab and closes it by
+// " >"; older programs print the stack as it is, and others put the same before each line, or all of it into one line of
+// JSON or between quotes. cut says that there is something like a stack which can't be read, lacks its end, or may be
+// the runtime's last, so that nobody knows what it was about.
 func Recoveries(lines []string) (found []Recovery, cut bool) {
-	if last := LastWords(lines); last >= 0 {
-		lines = lines[:last]
+	var end died // zero if the process went on
+	if all := ends(lines); len(all) > 0 && all[len(all)-1].isEnd(lines) {
+		end = all[len(all)-1]
 	}
 	for i, line := range lines {
-		begins := stackBegins.FindStringSubmatch(line)
-		if begins == nil {
+		if !stackLike.MatchString(line) {
 			continue
 		}
-		indent := begins[1]
-		stack := lines[i:stackEnd(lines, i+1, indent)]
-		if after := i + len(stack); indent != "" && (after == len(lines) || lines[after] != " >") {
-			cut = true
-			continue
-		}
-		d, err := Read(strings.NewReader(unindented(stack, indent)))
-		if err != nil {
-			continue
-		}
-		if g := d.Groups[0]; slices.ContainsFunc(g.Frames, func(f Frame) bool { return f.Func == "panic" }) {
-			found = append(found, Recovery{First: i, Message: before(lines[:i]), Group: g})
+		r, unread := recovery(lines, i)
+		switch {
+		case end.first <= i && i < end.after:
+			cut = cut || r != nil && !end.last(lines)
+		case r != nil:
+			found = append(found, *r)
+			fallthrough
+		default:
+			cut = cut || unread
 		}
 	}
 	return found, cut
 }
 
-// stackEnd is the first line from at on that is not part of a stack with that indent.
-func stackEnd(lines []string, at int, indent string) int {
+// recovery reads the stack that a line begins or has in it, nil if nothing panicked on it.
+func recovery(lines []string, i int) (r *Recovery, unread bool) {
+	begins := stackBegins.FindStringSubmatch(lines[i])
+	if begins == nil {
+		return within(lines[i], i)
+	}
+	prefix, message := begins[1], before(lines[:i])
+	each := prefix
+	if !indented(prefix) && (i+1 == len(lines) || !strings.HasPrefix(lines[i+1], prefix)) {
+		each, message = "", message+"\n"+prefix // the header of one entry, which ends with the stack
+	}
+	stack := lines[i:stackEnd(lines, i+1, each)]
+	after := i + len(stack)
+	if indented(each) && (after == len(lines) || !strings.HasPrefix(lines[after], " >")) {
+		return nil, true
+	}
+	g, unread := readStack(stack, prefix)
+	if !panics(g) {
+		return nil, unread
+	}
+	return &Recovery{First: i, Message: message, Group: *g}, unread
+}
+
+// readStack reads one goroutine's stack with the same before each of its lines, nil if it is none. unread says that it
+// is none, or not all of one.
+func readStack(lines []string, prefix string) (g *Group, unread bool) {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(strings.TrimPrefix(l, prefix) + "\n")
+	}
+	d, err := Read(strings.NewReader(b.String()))
+	if err != nil || d.Format != Stacks {
+		return nil, true
+	}
+	return &d.Groups[0], len(d.Groups[0].Frames) == 0 || len(d.Groups) == 1 && d.Truncated
+}
+
+func panics(g *Group) bool {
+	return g != nil && slices.ContainsFunc(g.Frames, func(f Frame) bool { return f.Func == "panic" })
+}
+
+// stackEnd is the first line from at on that is not part of a stack with that prefix.
+func stackEnd(lines []string, at int, prefix string) int {
 	for ; at < len(lines); at++ {
 		l := lines[at]
-		if !strings.HasPrefix(l, indent) || klogBegins.MatchString(l) || stackBegins.MatchString(l) {
+		if !strings.HasPrefix(l, prefix) || klogBegins.MatchString(l) || stackBegins.MatchString(l) {
 			break
 		}
 	}
 	return at
 }
 
-func unindented(lines []string, indent string) string {
-	var b strings.Builder
-	for _, l := range lines {
-		b.WriteString(strings.TrimPrefix(l, indent) + "\n")
-	}
-	return b.String()
-}
+func indented(prefix string) bool { return prefix != "" && strings.Trim(prefix, "\t") == "" }
 
-// before is the log's last entry: its last line that isn't indented, and what is indented below it.
+// before is the log's last entry: its last line that isn't indented, and what is indented below it. What the runtime
+// says of a signal belongs to the line before.
 func before(lines []string) string {
-	from := max(len(lines)-1, 0)
-	for from > 0 && strings.HasPrefix(lines[from], "\t") {
+	from := len(lines) - 1
+	for from > 0 && lines[from] == "" {
 		from--
 	}
-	return strings.Join(lines[from:], "\n")
+	lines = lines[:from+1]
+	for from > 0 && (strings.HasPrefix(lines[from], "\t") || strings.HasPrefix(lines[from], "[signal ")) {
+		from--
+	}
+	return strings.Join(lines[max(from, 0):], "\n")
 }

@@ -1,0 +1,84 @@
+package goroutine
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// within reads the stack that one line has in it, in a string of JSON or between quotes, and says what else the line has.
+// It is nil if nothing panicked on that stack.
+func within(line string, at int) (r *Recovery, unread bool) {
+	texts, rest := embedded(line)
+	if len(texts) == 0 {
+		return nil, true
+	}
+	for _, text := range texts {
+		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		i := slices.IndexFunc(lines, stackBegins.MatchString)
+		if i < 0 {
+			unread = true
+			continue
+		}
+		prefix := stackBegins.FindStringSubmatch(lines[i])[1]
+		g, cut := readStack(lines[i:stackEnd(lines, i+1, prefix)], prefix)
+		unread = unread || cut
+		if r == nil && panics(g) {
+			message := strings.TrimSpace(rest + "\n" + before(lines[:i]))
+			r = &Recovery{First: at, Message: message, Group: *g}
+		}
+	}
+	return r, unread
+}
+
+// embedded are the strings of a line that have something like a stack in them, and the rest of the line.
+func embedded(line string) (texts []string, rest string) {
+	if strings.HasPrefix(line, "{") {
+		var v any
+		if json.Unmarshal([]byte(line), &v) != nil {
+			return nil, ""
+		}
+		var others []string
+		for _, s := range stringsOf("", v) {
+			if stackLike.MatchString(s.text) {
+				texts = append(texts, s.text)
+			} else {
+				others = append(others, s.name+"="+s.text)
+			}
+		}
+		return texts, strings.Join(others, " ")
+	}
+	rest = quoted.ReplaceAllStringFunc(line, func(q string) string {
+		text, err := strconv.Unquote(q)
+		if err != nil || !stackLike.MatchString(text) {
+			return q
+		}
+		texts = append(texts, text)
+		return `""`
+	})
+	return texts, rest
+}
+
+type named struct{ name, text string }
+
+// stringsOf are the strings of a JSON value, each with the name of its field, in the order of the names.
+func stringsOf(name string, v any) (all []named) {
+	switch v := v.(type) {
+	case string:
+		return []named{{name, v}}
+	case []any:
+		for _, x := range v {
+			all = append(all, stringsOf(name, x)...)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			all = append(all, stringsOf(k, v[k])...)
+		}
+	}
+	return all
+}

@@ -14,7 +14,8 @@ func init() {
 	register(kind{
 		Name: "raced",
 		Doc: "Go's race detector saw a component's two sides of a race: accesses to the same memory, at least one of " +
-			"them a write, without anything that puts them in order.\n\n" +
+			"them a write, without anything that puts them in order. With one side the other may be anything; with none, " +
+			"there must be no such race.\n\n" +
 			"Only an arm whose source has race: true can say so; of any other it is unknown. Finding none needs a " +
 			"log without gaps, and means that these two sides didn't come up in this trial, not that they can't race.",
 		Example: "name: both-sides\nkind: raced\nphase: fault\nspec:\n  component: kube-apiserver\n  sides:\n" +
@@ -27,7 +28,8 @@ func init() {
 // Raced asks for a report of Go's race detector.
 type Raced struct {
 	Component string     `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
-	Sides     [][]string `json:"sides" jsonschema:"two lists of functions: the one access's stack has all of one list, the other's all of the other"`
+	Sides     [][]string `json:"sides" jsonschema:"one or two lists of functions: the one access's stack has all of one list, the other's all of the other, or whatever it has"`
+	None      bool       `json:"none,omitempty" jsonschema:"there must be no such race"`
 }
 
 // Reads names component logs.
@@ -37,14 +39,14 @@ func (c *Raced) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 func (c *Raced) Validate() error {
 	return errors.Join(
 		refuse(c.Component == "", "component is empty"),
-		refuse(len(c.Sides) != 2, "sides has %d lists (want 2)", len(c.Sides)),
+		refuse(len(c.Sides) < 1 || len(c.Sides) > 2, "sides has %d lists (want 1 or 2)", len(c.Sides)),
 		refuse(slices.ContainsFunc(c.Sides, func(s []string) bool { return len(s) == 0 || slices.Contains(s, "") }),
 			"a side has no function, or an empty one, which any stack would have"))
 }
 
 // Eval reads the reports in each log.
 func (c *Raced) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, fmt.Sprintf("a race in %s between %s", c.Component, c.between()))
+	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
 		return q.Finding
 	}
@@ -77,23 +79,38 @@ func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 	q.Differs = few(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d races that it reported are this one", these, all)
 	if cut {
-		return q.found(these, "another report has not both stacks")
+		logs.doubt = "another report has not both stacks"
 	}
-	return q.found(these, logs.doubt)
+	f := q.found(these, logs.doubt)
+	if c.None && f.Met != Unknown {
+		f.Met = Of(f.Met == NotMet)
+	}
+	return f
 }
 
-func (c *Raced) between() string {
+func (c *Raced) wanted() string {
+	out := "a race in " + c.Component
+	if c.None {
+		out = "no race in " + c.Component
+	}
+	if len(c.Sides) == 1 {
+		return out + " with " + strings.Join(c.Sides[0], ", ") + " on one side"
+	}
 	sides := make([]string, len(c.Sides))
 	for i, s := range c.Sides {
 		sides[i] = strings.Join(s, ", ")
 	}
-	return strings.Join(sides, " and ")
+	return out + " between " + strings.Join(sides, " and ")
 }
 
-// is reports whether a race's two sides are the wanted ones, in either order.
+// is reports whether a race's sides are the wanted ones, in either order.
 func (c *Raced) is(r goroutine.Race) bool {
 	has := func(side int, functions []string) bool {
 		return !slices.ContainsFunc(functions, func(f string) bool { return !r.Sides[side].Has(f) })
 	}
-	return has(0, c.Sides[0]) && has(1, c.Sides[1]) || has(0, c.Sides[1]) && has(1, c.Sides[0])
+	one := c.Sides[0]
+	if len(c.Sides) == 1 {
+		return has(0, one) || has(1, one)
+	}
+	return has(0, one) && has(1, c.Sides[1]) || has(0, c.Sides[1]) && has(1, one)
 }

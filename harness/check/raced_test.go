@@ -41,6 +41,8 @@ func TestRaced(t *testing.T) {
 			tr.crashes(crash{60, 2, text})
 		}
 	}
+	const encodes = `{"component":"kube-apiserver","sides":[["json.mapEncoder.encode"]]}`
+	noneEncodes := strings.Replace(encodes, "]]", `]],"none":true`, 1)
 	without, _, _ := strings.Cut(race, "\nPrevious")
 	qs := []question{
 		{name: "both sides", fill: of(race), met: check.Met, evidence: logs, seen: "1 of 1 races",
@@ -62,7 +64,20 @@ func TestRaced(t *testing.T) {
 			tr.must(tr.w.SetWorld(w))
 			tr.phases()
 		}, met: check.Unknown, seen: "no log of kube-apiserver was recorded"},
-		{name: "one list", spec: `{"component":"kube-apiserver","sides":[["f"]]}`, fill: of(race), met: check.Unknown, seen: "sides has 1 lists (want 2)"},
+		{name: "another function against the one that encodes", spec: encodes, fill: of(strings.Replace(race, "audit.AddAuditAnnotationsMap()", "audit.(*AuditContext).annotateAll()", 1)), met: check.Met,
+			evidence: logs, seen: "1 of 1 races", wanted: "a race in kube-apiserver with json.mapEncoder.encode on one side", detail: "audit.(*AuditContext).annotateAll()"},
+		{name: "a race of something else", spec: `{"component":"kube-apiserver","sides":[["x.main"]]}`, fill: of(race), met: check.NotMet, evidence: logs, seen: "0 of 1 races",
+			differs: []string{"runtime.mapassign_faststr against k8s.io/json.mapEncoder.encode"}},
+		{name: "there must be none", spec: noneEncodes, fill: of(race), met: check.NotMet, evidence: logs, seen: "1 of 1 races", detail: "Write:",
+			wanted: "no race in kube-apiserver with json.mapEncoder.encode on one side"},
+		{name: "there is none", spec: noneEncodes, fill: of("I1122 quiet"), met: check.Met, evidence: logs, seen: "0 of 0 races"},
+		{name: "there may be one", spec: noneEncodes, fill: of(without), met: check.Unknown, evidence: logs, seen: "another report has not both stacks"},
+		{name: "the same before each line", fill: of("stderr: " + strings.ReplaceAll(race, "\n", "\nstderr: ")), met: check.Met, evidence: logs, seen: "1 of 1 races", detail: "Write:"},
+		{name: "a time before each line", fill: of("10:00:01 " + strings.Replace(strings.ReplaceAll(race, "\n", "\n10:00:01 "), "\n10:00:01 W", "\n10:00:00 W", 1)), met: check.Unknown,
+			evidence: logs, seen: "another report has not both stacks"},
+		{name: "in a line of JSON", fill: of(`{"msg":"stderr","text":"` + strings.ReplaceAll(race, "\n", `\n`) + `"}`), met: check.Met, evidence: logs, seen: "1 of 1 races", detail: "Write:"},
+		{name: "in a line of JSON that was cut", fill: of(`{"msg":"stderr","text":"` + strings.ReplaceAll(race, "\n", `\n`)), met: check.Unknown, evidence: logs, seen: "another report has not both stacks"},
+		{name: "no list", spec: `{"component":"kube-apiserver","sides":[]}`, fill: of(race), met: check.Unknown, seen: "sides has 0 lists (want 1 or 2)"},
 	}
 	run(t, qs, func(q *question) {
 		q.kind, q.scope = "raced", check.Scope{Cell: arm, Phase: check.Fault}

@@ -14,7 +14,7 @@ var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 // within reads the stack that one line has in it, in a string of JSON or between quotes, and says what else the line has.
 // It is nil if nothing panicked on that stack.
 func within(line string, at int) (r *Recovery, unread bool) {
-	texts, rest := embedded(line)
+	texts, rest := embedded(line, stackLike.MatchString)
 	if len(texts) == 0 {
 		return nil, true
 	}
@@ -36,8 +36,8 @@ func within(line string, at int) (r *Recovery, unread bool) {
 	return r, unread
 }
 
-// embedded are the strings of a line that have something like a stack in them, and the rest of the line.
-func embedded(line string) (texts []string, rest string) {
+// embedded are those strings of a line, in JSON or between quotes, that are wanted, and the rest of the line.
+func embedded(line string, wanted func(string) bool) (texts []string, rest string) {
 	if strings.HasPrefix(line, "{") {
 		var v any
 		if json.Unmarshal([]byte(line), &v) != nil {
@@ -45,7 +45,7 @@ func embedded(line string) (texts []string, rest string) {
 		}
 		var others []string
 		for _, s := range stringsOf("", v) {
-			if stackLike.MatchString(s.text) {
+			if wanted(s.text) {
 				texts = append(texts, s.text)
 			} else {
 				others = append(others, s.name+"="+s.text)
@@ -55,7 +55,7 @@ func embedded(line string) (texts []string, rest string) {
 	}
 	rest = quoted.ReplaceAllStringFunc(line, func(q string) string {
 		text, err := strconv.Unquote(q)
-		if err != nil || !stackLike.MatchString(text) {
+		if err != nil || !wanted(text) {
 			return q
 		}
 		texts = append(texts, text)

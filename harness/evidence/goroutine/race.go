@@ -45,50 +45,81 @@ const (
 	raceEnds   = "=================="
 )
 
-// Races finds the reports in the lines that a program printed. Lines of others in between are passed over. A report
-// without both sides' stacks is left out, and cut says that there was one: its end is missing, or the detector had
-// forgotten a stack.
+// Races finds the reports in the lines that a program printed, as they are, with the same before each line, or in one
+// line of JSON or between quotes. Lines of others in between are passed over. A report without both sides' stacks is
+// left out, and cut says that there was one: its end is missing, the detector had forgotten a stack, or it can't be read.
 func Races(lines []string) (found []Race, cut bool) {
-	var open *Race
-	var side *Access // nil behind the two accesses, where the report says who started the goroutines
-	function := ""
-	end := func() {
-		switch {
-		case open == nil:
-		case len(open.Sides) == 2 && len(open.Sides[0].Frames) > 0 && len(open.Sides[1].Frames) > 0:
-			found = append(found, *open)
-		default:
-			cut = true
-		}
-		open, side = nil, nil
-	}
+	var r raceReader
 	for i, line := range lines {
+		prefix, begins := strings.CutSuffix(strings.TrimRight(line, "\r"), raceBegins)
 		switch {
-		case line == raceBegins:
-			end()
-			open = &Race{First: i}
-		case open == nil:
-		case line == raceEnds:
-			end()
-		case access.MatchString(line):
-			open.Sides = append(open.Sides, Access{What: access.FindStringSubmatch(line)[1]})
-			side = &open.Sides[len(open.Sides)-1]
-		case strings.HasPrefix(line, "Goroutine ") || strings.HasPrefix(line, "Location is "):
-			side = nil
-		case side == nil:
-		case raceFrame.MatchString(line):
-			function = raceFrame.FindStringSubmatch(line)[1]
-		case function != "" && raceAddress.MatchString(line):
-			at := raceAddress.FindStringSubmatch(line)
-			n, err := strconv.Atoi(at[2])
-			if err == nil {
-				side.Frames = append(side.Frames, Frame{Func: function, File: at[1], Line: n})
-			}
-			function = ""
+		case begins && !strings.HasPrefix(line, "{"):
+			r.end()
+			r.open, r.prefix = &Race{First: i}, prefix
+		case strings.Contains(line, raceBegins):
+			r.within(line, i)
+		case r.open != nil:
+			r.line(strings.TrimRight(strings.TrimPrefix(line, r.prefix), "\r"))
 		}
 	}
-	if open != nil {
-		cut = true
+	return r.found, r.cut || r.open != nil
+}
+
+// raceReader reads one report after the other.
+type raceReader struct {
+	found    []Race
+	cut      bool
+	open     *Race
+	prefix   string  // what stands before each of its lines
+	side     *Access // nil behind the two accesses, where the report says who started the goroutines
+	function string
+}
+
+func (r *raceReader) end() {
+	switch {
+	case r.open == nil:
+	case len(r.open.Sides) == 2 && len(r.open.Sides[0].Frames) > 0 && len(r.open.Sides[1].Frames) > 0:
+		r.found = append(r.found, *r.open)
+	default:
+		r.cut = true
 	}
-	return found, cut
+	r.open, r.side, r.function = nil, nil, ""
+}
+
+// line takes the next line of a report.
+func (r *raceReader) line(line string) {
+	switch {
+	case line == raceEnds:
+		r.end()
+	case access.MatchString(line):
+		r.open.Sides = append(r.open.Sides, Access{What: access.FindStringSubmatch(line)[1]})
+		r.side = &r.open.Sides[len(r.open.Sides)-1]
+	case strings.HasPrefix(line, "Goroutine ") || strings.HasPrefix(line, "Location is "):
+		r.side = nil
+	case r.side == nil:
+	case raceFrame.MatchString(line):
+		r.function = raceFrame.FindStringSubmatch(line)[1]
+	case r.function != "" && raceAddress.MatchString(line):
+		at := raceAddress.FindStringSubmatch(line)
+		if n, err := strconv.Atoi(at[2]); err == nil {
+			r.side.Frames = append(r.side.Frames, Frame{Func: r.function, File: at[1], Line: n})
+		}
+		r.function = ""
+	}
+}
+
+// within reads the one report that a line has in it.
+func (r *raceReader) within(line string, at int) {
+	r.end()
+	texts, _ := embedded(line, func(s string) bool { return strings.Contains(s, raceBegins) })
+	if len(texts) != 1 {
+		r.cut = true
+		return
+	}
+	found, cut := Races(strings.Split(texts[0], "\n"))
+	r.cut = r.cut || cut || len(found) > 1
+	if len(found) > 0 {
+		found[0].First = at
+		r.found = append(r.found, found[0])
+	}
 }

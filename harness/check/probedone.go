@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,9 +15,12 @@ func init() {
 		Doc: "The subject did a piece of work that a probe asked of it, to the end.\n\n" +
 			"Heartbeats and counters show that a subject ticks, a probe that it works: a pod ran and is gone, a " +
 			"collection was emptied. Met when every step was seen, not met when the subject was asked and didn't " +
-			"do one in its time. A probe that the end of the phase cut off, that couldn't ask, or that left no " +
+			"do one in its time. A later try counts only where what was asked in those before may have got lost in what " +
+			"the fault left behind: they began before the subject had settled. Where nothing says when it has, that a " +
+			"later try was needed is unknown. A probe that the end of the phase cut off, that couldn't ask, or that left no " +
 			"record in the phase is unknown.",
-		Example: "name: pod-runs\nkind: probeDone\nphase: recovery\nspec:\n  probe: pod\n",
+		Example: "name: pod-runs\nkind: probeDone\nphase: recovery\nspec:\n  probe: pod\n  settled: {metric: " +
+			"kubelet_pleg_relist_duration_seconds_count, by: 5}\n",
 		Meets:   `{"probe":"works"}`,
 		Differs: `{"probe":"idle"}`,
 		New:     func() Check { return &ProbeDone{} },
@@ -25,18 +29,24 @@ func init() {
 
 // ProbeDone asks how a probe ended.
 type ProbeDone struct {
-	Probe string `json:"probe" jsonschema:"the name of a load that is a probe, in the phase of the check"`
+	Probe   string   `json:"probe" jsonschema:"the name of a load that is a probe, in the phase of the check"`
+	Settled *Settled `json:"settled,omitempty" jsonschema:"when the subject is over what the fault left behind; a try that began before may fail if a later one doesn't"`
 }
 
-// Reads names the probes' records.
-func (c *ProbeDone) Reads() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
+// Reads names the probes' records, and what shows that the subject has settled.
+func (c *ProbeDone) Reads() []bundle.Kind {
+	if c.Settled == nil {
+		return []bundle.Kind{bundle.WorkProbe}
+	}
+	return []bundle.Kind{bundle.WorkProbe, bundle.MetricSamples}
+}
 
 // Needs names the probe.
 func (c *ProbeDone) Needs() Needs { return Needs{Probes: []string{c.Probe}} }
 
-// Validate refuses a check that names no probe.
+// Validate refuses a check that names no probe, and a subject that never settles.
 func (c *ProbeDone) Validate() error {
-	return refuse(c.Probe == "", "probe is empty (want the name of a load)")
+	return errors.Join(refuse(c.Probe == "", "probe is empty (want the name of a load)"), c.Settled.validate())
 }
 
 // Describe says in words what is asked.
@@ -59,14 +69,35 @@ func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
 		if p.Name != c.Probe || !contains(q.window, p.Start) {
 			continue
 		}
-		met, said := judged(p)
-		parts, seen = append(parts, met), append(seen, said)
 		q.Evidence = append(q.Evidence, a.Path)
+		met, said := judged(p)
+		if met == Met {
+			late, why := c.later(q, p)
+			met, said = late, said+why
+		}
+		parts, seen = append(parts, met), append(seen, said)
 	}
 	if len(parts) == 0 {
 		return q.unknown(fmt.Sprintf("the probe %s left no record of the phase %s in %s", c.Probe, q.phase, q.cell))
 	}
 	return q.answer(All(parts...), strings.Join(seen, "; "))
+}
+
+// later says whether the last try of a probe that is done counts, and why; a first one does.
+func (c *ProbeDone) later(q *question, p bundle.ProbeRecord) (Tri, string) {
+	last, parts, why := p.Steps[len(p.Steps)-1].Try, []Tri{Met}, ""
+	for i, st := range p.Steps {
+		if st.Try == last || i > 0 && p.Steps[i-1].Try == st.Try {
+			continue
+		}
+		met, said := Unknown, "nothing says when it has settled"
+		if c.Settled != nil {
+			met, said = c.Settled.before(q, st.Asked)
+		}
+		parts = append(parts, met)
+		why += fmt.Sprintf("; try %d began at %s: %s", st.Try, clock(st.Asked), said)
+	}
+	return All(parts...), why
 }
 
 // judged says what a record shows, step by step of the last try, and what that comes to.

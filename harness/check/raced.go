@@ -14,10 +14,10 @@ func init() {
 	register(kind{
 		Name: "raced",
 		Doc: "Go's race detector saw a component's two sides of a race: accesses to the same memory, at least one of " +
-			"them a write, without anything that puts them in order. With one side the other may be anything; with none, " +
-			"there must be no such race.\n\n" +
-			"Only an arm whose source has race: true can say so; of any other it is unknown. Finding none needs a " +
-			"log without gaps, and means that these two sides didn't come up in this trial, not that they can't race.",
+			"them a write, without anything that puts them in order.\n\n" +
+			"With one side the other may be anything; with none, there must be no such race. Only an arm whose source " +
+			"has race: true can say so; of any other it is unknown. Finding none needs a log without gaps, and means " +
+			"that these two sides didn't come up in this trial, not that they can't race.",
 		Example: "name: both-sides\nkind: raced\nphase: fault\nspec:\n  component: kube-apiserver\n  sides:\n" +
 			"    - [json.mapEncoder.encode]\n    - [audit.AddAuditAnnotationsMap]\n",
 		Differs: `{"component":"kubelet","sides":[["f"],["g"]]}`,

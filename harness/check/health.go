@@ -48,7 +48,8 @@ func (c *Healthy) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	hold := duration(c.For)
-	st := read[bundle.HealthSample](q.over(lastOf(q.window, hold)), bundle.Health)
+	st := readCounting(q.over(lastOf(q.window, hold)), bundle.Query{Kind: bundle.Health, Cell: q.cell},
+		records[bundle.HealthSample], func(r bundle.HealthSample) bool { return r.Path == c.Path })
 	var all []reading
 	for _, r := range st.records {
 		if r.Path != c.Path {

@@ -38,7 +38,7 @@ func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	all := read[bundle.MetricSample](q, bundle.MetricSamples)
+	all := metricSamples(q, c.Metric)
 	q.Evidence = all.paths
 	others := 0
 	for _, one := range all.records {

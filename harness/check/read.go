@@ -28,33 +28,64 @@ func read[T any](q *question, kind bundle.Kind) stream[T] {
 
 // readWith is read for some artifacts, with a decoder of their own.
 func readWith[T any](q *question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error)) stream[T] {
+	return readCounting(q, of, decode, nil)
+}
+
+// readCounting is readWith where only some records count: only the artifacts that have one of these have to cover the
+// window, or all of them if none has. Nothing that is recorded of one component vouches for another.
+func readCounting[T any](q *question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error),
+	counts func(T) bool) stream[T] {
 	var s stream[T]
 	arts := q.view.Artifacts(of)
 	if len(arts) == 0 {
 		s.doubt = fmt.Sprintf("no %s was recorded for %s", of.Kind, of.Cell)
 		return s
 	}
-	covered := false
+	var readable, counting []bundle.Artifact
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
 			s.doubt = fmt.Sprintf("%s of %s: %s", of.Kind, of.Cell, broken(a))
 			continue
 		}
 		s.paths = append(s.paths, a.Path)
-		covered = covered || a.Coverage.Covers(q.window.Start, q.window.End, slack(q.window))
-		if a.Coverage != nil {
-			s.last = later(s.last, a.Coverage.Last)
-		}
+		readable = append(readable, a)
 		all, err := decode(q.view, a)
 		if err != nil {
 			s.doubt = err.Error()
 		}
+		if counts != nil && slices.ContainsFunc(all, counts) {
+			counting = append(counting, a)
+		}
 		s.records = append(s.records, all...)
 	}
-	if s.doubt == "" && !covered {
-		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Cell, span(q.window)) + gaps(arts, q.window)
+	used, source := readable, byComponent
+	switch {
+	case len(counting) > 0:
+		used = counting
+	case counts != nil:
+		source = byPath
+	}
+	for _, a := range used {
+		if a.Coverage != nil {
+			s.last = later(s.last, a.Coverage.Last)
+		}
+	}
+	if open := notCovering(used, q.window, source); s.doubt == "" && len(open) > 0 {
+		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Cell, span(q.window)) + gaps(open, q.window)
 	}
 	return s
+}
+
+func byComponent(a bundle.Artifact) string { return a.Component }
+func byPath(a bundle.Artifact) string      { return a.Path }
+
+// notCovering are the artifacts that together are of one source of which none covers the window.
+func notCovering(arts []bundle.Artifact, w bundle.Window, source func(bundle.Artifact) string) []bundle.Artifact {
+	covered := map[string]bool{}
+	for _, a := range arts {
+		covered[source(a)] = covered[source(a)] || a.Coverage.Covers(w.Start, w.End, slack(w))
+	}
+	return slices.DeleteFunc(slices.Clone(arts), func(a bundle.Artifact) bool { return covered[source(a)] })
 }
 
 // records decodes all of a line-oriented artifact.

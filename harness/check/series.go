@@ -67,7 +67,7 @@ func metricSeries(q *question, metric string, labels map[string]string) series {
 
 // metricSeriesOf adds up the label sets that are wanted.
 func metricSeriesOf(q *question, metric string, wanted func(labels map[string]string) bool) series {
-	st := read[bundle.MetricSample](q, bundle.MetricSamples)
+	st := metricSamples(q, metric)
 	var all []sample
 	for _, r := range st.records {
 		if r.Name != metric || !wanted(r.Labels) {
@@ -81,6 +81,12 @@ func metricSeriesOf(q *question, metric string, wanted func(labels map[string]st
 	}
 	return newSeries(metric, q.window, all, st.paths, st.doubt,
 		fmt.Sprintf("the metrics of %s never showed %s", q.cell, metric))
+}
+
+// metricSamples reads all samples of the cell. Those of other metrics say nothing about when somebody looked for this one.
+func metricSamples(q *question, metric string) stream[bundle.MetricSample] {
+	return readCounting(q, bundle.Query{Kind: bundle.MetricSamples, Cell: q.cell}, records[bundle.MetricSample],
+		func(r bundle.MetricSample) bool { return r.Name == metric })
 }
 
 func matches(have, want map[string]string) bool {

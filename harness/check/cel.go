@@ -31,6 +31,8 @@ func init() {
 			"    audited()            for each line of the API server's audit log: stage, code, annotations (how many\n" +
 			"                         the event has), error (of a line that is no event), lost (of a request that was\n" +
 			"                         received: whether its end is missing 10 s later, and ever after)\n" +
+			"    reviewed()           for each audit event that was written after a fault's webhooks had answered: code,\n" +
+			"                         given (how many annotations it must have, by the webhooks' own record), has\n" +
 			"    writes(resource)     a list of what was written to objects of a resource:\n" +
 			"                         changed (paths), manager, subresource, count\n\n" +
 			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +
@@ -57,9 +59,10 @@ type CEL struct {
 const maxCost = 2_000_000
 
 // asks are the functions of evidence, and what each reads.
-var asks = map[string]bundle.Kind{
-	"dumps": bundle.Goroutines2, "metric": bundle.MetricSamples, "increase": bundle.MetricSamples,
-	"messages": bundle.Logs, "writes": bundle.Objects, "audited": bundle.Audit,
+var asks = map[string][]bundle.Kind{
+	"dumps": {bundle.Goroutines2}, "metric": {bundle.MetricSamples}, "increase": {bundle.MetricSamples},
+	"messages": {bundle.Logs}, "writes": {bundle.Objects}, "audited": {bundle.Audit},
+	"reviewed": {bundle.Audit, bundle.Reviews},
 }
 
 // Reads names what the functions in the expression read.
@@ -71,7 +74,7 @@ func (c *CEL) Reads() []bundle.Kind {
 				return
 			}
 			if reads, ok := asks[e.AsCall().FunctionName()]; ok {
-				out = union(out, reads)
+				out = union(out, reads...)
 			}
 		}))
 	}
@@ -94,7 +97,7 @@ func (c *CEL) Validate() error {
 func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
 	env, err := cel.NewEnv(slices.Concat(a.functions(), []cel.EnvOption{
 		ext.NativeTypes(reflect.TypeFor[celGroup](), reflect.TypeFor[celMetric](), reflect.TypeFor[celMessage](),
-			reflect.TypeFor[celWrites](), reflect.TypeFor[celAudited](), ext.ParseStructTags(true)),
+			reflect.TypeFor[celWrites](), reflect.TypeFor[celAudited](), reflect.TypeFor[celReviewed](), ext.ParseStructTags(true)),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals()),
 	})...)

@@ -71,6 +71,7 @@ func (a *asked) functions() []cel.EnvOption {
 		function("increase", cel.DoubleType, a.increase, one, two),
 		function("messages", cel.ListType(object(reflect.TypeFor[celMessage]())), a.messages, one),
 		function("audited", cel.ListType(object(reflect.TypeFor[celAudited]())), a.audited, none),
+		function("reviewed", cel.ListType(object(reflect.TypeFor[celReviewed]())), a.reviewed, none),
 		function("writes", cel.ListType(object(reflect.TypeFor[celWrites]())), a.writes, one),
 	}
 }

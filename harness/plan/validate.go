@@ -69,6 +69,9 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	}
 	for _, f := range t.Faults {
 		errs = append(errs, t.validateFault(f, have))
+		if maker, ok := f.Spec.(fault.Maker); ok {
+			made = append(made, maker.Makes()...)
+		}
 	}
 	for _, l := range t.Loads {
 		makes, err := t.validateLoad(l, seed)

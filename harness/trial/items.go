@@ -24,6 +24,7 @@ import (
 type items struct {
 	env    *environment.Environment
 	events *event.Stream
+	writer *bundle.Writer
 	faults []plan.Fault // with their parameters computed
 	loads  []plan.Load
 }
@@ -122,7 +123,7 @@ func (x *items) target(cell string, item plan.Item) (t fault.Target, acts bool, 
 	return fault.Target{
 		Run: x.env.Run(), Name: item.Name, Cell: cell, Cluster: c, Nodes: nodes,
 		Constants: x.env.Build(cell).Constants,
-		Expires:   trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events,
+		Expires:   trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
 	}, true, nil
 }
 

@@ -45,6 +45,7 @@ const (
 	Statuses      Kind = "containers.status" // stream of ContainerStatus
 	Health        Kind = "health"            // stream of HealthSample
 	Audit         Kind = "audit"             // stream of AuditEvent
+	Reviews       Kind = "webhook.reviews"   // stream of Review
 	EtcdProbe     Kind = "etcdproxy.probe"   // stream of control.EtcdProbe, each wrapped in Stamped
 	Calls         Kind = "load.calls"        // stream of Call
 	LoadSummary   Kind = "load.summary"      // JSON: Load

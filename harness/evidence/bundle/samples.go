@@ -160,9 +160,26 @@ type AuditEvent struct {
 	Resource    string    `json:"resource,omitempty"` // "bundledeployments.fleet.cattle.io", "secrets"
 	Subresource string    `json:"subresource,omitempty"`
 	Namespace   string    `json:"namespace,omitempty"`
-	Name        string    `json:"name,omitempty"` // none where the server chooses it, and for a collection
+	Name        string    `json:"name,omitempty"` // none for a collection, and until the API server has read what is created
 	Code        int       `json:"code,omitempty"`
 	Annotations int       `json:"annotations"`
 	Bytes       int       `json:"bytes"`
 	Error       string    `json:"error,omitempty"`
+}
+
+// Object is the event's object, as NAMESPACE/NAME; "" if it names none.
+func (e AuditEvent) Object() string {
+	if e.Name == "" {
+		return ""
+	}
+	return e.Namespace + "/" + e.Name
+}
+
+// Review is a request that an API server asked a webhook about, as the webhook saw it: as it was answered, or came where
+// it is never answered.
+type Review struct {
+	Time        time.Time `json:"time"`
+	Mutating    bool      `json:"mutating,omitempty"` // else it is a validating one
+	Object      string    `json:"object"`             // namespace/name
+	Annotations int       `json:"annotations"`        // audit annotations in the answer
 }

@@ -25,7 +25,7 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "auditLog",
 		Doc: "The API server's audit log, read from its file where the API server runs: of each event the time, the " +
-			"request, who made it, the code of the answer, and how many annotations it has.\n\n" +
+			"request, its object, who made it, the code of the answer, and how many annotations it has.\n\n" +
 			"The events themselves may be large and are not kept. A line that is no event is recorded as such. The " +
 			"file is one of the component's own (`files`), which must not be rotated while it is read: one that has " +
 			"shrunk, or is another file, is a gap from then on. One that isn't there yet has no events.",

@@ -38,7 +38,7 @@ func audited(id string, code, annotations int) string {
 		all = append(all, fmt.Sprintf(`"webhook.example.org/k%05d":"v"`, i))
 	}
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":"ResponseComplete",`+
-		`"requestURI":"/api/v1/namespaces/n/configmaps?timeout=2s","verb":"create","user":{"username":"u"},"objectRef":{"resource":"configmaps","namespace":"n","apiVersion":"v1"},"responseStatus":{"code":%d},`+
+		`"requestURI":"/api/v1/namespaces/n/configmaps?timeout=2s","verb":"create","user":{"username":"u"},"objectRef":{"resource":"configmaps","namespace":"n","name":"item-1","apiVersion":"v1"},"responseStatus":{"code":%d},`+
 		`"requestReceivedTimestamp":"2026-11-22T16:00:00.000000Z","stageTimestamp":"2026-11-22T16:00:02.000001Z","annotations":{%s}}`+"\n", id, code, strings.Join(all, ","))
 }
 
@@ -91,7 +91,7 @@ func TestAuditLog(t *testing.T) {
 	}
 	got := readLines[bundle.AuditEvent](t, w, w.View().Artifacts(bundle.Query{})[0])
 	event := bundle.AuditEvent{Time: time.Date(2026, 11, 22, 16, 0, 2, 1000, time.UTC), Stage: "ResponseComplete", Verb: "create", Path: "/api/v1/namespaces/n/configmaps?timeout=2s",
-		User: "u", Resource: "configmaps", Namespace: "n"}
+		User: "u", Resource: "configmaps", Namespace: "n", Name: "item-1"}
 	a, b := event, event
 	a.ID, a.Code, a.Annotations, b.ID, b.Code, b.Annotations = "a", 201, 2, "b", 504, 16000
 	want := []bundle.AuditEvent{a, b, {Error: `unexpected end of JSON input: "{\"kind\":\"Event\","`}, {Error: `it is no audit event: "{\"kind\":\"Pod\"}"`}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // Target is where a fault or a load acts: one cell's share of a running cluster.
@@ -26,6 +27,7 @@ type Target struct {
 	Constants map[string]int64 // of the cell's subject
 	Expires   time.Duration    // after this the fault lifts itself inside the node
 	Events    *event.Stream
+	Writer    *bundle.Writer // takes what the fault itself sees of the subject; nil outside of a trial
 }
 
 // Needs says what a fault requires. A plan without it is refused.
@@ -60,6 +62,9 @@ type RuntimeSlower interface{ RuntimeDelay() time.Duration }
 // Assumer is a Computer that says which values it used, and checks are to use, for constants that are unknown in some
 // cell.
 type Assumer interface{ Assumed() map[string]int64 }
+
+// Maker is a Fault that records what it sees of the subject, and says which artifacts that gives.
+type Maker interface{ Makes() []bundle.Kind }
 
 // Modeller is a Fault that imitates something; its sentences are named in the verdict.
 type Modeller interface{ Modelled() []string }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -26,7 +27,8 @@ func init() {
 			"asked for; another validating one holds each request until the API server gives up. Its failure is " +
 			"ignored. They are asked about the namespaces of one load only, and about relapse-<name>, where a dry " +
 			"run shows that they are in force. This process serves them, so that they end with it, or after the " +
-			"fault's time limit: an API server that can't reach them goes on without.",
+			"fault's time limit: an API server that can't reach them goes on without. What they were asked and what " +
+			"they answered is evidence.",
 		Example: "name: webhook\nkind: hangingWebhook\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
 			"spec: {load: creations, auditAnnotations: 8000}\n",
 		Tested: `{"load":"creations","auditAnnotations":100}`,
@@ -48,6 +50,9 @@ const webhookSeen = 60 * time.Second
 
 // Needs is nothing but the API.
 func (*HangingWebhook) Needs() Needs { return Needs{} }
+
+// Makes names the webhooks' own record.
+func (*HangingWebhook) Makes() []bundle.Kind { return []bundle.Kind{bundle.Reviews} }
 
 // Validate refuses webhooks that nobody asks, and more annotations than an answer of a webhook can hold.
 func (f *HangingWebhook) Validate() error {
@@ -124,16 +129,54 @@ func (f *HangingWebhook) serve(ctx context.Context, t Target, h webhooks) (*webh
 	if err != nil {
 		return nil, err
 	}
-	s, err := serveWebhooks(address, f.AuditAnnotations)
+	record, end, err := recordReviews(t, h.node)
 	if err != nil {
 		return nil, err
 	}
+	s, err := serveWebhooks(address, f.AuditAnnotations, record)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	stop := s.close
+	s.close = sync.OnceFunc(func() { stop(); end() })
 	time.AfterFunc(t.Expires, s.close)
 	if f.serving == nil {
 		f.serving = map[string]*webhookServer{}
 	}
 	f.serving[h.node.Name()] = s
 	return s, nil
+}
+
+// recordReviews gives what takes the webhooks' record, and what ends it.
+func recordReviews(t Target, n cluster.Node) (record func(bundle.Review), end func(), err error) {
+	if t.Writer == nil {
+		return func(bundle.Review) {}, func() {}, nil
+	}
+	st, err := t.Writer.Stream(bundle.Meta{Kind: bundle.Reviews, Cell: t.Cell, Node: n.Name(), Time: time.Now().UTC()},
+		"jsonl")
+	if err != nil {
+		return nil, nil, err
+	}
+	st.Alive(time.Now())
+	var mu sync.Mutex
+	ended := false
+	record = func(r bundle.Review) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			_ = st.JSON(r) // the writer keeps what failed, and doesn't seal
+		}
+	}
+	return record, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ended {
+			ended = true
+			st.Alive(time.Now())
+			_ = st.Close()
+		}
+	}, nil
 }
 
 // webhooks are the registrations for the API server of one node.

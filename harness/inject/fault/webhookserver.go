@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
 // What a webhook server serves.
@@ -36,8 +38,8 @@ type webhookServer struct {
 }
 
 // serveWebhooks serves on a free port of an address until close. Each answer but that of the one that hangs has some
-// audit annotations.
-func serveWebhooks(address string, annotations int) (*webhookServer, error) {
+// audit annotations. record is told of each review, as Review says.
+func serveWebhooks(address string, annotations int, record func(bundle.Review)) (*webhookServer, error) {
 	certificate, ca, err := selfSigned(address)
 	if err != nil {
 		return nil, err
@@ -50,10 +52,22 @@ func serveWebhooks(address string, annotations int) (*webhookServer, error) {
 	over, end := context.WithCancel(context.Background())
 	text := annotated(annotations)
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+annotatesFirst, func(w http.ResponseWriter, r *http.Request) { allow(w, r, text) })
-	mux.HandleFunc("POST "+annotatesLast, func(w http.ResponseWriter, r *http.Request) { allow(w, r, text) })
+	for path, mutating := range map[string]bool{annotatesFirst: true, annotatesLast: false} {
+		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			one := bundle.Review{Mutating: mutating, Annotations: annotations}
+			if object, ok := allow(w, r, text); ok {
+				one.Object, one.Time = object, time.Now().UTC()
+				record(one)
+			}
+		})
+	}
 	mux.HandleFunc("POST "+hangs, func(_ http.ResponseWriter, r *http.Request) {
+		one := bundle.Review{Time: time.Now().UTC()}
+		review, err := readReview(r)
 		_, _ = io.Copy(io.Discard, r.Body) // what is unread would keep the client's leaving from being noticed
+		if one.Object = review.object(); err == nil {
+			record(one)
+		}
 		s.held.Add(1)
 		select {
 		case <-r.Context().Done():
@@ -79,20 +93,33 @@ func annotated(n int) string {
 	return b.String()
 }
 
-// allow answers a review.
-func allow(w http.ResponseWriter, r *http.Request, annotations string) {
-	var review struct {
-		Request struct {
-			UID string `json:"uid"`
-		} `json:"request"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+// review is what an API server asks.
+type review struct {
+	Request struct {
+		UID       string `json:"uid"`
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"request"`
+}
+
+func (r review) object() string { return r.Request.Namespace + "/" + r.Request.Name }
+
+func readReview(r *http.Request) (out review, err error) {
+	err = json.NewDecoder(r.Body).Decode(&out)
+	return out, err
+}
+
+// allow answers a review. It is true if all of the answer was written.
+func allow(w http.ResponseWriter, r *http.Request, annotations string) (object string, ok bool) {
+	of, err := readReview(r)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+		return "", false
 	}
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":true,`+
-		`"auditAnnotations":{%s}}}`, review.Request.UID, annotations)
+	_, err = fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,`+
+		`"allowed":true,"auditAnnotations":{%s}}}`, of.Request.UID, annotations)
+	return of.object(), err == nil
 }
 
 // selfSigned is a certificate for an address that is its own authority.

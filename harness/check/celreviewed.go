@@ -1,0 +1,79 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+// celReviewed is a request of which the webhooks say how many audit annotations they had given it before its event was
+// written.
+type celReviewed struct {
+	Code  int `cel:"code"`  // of the answer
+	Given int `cel:"given"` // annotations that its event must have
+	Has   int `cel:"has"`   // annotations that it has
+}
+
+// reviewed joins the audit log with the webhooks' own record. An API server asks the validating webhooks only once it has
+// added the mutating ones' annotations to the event. So an event that was written after a validating one was asked
+// has to have them, however slow the API server is.
+func (a *asked) reviewed([]ref.Val) (any, string, string) {
+	given, validated, doubt := a.reviews()
+	st := read[bundle.AuditEvent](a.question, bundle.Audit)
+	a.Evidence = union(a.Evidence, st.paths...)
+	doubt = cmp.Or(doubt, st.doubt)
+	out, lacking, named, ended := []celReviewed{}, 0, false, false
+	for _, e := range st.records {
+		if e.Stage != "ResponseComplete" || !contains(a.window, e.Time) {
+			continue
+		}
+		ended, named = true, named || e.Object() != ""
+		asked, ok := validated[e.Object()]
+		if !ok || e.Time.Before(asked.Time) {
+			continue
+		}
+		one := celReviewed{Code: e.Code, Given: given[e.Object()], Has: e.Annotations}
+		if out = append(out, one); one.Has < one.Given {
+			lacking++
+		}
+	}
+	if ended && !named {
+		doubt = cmp.Or(doubt, "no event says which object it is about")
+	}
+	return out, fmt.Sprintf("%d events were written after the webhooks had answered, %d without all that they gave", len(out),
+		lacking), doubt
+}
+
+// reviews are how many annotations the mutating webhooks gave each object, and when a validating one was asked about it
+// first.
+func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Review, doubt string) {
+	given, validated = map[string]int{}, map[string]bundle.Review{}
+	arts := a.view.Artifacts(bundle.Query{Kind: bundle.Reviews, Cell: a.cell})
+	if len(arts) == 0 {
+		doubt = "no " + string(bundle.Reviews) + " was recorded for " + a.cell
+	}
+	for _, art := range arts {
+		if art.Missing || art.Error != "" {
+			doubt = fmt.Sprintf("%s of %s: %s", bundle.Reviews, a.cell, broken(art))
+			continue
+		}
+		a.Evidence = union(a.Evidence, art.Path)
+		all, err := records[bundle.Review](a.view, art)
+		if err != nil {
+			doubt = err.Error()
+		}
+		for _, r := range all {
+			was, ok := validated[r.Object]
+			switch {
+			case r.Mutating:
+				given[r.Object] += r.Annotations
+			case !ok || r.Time.Before(was.Time):
+				validated[r.Object] = r
+			}
+		}
+	}
+	return given, validated, doubt
+}

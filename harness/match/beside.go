@@ -35,8 +35,8 @@ func (e *evidence) besides(all []*healthy.Baseline) (out []Comparison, plain []s
 				continue
 			}
 			versions := e.versions[b.Component]
-			if sub.version != "" {
-				versions = []string{sub.version}
+			if len(sub.versions) > 0 {
+				versions = sub.versions
 			}
 			for _, n := range sub.newest() {
 				c := beside(b, n.Dump, versions, sub.changed)

@@ -15,11 +15,12 @@ import (
 
 // subject is evidence of one component in one place: of one process, or of several that followed each other.
 type subject struct {
-	component string // "" if it isn't known whose it is: it can show the incident, never its absence
+	component string // "" if it isn't known to be the component's: it can show the incident, never its absence
+	owner     owner  // whose it is, and what shows that
 	place     string
-	version   string // as it says itself
-	changed   string // how a build of relapse's own differs from that version
-	fixture   bool   // that is all, it is a program of relapse's own
+	versions  []string // as it says itself
+	changed   string   // how a build of relapse's own differs from that version
+	fixture   bool     // that is all, it is a program of relapse's own
 	cell      string
 	view      view
 	lines     []line
@@ -37,14 +38,30 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 	}
 	versions := e.versionsOf(s, sub)
 	affected, why := gate(s.Spec.Match, versions)
+	if sub.anothers(s.Spec.Subject) {
+		versions, affected, why = nil, check.Unknown, "its version says nothing"
+	}
 	if sub.changed != "" && !(sub.fixture && s.Spec.Match.Module != "") {
-		affected, why = check.Unknown, "it is "+cmp.Or(sub.version, "a build")+" with changes: "+sub.changed
+		affected, why = check.Unknown, "it is "+cmp.Or(sub.version(), "a build")+" with changes: "+sub.changed
 	}
 	j := weigh(s, sub, signs, affected, why)
 	if len(versions) == 1 {
 		j.Version = versions[0]
 	}
 	return j, nil
+}
+
+// version is the one that a subject says it is, "" if it says none or several.
+func (sub *subject) version() string {
+	if len(sub.versions) != 1 {
+		return ""
+	}
+	return sub.versions[0]
+}
+
+// anothers reports whether something shows that a subject is another program than a component.
+func (sub *subject) anothers(component string) bool {
+	return sub.owner.program != "" && sub.owner.program != component
 }
 
 // signs asks all signs of a scenario.
@@ -61,7 +78,7 @@ func (sub *subject) signs(s *scenario.Scenario) (out []Sign, err error) {
 
 // weigh says what signs mean together with a version that is affected or not.
 func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Tri, why string) Judgment {
-	j := Judgment{Component: sub.component, Place: sub.place, Version: sub.version, Signs: signs}
+	j := Judgment{Component: sub.component, Whose: sub.owner.String(), Place: sub.place, Version: sub.version(), Signs: signs}
 	var decisive, suspicious, out, open *Sign
 	settle := map[string]string{}
 	for i, sign := range s.Spec.Match.Signs {
@@ -82,12 +99,19 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Tri,
 	case affected == check.NotMet && decisive != nil:
 		j.Suspected, j.Why = true, fmt.Sprintf("%s, which is decisive, but %s: a regression, another bug of the same shape, "+
 			"or not that version", decisive.says(), why)
-	case affected == check.NotMet:
+	case affected == check.NotMet && sub.component != "":
 		j.Met, j.Why = check.NotMet, why
+	case decisive != nil && sub.owner.program != s.Spec.Subject:
+		j.Suspected, j.Why = true, decisive.says()+", which is decisive, but "+sub.owner.says(s.Spec.Subject)
 	case decisive != nil:
-		j.Met, j.Why = check.Met, decisive.says()+"; "+why
+		j.Met, j.Why = check.Met, decisive.says()+"; "+why+"; "+sub.owner.says(s.Spec.Subject)
+	case sub.anothers(s.Spec.Subject):
+		j.Why = sub.owner.says(s.Spec.Subject)
 	case suspicious != nil:
 		j.Suspected, j.Why = true, suspicious.says()
+		if affected == check.NotMet {
+			j.Why += "; but " + why
+		}
 		if out != nil {
 			j.Why += fmt.Sprintf("; but when %s was taken: %s", out.Name, out.Seen)
 		}
@@ -114,8 +138,8 @@ func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) []string {
 	switch m := s.Spec.Match.Module; {
 	case m != "":
 		return sub.moduleVersions(m)
-	case sub.version != "":
-		return []string{sub.version}
+	case len(sub.versions) > 0:
+		return sub.versions
 	}
 	return e.versions[s.Spec.Subject]
 }
@@ -176,8 +200,8 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 		sets, what = processes(v, dumps), "%d processes' dumps"
 	}
 	f, err := best(sets, func(some []bundle.Artifact) (check.Finding, error) { return eval(k, only{v, some}, scope) })
-	if _, ok := sub.view.(*foreign); ok {
-		f.Seen = since.ReplaceAllString(f.Seen, "")
+	if v, ok := sub.view.(*foreign); ok {
+		f.Seen = v.doubted(since.ReplaceAllString(f.Seen, ""))
 	}
 	if f.Met != check.Met && len(sets) > 1 {
 		f.Seen += " (of " + fmt.Sprintf(what, len(sets)) + ")"

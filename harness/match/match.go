@@ -53,7 +53,8 @@ type Incident struct {
 
 // Judgment is what is known of the incident in one process, or in what may be of several in one place.
 type Judgment struct {
-	Component string    `json:"component"` // "" if it isn't known whose evidence it is
+	Component string    `json:"component"`       // "" if it isn't known to be the component's evidence
+	Whose     string    `json:"whose,omitempty"` // the program that it is of, and what shows that
 	Place     string    `json:"place"`
 	Version   string    `json:"version,omitempty"`
 	Met       check.Tri `json:"met"`

@@ -13,15 +13,19 @@ import (
 
 // merged makes one subject of sources in one place.
 func merged(component, place string, all []*source) *subject {
-	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{}, profiles: map[string][]byte{},
+	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{}, parts: map[string]string{}, profiles: map[string][]byte{},
 		samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
 	if len(all) == 1 {
 		place = all[0].path
 	}
 	sub := &subject{component: component, place: place, cell: here, view: v}
-	var versions []string
 	for _, s := range all {
-		versions = union(versions, s.versions...)
+		for _, v := range s.versions {
+			sub.versions = union(sub.versions, v.version)
+		}
+		if sub.owner.program == "" {
+			sub.owner = s.owner
+		}
 		for _, d := range s.dumps {
 			if !d.Format.HasStates() {
 				sub.counted = append(sub.counted, counted{fmt.Sprintf("%s:%d", s.path, d.Line), d.Dump})
@@ -31,9 +35,6 @@ func merged(component, place string, all []*source) *subject {
 			v.profiles[p.path] = p.raw
 			v.put(p.kind, p.path, p.at)
 		}
-	}
-	if len(versions) == 1 {
-		sub.version = versions[0]
 	}
 	v.logs(all, place)
 	v.metrics(all)
@@ -97,7 +98,7 @@ func (f *foreign) stacks(all []*source) {
 		if d.at.IsZero() {
 			d.at = time.Unix(0, 0).UTC()
 		}
-		f.dumps[d.path], f.clocks[d.path] = d.Dump, d.clock
+		f.dumps[d.path], f.clocks[d.path], f.parts[d.path] = d.Dump, d.clock, d.part
 		f.put(bundle.Goroutines2, d.path, bundle.Window{Start: d.at, End: d.at.Add(time.Second)})
 	}
 }
@@ -113,7 +114,13 @@ func (o object) subject() *subject {
 		w := bundle.Window{Start: s.LastFinished.Add(-time.Second), End: s.Time.Add(time.Second)}
 		v.stream(bundle.Statuses, o.path, w, 0, 0)
 	}
-	return &subject{component: o.component, place: o.place, version: o.version, cell: here, view: v}
+	sub := &subject{component: o.component, owner: owner{o.component, "the name of its container"}, place: o.place, cell: here,
+		view: v}
+	if len(o.nodes) > 0 {
+		sub.owner.by = "what its node says"
+	}
+	sub.versions = union(nil, o.version)
+	return sub
 }
 
 // moduleFile is a module's version in the path of one of its files: .../dynamiclistener@v0.3.3/listener.go.

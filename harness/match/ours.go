@@ -144,8 +144,8 @@ func (e *evidence) trial(dir, place string) error {
 	}
 	t := &Trial{Dir: dir, Place: place, Scenario: plan.Scenario, Subject: plan.Trials[0].Subject}
 	for _, c := range plan.Trials[0].Cells {
-		s := &subject{component: plan.Trials[0].Subject, place: place + ", cell " + c.Name, version: c.Arm.Source.Version,
-			cell: c.Name, view: own{View: b, cell: c.Name}}
+		s := &subject{component: t.Subject, owner: owner{t.Subject, "the trial's plan"}, place: place + ", cell " + c.Name,
+			versions: union(nil, c.Arm.Source.Version), cell: c.Name, view: own{View: b, cell: c.Name}}
 		switch src := c.Arm.Source; {
 		case len(src.Mutations) > 0:
 			s.changed = "mutated " + src.Mutations[0].Kind

@@ -126,7 +126,10 @@ func (s *source) form() (as, lacks string) {
 	var parts []string
 	for _, d := range s.dumps {
 		what := fmt.Sprintf("goroutine dump (%s) with %d goroutines", d.Format, d.Total)
-		if d.Truncated {
+		switch {
+		case d.part != "":
+			what += ", perhaps not all"
+		case d.Truncated:
 			what += ", cut short"
 		}
 		parts, lacks = append(parts, what), lacksStacks
@@ -154,8 +157,7 @@ var containerLog = regexp.MustCompile(`_([a-z0-9.-]+)-[0-9a-f]{64}$`)
 
 // named are what the last segments of a path may name, the container's folder among them, without a file's endings.
 func named(p string) (out []string) {
-	parts := strings.Split(p, "/")
-	for _, part := range parts[max(0, len(parts)-4):] {
+	for _, part := range segments(p) {
 		part, _, _ = strings.Cut(part, ".")
 		out = append(out, part)
 		if m := containerLog.FindStringSubmatch(part); m != nil {
@@ -163,6 +165,12 @@ func named(p string) (out []string) {
 		}
 	}
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
+// segments are the last ones of a path.
+func segments(p string) []string {
+	parts := strings.Split(p, "/")
+	return parts[max(0, len(parts)-4):]
 }
 
 // union adds to a list what isn't in it yet.

@@ -63,12 +63,12 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 	for _, m := range all {
 		switch m.Name {
 		case version:
-			s.versions = union(s.versions, m.Labels["git_version"])
+			s.says(m.Labels["git_version"], "", "")
 		case etcds:
 			if !slices.Contains(s.named, "etcd") {
 				continue // what scrapes several components has it beside the version of another
 			}
-			s.versions = union(s.versions, "v"+m.Labels["server_version"])
+			s.says("v"+m.Labels["server_version"], "", "etcd")
 		case started: // no other process in this place has both its time and its number, which isn't told
 			s.process.Time, s.process.PID, s.process.StartTicks = at, 1, int64(m.Value*100)
 		case used:
@@ -122,7 +122,7 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	switch {
 	case p.SampleType[0].Type == "goroutine":
 		d := goroutines(p)
-		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, moment{at: at}}}
+		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, moment{at: at}, ""}}
 		as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
 	case types("cpu"):
 		one.kind = bundle.CPU
@@ -166,5 +166,5 @@ func (s *source) funcs(p *profile.Profile) {
 	for _, f := range p.Function {
 		g.Frames = append(g.Frames, goroutine.Frame{Func: f.Name, File: f.Filename})
 	}
-	s.of = &goroutine.Dump{Format: goroutine.Profile, Groups: []goroutine.Group{g}}
+	s.functions = &goroutine.Dump{Format: goroutine.Profile, Groups: []goroutine.Group{g}}
 }

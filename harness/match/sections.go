@@ -39,7 +39,7 @@ func (e *evidence) containerLogs(f archive.Entry, in *bufio.Reader, above int) (
 		return 0, fmt.Errorf("line %d begins a container's logs and doesn't say whose", above+1)
 	}
 	s := newSource(f)
-	s.named, s.folder, s.above = []string{string(m[1])}, fmt.Sprintf("%s, pod %s", f.Path, m[2]), above+1
+	s.named, s.segments, s.folder, s.above = []string{string(m[1])}, nil, fmt.Sprintf("%s, pod %s", f.Path, m[2]), above+1
 	s.took = time.Time{} // the page's time is not the log's
 	logs := &section{in: in}
 	err = e.text(s, bufio.NewReader(logs))

@@ -1,13 +1,6 @@
 package match
 
-import (
-	"cmp"
-	"regexp"
-	"slices"
-	"strings"
-
-	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
-)
+import "slices"
 
 // here is the cell of what belongs to no trial, as it is called where something is missing.
 const here = "this evidence"
@@ -28,15 +21,15 @@ func (e *evidence) subjects(component string, packages []string) (out []*subject
 		}
 	}
 	type at struct {
-		component, place string
+		component, place, other string
 	}
 	var order []at
 	byPlace := map[at][]*source{}
 	for _, s := range e.sources {
 		for _, part := range s.parts(component, packages) {
-			key := at{part.component, s.folder}
+			key := at{part.component, s.folder, ""}
 			if part.component == "" {
-				key.place = s.path
+				key.place, key.other = s.path, part.source.owner.program
 			}
 			if byPlace[key] == nil {
 				order = append(order, key)
@@ -48,42 +41,63 @@ func (e *evidence) subjects(component string, packages []string) (out []*subject
 		sub := merged(key.component, key.place, byPlace[key])
 		out = append(out, sub)
 		if key.component != "" {
-			e.versions[component] = union(e.versions[component], sub.version)
+			e.versions[component] = union(e.versions[component], sub.versions...)
 		}
 	}
 	return out
 }
 
-// part is the share of a source that one component has; the component is "" where nobody knows whose it is.
+// part is the share of a source that one component has; the component is "" where it isn't known to be its.
 type part struct {
 	component string
 	source    *source
 }
 
-// parts are what a source has of a component, and what it has of nobody that is known.
+// parts are what a source has of a component, what it has of nobody that is known, and what another program left.
 func (s *source) parts(component string, packages []string) (out []part) {
 	mine, nobodys := *s, *s
 	mine.dumps, nobodys.dumps = nil, nil
-	byPath := slices.Contains(s.named, component) || slices.Contains(s.from, component) || s.all(component, packages)
+	who, byPath := s.belongs(component, packages)
+	mine.owner, nobodys.owner = who, s.likely(component)
+	mine.versions, nobodys.versions = s.of(component), s.of(component)
+	var others []owner
+	left := map[string][]dumped{}
 	for _, d := range s.dumps {
-		switch who := process(d.Dump, component, packages); {
-		case who == component || who == "" && byPath:
+		switch who := whose(d.Dump, component, packages); {
+		case who.program == component || who.program == "" && byPath:
 			mine.dumps = append(mine.dumps, d)
-		case who == "":
+			if !byPath {
+				mine.owner = who
+			}
+		case who.program == "":
 			nobodys.dumps = append(nobodys.dumps, d)
+		default:
+			if left[who.program] == nil {
+				others = append(others, who)
+			}
+			left[who.program] = append(left[who.program], d)
 		}
 	}
 	if len(s.profiles) > 0 {
-		who := process(s.of, component, packages)
-		if who != component && !(who == "" && byPath) {
+		who := process(s.functions, component, packages)
+		if who.program != component && !(who.program == "" && byPath) {
 			mine.profiles = nil
+		} else if !byPath {
+			mine.owner = who
 		}
-		if who != "" || byPath {
+		if who.program != "" || byPath {
 			nobodys.profiles = nil
 		}
 	}
-	if slices.ContainsFunc(s.kept, func(l line) bool { return l.from != "" }) {
-		mine.kept = slices.DeleteFunc(slices.Clone(s.kept), func(l line) bool { return l.from != "" && l.from != component })
+	for _, other := range others {
+		out = append(out, part{"", s.anothers(other, left[other.program])})
+	}
+	kept := slices.DeleteFunc(slices.Clone(s.kept), func(l line) bool {
+		return slices.ContainsFunc(others, func(o owner) bool { return s.printed(l, left[o.program]) })
+	})
+	mine.kept, nobodys.kept = kept, kept
+	if slices.ContainsFunc(kept, func(l line) bool { return l.from != "" }) {
+		mine.kept = slices.DeleteFunc(slices.Clone(kept), func(l line) bool { return l.from != "" && l.from != component })
 	}
 	isLog := byPath && s.log > 0
 	if !isLog {
@@ -94,50 +108,32 @@ func (s *source) parts(component string, packages []string) (out []part) {
 	} else {
 		mine.samples = nil
 	}
-	if isLog || len(mine.dumps)+len(mine.profiles)+len(mine.samples) > 0 || byPath && len(s.versions) > 0 {
+	if isLog || len(mine.dumps)+len(mine.profiles)+len(mine.samples) > 0 || byPath && len(mine.versions) > 0 {
 		out = append(out, part{component, &mine})
 	}
 	if isLog {
 		nobodys.kept = nil
 	}
 	if len(nobodys.dumps)+len(nobodys.kept)+len(nobodys.profiles)+len(nobodys.samples) > 0 {
-		nobodys.versions = nil
 		out = append(out, part{"", &nobodys})
 	}
 	return out
 }
 
-// all reports whether a log is a component's, whatever its file is called: its lines name no writer, and it is the
-// component that left the dumps in it.
-func (s *source) all(component string, packages []string) bool {
-	return len(s.from) == 0 && len(s.dumps) > 0 && !slices.ContainsFunc(s.dumps, func(d dumped) bool {
-		return process(d.Dump, component, packages) != component
-	})
-}
-
-// command is the program's own package, which the main goroutine has on its stack.
-var command = regexp.MustCompile(`/cmd/([a-z0-9-]+)(\.|/)`)
-
-// mains are packages on the main goroutine's stack of programs that have none of their own there.
-var mains = map[string]string{"go.etcd.io/etcd/server/v3/etcdmain.": "etcd", "k8s.io/cloud-provider/app.": "cloud-controller-manager"}
-
-// process is the component whose dump it is, "" if that can't be told.
-func process(d *goroutine.Dump, component string, packages []string) (who string) {
-	other := "" // only where nothing names the program itself
-	for _, g := range d.Groups {
-		for _, f := range g.Frames {
-			if slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(f.Func, p) }) {
-				return component
-			}
-			if m := command.FindStringSubmatch(f.Func); m != nil && who != component { // one program may be several
-				who = m[1]
-			}
-			for prefix, name := range mains {
-				if strings.HasPrefix(f.Func, prefix) {
-					other = name
-				}
-			}
+// anothers is what another program left in a source: its dumps, and the last words above them.
+func (s *source) anothers(who owner, dumps []dumped) *source {
+	out := &source{path: s.path, folder: s.folder, owner: who, dumps: dumps, took: s.took, ref: s.ref, first: s.first, last: s.last}
+	for _, l := range s.kept {
+		if s.printed(l, dumps) {
+			out.kept = append(out.kept, l)
 		}
 	}
-	return cmp.Or(who, other)
+	out.lines = len(out.kept)
+	return out
+}
+
+// printed reports whether a line is among the last words above one of these dumps.
+func (s *source) printed(l line, dumps []dumped) bool {
+	below := slices.IndexFunc(s.dumps, func(d dumped) bool { return d.Line > l.words })
+	return l.words > 0 && below >= 0 && s.dumps[below].Line-l.words < dying && slices.Contains(dumps, s.dumps[below])
 }

@@ -23,6 +23,7 @@ type line struct {
 	path, from string // from is the program that a journal names
 	text       string // without what logs put before it
 	n          int
+	words      int // the line of the last words that it is among; 0 if it is among none
 }
 
 // source is what was kept of one file.
@@ -36,15 +37,18 @@ type source struct {
 	lines, lost  int // lost ones were too long, too many, or never came
 	log          int // lines that belong to no dump
 	first, last  time.Time
-	versions     []string
+	versions     []announcement
+	owner        owner             // of what is here, once it was parted
+	segments     []string          // of its path
 	places       map[string]*place // of the program, by what they have logged
 	samples      []bundle.MetricSample
 	process      bundle.IdentitySample // that the samples are of; without a number if they don't tell
 	profiles     []profiled
-	of           *goroutine.Dump // the functions of the profiles, which say whose they are
+	functions    *goroutine.Dump // of the profiles, which say whose they are
 	took         time.Time       // when the file was written, by what holds it; zero if that isn't known
 	ref          time.Time       // near the times of the lines: of the year and the zone of those that don't tell them
 	began        moment          // of the first line of the dump at hand
+	words        int             // the line of the last words at hand
 	tells        bool            // some line says when it was written
 	folded       []byte          // the line at hand in lower case
 }
@@ -53,6 +57,7 @@ type source struct {
 type dumped struct {
 	*goroutine.Found
 	moment
+	part string // why it may be a part of a dump, though nothing cut it; "" if it is whole, or was cut
 }
 
 // moment is a time, zero if it isn't known, and the clock that it is by. Times of two clocks can't be compared: a log may
@@ -70,7 +75,7 @@ const (
 
 // newSource is what will be kept of a file.
 func newSource(f archive.Entry) *source {
-	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path), took: f.ModTime}
+	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path), segments: segments(f.Path), took: f.ModTime}
 	s.ref = s.took
 	if s.took.Year() < 2000 { // archives say 1970 or 1980 for none
 		s.took, s.ref = time.Time{}, time.Now()
@@ -166,13 +171,17 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	s.from, s.tells = union(s.from, from), s.tells || !when.at.IsZero()
 	if passed {
 		s.folded = fold(s.folded, raw)
-		s.announced(text)
+		s.announced(text, from)
 		if *stack == 0 && contains(s.folded, words) && lastWords.Match(text) {
-			*stack = dying
+			*stack, s.words = dying, s.above+s.lines
 		}
 	}
 	if *stack == 0 && !(passed && e.rules.matches(s.folded, text)) {
 		return
+	}
+	words := 0
+	if *stack > 0 {
+		words = s.words
 	}
 	*stack = max(0, *stack-1)
 	if len(s.kept) >= maxKept {
@@ -185,11 +194,11 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	} else if at.IsZero() {
 		at = s.ref
 	}
-	s.kept = append(s.kept, line{at, s.path, from, string(text), s.above + s.lines})
+	s.kept = append(s.kept, line{at, s.path, from, string(text), s.above + s.lines, words})
 }
 
 // announced takes the version from a line that has one of the texts that announce it.
-func (s *source) announced(text []byte) {
+func (s *source) announced(text []byte, from string) {
 	if !contains(s.folded, versions) {
 		return
 	}
@@ -199,7 +208,7 @@ func (s *source) announced(text []byte) {
 		text = rest
 	}
 	if m := announced.FindSubmatch(text); m != nil {
-		s.versions = union(s.versions, string(m[1]))
+		s.says(string(m[1]), string(m[0]), from)
 	}
 }
 
@@ -218,7 +227,12 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 		d.Groups[i].Frames = slices.DeleteFunc(g.Frames,
 			func(f goroutine.Frame) bool { return slices.Contains(parking, f.Func) })
 	}
-	s.dumps = append(s.dumps, dumped{d, at})
+	part := ""
+	if !d.Truncated {
+		part = unproven(d.Dump)
+		d.Truncated = part != ""
+	}
+	s.dumps = append(s.dumps, dumped{d, at, part})
 }
 
 // parking are functions of the runtime that a dump shows on top of the call that waits if GOTRACEBACK asked for it.

@@ -36,6 +36,7 @@ type foreign struct {
 	samples   map[string][]bundle.MetricSample // by artifact
 	process   map[string]bundle.IdentitySample // by artifact
 	clocks    map[string]string                // by artifact, of dumps
+	parts     map[string]string                // by artifact: why a dump may be a part of one
 	windows   map[bundle.Kind]bundle.Window
 	asked     []bundle.Kind
 }

@@ -58,7 +58,7 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 				}
 				view = v
 			}
-			version := sub.version
+			version := sub.version()
 			if all := e.versions[component]; version == "" && len(all) == 1 {
 				version = all[0]
 			}
@@ -91,7 +91,7 @@ func (e *evidence) components() (out []string) {
 	}
 	for _, s := range e.sources {
 		for _, d := range s.dumps {
-			out = union(out, process(d.Dump, here, nil)) // which is no component's name
+			out = union(out, process(d.Dump, here, nil).program) // which is no component's name
 		}
 	}
 	slices.Sort(out)

@@ -181,6 +181,11 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	}
 	scope := check.Scope{Cell: sub.cell, Phase: cmp.Or(c.Phase, whole), After: scenario.Length(c.After)}
 	v := sub.view.about(k.Reads())
+	if f, ok := sub.view.(*foreign); ok {
+		if why := f.lacks(k); why != "" {
+			return check.Finding{Seen: why}, nil
+		}
+	}
 	if !slices.Equal(k.Reads(), []bundle.Kind{bundle.Goroutines2}) {
 		return eval(k, v, scope)
 	}

@@ -13,8 +13,8 @@ import (
 
 // merged makes one subject of sources in one place.
 func merged(component, place string, all []*source) *subject {
-	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{}, parts: map[string]string{}, profiles: map[string][]byte{},
-		samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
+	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{},
+		parts: map[string]string{}, profiles: map[string][]byte{}, samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
 	if len(all) == 1 {
 		place = all[0].path
 	}
@@ -58,8 +58,9 @@ func (f *foreign) logs(all []*source, place string) {
 		return
 	}
 	slices.SortStableFunc(f.lines, func(a, b line) int { return a.at.Compare(b.at) })
-	f.stream(bundle.Logs, at, w, lines-len(f.lines), lost)
-	f.stream(bundle.Journal, at, w, lines-len(f.lines), lost)
+	f.passed = lines - len(f.lines)
+	f.stream(bundle.Logs, at, w, f.passed, lost)
+	f.stream(bundle.Journal, at, w, f.passed, lost)
 }
 
 // metrics merges samples, those of one file having been taken at once.

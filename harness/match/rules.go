@@ -19,6 +19,7 @@ import (
 type rules struct {
 	wanted   []wanted
 	families []string // of metrics
+	all      bool     // some check wants all lines of logs
 	asked    *sieve   // passes the lines that matter to a pattern, as last words or as a version
 	sieve    *sieve   // passes these, and those that a dump may begin with
 }
@@ -66,27 +67,39 @@ func (r *rules) of(checks []scenario.Check) error {
 		if slices.Contains(k.Reads(), bundle.MetricSamples) {
 			r.families = union(r.families, familiesIn(c.Spec)...)
 		}
-		pattern := ""
-		switch k := k.(type) {
-		case *check.LogCount:
-			pattern = k.Pattern
-		case *check.LogLine:
-			pattern = k.Pattern
-		case *check.Recovered: // it would never be met
-			return fmt.Errorf("check %s: of the stacks in a log only the runtime's last words are kept", c.Kind)
-		default:
+		if !logs(k) {
 			continue
 		}
-		re, err := regexp.Compile("(?i)" + pattern)
-		if err != nil {
-			return err
+		picker, picks := k.(check.LinePicker)
+		r.all = r.all || !picks
+		if !picks {
+			continue
 		}
-		parsed, err := syntax.Parse(pattern, syntax.Perl)
-		if err != nil {
-			return err
+		for _, pattern := range picker.Lines().Patterns { // the runtime's last words are kept for all
+			if err := r.want(pattern); err != nil {
+				return err
+			}
 		}
-		r.wanted = append(r.wanted, wanted{re, []byte(strings.ToLower(literal(parsed)))})
 	}
+	return nil
+}
+
+// logs reports whether a check reads logs.
+func logs(k check.Check) bool {
+	return slices.ContainsFunc(k.Reads(), func(kind bundle.Kind) bool { return kind == bundle.Logs || kind == bundle.Journal })
+}
+
+// want adds a pattern.
+func (r *rules) want(pattern string) error {
+	re, err := regexp.Compile("(?i)" + pattern)
+	if err != nil {
+		return err
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return err
+	}
+	r.wanted = append(r.wanted, wanted{re, []byte(strings.ToLower(literal(parsed)))})
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -34,21 +33,5 @@ func TestMatchSection(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.new, err, c.want)
 		}
-	}
-}
-
-// A sign that could never be met is refused.
-func TestStacksThatAProgramLogs(t *testing.T) {
-	text, err := os.ReadFile("../../scenarios/scheduler-nil-pointer/scenario.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Parse("s.yaml", []byte(strings.Replace(string(text), "kind: panicked", "kind: recovered", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = match.Run(t.Context(), []*scenario.Scenario{s}, shipped(t), nil, nil)
-	if want := "check recovered: of the stacks in a log only the runtime's last words are kept"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v; want %q", err, want)
 	}
 }

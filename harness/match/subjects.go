@@ -96,8 +96,11 @@ func (s *source) parts(component string, packages []string) (out []part) {
 		return slices.ContainsFunc(others, func(o owner) bool { return s.printed(l, left[o.program]) })
 	})
 	mine.kept, nobodys.kept = kept, kept
+	mine.lines -= len(s.kept) - len(kept)
+	nobodys.lines = mine.lines
 	if slices.ContainsFunc(kept, func(l line) bool { return l.from != "" }) {
 		mine.kept = slices.DeleteFunc(slices.Clone(kept), func(l line) bool { return l.from != "" && l.from != component })
+		mine.lines -= len(kept) - len(mine.kept)
 	}
 	isLog := byPath && s.log > 0
 	if !isLog {

@@ -33,6 +33,7 @@ type source struct {
 	from         []string // the programs that its lines name, as a journal's do
 	dumps        []dumped
 	kept         []line
+	others, size int // lines of those, and their bytes, that only a check asks for that wants all
 	above        int // lines of the file before the first
 	lines, lost  int // lost ones were too long, too many, or never came
 	log          int // lines that belong to no dump
@@ -85,8 +86,9 @@ func newSource(f archive.Entry) *source {
 
 const (
 	maxLine = 1 << 20
-	maxKept = 20_000
-	dying   = 400 // lines after a panic's first that are kept: its stack
+	maxKept = 20_000   // lines that are asked for, and as many of all others
+	maxSize = 16 << 20 // bytes of the latter
+	dying   = 400      // lines after a panic's first that are kept: its stack
 )
 
 var (
@@ -143,7 +145,7 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 			firstLine = bytes.Clone(raw)
 		}
 		lastLine = append(lastLine[:0], raw...)
-		if passed || stack > 0 || s.sampled() {
+		if passed || stack > 0 || e.rules.all || s.sampled() {
 			e.line(s, raw, passed, &stack)
 		}
 		if unended {
@@ -176,7 +178,8 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 			*stack, s.words = dying, s.above+s.lines
 		}
 	}
-	if *stack == 0 && !(passed && e.rules.matches(s.folded, text)) {
+	asked := *stack > 0 || passed && e.rules.matches(s.folded, text)
+	if !asked && (!e.rules.all || s.others >= maxKept || s.size >= maxSize) {
 		return
 	}
 	words := 0
@@ -184,7 +187,10 @@ func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 		words = s.words
 	}
 	*stack = max(0, *stack-1)
-	if len(s.kept) >= maxKept {
+	switch {
+	case !asked:
+		s.others, s.size = s.others+1, s.size+len(text)
+	case len(s.kept)-s.others >= maxKept:
 		s.lost++
 		return
 	}

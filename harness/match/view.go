@@ -31,6 +31,7 @@ type foreign struct {
 	dumps     map[string]*goroutine.Dump // by artifact
 	profiles  map[string][]byte          // by artifact
 	lines     []line
+	passed    int // lines that no check asked for, and that nobody kept
 	nodes     []bundle.NodeStatus
 	statuses  []bundle.ContainerStatus
 	samples   map[string][]bundle.MetricSample // by artifact
@@ -48,6 +49,14 @@ func (f *foreign) about(kinds []bundle.Kind) bundle.View {
 }
 
 func (f *foreign) clock(a bundle.Artifact) string { return f.clocks[a.Path] }
+
+// lacks says that a check wants all lines of logs of which some weren't kept, "" if it has what it wants.
+func (f *foreign) lacks(k check.Check) string {
+	if _, picks := k.(check.LinePicker); picks || !logs(k) || f.passed == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d lines of its logs weren't kept, and this asks for all of them", f.passed)
+}
 
 // Artifacts lists what matches; the cell doesn't matter.
 func (f *foreign) Artifacts(q bundle.Query) (out []bundle.Artifact) {

@@ -130,21 +130,39 @@ func cutCRI(line []byte) (text []byte, stream string, part, ok bool) {
 	return nil, "", false, false
 }
 
-// cutUnit takes journald's or syslog's prefix off: time, host, `ident[pid]:` or `ident:`.
+// cutUnit takes journald's or syslog's prefix off: time, host, `ident[pid]:` or `ident:`. Without a pid it is a text's
+// first words as likely, as in `fatal error: `: where the runtime says these, and where the time is as containers' logs
+// have it, it counts as text.
 func cutUnit(line []byte) ([]byte, bool) {
 	rest, ok := cutStamp(line, syslog[:]...)
 	if !ok || len(rest) == 0 || rest[0] != ' ' {
 		return line, false
 	}
-	_, rest, ok = bytes.Cut(rest[1:], []byte(" ")) // the host
+	stamp := line[:len(line)-len(rest)]
+	host, after, ok := bytes.Cut(rest[1:], []byte(" "))
 	if !ok {
 		return line, false
 	}
-	ident, text, _ := bytes.Cut(rest, []byte(" "))
-	if len(ident) < 2 || ident[len(ident)-1] != ':' {
+	ident, text, _ := bytes.Cut(after, []byte(" "))
+	if len(ident) < 2 || ident[len(ident)-1] != ':' || bytes.HasSuffix(host, []byte(":")) {
+		return line, false
+	}
+	pid := bytes.HasSuffix(ident, []byte("]:")) && bytes.IndexByte(ident, '[') > 0
+	if !pid && (ofContainer(stamp) || bytes.HasPrefix(rest[1:], []byte("fatal error: ")) ||
+		bytes.HasPrefix(rest[1:], []byte("runtime error: "))) {
 		return line, false
 	}
 	return text, true
+}
+
+// ofContainer reports whether a time is as the kubelet and docker write those of containers' lines: RFC 3339 in UTC, or
+// with more than the microseconds that journald and syslog have.
+func ofContainer(stamp []byte) bool {
+	fraction, ok := cutShape(stamp, "0000-00-00T00:00:00")
+	if !ok {
+		return false
+	}
+	return stamp[len(stamp)-1] == 'Z' || len(fraction)-len(cutFraction(fraction)) > len(".000000")
 }
 
 // cutKlog takes a klog header off: severity, month and day, time, thread, file:line].

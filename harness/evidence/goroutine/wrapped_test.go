@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -254,6 +255,26 @@ func TestMatchClosures(t *testing.T) {
 		}
 		if m.Closures = false; d.Count(m) == 1 != (name == store) {
 			t.Errorf("%s, without its closures, is found: %d", name, d.Count(m))
+		}
+	}
+}
+
+// A line's first words are no host and no program's name, where the time before them is a container's or they are the runtime's.
+func TestPlainWithoutAProgram(t *testing.T) {
+	for _, c := range []struct{ line, text, from string }{
+		{"2026-02-11T08:00:01.000000001Z fatal error: concurrent map writes", "fatal error: concurrent map writes", ""},
+		{"2026-02-11T08:00:01.5Z fatal error: all goroutines are asleep - deadlock!", "fatal error: all goroutines are asleep - deadlock!", ""},
+		{"2026-02-11T09:00:01.123456789+01:00 Failed watch: EOF", "Failed watch: EOF", ""},
+		{"2026-02-11T08:00:01+0000 fatal error: concurrent map writes", "fatal error: concurrent map writes", ""},
+		{"2026-02-11T08:00:01+0000 panic: assignment: to a nil map", "panic: assignment: to a nil map", ""},
+		{"2026-02-11T08:00:01.123456+01:00 n1 kubelet[812]: started", "started", "kubelet"},
+		{"2026-02-11T08:00:01.123456Z n1 kubelet[812]: started", "started", "kubelet"},
+		{"2026-02-11T08:00:01+0000 n1 kernel: eth0 is up", "eth0 is up", "kernel"},
+		{"Feb 11 08:00:01 n1 kernel: eth0 is up", "eth0 is up", "kernel"},
+	} {
+		text, p := goroutine.Plain([]byte(c.line), time.UTC)
+		if string(text) != c.text || p.From != c.from || p.Time.IsZero() && c.line[0] == '2' {
+			t.Errorf("%q is %q by %q at %s; want %q by %q", c.line, text, p.From, p.Time, c.text, c.from)
 		}
 	}
 }

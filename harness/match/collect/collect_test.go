@@ -49,16 +49,22 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func collected(t *testing.T, s *server, b collect.Budget, components ...string) (dir string, said []collect.Request) {
 	t.Helper()
+	dir = collectedFrom(t, s, b, func(r collect.Request) { said = append(said, r) }, components...)
+	return dir, said
+}
+
+// collectedFrom collects from an API server, and returns the folder.
+func collectedFrom(t *testing.T, s http.Handler, b collect.Budget, told func(collect.Request), components ...string) string {
+	t.Helper()
 	api := httptest.NewServer(s)
 	t.Cleanup(api.Close)
-	dir = filepath.Join(t.TempDir(), "out")
+	dir := filepath.Join(t.TempDir(), "out")
 	b.Pause = time.Microsecond
-	err := collect.Run(context.Background(), collect.Options{Config: &rest.Config{Host: api.URL}, Dir: dir, Components: components, Budget: b,
-		Log: func(r collect.Request) { said = append(said, r) }})
+	err := collect.Run(context.Background(), collect.Options{Config: &rest.Config{Host: api.URL}, Dir: dir, Components: components, Budget: b, Log: told})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir, said
+	return dir
 }
 
 // What is asked is what the plan lists, by GET alone, and secrets don't reach the disk.

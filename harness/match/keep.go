@@ -1,0 +1,64 @@
+package match
+
+import (
+	"bytes"
+
+	"github.com/kube-relapse/relapse/harness/evidence/klog"
+)
+
+// sampled chooses lines that tell who writes a log: a journal of a node has many writers, and those of lines that are
+// asked for are known anyway.
+func (s *source) sampled() bool {
+	return s.lines < 1000 || s.lines%64 == 0 && s.lines < 1<<17 || s.lines%1024 == 0
+}
+
+// line takes from a line who wrote the log, and keeps it if it is asked for, which only one can be that passed.
+func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
+	text, from, when := s.plain(raw)
+	s.from, s.tells = union(s.from, from), s.tells || !when.at.IsZero()
+	if passed {
+		s.folded = fold(s.folded, raw)
+		s.announced(text, from)
+		if *stack == 0 && contains(s.folded, words) && lastWords.Match(text) {
+			*stack, s.words = dying, s.above+s.lines
+		}
+	}
+	asked := *stack > 0 || passed && e.rules.matches(s.folded, text)
+	if !asked && (!e.rules.all || s.others >= maxKept || s.size >= maxSize) {
+		return
+	}
+	words := 0
+	if *stack > 0 {
+		words = s.words
+	}
+	*stack = max(0, *stack-1)
+	switch {
+	case !asked:
+		s.others, s.size = s.others+1, s.size+len(text)
+	case len(s.kept)-s.others >= maxKept:
+		s.lost++
+		return
+	}
+	at := when.at
+	if n := len(s.kept); at.IsZero() && n > 0 {
+		at = s.kept[n-1].at
+	} else if at.IsZero() {
+		at = s.ref
+	}
+	s.kept = append(s.kept, line{at, s.path, from, string(text), s.above + s.lines, words})
+}
+
+// announced takes the version from a line that has one of the texts that announce it.
+func (s *source) announced(text []byte, from string) {
+	if !contains(s.folded, versions) {
+		return
+	}
+	if l, ok := klog.Parse(text, s.ref); ok && !l.Structured {
+		text = []byte(l.Message)
+	} else if _, rest, ok := bytes.Cut(text, []byte("] ")); ok {
+		text = rest
+	}
+	if m := announced.FindSubmatch(text); m != nil {
+		s.says(string(m[1]), string(m[0]), from)
+	}
+}

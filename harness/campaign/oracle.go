@@ -43,10 +43,12 @@ type Settings struct {
 // Grade says how a candidate's answer compares with the right one.
 type Grade string
 
-// The grades. NoAnswer is never as good as right: nothing was shown.
+// The grades. NoAnswer is never as good as right: nothing was shown. ByLuck is the right outcome for another reason than
+// the candidate's own.
 const (
 	Right    Grade = "right"
 	Wrong    Grade = "wrong"
+	ByLuck   Grade = "right by luck"
 	NoAnswer Grade = "no answer"
 	Errored  Grade = "error"
 	NotRun   Grade = "not run"
@@ -57,7 +59,7 @@ func (g Grade) exit() int {
 	switch g {
 	case Right:
 		return verdict.ExitOK
-	case Wrong:
+	case Wrong, ByLuck:
 		return verdict.ExitFailed
 	case NoAnswer, NotRun:
 		return verdict.ExitInconclusive
@@ -75,9 +77,7 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	s := OracleSummary{Schema: OracleSchema, Scenario: o.Scenario, StartedAt: o.Now().UTC(), Relapse: o.Relapse,
 		Settings: o.Settings, Beside: o.Beside}
 	for _, k := range o.Candidates {
-		s.Candidates = append(s.Candidates,
-			Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why),
-				Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"})
+		s.Candidates = append(s.Candidates, ungraded(k))
 	}
 	if len(o.Candidates) == 0 {
 		return s, fmt.Errorf("scenario %s has no candidates to run", o.Scenario)
@@ -125,6 +125,12 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 		}
 	}
 	return s, s.write(o)
+}
+
+// ungraded is a candidate that was not run yet.
+func ungraded(k scenario.Known) Graded {
+	return Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why),
+		Because: k.Spec.Because, Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"}
 }
 
 func (o OracleOptions) run(ctx context.Context, b []scenario.Known) (dir string, v report.Verdict, err error) {
@@ -175,7 +181,7 @@ func names(list []scenario.Known) []string {
 func (g *Graded) grade(v report.Verdict) {
 	g.Grade = NoAnswer
 	g.Reason = "the run has no trial of it"
-	rank := []Grade{Right, NoAnswer, Errored, Wrong} // the last one that a trial gives
+	rank := []Grade{Right, NoAnswer, Errored, ByLuck, Wrong} // the last one that a trial gives
 	worst := -1
 	for _, a := range v.Arms {
 		if a.Name != g.Name || a.Role != scenario.Candidate {
@@ -216,7 +222,7 @@ func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
 	}
 	switch {
 	case string(a.Outcome) == g.Right:
-		return Right, a.Reason
+		return g.byItsGrounds(a)
 	case a.Outcome == verdict.Inconclusive:
 		return NoAnswer, a.Reason
 	}

@@ -43,14 +43,16 @@ type OracleSummary struct {
 
 // Graded is one candidate with the right answer and the given one.
 type Graded struct {
-	Name   string   `json:"name"`
-	Doc    string   `json:"doc"`
-	Right  string   `json:"right"`
-	Why    string   `json:"why"`             // that is right
-	Given  []string `json:"given,omitempty"` // the outcome of its arm in each trial
-	Grade  Grade    `json:"grade"`
-	Reason string   `json:"reason"` // of the outcome, or why there is none
-	Dir    string   `json:"dir,omitempty"`
+	Name  string `json:"name"`
+	Doc   string `json:"doc"`
+	Right string `json:"right"`
+	Why   string `json:"why"` // that is right
+	// Because is by which checks it has to be right.
+	Because scenario.Grounds `json:"because"`
+	Given   []string         `json:"given,omitempty"` // the outcome of its arm in each trial
+	Grade   Grade            `json:"grade"`
+	Reason  string           `json:"reason"` // of the outcome, or why there is none
+	Dir     string           `json:"dir,omitempty"`
 	// Set is what only its own trials were run with.
 	Set     map[string]scenario.Scalar `json:"set,omitempty"`
 	Seconds float64                    `json:"seconds"` // of its run, which it shares with those beside it
@@ -105,7 +107,7 @@ func (s OracleSummary) Count(g Grade) int {
 // Sentence sums it up.
 func (s OracleSummary) Sentence() string {
 	var parts []string
-	for _, g := range []Grade{Right, Wrong, NoAnswer, Errored, NotRun} {
+	for _, g := range []Grade{Right, Wrong, ByLuck, NoAnswer, Errored, NotRun} {
 		if n := s.Count(g); n > 0 || g == Right {
 			parts = append(parts, fmt.Sprintf("%d %s", n, g))
 		}
@@ -150,9 +152,9 @@ func (s OracleSummary) Markdown() []byte {
 	}
 	fmt.Fprintf(&b, ", relapse %s: %s, in %s.\n\n", s.Relapse, strings.TrimPrefix(s.Sentence(), s.Scenario+": "),
 		s.Took())
-	b.WriteString("| candidate | what it is | right | given |\n|---|---|---|---|\n")
+	b.WriteString("| candidate | what it is | right | because | given |\n|---|---|---|---|---|\n")
 	for _, g := range s.Candidates {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", g.Name, cell(g.Doc), g.Right, g.answer())
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.Name, cell(g.Doc), g.Right, listed(g.Because), g.answer())
 	}
 	for i, u := range s.Unexplained() {
 		if i == 0 {
@@ -171,19 +173,25 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // JSON is oracle.json.
 func (s OracleSummary) JSON() ([]byte, error) { return report.JSON(OracleFile, s) }
 
-// write sums up what is known by now and writes it to the oracle's directory.
-func (s *OracleSummary) write(o OracleOptions) error {
+// sum finds the grade and the exit code of all candidates together.
+func (s *OracleSummary) sum() {
 	var exits []int
 	for _, g := range s.Candidates {
 		exits = append(exits, g.Grade.exit())
 	}
-	s.ExitCode, s.EndedAt = verdict.Combine(exits), o.Now().UTC()
+	s.ExitCode = verdict.Combine(exits)
 	for _, g := range s.Candidates {
 		if g.Grade.exit() == s.ExitCode {
 			s.Grade = g.Grade
 			break
 		}
 	}
+}
+
+// write sums up what is known by now and writes it to the oracle's directory.
+func (s *OracleSummary) write(o OracleOptions) error {
+	s.EndedAt = o.Now().UTC()
+	s.sum()
 	raw, err := s.JSON()
 	if err != nil {
 		return err

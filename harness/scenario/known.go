@@ -38,16 +38,20 @@ type Known struct {
 	Spec       KnownSpec `json:"spec"`
 
 	File string `json:"-"` // where it was read from
+
+	oneGround bool // because is no list in its file
 }
 
 // KnownSpec is what a candidate changes, and its right outcome.
 type KnownSpec struct {
-	Doc   string   `json:"doc" jsonschema:"what it changes, one line"`
-	Right string   `json:"right" jsonschema:"the outcome that is right for its arm"`
-	Why   string   `json:"why" jsonschema:"why that is the right answer"`
-	Base  string   `json:"base" jsonschema:"the role of the arm whose source it starts from, with that arm's mutations: vulnerable or fixed"`
-	Pairs []string `json:"pairs,omitempty" jsonschema:"the pairs it is made for; none is all"`
-	Alone bool     `json:"alone,omitempty" jsonschema:"no other candidate is in its trial, because it changes what the fault is for every arm"`
+	Doc   string `json:"doc" jsonschema:"what it changes, one line"`
+	Right string `json:"right" jsonschema:"the outcome that is right for its arm"`
+	Why   string `json:"why" jsonschema:"why that is the right answer"`
+	// Because is why its outcome counts as right: another outcome without them, and the same one for no other reason.
+	Because Grounds  `json:"because"`
+	Base    string   `json:"base" jsonschema:"the role of the arm whose source it starts from, with that arm's mutations: vulnerable or fixed"`
+	Pairs   []string `json:"pairs,omitempty" jsonschema:"the pairs it is made for; none is all"`
+	Alone   bool     `json:"alone,omitempty" jsonschema:"no other candidate is in its trial, because it changes what the fault is for every arm"`
 	// Set goes before what the scenario says under oracle:, and before --set.
 	Set       map[string]Scalar `json:"set,omitempty" jsonschema:"settings without which its right answer can't be given; no other candidate is in its trial"`
 	Mutations []Mutation        `json:"mutations,omitempty" jsonschema:"semantic rewrites, which come after those of the arm it starts from"`
@@ -116,6 +120,7 @@ func (s *Scenario) Candidate(path string) (*Known, error) {
 		return nil, fmt.Errorf("converting %s to JSON: %w", path, err)
 	}
 	k := &Known{File: path}
+	_, k.oneGround = lookup(tree, []string{"spec", "because"}).(map[string]any)
 	if err := d.into(k, v, tree, func(known []complaint) []complaint { return k.related(s, known) }); err != nil {
 		return nil, err
 	}
@@ -143,6 +148,7 @@ func (k *Known) related(s *Scenario, known []complaint) []complaint {
 		r.add("spec.right", "%s can't be right for the %s arm as it is (want mutations, or %s)", k.Spec.Right,
 			k.Spec.Base, asItIs)
 	}
+	r.because(k)
 	r.settings([]string{"spec", "set"}, k.Spec.Set)
 	for _, p := range s.Spec.Pairs {
 		if arm, ok := k.base(p); ok && k.For(p.Name) {
@@ -197,6 +203,9 @@ func KnownSchema() (*jsonschema.Schema, error) {
 	root.Properties["metadata"].Properties["name"].Pattern = knownPattern
 	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
 	spec := root.Properties["spec"].Properties
+	if spec["because"], err = groundsSchema("the checks by which its outcome is right, each with its answer"); err != nil {
+		return nil, err
+	}
 	for _, r := range rights {
 		spec["right"].Enum = append(spec["right"].Enum, r)
 	}

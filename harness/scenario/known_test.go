@@ -14,15 +14,21 @@ import (
 // withCandidates is the scenario of testdata with candidates beside it, by file name.
 func withCandidates(t *testing.T, files map[string]string) *scenario.Scenario {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "pleg")
-	if err := os.MkdirAll(filepath.Join(dir, scenario.CandidatesDir), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	text, err := os.ReadFile(fixture)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, scenario.FileName), text, 0o644); err != nil {
+	return withScenario(t, string(text), files)
+}
+
+// withScenario is a scenario of that text with candidates beside it.
+func withScenario(t *testing.T, text string, files map[string]string) *scenario.Scenario {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "pleg")
+	if err := os.MkdirAll(filepath.Join(dir, scenario.CandidatesDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, scenario.FileName), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range files {
@@ -44,6 +50,7 @@ spec:
   doc: a channel five times as large
   right: Reproduced
   why: a larger flood fills it
+  because: {check: stuck, is: met}
   base: vulnerable
   pairs: [modern]
   mutations:
@@ -85,14 +92,14 @@ func TestNoCandidatesAreNone(t *testing.T) {
 
 func TestWrongCandidates(t *testing.T) {
 	for _, tc := range []struct{ name, file, old, new, want string }{
-		{"unknown field", "larger.yaml", "  doc:", "  dco: x\n  doc:", `larger.yaml:5:3: spec.dco: unknown field (want one of alone, base, doc, mutations, pairs, right, set, why)`},
+		{"unknown field", "larger.yaml", "  doc:", "  dco: x\n  doc:", `larger.yaml:5:3: spec.dco: unknown field (want one of alone, base, because, doc, mutations, pairs, right, set, why)`},
 		{"unknown outcome", "larger.yaml", "right: Reproduced", "right: Validated",
 			`larger.yaml:6:10: spec.right: unknown right "Validated" (want one of Reproduced, NotReproduced, Broken, Inconclusive)`},
 		{"no reason", "larger.yaml", "  why: a larger flood fills it\n", "", `larger.yaml:4:1: spec.why: is missing (want a text: why that is the right answer)`},
 		{"another name than the file's", "bigger.yaml", "", "", `bigger.yaml:3:18: metadata.name: "larger" is not the file's name (want bigger)`},
 		{"a name too long for a node's", "larger.yaml", "name: larger", "name: larger-than-a-name-of-a-node-may-be", `is not valid (want`},
-		{"unknown pair", "larger.yaml", "[modern]", "[moden]", `larger.yaml:9:11: spec.pairs[0]: "moden" is no pair of pleg (want one of modern; did you mean modern?`},
-		{"unknown setting", "larger.yaml", "  base:", "  set: {latancy: 4s}\n  base:", `larger.yaml:8:9: spec.set.latancy: spec has no field "latancy"`},
+		{"unknown pair", "larger.yaml", "[modern]", "[moden]", `larger.yaml:10:11: spec.pairs[0]: "moden" is no pair of pleg (want one of modern; did you mean modern?`},
+		{"unknown setting", "larger.yaml", "  base:", "  set: {latancy: 4s}\n  base:", `larger.yaml:9:9: spec.set.latancy: spec has no field "latancy"`},
 		{"unknown base", "larger.yaml", "base: vulnerable", "base: candidate", `spec.base: unknown base "candidate" (want one of vulnerable, fixed)`},
 		{"unknown mutation", "larger.yaml", "testCut", "testCat", `spec.mutations[0].kind: unknown mutation kind "testCat"`},
 		{"an unknown field of a mutation", "larger.yaml", "ident: capacity", "idnt: capacity", `spec.mutations[0].spec.idnt: unknown field (want one of ident; did you mean ident?`},

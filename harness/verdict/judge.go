@@ -36,6 +36,7 @@ type Arm struct {
 	Because   []check.Finding `json:"-"` // the checks that the outcome rests on
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
 	Next      string          `json:"-"` // what to do about an Inconclusive one; its reason ends with it
+	BuiltIn   BuiltIn         `json:"-"` // what is asked of every arm, summed up
 
 	mayBeIncident bool
 }
@@ -126,6 +127,7 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 	if in.Process == check.NotMet && endedSomehow(a.Signature) {
 		in.Process = check.Unknown // it ended, and whether the incident did it is not known
 	}
+	a.BuiltIn = builtIn(in)
 	a.Outcome, a.Reason = OutcomeOf(in)
 	a.mayBeIncident = rowOf(in).mayBeIncident
 	explain(step{view: v, trial: t, arm: &a, in: in})

@@ -1,0 +1,70 @@
+package campaign
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+// answers are what a ground's answer is in a finding.
+var answers = map[string]check.Tri{
+	scenario.IsMet: check.Met, scenario.IsNotMet: check.NotMet, scenario.IsUnknown: check.Unknown,
+}
+
+// byItsGrounds grades an arm with the right outcome by what it came from: it is right only if each of the candidate's
+// grounds is as said, and without all of them the outcome is another one.
+func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
+	var held []scenario.Ground
+	must := 0
+	for _, ground := range g.Because {
+		said := a.Said(ground)
+		if !ground.AskedIn(a.Pair) || len(said) == 0 && ground.Narrow {
+			continue
+		}
+		if other, differs := otherAnswer(ground, said); !differs {
+			held = append(held, ground)
+		} else if !ground.Sometimes {
+			grade := ByLuck
+			if other == check.Unknown {
+				grade = NoAnswer
+			}
+			return grade, fmt.Sprintf("it is %s, but not because %s: that is %s; %s", a.Outcome, ground, other, a.Reason)
+		}
+		if !ground.Sometimes {
+			must++
+		}
+	}
+	if must == 0 {
+		return NoAnswer, fmt.Sprintf("it is %s, and nothing says by which check that is right; %s", a.Outcome, a.Reason)
+	}
+	if a.Without(held) == a.Outcome {
+		return ByLuck, fmt.Sprintf("it is %s, and would be without what decides it (%s); %s", a.Outcome, listed(held),
+			a.Reason)
+	}
+	return Right, a.Reason
+}
+
+// otherAnswer is the first answer that is not the ground's.
+func otherAnswer(ground scenario.Ground, said []check.Tri) (check.Tri, bool) {
+	if len(said) == 0 {
+		return check.Unknown, true
+	}
+	for _, t := range said {
+		if t != answers[ground.Is] {
+			return t, true
+		}
+	}
+	return check.Unknown, false
+}
+
+// listed are grounds in one line.
+func listed(grounds []scenario.Ground) string {
+	var out []string
+	for _, g := range grounds {
+		out = append(out, g.String())
+	}
+	return strings.Join(out, ", ")
+}

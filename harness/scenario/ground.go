@@ -1,0 +1,230 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// The lists of checks that decide an arm's outcome, by their names in a scenario's file.
+const (
+	SteadyList    = "steady"
+	ExposureList  = "exposure"
+	SignatureList = "signature"
+	HealedList    = "healed"
+	// BuiltInList has the questions that are asked of every arm of every scenario.
+	BuiltInList = "built-in"
+)
+
+// The questions of BuiltInList: does the binary run that was built, was it one process, and did it get Ready where
+// another arm did?
+const (
+	BuiltInBinary  = "binary"
+	BuiltInProcess = "process"
+	BuiltInReady   = "ready"
+)
+
+// The answers that a Ground can expect.
+const (
+	IsMet     = "met"
+	IsNotMet  = "notMet"
+	IsUnknown = "unknown"
+)
+
+// Ground is a check and the answer by which it brings about a candidate's right outcome.
+type Ground struct {
+	Check string `json:"check" jsonschema:"a check of the scenario, by its name, or LIST/NAME if several lists have it; or built-in/binary, built-in/process, built-in/ready"`
+	Is    string `json:"is" jsonschema:"its answer: met, notMet or unknown"`
+	// Sometimes is for a check that fails beside the others in some trials only.
+	Sometimes bool `json:"sometimes,omitempty" jsonschema:"it may have another answer, too; other checks have to decide then"`
+
+	List string `json:"-"` // where the check stands: SteadyList and so on
+	Name string `json:"-"` // without its list
+	// pairs are those in which it is asked; nil is all.
+	pairs []string
+	// Narrow says that not every provider asks it.
+	Narrow bool `json:"-"`
+}
+
+// AskedIn reports whether a pair asks the check.
+func (g Ground) AskedIn(pair string) bool { return len(g.pairs) == 0 || slices.Contains(g.pairs, pair) }
+
+// String is the check with its answer: "pod-runs is not met".
+func (g Ground) String() string {
+	is := g.Is
+	if is == IsNotMet {
+		is = "not met"
+	}
+	if g.Sometimes {
+		is = "sometimes " + is
+	}
+	return g.Check + " is " + is
+}
+
+// Grounds are those by which a candidate's outcome is right, together. In a file, one may stand without the list.
+type Grounds []Ground
+
+// UnmarshalJSON reads one ground or a list of them.
+func (g *Grounds) UnmarshalJSON(b []byte) error {
+	if bytes.HasPrefix(bytes.TrimSpace(b), []byte("[")) {
+		return json.Unmarshal(b, (*[]Ground)(g))
+	}
+	*g = make(Grounds, 1)
+	return json.Unmarshal(b, &(*g)[0])
+}
+
+// groundsSchema is the schema of Grounds, for a field with a description.
+func groundsSchema(doc string) (*jsonschema.Schema, error) {
+	one, err := jsonschema.For[Ground](options())
+	if err != nil {
+		return nil, fmt.Errorf("making the schema of a ground: %w", err)
+	}
+	one.Properties["check"].MinLength = new(1)
+	one.Properties["is"].Enum = []any{IsMet, IsNotMet, IsUnknown}
+	return &jsonschema.Schema{
+		Description: doc,
+		If:          &jsonschema.Schema{Type: "array"},
+		Then:        &jsonschema.Schema{MinItems: new(1), Items: one},
+		Else:        one,
+	}, nil
+}
+
+// asked is a check that decides something, as a Ground can name it.
+type asked struct {
+	list, name       string
+	pairs, providers []string
+}
+
+// asks are all checks that decide something, alternatives included.
+func (s *Scenario) asks() []asked {
+	var out []asked
+	var walk func(string, []Check, asked)
+	walk = func(list string, checks []Check, in asked) {
+		for _, c := range checks {
+			a := asked{list, c.Name, in.pairs, in.providers}
+			if len(c.Pairs) > 0 {
+				a.pairs = c.Pairs
+			}
+			if len(c.Providers) > 0 {
+				a.providers = c.Providers
+			}
+			out = append(out, a)
+			walk(list, c.AnyOf, a)
+		}
+	}
+	walk(SteadyList, s.Spec.Steady, asked{})
+	walk(ExposureList, s.Spec.Exposure, asked{})
+	walk(SignatureList, s.Spec.Signature, asked{})
+	walk(HealedList, s.Spec.Healed, asked{})
+	for _, name := range []string{BuiltInBinary, BuiltInProcess, BuiltInReady} {
+		out = append(out, asked{list: BuiltInList, name: name})
+	}
+	return out
+}
+
+// names are what a Ground may call a check, each once.
+func (s *Scenario) names() []string {
+	all := s.asks()
+	var out []string
+	for _, a := range all {
+		name := a.name
+		if a.list == BuiltInList || slices.ContainsFunc(all,
+			func(o asked) bool { return o.name == name && o.list != a.list && o.list != BuiltInList }) {
+			name = a.list + "/" + name
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// find looks up where a ground's check stands and in which pairs it is asked; the error says what was expected.
+func (g *Ground) find(s *Scenario) error {
+	list, name, given := strings.Cut(g.Check, "/")
+	if !given {
+		name = g.Check
+	}
+	everywhere := false
+	for _, a := range s.asks() {
+		if a.name != name || given && a.list != list || !given && a.list == BuiltInList {
+			continue
+		}
+		if g.List != "" && g.List != a.list {
+			return fmt.Errorf("%q stands in %s and in %s (want %s/%s or %s/%s)", name, g.List, a.list, g.List, name,
+				a.list, name)
+		}
+		g.List, g.Name = a.list, name
+		g.Narrow = g.Narrow || len(a.providers) > 0
+		everywhere = everywhere || len(a.pairs) == 0
+		g.pairs = append(g.pairs, a.pairs...)
+	}
+	if g.List == "" {
+		return fmt.Errorf("%q is no check of %s that decides an outcome %s", g.Check, s.Metadata.Name,
+			oneOf(g.Check, s.names()))
+	}
+	if everywhere {
+		g.pairs = nil
+	}
+	return nil
+}
+
+// because checks a candidate's grounds against the scenario: each names one of its checks, every pair asks some of
+// them, and together they can decide.
+func (r *rules) because(k *Known) {
+	if len(k.Spec.Because) == 0 || under(r.known, "spec", "because") {
+		return
+	}
+	for i := range k.Spec.Because {
+		g := &k.Spec.Because[i]
+		if err := g.find(r.s); err != nil {
+			r.at(k.groundAt(i, "check"), "%s", err)
+			return
+		}
+	}
+	for _, p := range r.s.Spec.Pairs {
+		if _, ok := k.base(p); ok && k.For(p.Name) && !slices.ContainsFunc(k.Spec.Because,
+			func(g Ground) bool { return !g.Sometimes && g.AskedIn(p.Name) }) {
+			r.add("spec.because", "nothing decides in pair %s (want a check that it asks, without sometimes)", p.Name)
+		}
+	}
+	for _, want := range mustHold[k.Spec.Right] {
+		if !slices.ContainsFunc(k.Spec.Because, want.holds) {
+			r.add("spec.because", "%s can't rest on this (want %s)", k.Spec.Right, want.says)
+		}
+	}
+}
+
+// groundAt is the path of a field of the ground with an index.
+func (k *Known) groundAt(i int, field string) []string {
+	if k.oneGround {
+		return []string{"spec", "because", field}
+	}
+	return []string{"spec", "because", fmt.Sprint(i), field}
+}
+
+// mustHold is what each outcome rests on in any case.
+var mustHold = map[string][]struct {
+	says  string
+	holds func(Ground) bool
+}{
+	"Reproduced": {
+		{"a check of signature that is met", func(g Ground) bool { return g.List == SignatureList && g.Is == IsMet }},
+	},
+	"NotReproduced": {
+		{"a check of exposure that is met", func(g Ground) bool { return g.List == ExposureList && g.Is == IsMet }},
+		{"a check of healed that is met", func(g Ground) bool { return g.List == HealedList && g.Is == IsMet }},
+	},
+	"Broken": {
+		{"a check of healed, built-in/process or built-in/ready that is notMet", func(g Ground) bool {
+			return g.Is == IsNotMet && (g.List == HealedList || g.List == BuiltInList && g.Name != BuiltInBinary)
+		}},
+	},
+	"Inconclusive": {
+		{"a check that is notMet or unknown", func(g Ground) bool { return g.Is != IsMet }},
+	},
+}

@@ -1,0 +1,160 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// BuiltIn are the answers to what is asked of every arm of every scenario, as the outcome table takes them. Ready is
+// not met for an arm that never got Ready where a control did, and met for one whose steady state was met.
+type BuiltIn struct{ Binary, Process, Ready check.Tri }
+
+func builtIn(in Inputs) BuiltIn {
+	b := BuiltIn{Binary: in.Binary, Process: in.Process}
+	switch {
+	case in.NeverReady:
+		b.Ready = check.NotMet
+	case in.Steady == check.Met:
+		b.Ready = check.Met
+	}
+	return b
+}
+
+// Said are the answers of a candidate's ground in an arm, each check's alternatives included; none if it was not
+// asked.
+func (a Arm) Said(g scenario.Ground) []check.Tri {
+	if g.List == scenario.BuiltInList {
+		return []check.Tri{*a.BuiltIn.of(g.Name)}
+	}
+	var out []check.Tri
+	var walk func([]check.Finding)
+	walk = func(list []check.Finding) {
+		for _, f := range list {
+			if f.Name == g.Name {
+				out = append(out, f.Met)
+			}
+			walk(f.AnyOf)
+		}
+	}
+	walk(*a.list(g.List))
+	return out
+}
+
+// Without is the outcome that the same evidence gives without what some checks said, all at once. A check that is
+// met vouches for something, which nothing does without it: it becomes unknown. One that is not met, or unknown,
+// objects; without it the others of its list decide, and none of them object if there are none.
+func (a Arm) Without(grounds []scenario.Ground) Outcome {
+	for _, list := range lists {
+		*a.list(list) = without(*a.list(list), named(list, grounds))
+	}
+	in := a.inputs()
+	for _, g := range grounds {
+		if g.List != scenario.BuiltInList {
+			continue
+		}
+		answer := a.BuiltIn.of(g.Name)
+		*answer = vouched(*answer)
+		in.Binary, in.Process = a.BuiltIn.Binary, a.BuiltIn.Process
+		in.NeverReady = a.BuiltIn.Ready == check.NotMet
+	}
+	outcome, _ := OutcomeOf(in)
+	return outcome
+}
+
+// inputs are what the arm's findings are in the outcome table.
+func (a Arm) inputs() Inputs {
+	in := Inputs{Steady: sum(a.Steady), Baseline: sum(a.Baseline), Exposure: sum(a.Exposure),
+		Signature: sum(a.Signature), Healed: sum(a.Healed),
+		Binary: a.BuiltIn.Binary, Process: a.BuiltIn.Process, NeverReady: a.BuiltIn.Ready == check.NotMet}
+	if len(only(a.Signature, check.Unknown)) > 0 {
+		in.Signature = check.Unknown
+	}
+	if a.Outcome == Error {
+		in.HarnessError = a.Reason
+	}
+	return in
+}
+
+func sum(list []check.Finding) check.Tri {
+	var met []check.Tri
+	for _, f := range list {
+		met = append(met, f.Met)
+	}
+	return check.All(met...)
+}
+
+// lists are the lists of checks that a ground can be in.
+var lists = []string{scenario.SteadyList, scenario.ExposureList, scenario.SignatureList, scenario.HealedList}
+
+func (a *Arm) list(name string) *[]check.Finding {
+	switch name {
+	case scenario.SteadyList:
+		return &a.Steady
+	case scenario.ExposureList:
+		return &a.Exposure
+	case scenario.SignatureList:
+		return &a.Signature
+	}
+	return &a.Healed
+}
+
+func (b *BuiltIn) of(name string) *check.Tri {
+	switch name {
+	case scenario.BuiltInBinary:
+		return &b.Binary
+	case scenario.BuiltInProcess:
+		return &b.Process
+	}
+	return &b.Ready
+}
+
+// named are the names of a list's checks among grounds.
+func named(list string, grounds []scenario.Ground) []string {
+	var out []string
+	for _, g := range grounds {
+		if g.List == list {
+			out = append(out, g.Name)
+		}
+	}
+	return out
+}
+
+// vouched is what is left of an answer once it is taken back.
+func vouched(t check.Tri) check.Tri {
+	if t == check.Met {
+		return check.Unknown
+	}
+	return check.Met
+}
+
+// without is a list of findings without what those of some names said. A list that loses all that objected keeps one
+// finding which doesn't.
+func without(list []check.Finding, names []string) []check.Finding {
+	if len(names) == 0 {
+		return list
+	}
+	out, dropped := []check.Finding{}, false
+	for _, f := range list {
+		if slices.Contains(names, f.Name) {
+			if f.Met != check.Met {
+				dropped = true
+				continue
+			}
+			f.Met = check.Unknown
+		} else if len(f.AnyOf) > 0 {
+			f.AnyOf = without(f.AnyOf, names)
+			var met []check.Tri
+			for _, alternative := range f.AnyOf {
+				met = append(met, alternative.Met)
+			}
+			f.Met = check.Any(met...)
+		}
+		out = append(out, f)
+	}
+	if dropped && len(out) == 0 {
+		out = append(out, check.Finding{Met: check.Met})
+	}
+	return out
+}

@@ -26,6 +26,7 @@ type oracleFlags struct {
 	runFlags
 	full   bool
 	beside int
+	from   string
 	output string
 }
 
@@ -43,19 +44,24 @@ controls. The scenario says under oracle: which pair and settings make a trial s
 pair and its own numbers instead; --pair and --set change either. The run ends with a table, which is also in
 runs/<id>-oracle-NAME/%[1]s and %[2]s.
 
-A candidate that is Inconclusive gave no answer, which is right only if Inconclusive is the right answer. A trial
-whose controls were not as expected, or had no vulnerable arm that showed the incident, gives no answer either way.
+The right outcome has to come from the checks that the candidate names (because:). If one of them has another
+answer, or if the outcome is the same without them, it is "right by luck". A candidate that is Inconclusive where
+something else is right, whose controls were not as expected, or whose checks are unknown, gave no answer. Neither
+did one without a vulnerable arm beside it that showed the incident.
+
+--from grades what was recorded, and runs nothing: a run, or all runs of an earlier oracle.
 
 --provider says what makes the clusters, as for relapse run; without NAME, scenarios that don't name it are left out.
 
-Exit codes: 0 all are right, 1 one is wrong, 3 one gave no answer or was not run, 4 one can't be built or its
+Exit codes: 0 all are right, 1 one is wrong or right by luck, 3 one gave no answer or was not run, 4 one can't be built or its
 run failed; 1 outranks 4, then 3.`,
 			campaign.OracleFile, campaign.OracleMarkdownFile),
 		Example: `  relapse oracle pleg-deadlock
   relapse oracle pleg-deadlock unbounded-queue gives-up-after-10s
   relapse oracle pleg-deadlock --full --beside 1
   relapse oracle apiserver-goroutine-leak --provider processes
-  relapse oracle fleet-status-churn --repeat 3 -o markdown`,
+  relapse oracle fleet-status-churn --repeat 3 -o markdown
+  relapse oracle pleg-deadlock --from runs/1f3c9a07-oracle-pleg-deadlock`,
 		Args:              func(*cobra.Command, []string) error { return nil },
 		ValidArgsFunction: completeOracle,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runOracle(cmd, f, args) },
@@ -68,6 +74,7 @@ run failed; 1 outranks 4, then 3.`,
 	fl.StringArrayVar(&f.set, "set", nil,
 		"change a declared parameter, or any field by its path; goes before what the scenario says under oracle:")
 	fl.IntVar(&f.options.Repeat, "repeat", 1, "trials of each candidate, all of which must be right")
+	fl.StringVar(&f.from, "from", "", "grade what this run's directory, or an earlier oracle's, has recorded")
 	registerSeed(cmd, &f.options.Seed)
 	f.registerProvider(cmd)
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
@@ -83,6 +90,9 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	}
 	if f.beside < 0 {
 		return usage(fmt.Errorf("--beside is %d (want at least 1)", f.beside), "")
+	}
+	if f.from != "" {
+		return f.regrade(cmd, args)
 	}
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -117,12 +127,48 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 			grade = s.Grade
 		}
 	}
+	return f.end(cmd, grade, verdict.Combine(exits))
+}
+
+// end prints the last line and ends with the exit code.
+func (f *oracleFlags) end(cmd *cobra.Command, grade campaign.Grade, exit int) error {
 	last := cmd.OutOrStdout()
 	if f.output != "text" { // for programs
 		last = cmd.ErrOrStderr()
 	}
-	fmt.Fprintln(last, reports.LastLine(verdict.Verdict(grade), verdict.Combine(exits)))
-	return exitWith(verdict.Combine(exits))
+	fmt.Fprintln(last, reports.LastLine(verdict.Verdict(grade), exit))
+	return exitWith(exit)
+}
+
+// regrade grades what was recorded.
+func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage(errors.New("--from is for one scenario, and none is named"), "relapse oracle NAME --from DIR")
+	}
+	s, err := loadScenario(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	all, err := s.Candidates()
+	if err != nil {
+		return asInput(err)
+	}
+	for _, name := range args[1:] {
+		if !slices.ContainsFunc(all, func(k scenario.Known) bool { return k.Metadata.Name == name }) {
+			return usage(fmt.Errorf("scenario %s has no candidate %q", s.Metadata.Name, name), "relapse list candidates")
+		}
+	}
+	if len(args) > 1 {
+		all = slices.DeleteFunc(all, func(k scenario.Known) bool { return !slices.Contains(args[1:], k.Metadata.Name) })
+	}
+	sum, err := campaign.Regrade(s.Metadata.Name, all, f.from)
+	if err != nil {
+		return hinted(err, "--from takes a run's directory, runs/ID, or an oracle's, runs/ID-oracle-NAME")
+	}
+	if err := printOracle(cmd.OutOrStdout(), sum, f.output); err != nil {
+		return err
+	}
+	return f.end(cmd, sum.Grade, sum.ExitCode)
 }
 
 // hooks are how the oracle plans, builds and runs.

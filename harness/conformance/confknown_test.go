@@ -42,6 +42,9 @@ func TestEveryScenarioHasCandidatesOfEveryAnswer(t *testing.T) {
 			}
 			answers := map[string]int{}
 			for _, k := range all {
+				if len(k.Spec.Because) == 0 {
+					t.Errorf("%s: nothing says which checks its outcome has to come from", k.File)
+				}
 				if k.For(o.Pair) {
 					o.Candidates = append(o.Candidates, plan.Candidate{Known: &k})
 					answers[k.Spec.Right]++

@@ -183,6 +183,9 @@ func TestJudgement(t *testing.T) {
 			got := map[string]verdict.Outcome{}
 			for _, a := range v.Arms {
 				got[a.Name] = a.Outcome
+				if is := a.Without(nil); is != a.Outcome {
+					t.Errorf("%s is %s, and by its findings alone %s", a.Name, a.Outcome, is)
+				}
 				text += "\n" + a.Name + ": " + a.Reason
 			}
 			if v.Verdict != c.want || v.ExitCode != c.exit || got["vulnerable"] != c.vulnerable || got["fixed"] != c.fixed || !strings.Contains(text, c.says) {

@@ -13,10 +13,7 @@ import (
 type goroutines map[uint64]*goroutine.Group
 
 // dumped are the dumps of a window, in order of time.
-type dumped struct {
-	captured
-	in []goroutines
-}
+type dumped = taken[goroutines]
 
 // dumpsIn reads the debug=2 dumps of the window.
 func dumpsIn(q *question) (out dumped) {

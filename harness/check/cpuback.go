@@ -1,0 +1,75 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+)
+
+func init() {
+	register(kind{
+		Name: "cpuBack",
+		Doc: "In the last stretch of the window the subject's process uses about as much of the CPU as in the baseline, " +
+			"whatever the incident is.\n\n" +
+			"At most a tenth of a CPU and the baseline's own rate may be added to that rate, and never half a CPU or more: a " +
+			"loop that never waits takes a whole one, also beside a busy baseline. Where the host was so busy that such a loop might " +
+			"have got no more than the process did, it is unknown. It is part of what is asked of every arm; see health.without.",
+		Example: "name: cpu-as-before\nkind: cpuBack\nphase: recovery\nspec:\n  for: 20s\n",
+		New:     func() Check { return &CPUBack{For: "20s"} },
+	})
+}
+
+// CPUBack asks that no loop was left behind.
+type CPUBack struct {
+	For string `json:"for,omitempty" jsonschema:"how long before the end of the window: a duration with its unit"`
+}
+
+// Reads names identities, which have the CPU time, and the host's load.
+func (c *CPUBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Identity, bundle.Host} }
+
+// Validate refuses a stretch that is too short to measure.
+func (c *CPUBack) Validate() error {
+	if err := positive("for", c.For); err != nil {
+		return err
+	}
+	return refuse(duration(c.For) < 10*time.Second, "for is %s (want at least 10s)", c.For)
+}
+
+// Eval compares the rate of the last stretch with that of the whole baseline.
+func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("in the last %s no more than a tenth of a CPU above twice the baseline's rate, and less than half a CPU "+
+		"above it", c.For))
+	if !ok {
+		return q.Finding
+	}
+	before, why := q.baseline()
+	if why != "" {
+		return q.unknown(why)
+	}
+	hold := duration(c.For)
+	if so := length(q.window); so < hold {
+		return q.unknown(fmt.Sprintf("%s lasted for %s only", q.phase, so.Round(100*time.Millisecond)))
+	}
+	q = q.over(lastOf(q.window, hold))
+	was, now := cpuSeries(q.over(before)), cpuSeries(q)
+	q.Evidence = now.paths
+	for _, part := range []struct {
+		of   series
+		when string
+	}{{now, ""}, {was, "in the baseline "}} {
+		if doubt := part.of.noRate(); doubt != "" {
+			return q.unknown(part.when + doubt)
+		}
+	}
+	if was.last().process != now.first().process {
+		return q.unknown("in the baseline it was another process")
+	}
+	limit := was.rate() + min(0.5, 0.1+was.rate())
+	q.Seen = fmt.Sprintf("%.3g CPUs in %s, where the baseline had %.3g and less than %.3g is asked for", now.rate(), span(now.extent()),
+		was.rate(), limit)
+	if q.Met = Of(now.rate() < limit); q.Met == Met {
+		q.starved(limit)
+	}
+	return q.Finding
+}

@@ -1,0 +1,116 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
+)
+
+func init() {
+	register(kind{
+		Name: "goroutinesBack",
+		Doc: "No more goroutines are left than the baseline had, whatever the incident is.\n\n" +
+			"Goroutines with one entry function and one creator are a group. Of a group counts what is in every one of " +
+			"the last dumps and above the most that the baseline had. Goroutines that wait to send or for a lock have no " +
+			"reason to stay: three in all are too many. Others come and go with clients: a group may grow by seven, " +
+			"or by less than a quarter. It is part of what is asked of every arm; see health.without.",
+		Example: "name: as-many-goroutines\nkind: goroutinesBack\nphase: recovery\nspec:\n  dumps: 3\n",
+		New:     func() Check { return &GoroutinesBack{Dumps: 3} },
+	})
+}
+
+// GoroutinesBack asks that no goroutine was left behind, in whichever function.
+type GoroutinesBack struct {
+	Dumps int `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show what is left, and how many there must be"`
+}
+
+// held are the states in which a goroutine waits for another one of its own process, and not for a client or the time.
+var held = []string{"chan send", "chan send (nil chan)", "chan receive (nil chan)", "select (no cases)", "sync.Mutex.Lock",
+	"sync.RWMutex.Lock", "sync.RWMutex.RLock"}
+
+// crowd is by how many goroutines a small group may not grow: a client brings a few for each of its connections and
+// watches.
+const crowd = 8
+
+// Reads names debug=2 dumps.
+func (c *GoroutinesBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Goroutines2} }
+
+// Validate refuses a number of dumps by which nobody could tell what stays from what is at work.
+func (c *GoroutinesBack) Validate() error {
+	return refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps)
+}
+
+// Eval compares the last dumps of the window with all of the baseline's.
+func (c *GoroutinesBack) Eval(v bundle.View, s Scope) Finding {
+	q, ok := ask(c, v, s, fmt.Sprintf("in each of the last %d dumps fewer than %d goroutines more than in the baseline that wait to "+
+		"send or for a lock, and no group of others that is larger by %d or more, and by a quarter", c.Dumps, fewest, crowd))
+	if !ok {
+		return q.Finding
+	}
+	return against(q, "dumps", c.Dumps, dumpsIn, func(before, last []goroutines) Tri {
+		return All(c.released(q, before, last), c.asMany(q, before, last))
+	})
+}
+
+// released answers for goroutines that wait for another of their process: those that every one of the last dumps shows
+// waiting so, by their ids, as far as their group has more of them than it had in the baseline.
+func (c *GoroutinesBack) released(q *question, before, last []goroutines) Tri {
+	waiting := func(in goroutines) map[goroutine.Origin]int64 {
+		out := map[goroutine.Origin]int64{}
+		for _, g := range in {
+			if slices.Contains(held, g.State) {
+				out[g.Origin()]++
+			}
+		}
+		return out
+	}
+	grown, all := lasting(before, last, waiting), 0
+	var most group
+	for o, g := range left(last, held).groups() {
+		if g.n = min(g.n, int(grown[o])); g.n > 0 {
+			all, most = all+g.n, larger(most, g)
+		}
+	}
+	q.Seen += fmt.Sprintf("; %d more wait to send or for a lock", all)
+	return c.few(q, all < fewest, most)
+}
+
+// asMany answers for groups of goroutines in any state. Ids say nothing here: a group that is larger each time has too
+// many, also where they take turns.
+func (c *GoroutinesBack) asMany(q *question, before, last []goroutines) Tri {
+	had := map[goroutine.Origin]int64{}
+	for _, d := range before {
+		for o, n := range d.counts() {
+			had[o] = max(had[o], n)
+		}
+	}
+	now := last[len(last)-1].groups()
+	var most, over group
+	for o, n := range lasting(before, last, goroutines.counts) {
+		g := group{n: int(n), one: now[o].one}
+		if g.n <= 0 || g.one == nil {
+			continue
+		}
+		most = larger(most, g)
+		if g.n >= crowd && n*4 >= had[o] {
+			over = larger(over, g)
+		}
+	}
+	if most.one != nil {
+		q.Seen += fmt.Sprintf("; %s grew most, by %d", most.name(), most.n)
+	}
+	return c.few(q, over.one == nil, over)
+}
+
+// few is met if so, else not met, with one of the goroutines that are too many.
+func (c *GoroutinesBack) few(q *question, so bool, of group) Tri {
+	if !so {
+		q.Seen += fmt.Sprintf(": too many, %d of them in %s", of.n, of.name())
+		if q.Detail == "" {
+			q.Detail = text(*of.one)
+		}
+	}
+	return Of(so)
+}

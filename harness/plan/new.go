@@ -245,7 +245,7 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 		*l.to, err = checks(ofPair(l.from, t.Pair), l.phase)
 		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, t.addHealth(s))...); err != nil {
 		return err
 	}
 	if o.NoFaults {

@@ -64,6 +64,7 @@ type Spec struct {
 	Exposure  []Check `json:"exposure" jsonschema:"checks that the fault took effect and that the subject reached the code in question"`
 	Signature []Check `json:"signature" jsonschema:"checks that are the incident's fingerprint"`
 	Healed    []Check `json:"healed" jsonschema:"checks that an arm is well, by positive proof"`
+	Health    Health  `json:"health,omitzero" jsonschema:"what is left out of the health that is asked of every arm of every scenario"`
 
 	Information []Check  `json:"information,omitempty" jsonschema:"checks that are shown and decide nothing"`
 	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
@@ -254,6 +255,18 @@ type Item struct {
 type After struct {
 	Name string           `json:"name"`
 	Plus *metav1.Duration `json:"plus,omitempty"`
+}
+
+// Health is what an arm must show in every scenario beside healed: no more goroutines, memory and use of the CPU than
+// in its own baseline.
+type Health struct {
+	Without []Omission `json:"without,omitempty" jsonschema:"parts that are not asked"`
+}
+
+// Omission leaves out a part of the common health. The reason is for whoever must trust a verdict without it.
+type Omission struct {
+	Part string `json:"part" jsonschema:"stuck (goroutines), heap or cpu"`
+	Why  string `json:"why" jsonschema:"why it can't be asked here"`
 }
 
 // Collector is the envelope of collectors. Snapshots are taken when a phase begins, at onset, and every so often.

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/pprof/profile"
+
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
@@ -53,6 +55,7 @@ func serve(c *clustertest.Cluster, programs map[string]string) *server {
 	})
 	for path, answer := range map[string]func(path string) (string, error){
 		"/readyz": s.readyz, "/livez": s.readyz, "/metrics": s.metrics, "/debug/pprof/goroutine": s.goroutines,
+		"/debug/pprof/heap": s.heap,
 	} {
 		s.Answer(path, func(path string) ([]byte, error) {
 			time.Sleep(2 * time.Millisecond) // as long as an answer takes, by the bubble's clock
@@ -113,6 +116,14 @@ func (s *server) goroutines(path string) (string, error) {
 			"created by k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection in goroutine 9\n\t/src/store.go:1280 +0x1d\n", 100+i)
 	}
 	return out, nil
+}
+
+// heap is a profile of nothing: what is kept is not these trials' matter.
+func (s *server) heap(string) (string, error) {
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}}
+	var b strings.Builder
+	err := p.Write(&b)
+	return b.String(), err
 }
 
 // latency is what the proxy adds now; the caller holds mu.

@@ -1,0 +1,53 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/capture"
+	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/harness/scenario"
+)
+
+// BuiltIn begins the names of what is asked of every arm of every scenario.
+const BuiltIn = "built-in/"
+
+// common is the health that every arm of every scenario must show beside the scenario's own: an incident that only moved leaves
+// goroutines, memory or a loop elsewhere. Where the scenario has no collector of what a part reads, the part brings one.
+var common = []struct {
+	part, kind, collector string
+	reads                 bundle.Kind
+	every                 time.Duration
+}{
+	{"stuck", "goroutinesBack", "goroutines", bundle.Goroutines2, 10 * time.Second},
+	{"heap", "heapBack", "heap", bundle.Heap, 10 * time.Second},
+	{"cpu", "cpuBack", "", bundle.Identity, 0}, // in every trial
+}
+
+// addHealth adds the common health to what the scenario itself asks, but for the parts that it leaves out.
+func (t *Trial) addHealth(s *scenario.Scenario) error {
+	for _, c := range common {
+		if slices.ContainsFunc(s.Spec.Health.Without, func(w scenario.Omission) bool { return w.Part == c.part }) {
+			continue
+		}
+		spec, err := kinds.Make[check.Check](kinds.Check, c.kind)
+		if err != nil {
+			return fmt.Errorf("the common health: %w", err)
+		}
+		t.Healed = append(t.Healed, Check{Name: BuiltIn + c.part, Kind: c.kind, Phase: check.Recovery, Spec: spec})
+		if c.collector == "" || slices.ContainsFunc(t.Collectors, func(have Collector) bool {
+			return have.Component == "" && slices.Contains(have.Spec.Makes(), c.reads)
+		}) {
+			continue
+		}
+		collector, err := kinds.Make[capture.Collector](kinds.Collector, c.collector)
+		if err != nil {
+			return fmt.Errorf("the common health: %w", err)
+		}
+		t.Collectors = append(t.Collectors, Collector{Name: BuiltIn + c.part, Kind: c.collector, Every: Duration(c.every), Spec: collector})
+	}
+	return nil
+}

@@ -132,7 +132,8 @@ func TestCPUBack(t *testing.T) {
 	all := []bundle.Kind{bundle.Identity, bundle.Host}
 	// using is a process that uses so many CPUs in the baseline and so many from second 320 on.
 	using := func(tasks int, before, after float64) func(*trial) {
-		return among(tasks, looked(before, before, func(s *bundle.IdentitySample, at float64) {
+		return loaded(tasks, max(0, 2-after-0.05*float64(tasks)), looked(before, before, func(s *bundle.IdentitySample, at float64) {
+			s.Limits = new(free(at))
 			if at > 320 {
 				s.CPUSeconds += (at - 320) * (after - before)
 			}
@@ -145,8 +146,9 @@ func TestCPUBack(t *testing.T) {
 		},
 		{name: "a loop", fill: using(3, 0.05, 0.95), met: check.NotMet, seen: "0.95 CPUs", evidence: all[:1]},
 		{name: "a loop beside a busy baseline", fill: using(3, 0.6, 1.5), met: check.NotMet, seen: "less than 1.1 is asked for", evidence: all[:1]},
-		{name: "busy as before", fill: using(3, 0.6, 0.7), met: check.Unknown, seen: "0.7 CPUs", evidence: all}, // three tasks share two cores
+		{name: "busy as before", fill: using(3, 0.6, 0.7), met: check.Met, seen: "0.7 CPUs", evidence: all},
 		{name: "a loop that got little", fill: using(84, 0.01, 0.05), met: check.Unknown, seen: "with 84 tasks for 2 cores", evidence: all},
+		{name: "little, where a loop would have got more", fill: using(40, 0.01, 0.02), met: check.Met, seen: "0.02 CPUs", evidence: all},
 		{name: "too short", spec: `{"for":"5s"}`, fill: using(3, 0.05, 0.06), met: check.Unknown, seen: "for is 5s (want at least 10s)"},
 		{name: "longer than the phase", spec: `{"for":"2m"}`, wanted: "in the last 2m", fill: using(3, 0.05, 0.06), met: check.Unknown, seen: "recovery lasted for 1m40s only"},
 	}, func(q *question) {

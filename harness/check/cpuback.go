@@ -69,7 +69,7 @@ func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
 	q.Seen = fmt.Sprintf("%.3g CPUs in %s, where the baseline had %.3g and less than %.3g is asked for", now.rate(), span(now.extent()),
 		was.rate(), limit)
 	if q.Met = Of(now.rate() < limit); q.Met == Met {
-		q.starved(limit)
+		q.starved(now.rate(), limit)
 	}
 	return q.Finding
 }

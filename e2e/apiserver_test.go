@@ -29,7 +29,8 @@ func leak(ctx SpecContext, want verdict.Verdict, exit int, args ...string) (dir 
 	return reproduce(ctx, "apiserver-goroutine-leak", want, exit, args...)
 }
 
-var _ = Describe("A leak in the API server", SpecPriority(1), func() { // what takes long starts early
+// Two clusters at once need both cores of a small machine to themselves.
+var _ = Describe("A leak in the API server", Serial, func() {
 	It("is shown in clusters of their own, by goroutines that stay when etcd is well again", func(ctx SpecContext) {
 		dir, v := leak(ctx, verdict.Validated, verdict.ExitOK, short...)
 		vulnerable, fixed := armOf(v, "vulnerable"), armOf(v, "fixed")

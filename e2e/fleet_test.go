@@ -21,7 +21,8 @@ import (
 var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=10s", "--set", "window=20s", "--set", "watch=30s",
 	"--set", "phases.baseline.atLeast=25s", "--set", "phases.recovery.atLeast=30s"}
 
-var _ = Describe("An agent that writes for ever", SpecPriority(1), func() {
+// What an agent does at rest can't be told beside another cluster on a small machine.
+var _ = Describe("An agent that writes for ever", Serial, func() {
 	It("is shown by what its writes changed while a node was off", func(ctx SpecContext) {
 		dir, v := reproduce(ctx, "fleet-status-churn", verdict.Validated, verdict.ExitOK, hasty...)
 		vulnerable, fixed := armOf(v, "vulnerable"), armOf(v, "fixed")

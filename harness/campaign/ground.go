@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kube-relapse/relapse/harness/check"
+	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
@@ -37,6 +38,7 @@ func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 			must++
 		}
 	}
+	held = append(held, commonlyIll(a)...)
 	if must == 0 {
 		return NoAnswer, fmt.Sprintf("it is %s, and nothing says by which check that is right; %s", a.Outcome, a.Reason)
 	}
@@ -45,6 +47,17 @@ func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 			a.Reason)
 	}
 	return Right, a.Reason
+}
+
+// commonlyIll are the parts of the common health that are not met: most of what is ill leaves goroutines, memory or a loop,
+// too, beside what the candidate names.
+func commonlyIll(a verdict.Arm) (out []scenario.Ground) {
+	for _, f := range a.Healed {
+		if strings.HasPrefix(f.Name, plan.BuiltIn) && f.Met == check.NotMet {
+			out = append(out, scenario.Ground{Check: f.Name, Is: scenario.IsNotMet, Sometimes: true, List: scenario.HealedList, Name: f.Name})
+		}
+	}
+	return out
 }
 
 // otherAnswer is the first answer that is not the ground's.

@@ -13,7 +13,7 @@ import (
 )
 
 // BuiltIn begins the names of what is asked of every arm of every scenario.
-const BuiltIn = "built-in/"
+const BuiltIn = scenario.BuiltInList + "/"
 
 // common is the health that every arm of every scenario must show beside the scenario's own: an incident that only moved leaves
 // goroutines, memory or a loop elsewhere. Where the scenario has no collector of what a part reads, the part brings one.
@@ -22,9 +22,9 @@ var common = []struct {
 	reads                 bundle.Kind
 	every                 time.Duration
 }{
-	{"stuck", "goroutinesBack", "goroutines", bundle.Goroutines2, 10 * time.Second},
-	{"heap", "heapBack", "heap", bundle.Heap, 10 * time.Second},
-	{"cpu", "cpuBack", "", bundle.Identity, 0}, // in every trial
+	{scenario.HealthStuck, "goroutinesBack", "goroutines", bundle.Goroutines2, 10 * time.Second},
+	{scenario.HealthHeap, "heapBack", "heap", bundle.Heap, 10 * time.Second},
+	{scenario.HealthCPU, "cpuBack", "", bundle.Identity, 0}, // in every trial
 }
 
 // addHealth adds the common health to what the scenario itself asks, but for the parts that it leaves out.

@@ -28,6 +28,17 @@ const (
 	BuiltInReady   = "ready"
 )
 
+// The parts of the common health, which plan adds to every trial's HealedList under these names, behind BuiltInList and
+// a slash.
+const (
+	HealthStuck = "stuck"
+	HealthHeap  = "heap"
+	HealthCPU   = "cpu"
+)
+
+// HealthParts are all parts of the common health.
+var HealthParts = []string{HealthStuck, HealthHeap, HealthCPU}
+
 // The answers that a Ground can expect.
 const (
 	IsMet     = "met"
@@ -37,7 +48,7 @@ const (
 
 // Ground is a check and the answer by which it brings about a candidate's right outcome.
 type Ground struct {
-	Check string `json:"check" jsonschema:"a check of the scenario, by its name, or LIST/NAME if several lists have it; or built-in/binary, built-in/process, built-in/ready"`
+	Check string `json:"check" jsonschema:"a check of the scenario, by its name, or LIST/NAME if several lists have it; or built-in/binary, built-in/process, built-in/ready, built-in/stuck, built-in/heap, built-in/cpu"`
 	Is    string `json:"is" jsonschema:"its answer: met, notMet or unknown"`
 	// Sometimes is for a check that fails beside the others in some trials only.
 	Sometimes bool `json:"sometimes,omitempty" jsonschema:"it may have another answer, too; other checks have to decide then"`
@@ -120,8 +131,11 @@ func (s *Scenario) asks() []asked {
 	walk(ExposureList, s.Spec.Exposure, asked{})
 	walk(SignatureList, s.Spec.Signature, asked{})
 	walk(HealedList, s.Spec.Healed, asked{})
-	for _, name := range []string{BuiltInBinary, BuiltInProcess, BuiltInReady} {
-		out = append(out, asked{list: BuiltInList, name: name})
+	for _, name := range append([]string{BuiltInBinary, BuiltInProcess, BuiltInReady}, HealthParts...) {
+		left := slices.ContainsFunc(s.Spec.Health.Without, func(o Omission) bool { return o.Part == name })
+		if !left {
+			out = append(out, asked{list: BuiltInList, name: name})
+		}
 	}
 	return out
 }
@@ -169,6 +183,9 @@ func (g *Ground) find(s *Scenario) error {
 	}
 	if everywhere {
 		g.pairs = nil
+	}
+	if g.List == BuiltInList && slices.Contains(HealthParts, name) {
+		g.List, g.Name = HealedList, BuiltInList+"/"+name
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func constrain(root *jsonschema.Schema) {
 	spec["restart"].Properties["roles"].Items.Enum = []any{Vulnerable, Fixed, Candidate}
 	spec["restart"].Properties["roles"].MinItems = new(1)
 	omission := spec["health"].Properties["without"].Items.Properties
-	omission["part"].Enum, omission["why"].MinLength = []any{"stuck", "heap", "cpu"}, new(1)
+	omission["part"].Enum, omission["why"].MinLength = []any{HealthStuck, HealthHeap, HealthCPU}, new(1)
 
 	pair := spec["pairs"].Items.Properties
 	pair["name"].Pattern = namePattern

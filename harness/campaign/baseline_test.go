@@ -38,7 +38,7 @@ func TestBaseline(t *testing.T) {
 					k := made.Component(made.Nodes()[0].Name(), name)
 					k.Say("/metrics", "# TYPE kubernetes_build_info gauge\nkubernetes_build_info{git_version=\"v1.34.4\"} 1\n")
 					if c.answers || name == "kubelet" {
-						k.Say("/debug/pprof/goroutine", fmt.Sprintf("goroutine 1 [select]:\nk8s.io/kubernetes/cmd/%s/app.Run(0x1)\n\t/a.go:1 +0x1\n\n", name))
+						k.Say("/debug/pprof/goroutine", fmt.Sprintf("goroutine 1 [select]:\nk8s.io/kubernetes/cmd/%s/app.Run(0x1)\n\t/a.go:1 +0x1\n\ngoroutine 7 [select]:\nnet/http.(*conn).serve(0x1)\n\t/b.go:1 +0x1\n\n", name))
 					}
 				}
 				return nil

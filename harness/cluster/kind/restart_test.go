@@ -18,7 +18,7 @@ import (
 func TestADaemonSetsPodIsRestarted(t *testing.T) {
 	dir := t.TempDir()
 	// The engine finds process 7 until the pod was deleted.
-	docker := "#!/bin/sh\nif [ -e " + dir + "/deleted ]; then echo 0; else printf '7\\n0\\n7 (kube-proxy) S 1 1 1 0 -1 0 0 0 0 0 5 6 0 0 20 0 1 0 99 0\\n'; fi\n"
+	docker := "#!/bin/sh\nif [ -e " + dir + "/deleted ]; then echo 0; else printf '7\\n0\\n7 (kube-proxy) S 1 1 1 0 -1 0 0 0 0 0 5 6 0 0 20 0 1 0 99 0\\n2\\n'; fi\n"
 	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(docker), 0o755); err != nil {
 		t.Fatal(err)
 	}

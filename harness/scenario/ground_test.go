@@ -43,7 +43,7 @@ func TestWrongGrounds(t *testing.T) {
 		{"no answer", one, "because: {check: stuck}", `larger.yaml:8:3: spec.because.is: is missing (want one of met, notMet, unknown)`},
 		{"another answer", one, "because: {check: stuck, is: broken}", `larger.yaml:8:31: spec.because.is: unknown is "broken" (want one of met, notMet, unknown`},
 		{"a misspelt check", one, "because: {check: stock, is: met}",
-			`larger.yaml:8:20: spec.because.check: "stock" is no check of pleg that decides an outcome (want one of ready, reached, stale, discards, stuck, advancing, built-in/binary, built-in/process, built-in/ready; did you mean stuck?)`},
+			`larger.yaml:8:20: spec.because.check: "stock" is no check of pleg that decides an outcome (want one of ready, reached, stale, discards, stuck, advancing, built-in/binary, built-in/process, built-in/ready, built-in/stuck, built-in/heap, built-in/cpu; did you mean stuck?)`},
 		{"a check of another list", one, "because: [{check: healed/stuck, is: met}]", `larger.yaml:8:21: spec.because[0].check: "healed/stuck" is no check of pleg`},
 		{"a built-in question without its list", one, "because: {check: process, is: notMet}", `"process" is no check of pleg`},
 		{"no sign of the incident", one, "because: {check: reached, is: met}",

@@ -25,7 +25,7 @@ import (
 )
 
 // comparing are the checks that compare with what the scripted subject hasn't: a baseline, an API server's count, and sizes.
-var comparing = []string{"nothingStuck", "unchangedUpdates", "costGrowth"}
+var comparing = []string{"nothingStuck", "unchangedUpdates", "costGrowth", "goroutinesBack", "heapBack", "cpuBack"}
 
 // ofTheCluster are the checks that are about a cluster, and get the same answer for every arm in it.
 var ofTheCluster = []string{"leaseStale"}

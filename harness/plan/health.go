@@ -38,9 +38,15 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 			return fmt.Errorf("the common health: %w", err)
 		}
 		t.Healed = append(t.Healed, Check{Name: BuiltIn + c.part, Kind: c.kind, Phase: check.Recovery, Spec: spec})
-		if c.collector == "" || slices.ContainsFunc(t.Collectors, func(have Collector) bool {
+		if c.collector == "" {
+			continue
+		}
+		if i := slices.IndexFunc(t.Collectors, func(have Collector) bool {
 			return have.Component == "" && slices.Contains(have.Spec.Makes(), c.reads)
-		}) {
+		}); i >= 0 {
+			if t.Collectors[i].Every == 0 { // one that only looks when a phase begins shows nothing that stays
+				t.Collectors[i].Every = Duration(c.every)
+			}
 			continue
 		}
 		collector, err := kinds.Make[capture.Collector](kinds.Collector, c.collector)

@@ -45,7 +45,7 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 			return have.Component == "" && slices.Contains(have.Spec.Makes(), c.reads)
 		}); i >= 0 {
 			if t.Collectors[i].Every == 0 { // one that only looks when a phase begins shows nothing that stays
-				t.Collectors[i].Every = Duration(c.every)
+				t.Collectors[i].Every, t.Collectors[i].During = Duration(c.every), check.Recovery
 			}
 			continue
 		}
@@ -53,7 +53,8 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 		if err != nil {
 			return fmt.Errorf("the common health: %w", err)
 		}
-		t.Collectors = append(t.Collectors, Collector{Name: BuiltIn + c.part, Kind: c.collector, Every: Duration(c.every), Spec: collector})
+		t.Collectors = append(t.Collectors, Collector{Name: BuiltIn + c.part, Kind: c.collector, Every: Duration(c.every),
+			During: check.Recovery, Spec: collector})
 	}
 	return nil
 }

@@ -119,7 +119,11 @@ func schedule(c Collector) string {
 	}
 	if _, ok := c.Spec.(capture.Snapshotter); ok {
 		if c.Every > 0 {
-			out = append(out, "every "+short(c.Every))
+			every := "every " + short(c.Every)
+			if c.During != "" {
+				every += " of the " + c.During
+			}
+			out = append(out, every)
 		}
 		out = append(out, "at phase marks and onset")
 	}

@@ -127,11 +127,13 @@ type After struct {
 	Plus Duration `json:"plus"`
 }
 
-// Collector is a collector with its schedule; Every 0 means phase marks and onset only.
+// Collector is a collector with its schedule; Every 0 means phase marks and onset only. During limits the schedule to a
+// phase: looking costs the subject time, which others measure.
 type Collector struct {
 	Name      string            `json:"name"`
 	Kind      string            `json:"kind"`
 	Every     Duration          `json:"every"`
+	During    string            `json:"during,omitempty"`    // "" is all of them
 	Component string            `json:"component,omitempty"` // looked at instead of the subject
 	Spec      capture.Collector `json:"spec"`
 }

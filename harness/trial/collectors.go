@@ -158,7 +158,9 @@ func (s *collectors) start(ctx context.Context, item plan.Collector, t capture.T
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					s.take(ctx, one, "schedule")
+					if item.During == "" || item.During == s.phaseOf(t.Cell) {
+						s.take(ctx, one, "schedule")
+					}
 				}
 			}
 		})

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
@@ -30,6 +32,36 @@ func TestEveryTrialHasTheBuiltInCollectors(t *testing.T) {
 			t.Errorf("%s has %v, want %s", placement, got, want)
 		}
 	}
+}
+
+// quick is a collector that tells of each snapshot.
+type quick struct{ *story }
+
+func (quick) Makes() []bundle.Kind { return nil }
+func (c quick) Snapshot(_ context.Context, t capture.Target, _ *bundle.Writer) error {
+	c.tell("%s", t.Mark)
+	return nil
+}
+
+// Looking costs the subject time: where only the recovery needs it, nobody looks on schedule before.
+func TestAScheduleForOnePhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := quick{&story{}}
+		s := &collectors{events: event.NewStream(), phases: map[string]string{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		item := plan.Collector{Name: "quick", Every: plan.Duration(10 * time.Second), During: check.Recovery, Spec: c}
+		s.start(ctx, item, capture.Target{Cell: "fixed"})
+		for _, phase := range []string{check.Baseline, check.Fault, check.Recovery} {
+			s.phase([]string{"fixed"}, phase)
+			c.tell("%s", phase)
+			time.Sleep(25 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
+		}
+		cancel()
+		s.wg.Wait()
+		if got, want := strings.Join(c.told(), " "), "baseline fault recovery schedule schedule"; got != want {
+			t.Errorf("it was %s, want %s", got, want)
+		}
+	})
 }
 
 // slow is a collector whose snapshots take until they are let.

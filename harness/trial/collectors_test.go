@@ -54,11 +54,11 @@ func TestAScheduleForOnePhase(t *testing.T) {
 		for _, phase := range []string{check.Baseline, check.Fault, check.Recovery} {
 			s.phase([]string{"fixed"}, phase)
 			c.tell("%s", phase)
-			time.Sleep(25 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
+			time.Sleep(24 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 		}
 		cancel()
 		s.wg.Wait()
-		if got, want := strings.Join(c.told(), " "), "baseline fault recovery schedule schedule"; got != want {
+		if got, want := strings.Join(c.told(), " "), "baseline fault recovery schedule schedule schedule"; got != want {
 			t.Errorf("it was %s, want %s", got, want)
 		}
 	})

@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/check"
@@ -139,6 +140,15 @@ func TestCPUBack(t *testing.T) {
 			}
 		}))
 	}
+	// dumped adds three late dumps; in those with a 1 a certain goroutine is at work.
+	dumped := func(fill func(*trial), works ...int) func(*trial) {
+		return func(tr *trial) {
+			fill(tr)
+			for i, n := range works {
+				tr.shoot(arm, shot{second: 340 + 20*float64(i), lacks: "1", others: []others{{n, "main.spin", "runnable", 77}}})
+			}
+		}
+	}
 	run(t, []question{
 		{
 			name: "as before", fill: using(3, 0.05, 0.06), met: check.Met, evidence: all, wanted: "in the last 20s no more than a tenth of a CPU above twice",
@@ -148,7 +158,10 @@ func TestCPUBack(t *testing.T) {
 		{name: "a loop beside a busy baseline", fill: using(3, 0.6, 1.5), met: check.NotMet, seen: "less than 1.1 is asked for", evidence: all[:1]},
 		{name: "busy as before", fill: using(3, 0.6, 0.7), met: check.Met, seen: "0.7 CPUs", evidence: all},
 		{name: "a loop that got little", fill: using(84, 0.01, 0.05), met: check.Unknown, seen: "with 84 tasks for 2 cores", evidence: all},
-		{name: "little, where a loop would have got more", fill: using(40, 0.01, 0.02), met: check.Met, seen: "0.02 CPUs", evidence: all},
+		{name: "little, where a loop might have got as little, and no dump shows that there is none", fill: using(40, 0.01, 0.02), met: check.Unknown, seen: "with 40 tasks for 2 cores", evidence: all},
+		{name: "little, and no goroutine is at work each time", fill: dumped(using(40, 0.01, 0.02), 1, 0, 1), met: check.Met, seen: "0.02 CPUs",
+			evidence: append(slices.Clone(all[:1]), bundle.Goroutines2, bundle.Goroutines2, bundle.Goroutines2, bundle.Host)},
+		{name: "little, and one is at work each time, as a loop that starves", fill: dumped(using(40, 0.01, 0.02), 1, 1, 1), met: check.Unknown, seen: "with 40 tasks for 2 cores", evidence: all},
 		{name: "too short", spec: `{"for":"5s"}`, fill: using(3, 0.05, 0.06), met: check.Unknown, seen: "for is 5s (want at least 10s)"},
 		{name: "longer than the phase", spec: `{"for":"2m"}`, wanted: "in the last 2m", fill: using(3, 0.05, 0.06), met: check.Unknown, seen: "recovery lasted for 1m40s only"},
 	}, func(q *question) {

@@ -2,9 +2,12 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
 func init() {
@@ -14,7 +17,8 @@ func init() {
 			"whatever the incident is.\n\n" +
 			"At most a tenth of a CPU and the baseline's own rate may be added to that rate, and never half a CPU or more: a " +
 			"loop that never waits takes a whole one, also beside a busy baseline. Where the host was so busy that such a loop might " +
-			"have got no more than the process did, it is unknown. It is part of what is asked of every arm; see health.without.",
+			"have got no more than that, it is unknown; but if no goroutine runs, or could, in each of the last three dumps, less than half " +
+			"of a loop's share is little all the same. It is part of what is asked of every arm; see health.without.",
 		Example: "name: cpu-as-before\nkind: cpuBack\nphase: recovery\nspec:\n  for: 20s\n",
 		New:     func() Check { return &CPUBack{For: "20s"} },
 	})
@@ -25,8 +29,10 @@ type CPUBack struct {
 	For string `json:"for,omitempty" jsonschema:"how long before the end of the window: a duration with its unit"`
 }
 
-// Reads names identities, which have the CPU time, and the host's load.
-func (c *CPUBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Identity, bundle.Host} }
+// Reads names identities, which have the CPU time, the host's load, and the dumps that show a loop.
+func (c *CPUBack) Reads() []bundle.Kind {
+	return []bundle.Kind{bundle.Identity, bundle.Host, bundle.Goroutines2}
+}
 
 // Validate refuses a stretch that is too short to measure.
 func (c *CPUBack) Validate() error {
@@ -51,6 +57,7 @@ func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
 	if so := length(q.window); so < hold {
 		return q.unknown(fmt.Sprintf("%s lasted for %s only", q.phase, so.Round(100*time.Millisecond)))
 	}
+	phase := q
 	q = q.over(lastOf(q.window, hold))
 	was, now := cpuSeries(q.over(before)), cpuSeries(q)
 	q.Evidence = now.paths
@@ -69,7 +76,34 @@ func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
 	q.Seen = fmt.Sprintf("%.3g CPUs in %s, where the baseline had %.3g and less than %.3g is asked for", now.rate(), span(now.extent()),
 		was.rate(), limit)
 	if q.Met = Of(now.rate() < limit); q.Met == Met {
-		q.starved(now.rate(), limit)
+		least := limit
+		if still, dumps := phase.nobodySpins(); still { // so that it is no loop that starves in a control group of little weight
+			least = min(limit, 2*now.rate())
+			q.Evidence = append(q.Evidence, dumps...)
+		}
+		q.starved(now.rate(), least)
 	}
 	return q.Finding
+}
+
+// spinDumps is how many of the last dumps a loop shows in.
+const spinDumps = 3
+
+// nobodySpins reports whether no goroutine is at work in each of the last dumps, and by which. Those that serve the
+// profile itself are.
+func (q *question) nobodySpins() (still bool, paths []string) {
+	all := dumpsIn(q)
+	if all.missing != "" || len(all.in) < spinDumps {
+		return false, nil
+	}
+	last := all.in[len(all.in)-spinDumps:]
+	for id, g := range last[0] {
+		if !g.Ready() || slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool { return strings.Contains(f.Func, "pprof.") }) {
+			continue
+		}
+		if !slices.ContainsFunc(last[1:], func(d goroutines) bool { return d[id] == nil || !d[id].Ready() }) {
+			return false, nil
+		}
+	}
+	return true, all.paths[len(all.paths)-spinDumps:]
 }

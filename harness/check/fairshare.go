@@ -8,9 +8,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// starved takes back that a process used little of the CPU, where one that always wants a CPU might have got no more:
-// where its control group was throttled, and where too many others wanted the host's cores. What is less than half of
-// what such a one would have got is little in any case.
+// starved takes back that a process used little of the CPU, where one that always wants a CPU might have got no more
+// than limit: where its control group was throttled, and where too many others wanted the host's cores. The weight of
+// its control group is not known, so that such a one may also get less than its share of the tasks.
 func (q *question) starved(used, limit float64) {
 	if q.phase == Baseline {
 		return
@@ -52,7 +52,7 @@ func (q *question) starved(used, limit float64) {
 		// Samples count the tasks when many of them wake up. What nobody used in between it could have had as well.
 		share = max(share, used+spare(samples))
 	}
-	if share < min(limit, 2*used) {
+	if share < limit {
 		q.Met = Unknown
 		q.Seen += fmt.Sprintf("; with %.0f tasks for %d cores one that always wants a CPU may get no more than %.2g of it", running,
 			cores, share)

@@ -51,12 +51,11 @@ func TestLittleCPUProvesNothingWhereNoMoreCouldBeHad(t *testing.T) {
 		{name: "its limits can't be read", fill: loaded(3, 1.5, limited(0.02, func(float64) bundle.CPULimits { return bundle.CPULimits{Cores: 2} })), met: check.Unknown,
 			evidence: kinds[:1], seen: "its limits could not be read"},
 		{name: "many tasks at each look, and idle cores in between", fill: loaded(24, 0.65, limited(0.02, free)), met: check.Met, evidence: kinds, seen: "a second in"},
-		{name: "many tasks, and no core was idle", fill: loaded(24, 0.01, limited(0.09, free)), met: check.Unknown, evidence: kinds,
+		{name: "many tasks, and no core was idle", fill: loaded(24, 0.01, limited(0.02, free)), met: check.Unknown, evidence: kinds,
 			seen: "with 24 tasks for 2 cores one that always wants a CPU may get no more than 0.083 of it"},
-		{name: "many tasks, and far less than one of them got", fill: loaded(24, 0.01, limited(0.02, free)), met: check.Met, evidence: kinds, seen: "a second in"},
-		{name: "many tasks, and the idle core is not its own", fill: loaded(24, 0.65, limited(0.09, pinned)), met: check.Unknown, evidence: kinds,
+		{name: "many tasks, and the idle core is not its own", fill: loaded(24, 0.65, limited(0.02, pinned)), met: check.Unknown, evidence: kinds,
 			seen: "with 24 tasks for 1 cores one that always wants a CPU may get no more than 0.042 of it"},
-		{name: "many tasks, and nobody knows which cores it may run on", fill: loaded(24, 0.65, looked(0.002, 0.09, nil)), met: check.Unknown, evidence: kinds, seen: "no more than 0.083 of it"},
+		{name: "many tasks, and nobody knows which cores it may run on", fill: loaded(24, 0.65, looked(0.002, 0.02, nil)), met: check.Unknown, evidence: kinds, seen: "no more than 0.083 of it"},
 	}, func(q *question) {
 		q.kind, q.spec, q.scope, q.wanted = "processCPU", `{"atMost":0.1}`, check.Scope{Cell: arm, Phase: check.Fault}, "the process's CPU time growing by at most 0.1 a second"
 	})

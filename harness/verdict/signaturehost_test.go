@@ -23,8 +23,8 @@ func TestASignatureKnowsTheHost(t *testing.T) {
 		want       check.Tri
 		seen       string
 	}{
-		{"a quiet host", bundle.Shared, 2, check.NotMet, "0.04 a second"},
-		{"a quiet host, recorded beside each arm's own cluster", "other", 2, check.NotMet, "0.04 a second"},
+		{"a quiet host", bundle.Shared, 2, check.NotMet, "0.01 a second"},
+		{"a quiet host, recorded beside each arm's own cluster", "other", 2, check.NotMet, "0.01 a second"},
 		{"a host that many want", bundle.Shared, 40, check.Unknown, "with 40 tasks for 2 cores"},
 		{"no record of the host", "", 0, check.Unknown, "no record of the host"},
 	} {
@@ -42,7 +42,7 @@ func TestASignatureKnowsTheHost(t *testing.T) {
 			var looks []bundle.IdentitySample
 			var host []bundle.HostSample
 			for s := 0; s <= 60; s += 2 {
-				looks = append(looks, bundle.IdentitySample{Time: at(s), PID: 7, StartTicks: 9, CPUSeconds: 1 + 0.04*float64(s),
+				looks = append(looks, bundle.IdentitySample{Time: at(s), PID: 7, StartTicks: 9, CPUSeconds: 1 + 0.01*float64(s),
 					Limits: &bundle.CPULimits{Known: true, Cores: 2}})
 				host = append(host, bundle.HostSample{Time: at(s), Cores: 2, Running: tc.tasks, AllSeconds: 2 * float64(s), BusySeconds: 2 * float64(s)})
 			}

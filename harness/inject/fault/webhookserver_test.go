@@ -48,7 +48,7 @@ func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
 		if path == hangs {
 			go func() { // it is never answered
 				for s.held.Load() == 0 && ctx.Err() == nil {
-					time.Sleep(5 * time.Millisecond)
+					time.Sleep(5 * time.Millisecond) // polls: that the request is held is announced by nothing else
 				}
 				cancel()
 			}()

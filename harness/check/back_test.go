@@ -1,12 +1,21 @@
 package check_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
+
+// back completes a question of the recovery that says neither a spec nor what is wanted.
+func back(kind, wanted string) func(*question) {
+	return func(q *question) {
+		q.kind, q.scope = kind, check.Scope{Cell: arm, Phase: check.Recovery}
+		q.spec, q.wanted = cmp.Or(q.spec, "{}"), cmp.Or(q.wanted, wanted)
+	}
+}
 
 // What the incident left behind is found in whichever function it is, without a word of the incident.
 func TestGoroutinesBack(t *testing.T) {
@@ -87,15 +96,7 @@ func TestGoroutinesBack(t *testing.T) {
 			},
 		},
 		{name: "one dump", spec: `{"dumps":1}`, fill: apiserver(arm, nil), met: check.Unknown, seen: "dumps is 1 (want at least 2"},
-	}, func(q *question) {
-		q.kind, q.scope = "goroutinesBack", check.Scope{Cell: arm, Phase: check.Recovery}
-		if q.spec == "" {
-			q.spec = "{}"
-		}
-		if q.wanted == "" {
-			q.wanted = "fewer than 3 goroutines more than in the baseline that wait to send or for a lock"
-		}
-	})
+	}, back("goroutinesBack", "fewer than 3 goroutines more than in the baseline that wait to send or for a lock"))
 }
 
 func TestHeapBack(t *testing.T) {
@@ -118,15 +119,7 @@ func TestHeapBack(t *testing.T) {
 		{name: "no profile of the baseline", fill: heaps(arm, 350, 0, 370, 0), met: check.Unknown, seen: "nothing to compare with", evidence: three[:2]},
 		{name: "one profile", fill: heaps(arm, 25, 0, 370, 0), met: check.Unknown, seen: "too few to answer by", evidence: three[:2]},
 		{name: "an answer by one", spec: `{"profiles":1}`, fill: heaps(arm), met: check.Unknown, seen: "profiles is 1 (want at least 2"},
-	}, func(q *question) {
-		q.kind, q.scope = "heapBack", check.Scope{Cell: arm, Phase: check.Recovery}
-		if q.spec == "" {
-			q.spec = "{}"
-		}
-		if q.wanted == "" {
-			q.wanted = "more than in the baseline"
-		}
-	})
+	}, back("heapBack", "more than in the baseline"))
 }
 
 func TestCPUBack(t *testing.T) {
@@ -164,13 +157,5 @@ func TestCPUBack(t *testing.T) {
 		{name: "little, and one is at work each time, as a loop that starves", fill: dumped(using(40, 0.01, 0.02), 1, 1, 1), met: check.Unknown, seen: "with 40 tasks for 2 cores", evidence: all},
 		{name: "too short", spec: `{"for":"5s"}`, fill: using(3, 0.05, 0.06), met: check.Unknown, seen: "for is 5s (want at least 10s)"},
 		{name: "longer than the phase", spec: `{"for":"2m"}`, wanted: "in the last 2m", fill: using(3, 0.05, 0.06), met: check.Unknown, seen: "recovery lasted for 1m40s only"},
-	}, func(q *question) {
-		q.kind, q.scope = "cpuBack", check.Scope{Cell: arm, Phase: check.Recovery}
-		if q.spec == "" {
-			q.spec = "{}"
-		}
-		if q.wanted == "" {
-			q.wanted = "the baseline's rate"
-		}
-	})
+	}, back("cpuBack", "the baseline's rate"))
 }

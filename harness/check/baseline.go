@@ -25,7 +25,8 @@ type taken[T any] struct {
 
 // against has answer compare the snapshots of the whole baseline with the last of the window's, need of them, which one
 // process must have made. Where they don't answer, the finding says why.
-func against[T any](q *question, noun string, need int, in func(*question) taken[T], answer func(before, last []T) Tri) Finding {
+func against[T any](q *question, noun string, need int, lastAfter string, in func(*question) taken[T],
+	answer func(before, last []T) Tri) Finding {
 	base, why := q.baseline()
 	if why != "" {
 		return q.unknown(why)
@@ -39,7 +40,7 @@ func against[T any](q *question, noun string, need int, in func(*question) taken
 		q.Seen += "; " + doubt
 	case len(was.in) == 0:
 		q.Seen += ": nothing to compare with"
-	case len(now.in) < need:
+	case len(now.in) < need || !q.reached(lastAfter, now.last):
 		q.Seen += q.lastAt(now.last) + ": too few to answer by"
 	default:
 		q.Met = answer(was.in, now.in[len(now.in)-need:])

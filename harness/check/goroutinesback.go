@@ -49,7 +49,7 @@ func (c *GoroutinesBack) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	return against(q, "dumps", c.Dumps, dumpsIn, func(before, last []goroutines) Tri {
+	return against(q, "dumps", c.Dumps, "", dumpsIn, func(before, last []goroutines) Tri {
 		return All(c.released(q, before, last), c.asMany(q, before, last))
 	})
 }

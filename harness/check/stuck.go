@@ -101,29 +101,9 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	before, why := q.baseline()
-	if why != "" {
-		return q.unknown(why)
-	}
-	was, now := dumpsIn(q.over(before)), dumpsIn(q)
-	q.Evidence, q.Differs = slices.Concat(was.paths, now.paths), few(slices.Concat(was.notes, now.notes))
-	q.Seen = fmt.Sprintf("%d dumps, and %d of the baseline", len(now.in), len(was.in))
-	doubt := cmp.Or(now.missing, was.missing, q.over(bundle.Window{Start: before.Start, End: q.window.End}).restarted())
-	switch {
-	case doubt != "":
-		q.Seen += "; " + doubt
-	case len(was.in) == 0:
-		q.Seen += ": nothing to compare with"
-	case len(now.in) < c.Dumps || !q.reached(c.LastAfter, now.last):
-		q.Seen += q.lastAt(now.last) + ": too few to answer by"
-	default:
-		last := now.in[len(now.in)-c.Dumps:]
-		q.Met = All(c.blocked(q, was.in, last), c.owned(q, was.in, last), c.grown(q, was.in, last))
-		if q.Met == NotMet && len(was.notes) > 0 { // the missing dump may have shown that they were there before
-			q.Met, q.Seen = Unknown, q.Seen+"; a dump of the baseline is missing"
-		}
-	}
-	return q.Finding
+	return against(q, "dumps", c.Dumps, c.LastAfter, dumpsIn, func(before, last []goroutines) Tri {
+		return All(c.blocked(q, before, last), c.owned(q, before, last), c.grown(q, before, last))
+	})
 }
 
 // blocked answers for the states in which a single goroutine is too many.

@@ -57,7 +57,7 @@ func TestNothingStuck(t *testing.T) {
 		{
 			name: "one dump of the baseline failed, and what was there may be in it", met: check.Unknown, evidence: four,
 			fill: dumped(leaks(22, 0), shot{second: 30, lacks: "2"}, leaks(300, 1), leaks(330, 1), leaks(360, 1)),
-			seen: "1 goroutines stay blocked; a dump of the baseline is missing", differs: []string{"the dump of 10:00:30 failed"}, detail: "DeleteCollection.func1",
+			seen: "1 goroutines stay blocked; one of the baseline is missing", differs: []string{"the dump of 10:00:30 failed"}, detail: "DeleteCollection.func1",
 		},
 		{
 			name: "one dump of the baseline failed, and there is nothing that could be in it", met: check.Met, evidence: four,

@@ -49,29 +49,40 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	var hashed time.Time
 	var hashedIn string // the phase of the last digest: each phase gets one, however short it is
 	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
-		phase := t.phase()
-		now, err := id.Identity(ctx, time.Since(hashed) > digestEvery || phase != hashedIn)
-		if err == nil && now.SHA256 == "" && now.PID != 0 &&
-			(now.PID != last.PID || now.StartTicks != last.StartTicks || now.ArgStart != last.ArgStart) {
-			now, err = id.Identity(ctx, true)
-		}
+		now, err := look(ctx, st, id, false)
 		if err != nil {
 			return err
 		}
-		if now.SHA256 != "" {
+		phase := t.phase()
+		another := now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks || now.ArgStart != last.ArgStart)
+		if another || time.Since(hashed) > digestEvery || phase != hashedIn {
+			// A look of its own: to read a whole executable takes seconds on a busy host, and a short phase would begin without a sample.
+			if now, err = look(ctx, st, id, true); err != nil {
+				return err
+			}
+		}
+		if last = now; now.SHA256 != "" {
 			hashed, hashedIn = time.Now(), phase
 		}
-		last = now
-		return st.JSON(bundle.IdentitySample{
-			Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts,
-			SHA256:       now.SHA256,
-			Arguments:    &bundle.Arguments{Address: now.ArgStart, Randomize: now.Randomize},
-			CPUSeconds:   float64(now.CPUTicks) / cluster.TicksPerSecond,
-			ChildSeconds: float64(now.ChildTicks) / cluster.TicksPerSecond,
-			Limits:       limitsOf(now),
-		})
+		return nil
 	})
 	return st.Close()
+}
+
+// look asks which process it is, and records the answer.
+func look(ctx context.Context, st *bundle.Stream, of cluster.Identifier, digest bool) (cluster.Identity, error) {
+	now, err := of.Identity(ctx, digest)
+	if err != nil {
+		return now, err
+	}
+	return now, st.JSON(bundle.IdentitySample{
+		Time: time.Now().UTC(), PID: now.PID, StartTicks: now.StartTicks, Restarts: now.Restarts,
+		SHA256:       now.SHA256,
+		Arguments:    &bundle.Arguments{Address: now.ArgStart, Randomize: now.Randomize},
+		CPUSeconds:   float64(now.CPUTicks) / cluster.TicksPerSecond,
+		ChildSeconds: float64(now.ChildTicks) / cluster.TicksPerSecond,
+		Limits:       limitsOf(now),
+	})
 }
 
 // limitsOf is nil where there is no process.

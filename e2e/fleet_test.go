@@ -18,7 +18,7 @@ import (
 
 // hasty makes a trial of fleet-status-churn take four minutes: pods leave a node that is gone sooner, and writes are counted for a shorter time. In so short
 // a window one write with which the agent follows the world late would weigh too much, hence the 10s.
-var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=10s", "--set", "window=20s", "--set", "watch=30s",
+var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=20s", "--set", "window=20s", "--set", "watch=30s",
 	"--set", "phases.baseline.atLeast=25s", "--set", "phases.recovery.atLeast=30s"}
 
 // What an agent does at rest can't be told beside another cluster on a small machine.

@@ -59,8 +59,8 @@ func (b *bench) podsReady(ctx context.Context) {
 	GinkgoHelper()
 	client, err := kubernetes.NewForConfig(b.env.Cluster().RESTConfig())
 	Expect(err).NotTo(HaveOccurred())
-	for _, cell := range []string{"vulnerable", "fixed"} {
-		here := metav1.ListOptions{FieldSelector: "spec.nodeName=" + b.node(cell).Name()}
+	for _, arm := range []string{"vulnerable", "fixed"} {
+		here := metav1.ListOptions{FieldSelector: "spec.nodeName=" + b.node(arm).Name()}
 		Eventually(ctx, func(g Gomega, ctx context.Context) {
 			pods, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, here)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -126,15 +126,15 @@ func concluded(v report.Verdict, want verdict.Verdict, exit int) {
 	Expect(fmt.Sprintf("%s (exit %d)", v.Verdict, v.ExitCode)).To(Equal(fmt.Sprintf("%s (exit %d)", want, exit)), "%s", v.Sentence)
 }
 
-// node is the node of a cell.
-func (b *bench) node(cell string) cluster.Node {
+// node is the node of an arm.
+func (b *bench) node(arm string) cluster.Node {
 	GinkgoHelper()
 	for _, n := range b.env.Cluster().Nodes() {
-		if n.Cell() == cell {
+		if n.Arm() == arm {
 			return n
 		}
 	}
-	Fail("the cluster has no node for the cell " + cell)
+	Fail("the cluster has no node for the arm " + arm)
 	return nil
 }
 
@@ -146,15 +146,15 @@ func exec(ctx context.Context, n cluster.Node, argv ...string) string {
 	return string(out)
 }
 
-// kubelet is the kubelet of a cell.
-func (b *bench) kubelet(cell string) cluster.Component {
+// kubelet is the kubelet of an arm.
+func (b *bench) kubelet(arm string) cluster.Component {
 	GinkgoHelper()
 	for _, c := range b.env.Cluster().Components("kubelet") {
-		if c.Node().Cell() == cell {
+		if c.Node().Arm() == arm {
 			return c
 		}
 	}
-	Fail("the cluster has no kubelet for the cell " + cell)
+	Fail("the cluster has no kubelet for the arm " + arm)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func lastLine(text string) string {
 
 var keeping = regexp.MustCompile("kept the cluster \\S+-(\\S+): KUBECONFIG=(\\S+) kubectl get nodes; `relapse clean (\\S+)` removes it")
 
-// kept are the kubeconfigs of the clusters that a run with --retain kept, by their cells. They are removed after the spec.
+// kept are the kubeconfigs of the clusters that a run with --retain kept, by their arms. They are removed after the spec.
 func kept(dir string, ran result) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{}

@@ -52,11 +52,11 @@ func faultSpecs(bench func() *bench) {
 	for _, c := range faultCases {
 		entries = append(entries, Entry(c.kind, SpecTimeout(4*time.Minute), c))
 	}
-	const cell = "fixed"
+	const arm = "fixed"
 	DescribeTable("A fault is injected, seen, and recovered by anyone", append([]any{func(ctx SpecContext, c faultCase) {
 		b := bench()
 		b.settle(ctx, smoke, smoke.Trials[0])
-		n := b.node(cell)
+		n := b.node(arm)
 		real := running(ctx, n)
 		Expect(c.hit(probe(ctx, n))).To(BeFalse(), "before")
 
@@ -91,7 +91,7 @@ func faultSpecs(bench func() *bench) {
 	DescribeTable("A fault ends by its own time limit, with nobody there to recover it", append([]any{func(ctx SpecContext, c faultCase) {
 		b := bench()
 		b.settle(ctx, smoke, smoke.Trials[0])
-		n := b.node(cell)
+		n := b.node(arm)
 		const limit = 12 * time.Second
 		Expect(newFault(c).Inject(ctx, b.target(n, "expiring", limit))).To(Succeed())
 		Expect(c.hit(probe(ctx, n))).To(BeTrue())
@@ -114,7 +114,7 @@ func newFault(c faultCase) fault.Fault {
 
 // target is one node, for a fault of a name.
 func (b *bench) target(n cluster.Node, name string, expires time.Duration) fault.Target {
-	return fault.Target{Run: b.name, Name: name, Cell: n.Cell(), Cluster: b.env.Cluster(), Nodes: []cluster.Node{n}, Expires: expires, Events: events}
+	return fault.Target{Run: b.name, Name: name, Arm: n.Arm(), Cluster: b.env.Cluster(), Nodes: []cluster.Node{n}, Expires: expires, Events: events}
 }
 
 // probe is one set of CRI calls as kubelet makes them, through kubelet's socket.

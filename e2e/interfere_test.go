@@ -23,20 +23,20 @@ import (
 
 const kubeletPath = "/usr/bin/kubelet"
 
-// take copies the kubelet that a cell's node has to the host.
-func (b *bench) take(ctx context.Context, cell string) string {
+// take copies the kubelet that an arm's node has to the host.
+func (b *bench) take(ctx context.Context, arm string) string {
 	GinkgoHelper()
-	out, err := b.node(cell).(cluster.Execer).Exec(ctx, nil, "cat", kubeletPath)
+	out, err := b.node(arm).(cluster.Execer).Exec(ctx, nil, "cat", kubeletPath)
 	Expect(err).NotTo(HaveOccurred())
-	name := filepath.Join(scratch, "kubelet-"+cell)
+	name := filepath.Join(scratch, "kubelet-"+arm)
 	Expect(os.WriteFile(name, out, 0o755)).To(Succeed())
 	return name
 }
 
-// put lays a kubelet into a cell's node and runs it.
-func (b *bench) put(ctx context.Context, cell, source string) {
+// put lays a kubelet into an arm's node and runs it.
+func (b *bench) put(ctx context.Context, arm, source string) {
 	GinkgoHelper()
-	k := b.kubelet(cell)
+	k := b.kubelet(arm)
 	before, err := k.(cluster.Identifier).Identity(ctx, true)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(k.Node().(cluster.Installer).Install(ctx, "kubelet", source)).To(Succeed())
@@ -65,13 +65,13 @@ func (k *kill) err() error {
 	}
 }
 
-// killDuringFlood kills a cell's kubelet, once, as soon as the flood is seen on its node.
-func killDuringFlood(ctx SpecContext, b *bench, cell string) *kill {
+// killDuringFlood kills an arm's kubelet, once, as soon as the flood is seen on its node.
+func killDuringFlood(ctx SpecContext, b *bench, arm string) *kill {
 	GinkgoHelper()
 	k := &kill{done: make(chan struct{})}
-	comp := b.kubelet(cell)
+	comp := b.kubelet(arm)
 	detach := events.Attach(event.SinkFunc(func(e event.Event) {
-		if e.Type == event.FaultSeen && e.Cell == cell && strings.HasPrefix(e.Message, "flood:") {
+		if e.Type == event.FaultSeen && e.Arm == arm && strings.HasPrefix(e.Message, "flood:") {
 			k.once.Do(func() { go k.run(ctx, comp) }) // a sink must not block
 		}
 	}))

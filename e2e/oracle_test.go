@@ -39,9 +39,9 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 
 	It("validates the fix, and says what that rests on", func(ctx SpecContext) {
 		before := map[string][]string{}
-		for _, cell := range []string{"vulnerable", "fixed"} {
-			before[cell] = running(ctx, b.node(cell))
-			Expect(before[cell]).NotTo(BeEmpty(), "something real runs beside what is only reported")
+		for _, arm := range []string{"vulnerable", "fixed"} {
+			before[arm] = running(ctx, b.node(arm))
+			Expect(before[arm]).NotTo(BeEmpty(), "something real runs beside what is only reported")
 		}
 		first.dir, first.verdict = b.trial(ctx, plan.Options{})
 		v := first.verdict
@@ -62,9 +62,9 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 			"ReadySeconds": And(BeNumerically(">", 0), BeNumerically("<", 60)),
 		})), "a restart heals the node")
 		Expect(armOf(v, "fixed").Restart).To(BeNil())
-		for cell, was := range before {
-			Expect(running(ctx, b.node(cell))).To(Equal(was), "the real containers of %s are the same processes as before", cell)
-			untouched(first.dir, cell, was)
+		for arm, was := range before {
+			Expect(running(ctx, b.node(arm))).To(Equal(was), "the real containers of %s are the same processes as before", arm)
+			untouched(first.dir, arm, was)
 		}
 	}, SpecTimeout(trialTime))
 
@@ -221,13 +221,13 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 
 // untouched asserts that no Stop or Remove call for what ran before the trial went on to the runtime from its start to its end: the
 // interposer's own list of such calls, over the trial's evidence.
-func untouched(dir, cell string, was []string) {
+func untouched(dir, arm string, was []string) {
 	GinkgoHelper()
 	sealed, err := bundle.Open(filepath.Join(dir, "trials", "001"))
 	Expect(err).NotTo(HaveOccurred())
-	begun, ok := sealed.Phase(cell, check.Steady)
+	begun, ok := sealed.Phase(arm, check.Steady)
 	Expect(ok).To(BeTrue())
-	streams := sealed.Artifacts(bundle.Query{Kind: bundle.Interposer, Cell: cell})
+	streams := sealed.Artifacts(bundle.Query{Kind: bundle.Interposer, Arm: arm})
 	Expect(streams).NotTo(BeEmpty())
 	last, withheld := control.Counts{}, int64(0)
 	for _, a := range streams {

@@ -32,11 +32,11 @@ func TestTrialsOfAList(t *testing.T) {
 
 // Two trials without any evidence are all that this run may have; nothing is known after them, and that is said.
 func TestTurnsOfAnOpenEndedRun(t *testing.T) {
-	cell := func(role, expected string) plan.Cell {
-		return plan.Cell{Name: role, Arm: scenario.Arm{Name: role, Role: role}, Expected: expected}
+	arm := func(role, expected string) plan.Arm {
+		return plan.Arm{Arm: scenario.Arm{Name: role, Role: role}, Expected: expected}
 	}
 	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Until: &plan.Until{Rule: "below-target", Confidence: 0.75, Target: 0.5, Max: 3},
-		Trials: []plan.Trial{{ID: "001", Pair: "a", Cells: []plan.Cell{cell("vulnerable", plan.Reproduced), cell("fixed", plan.NotReproduced)}}}}
+		Trials: []plan.Trial{{ID: "001", Pair: "a", Arms: []plan.Arm{arm("vulnerable", plan.Reproduced), arm("fixed", plan.NotReproduced)}}}}
 	dir := t.TempDir()
 	var said []string
 	events := event.NewStream(event.SinkFunc(func(e event.Event) { said = append(said, e.Message) }))

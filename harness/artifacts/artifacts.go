@@ -112,7 +112,7 @@ func (a *Artifacts) Estimate() time.Duration {
 // no fault is large enough for.
 func (a *Artifacts) buildArms(ctx context.Context, p *plan.Plan) error {
 	for _, t := range p.Trials {
-		for _, c := range t.Cells {
+		for _, c := range t.Arms {
 			if err := a.buildArm(ctx, c.Arm, t.Subject, t.Constants); err != nil {
 				return err
 			}

@@ -15,8 +15,8 @@ func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed m
 	failed = map[string]error{}
 	t := p.Trials[0]
 	for _, candidates := range []bool{false, true} {
-		for _, c := range t.Cells {
-			if (c.Arm.Role == scenario.Candidate) != candidates {
+		for _, c := range t.Arms {
+			if (c.Role == scenario.Candidate) != candidates {
 				continue
 			}
 			err := a.buildArm(ctx, c.Arm, t.Subject, t.Constants)

@@ -48,29 +48,29 @@ func given(t *testing.T, program []byte, appended string) scenario.Source {
 func TestAPairOfOneProgramIsRefusedOnceItIsBuilt(t *testing.T) {
 	p := agent(t)
 	one, same, other := given(t, p, ""), given(t, p, ""), given(t, p, "x")
-	cell := func(name, role string, src scenario.Source) plan.Cell {
-		return plan.Cell{Name: name, Arm: scenario.Arm{Name: name, Role: role, Source: src}}
+	arm := func(name, role string, src scenario.Source) plan.Arm {
+		return plan.Arm{Arm: scenario.Arm{Name: name, Role: role, Source: src}}
 	}
-	swapped := cell("vulnerable", scenario.Vulnerable, one)
+	swapped := arm("vulnerable", scenario.Vulnerable, one)
 	swapped.BuildOf = "fixed"
 	for _, c := range []struct {
-		name  string
-		cells []plan.Cell
-		want  string
+		name string
+		arms []plan.Arm
+		want string
 	}{
-		{"two programs", []plan.Cell{cell("vulnerable", scenario.Vulnerable, one), cell("fixed", scenario.Fixed, other)}, ""},
-		{"one program", []plan.Cell{cell("vulnerable", scenario.Vulnerable, one), cell("fixed", scenario.Fixed, same)},
+		{"two programs", []plan.Arm{arm("vulnerable", scenario.Vulnerable, one), arm("fixed", scenario.Fixed, other)}, ""},
+		{"one program", []plan.Arm{arm("vulnerable", scenario.Vulnerable, one), arm("fixed", scenario.Fixed, same)},
 			"pair modern: vulnerable and fixed are the same program (SHA-256 "},
-		{"one source", []plan.Cell{cell("fixed", scenario.Fixed, one), cell("vulnerable", scenario.Vulnerable, one)},
+		{"one source", []plan.Arm{arm("fixed", scenario.Fixed, one), arm("vulnerable", scenario.Vulnerable, one)},
 			"pair modern: vulnerable and fixed are the same program (SHA-256 "},
-		{"one program on purpose", []plan.Cell{swapped, cell("fixed", scenario.Fixed, one)}, ""},
-		{"a candidate that is the fixed arm", []plan.Cell{cell("vulnerable", scenario.Vulnerable, other), cell("fixed", scenario.Fixed, one),
-			cell("candidate", scenario.Candidate, same)}, ""},
-		{"a candidate that is the vulnerable arm", []plan.Cell{cell("vulnerable", scenario.Vulnerable, one), cell("candidate", scenario.Candidate, same)}, ""},
+		{"one program on purpose", []plan.Arm{swapped, arm("fixed", scenario.Fixed, one)}, ""},
+		{"a candidate that is the fixed arm", []plan.Arm{arm("vulnerable", scenario.Vulnerable, other), arm("fixed", scenario.Fixed, one),
+			arm("candidate", scenario.Candidate, same)}, ""},
+		{"a candidate that is the vulnerable arm", []plan.Arm{arm("vulnerable", scenario.Vulnerable, one), arm("candidate", scenario.Candidate, same)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := &Artifacts{Events: event.NewStream(), arms: map[string]Build{}}
-			err := a.buildArms(t.Context(), &plan.Plan{Trials: []plan.Trial{{Pair: "modern", Subject: "agent", Cells: c.cells}}})
+			err := a.buildArms(t.Context(), &plan.Plan{Trials: []plan.Trial{{Pair: "modern", Subject: "agent", Arms: c.arms}}})
 			if c.want == "" {
 				if err != nil {
 					t.Error(err)

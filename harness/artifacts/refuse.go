@@ -34,9 +34,9 @@ func (e *PairError) Hint() string {
 // purpose.
 func (a *Artifacts) distinct(p *plan.Plan) error {
 	for _, t := range p.Trials {
-		for _, ill := range t.Cells {
-			for _, well := range t.Cells {
-				if ill.Arm.Role != scenario.Vulnerable || well.Arm.Role != scenario.Fixed || ill.BuildOf != "" ||
+		for _, ill := range t.Arms {
+			for _, well := range t.Arms {
+				if ill.Role != scenario.Vulnerable || well.Role != scenario.Fixed || ill.BuildOf != "" ||
 					well.BuildOf != "" {
 					continue
 				}
@@ -55,10 +55,10 @@ func (a *Artifacts) refuseFaults(p *plan.Plan) error {
 	for _, t := range p.Trials {
 		var given *scenario.Arm
 		var all, controls []map[string]int64
-		for _, c := range t.Cells {
+		for _, c := range t.Arms {
 			constants := a.arms[armKey(c.Arm)].Constants
 			all = append(all, constants)
-			if c.Arm.Role == scenario.Candidate {
+			if c.Role == scenario.Candidate {
 				given = &c.Arm
 			} else {
 				controls = append(controls, constants)

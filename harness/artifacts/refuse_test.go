@@ -19,8 +19,8 @@ func TestACandidateThatNoFaultIsLargeEnoughForIsRefused(t *testing.T) {
 	constants := func(capacity int64, threshold time.Duration) map[string]int64 {
 		return map[string]int64{"channelCapacity": capacity, "relistThreshold": int64(threshold)}
 	}
-	arm := func(role string) plan.Cell {
-		return plan.Cell{Name: role, Arm: scenario.Arm{Name: role, Role: role, Source: scenario.Source{Dir: "/src/" + role}}}
+	arm := func(role string) plan.Arm {
+		return plan.Arm{Arm: scenario.Arm{Name: role, Role: role, Source: scenario.Source{Dir: "/src/" + role}}}
 	}
 	for _, tc := range []struct {
 		name           string
@@ -42,14 +42,14 @@ func TestACandidateThatNoFaultIsLargeEnoughForIsRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := &plan.Plan{Trials: []plan.Trial{{
-				Cells: []plan.Cell{arm(scenario.Vulnerable), arm(scenario.Candidate)},
+				Arms: []plan.Arm{arm(scenario.Vulnerable), arm(scenario.Candidate)},
 				Faults: []plan.Fault{
 					injected(t, "slow-runtime", "criLatency", `{"latency":"40ms"}`),
 					injected(t, "flood", "containerFlood", `{"outlast":"relistThreshold","overflow":"channelCapacity"}`),
 				},
 			}}}
 			a := &Artifacts{arms: map[string]Build{
-				armKey(p.Trials[0].Cells[0].Arm): {Constants: tc.control}, armKey(p.Trials[0].Cells[1].Arm): {Constants: tc.given},
+				armKey(p.Trials[0].Arms[0].Arm): {Constants: tc.control}, armKey(p.Trials[0].Arms[1].Arm): {Constants: tc.given},
 			}}
 			err := a.refuseFaults(p)
 			var refused *candidate.Error

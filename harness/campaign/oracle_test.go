@@ -45,7 +45,7 @@ func newHall(t *testing.T, beside int, candidates ...scenario.Known) *hall {
 			for range h.trials {
 				tr := plan.Trial{}
 				for _, k := range list {
-					tr.Cells = append(tr.Cells, plan.Cell{Name: k.Metadata.Name})
+					tr.Arms = append(tr.Arms, plan.Arm{Arm: scenario.Arm{Name: k.Metadata.Name}})
 				}
 				p.Trials = append(p.Trials, tr)
 			}
@@ -76,7 +76,7 @@ func (h *hall) run(ctx context.Context, p *plan.Plan) (string, report.Verdict, e
 		}
 		arm("vulnerable", scenario.Vulnerable, verdict.Reproduced)
 		arm("fixed", scenario.Fixed, verdict.NotReproduced)
-		for _, c := range t.Cells {
+		for _, c := range t.Arms {
 			if i == 0 {
 				in = append(in, c.Name)
 			}

@@ -154,7 +154,7 @@ func (s OracleSummary) Markdown() []byte {
 		s.Took())
 	b.WriteString("| candidate | what it is | right | because | given |\n|---|---|---|---|---|\n")
 	for _, g := range s.Candidates {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.Name, cell(g.Doc), g.Right, listed(g.Because), g.answer())
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.Name, inTable(g.Doc), g.Right, listed(g.Because), g.answer())
 	}
 	for i, u := range s.Unexplained() {
 		if i == 0 {
@@ -165,8 +165,8 @@ func (s OracleSummary) Markdown() []byte {
 	return b.Bytes()
 }
 
-// cell is a text for a cell of a Markdown table.
-func cell(s string) string { return strings.ReplaceAll(oneLine(s), "|", `\|`) }
+// inTable is a text for an arm of a Markdown table.
+func inTable(s string) string { return strings.ReplaceAll(oneLine(s), "|", `\|`) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 

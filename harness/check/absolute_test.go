@@ -23,7 +23,7 @@ func TestALimitThatDoesNotDependOnTheBaseline(t *testing.T) {
 		{name: "busy before, and as busy, is at rest", spec: rest, fill: loops(0.14, 0.15), met: check.Met, evidence: all, seen: "less than so many times", wanted: "and by at most"},
 		{name: "at rest before, so the baseline decides", spec: rest, fill: loops(0.002, 0.19), met: check.NotMet, evidence: one, seen: "(counted as 0.01)", wanted: "and by at most"},
 	}, func(q *question) {
-		q.kind, q.scope = "processCPU", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "processCPU", check.Scope{Arm: arm, Phase: check.Fault}
 	})
 	for spec, want := range map[string]string{
 		`{"timesBaseline":10,"floor":0.01}`:                     "timesBaseline stands alone (want above beside it: the rate that is too much whatever the baseline was)",

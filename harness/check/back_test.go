@@ -12,7 +12,7 @@ import (
 // back completes a question of the recovery that says neither a spec nor what is wanted.
 func back(kind, wanted string) func(*question) {
 	return func(q *question) {
-		q.kind, q.scope = kind, check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = kind, check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec, q.wanted = cmp.Or(q.spec, "{}"), cmp.Or(q.wanted, wanted)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // baseline is the whole baseline, to compare the window with; why says that there is none.
 func (q *question) baseline() (w bundle.Window, why string) {
-	w, ok := q.view.Phase(q.cell, Baseline)
+	w, ok := q.view.Phase(q.arm, Baseline)
 	if !ok || w.End.IsZero() {
 		return w, "the baseline, which it is compared with, has not ended"
 	}

@@ -195,7 +195,7 @@ func (c calls) left() string {
 
 // loadOf reads what a load said of itself, by its name.
 func loadOf(q *question, name string) (found bundle.Load, path string, err error) {
-	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Cell: q.cell}) {
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Arm: q.arm}) {
 		one, err := document[bundle.Load](q.view, a, "a load's summary")
 		if err != nil {
 			return found, "", err

@@ -32,9 +32,9 @@ func succeeded(calls, failed, left int) string {
 }
 
 // loadedWith records a load's summary with its rounds, of 1000 objects.
-func (tr *trial) loadedWith(cell, name string, rounds ...string) {
+func (tr *trial) loadedWith(arm, name string, rounds ...string) {
 	tr.t.Helper()
-	_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Cell: cell, Time: tr.at(280)}, "json",
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.at(280)}, "json",
 		strings.NewReader(fmt.Sprintf(`{"name":%q,"objects":1000,"rounds":[%s]}`, name, strings.Join(rounds, ","))))
 	tr.must(err)
 }
@@ -135,7 +135,7 @@ func TestCallsCutShort(t *testing.T) {
 		{name: "none wanted", spec: `{"atLeast":0}`, fill: renamed(nil), met: check.Unknown, seen: "atLeast is 0 (want at least 1)"},
 		{name: "no number in the line", spec: `{"failed":{"component":"c","pattern":"failed"}}`, fill: renamed(nil), met: check.Unknown, seen: "failed.pattern has no group index"},
 	}, func(q *question) {
-		q.kind, q.scope = "callsCutShort", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "callsCutShort", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"load":"deletes","atLeast":10,"moreThan":256}`, q.spec)
 	})
 }
@@ -158,7 +158,7 @@ func TestCallsCutShortSayWhatWasTried(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f := one.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault}); f.Tried != c.want {
+			if f := one.Eval(tr.w.View(), check.Scope{Arm: arm, Phase: check.Fault}); f.Tried != c.want {
 				t.Errorf("tried %q, want %q: %+v", f.Tried, c.want, f)
 			}
 		})
@@ -186,7 +186,7 @@ func TestLeakedGoroutinesOfRenamedLines(t *testing.T) {
 			seen: "0 calls with a failed delete: the numbers differ", detail: "chan send",
 		},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Cell: arm, Phase: check.Recovery}, over(t, leakSpec, leakCalls)
+		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Arm: arm, Phase: check.Recovery}, over(t, leakSpec, leakCalls)
 	})
 }
 
@@ -204,7 +204,7 @@ func TestNothingLeftByCallsOfRenamedLines(t *testing.T) {
 		{name: "not known, and few", fill: renamed([]string{cut(20, 20, 20, -1)}, shots(3)...), met: check.Met, seen: told + "0 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4"},
 		{name: "not known, and not few", fill: renamed([]string{cut(20, 20, 20, -1)}, shots(4)...), met: check.Unknown, seen: "how many objects round 1 of load deletes left is not known"},
 	}, func(q *question) {
-		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "nothingStuck", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = `{"states":["chan send"],"dumps":3,"lastAfter":"60s","load":"deletes","failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"share":"50%"}`
 		q.evidence = append(times(5, bundle.Goroutines2), bundle.Logs, bundle.LoadSummary)
 	})

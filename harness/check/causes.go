@@ -24,19 +24,19 @@ type world struct {
 func (c Quiet) world(q *question) (out world, doubt string) {
 	c = c.filled()
 	shared, doubt := recordsOf(q.view, bundle.Shared)
-	own, more := recordsOf(q.view, q.cell)
+	own, more := recordsOf(q.view, q.arm)
 	for _, r := range c.Resources {
 		of := following(shared, r)
 		if len(of) == 0 {
 			of = following(own, r)
 		}
 		if len(of) == 0 {
-			return out, cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, q.cell))
+			return out, cmp.Or(doubt, more, fmt.Sprintf("nobody followed %s for %s", r, q.arm))
 		}
 		out.used = append(out.used, of)
 	}
 	out.all = union(nil, slices.Concat(out.used...)...)
-	out.disturbed, out.terminating = c.disturbances(out.all, out.used, others(q.view, q.cell))
+	out.disturbed, out.terminating = c.disturbances(out.all, out.used, others(q.view, q.arm))
 	return out, ""
 }
 

@@ -108,7 +108,7 @@ func TestCEL(t *testing.T) {
 	run(t, q, inRecovery)
 }
 
-func inRecovery(q *question) { q.kind, q.scope = "cel", check.Scope{Cell: arm, Phase: check.Recovery} }
+func inRecovery(q *question) { q.kind, q.scope = "cel", check.Scope{Arm: arm, Phase: check.Recovery} }
 
 func TestCELOverGaps(t *testing.T) {
 	run(t, []question{

@@ -226,7 +226,7 @@ func (a *asked) audited([]ref.Val) (any, string, string) {
 
 func (a *asked) writes(args []ref.Val) (any, string, string) {
 	resource := string(args[0].(types.String))
-	of, doubt := followersOf(a.view, a.cell, resource)
+	of, doubt := followersOf(a.view, a.arm, resource)
 	if len(of) == 0 {
 		return nil, "", doubt
 	}

@@ -51,13 +51,13 @@ func (a *asked) reviewed([]ref.Val) (any, string, string) {
 // first.
 func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Review, doubt string) {
 	given, validated = map[string]int{}, map[string]bundle.Review{}
-	arts := a.view.Artifacts(bundle.Query{Kind: bundle.Reviews, Cell: a.cell})
+	arts := a.view.Artifacts(bundle.Query{Kind: bundle.Reviews, Arm: a.arm})
 	if len(arts) == 0 {
-		doubt = "no " + string(bundle.Reviews) + " was recorded for " + a.cell
+		doubt = "no " + string(bundle.Reviews) + " was recorded for " + a.arm
 	}
 	for _, art := range arts {
 		if art.Missing || art.Error != "" {
-			doubt = fmt.Sprintf("%s of %s: %s", bundle.Reviews, a.cell, broken(art))
+			doubt = fmt.Sprintf("%s of %s: %s", bundle.Reviews, a.arm, broken(art))
 			continue
 		}
 		a.Evidence = union(a.Evidence, art.Path)

@@ -65,6 +65,6 @@ func TestCELReviewed(t *testing.T) {
 			st.Alive(tr.at(394))
 		}},
 	}, func(q *question) {
-		q.kind, q.scope = "cel", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "cel", check.Scope{Arm: arm, Phase: check.Fault}
 	})
 }

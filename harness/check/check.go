@@ -100,10 +100,10 @@ const (
 	Recovery = "recovery"
 )
 
-// Scope says what a check is about: an arm's cell, the phase that it is judged in, and the offset from where that
+// Scope says what a check is about: an arm, the phase that it is judged in, and the offset from where that
 // phase was seen to begin.
 type Scope struct {
-	Cell  string
+	Arm   string
 	Phase string
 	After time.Duration
 }
@@ -111,7 +111,7 @@ type Scope struct {
 // Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now while
 // it lasts. It is false when the phase never began.
 func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
-	w, ok := v.Phase(s.Cell, s.Phase)
+	w, ok := v.Phase(s.Arm, s.Phase)
 	if !ok {
 		return w, false
 	}
@@ -133,7 +133,7 @@ type Check interface {
 // Needs are what a Check names of the rest of its scenario.
 type Needs struct {
 	Constants []string // of the subject, which the scenario declares
-	Nodes     []string // relative to the cell's cluster
+	Nodes     []string // relative to the arm's cluster
 	Loads     []string // which say themselves what they did
 	Probes    []string // in the phase of the check
 }

@@ -87,8 +87,8 @@ func TestWindowThatNeverOpened(t *testing.T) {
 				scope check.Scope
 				want  string
 			}{
-				"beyond the end": {check.Scope{Cell: arm, Phase: check.Recovery, After: 100 * time.Second}, "the phase recovery did not last longer than 1m40s"},
-				"no such phase":  {check.Scope{Cell: arm, Phase: "party"}, "the phase party never began"},
+				"beyond the end": {check.Scope{Arm: arm, Phase: check.Recovery, After: 100 * time.Second}, "the phase recovery did not last longer than 1m40s"},
+				"no such phase":  {check.Scope{Arm: arm, Phase: "party"}, "the phase party never began"},
 			} {
 				f := example(t, e).Eval(tr.w.View(), tc.scope)
 				if f.Met != check.Unknown || f.Seen != tc.want || f.Wanted == "" {
@@ -126,7 +126,7 @@ func TestLiveWindow(t *testing.T) {
 		c, err := kinds.Decode[check.Check](kinds.Check, "metricIncrease", json.RawMessage(`{"metric":"m","by":{"number":10}}`))
 		tr.must(err)
 		ask := func() check.Tri {
-			return c.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Steady}).Met
+			return c.Eval(tr.w.View(), check.Scope{Arm: arm, Phase: check.Steady}).Met
 		}
 		if got := ask(); got != check.Unknown {
 			t.Errorf("at once it is %s, want unknown", got)
@@ -156,7 +156,7 @@ func TestLiveSilence(t *testing.T) {
 		tr.series(tr.stream(bundle.MetricSamples, arm), "m", 0, 70, func(float64) float64 { return 4 })
 		c, err := kinds.Decode[check.Check](kinds.Check, "metricStill", json.RawMessage(`{"metrics":["m"],"span":"1m"}`))
 		tr.must(err)
-		scope := check.Scope{Cell: arm, Phase: check.Recovery}
+		scope := check.Scope{Arm: arm, Phase: check.Recovery}
 		time.Sleep(72 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
 		if f := c.Eval(tr.w.View(), scope); f.Met != check.Met {
 			t.Errorf("watched to its end: %+v, want met", f)

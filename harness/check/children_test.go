@@ -23,6 +23,6 @@ func TestChildrenCount(t *testing.T) {
 		{name: "cheap", kind: "costPerUnit", spec: cost, fill: fill(0), met: check.Met, evidence: both, seen: "s of CPU each"},
 		{name: "dear children", kind: "costPerUnit", spec: cost, fill: fill(0.3), met: check.NotMet, evidence: both, seen: "0.306 s of CPU each"},
 	}, func(q *question) {
-		q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+		q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 	})
 }

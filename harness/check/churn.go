@@ -15,7 +15,7 @@ import (
 func init() {
 	register(kind{
 		Name: "churn",
-		Doc: "While the world stood still, one object of the cell was written again and again, and nothing in it " +
+		Doc: "While the world stood still, one object of the arm was written again and again, and nothing in it " +
 			"changed but what a loop changes.\n\n" +
 			"It looks at the quiet window that quietWorld finds. A write counts if the watch showed it: one that " +
 			"changed no byte is none. On a loaded machine a loop stalls: up to the part stalls of the window may " +
@@ -26,9 +26,9 @@ func init() {
 			"not fit, fewer writes than the rate over the whole phase are not met.",
 		Example: "name: status-churn\nkind: churn\nphase: fault\nspec:\n  resource: " +
 			"bundledeployments.fleet.cattle.io\n  rate: 0.3\n  gap: 5s\n  share: 0.95\n" +
-			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(cell)\n  window:\n " +
+			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(arm)\n  window:\n " +
 			"   terminating: 1\n",
-		Meets: `{"resource":"bundledeployments.fleet.cattle.io","rate":0.9,"only":["status.n"],"by":"agent-$(cell)",` +
+		Meets: `{"resource":"bundledeployments.fleet.cattle.io","rate":0.9,"only":["status.n"],"by":"agent-$(arm)",` +
 			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}}`,
 		Differs: `{"resource":"bundledeployments.fleet.cattle.io","none":true,` +
 			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"2s"}}`,
@@ -45,7 +45,7 @@ type Churn struct {
 	Stalls   float64  `json:"stalls,omitzero" jsonschema:"which part of the window may lie beyond the gap, as on a loaded machine: 0 up to 0.5"`
 	Share    float64  `json:"share,omitempty" jsonschema:"which part of the writes must change nothing else and be by the manager, up to 1"`
 	Only     []string `json:"only,omitempty" jsonschema:"the paths that they may change, with what is below them; [*] is any element"`
-	By       string   `json:"by,omitempty" jsonschema:"the field manager; $(cell) in it is the cell's name"`
+	By       string   `json:"by,omitempty" jsonschema:"the field manager; $(arm) in it is the arm's name"`
 	None     bool     `json:"none,omitempty" jsonschema:"no write at all, instead"`
 	NoneOnly []string `json:"noneOnly,omitempty" jsonschema:"no write in the whole phase that changes only these paths or has no cause outside, instead; [*] is any element"`
 	Within   string   `json:"within,omitempty" jsonschema:"with noneOnly, for how long a change outside is a cause: a duration with its unit, 45s where it is left out"`
@@ -88,7 +88,7 @@ func (c *Churn) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c *Churn) wanted(cell string) string {
+func (c *Churn) wanted(arm string) string {
 	what := c.Resource
 	if c.Name != "" {
 		what += " " + c.Name
@@ -109,21 +109,21 @@ func (c *Churn) wanted(cell string) string {
 	out := fmt.Sprintf("at least %g writes a second to one of %s %s, %s, at least %g %% of them only %s",
 		c.Rate, what, window, gaps, 100*c.Share, strings.Join(c.Only, ", "))
 	if c.By != "" {
-		out += " by " + ofCell(c.By, cell)
+		out += " by " + ofArm(c.By, arm)
 	}
 	return out
 }
 
-// ofCell puts a cell's name where $(cell) stands.
-func ofCell(text, cell string) string { return strings.ReplaceAll(text, "$(cell)", cell) }
+// ofArm puts an arm's name where $(arm) stands.
+func ofArm(text, arm string) string { return strings.ReplaceAll(text, "$(arm)", arm) }
 
 // Eval counts what was written in the quiet window.
 func (c *Churn) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, c.wanted(s.Cell))
+	q, ok := ask(c, v, s, c.wanted(s.Arm))
 	if !ok {
 		return q.Finding
 	}
-	of, doubt := followersOf(v, q.cell, c.Resource)
+	of, doubt := followersOf(v, q.arm, c.Resource)
 	if len(of) == 0 {
 		return q.unknown(doubt)
 	}
@@ -205,7 +205,7 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	for _, x := range all {
 		times = append(times, x.at)
 		if x.typ == churn.Modified && x.compared && len(x.paths) > 0 && allMatch(meant, x.paths) &&
-			(c.By == "" || x.manager == ofCell(c.By, q.cell)) {
+			(c.By == "" || x.manager == ofArm(c.By, q.arm)) {
 			like = append(like, x)
 		} else {
 			unlike = append(unlike, x)

@@ -23,9 +23,9 @@ type objects struct {
 }
 
 // objects opens a record that follows resources from second 0 on; nothing is covered yet.
-func (tr *trial) objects(cell string, resources ...string) *objects {
+func (tr *trial) objects(arm string, resources ...string) *objects {
 	tr.t.Helper()
-	st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Objects, Cell: cell, Time: tr.start}, "jsonl"+bundle.Packed)
+	st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Objects, Arm: arm, Time: tr.start}, "jsonl"+bundle.Packed)
 	tr.must(err)
 	o := &objects{trial: tr, st: st}
 	for _, r := range resources {
@@ -95,7 +95,7 @@ func churning(more func(*objects)) func(*trial) {
 
 func TestChurn(t *testing.T) {
 	both := []bundle.Kind{bundle.Objects, bundle.Objects}
-	const spec = `{"resource":"` + bundles + `","only":["` + monitored + `"],"by":"fleet-agent-$(cell)","window":{"terminating":1}}`
+	const spec = `{"resource":"` + bundles + `","only":["` + monitored + `"],"by":"fleet-agent-$(arm)","window":{"terminating":1}}`
 	run(t, []question{
 		{
 			name: "a loop", fill: churning(func(o *objects) { loop(o, 101, 289) }), met: check.Met, evidence: both,
@@ -196,25 +196,25 @@ func TestChurn(t *testing.T) {
 			met: check.Unknown, evidence: both, seen: "there was no " + bundles + " to be written",
 		},
 		{
-			name: "a baseline without writes", scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 101, 289) }),
+			name: "a baseline without writes", scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 101, 289) }),
 			met: check.NotMet, evidence: both, seen: "no quiet window fits into the baseline; in all of it 0 writes to one object, 0 a second",
 		},
 		{
-			name: "a baseline with a loop", scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 1, 289) }),
+			name: "a baseline with a loop", scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 1, 289) }),
 			met: check.Unknown, evidence: both, seen: "10 writes to one object, 0.5 a second",
 		},
 		{
-			name: "a baseline that is too short", scope: check.Scope{Cell: arm, Phase: check.Baseline, After: 12 * time.Second}, fill: churning(nil),
+			name: "a baseline that is too short", scope: check.Scope{Arm: arm, Phase: check.Baseline, After: 12 * time.Second}, fill: churning(nil),
 			met: check.Unknown, evidence: both, seen: "it lasted 8s only",
 		},
 		{
-			name: "a baseline that nobody watched", scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { o.st.Gap(o.at(25), o.at(30), "refused") }),
+			name: "a baseline that nobody watched", scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { o.st.Gap(o.at(25), o.at(30), "refused") }),
 			met: check.Unknown, evidence: both, seen: "(gap 10:00:25.0 to 10:00:30.0: refused)",
 		},
 	}, func(q *question) {
 		q.kind, q.spec = "churn", over(t, spec, q.spec)
 		if q.scope.Phase == "" {
-			q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+			q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 		}
 		if q.wanted == "" {
 			q.wanted = "at least 0.3 writes a second to one of " + bundles + " in a window of 60s after 15s of standstill, no gap over 5s, at least 95 % of them only " + monitored + " by fleet-agent-vulnerable"
@@ -238,7 +238,7 @@ func TestNoChurn(t *testing.T) {
 		{name: "nobody could have written", fill: churning(func(o *objects) { o.say(50, churn.Deleted, bundles, "bundle", "kubectl", `{}`) }), met: check.Unknown, evidence: both, seen: "there was no " + bundles},
 		{name: "a gap", fill: churning(func(o *objects) { o.st.Gap(o.at(174), o.at(176), "refused") }), met: check.Unknown, evidence: both, seen: "refused"},
 	}, func(q *question) {
-		q.kind, q.scope = "churn", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "churn", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec, q.wanted = `{"resource":"`+bundles+`","none":true,"window":{"terminating":1}}`, "no write to "+bundles+" in a window of 60s after 15s of standstill"
 	})
 }
@@ -326,7 +326,7 @@ func TestNoVainWrite(t *testing.T) {
 		{name: "nobody watched", met: check.Unknown, seen: "nobody followed " + bundles, fill: func(tr *trial) { tr.phases() }},
 		{name: "a missing file", fill: churning(nil), damage: remove(t, bundle.Objects), met: check.Unknown, seen: "is missing"},
 	}, func(q *question) {
-		q.kind, q.scope = "churn", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "churn", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"resource":"`+bundles+`","noneOnly":["status.conditions[*].lastUpdateTime","metadata.annotations"]}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "in the whole phase no write to " + bundles + " that changed only status.conditions[*].lastUpdateTime, metadata.annotations, " +
@@ -362,5 +362,5 @@ func TestChurnRefuses(t *testing.T) {
 // refused wants a spec to be refused, by Validate and by Eval.
 func refused(t *testing.T, kind, spec, want string) {
 	t.Helper()
-	ask(t, question{kind: kind, spec: spec, scope: check.Scope{Cell: arm, Phase: check.Fault}, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: want})
+	ask(t, question{kind: kind, spec: spec, scope: check.Scope{Arm: arm, Phase: check.Fault}, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: want})
 }

@@ -47,11 +47,11 @@ type recorded struct {
 // needs no more.
 const maxExamples = 100
 
-// recordsOf are the records of objects that a cell has. doubt says which of them can't be read, and why.
-func recordsOf(v bundle.View, cell string) (out []*recorded, doubt string) {
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Cell: cell}) {
+// recordsOf are the records of objects that an arm has. doubt says which of them can't be read, and why.
+func recordsOf(v bundle.View, arm string) (out []*recorded, doubt string) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Arm: arm}) {
 		if a.Missing || a.Error != "" {
-			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, cell, broken(a))
+			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, arm, broken(a))
 			continue
 		}
 		one, err := remember(v, a, "written", func(_ recorded, r io.Reader) (recorded, error) {
@@ -144,12 +144,12 @@ func following(all []*recorded, resource string) []*recorded {
 		func(r *recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// followersOf are the records of a cell in which a resource was followed. doubt says what is wrong with the cell's
+// followersOf are the records of an arm in which a resource was followed. doubt says what is wrong with the arm's
 // records, or that there are none of it.
-func followersOf(v bundle.View, cell, resource string) (of []*recorded, doubt string) {
-	all, doubt := recordsOf(v, cell)
+func followersOf(v bundle.View, arm, resource string) (of []*recorded, doubt string) {
+	all, doubt := recordsOf(v, arm)
 	if of = following(all, resource); len(of) == 0 {
-		doubt = cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", resource, cell))
+		doubt = cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", resource, arm))
 	}
 	return of, doubt
 }

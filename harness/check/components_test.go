@@ -7,10 +7,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// What was recorded of one component of a cell says nothing about when somebody looked at another.
+// What was recorded of one component of an arm says nothing about when somebody looked at another.
 func TestCoverageIsOfOneComponent(t *testing.T) {
 	of := func(tr *trial, kind bundle.Kind, component string) *bundle.Stream {
-		st, err := tr.w.Stream(bundle.Meta{Kind: kind, Cell: arm, Component: component, Time: tr.start}, "jsonl")
+		st, err := tr.w.Stream(bundle.Meta{Kind: kind, Arm: arm, Component: component, Time: tr.start}, "jsonl")
 		tr.must(err)
 		return st
 	}
@@ -62,6 +62,6 @@ func TestCoverageIsOfOneComponent(t *testing.T) {
 		{name: "it answers", kind: "healthy", spec: answers, fill: health(whole, gap), met: check.Met, evidence: hs, seen: "answers of /healthz are well"},
 		{name: "it may not have answered in a gap of its own", kind: "healthy", spec: answers, fill: health(gap, whole), met: check.Unknown, evidence: hs, seen: "does not cover"},
 	}, func(q *question) {
-		q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+		q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 	})
 }

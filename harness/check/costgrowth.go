@@ -78,7 +78,7 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	if before, ok := v.Phase(q.cell, Baseline); ok && q.phase == Fault {
+	if before, ok := v.Phase(q.arm, Baseline); ok && q.phase == Fault {
 		q.window.Start = earlier(q.window.Start, before.Start)
 	}
 	sizes := metricSeries(q, c.With, nil)

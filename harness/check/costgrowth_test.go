@@ -107,7 +107,7 @@ func TestCostGrowth(t *testing.T) {
 		{name: "one size is no growth", spec: `{"of":"cpu","counter":"c","with":"s","sizes":1,"times":2}`, fill: (*trial).phases, met: check.Unknown, seen: "sizes is 1"},
 		{name: "no limit", spec: `{"of":"cpu","counter":"c","with":"s"}`, fill: (*trial).phases, met: check.Unknown, seen: "want one of times and atMostMore"},
 	}, func(q *question) {
-		q.kind, q.scope = "costGrowth", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "costGrowth", check.Scope{Arm: arm, Phase: check.Fault}
 		if q.spec == "" {
 			q.spec = `{"of":"cpu","counter":"syncs_count","units":4,"with":"addresses","times":4}`
 		}

@@ -29,7 +29,7 @@ func (tr *trial) allocs(second, below, elsewhere float64) {
 		{Value: []int64{1, int64(elsewhere * 1e6)}, Location: p.Location[2:]}}
 	var b bytes.Buffer
 	tr.must(p.Write(&b))
-	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Cell: arm, Time: tr.at(second)}, "pb.gz", &b)
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.at(second)}, "pb.gz", &b)
 	tr.must(err)
 }
 
@@ -72,7 +72,7 @@ func TestCostPerUnit(t *testing.T) {
 				looks(0, 0, nil)(tr)
 				tr.series(tr.stream(bundle.MetricSamples, arm), syncs, 0, 400, func(float64) float64 { return 10 })
 			}},
-		{name: "before there is work", spec: cheap, scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: working(0.02, 0, nil), met: check.Unknown,
+		{name: "before there is work", spec: cheap, scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: working(0.02, 0, nil), met: check.Unknown,
 			evidence: cpu, seen: "too little work"},
 		{name: "another process", spec: cheap, met: check.Unknown, evidence: cpu, seen: "process 7 was followed by process 8",
 			fill: func(tr *trial) {
@@ -139,7 +139,7 @@ func TestCostPerUnit(t *testing.T) {
 		{name: "calls of another phase", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 25), met: check.Unknown,
 			evidence: calledFor, seen: "round 1 of load changes began at 10:00:25, not in"},
 		{name: "calls from long before the window", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 45),
-			scope: check.Scope{Cell: arm, Phase: check.Fault, After: time.Minute}, met: check.Unknown,
+			scope: check.Scope{Arm: arm, Phase: check.Fault, After: time.Minute}, met: check.Unknown,
 			evidence: append(slices.Repeat([]bundle.Kind{bundle.Heap}, 10), bundle.LoadSummary), seen: "round 1 of load changes began at 10:00:45, not in"},
 		{name: "no load", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: working(0, 0.1, nil), met: check.Unknown,
 			evidence: calledFor[:13], seen: "no load changes summed up what it did"},
@@ -171,13 +171,13 @@ func TestCostPerUnit(t *testing.T) {
 			}},
 		{name: "a damaged profile", spec: `{` + each + `,"below":"20k"}`, met: check.Unknown, evidence: profiles, seen: "reading heap profile",
 			fill: working(0, 1, func(tr *trial) {
-				_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Cell: arm, Time: tr.at(150)}, "pb.gz", bytes.NewReader([]byte("Unauthorized\n")))
+				_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.at(150)}, "pb.gz", bytes.NewReader([]byte("Unauthorized\n")))
 				tr.must(err)
 			})},
 	}, func(q *question) {
 		q.kind = "costPerUnit"
 		q.wanted = cmp.Or(q.wanted, "for ")
-		q.scope = cmp.Or(q.scope, check.Scope{Cell: arm, Phase: check.Fault})
+		q.scope = cmp.Or(q.scope, check.Scope{Arm: arm, Phase: check.Fault})
 	})
 }
 

@@ -23,7 +23,7 @@ func cpuProfiles(list ...any) func(*trial) {
 			}
 			b, err := os.ReadFile("testdata/" + name)
 			tr.must(err)
-			_, err = tr.w.Write(bundle.Meta{Kind: bundle.CPU, Cell: arm, Time: tr.at(second)}, "pb.gz", bytes.NewReader(b))
+			_, err = tr.w.Write(bundle.Meta{Kind: bundle.CPU, Arm: arm, Time: tr.at(second)}, "pb.gz", bytes.NewReader(b))
 			tr.must(err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestCPUShare(t *testing.T) {
 		{name: "nobody profiled", fill: cpuProfiles(), met: check.Unknown, seen: "in 0 profiles over 0s: too few"},
 	}, func(q *question) {
 		q.kind, q.spec = "cpuShare", cmp.Or(q.spec, `{"funcs":["runtime.gosched_m"],"above":"50%","profiles":2}`)
-		q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+		q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 	})
 }
 

@@ -220,7 +220,7 @@ func TestCrashed(t *testing.T) {
 		if q.spec == "" {
 			q.spec = crashSpec
 		}
-		q.kind, q.scope = "crashed", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "crashed", check.Scope{Arm: arm, Phase: check.Fault}
 	})
 }
 
@@ -239,7 +239,7 @@ func TestCrashedEnds(t *testing.T) {
 		tr.crashes(tc.list...)
 		c, err := kinds.Decode[check.Check](kinds.Check, "crashed", json.RawMessage(crashSpec))
 		tr.must(err)
-		f := c.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault})
+		f := c.Eval(tr.w.View(), check.Scope{Arm: arm, Phase: check.Fault})
 		if want := tr.at(tc.want); f.Ended.IsZero() != (tc.want == 0) || tc.want != 0 && !f.Ended.Equal(want) {
 			t.Errorf("%s: it ended at %s, want %s: %+v", tc.name, f.Ended, want, f)
 		}

@@ -14,7 +14,7 @@ func TestEmptiedAsAnswered(t *testing.T) {
 	summed := func(summary string) func(*trial) {
 		return func(tr *trial) {
 			tr.phases()
-			_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Cell: arm, Time: tr.at(280)}, "json", strings.NewReader(summary))
+			_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.at(280)}, "json", strings.NewReader(summary))
 			tr.must(err)
 		}
 	}
@@ -61,7 +61,7 @@ func TestEmptiedAsAnswered(t *testing.T) {
 		{name: "no record of the load", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "no load deletes summed up what it did"},
 		{name: "no load named", spec: `{"load":""}`, fill: renamed(nil), met: check.Unknown, seen: "load is empty"},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "emptiedAsAnswered", check.Scope{Cell: arm, Phase: check.Recovery}, over(t, `{"load":"deletes"}`, q.spec)
+		q.kind, q.scope, q.spec = "emptiedAsAnswered", check.Scope{Arm: arm, Phase: check.Recovery}, over(t, `{"load":"deletes"}`, q.spec)
 		if !strings.Contains(q.seen, "no load") && !strings.Contains(q.seen, "is empty") {
 			q.evidence = []bundle.Kind{bundle.LoadSummary}
 		}

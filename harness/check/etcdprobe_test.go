@@ -31,10 +31,10 @@ func TestEtcdHealthy(t *testing.T) {
 	ill := control.EtcdProbe{Through: ms(3), Direct: ms(2)}
 	none := control.EtcdProbe{Direct: ms(2), Healthy: true}
 	probes := []bundle.Kind{bundle.EtcdProbe}
-	of := func(cell string, before, then control.EtcdProbe, from float64) func(*trial) {
+	of := func(arm string, before, then control.EtcdProbe, from float64) func(*trial) {
 		return func(tr *trial) {
 			tr.phases()
-			st := tr.stream(bundle.EtcdProbe, cell)
+			st := tr.stream(bundle.EtcdProbe, arm)
 			tr.probed(st, 0, from-2, before)
 			tr.probed(st, from, 394, then)
 		}
@@ -87,6 +87,6 @@ func TestEtcdHealthy(t *testing.T) {
 		{name: "the other arm's etcd", fill: of(other, quick, quick, 100), met: check.Unknown, seen: "no etcdproxy.probe was recorded for vulnerable"},
 		{name: "no limit", spec: `{"below":"5"}`, wanted: "within 5", fill: of(arm, quick, quick, 100), met: check.Unknown, seen: `below is "5" (want a duration with its unit`},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "etcdHealthy", check.Scope{Cell: arm, Phase: check.Recovery}, over(t, `{"below":"100ms","for":"1m20s"}`, q.spec)
+		q.kind, q.scope, q.spec = "etcdHealthy", check.Scope{Arm: arm, Phase: check.Recovery}, over(t, `{"below":"100ms","for":"1m20s"}`, q.spec)
 	})
 }

@@ -57,7 +57,7 @@ func TestLittleCPUProvesNothingWhereNoMoreCouldBeHad(t *testing.T) {
 			seen: "with 24 tasks for 1 cores one that always wants a CPU may get no more than 0.042 of it"},
 		{name: "many tasks, and nobody knows which cores it may run on", fill: loaded(24, 0.65, looked(0.002, 0.02, nil)), met: check.Unknown, evidence: kinds, seen: "no more than 0.083 of it"},
 	}, func(q *question) {
-		q.kind, q.spec, q.scope, q.wanted = "processCPU", `{"atMost":0.1}`, check.Scope{Cell: arm, Phase: check.Fault}, "the process's CPU time growing by at most 0.1 a second"
+		q.kind, q.spec, q.scope, q.wanted = "processCPU", `{"atMost":0.1}`, check.Scope{Arm: arm, Phase: check.Fault}, "the process's CPU time growing by at most 0.1 a second"
 	})
 }
 
@@ -77,7 +77,7 @@ func asOlder(t *testing.T, kind, spec string, fill func(*trial)) check.Finding {
 	fill(tr)
 	c, err := kinds.Decode[check.Check](kinds.Check, kind, json.RawMessage(spec))
 	tr.must(err)
-	return c.Eval(older{tr.w.View()}, check.Scope{Cell: arm, Phase: check.Fault})
+	return c.Eval(older{tr.w.View()}, check.Scope{Arm: arm, Phase: check.Fault})
 }
 
 func TestABundleWithoutAFormatNeedNotHaveTheHost(t *testing.T) {
@@ -100,7 +100,7 @@ func TestWhatIsThrottledIsSlowByItself(t *testing.T) {
 		{name: "slow", fill: slow(free), met: check.Met, evidence: one, seen: "2s"},
 		{name: "throttled", fill: slow(quota(120, 200)), met: check.Unknown, evidence: one, seen: "it was throttled in 200 of 2540 periods"},
 	}, func(q *question) {
-		q.kind, q.spec, q.scope = "metricMean", `{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`, check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.spec, q.scope = "metricMean", `{"metric":"took_seconds","above":{"duration":"1s"},"atLeast":3}`, check.Scope{Arm: arm, Phase: check.Fault}
 		q.wanted = "took_seconds"
 	})
 }

@@ -77,8 +77,8 @@ func (c *FloodDelivered) Validate() error {
 
 // Eval takes the last reading of the window in which the flood was armed: deliveries only grow.
 func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
-	limit, err := c.MoreThan.value(v, s.Cell)
-	q, ok := ask(c, v, s, fmt.Sprintf("more than %g state changes delivered", limit)+c.MoreThan.assumed(v, s.Cell), err)
+	limit, err := c.MoreThan.value(v, s.Arm)
+	q, ok := ask(c, v, s, fmt.Sprintf("more than %g state changes delivered", limit)+c.MoreThan.assumed(v, s.Arm), err)
 	if !ok {
 		return q.Finding
 	}
@@ -100,7 +100,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	n := rec.DeliveredBetween(mark.Start, mark.End)
 	q.Met = Of(float64(n) > limit)
 	q.Seen = fmt.Sprintf("%d delivered from then on, of %d in all", n, rec.DeliveredSandboxes+rec.DeliveredContainers) +
-		c.MoreThan.assumed(v, q.cell)
+		c.MoreThan.assumed(v, q.arm)
 	if mark.said != "" {
 		q.Seen += "; " + mark.said
 	}
@@ -118,7 +118,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 
 // judge takes a finding back where the time stamp grew old, or isn't known.
 func (r Fresh) judge(q *question) {
-	below, err := r.Below.value(q.view, q.cell)
+	below, err := r.Below.value(q.view, q.arm)
 	limit := time.Duration(below)
 	stamps := metricSeries(q, r.Metric, nil)
 	oldest, _ := stamps.oldest()

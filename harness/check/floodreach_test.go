@@ -37,10 +37,10 @@ func (tr *trial) read(st *bundle.Stream, list ...reading) {
 }
 
 // flooded is a trial in which the subject says from 240 s on that it skips its consumer, with readings over the whole of it.
-func flooded(cell string, list ...reading) func(*trial) {
+func flooded(arm string, list ...reading) func(*trial) {
 	return func(tr *trial) {
-		overdue(cell)(tr)
-		st := tr.stream(bundle.Interposer, cell)
+		overdue(arm)(tr)
+		st := tr.stream(bundle.Interposer, arm)
 		st.Alive(tr.at(0))
 		st.Alive(tr.at(400))
 		tr.read(st, list...)
@@ -48,8 +48,8 @@ func flooded(cell string, list ...reading) func(*trial) {
 }
 
 // overdue is a subject that says from 240 s to the end that it skips its consumer, because a relist began at 60 s.
-func overdue(cell string) func(*trial) {
-	return journal(cell, 0, 400, said{240, skip("3m0.1s"), ""}, said{285, skip("3m45.1s"), ""}, said{290, skip("3m50.1s"), ""})
+func overdue(arm string) func(*trial) {
+	return journal(arm, 0, 400, said{240, skip("3m0.1s"), ""}, said{285, skip("3m45.1s"), ""}, said{290, skip("3m50.1s"), ""})
 }
 
 func TestFloodDelivered(t *testing.T) {
@@ -137,7 +137,7 @@ func TestFloodDelivered(t *testing.T) {
 		{name: "no limit", spec: `{"moreThan":{}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "moreThan has neither a constant nor a number"},
 		{name: "no fault", spec: `{"fault":""}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "fault is empty"},
 	}, func(q *question) {
-		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "floodDelivered", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":`+skips+`}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "state changes delivered"
@@ -148,9 +148,9 @@ func TestFloodDelivered(t *testing.T) {
 // unknown is a trial in which nothing is known of the arm's constants, and something is assumed.
 func unknown(fill func(*trial)) func(*trial) {
 	return func(tr *trial) {
-		tr.must(tr.w.SetWorld(bundle.World{Cells: []bundle.CellWorld{
-			{Cell: arm, Assumed: map[string]int64{"channelCapacity": 8000, "relistThreshold": int64(3 * time.Minute)}},
-			{Cell: other, Constants: map[string]int64{"channelCapacity": 1000, "relistThreshold": int64(3 * time.Minute)}},
+		tr.must(tr.w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{
+			{Arm: arm, Assumed: map[string]int64{"channelCapacity": 8000, "relistThreshold": int64(3 * time.Minute)}},
+			{Arm: other, Constants: map[string]int64{"channelCapacity": 1000, "relistThreshold": int64(3 * time.Minute)}},
 		}}))
 		fill(tr)
 	}

@@ -19,7 +19,7 @@ func TestGoroutinesByTheirCreator(t *testing.T) {
 			text := "goroutine 1 [select, 9 minutes]:\nmain.main()\n\t/main.go:1 +0x1\n\n" +
 				fmt.Sprintf("goroutine 31 [%s]:\n%s(0x1)\n\t/listener.go:7 +0x59\ncreated by %s in goroutine 7\n\t/listener.go:5 +0x76\n\n", state, runs, creator)
 			for _, s := range []float64{300, 330, 360} {
-				_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: arm, Time: tr.at(s)}, "txt", strings.NewReader(text))
+				_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: arm, Time: tr.at(s)}, "txt", strings.NewReader(text))
 				tr.must(err)
 			}
 		}
@@ -62,7 +62,7 @@ func TestGoroutinesByTheirCreator(t *testing.T) {
 			detail: module + runs, evidence: three})
 	}
 	run(t, questions, func(q *question) {
-		q.kind, q.scope = "goroutines", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "goroutines", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = `{"createdBy":"` + module + `.",` + cmp.Or(q.spec, `"state":"select"`) + `}`
 		q.wanted = cmp.Or(q.wanted, "in any function, created by "+module+".")
 	})

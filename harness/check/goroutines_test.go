@@ -12,21 +12,21 @@ import (
 )
 
 // dumps records goroutine dumps: testdata's file of a name, at a second each.
-func dumps(cell string, list ...any) func(*trial) {
+func dumps(arm string, list ...any) func(*trial) {
 	return func(tr *trial) {
 		tr.phases()
 		for i := 0; i < len(list); i += 2 {
-			tr.dump(cell, list[i].(int), list[i+1].(string))
+			tr.dump(arm, list[i].(int), list[i+1].(string))
 		}
 	}
 }
 
 // dump records one dump. "failed" is a capture that failed, a name with a "~" in front is cut in its middle,
 // and "=" after it gives the goroutine that sends another state.
-func (tr *trial) dump(cell string, second int, name string) {
+func (tr *trial) dump(arm string, second int, name string) {
 	tr.t.Helper()
 	if name == "failed" {
-		tr.fail(bundle.Goroutines2, cell, float64(second), "connection refused")
+		tr.fail(bundle.Goroutines2, arm, float64(second), "connection refused")
 		return
 	}
 	bare, cut := strings.CutPrefix(name, "~")
@@ -39,7 +39,7 @@ func (tr *trial) dump(cell string, second int, name string) {
 	if cut {
 		text = text[:strings.Index(string(text), "/src/k8s.io/kubernetes/pkg/kubelet/pleg/generic.go")]
 	}
-	tr.dumped(cell, second, string(text))
+	tr.dumped(arm, second, string(text))
 }
 
 // edited records a dump with a text in place of another.
@@ -50,9 +50,9 @@ func (tr *trial) edited(second int, name, what, as string) {
 	tr.dumped(arm, second, strings.Replace(string(text), what, as, 1))
 }
 
-func (tr *trial) dumped(cell string, second int, text string) {
+func (tr *trial) dumped(arm string, second int, text string) {
 	tr.t.Helper()
-	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: cell, Time: tr.at(float64(second))}, "txt", strings.NewReader(text))
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: arm, Time: tr.at(float64(second))}, "txt", strings.NewReader(text))
 	tr.must(err)
 }
 
@@ -158,7 +158,7 @@ func TestGoroutinesPersist(t *testing.T) {
 		{name: "no function", spec: `{"func":""}`, fill: dumps(arm), met: check.Unknown, seen: "func is empty"},
 		{name: "no duration", spec: `{"lastAfter":"1"}`, fill: dumps(arm), met: check.Unknown, seen: `lastAfter is "1" (want a duration`},
 	}, func(q *question) {
-		q.kind, q.scope = "goroutines", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "goroutines", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = over(t, `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":3,"lastAfter":"60s","persist":true}`, q.spec)
 		if q.wanted == "" && q.met != check.Unknown {
 			q.wanted = "in every one of at least 3 dumps, the last at least 60s into the phase"
@@ -196,7 +196,7 @@ func TestGoroutinesOnce(t *testing.T) {
 			met: check.NotMet, seen: "0 of 1", evidence: times(1, bundle.Goroutines2),
 		},
 	}, func(q *question) {
-		q.kind, q.scope = "goroutines", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "goroutines", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = cmp.Or(q.spec, `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send"}`)
 		q.wanted = "at least 1 goroutine [chan send] in pleg.(*GenericPLEG).Relist in one dump"
 	})
@@ -204,10 +204,10 @@ func TestGoroutinesOnce(t *testing.T) {
 
 func TestGoroutinesUnreadable(t *testing.T) {
 	ask(t, question{
-		kind: "goroutines", spec: `{"func":"f","state":"chan send"}`, scope: check.Scope{Cell: arm, Phase: check.Fault},
+		kind: "goroutines", spec: `{"func":"f","state":"chan send"}`, scope: check.Scope{Arm: arm, Phase: check.Fault},
 		fill: func(tr *trial) {
 			tr.phases()
-			_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: arm, Time: tr.at(100)}, "txt", strings.NewReader("<html>Bad Gateway</html>\n"))
+			_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: arm, Time: tr.at(100)}, "txt", strings.NewReader("<html>Bad Gateway</html>\n"))
 			tr.must(err)
 		},
 		met: check.Unknown, seen: "reading artifacts/00001-goroutines.debug2-vulnerable.txt:", wanted: "in one dump",
@@ -221,7 +221,7 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 	inARow := `{"func":"pleg.(*GenericPLEG).Relist","span":"30s"` + deep + `}`
 	skipping := `{"func":"pleg.(*GenericPLEG).Relist","since":` + skips + deep + `}`
 	all := func(name string) func(*trial) { return dumps(arm, 300, name, 320, name, 360, name) }
-	fault := check.Scope{Cell: arm, Phase: check.Fault}
+	fault := check.Scope{Arm: arm, Phase: check.Fault}
 	three := times(3, bundle.Goroutines2)
 	questions := []question{
 		{name: "in a function that it calls", spec: persist, fill: all("helper"), met: check.Met, seen: "3 of 3 dumps show it", evidence: three, detail: "pleg.(*GenericPLEG).send"},
@@ -282,8 +282,8 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 	}
 	run(t, questions, func(q *question) {
 		q.kind = "goroutines"
-		if q.scope.Cell == "" {
-			q.scope = check.Scope{Cell: arm, Phase: check.Recovery}
+		if q.scope.Arm == "" {
+			q.scope = check.Scope{Arm: arm, Phase: check.Recovery}
 		}
 		q.wanted = cmp.Or(q.wanted, "goroutine [")
 	})
@@ -299,7 +299,7 @@ func TestGoroutinesAreTheSame(t *testing.T) {
 				text += fmt.Sprintf("goroutine %d [select, 2 minutes]:\nnet/http.(*persistConn).roundTrip(0x1)\n\t/x.go:1 +0x1\n"+
 					"k8s.io/cloud-provider/controllers/service.(*Controller).serviceWorker(0x1)\n\t/y.go:2 +0x1\n\n", id)
 			}
-			_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: arm, Time: tr.at(float64(second))}, "txt", strings.NewReader(text))
+			_, err := tr.w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: arm, Time: tr.at(float64(second))}, "txt", strings.NewReader(text))
 			tr.must(err)
 		}
 	}
@@ -329,6 +329,6 @@ func TestGoroutinesAreTheSame(t *testing.T) {
 			differs: []string{"10:05:00: in that function", "10:05:20: in that function"},
 		},
 	}, func(q *question) {
-		q.kind, q.scope, q.wanted = "goroutines", check.Scope{Cell: arm, Phase: check.Recovery}, "2 goroutine [select] in net/http"
+		q.kind, q.scope, q.wanted = "goroutines", check.Scope{Arm: arm, Phase: check.Recovery}, "2 goroutine [select] in net/http"
 	})
 }

@@ -47,6 +47,6 @@ func TestTheSameGoroutineIsReadyInEveryDump(t *testing.T) {
 			seen: "same is given without persist or span (want one: one dump has nothing to be the same as)"},
 	}, func(q *question) {
 		q.kind, q.spec = "goroutines", cmp.Or(q.spec, `{`+loop+`,"state":"ready","same":true,"dumps":3,"span":"30s"}`)
-		q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+		q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 	})
 }

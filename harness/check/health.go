@@ -48,7 +48,7 @@ func (c *Healthy) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	hold := duration(c.For)
-	st := readCounting(q.over(lastOf(q.window, hold)), bundle.Query{Kind: bundle.Health, Cell: q.cell},
+	st := readCounting(q.over(lastOf(q.window, hold)), bundle.Query{Kind: bundle.Health, Arm: q.arm},
 		records[bundle.HealthSample], func(r bundle.HealthSample) bool { return r.Path == c.Path })
 	var all []reading
 	for _, r := range st.records {

@@ -25,8 +25,8 @@ func (tr *trial) answered(st *bundle.Stream, path string, from, to float64, code
 
 func TestHealthy(t *testing.T) {
 	health := []bundle.Kind{bundle.Health}
-	of := func(cell string, fill func(*trial, *bundle.Stream)) func(*trial) {
-		return func(tr *trial) { tr.phases(); fill(tr, tr.stream(bundle.Health, cell)) }
+	of := func(arm string, fill func(*trial, *bundle.Stream)) func(*trial) {
+		return func(tr *trial) { tr.phases(); fill(tr, tr.stream(bundle.Health, arm)) }
 	}
 	steps := func(parts ...float64) func(*trial, *bundle.Stream) { // from, to, code, …
 		return func(tr *trial, st *bundle.Stream) {
@@ -119,6 +119,6 @@ func TestHealthy(t *testing.T) {
 		{name: "no path", spec: `{"path":"readyz"}`, fill: of(arm, steps()), wanted: "readyz", met: check.Unknown, seen: `path is "readyz" (want one that begins with a slash`},
 		{name: "no stretch", spec: `{"for":"0s"}`, fill: of(arm, steps()), wanted: "0s", met: check.Unknown, seen: "for is 0s (want above 0)"},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "healthy", check.Scope{Cell: arm, Phase: check.Recovery}, over(t, `{"path":"/readyz","for":"30s"}`, q.spec)
+		q.kind, q.scope, q.spec = "healthy", check.Scope{Arm: arm, Phase: check.Recovery}, over(t, `{"path":"/readyz","for":"30s"}`, q.spec)
 	})
 }

@@ -146,7 +146,7 @@ func levels(all []level) string {
 // retained reads the heap profile that was taken on the same occasion as a snapshot.
 func (c *KilledForMemory) retained(q *question, at time.Time) (bytes int64, path string, err error) {
 	var nearest *bundle.Artifact
-	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Heap, Cell: q.cell, From: q.window.Start,
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Heap, Arm: q.arm, From: q.window.Start,
 		To: q.window.End}) {
 		away := a.Time.Sub(at).Abs()
 		if a.Error == "" && away <= atOnce && (nearest == nil || away < nearest.Time.Sub(at).Abs()) {
@@ -248,7 +248,7 @@ func brief(id string) string {
 // the end of a window shows that it was there all along, so a gap before that doesn't matter.
 func statuses(q *question) stream[bundle.ContainerStatus] {
 	w := q.window
-	word := lastWord(q.view.Artifacts(bundle.Query{Kind: bundle.Statuses, Cell: q.cell}))
+	word := lastWord(q.view.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: q.arm}))
 	if !word.Before(w.End.Add(-slack(w))) {
 		w = bundle.Window{Start: word, End: word}
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // statuses records what was reported of kube-apiserver, watched through from..to.
-func (tr *trial) statuses(cell string, from, to float64, list ...bundle.ContainerStatus) *bundle.Stream {
+func (tr *trial) statuses(arm string, from, to float64, list ...bundle.ContainerStatus) *bundle.Stream {
 	tr.t.Helper()
-	st := tr.stream(bundle.Statuses, cell)
+	st := tr.stream(bundle.Statuses, arm)
 	for _, s := range list {
 		tr.must(st.JSON(s))
 	}
@@ -38,11 +38,11 @@ const killSpec = `{"container":"kube-apiserver","func":"registry.(*Store).Delete
 	`"heapFunc":"registry.(*Store).DeleteCollection","snapshots":3}`
 
 // grow records snapshots with a heap profile each: a second, leaked goroutines, mebibytes.
-func (tr *trial) grow(cell string, list ...int) {
+func (tr *trial) grow(arm string, list ...int) {
 	tr.t.Helper()
 	for i := 0; i < len(list); i += 3 {
-		tr.shoot(cell, leaks(float64(list[i]), list[i+1]))
-		tr.heap(cell, float64(list[i]+1), int64(list[i+2]))
+		tr.shoot(arm, leaks(float64(list[i]), list[i+1]))
+		tr.heap(arm, float64(list[i]+1), int64(list[i+2]))
 	}
 }
 
@@ -219,13 +219,13 @@ func TestKilledForMemory(t *testing.T) {
 		{name: "no heap function", spec: `{"heapFunc":""}`, fill: killed(), met: check.Unknown, seen: "heapFunc is empty"},
 		{name: "no function", spec: `{"func":""}`, fill: killed(), met: check.Unknown, seen: "func is empty"},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "killedForMemory", check.Scope{Cell: arm, Phase: check.Fault}, over(t, killSpec, q.spec)
+		q.kind, q.scope, q.spec = "killedForMemory", check.Scope{Arm: arm, Phase: check.Fault}, over(t, killSpec, q.spec)
 		q.wanted = "and then a kill of"
 	})
 	run(t, []question{{
 		name: "in the baseline it ran on", fill: killed(growth...), met: check.NotMet, seen: "that was after the phase: kube-apiserver (aaa) ended at 10:04:15", evidence: st,
 	}}, func(q *question) {
-		q.kind, q.scope, q.spec, q.wanted = "killedForMemory", check.Scope{Cell: arm, Phase: check.Baseline}, killSpec, "kill of"
+		q.kind, q.scope, q.spec, q.wanted = "killedForMemory", check.Scope{Arm: arm, Phase: check.Baseline}, killSpec, "kill of"
 	})
 }
 
@@ -252,7 +252,7 @@ func TestKilledForMemoryEnds(t *testing.T) {
 		if c.end > 0 {
 			end = tr.at(float64(c.end))
 		}
-		if f := k.Eval(tr.w.View(), check.Scope{Cell: arm, Phase: check.Fault}); f.Met != c.want || !f.Ended.Equal(end) {
+		if f := k.Eval(tr.w.View(), check.Scope{Arm: arm, Phase: check.Fault}); f.Met != c.want || !f.Ended.Equal(end) {
 			t.Errorf("with exit code %d after %v: %+v, want %s and the end at %s", c.code, c.grown, f, c.want, end)
 		}
 	}

@@ -136,7 +136,7 @@ func (c *LeakedGoroutines) absent(q *question, look looked) {
 func (c *LeakedGoroutines) present(q *question, look looked) {
 	newest := look.newest()
 	q.Detail = newest.stack
-	fault, ok := q.view.Phase(q.cell, Fault)
+	fault, ok := q.view.Phase(q.arm, Fault)
 	switch {
 	case !ok || !fault.Start.Before(q.window.End):
 		q.Seen += ": they are there before any fault"

@@ -172,7 +172,7 @@ func TestLeakedGoroutines(t *testing.T) {
 		{name: "no load", spec: `{"load":""}`, fill: apiserver(arm, nil), met: check.Unknown, seen: "load is empty"},
 		{name: "no number in the line", spec: `{"failed":{"component":"c","pattern":"failed"}}`, fill: apiserver(arm, nil), met: check.Unknown, seen: "failed.pattern has no group index"},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Cell: arm, Phase: check.Recovery}, over(t, over(t, leakSpec, leakCalls), q.spec)
+		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Arm: arm, Phase: check.Recovery}, over(t, over(t, leakSpec, leakCalls), q.spec)
 	})
 }
 
@@ -193,7 +193,7 @@ func TestLeakedGoroutinesInBaseline(t *testing.T) {
 		},
 		{name: "no snapshot", fill: apiserver(arm, nil), met: check.Unknown, seen: "nothing to answer by"},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Cell: arm, Phase: check.Baseline}, over(t, leakSpec, leakCalls)
+		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Arm: arm, Phase: check.Baseline}, over(t, leakSpec, leakCalls)
 	})
 }
 
@@ -261,6 +261,6 @@ func TestNoLeakedGoroutines(t *testing.T) {
 			},
 		},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Cell: arm, Phase: check.Recovery}, over(t, over(t, leakSpec, `{"none":true}`), q.spec)
+		q.kind, q.scope, q.spec = "leakedGoroutines", check.Scope{Arm: arm, Phase: check.Recovery}, over(t, over(t, leakSpec, `{"none":true}`), q.spec)
 	})
 }

@@ -96,7 +96,7 @@ func (l looked) said() string {
 // look reads the snapshots of the window, under the same rules as captured.each: each is a debug=2 with the debug=1
 // beside it.
 func (l Leak) look(q *question) (out looked) {
-	in := bundle.Query{Kind: bundle.Goroutines1, Cell: q.cell, From: q.window.Start, To: q.window.End}
+	in := bundle.Query{Kind: bundle.Goroutines1, Arm: q.arm, From: q.window.Start, To: q.window.End}
 	firsts := q.view.Artifacts(in)
 	in.Kind = bundle.Goroutines2
 	before := q.window.Start.Add(-1)

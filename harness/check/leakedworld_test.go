@@ -76,7 +76,7 @@ func (s shot) debug2() string {
 }
 
 // shoot records pairs of profiles, the second of each 200 ms after the first.
-func (tr *trial) shoot(cell string, shots ...shot) {
+func (tr *trial) shoot(arm string, shots ...shot) {
 	tr.t.Helper()
 	for _, s := range shots {
 		for i, one := range []struct {
@@ -87,21 +87,21 @@ func (tr *trial) shoot(cell string, shots ...shot) {
 			at := s.second + 0.2*float64(i)
 			switch s.lacks {
 			case one.n:
-				tr.fail(one.kind, cell, at, "connection refused")
+				tr.fail(one.kind, arm, at, "connection refused")
 				continue
 			case "~" + one.n:
 				one.text = one.text[:len(one.text)-20]
 			}
-			_, err := tr.w.Write(bundle.Meta{Kind: one.kind, Cell: cell, Time: tr.at(at)}, "txt", strings.NewReader(one.text))
+			_, err := tr.w.Write(bundle.Meta{Kind: one.kind, Arm: arm, Time: tr.at(at)}, "txt", strings.NewReader(one.text))
 			tr.must(err)
 		}
 	}
 }
 
 // process records that a process was looked at every two seconds of from..to.
-func (tr *trial) process(cell string, pid int, from, to float64) *bundle.Stream {
+func (tr *trial) process(arm string, pid int, from, to float64) *bundle.Stream {
 	tr.t.Helper()
-	st := tr.stream(bundle.Identity, cell)
+	st := tr.stream(bundle.Identity, arm)
 	tr.lookAt(st, pid, from, to)
 	return st
 }
@@ -124,20 +124,20 @@ func failed(second float64, indexes ...int) []said {
 }
 
 // apiserver is an API server's evidence: one process, its log from 0 to 394 s, a load of 1000 objects, and pairs of profiles.
-func apiserver(cell string, lines []said, shots ...shot) func(*trial) {
+func apiserver(arm string, lines []said, shots ...shot) func(*trial) {
 	return func(tr *trial) {
 		tr.phases()
-		tr.process(cell, 312, 0, 394)
-		tr.log(cell, "kube-apiserver", 0, 394, lines...)
-		tr.loaded(cell, "deletes", 1000)
-		tr.shoot(cell, shots...)
+		tr.process(arm, 312, 0, 394)
+		tr.log(arm, "kube-apiserver", 0, 394, lines...)
+		tr.loaded(arm, "deletes", 1000)
+		tr.shoot(arm, shots...)
 	}
 }
 
 // loaded records the summary of a load that made 20 calls 5 s into the fault, of which nobody saw what became.
-func (tr *trial) loaded(cell, name string, objects int) {
+func (tr *trial) loaded(arm, name string, objects int) {
 	tr.t.Helper()
-	_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Cell: cell, Time: tr.at(280)}, "json",
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.at(280)}, "json",
 		strings.NewReader(fmt.Sprintf(`{"name":%q,"objects":%d,"rounds":[{"round":1,"start":"2026-03-01T10:00:45Z","calls":20}]}`, name, objects)))
 	tr.must(err)
 }

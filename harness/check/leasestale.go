@@ -56,7 +56,7 @@ func (c *LeaseStale) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	all, last, doubt := lastSeen[bundle.LeaseSample](q, bundle.Leases, ofCluster(v, bundle.Leases, q.cell),
+	all, last, doubt := lastSeen[bundle.LeaseSample](q, bundle.Leases, ofCluster(v, bundle.Leases, q.arm),
 		duration(c.For))
 	if doubt != "" {
 		return q.unknown(doubt)
@@ -96,7 +96,7 @@ func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string,
 		among = union(among, r.Node)
 	}
 	for _, name := range c.Nodes {
-		full := nodeNamed(q.view, q.cell, name, among)
+		full := nodeNamed(q.view, q.arm, name, among)
 		if full == "" {
 			return nil, fmt.Sprintf("no Lease of a node %s was recorded (there are those of %s)", name,
 				strings.Join(among, ", "))
@@ -108,7 +108,7 @@ func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string,
 	}
 	for _, e := range q.view.Timeline() {
 		node, _ := e.Fields["node"].(string)
-		mine := e.Cell == q.cell || e.Cell == "" || e.Cell == bundle.Shared
+		mine := e.Arm == q.arm || e.Arm == "" || e.Arm == bundle.Shared
 		if e.Type == event.FaultSeen && e.Fields["fault"] == c.Fault && mine && node != "" &&
 			!slices.Contains(out, node) {
 			out = append(out, node)

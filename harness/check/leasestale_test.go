@@ -12,10 +12,10 @@ import (
 func named(tr *trial) { tr.must(tr.w.SetWorld(bundle.World{Run: "relapse-x"})) }
 
 // leased looks at nodes' Leases every two seconds of from..to; renewed says when a node's was renewed last, as of a second, below 0 that it has none.
-func leased(tr *trial, cell string, from, to float64, renewed map[string]func(float64) float64) *bundle.Stream {
+func leased(tr *trial, arm string, from, to float64, renewed map[string]func(float64) float64) *bundle.Stream {
 	named(tr)
 	tr.phases()
-	st := tr.stream(bundle.Leases, cell)
+	st := tr.stream(bundle.Leases, arm)
 	for s := from; s <= to; s += 2 {
 		for node, when := range renewed {
 			if at := when(s); at >= 0 {
@@ -40,15 +40,15 @@ func TestLeaseStale(t *testing.T) {
 	shared := func(from, to float64, nodes at) func(*trial) {
 		return func(tr *trial) { leased(tr, bundle.Shared, from, to, nodes) }
 	}
-	seenOn := func(tr *trial, cell, fault, node string) {
-		tr.w.Emit(event.Event{Time: tr.at(100), Type: event.FaultSeen, Cell: cell, Message: "off", Fields: map[string]any{"fault": fault, "node": node}})
+	seenOn := func(tr *trial, arm, fault, node string) {
+		tr.w.Emit(event.Event{Time: tr.at(100), Type: event.FaultSeen, Arm: arm, Message: "off", Fields: map[string]any{"fault": fault, "node": node}})
 	}
 	const two = "relapse-x-worker2"
 	gone := at{two: stops(60), "relapse-x-worker": beats}
 	run(t, []question{
 		{name: "since long", fill: shared(0, 400, gone), met: check.Met, from: bundle.Shared, evidence: leases,
 			seen: "the Lease of relapse-x-worker2 was renewed last at 10:01:00 and is good for 40s"},
-		{name: "of a cell's own cluster", fill: func(tr *trial) { leased(tr, arm, 0, 400, at{"relapse-x-vulnerable-worker2": stops(60)}) },
+		{name: "of an arm's own cluster", fill: func(tr *trial) { leased(tr, arm, 0, 400, at{"relapse-x-vulnerable-worker2": stops(60)}) },
 			met: check.Met, evidence: leases, seen: "the Lease of relapse-x-vulnerable-worker2 was renewed last"},
 		{name: "renewed all the time", spec: `{"nodes":["worker"]}`, fill: shared(0, 400, gone), met: check.NotMet, from: bundle.Shared, evidence: leases,
 			seen: "the Lease of relapse-x-worker was renewed last at 10:04:50", differs: []string{"relapse-x-worker: it runs out at 10:05:30"}},
@@ -102,7 +102,7 @@ func TestLeaseStale(t *testing.T) {
 		{name: "neither", spec: `{"nodes":[]}`, fill: shared(0, 400, gone), wanted: "Lease", met: check.Unknown, seen: "want either nodes, by name, or the fault"},
 		{name: "no time", spec: `{"for":"soon"}`, fill: shared(0, 400, gone), met: check.Unknown, seen: `for is "soon" (want a duration with its unit: 3m)`},
 	}, func(q *question) {
-		q.kind, q.scope = "leaseStale", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "leaseStale", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"nodes":["worker2"],"for":"10s"}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "the Lease of worker"
@@ -110,15 +110,15 @@ func TestLeaseStale(t *testing.T) {
 	})
 }
 
-// A named node's condition is read from what was recorded of all nodes, and the cell's own from its own.
+// A named node's condition is read from what was recorded of all nodes, and the arm's own from its own.
 func TestNodeReadyOfAnotherNode(t *testing.T) {
 	conditions := []bundle.Kind{bundle.Nodes}
 	gone := beat{100, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", "relapse-x-worker2"}
 	well := func(node string) beat { return beat{0, "True", "KubeletReady", "ok", node} }
-	all := func(cell string, beats ...beat) func(*trial) {
+	all := func(arm string, beats ...beat) func(*trial) {
 		return func(tr *trial) {
 			named(tr)
-			watched(cell, 0, 400, beats...)(tr)
+			watched(arm, 0, 400, beats...)(tr)
 		}
 	}
 	run(t, []question{
@@ -126,19 +126,19 @@ func TestNodeReadyOfAnotherNode(t *testing.T) {
 			evidence: conditions, seen: "Ready=Unknown, reason NodeStatusUnknown", detail: "stopped posting"},
 		{name: "well", spec: `{"node":"worker"}`, wanted: "worker Ready=Unknown", fill: all(bundle.Shared, well("relapse-x-worker"), well("relapse-x-worker2"), gone),
 			met: check.NotMet, from: bundle.Shared, evidence: conditions, seen: "Ready=True", detail: "ok", differs: []string{"Ready=True"}},
-		{name: "of a cluster of the cell's own", fill: all(arm, beat{100, "Unknown", "", "", "relapse-x-vulnerable-worker2"}), met: check.Met, evidence: conditions, seen: "Ready=Unknown"},
+		{name: "of a cluster of the arm's own", fill: all(arm, beat{100, "Unknown", "", "", "relapse-x-vulnerable-worker2"}), met: check.Met, evidence: conditions, seen: "Ready=Unknown"},
 		{name: "no such node", spec: `{"node":"ker2"}`, wanted: "ker2", fill: all(bundle.Shared, well("relapse-x-worker"), gone), met: check.Unknown, from: bundle.Shared,
 			evidence: conditions, seen: "no condition of a node ker2 was recorded (there are those of relapse-x-worker, relapse-x-worker2)"},
 		{name: "nobody looked at all nodes", fill: all(arm, well("relapse-x-worker")), met: check.Unknown, evidence: conditions,
 			seen: "no condition of a node worker2 was recorded (there are those of relapse-x-worker)"},
-		{name: "the cell's own node is not another's", spec: `{"node":""}`, wanted: "Ready=Unknown", fill: func(tr *trial) {
+		{name: "the arm's own node is not another's", spec: `{"node":""}`, wanted: "Ready=Unknown", fill: func(tr *trial) {
 			all(bundle.Shared, gone)(tr)
 			st := tr.stream(bundle.Nodes, arm)
 			tr.must(st.JSON(bundle.NodeStatus{Time: tr.at(0), Node: "relapse-x-worker", Status: "True"}))
 			st.Alive(tr.at(400))
 		}, met: check.NotMet, evidence: conditions, seen: "Ready=True", differs: []string{"Ready=True"}},
 	}, func(q *question) {
-		q.kind, q.scope = "nodeReady", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "nodeReady", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"node":"worker2","status":"Unknown","hold":"15s"}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "worker2 Ready=Unknown"

@@ -15,7 +15,7 @@ func called(name string, codes map[string]int, rounds ...float64) func(*trial) {
 		for i, s := range rounds {
 			sum.Rounds = append(sum.Rounds, bundle.LoadRound{Round: i + 1, Start: tr.at(s), Calls: 20})
 		}
-		_, err := tr.w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: arm, Time: tr.at(280)}, sum)
+		_, err := tr.w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.at(280)}, sum)
 		tr.must(err)
 	}
 }
@@ -30,12 +30,12 @@ func TestLoadCalls(t *testing.T) {
 			seen: "round 1 of load changes began at 10:00:25, not in"},
 		{name: "another load", fill: called("others", map[string]int{"200": 20}, 100), met: check.Unknown, seen: "no load changes summed up what it did"},
 		{name: "no record", fill: (*trial).phases, met: check.Unknown, seen: "no load changes summed up what it did"},
-		{name: "of the other arm", scope: check.Scope{Cell: other, Phase: check.Fault}, fill: called("changes", map[string]int{"200": 20}, 100), met: check.Unknown,
+		{name: "of the other arm", scope: check.Scope{Arm: other, Phase: check.Fault}, fill: called("changes", map[string]int{"200": 20}, 100), met: check.Unknown,
 			seen: "no load changes summed up what it did"},
 	}, func(q *question) {
 		q.kind, q.spec, q.wanted = "loadCalls", `{"load":"changes","code":200,"atLeast":15}`, "at least 15 calls of load changes answered with 200"
-		if q.scope.Cell == "" {
-			q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+		if q.scope.Arm == "" {
+			q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 		}
 	})
 	for spec, want := range map[string]string{

@@ -8,9 +8,9 @@ import (
 )
 
 // log records lines of a component's log that was followed through from..to.
-func (tr *trial) log(cell, component string, from, to float64, lines ...said) *bundle.Stream {
+func (tr *trial) log(arm, component string, from, to float64, lines ...said) *bundle.Stream {
 	tr.t.Helper()
-	st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Logs, Cell: cell, Component: component, Time: tr.start}, "jsonl")
+	st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Logs, Arm: arm, Component: component, Time: tr.start}, "jsonl")
 	tr.must(err)
 	for _, l := range lines {
 		tr.must(st.JSON(bundle.LogLine{Time: tr.at(l.second), File: "kube-system_" + component + "/0.log", Text: l.message}))
@@ -22,8 +22,8 @@ func (tr *trial) log(cell, component string, from, to float64, lines ...said) *b
 
 func TestLogCount(t *testing.T) {
 	logs := []bundle.Kind{bundle.Logs}
-	of := func(cell, component string, lines ...said) func(*trial) {
-		return func(tr *trial) { tr.phases(); tr.log(cell, component, 0, 394, lines...) }
+	of := func(arm, component string, lines ...said) func(*trial) {
+		return func(tr *trial) { tr.phases(); tr.log(arm, component, 0, 394, lines...) }
 	}
 	three := failed(100, 1, 2, 3)
 	gap := func(lines ...said) func(*trial) {
@@ -72,7 +72,7 @@ func TestLogCount(t *testing.T) {
 		{name: "a bad pattern", spec: `{"pattern":"("}`, fill: of(arm, "kube-apiserver"), met: check.Unknown, seen: "pattern: error parsing regexp"},
 		{name: "no component", spec: `{"component":""}`, fill: of(arm, "kube-apiserver"), met: check.Unknown, seen: "component is empty"},
 	}, func(q *question) {
-		q.kind, q.scope = "logCount", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "logCount", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"component":"kube-apiserver","pattern":"delete OBJECT in DeleteCollection failed","atLeast":3}`, q.spec)
 	})
 }

@@ -18,10 +18,10 @@ type said struct {
 }
 
 // journal records lines of a journal that was followed through from..to.
-func journal(cell string, from, to float64, lines ...said) func(*trial) {
+func journal(arm string, from, to float64, lines ...said) func(*trial) {
 	return func(tr *trial) {
 		tr.phases()
-		st := tr.stream(bundle.Journal, cell)
+		st := tr.stream(bundle.Journal, arm)
 		tr.write(st, lines...)
 		st.Alive(tr.at(from))
 		st.Alive(tr.at(to))
@@ -143,7 +143,7 @@ func TestLogLine(t *testing.T) {
 			met: check.Unknown, seen: "exceeds.threshold: no: the pattern lacks one of these groups",
 		},
 	}, func(q *question) {
-		q.kind, q.scope = "logLine", check.Scope{Cell: arm, Phase: check.Recovery, After: 30e9}
+		q.kind, q.scope = "logLine", check.Scope{Arm: arm, Phase: check.Recovery, After: 30e9}
 		q.spec = over(t, `{"pattern":"PLEG is not healthy: pleg was last seen active \\S+ ago; threshold is (?P<threshold>[0-9hms.]+)"}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "at least 1 line like "

@@ -18,9 +18,9 @@ type logStream[T any] struct {
 
 // componentLog reads the log of a component. When the source dropped lines of it is not known.
 func componentLog(q *question, component string) (out logStream[bundle.LogLine]) {
-	own := bundle.Query{Kind: bundle.Logs, Cell: q.cell, Component: component}
+	own := bundle.Query{Kind: bundle.Logs, Arm: q.arm, Component: component}
 	if len(q.view.Artifacts(own)) == 0 {
-		out.doubt = fmt.Sprintf("no log of %s was recorded for %s", component, q.cell)
+		out.doubt = fmt.Sprintf("no log of %s was recorded for %s", component, q.arm)
 		return out
 	}
 	out.stream = readWith(q, own, records[bundle.LogLine])
@@ -34,7 +34,7 @@ func componentLog(q *question, component string) (out logStream[bundle.LogLine])
 
 // subjectJournal reads the subject's journal.
 func subjectJournal(q *question) (out logStream[klog.Entry]) {
-	own := bundle.Query{Kind: bundle.Journal, Cell: q.cell}
+	own := bundle.Query{Kind: bundle.Journal, Arm: q.arm}
 	out.stream = readWith(q, own, journal)
 	out.skipped, _ = lost(q.view.Artifacts(own))
 	var told []suppressed
@@ -54,7 +54,7 @@ type suppressed struct {
 // suppressed says that the subject's journal lacks lines of the window, "" if it doesn't. Where journald tells when it
 // dropped lines, only those of the window are a doubt; of others nobody knows when they were.
 func (q *question) suppressed(told []suppressed) string {
-	_, n := lost(q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Cell: q.cell}))
+	_, n := lost(q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.arm}))
 	in := 0
 	for _, s := range told {
 		n -= s.n

@@ -13,7 +13,7 @@ func TestDroppedLinesAreADoubt(t *testing.T) {
 	quiet := said{second: 61, message: "I1125 10:00:00.000000       1 x.go:1] quiet"}
 	dropped := func(tr *trial) { // by a source that doesn't say when
 		w := tr.w.View().World()
-		w.Cells[0].Flags = []string{"-race"}
+		w.Arms[0].Flags = []string{"-race"}
 		tr.must(tr.w.SetWorld(w))
 		tr.phases()
 		tr.log(arm, "kube-apiserver", 0, 394, quiet).Suppressed(700)
@@ -56,7 +56,7 @@ func TestDroppedLinesAreADoubt(t *testing.T) {
 		},
 		{name: "goroutines", spec: marked, fill: journaled(said{100, tells.message, tells.ident}), seen: "it never said so", met: check.NotMet, evidence: journals},
 	}, func(q *question) {
-		q.kind, q.spec, q.scope = q.name, "{"+q.spec+"}", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.spec, q.scope = q.name, "{"+q.spec+"}", check.Scope{Arm: arm, Phase: check.Fault}
 		if q.evidence[0] == bundle.Journal {
 			q.scope.Phase = check.Recovery
 		}

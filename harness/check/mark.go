@@ -16,11 +16,11 @@ import (
 // sources:
 //
 //   - log: lines in which the subject says again and again since when something lasts. The stretch is that of the lines about one beginning.
-//   - node: the stretch in which the cell's node is not Ready with such a message.
+//   - node: the stretch in which the arm's node is not Ready with such a message.
 //   - flood: from plus after the first delivery of a containerFlood to the end of the window.
 type Mark struct {
 	Log   *MarkLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts"`
-	Node  string    `json:"node,omitempty" jsonschema:"a regular expression over the message with which the cell's node is not Ready, instead"`
+	Node  string    `json:"node,omitempty" jsonschema:"a regular expression over the message with which the arm's node is not Ready, instead"`
 	Flood string    `json:"flood,omitempty" jsonschema:"the name of a containerFlood, whose first delivery counts, instead"`
 	Plus  Quantity  `json:"plus,omitzero" jsonschema:"how long after the first delivery the mark is; nothing when left out"`
 }
@@ -83,7 +83,7 @@ func (m *Mark) floodAt(q *question) marked {
 	plus := 0.0
 	if m.Plus != (Quantity{}) {
 		var err error
-		if plus, err = m.Plus.value(q.view, q.cell); err != nil {
+		if plus, err = m.Plus.value(q.view, q.arm); err != nil {
 			return marked{doubt: err.Error()}
 		}
 	}
@@ -149,7 +149,7 @@ func (l MarkLine) lines(q *question) stream[overdue] {
 		lines []overdue
 		err   error // the first
 	}
-	return readWith(q, bundle.Query{Kind: bundle.Journal, Cell: q.cell},
+	return readWith(q, bundle.Query{Kind: bundle.Journal, Arm: q.arm},
 		func(v bundle.View, a bundle.Artifact) ([]overdue, error) {
 			all, err := remember(v, a, "lines above their "+l.Exceeds+" like "+l.Pattern,
 				func(out found, r io.Reader) (found, error) {

@@ -72,7 +72,7 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 		{name: "no age", spec: `{"since":{"log":{"pattern":"x(?P<y>.)","exceeds":"y"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "since.log.pattern has no group age"},
 		{name: "no limit of its own", spec: `{"since":{"log":{"pattern":"(?P<age>.)"}}}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: `since.log.exceeds is "" (want a group`},
 	}, func(q *question) {
-		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "floodDelivered", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":`+skips+`}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "state changes delivered"
@@ -99,7 +99,7 @@ func TestFloodDeliveredWhileTheNodeIsNotReady(t *testing.T) {
 			met: check.NotMet, evidence: both2, seen: "the node was never not Ready with a message like",
 		},
 	}, func(q *question) {
-		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "floodDelivered", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec, q.wanted = `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":{"node":"PLEG is not healthy"}}`, "state changes delivered"
 	})
 }
@@ -165,7 +165,7 @@ func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
 		{name: "no flood", fill: both(phases, young, counted(75, 1)), spec: `{"since":{"flood":"another","plus":{"duration":"30s"}}}`, met: check.NotMet,
 			evidence: []bundle.Kind{bundle.Interposer}, seen: "nothing of another was delivered"},
 	}, func(q *question) {
-		q.kind, q.scope = "floodDelivered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "floodDelivered", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"fault":"flood","moreThan":{"constant":"channelCapacity"},"since":{"flood":"flood","plus":{"duration":"20s"}},`+
 			`"fresh":{"metric":"`+lastSeen+`","below":{"constant":"relistThreshold","times":0.5}}}`, q.spec)
 		if q.wanted == "" {

@@ -66,8 +66,8 @@ func (c *MetricIncrease) Validate() error {
 // Eval takes the first and the last sample that lie wholly inside the window, so that a change at its edges does not
 // count.
 func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
-	by, err := c.By.value(v, s.Cell)
-	q, ok := ask(c, v, s, fmt.Sprintf("%s grows by at least %g", c.Metric, by)+c.By.assumed(v, s.Cell), err)
+	by, err := c.By.value(v, s.Arm)
+	q, ok := ask(c, v, s, fmt.Sprintf("%s grows by at least %g", c.Metric, by)+c.By.assumed(v, s.Arm), err)
 	if !ok {
 		return q.Finding
 	}

@@ -35,11 +35,11 @@ func over(t *testing.T, base, fields string) string {
 	return string(b)
 }
 
-// recorded is a trial with all phases and one stream of metrics for a cell.
-func recorded(cell string, fill func(*trial, *bundle.Stream)) func(*trial) {
+// recorded is a trial with all phases and one stream of metrics for an arm.
+func recorded(arm string, fill func(*trial, *bundle.Stream)) func(*trial) {
 	return func(tr *trial) {
 		tr.phases()
-		fill(tr, tr.stream(bundle.MetricSamples, cell))
+		fill(tr, tr.stream(bundle.MetricSamples, arm))
 	}
 }
 
@@ -188,7 +188,7 @@ func TestMetricIncrease(t *testing.T) {
 		{name: "by nothing", spec: `{"by":{"number":0}}`, wanted: "grows", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "by.number is 0 (want above 0)"},
 		{name: "by a duration", spec: `{"by":{"duration":"5s"}}`, wanted: "grows", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "by is a duration (want a number"},
 	}, func(q *question) {
-		q.kind, q.scope = "metricIncrease", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "metricIncrease", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = over(t, `{"metric":"`+relists+`","by":{"number":5}}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = relists + " grows by at least 5"

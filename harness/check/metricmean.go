@@ -81,7 +81,7 @@ func (c *MetricMean) inSeconds() bool { return strings.HasSuffix(c.Metric, "_sec
 // Eval compares the largest mean with the limit. A stretch above it is decisive either way; anything else needs the
 // whole window.
 func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
-	wanted, limit, err := c.wanted(v, s.Cell)
+	wanted, limit, err := c.wanted(v, s.Arm)
 	q, ok := ask(c, v, s, wanted, err)
 	if !ok {
 		return q.Finding
@@ -116,12 +116,12 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 }
 
 // wanted is what is asked for, and the limit in it.
-func (c *MetricMean) wanted(v bundle.View, cell string) (text string, limit float64, err error) {
+func (c *MetricMean) wanted(v bundle.View, arm string) (text string, limit float64, err error) {
 	if c.Validate() != nil { // there may be no limit to name
 		return "a mean of " + c.Metric, 0, nil
 	}
 	q, side := c.limit()
-	limit, err = q.value(v, cell)
+	limit, err = q.value(v, arm)
 	return fmt.Sprintf("%s with a mean %s %s over at least %d observations%s", c.selector(), side, c.show(limit),
 		c.AtLeast, c.within()), limit, err
 }

@@ -37,8 +37,8 @@ func (tr *trial) observe(st *bundle.Stream, from, to float64, labels map[string]
 
 func TestMetricMean(t *testing.T) {
 	deletes := map[string]string{"operation": "delete", "type": "*core.ConfigMap"}
-	of := func(cell string, rates ...rate) func(*trial) {
-		return recorded(cell, func(tr *trial, st *bundle.Stream) { tr.observe(st, 0, 394, deletes, rates...) })
+	of := func(arm string, rates ...rate) func(*trial) {
+		return recorded(arm, func(tr *trial, st *bundle.Stream) { tr.observe(st, 0, 394, deletes, rates...) })
 	}
 	quick, slow := rate{0, 50, 0.003}, rate{100, 5, 1.02}
 	run(t, []question{
@@ -133,7 +133,7 @@ func TestMetricMean(t *testing.T) {
 		{name: "no observations asked for", spec: `{"atLeast":0}`, wanted: "a mean of", fill: of(arm), met: check.Unknown, seen: "atLeast is 0 (want at least 1)"},
 		{name: "no metric", spec: `{"metric":""}`, wanted: "a mean of", fill: of(arm), met: check.Unknown, seen: "metric is empty"},
 	}, func(q *question) {
-		q.kind, q.scope = "metricMean", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "metricMean", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"metric":"etcd_request_duration_seconds","labels":{"operation":"delete"},"above":{"duration":"800ms"},"atLeast":20,"span":"10s"}`, q.spec)
 	})
 }

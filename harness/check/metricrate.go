@@ -173,7 +173,7 @@ func (c *MetricRate) hold(q *question, rate, limit float64, upper, met bool) {
 
 // compare completes the finding with the rate of the baseline.
 func (c *MetricRate) compare(q *question, now series) Finding {
-	w, ok := q.view.Phase(q.cell, Baseline)
+	w, ok := q.view.Phase(q.arm, Baseline)
 	if !ok || w.End.IsZero() && q.phase != Baseline {
 		return q.unknown(q.Seen + "; there was no whole baseline")
 	}

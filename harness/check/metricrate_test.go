@@ -45,7 +45,7 @@ func TestMetricRate(t *testing.T) {
 			seen: "3 times the baseline's 0.01", wanted: "at most 2 times as fast",
 		},
 		{
-			name: "the baseline itself", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, scope: check.Scope{Cell: arm, Phase: check.Baseline}, fill: burns(0.5, 0.9),
+			name: "the baseline itself", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: burns(0.5, 0.9),
 			met: check.NotMet, evidence: samples, seen: "1 times the baseline's 0.5", wanted: "at least 5 times",
 		},
 		{
@@ -100,7 +100,7 @@ func TestMetricRate(t *testing.T) {
 	}, func(q *question) {
 		q.kind, q.spec = "metricRate", over(t, `{"metric":"`+cpu+`"}`, q.spec)
 		if q.scope.Phase == "" {
-			q.scope = check.Scope{Cell: arm, Phase: check.Fault}
+			q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 		}
 	})
 	for spec, want := range map[string]string{

@@ -68,7 +68,7 @@ func TestMetricStill(t *testing.T) {
 		{name: "no metrics", spec: `{"metrics":[]}`, wanted: "unchanged", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "metrics is [] (want at least one name)"},
 		{name: "no span", spec: `{"span":"0s"}`, wanted: "unchanged", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "span is 0s (want above 0)"},
 	}, func(q *question) {
-		q.kind, q.scope = "metricStill", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "metricStill", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = over(t, `{"metrics":["`+relists+`","`+lastSeen+`"],"span":"50s"}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "unchanged for at least 50s"

@@ -14,11 +14,11 @@ import (
 func init() {
 	register(kind{
 		Name: "nodeReady",
-		Doc: "The Ready condition of the cell's node or of a named one, as the API server shows it, through the last " +
+		Doc: "The Ready condition of the arm's node or of a named one, as the API server shows it, through the last " +
 			"stretch of the window.\n\n" +
 			"hold says for how long before the end of the window it must have been so without interruption. A node " +
 			"whose kubelet stopped reporting is Unknown, which is a status of its own. A named node is one of the " +
-			"cell's cluster, whoever it belongs to: the collector leases looks at all.",
+			"arm's cluster, whoever it belongs to: the collector leases looks at all.",
 		Example: "name: node-not-ready\nkind: nodeReady\nphase: recovery\nspec:\n  status: \"False\"\n  reason: " +
 			"KubeletNotReady\n  message: ^PLEG is not healthy\n",
 		Meets:   `{"status":"True","reason":"KubeletReady","hold":"1s"}`,
@@ -29,7 +29,7 @@ func init() {
 
 // NodeReady asks for a node's Ready condition.
 type NodeReady struct {
-	Node    string `json:"node,omitempty" jsonschema:"a node's name relative to the cluster, worker2, instead of the cell's own"`
+	Node    string `json:"node,omitempty" jsonschema:"a node's name relative to the cluster, worker2, instead of the arm's own"`
 	Status  string `json:"status" jsonschema:"True, False or Unknown"`
 	Reason  string `json:"reason,omitempty" jsonschema:"the condition's reason, whole"`
 	Message string `json:"message,omitempty" jsonschema:"a regular expression that the condition's message must match"`
@@ -39,7 +39,7 @@ type NodeReady struct {
 // Reads names node conditions.
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
-// Needs names the node, unless it is the cell's own.
+// Needs names the node, unless it is the arm's own.
 func (c *NodeReady) Needs() Needs { return Needs{Nodes: named(c.Node)} }
 
 // Validate refuses a status that doesn't exist, a bad pattern and a bad duration.
@@ -60,15 +60,15 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	recorded := q.cell
+	recorded := q.arm
 	if c.Node != "" {
-		recorded = ofCluster(v, bundle.Nodes, q.cell)
+		recorded = ofCluster(v, bundle.Nodes, q.arm)
 	}
 	all, last, doubt := lastSeen[bundle.NodeStatus](q, bundle.Nodes, recorded, duration(c.Hold))
 	if doubt != "" {
 		return q.unknown(doubt)
 	}
-	records, among := c.of(v, q.cell, all)
+	records, among := c.of(v, q.arm, all)
 	if len(records) == 0 && c.Node != "" {
 		return q.unknown(fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node,
 			strings.Join(among, ", ")))
@@ -90,14 +90,14 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 }
 
 // of are the records about the node that is meant, and the names of all nodes that have records.
-func (c *NodeReady) of(v bundle.View, cell string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
+func (c *NodeReady) of(v bundle.View, arm string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
 	for _, r := range all {
 		among = union(among, r.Node)
 	}
 	if c.Node == "" {
 		return all, among
 	}
-	full := nodeNamed(v, cell, c.Node, among)
+	full := nodeNamed(v, arm, c.Node, among)
 	return slices.DeleteFunc(slices.Clone(all),
 		func(r bundle.NodeStatus) bool { return full == "" || r.Node != full }), among
 }
@@ -140,21 +140,21 @@ func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	return out
 }
 
-// ofCluster is the cell under which a kind is recorded for the whole cluster of a cell: bundle.Shared if cells share
-// the cluster, else the cell itself.
-func ofCluster(v bundle.View, kind bundle.Kind, cell string) string {
-	if len(v.Artifacts(bundle.Query{Kind: kind, Cell: bundle.Shared})) > 0 {
+// ofCluster is the arm under which a kind is recorded for the whole cluster of an arm: bundle.Shared if arms share
+// the cluster, else the arm itself.
+func ofCluster(v bundle.View, kind bundle.Kind, arm string) string {
+	if len(v.Artifacts(bundle.Query{Kind: kind, Arm: bundle.Shared})) > 0 {
 		return bundle.Shared
 	}
-	return cell
+	return arm
 }
 
-// nodeNamed finds a node's full name by its name relative to the cell's cluster. The cluster is named after the run,
-// and after the cell too if the cell has it to itself. It is "" if there is no such node, even where another name
+// nodeNamed finds a node's full name by its name relative to the arm's cluster. The cluster is named after the run,
+// and after the arm too if the arm has it to itself. It is "" if there is no such node, even where another name
 // ends alike.
-func nodeNamed(v bundle.View, cell, relative string, among []string) string {
+func nodeNamed(v bundle.View, arm, relative string, among []string) string {
 	run := v.World().Run
-	for _, full := range []string{run + "-" + relative, run + "-" + cell + "-" + relative} {
+	for _, full := range []string{run + "-" + relative, run + "-" + arm + "-" + relative} {
 		if run != "" && slices.Contains(among, full) {
 			return full
 		}

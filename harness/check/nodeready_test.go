@@ -17,10 +17,10 @@ type beat struct {
 }
 
 // watched records conditions that were looked at each second of from..to.
-func watched(cell string, from, to float64, beats ...beat) func(*trial) {
+func watched(arm string, from, to float64, beats ...beat) func(*trial) {
 	return func(tr *trial) {
 		tr.phases()
-		st := tr.stream(bundle.Nodes, cell)
+		st := tr.stream(bundle.Nodes, arm)
 		for _, b := range beats {
 			node := b.node
 			if node == "" {
@@ -98,7 +98,7 @@ func TestNodeReady(t *testing.T) {
 		{name: "the other arm's node", fill: watched(other, 0, 400, sick(230)), met: check.Unknown, seen: "no nodes.conditions was recorded for vulnerable"},
 		{name: "a missing file", fill: watched(arm, 0, 400, sick(230)), damage: remove(t, bundle.Nodes), met: check.Unknown, seen: "is missing"},
 		{
-			name: "a cell's second node counts, too",
+			name: "an arm's second node counts, too",
 			fill: watched(arm, 0, 400, beat{0, "True", "KubeletReady", "ok", "worker2"}, sick(230)),
 			met:  check.NotMet, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
 		},
@@ -126,7 +126,7 @@ func TestNodeReady(t *testing.T) {
 		{name: "no pattern", spec: `{"message":"("}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "message: error parsing regexp"},
 		{name: "no time", spec: `{"hold":"0s"}`, wanted: "Ready=False", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "hold is 0s (want above 0)"},
 	}, func(q *question) {
-		q.kind, q.scope = "nodeReady", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "nodeReady", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = over(t, `{"status":"False","reason":"KubeletNotReady","message":"^PLEG is not healthy: [^,]*$","hold":"15s"}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "Ready=False, reason KubeletNotReady, message like "

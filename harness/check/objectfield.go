@@ -20,13 +20,13 @@ func init() {
 		Doc: "Fields of an object have certain values through the last stretch of the window, or the object is " +
 			"absent through it.\n\n" +
 			"A field is a path: status.numberReady, status.conditions[type=Ready].status. One that isn't there is " +
-			"empty; numbers that are 0 are mostly left out of objects. Objects come from the cell's own record, or " +
+			"empty; numbers that are 0 are mostly left out of objects. Objects come from the arm's own record, or " +
 			"from what was recorded of the whole cluster. An object that nobody ever saw is unknown, also where it " +
 			"is to be absent.",
 		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  " +
-			"name: node-agent\n  namespace: cell\n" +
+			"name: node-agent\n  namespace: arm\n" +
 			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
-		Meets: `{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"cell",` +
+		Meets: `{"resource":"bundles.fleet.cattle.io","name":"a","namespace":"arm",` +
 			`"fields":{"status.n":"0"},"hold":"500ms"}`,
 		Differs: `{"resource":"bundles.fleet.cattle.io","name":"a","fields":{"status.n":"1"},"hold":"500ms"}`,
 		New:     func() Check { return &ObjectField{Hold: "5s"} },
@@ -36,8 +36,8 @@ func init() {
 // ObjectField asks for values of an object's fields, or for its absence.
 type ObjectField struct {
 	Resource  string            `json:"resource" jsonschema:"a plural name, with its API group unless it is the core's"`
-	Name      string            `json:"name,omitempty" jsonschema:"the object's name, all when left out; $(cell) in it is the cell's name"`
-	Namespace string            `json:"namespace,omitempty" jsonschema:"its namespace, or cell for the cell's own record; any when left out"`
+	Name      string            `json:"name,omitempty" jsonschema:"the object's name, all when left out; $(arm) in it is the arm's name"`
+	Namespace string            `json:"namespace,omitempty" jsonschema:"its namespace, or arm for the arm's own record; any when left out"`
 	Fields    map[string]string `json:"fields,omitempty" jsonschema:"path -> value as text; empty for one that isn't there"`
 	AtLeast   int               `json:"atLeast,omitzero" jsonschema:"how many of the objects must have them; all when left out"`
 	Hold      string            `json:"hold,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
@@ -64,12 +64,12 @@ func (c *ObjectField) Validate() error {
 	return errors.Join(append(errs, refuse(c.AtLeast < 0, "atLeast is %d (want 0 or more)", c.AtLeast))...)
 }
 
-func (c *ObjectField) wanted(cell string) string {
+func (c *ObjectField) wanted(arm string) string {
 	var fields []string
 	for _, p := range slices.Sorted(maps.Keys(c.Fields)) {
 		fields = append(fields, fmt.Sprintf("%s %q", p, c.Fields[p]))
 	}
-	what := strings.TrimSpace(c.Resource + " " + ofCell(c.Name, cell))
+	what := strings.TrimSpace(c.Resource + " " + ofArm(c.Name, arm))
 	if c.AtLeast > 0 {
 		what = fmt.Sprintf("at least %d of %s", c.AtLeast, what)
 	}
@@ -90,13 +90,13 @@ type values struct {
 
 // Eval looks at the states of all objects that are meant, through the last stretch.
 func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, c.wanted(s.Cell))
+	q, ok := ask(c, v, s, c.wanted(s.Arm))
 	if !ok {
 		return q.Finding
 	}
-	of, doubt := c.records(v, q.cell)
+	of, doubt := c.records(v, q.arm)
 	if len(of) == 0 {
-		return q.unknown(cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, q.cell)))
+		return q.unknown(cmp.Or(doubt, fmt.Sprintf("nobody followed %s for %s", c.Resource, q.arm)))
 	}
 	hold := duration(c.Hold)
 	stretch := lastOf(q.window, hold)
@@ -106,7 +106,7 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	if r.Coverage != nil && r.Coverage.Last.Before(stretch.End) && r.Coverage.Last.After(q.window.Start) {
 		stretch = lastOf(bundle.Window{Start: q.window.Start, End: r.Coverage.Last}, hold)
 	}
-	all, err := c.read(v, r, q.cell)
+	all, err := c.read(v, r, q.arm)
 	if err != nil {
 		return q.unknown(err.Error())
 	}
@@ -120,18 +120,18 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	return q.throughout(stretch, hold)
 }
 
-// records are those in which the resource was followed: the cell's own if there are such, else the shared ones. Where
+// records are those in which the resource was followed: the arm's own if there are such, else the shared ones. Where
 // the namespace is given by its name, the shared ones come first.
-func (c *ObjectField) records(v bundle.View, cell string) (of []*recorded, doubt string) {
-	cells := []string{cell, bundle.Shared}
+func (c *ObjectField) records(v bundle.View, arm string) (of []*recorded, doubt string) {
+	arms := []string{arm, bundle.Shared}
 	switch c.Namespace {
 	case "":
-	case "cell":
-		cells = cells[:1]
+	case "arm":
+		arms = arms[:1]
 	default:
-		slices.Reverse(cells)
+		slices.Reverse(arms)
 	}
-	for _, one := range cells {
+	for _, one := range arms {
 		all, bad := recordsOf(v, one)
 		doubt = cmp.Or(doubt, bad)
 		if of = following(all, c.Resource); len(of) > 0 {
@@ -142,13 +142,13 @@ func (c *ObjectField) records(v bundle.View, cell string) (of []*recorded, doubt
 }
 
 // read takes the fields of every version of the objects that are meant.
-func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, error) {
+func (c *ObjectField) read(v bundle.View, r *recorded, arm string) ([]values, error) {
 	names := slices.Sorted(maps.Keys(c.Fields))
 	paths := map[string]churn.Path{}
 	for _, n := range names {
 		paths[n], _ = churn.ParsePath(n) // Validate has read it
 	}
-	name, namespace := ofCell(c.Name, cell), ofCell(c.Namespace, cell)
+	name, namespace := ofArm(c.Name, arm), ofArm(c.Namespace, arm)
 	as := fmt.Sprintf("fields %q of %s %s/%s", c.Fields, c.Resource, namespace, name)
 	return remember(v, r.Artifact, as, func([]values, io.Reader) (out []values, err error) {
 		in, err := v.Open(r.Artifact)
@@ -161,7 +161,7 @@ func (c *ObjectField) read(v bundle.View, r *recorded, cell string) ([]values, e
 				return nil, err
 			}
 			if x.Object == nil || x.Resource != c.Resource || name != "" && x.Name != name || namespace != "" &&
-				namespace != "cell" && x.Namespace != namespace {
+				namespace != "arm" && x.Namespace != namespace {
 				continue
 			}
 			one := values{at: x.Time, object: strings.TrimPrefix(x.Namespace+"/"+x.Name, "/"),

@@ -114,18 +114,18 @@ func TestObjectField(t *testing.T) {
 			fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.Met, evidence: one, seen: `ns/worker: status.conditions[type=Ready].status "Unknown"`,
 		},
 		{
-			name: "of the cluster, which is not the cell's", spec: `{"resource":"nodes","name":"worker","namespace":"cell"}`, wanted: "nodes worker with",
+			name: "of the cluster, which is not the arm's", spec: `{"resource":"nodes","name":"worker","namespace":"arm"}`, wanted: "nodes worker with",
 			fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.Unknown, seen: "nobody followed nodes for vulnerable",
 		},
 		{
-			name: "named after the cell", spec: `{"name":"agent-$(cell)"}`, wanted: "agent-vulnerable", met: check.Met, evidence: one, seen: "ns/agent-vulnerable",
+			name: "named after the arm", spec: `{"name":"agent-$(arm)"}`, wanted: "agent-vulnerable", met: check.Met, evidence: one, seen: "ns/agent-vulnerable",
 			fill: daemonSet(func(o *objects) {
 				o.say(90, churn.Added, daemons, "agent-"+arm, "controller", `{"numberReady":1,"desired":2}`)
 			}),
 		},
 		{name: "a missing file", fill: daemonSet(nil), damage: remove(t, bundle.Objects), met: check.Unknown, seen: "is missing"},
 	}, func(q *question) {
-		q.kind, q.scope = "objectField", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "objectField", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"resource":"`+daemons+`","name":"agent","fields":{"status.numberReady":"1","status.desired":"2"}}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = `daemonsets.apps agent with status.desired "2", status.numberReady "1" for the last 5s`

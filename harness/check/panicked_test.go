@@ -21,7 +21,7 @@ func TestPanicked(t *testing.T) {
 		{name: "no frames", spec: `{"component":"kube-apiserver","message":"x","frames":[]}`, fill: of(), met: check.Unknown, seen: "frames has none"},
 	}
 	run(t, qs, func(q *question) {
-		q.kind, q.scope = "panicked", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "panicked", check.Scope{Arm: arm, Phase: check.Fault}
 		if q.spec == "" {
 			q.spec = panickedSpec
 		}

@@ -60,7 +60,7 @@ func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
 	}
 	var parts []Tri
 	var seen []string
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Cell: q.cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Arm: q.arm}) {
 		p, err := document[bundle.ProbeRecord](v, a, "a probe's record")
 		if err != nil {
 			parts, seen = append(parts, Unknown), append(seen, err.Error())
@@ -78,7 +78,7 @@ func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
 		parts, seen = append(parts, met), append(seen, said)
 	}
 	if len(parts) == 0 {
-		return q.unknown(fmt.Sprintf("the probe %s left no record of the phase %s in %s", c.Probe, q.phase, q.cell))
+		return q.unknown(fmt.Sprintf("the probe %s left no record of the phase %s in %s", c.Probe, q.phase, q.arm))
 	}
 	return q.answer(All(parts...), strings.Join(seen, "; "))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // workProbe writes a probe's record: each step takes a second, and the last of a probe that isn't done was never seen.
-func (tr *trial) workProbe(cell string, seconds float64, p bundle.ProbeRecord, steps ...string) {
+func (tr *trial) workProbe(arm string, seconds float64, p bundle.ProbeRecord, steps ...string) {
 	tr.t.Helper()
 	p.Work, p.Start, p.End = "a pod on worker", tr.at(seconds), tr.at(seconds+float64(len(steps)))
 	if p.Name == "" {
@@ -26,12 +26,12 @@ func (tr *trial) workProbe(cell string, seconds float64, p bundle.ProbeRecord, s
 		}
 		p.Steps = append(p.Steps, st)
 	}
-	_, err := tr.w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Cell: cell, Time: p.Start}, p)
+	_, err := tr.w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Arm: arm, Time: p.Start}, p)
 	tr.must(err)
 }
 
 func TestProbeDone(t *testing.T) {
-	recovery := check.Scope{Cell: arm, Phase: check.Recovery}
+	recovery := check.Scope{Arm: arm, Phase: check.Recovery}
 	done := bundle.ProbeRecord{Ended: bundle.ProbeDone}
 	second := func(tr *trial) {
 		tr.workProbe(arm, 310, done, "created", "running", "again created", "again running", "again gone")
@@ -120,7 +120,7 @@ func TestProbeDoneOnlyTheSecondTime(t *testing.T) {
 			tr.workProbe(arm, 310, bundle.ProbeRecord{Ended: bundle.ProbeDone}, "created", "gone")
 		}},
 	}, func(q *question) {
-		q.kind, q.scope, q.wanted = "probeDone", check.Scope{Cell: arm, Phase: check.Recovery}, "every step of the probe pod is done"
+		q.kind, q.scope, q.wanted = "probeDone", check.Scope{Arm: arm, Phase: check.Recovery}, "every step of the probe pod is done"
 		q.spec = `{"probe":"pod","settled":{"metric":"relists_total","by":5}}`
 	})
 	refused(t, "probeDone", `{"probe":"pod","settled":{"metric":"","by":0}}`, "settled.metric is empty\nsettled.by is 0 (want above 0)")

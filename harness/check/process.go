@@ -13,14 +13,14 @@ import (
 // before its end the last one.
 const MaxIdentityGap = 15 * time.Second
 
-// OneProcess asks whether a cell's subject was one process in a window. A process is identified by its id, its start
+// OneProcess asks whether an arm's subject was one process in a window. A process is identified by its id, its start
 // time and the address of its arguments. A process that has ended can't come back with the first two, and one that
 // replaced itself by execve, which keeps them, can't get the same address again by chance. So it existed between two
 // looks that found it, and a look in between that found none missed it. Met needs a look at either end, within gap of
 // it or outside the window, that knows the address; a bundle of a version that didn't look at arguments needs no
 // address. Another process, or none in the last two looks, is NotMet.
-func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) Finding {
-	all, paths, trouble := Looks(v, cell)
+func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) Finding {
+	all, paths, trouble := Looks(v, arm)
 	f := Finding{Evidence: paths,
 		Wanted: fmt.Sprintf("one PID, start time and address of the arguments from the beginning to the end, give or take %s", gap)}
 	switch l := lookAt(all, w); {
@@ -37,17 +37,17 @@ func OneProcess(v bundle.View, cell string, w bundle.Window, gap time.Duration) 
 	return f
 }
 
-// Looks lists each look at which process a cell's subject was, in order of time, without those after a restart by the
+// Looks lists each look at which process an arm's subject was, in order of time, without those after a restart by the
 // harness. trouble says what couldn't be read.
-func Looks(v bundle.View, cell string) (all []bundle.IdentitySample, paths []string, trouble string) {
-	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell})
+func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []string, trouble string) {
+	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm})
 	if len(arts) == 0 {
-		return nil, nil, fmt.Sprintf("no %s was recorded for %s", bundle.Identity, cell)
+		return nil, nil, fmt.Sprintf("no %s was recorded for %s", bundle.Identity, arm)
 	}
 	var troubles []string
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			troubles = append(troubles, fmt.Sprintf("%s of %s: %s", bundle.Identity, cell, broken(a)))
+			troubles = append(troubles, fmt.Sprintf("%s of %s: %s", bundle.Identity, arm, broken(a)))
 			continue
 		}
 		paths = append(paths, a.Path)

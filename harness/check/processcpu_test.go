@@ -49,7 +49,7 @@ func TestProcessCPU(t *testing.T) {
 	both := []bundle.Kind{bundle.Identity, bundle.Objects}
 	all := append(slices.Clone(both), bundle.Host)
 	limited := func(spec, name string, tasks int, busy float64, met check.Tri, seen string) question {
-		q := question{name: name, kind: "processCPU", evidence: []bundle.Kind{bundle.Identity, bundle.Host}, wanted: "the process's CPU time growing", scope: check.Scope{Cell: arm, Phase: check.Fault}, spec: spec, met: met, seen: seen,
+		q := question{name: name, kind: "processCPU", evidence: []bundle.Kind{bundle.Identity, bundle.Host}, wanted: "the process's CPU time growing", scope: check.Scope{Arm: arm, Phase: check.Fault}, spec: spec, met: met, seen: seen,
 			fill: among(tasks, looked(0.002, busy, nil))}
 		if busy == 0.2 { // it got more than the limit, so nobody asks how much it could have got
 			q.evidence = q.evidence[:1]
@@ -102,7 +102,7 @@ func TestProcessCPU(t *testing.T) {
 			})},
 		{name: "nobody looked", met: check.Unknown, evidence: both[1:], seen: "no identity was recorded", fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }},
 	}, func(q *question) {
-		q.kind, q.scope = "processCPU", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "processCPU", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = `{"timesBaseline":4,"above":0.5,"floor":0.005,"window":{"terminating":1}}`
 		q.wanted = "the process's CPU time growing at least 4 times as fast as in the baseline (counted as 0.005 a second at least)"
 	})
@@ -110,7 +110,7 @@ func TestProcessCPU(t *testing.T) {
 		`{}`:                  "0 limits are given (want one of above, atMost, timesBaseline and atMostTimesBaseline)",
 		`{"timesBaseline":4}`: "floor is 0 (want above 0 with the baseline, and nothing without)",
 	} {
-		ask(t, question{kind: "processCPU", spec: spec, scope: check.Scope{Cell: arm, Phase: check.Fault}, fill: func(tr *trial) { tr.phases() }, met: check.Unknown,
+		ask(t, question{kind: "processCPU", spec: spec, scope: check.Scope{Arm: arm, Phase: check.Fault}, fill: func(tr *trial) { tr.phases() }, met: check.Unknown,
 			seen: want, wanted: "the process's CPU time"})
 	}
 }
@@ -140,7 +140,7 @@ func TestMetricAbsent(t *testing.T) {
 		}},
 		{name: "nobody asked", met: check.Unknown, seen: "no metrics.samples was recorded", fill: func(tr *trial) { tr.phases() }},
 	}, func(q *question) {
-		q.kind, q.scope, q.spec = "metricAbsent", check.Scope{Cell: arm, Phase: check.Fault}, `{"metric":"writes_total"}`
+		q.kind, q.scope, q.spec = "metricAbsent", check.Scope{Arm: arm, Phase: check.Fault}, `{"metric":"writes_total"}`
 		q.wanted = "no writes_total among the metrics"
 	})
 	refused(t, "metricAbsent", `{}`, "metric is empty")

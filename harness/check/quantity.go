@@ -17,15 +17,15 @@ type Quantity struct {
 }
 
 // value is the quantity as a float: a plain number, or nanoseconds for durations.
-func (q Quantity) value(v bundle.View, cell string) (float64, error) {
+func (q Quantity) value(v bundle.View, arm string) (float64, error) {
 	switch {
 	case q.Constant != "":
-		c, ok := v.Constant(cell, q.Constant)
+		c, ok := v.Constant(arm, q.Constant)
 		if !ok {
-			c, ok = bundle.Assumed(v.World(), cell, q.Constant)
+			c, ok = bundle.Assumed(v.World(), arm, q.Constant)
 		}
 		if !ok {
-			return 0, fmt.Errorf("the constant %s of %s is not known", q.Constant, cell)
+			return 0, fmt.Errorf("the constant %s of %s is not known", q.Constant, arm)
 		}
 		if q.Times != nil {
 			return float64(c) * *q.Times, nil
@@ -41,9 +41,9 @@ func (q Quantity) value(v bundle.View, cell string) (float64, error) {
 }
 
 // assumed is text to add if a stated value is used for an unknown constant; "" if not.
-func (q Quantity) assumed(v bundle.View, cell string) string {
-	_, known := v.Constant(cell, q.Constant)
-	n, assumed := bundle.Assumed(v.World(), cell, q.Constant)
+func (q Quantity) assumed(v bundle.View, arm string) string {
+	_, known := v.Constant(arm, q.Constant)
+	n, assumed := bundle.Assumed(v.World(), arm, q.Constant)
 	if q.Constant == "" || known || !assumed {
 		return ""
 	}
@@ -51,7 +51,7 @@ func (q Quantity) assumed(v bundle.View, cell string) string {
 	if n >= int64(time.Second) { // no count is that large
 		as = time.Duration(n).String()
 	}
-	return fmt.Sprintf(" (the %s of %s is not known: %s is assumed)", q.Constant, cell, as)
+	return fmt.Sprintf(" (the %s of %s is not known: %s is assumed)", q.Constant, arm, as)
 }
 
 func (q Quantity) constants() []string { return named(q.Constant) }

@@ -11,7 +11,7 @@ import (
 type question struct {
 	Finding
 	view   bundle.View
-	cell   string
+	arm    string
 	phase  string
 	began  time.Time     // when the phase began
 	window bundle.Window // from the scope's offset after that to the end of the phase, or to now while it lasts
@@ -21,7 +21,7 @@ type question struct {
 // reason such as an unknown constant, ok is false and the question's finding is the answer: unknown, and why.
 func ask(c interface{ Validate() error }, v bundle.View, s Scope, wanted string,
 	unready ...error) (q *question, ok bool) {
-	q = &question{Finding: Finding{Wanted: wanted}, view: v, cell: s.Cell, phase: s.Phase}
+	q = &question{Finding: Finding{Wanted: wanted}, view: v, arm: s.Arm, phase: s.Phase}
 	for _, err := range append([]error{c.Validate()}, unready...) {
 		if err != nil {
 			q.Seen = err.Error()
@@ -47,10 +47,10 @@ func (q *question) over(w bundle.Window) *question {
 	return &other
 }
 
-// in is the same question about another cell.
-func (q *question) in(cell string) *question {
+// in is the same question about another arm.
+func (q *question) in(arm string) *question {
 	other := *q
-	other.cell = cell
+	other.arm = arm
 	return &other
 }
 
@@ -58,7 +58,7 @@ func (q *question) in(cell string) *question {
 // since then was not healed.
 func (q *question) sinceFault() *question {
 	w := q.window
-	if fault, ok := q.view.Phase(q.cell, Fault); ok {
+	if fault, ok := q.view.Phase(q.arm, Fault); ok {
 		w.Start = earlier(w.Start, fault.Start)
 	}
 	return q.over(w)
@@ -66,7 +66,7 @@ func (q *question) sinceFault() *question {
 
 // restarted says why what was seen in the window may be of several processes, "" if it isn't.
 func (q *question) restarted() string {
-	if f := OneProcess(q.view, q.cell, q.window, slack(q.window)); f.Met != Met {
+	if f := OneProcess(q.view, q.arm, q.window, slack(q.window)); f.Met != Met {
 		return f.Seen
 	}
 	return ""
@@ -98,10 +98,10 @@ func (q *question) unknown(why string) Finding {
 
 // lastSeen reads what is asked about the last stretch of the window. The stretch ends with the source's last look, so
 // that all of it was watched.
-func lastSeen[T any](q *question, kind bundle.Kind, cell string,
+func lastSeen[T any](q *question, kind bundle.Kind, arm string,
 	hold time.Duration) (all []T, last bundle.Window, doubt string) {
 	last = lastOf(q.window, hold)
-	st := read[T](q.over(last).in(cell), kind)
+	st := read[T](q.over(last).in(arm), kind)
 	q.Evidence = st.paths
 	if st.last.Before(last.End) {
 		last = lastOf(bundle.Window{Start: q.window.Start, End: st.last}, hold)

@@ -186,12 +186,12 @@ func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	return slices.SortedFunc(maps.Keys(at), time.Time.Compare)
 }
 
-// others are the namespaces that belong to other cells. What happens there, such as an agent that keeps crashing,
-// gives this cell's subject no reason to write anything, and must not keep it from being judged.
-func others(v bundle.View, cell string) map[string]bool {
+// others are the namespaces that belong to other arms. What happens there, such as an agent that keeps crashing,
+// gives this arm's subject no reason to write anything, and must not keep it from being judged.
+func others(v bundle.View, arm string) map[string]bool {
 	out := map[string]bool{}
-	for _, c := range v.World().Cells {
-		if c.Cell != cell && c.Namespace != "" {
+	for _, c := range v.World().Arms {
+		if c.Arm != arm && c.Namespace != "" {
 			out[c.Namespace] = true
 		}
 	}

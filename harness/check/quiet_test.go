@@ -49,7 +49,7 @@ func TestQuietWorld(t *testing.T) {
 		{
 			name: "a write in another arm's namespace", met: check.Met, evidence: one, seen: "the window is 10:01:55.0 to 10:02:55.0",
 			fill: func(tr *trial) {
-				tr.must(tr.w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: arm, Namespace: "ns"}, {Cell: other, Namespace: "ns-other"}}}))
+				tr.must(tr.w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: arm, Namespace: "ns"}, {Arm: other, Namespace: "ns-other"}}}))
 				world(func(o *objects) {
 					o.must(o.st.Append(churn.Version{Time: o.at(120), Type: churn.Added, Resource: "pods", Namespace: "ns-other", Name: "crashes", UID: "uid-crashes",
 						Object: []byte(`{}`)}))
@@ -59,7 +59,7 @@ func TestQuietWorld(t *testing.T) {
 		{
 			name: "a write in a namespace of nobody's", met: check.Met, evidence: one, seen: "the window is 10:02:15.0 to 10:03:15.0",
 			fill: func(tr *trial) {
-				tr.must(tr.w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: arm, Namespace: "ns"}, {Cell: other}}}))
+				tr.must(tr.w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: arm, Namespace: "ns"}, {Arm: other}}}))
 				world(func(o *objects) {
 					o.must(o.st.Append(churn.Version{Time: o.at(120), Type: churn.Added, Resource: "pods", Namespace: "kube-system", Name: "new", UID: "uid-new",
 						Object: []byte(`{}`)}))
@@ -102,7 +102,7 @@ func TestQuietWorld(t *testing.T) {
 		},
 		{name: "the phase never began", met: check.Unknown, seen: "the phase fault never began", fill: func(tr *trial) { outside(tr).covers(0, 400) }},
 	}, func(q *question) {
-		q.kind, q.scope = "quietWorld", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "quietWorld", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{}`, q.spec)
 		if q.wanted == "" {
 			q.wanted = "nodes, pods, deployments.apps, daemonsets.apps still for 15s, and then for 60s more"

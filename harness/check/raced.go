@@ -50,8 +50,8 @@ func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	if !slices.ContainsFunc(v.World().Cells, func(w bundle.CellWorld) bool {
-		return w.Cell == q.cell && slices.Contains(w.Flags, "-race")
+	if !slices.ContainsFunc(v.World().Arms, func(w bundle.ArmWorld) bool {
+		return w.Arm == q.arm && slices.Contains(w.Flags, "-race")
 	}) {
 		return q.unknown("it was not built with the race detector")
 	}

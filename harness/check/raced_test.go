@@ -36,7 +36,7 @@ func TestRaced(t *testing.T) {
 	of := func(text string) func(*trial) {
 		return func(tr *trial) {
 			w := tr.w.View().World()
-			w.Cells[0].Flags = []string{"-trimpath", "-race"}
+			w.Arms[0].Flags = []string{"-trimpath", "-race"}
 			tr.must(tr.w.SetWorld(w))
 			tr.crashes(crash{60, 2, text})
 		}
@@ -60,7 +60,7 @@ func TestRaced(t *testing.T) {
 		{name: "built without the detector", fill: func(tr *trial) { tr.crashes(crash{60, 2, race}) }, met: check.Unknown, seen: "not built with the race detector"},
 		{name: "no log", fill: func(tr *trial) {
 			w := tr.w.View().World()
-			w.Cells[0].Flags = []string{"-race"}
+			w.Arms[0].Flags = []string{"-race"}
 			tr.must(tr.w.SetWorld(w))
 			tr.phases()
 		}, met: check.Unknown, seen: "no log of kube-apiserver was recorded"},
@@ -80,7 +80,7 @@ func TestRaced(t *testing.T) {
 		{name: "no list", spec: `{"component":"kube-apiserver","sides":[]}`, fill: of(race), met: check.Unknown, seen: "sides has 0 lists (want 1 or 2)"},
 	}
 	run(t, qs, func(q *question) {
-		q.kind, q.scope = "raced", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "raced", check.Scope{Arm: arm, Phase: check.Fault}
 		if q.spec == "" {
 			q.spec = `{"component":"kube-apiserver","sides":[["audit.AddAuditAnnotationsMap"],["json.mapEncoder.encode"]]}`
 		}

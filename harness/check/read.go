@@ -23,7 +23,7 @@ type stream[T any] struct {
 // read decodes the line-oriented artifacts of a kind. Records outside the window are kept: the caller decides.
 // Whatever makes the window less than covered ends up in doubt.
 func read[T any](q *question, kind bundle.Kind) stream[T] {
-	return readWith(q, bundle.Query{Kind: kind, Cell: q.cell}, records[T])
+	return readWith(q, bundle.Query{Kind: kind, Arm: q.arm}, records[T])
 }
 
 // readWith is read for some artifacts, with a decoder of their own.
@@ -38,13 +38,13 @@ func readCounting[T any](q *question, of bundle.Query, decode func(bundle.View, 
 	var s stream[T]
 	arts := q.view.Artifacts(of)
 	if len(arts) == 0 {
-		s.doubt = fmt.Sprintf("no %s was recorded for %s", of.Kind, of.Cell)
+		s.doubt = fmt.Sprintf("no %s was recorded for %s", of.Kind, of.Arm)
 		return s
 	}
 	var readable, counting []bundle.Artifact
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			s.doubt = fmt.Sprintf("%s of %s: %s", of.Kind, of.Cell, broken(a))
+			s.doubt = fmt.Sprintf("%s of %s: %s", of.Kind, of.Arm, broken(a))
 			continue
 		}
 		s.paths = append(s.paths, a.Path)
@@ -71,7 +71,7 @@ func readCounting[T any](q *question, of bundle.Query, decode func(bundle.View, 
 		}
 	}
 	if open := notCovering(used, q.window, source); s.doubt == "" && len(open) > 0 {
-		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Cell, span(q.window)) + gaps(open, q.window)
+		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Arm, span(q.window)) + gaps(open, q.window)
 	}
 	return s
 }
@@ -156,7 +156,7 @@ type captured struct {
 // neither a thing nor its absence. One that read refuses, because the file is missing, damaged or cut short, could
 // have shown anything.
 func (c *captured) each(q *question, kind bundle.Kind, noun string, read func(bundle.Artifact) error) {
-	for _, a := range q.view.Artifacts(bundle.Query{Kind: kind, Cell: q.cell, From: q.window.Start, To: q.window.End}) {
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: kind, Arm: q.arm, From: q.window.Start, To: q.window.End}) {
 		if a.Error != "" {
 			c.notes = append(c.notes, fmt.Sprintf("the %s of %s failed: %s", noun, clock(a.Time), a.Error))
 			continue

@@ -72,7 +72,7 @@ func TestRecovered(t *testing.T) {
 		{name: "no frames", spec: `{"component":"kube-apiserver","message":"x","frames":[]}`, fill: of(100, text), met: check.Unknown, seen: "frames has none"},
 	}
 	run(t, qs, func(q *question) {
-		q.kind, q.scope = "recovered", check.Scope{Cell: arm, Phase: check.Fault}
+		q.kind, q.scope = "recovered", check.Scope{Arm: arm, Phase: check.Fault}
 		if q.spec == "" {
 			q.spec = `{"component":"kube-apiserver","message":"index out of range","frames":["json.mapEncoder.encode","log.(*backend).logEvent"]}`
 		}

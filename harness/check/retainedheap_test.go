@@ -11,7 +11,7 @@ import (
 )
 
 // heap records a heap profile with so many MiB in use below DeleteCollection, and 40 elsewhere.
-func (tr *trial) heap(cell string, second float64, mebibytes int64) {
+func (tr *trial) heap(arm string, second float64, mebibytes int64) {
 	tr.t.Helper()
 	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}}
 	for i, s := range []struct {
@@ -29,21 +29,21 @@ func (tr *trial) heap(cell string, second float64, mebibytes int64) {
 	}
 	var b bytes.Buffer
 	tr.must(p.Write(&b))
-	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Cell: cell, Time: tr.at(second)}, "pb.gz", &b)
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.at(second)}, "pb.gz", &b)
 	tr.must(err)
 }
 
 // heaps records profiles of a process that was watched all along: a second and mebibytes each; below 0 is a capture that failed.
-func heaps(cell string, list ...int) func(*trial) {
+func heaps(arm string, list ...int) func(*trial) {
 	return func(tr *trial) {
 		tr.phases()
-		tr.process(cell, 312, 0, 394)
+		tr.process(arm, 312, 0, 394)
 		for i := 0; i < len(list); i += 2 {
 			if list[i+1] < 0 {
-				tr.fail(bundle.Heap, cell, float64(list[i]), "connection refused")
+				tr.fail(bundle.Heap, arm, float64(list[i]), "connection refused")
 				continue
 			}
-			tr.heap(cell, float64(list[i]), int64(list[i+1]))
+			tr.heap(arm, float64(list[i]), int64(list[i+1]))
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestRetainedHeap(t *testing.T) {
 			name: "another profile", met: check.Unknown, seen: "reading artifacts/00001-heap-vulnerable.pb.gz: reading heap profile:",
 			fill: func(tr *trial) {
 				tr.phases()
-				_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Cell: arm, Time: tr.at(300)}, "pb.gz", bytes.NewReader([]byte("Unauthorized\n")))
+				_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.at(300)}, "pb.gz", bytes.NewReader([]byte("Unauthorized\n")))
 				tr.must(err)
 			},
 		},
@@ -152,7 +152,7 @@ func TestRetainedHeap(t *testing.T) {
 			},
 		},
 	}, func(q *question) {
-		q.kind, q.scope = "retainedHeap", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "retainedHeap", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = over(t, `{"func":"registry.(*Store).DeleteCollection","atLeast":"16Mi","snapshots":2,"lastAfter":"60s"}`, q.spec)
 	})
 }

@@ -21,7 +21,7 @@ type sample struct {
 	process         string  // whose it is, where that is known
 }
 
-// series is one number of a cell during a window: the samples that were asked for and answered in it, in order of
+// series is one number of an arm during a window: the samples that were asked for and answered in it, in order of
 // time.
 type series struct {
 	name    string
@@ -80,12 +80,12 @@ func metricSeriesOf(q *question, metric string, wanted func(labels map[string]st
 		all = append(all, sample{asked: r.Time, answered: r.Done, value: r.Value})
 	}
 	return newSeries(metric, q.window, all, st.paths, st.doubt,
-		fmt.Sprintf("the metrics of %s never showed %s", q.cell, metric))
+		fmt.Sprintf("the metrics of %s never showed %s", q.arm, metric))
 }
 
-// metricSamples reads all samples of the cell. Those of other metrics say nothing about when somebody looked for this one.
+// metricSamples reads all samples of the arm. Those of other metrics say nothing about when somebody looked for this one.
 func metricSamples(q *question, metric string) stream[bundle.MetricSample] {
-	return readCounting(q, bundle.Query{Kind: bundle.MetricSamples, Cell: q.cell}, records[bundle.MetricSample],
+	return readCounting(q, bundle.Query{Kind: bundle.MetricSamples, Arm: q.arm}, records[bundle.MetricSample],
 		func(r bundle.MetricSample) bool { return r.Name == metric })
 }
 
@@ -147,7 +147,7 @@ func cpuOf(q *question, used func(bundle.IdentitySample) float64) series {
 			process: fmt.Sprintf("%d since tick %d", r.PID, r.StartTicks)})
 	}
 	return newSeries(processCPUTime, q.window, all, st.paths, st.doubt,
-		fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.cell, span(q.window)))
+		fmt.Sprintf("nobody recorded the CPU time of %s in %s", q.arm, span(q.window)))
 }
 
 func (s series) first() sample { return s.samples[0] }

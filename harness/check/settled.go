@@ -25,7 +25,7 @@ func (c *Settled) validate() error {
 
 // before says whether the subject had not settled yet at a time, and what shows it. Between two samples it is unknown.
 func (c *Settled) before(q *question, at time.Time) (Tri, string) {
-	phase, ok := q.view.Phase(q.cell, q.phase)
+	phase, ok := q.view.Phase(q.arm, q.phase)
 	if !ok {
 		return Unknown, "the phase " + q.phase + " never began"
 	}

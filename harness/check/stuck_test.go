@@ -107,7 +107,7 @@ func TestNothingStuck(t *testing.T) {
 	}
 	run(t, questions, func(q *question) {
 		q.kind, q.spec = "nothingStuck", `{"states":["chan send"],"dumps":3,"lastAfter":"60s"}`
-		q.scope = check.Scope{Cell: arm, Phase: check.Recovery}
+		q.scope = check.Scope{Arm: arm, Phase: check.Recovery}
 	})
 }
 
@@ -192,7 +192,7 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 		})
 	}
 	run(t, questions, func(q *question) {
-		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "nothingStuck", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = `{"states":["chan send"],"dumps":3,"lastAfter":"60s","failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"load":"deletes","share":"50%"}`
 		q.wanted = "fewer goroutines in each of the last 3 dumps that the baseline didn't have, in any state, than 50% of the failed calls"
 		if q.evidence == nil {
@@ -250,7 +250,7 @@ func TestLinesAreNoCalls(t *testing.T) {
 		tr.phases()
 		tr.process(arm, 312, 0, 394)
 		tr.log(arm, "kube-apiserver", 0, 394, manyLinesEach(12)...)
-		_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Cell: arm, Time: tr.at(280)}, "json",
+		_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.at(280)}, "json",
 			strings.NewReader(`{"name":"deletes","way":"namespaceController","objects":1000,"rounds":[{"round":1,"start":"2026-03-01T10:00:45Z","calls":12}]}`))
 		tr.must(err)
 		tr.shoot(arm, leftBehind(5, feed, "select")...)
@@ -286,7 +286,7 @@ func TestLinesAreNoCalls(t *testing.T) {
 			},
 		},
 	}, func(q *question) {
-		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "nothingStuck", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = `{"states":["chan send"],"dumps":3,"lastAfter":"60s","load":"deletes","failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"share":"50%"}`
 		if q.evidence == nil {
 			q.evidence = append(times(5, bundle.Goroutines2), bundle.Logs, bundle.LoadSummary)
@@ -326,7 +326,7 @@ func TestNothingOfTheIncidentsOwnIsTolerated(t *testing.T) {
 		questions = append(questions, question{name: "nine in " + state, fill: cutShort(20, leftBehind(9, feed, state)...), met: check.NotMet, seen: made, detail: "[" + state})
 	}
 	run(t, questions, func(q *question) {
-		q.kind, q.scope = "nothingStuck", check.Scope{Cell: arm, Phase: check.Recovery}
+		q.kind, q.scope = "nothingStuck", check.Scope{Arm: arm, Phase: check.Recovery}
 		q.spec = `{"states":["chan send"],"own":["registry.(*Store).DeleteCollection"],"dumps":3,"lastAfter":"60s","load":"deletes",` +
 			`"failed":{"component":"kube-apiserver","pattern":"Delete object in DeleteCollection failed"},"share":"50%"}`
 		q.wanted = "none, in any state, that registry.(*Store).DeleteCollection made or that is in it"

@@ -52,7 +52,7 @@ func newTrial(t *testing.T, start time.Time) *trial {
 	}
 	constants := map[string]int64{"channelCapacity": 1000, "relistThreshold": int64(3 * time.Minute)}
 	tr := &trial{t: t, w: w, start: start}
-	tr.must(w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: arm, Constants: constants}, {Cell: other, Constants: constants}}}))
+	tr.must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: arm, Constants: constants}, {Arm: other, Constants: constants}}}))
 	return tr
 }
 
@@ -84,16 +84,16 @@ func (tr *trial) enter(seconds float64, phase string) {
 	tr.w.Emit(event.Event{Time: tr.at(seconds), Type: event.Phase, Message: phase})
 }
 
-func (tr *trial) stream(kind bundle.Kind, cell string) *bundle.Stream {
+func (tr *trial) stream(kind bundle.Kind, arm string) *bundle.Stream {
 	tr.t.Helper()
-	st, err := tr.w.Stream(bundle.Meta{Kind: kind, Cell: cell, Time: tr.start}, "jsonl")
+	st, err := tr.w.Stream(bundle.Meta{Kind: kind, Arm: arm, Time: tr.start}, "jsonl")
 	tr.must(err)
 	return st
 }
 
 // fail records a capture that failed.
-func (tr *trial) fail(kind bundle.Kind, cell string, seconds float64, why string) {
-	tr.w.Fail(bundle.Meta{Kind: kind, Cell: cell, Time: tr.at(seconds)}, errors.New(why))
+func (tr *trial) fail(kind bundle.Kind, arm string, seconds float64, why string) {
+	tr.w.Fail(bundle.Meta{Kind: kind, Arm: arm, Time: tr.at(seconds)}, errors.New(why))
 }
 
 // sample writes a metric's values, each asked for at its second and answered 100 ms later.
@@ -129,7 +129,7 @@ type question struct {
 	wanted   string           // a fragment
 	differs  []string         // a fragment each
 	evidence []bundle.Kind    // the kinds of the artifacts named, in order
-	from     string           // the cell of that evidence; "" is the scope's, "*" any
+	from     string           // the arm of that evidence; "" is the scope's, "*" any
 	detail   string           // a fragment
 }
 
@@ -179,14 +179,14 @@ func (q question) compare(t *testing.T, f check.Finding, v bundle.View) {
 		byPath[a.Path] = a
 	}
 	var kinds []bundle.Kind
-	from := q.scope.Cell
+	from := q.scope.Arm
 	if q.from != "" {
 		from = q.from
 	}
 	for _, path := range f.Evidence {
 		a, ok := byPath[path]
-		if !ok || from != "*" && a.Cell != from && !(a.Cell == bundle.Shared && (a.Kind == bundle.Objects || a.Kind == bundle.Host)) { // nodes, pods and the host are every cell's
-			t.Errorf("the evidence %q is no artifact of cell %s", path, from)
+		if !ok || from != "*" && a.Arm != from && !(a.Arm == bundle.Shared && (a.Kind == bundle.Objects || a.Kind == bundle.Host)) { // nodes, pods and the host are every arm's
+			t.Errorf("the evidence %q is no artifact of arm %s", path, from)
 		}
 		kinds = append(kinds, a.Kind)
 	}

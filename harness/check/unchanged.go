@@ -73,8 +73,8 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	}
 	q.Evidence = append(q.Evidence, still.paths...)
 	shown, others := 0, 0
-	for _, cell := range v.World().Cells {
-		records, doubt := followersOf(v, cell.Cell, c.Resource)
+	for _, arm := range v.World().Arms {
+		records, doubt := followersOf(v, arm.Arm, c.Resource)
 		q.Evidence = union(q.Evidence, pathsOf(records)...)
 		if doubt = cmp.Or(doubt, uncovered(records, counted.extent(), 0)); doubt != "" {
 			return q.unknown(doubt)
@@ -82,7 +82,7 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 		for _, x := range writes(records, c.Resource, "", counted.extent()).all {
 			switch {
 			case x.subresource != c.Subresource:
-			case cell.Cell == q.cell:
+			case arm.Arm == q.arm:
 				shown++
 			default:
 				others++

@@ -63,7 +63,7 @@ func TestUnchangedUpdates(t *testing.T) {
 		}, met: check.Unknown, evidence: all[:3], seen: "nobody followed " + bundles + " for fixed"},
 		{name: "no count", fill: churning(writes), met: check.Unknown, seen: "no metrics.samples was recorded for shared"},
 	}, func(q *question) {
-		q.kind, q.scope, q.from = "unchangedUpdates", check.Scope{Cell: arm, Phase: check.Fault}, "*"
+		q.kind, q.scope, q.from = "unchangedUpdates", check.Scope{Arm: arm, Phase: check.Fault}, "*"
 		q.spec = `{"resource":"` + bundles + `","subresource":"status","atMost":2,"window":{"terminating":1}}`
 		q.wanted = "at most 2 updates of " + bundles + "/status that changed nothing"
 	})

@@ -13,12 +13,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/metrics"
 )
 
-// OtherProcess says what a cell's subject itself shows of having been several processes in a window, "" if nothing
+// OtherProcess says what an arm's subject itself shows of having been several processes in a window, "" if nothing
 // does: two dumps that can't be of one process, or a counter that fell. It is a second witness beside OneProcess, which
 // asks the kernel: a program that starts another one to do its work looks like one process there. Where a witness has
 // nothing to say, nothing follows from it.
-func OtherProcess(v bundle.View, cell string, w bundle.Window) (why string, paths []string) {
-	of, ok := subject(v, cell)
+func OtherProcess(v bundle.View, arm string, w bundle.Window) (why string, paths []string) {
+	of, ok := subject(v, arm)
 	if !ok {
 		return "", nil
 	}
@@ -28,27 +28,27 @@ func OtherProcess(v bundle.View, cell string, w bundle.Window) (why string, path
 	return why, paths
 }
 
-// witness is where a cell's subject can be asked: one component on one node.
+// witness is where an arm's subject can be asked: one component on one node.
 type witness struct {
 	bundle.View
-	cell, node, component string
+	arm, node, component string
 }
 
 // subject is the component of which somebody recorded which process it is. One with several instances is none: each of
 // them may have answered.
-func subject(v bundle.View, cell string) (witness, bool) {
-	all := v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell})
+func subject(v bundle.View, arm string) (witness, bool) {
+	all := v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm})
 	if len(all) == 0 || slices.ContainsFunc(all, func(a bundle.Artifact) bool {
 		return a.Node != all[0].Node || a.Component != all[0].Component
 	}) {
 		return witness{}, false
 	}
-	return witness{v, cell, all[0].Node, all[0].Component}, true
+	return witness{v, arm, all[0].Node, all[0].Component}, true
 }
 
 // artifacts are the subject's own of a kind that can be read, in order of time.
 func (s witness) artifacts(q bundle.Query) []bundle.Artifact {
-	q.Cell = s.cell
+	q.Arm = s.arm
 	all := slices.DeleteFunc(slices.Clone(s.Artifacts(q)), func(a bundle.Artifact) bool {
 		return a.Missing || a.Error != "" || a.Node != s.node || a.Component != s.component
 	})

@@ -20,7 +20,7 @@ func TestOtherProcess(t *testing.T) {
 	const text = "# TYPE requests_total counter\nrequests_total{verb=\"GET\",code=\"200\"} %d\n# TYPE rules_total gauge\nrules_total %d\n" +
 		"# TYPE took_seconds histogram\ntook_seconds_bucket{le=\"+Inf\"} %[1]d\ntook_seconds_sum -%[1]d\ntook_seconds_count %[1]d\n"
 	metrics := func(tr *trial, component string, second float64, requests, rules int) {
-		_, err := tr.w.Write(bundle.Meta{Kind: bundle.Metrics, Cell: arm, Component: component, Time: tr.at(second)}, "txt", strings.NewReader(fmt.Sprintf(text, requests, rules)))
+		_, err := tr.w.Write(bundle.Meta{Kind: bundle.Metrics, Arm: arm, Component: component, Time: tr.at(second)}, "txt", strings.NewReader(fmt.Sprintf(text, requests, rules)))
 		tr.must(err)
 	}
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestOtherProcess(t *testing.T) {
 			}
 		}, `the counter requests_total{code="200",verb="GET"} fell from 45 at 10:02:02 to 3 at 10:02:12`},
 		{"several instances, each of which may have answered", func(tr *trial) {
-			st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Identity, Cell: arm, Node: "second", Time: tr.start}, "jsonl")
+			st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Identity, Arm: arm, Node: "second", Time: tr.start}, "jsonl")
 			tr.must(err)
 			tr.lookAt(st, 8, 100, 200)
 			metrics(tr, "", 110, 40, 9)

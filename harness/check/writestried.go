@@ -24,11 +24,11 @@ func init() {
 			"is no reason. The log has to cover all of it, to show the user's other writes, and to have somebody's " +
 			"write of each resource: else none is not known.",
 		Example: "name: no-write-tried\nkind: writesTried\nphase: fault\nspec:\n  user: " +
-			"system:serviceaccount:relapse-$$(cell):fleet-agent\n  resources: [bundledeployments.fleet.cattle.io, " +
+			"system:serviceaccount:relapse-$$(arm):fleet-agent\n  resources: [bundledeployments.fleet.cattle.io, " +
 			"secrets]\n  atMost: 0\n  window:\n    terminating: 1\n",
-		Meets: `{"user":"agent-$(cell)","resources":["bundledeployments.fleet.cattle.io"],"atMost":100,` +
+		Meets: `{"user":"agent-$(arm)","resources":["bundledeployments.fleet.cattle.io"],"atMost":100,` +
 			`"window":{"resources":["bundles.fleet.cattle.io"],"still":"2s","for":"1s"}}`,
-		Differs: `{"user":"agent-$(cell)","resources":["bundledeployments.fleet.cattle.io"],"within":"500ms",` +
+		Differs: `{"user":"agent-$(arm)","resources":["bundledeployments.fleet.cattle.io"],"within":"500ms",` +
 			`"window":{"resources":["bundles.fleet.cattle.io"]}}`,
 		New: func() Check { return &WritesTried{Window: standstill()} },
 	})
@@ -36,7 +36,7 @@ func init() {
 
 // WritesTried counts the requests of one user by which it wanted to write.
 type WritesTried struct {
-	User      string   `json:"user" jsonschema:"who writes, by the name that the API server knows; $(cell) in it is the cell's name"`
+	User      string   `json:"user" jsonschema:"who writes, by the name that the API server knows; $(arm) in it is the arm's name"`
 	Resources []string `json:"resources" jsonschema:"what is written, subresources included: plural names, with their API group unless it is the core's"`
 	AtMost    int      `json:"atMost,omitzero" jsonschema:"how many writes are tolerated"`
 	Within    string   `json:"within,omitempty" jsonschema:"for how long a change of the world is a reason to write: a duration with its unit; with it the whole phase counts"`
@@ -57,9 +57,9 @@ func (c *WritesTried) Validate() error {
 		optional("within", c.Within))
 }
 
-func (c *WritesTried) wanted(cell string) string {
+func (c *WritesTried) wanted(arm string) string {
 	out := fmt.Sprintf("at most %d writes of %s tried by %s", c.AtMost, strings.Join(c.Resources, ", "),
-		ofCell(c.User, cell))
+		ofArm(c.User, arm))
 	if c.Within != "" {
 		return out + fmt.Sprintf(" in the whole phase without a change of %s in the %s before",
 			strings.Join(c.Window.filled().Resources, ", "), c.Within)
@@ -69,7 +69,7 @@ func (c *WritesTried) wanted(cell string) string {
 
 // Eval counts what the audit log has.
 func (c *WritesTried) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, c.wanted(s.Cell))
+	q, ok := ask(c, v, s, c.wanted(s.Arm))
 	if !ok {
 		return q.Finding
 	}
@@ -78,7 +78,7 @@ func (c *WritesTried) Eval(v bundle.View, s Scope) Finding {
 	if len(log.paths) == 0 {
 		return q.unknown(log.doubt)
 	}
-	all, doubt := c.tries(log.records, ofCell(c.User, q.cell))
+	all, doubt := c.tries(log.records, ofArm(c.User, q.arm))
 	doubt = cmp.Or(log.doubt, doubt)
 	if c.Within != "" {
 		return c.unprompted(q, all, cmp.Or(doubt, log.uncovered(q.window, slack(q.window))))
@@ -206,21 +206,21 @@ func kindsOf(all []try) []string {
 	return out
 }
 
-// auditLog is what is recorded of the logs of all API servers that a cell is served by.
+// auditLog is what is recorded of the logs of all API servers that an arm is served by.
 type auditLog struct {
 	stream[bundle.AuditEvent]
 	arts []bundle.Artifact
 }
 
-// auditOf reads the cell's own audit logs or, where its cluster is shared, those of the cluster.
+// auditOf reads the arm's own audit logs or, where its cluster is shared, those of the cluster.
 func auditOf(q *question) (out auditLog) {
-	for _, cell := range []string{q.cell, bundle.Shared} {
-		if out.arts = q.view.Artifacts(bundle.Query{Kind: bundle.Audit, Cell: cell}); len(out.arts) > 0 {
+	for _, arm := range []string{q.arm, bundle.Shared} {
+		if out.arts = q.view.Artifacts(bundle.Query{Kind: bundle.Audit, Arm: arm}); len(out.arts) > 0 {
 			break
 		}
 	}
 	if len(out.arts) == 0 {
-		out.doubt = fmt.Sprintf("no %s was recorded for %s or %s", bundle.Audit, q.cell, bundle.Shared)
+		out.doubt = fmt.Sprintf("no %s was recorded for %s or %s", bundle.Audit, q.arm, bundle.Shared)
 	}
 	for _, a := range out.arts {
 		var all []bundle.AuditEvent

@@ -20,18 +20,18 @@ type audit struct {
 func (tr *trial) audit() *audit {
 	tr.t.Helper()
 	a := &audit{trial: tr, st: tr.stream(bundle.Audit, bundle.Shared)}
-	for _, cell := range []string{arm, other} {
-		a.asks(1, cell, "create", "secrets", 201)
-		a.asks(2, cell, "update", bundles, 200)
+	for _, arm := range []string{arm, other} {
+		a.asks(1, arm, "create", "secrets", 201)
+		a.asks(2, arm, "update", bundles, 200)
 	}
 	return a
 }
 
 // asks has an arm's agent ask for a write of an object, or of its status, and get an answer 100 ms later.
-func (a *audit) asks(second float64, cell, verb, resource string, code int) {
+func (a *audit) asks(second float64, arm, verb, resource string, code int) {
 	a.t.Helper()
 	a.n++
-	e := bundle.AuditEvent{Time: a.at(second), ID: fmt.Sprint(a.n), Stage: "RequestReceived", Verb: verb, User: "agent-" + cell,
+	e := bundle.AuditEvent{Time: a.at(second), ID: fmt.Sprint(a.n), Stage: "RequestReceived", Verb: verb, User: "agent-" + arm,
 		Resource: resource, Namespace: "ns", Name: "bundle"}
 	if resource == bundles {
 		e.Subresource = "status"
@@ -59,10 +59,10 @@ func audited(more func(*audit)) func(*trial) {
 }
 
 // each has an arm ask for the same once in so many seconds of from..to.
-func each(every, from, to float64, cell, verb, resource string, code int) func(*audit) {
+func each(every, from, to float64, arm, verb, resource string, code int) func(*audit) {
 	return func(a *audit) {
 		for s := from; s <= to; s += every {
-			a.asks(s, cell, verb, resource, code)
+			a.asks(s, arm, verb, resource, code)
 		}
 	}
 }
@@ -127,8 +127,8 @@ func TestWritesTried(t *testing.T) {
 			tr.audit().covers(0, 400)
 		}},
 	}, func(q *question) {
-		q.kind, q.scope, q.from = "writesTried", check.Scope{Cell: arm, Phase: check.Fault}, "*"
-		q.spec = over(t, `{"user":"agent-$(cell)","resources":["`+bundles+`","secrets"],"window":{"terminating":1}}`, q.spec)
+		q.kind, q.scope, q.from = "writesTried", check.Scope{Arm: arm, Phase: check.Fault}, "*"
+		q.spec = over(t, `{"user":"agent-$(arm)","resources":["`+bundles+`","secrets"],"window":{"terminating":1}}`, q.spec)
 		if q.wanted = "writes of " + bundles; q.name == "none" {
 			q.wanted = "at most 0 writes of " + bundles + ", secrets tried by agent-vulnerable in a window of 60s after 15s of standstill"
 		}
@@ -173,8 +173,8 @@ func TestWritesTriedWithoutAReason(t *testing.T) {
 			}},
 		{name: "a gap in the log", fill: audited(func(a *audit) { a.st.Gap(a.at(200), a.at(201), "cut") }), met: check.Unknown, evidence: all, seen: "the audit log does not cover"},
 	}, func(q *question) {
-		q.kind, q.scope, q.from = "writesTried", check.Scope{Cell: arm, Phase: check.Fault}, "*"
-		q.spec = over(t, `{"user":"agent-$(cell)","resources":["`+bundles+`"],"within":"45s"}`, q.spec)
+		q.kind, q.scope, q.from = "writesTried", check.Scope{Arm: arm, Phase: check.Fault}, "*"
+		q.spec = over(t, `{"user":"agent-$(arm)","resources":["`+bundles+`"],"within":"45s"}`, q.spec)
 		q.wanted = " in the whole phase without a change of nodes, pods, deployments.apps, daemonsets.apps in the 45s before"
 	})
 }

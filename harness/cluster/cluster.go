@@ -41,7 +41,7 @@ type NodeSpec struct {
 	Name   string                       `json:"name"`
 	Role   string                       `json:"role"`
 	Image  string                       `json:"image"`
-	Cell   string                       `json:"cell,omitempty"`
+	Arm    string                       `json:"arm,omitempty"`
 	Labels map[string]string            `json:"labels,omitempty"`
 	Files  []File                       `json:"files,omitempty"` // installed before any unit starts
 	Units  []Unit                       `json:"units,omitempty"` // enabled before any unit starts
@@ -110,7 +110,7 @@ type Cluster interface {
 type Node interface {
 	Name() string
 	Role() string
-	Cell() string
+	Arm() string
 }
 
 // Component is one running instance of a component on a node.
@@ -135,10 +135,10 @@ type Caller interface {
 
 // Workload names an arm that runs in a pod: the only pod of a namespace with the label app.kubernetes.io/name=Name.
 // Its container has the same name and serves HTTP on its port named http.
-type Workload struct{ Name, Namespace, Cell string }
+type Workload struct{ Name, Namespace, Arm string }
 
 // Host is a Cluster that can address such a container like any other component. The component's node is the pod's,
-// its cell the workload's. A pod that was replaced is found again; a missing one is an error.
+// its arm the workload's. A pod that was replaced is found again; a missing one is an error.
 type Host interface {
 	Workload(ctx context.Context, w Workload) (Component, error)
 }

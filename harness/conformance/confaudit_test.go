@@ -80,9 +80,9 @@ func TestAuditPoliciesRecordWhatIsCounted(t *testing.T) {
 					}
 				}
 			}
-			for _, cell := range p.Trials[0].Cells {
-				if want := "system:serviceaccount:" + cell.Namespace + ":fleet-agent"; strings.ReplaceAll(counts.User, "$(cell)", cell.Name) != want {
-					t.Errorf("%s: %s counts the writes of %s, and %s is %s", s.Metadata.Name, c.Name, counts.User, cell.Name, want)
+			for _, arm := range p.Trials[0].Arms {
+				if want := "system:serviceaccount:" + arm.Namespace + ":fleet-agent"; strings.ReplaceAll(counts.User, "$(arm)", arm.Name) != want {
+					t.Errorf("%s: %s counts the writes of %s, and %s is %s", s.Metadata.Name, c.Name, counts.User, arm.Name, want)
 				}
 			}
 		}

@@ -34,7 +34,7 @@ var ofTheCluster = []string{"leaseStale"}
 func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	s, w := newSubject(t), newBundle(t)
 	if err := w.SetWorld(bundle.World{Run: s.Name(), // nodes are named after it
-		Cells: []bundle.CellWorld{{Cell: arm, Flags: []string{"-race"}}}}); err != nil {
+		Arms: []bundle.ArmWorld{{Arm: arm, Flags: []string{"-race"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.nodes[1].PowerOff(t.Context()); err != nil {
@@ -68,7 +68,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	s.churns(ctx, &wg)
 	asksInVain(ctx, &wg, audit)
 	s.Component("worker", "kubelet").Log(s.line(3, skipped))
-	scope := check.Scope{Cell: arm, Phase: check.Fault}
+	scope := check.Scope{Arm: arm, Phase: check.Fault}
 	want := map[string]check.Tri{}
 	asked := map[string]check.Check{}
 	for _, e := range kinds.Of(kinds.Check) {
@@ -112,7 +112,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 		if kind, _, _ := strings.Cut(name, " "); slices.Contains(ofTheCluster, kind) {
 			alone = want[name]
 		}
-		if f := c.Eval(sealed, check.Scope{Cell: other, Phase: check.Fault}); f.Met != alone {
+		if f := c.Eval(sealed, check.Scope{Arm: other, Phase: check.Fault}); f.Met != alone {
 			t.Errorf("%s, asked of the arm that nobody looked at: %+v, want %s", name, f, alone)
 		}
 	}
@@ -124,7 +124,7 @@ func cutShort(t *testing.T, w *bundle.Writer) {
 	sum := bundle.Load{Name: "deletes", Objects: 1000, Codes: map[string]int{"504": 20}, Rounds: []bundle.LoadRound{{
 		Round: 1, Start: time.Now(), Calls: 20, Cut: &bundle.CutCalls{Open: 20, Deleting: 20, Failed: 20, Left: new(919)},
 	}}}
-	if _, err := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: arm}, sum); err != nil {
+	if _, err := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm}, sum); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -228,8 +228,8 @@ func TestEveryCheckOnNothing(t *testing.T) {
 				if phase != "" {
 					w.Emit(phaseEvent(phase))
 				}
-				for _, cell := range []string{arm, bundle.Shared, "nobody"} {
-					for _, scope := range []check.Scope{{Cell: cell, Phase: check.Fault}, {Cell: cell, Phase: phase}, {Cell: cell, Phase: phase, After: 1 << 40}} {
+				for _, arm := range []string{arm, bundle.Shared, "nobody"} {
+					for _, scope := range []check.Scope{{Arm: arm, Phase: check.Fault}, {Arm: arm, Phase: phase}, {Arm: arm, Phase: phase, After: 1 << 40}} {
 						f := c.Eval(w.View(), scope)
 						if f.Met != check.Unknown || f.Seen == "" || f.Wanted == "" || len(f.Evidence) > 0 {
 							t.Errorf("over an empty bundle in phase %q, asked %+v, it says %+v; want unknown, and what is missing", phase, scope, f)

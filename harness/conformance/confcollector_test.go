@@ -86,10 +86,10 @@ func (s *subject) line(n int, message string) string {
 
 func (s *subject) target(c capture.Collector) capture.Target {
 	if wide, ok := c.(capture.ClusterWide); ok && wide.ClusterWide() {
-		return capture.Target{Cell: bundle.Shared, Cluster: s.Cluster}
+		return capture.Target{Arm: bundle.Shared, Cluster: s.Cluster}
 	}
 	return capture.Target{
-		Cell: arm, Cluster: podCluster{s.Cluster}, Node: s.nodes[0].Node, Component: s.Component("worker", "kubelet"),
+		Arm: arm, Cluster: podCluster{s.Cluster}, Node: s.nodes[0].Node, Component: s.Component("worker", "kubelet"),
 		Namespace: namespaceFor(c), Phase: func() string { return check.Fault }, Mark: "schedule",
 	}
 }
@@ -218,7 +218,7 @@ func makes(t *testing.T, c capture.Collector) {
 		if r.Close(); err != nil || len(b) == 0 {
 			t.Errorf("%s has %d bytes, %v", a.Path, len(b), err)
 		}
-		if a.Cell != target.Cell || target.Node != nil && (a.Node != target.Node.Name() || a.Component != "kubelet" || a.Phase != check.Fault || a.Mark != "schedule") {
+		if a.Arm != target.Arm || target.Node != nil && (a.Node != target.Node.Name() || a.Component != "kubelet" || a.Phase != check.Fault || a.Mark != "schedule") {
 			t.Errorf("it is found by %+v", a.Meta)
 		}
 		if a.Time.Before(began.Add(-time.Second)) || a.Time.After(time.Now()) || a.Time.Location() != time.UTC {
@@ -258,7 +258,7 @@ func leavesARecord(t *testing.T, kind string, c capture.Collector, env collector
 		}
 		for _, a := range w.View().Artifacts(bundle.Query{}) {
 			snapshots++
-			if !slices.Contains(c.Makes(), a.Kind) || a.Path != "" || a.Error == "" || !strings.Contains(failed.Error(), a.Error) || a.Cell != target.Cell {
+			if !slices.Contains(c.Makes(), a.Kind) || a.Path != "" || a.Error == "" || !strings.Contains(failed.Error(), a.Error) || a.Arm != target.Arm {
 				t.Errorf("the record is %+v, of the error %v", a, failed)
 			}
 		}

@@ -65,7 +65,7 @@ func (s faultSuite) fresh(t *testing.T) fault.Fault {
 func (s faultSuite) target() (fault.Target, *events) {
 	seen := &events{}
 	return fault.Target{
-		Run: "run", Name: "item", Cell: arm, Cluster: s.Cluster, Nodes: []cluster.Node{s.nodes[0].Node, s.nodes[1].Node},
+		Run: "run", Name: "item", Arm: arm, Cluster: s.Cluster, Nodes: []cluster.Node{s.nodes[0].Node, s.nodes[1].Node},
 		Expires: time.Minute, Events: event.NewStream(seen),
 	}, seen
 }
@@ -112,7 +112,7 @@ type silentNode struct{}
 
 func (silentNode) Name() string { return "silent" }
 func (silentNode) Role() string { return cluster.Worker }
-func (silentNode) Cell() string { return arm }
+func (silentNode) Arm() string  { return arm }
 
 func (s faultSuite) injectAndRecover(t *testing.T) {
 	s.force(t, "before", false, false)

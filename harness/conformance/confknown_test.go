@@ -61,8 +61,8 @@ func TestEveryScenarioHasCandidatesOfEveryAnswer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := len(p.Trials[0].Cells); n != len(o.Candidates)+2 {
-				t.Errorf("%d cells, want one for each candidate and two controls", n)
+			if n := len(p.Trials[0].Arms); n != len(o.Candidates)+2 {
+				t.Errorf("%d arms, want one for each candidate and two controls", n)
 			}
 		})
 	}

@@ -170,7 +170,7 @@ func run(ctx context.Context, l load.Load, s *loaded, w *bundle.Writer) <-chan e
 func leftBy(t *testing.T, l load.Load, w *bundle.Writer) (sum bundle.Load, calls []bundle.Call) {
 	t.Helper()
 	left := map[bundle.Kind]bundle.Artifact{}
-	for _, a := range w.View().Artifacts(bundle.Query{Cell: arm}) {
+	for _, a := range w.View().Artifacts(bundle.Query{Arm: arm}) {
 		if _, dup := left[a.Kind]; dup || a.Error != "" {
 			t.Errorf("it left %+v, which failed or is there twice", a)
 		}

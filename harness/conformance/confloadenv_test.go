@@ -86,7 +86,7 @@ func newLoaded(t *testing.T) *loaded {
 }
 
 func (s *loaded) target() load.Target {
-	return load.Target{Run: "run", Name: "item", Cell: arm, Cluster: s.Cluster, Nodes: s.Nodes(), Events: event.NewStream(s.seen), Round: func(n int, began bool) {
+	return load.Target{Run: "run", Name: "item", Arm: arm, Cluster: s.Cluster, Nodes: s.Nodes(), Events: event.NewStream(s.seen), Round: func(n int, began bool) {
 		if began {
 			close(*s.began.Load())
 		} else {

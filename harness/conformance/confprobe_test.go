@@ -76,7 +76,7 @@ func probesWork(t *testing.T, e kinds.Entry) {
 // probeLeft reads a probe's record, the only artifact that it leaves.
 func probeLeft(t *testing.T, w *bundle.Writer) (p bundle.ProbeRecord) {
 	t.Helper()
-	left := w.View().Artifacts(bundle.Query{Cell: arm})
+	left := w.View().Artifacts(bundle.Query{Arm: arm})
 	if len(left) != 1 || left[0].Kind != bundle.WorkProbe || left[0].Error != "" {
 		t.Fatalf("it left %+v", left)
 	}
@@ -100,7 +100,7 @@ func (s *subject) probed(t *testing.T, w *bundle.Writer, events *event.Stream) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to := load.Target{Run: "run", Name: name, Cell: arm, Cluster: s.Cluster, Nodes: []cluster.Node{node}, Events: events}
+		to := load.Target{Run: "run", Name: name, Arm: arm, Cluster: s.Cluster, Nodes: []cluster.Node{node}, Events: events}
 		if err := l.Prepare(t.Context(), to); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// arm is the cell of the first worker, other of the second.
+// arm is the arm of the first worker, other of the second.
 const (
 	arm   = "vulnerable"
 	other = "fixed"
@@ -71,7 +71,7 @@ type criNode struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Cluster: clustertest.New("conformance", cluster.Topology{Nodes: []cluster.NodeSpec{
-		{Name: "control-plane", Role: cluster.ControlPlane}, {Name: "worker", Role: cluster.Worker, Cell: arm}, {Name: "worker2", Role: cluster.Worker, Cell: other},
+		{Name: "control-plane", Role: cluster.ControlPlane}, {Name: "worker", Role: cluster.Worker, Arm: arm}, {Name: "worker2", Role: cluster.Worker, Arm: other},
 	}})}
 	t.Cleanup(w.Close)
 	bin, err := interposer()

@@ -25,8 +25,8 @@ var _ support.E2EClusterProviderWithLifeCycle = &e2eframework.Provider{}
 func topology() cluster.Topology {
 	return cluster.Topology{Version: "v1.34.4", Nodes: []cluster.NodeSpec{
 		{Name: "control-plane", Role: cluster.ControlPlane},
-		{Name: "worker", Role: cluster.Worker, Cell: "one"},
-		{Name: "worker2", Role: cluster.Worker, Cell: "two"},
+		{Name: "worker", Role: cluster.Worker, Arm: "one"},
+		{Name: "worker2", Role: cluster.Worker, Arm: "two"},
 	}}
 }
 
@@ -55,7 +55,7 @@ func TestFrameworkRuns(t *testing.T) {
 
 	marker := &touch{}
 	i := e2eframework.Injection{Name: "touch", Fault: marker, Expires: time.Minute,
-		On: func(n cluster.Node) bool { return n.Cell() == "two" }}
+		On: func(n cluster.Node) bool { return n.Arm() == "two" }}
 	node := p.Cluster().Nodes()[2].(*clustertest.Node)
 	touched := 0
 	node.Handle("touch", func(context.Context, io.Reader, []string) ([]byte, error) { touched++; return nil, nil })
@@ -161,9 +161,9 @@ the arguments ["--wait"] are not understood`
 	none := all
 	none.On = func(cluster.Node) bool { return false }
 	for want, i := range map[string]e2eframework.Injection{
-		"injecting x: no node was chosen":                                              none,
-		`injecting x: nodes of the cells "" and "one" were chosen: a fault is for one`: all,
-		"injecting x: an injection needs a name, a fault, nodes and a time limit":      {Name: "x"},
+		"injecting x: no node was chosen":                                             none,
+		`injecting x: nodes of the arms "" and "one" were chosen: a fault is for one`: all,
+		"injecting x: an injection needs a name, a fault, nodes and a time limit":     {Name: "x"},
 	} {
 		if _, err := q.Inject(i)(t.Context(), envconf.New()); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)

@@ -84,10 +84,10 @@ func (p *Provider) target(i Injection) (fault.Target, error) {
 	if len(t.Nodes) == 0 {
 		return t, errors.New("no node was chosen")
 	}
-	t.Cell = t.Nodes[0].Cell()
+	t.Arm = t.Nodes[0].Arm()
 	for _, n := range t.Nodes {
-		if n.Cell() != t.Cell {
-			return t, fmt.Errorf("nodes of the cells %q and %q were chosen: a fault is for one", t.Cell, n.Cell())
+		if n.Arm() != t.Arm {
+			return t, fmt.Errorf("nodes of the arms %q and %q were chosen: a fault is for one", t.Arm, n.Arm())
 		}
 	}
 	return t, nil

@@ -13,7 +13,7 @@ const (
 	Stage     = "stage"     // a stage of the run began (Fields: expect=duration)
 	StageDone = "stageDone" // a stage ended (Fields: seconds)
 	Progress  = "progress"  // where a stage stands
-	Phase     = "phase"     // a phase was seen to begin, for Cell or, when empty, for all
+	Phase     = "phase"     // a phase was seen to begin, for Arm or, when empty, for all
 	FaultSeen = "faultSeen" // a fault's effect was observed
 	FaultGone = "faultGone" // a fault's lift was observed
 	Capture   = "capture"   // a snapshot was taken or failed
@@ -28,7 +28,7 @@ type Event struct {
 	Mono    time.Duration  `json:"monoNanos"`
 	Type    string         `json:"type"`
 	Stage   string         `json:"stage,omitempty"`
-	Cell    string         `json:"cell,omitempty"`
+	Arm     string         `json:"arm,omitempty"`
 	Message string         `json:"message"`
 	Fields  map[string]any `json:"fields,omitempty"`
 }

@@ -21,18 +21,18 @@ func TestLines(t *testing.T) {
 		want string
 	}{
 		{event.Event{Type: event.Note, Message: "hello"}, "10:05:30 hello\n"},
-		{event.Event{Type: event.Note, Cell: "fixed", Message: "exposure met"}, "10:05:30 [fixed]: exposure met\n"},
+		{event.Event{Type: event.Note, Arm: "fixed", Message: "exposure met"}, "10:05:30 [fixed]: exposure met\n"},
 		{event.Event{Type: event.Progress, Stage: "build", Message: "3 of 6"}, "10:05:30 build: 3 of 6\n"},
-		{event.Event{Type: event.Progress, Stage: "build", Cell: "fixed", Message: "3 of 6"}, "10:05:30 build [fixed]: 3 of 6\n"},
+		{event.Event{Type: event.Progress, Stage: "build", Arm: "fixed", Message: "3 of 6"}, "10:05:30 build [fixed]: 3 of 6\n"},
 		{event.Event{Type: event.Stage, Stage: "build", Message: "two kubelets"}, "10:05:30 ==> build: two kubelets\n"},
 		{event.Event{Type: event.Stage, Stage: "build", Message: "two kubelets", Fields: map[string]any{"expectSeconds": 95.2}}, "10:05:30 ==> build: two kubelets (about 1m35s)\n"},
 		{event.Event{Type: event.StageDone, Stage: "build", Message: "done", Fields: map[string]any{"seconds": 12.34}}, "10:05:30 <== build: done (12.3s)\n"},
 		{event.Event{Type: event.Phase, Message: "fault"}, "10:05:30 phase fault\n"},
-		{event.Event{Type: event.Phase, Cell: "fixed", Message: "fault"}, "10:05:30 phase fault [fixed]\n"},
-		{event.Event{Type: event.FaultSeen, Cell: "fixed", Message: "slow: 40ms"}, "10:05:30 fault [fixed]: slow: 40ms\n"},
+		{event.Event{Type: event.Phase, Arm: "fixed", Message: "fault"}, "10:05:30 phase fault [fixed]\n"},
+		{event.Event{Type: event.FaultSeen, Arm: "fixed", Message: "slow: 40ms"}, "10:05:30 fault [fixed]: slow: 40ms\n"},
 		{event.Event{Type: event.FaultGone, Message: "slow: gone"}, "10:05:30 fault: slow: gone\n"},
 		{event.Event{Type: event.Warning, Message: "late"}, "10:05:30 warning: late\n"},
-		{event.Event{Type: event.Failure, Cell: "fixed", Message: "no space left"}, "10:05:30 error [fixed]: no space left\n"},
+		{event.Event{Type: event.Failure, Arm: "fixed", Message: "no space left"}, "10:05:30 error [fixed]: no space left\n"},
 		{event.Event{Type: event.Capture, Message: "metrics taken"}, ""},
 	} {
 		var out strings.Builder
@@ -87,7 +87,7 @@ func TestStreamStamps(t *testing.T) {
 		s := event.NewStream(event.SinkFunc(func(e event.Event) { seen = append(seen, e) }))
 		began := time.Now()
 		time.Sleep(1500 * time.Millisecond) // fake time: moves the synctest bubble's clock, waits for nothing
-		back := s.Emit(event.Event{Type: event.Note, Cell: "fixed", Message: "x", Time: began.Add(time.Hour), Mono: 7})
+		back := s.Emit(event.Event{Type: event.Note, Arm: "fixed", Message: "x", Time: began.Add(time.Hour), Mono: 7})
 		if len(seen) != 1 || cmp.Diff(back, seen[0]) != "" {
 			t.Fatalf("returned %+v, passed on %+v", back, seen)
 		}

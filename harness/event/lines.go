@@ -22,9 +22,9 @@ func (l Lines) Emit(e Event) {
 
 // describe is an event in words.
 func describe(e Event) string {
-	cell := ""
-	if e.Cell != "" {
-		cell = " [" + e.Cell + "]"
+	arm := ""
+	if e.Arm != "" {
+		arm = " [" + e.Arm + "]"
 	}
 	switch e.Type {
 	case Stage:
@@ -32,19 +32,19 @@ func describe(e Event) string {
 	case StageDone:
 		return fmt.Sprintf("<== %s: %s (%s)", e.Stage, e.Message, seconds(e))
 	case Phase:
-		return fmt.Sprintf("phase %s%s", e.Message, cell)
+		return fmt.Sprintf("phase %s%s", e.Message, arm)
 	case FaultSeen, FaultGone:
-		return fmt.Sprintf("fault%s: %s", cell, e.Message)
+		return fmt.Sprintf("fault%s: %s", arm, e.Message)
 	case Warning:
-		return fmt.Sprintf("warning%s: %s", cell, e.Message)
+		return fmt.Sprintf("warning%s: %s", arm, e.Message)
 	case Failure:
-		return fmt.Sprintf("error%s: %s", cell, e.Message)
+		return fmt.Sprintf("error%s: %s", arm, e.Message)
 	}
-	return strings.TrimSpace(e.Stage+cell) + sepColon(e) + e.Message
+	return strings.TrimSpace(e.Stage+arm) + sepColon(e) + e.Message
 }
 
 func sepColon(e Event) string {
-	if e.Stage == "" && e.Cell == "" {
+	if e.Stage == "" && e.Arm == "" {
 		return ""
 	}
 	return ": "

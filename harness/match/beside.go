@@ -82,7 +82,7 @@ func beside(b *healthy.Baseline, d *goroutine.Dump, versions []string, changed s
 
 // newest are the newest dumps of a subject's processes, and where they are.
 func (sub *subject) newest() (out []counted) {
-	for _, of := range processes(sub.view, sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell})) {
+	for _, of := range processes(sub.view, sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm})) {
 		last := of[len(of)-1]
 		d := dumpOf(sub.view, last)
 		if d == nil { // one that can't be read was told where a check asked for it

@@ -95,8 +95,8 @@ func TestBesideOwnRun(t *testing.T) {
 	if u := c.Unusual[0]; u.At != "k8s.io/apiserver/pkg/registry/generic/registry.Store.DeleteCollection" || u.State != "chan send" || u.Count != 6 {
 		t.Errorf("the first is %+v", u)
 	}
-	if !strings.Contains(c.Where, "cell vulnerable") || c.Differs != "it is a build with changes: mutated dropCase" ||
-		!strings.Contains(r.Unexplained.AsUsual[0], "cell fixed") {
+	if !strings.Contains(c.Where, "arm vulnerable") || c.Differs != "it is a build with changes: mutated dropCase" ||
+		!strings.Contains(r.Unexplained.AsUsual[0], "arm fixed") {
 		t.Errorf("it is in %s, but %q; as usual is %q", c.Where, c.Differs, r.Unexplained.AsUsual)
 	}
 }
@@ -110,8 +110,8 @@ func TestWell(t *testing.T) {
 		dumps  int
 		left   string
 	}{
-		{"both were well", judged, 2, "cell vulnerable left out: it has changes"},
-		{"none was", nil, 0, "cell fixed left out: it has changes, or wasn't judged to be well"},
+		{"both were well", judged, 2, "arm vulnerable left out: it has changes"},
+		{"none was", nil, 0, "arm fixed left out: it has changes, or wasn't judged to be well"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all, left, err := match.Well(t.Context(), []string{"../report/testdata/earlier/apiserver-goroutine-leak.tar.zst"}, "(devel)",

@@ -21,7 +21,7 @@ type subject struct {
 	versions  []string // as it says itself
 	changed   string   // how a build of relapse's own differs from that version
 	fixture   bool     // that is all, it is a program of relapse's own
-	cell      string
+	arm       string
 	view      view
 	lines     []line
 	counted   []counted // dumps without states, which no sign asks for
@@ -179,7 +179,7 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	if err != nil {
 		return check.Finding{}, err
 	}
-	scope := check.Scope{Cell: sub.cell, Phase: cmp.Or(c.Phase, whole), After: scenario.Length(c.After)}
+	scope := check.Scope{Arm: sub.arm, Phase: cmp.Or(c.Phase, whole), After: scenario.Length(c.After)}
 	v := sub.view.about(k.Reads())
 	if f, ok := sub.view.(*foreign); ok {
 		if why := f.lacks(k); why != "" {
@@ -189,7 +189,7 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	if !slices.Equal(k.Reads(), []bundle.Kind{bundle.Goroutines2}) {
 		return eval(k, v, scope)
 	}
-	dumps := v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell})
+	dumps := v.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm})
 	if len(dumps) == 0 {
 		return check.Finding{Seen: "no goroutine dump at debug=2 is there"}, nil
 	}

@@ -39,7 +39,7 @@ type Trial struct {
 	Place    string // as people find it
 	Scenario string
 	Subject  string
-	cells    []*subject
+	arms     []*subject
 }
 
 // Trials are the bundles of relapse's own that lie in paths. They can be asked until done is called. The error is a
@@ -60,24 +60,24 @@ const (
 	Before          // the baseline, which stands for every phase that a sign may name
 )
 
-// Ask asks a scenario's signs of one cell, of part of its evidence in a stretch of the trial. Its version, which would
-// decide first, is left out. It is false where the cell never came to that stretch.
-func (t *Trial) Ask(s *scenario.Scenario, cell string, of Evidence, when When) (Judgment, bool, error) {
-	at := slices.IndexFunc(t.cells, func(c *subject) bool { return c.cell == cell })
+// Ask asks a scenario's signs of one arm, of part of its evidence in a stretch of the trial. Its version, which would
+// decide first, is left out. It is false where the arm never came to that stretch.
+func (t *Trial) Ask(s *scenario.Scenario, arm string, of Evidence, when When) (Judgment, bool, error) {
+	at := slices.IndexFunc(t.arms, func(c *subject) bool { return c.arm == arm })
 	if at < 0 {
 		return Judgment{}, false, nil
 	}
-	sub := *t.cells[at]
+	sub := *t.arms[at]
 	v := sub.view.(own)
 	v.kinds = madeOf[of]
-	w, ok := v.phase(cell, whole)
+	w, ok := v.phase(arm, whole)
 	switch when {
 	case FromFault:
-		fault, began := v.View.Phase(cell, check.Fault)
+		fault, began := v.View.Phase(arm, check.Fault)
 		w.Start, ok = fault.Start, ok && began
 		v.within = w
 	case Before:
-		v.within, ok = v.View.Phase(cell, check.Baseline)
+		v.within, ok = v.View.Phase(arm, check.Baseline)
 		ok, v.asOne = ok && !v.within.End.IsZero(), true
 	}
 	if !ok {

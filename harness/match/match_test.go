@@ -100,7 +100,7 @@ func TestOwnRuns(t *testing.T) {
 			}
 			for _, i := range r.Incidents {
 				for _, s := range i.Subjects {
-					own := i.Name == name && strings.HasSuffix(s.Place, "cell vulnerable")
+					own := i.Name == name && strings.HasSuffix(s.Place, "arm vulnerable")
 					if got := s.Met.String(); (got == "met") != own {
 						t.Errorf("%s is %s in %s: %s", i.Name, got, s.Place, s.Why)
 					}

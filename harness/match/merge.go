@@ -18,7 +18,7 @@ func merged(component, place string, all []*source) *subject {
 	if len(all) == 1 {
 		place = all[0].path
 	}
-	sub := &subject{component: component, place: place, cell: here, view: v}
+	sub := &subject{component: component, place: place, arm: here, view: v}
 	for _, s := range all {
 		for _, v := range s.versions {
 			sub.versions = union(sub.versions, v.version)
@@ -115,7 +115,7 @@ func (o object) subject() *subject {
 		w := bundle.Window{Start: s.LastFinished.Add(-time.Second), End: s.Time.Add(time.Second)}
 		v.stream(bundle.Statuses, o.path, w, 0, 0)
 	}
-	sub := &subject{component: o.component, owner: owner{o.component, "the name of its container"}, place: o.place, cell: here,
+	sub := &subject{component: o.component, owner: owner{o.component, "the name of its container"}, place: o.place, arm: here,
 		view: v}
 	if len(o.nodes) > 0 {
 		sub.owner.by = "what its node says"
@@ -132,7 +132,7 @@ func moduleFile(module string) *regexp.Regexp {
 // moduleVersions are the versions of a module whose files the stacks name. A vendored module has none.
 func (sub *subject) moduleVersions(module string) (out []string) {
 	re := moduleFile(module)
-	for _, a := range sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell}) {
+	for _, a := range sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm}) {
 		d := dumpOf(sub.view, a)
 		if d == nil {
 			continue

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/evidence/stored"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
@@ -123,7 +124,7 @@ func (e *evidence) unpack(ctx context.Context, bundles, paths []string) (string,
 	return tmp, err
 }
 
-// trial makes a subject of each cell of a bundle.
+// trial makes a subject of each arm of a bundle.
 func (e *evidence) trial(dir, place string) error {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -132,29 +133,30 @@ func (e *evidence) trial(dir, place string) error {
 	var plan struct {
 		Scenario string `json:"scenario"`
 		Trials   []struct {
-			Subject string `json:"subject"`
-			Cells   []struct {
-				Name string       `json:"name"`
-				Arm  scenario.Arm `json:"arm"`
-			} `json:"cells"`
+			Subject string         `json:"subject"`
+			Arms    []scenario.Arm `json:"arms"`
 		} `json:"trials"`
 	}
-	if err := json.Unmarshal(b.PlanJSON(), &plan); err != nil || len(plan.Trials) != 1 {
-		return errors.New("its plan isn't there, so that it isn't known what its cells are")
+	raw, err := stored.Convert(stored.Plan, b.PlanJSON())
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, &plan); err != nil || len(plan.Trials) != 1 {
+		return errors.New("its plan isn't there, so that it isn't known what its arms are")
 	}
 	t := &Trial{Dir: dir, Place: place, Scenario: plan.Scenario, Subject: plan.Trials[0].Subject}
-	for _, c := range plan.Trials[0].Cells {
-		s := &subject{component: t.Subject, owner: owner{t.Subject, "the trial's plan"}, place: place + ", cell " + c.Name,
-			versions: union(nil, c.Arm.Source.Version), cell: c.Name, view: own{View: b, cell: c.Name}}
-		switch src := c.Arm.Source; {
+	for _, c := range plan.Trials[0].Arms {
+		s := &subject{component: t.Subject, owner: owner{t.Subject, "the trial's plan"}, place: place + ", arm " + c.Name,
+			versions: union(nil, c.Source.Version), arm: c.Name, view: own{View: b, arm: c.Name}}
+		switch src := c.Source; {
 		case len(src.Mutations) > 0:
 			s.changed = "mutated " + src.Mutations[0].Kind
 		case !src.Published():
-			s.changed, s.fixture = "not a published source", c.Arm.Source.Fixture != ""
+			s.changed, s.fixture = "not a published source", c.Source.Fixture != ""
 		}
-		e.trials, t.cells = append(e.trials, s), append(t.cells, s)
+		e.trials, t.arms = append(e.trials, s), append(t.arms, s)
 	}
 	e.bundled = append(e.bundled, t)
-	e.inputs = append(e.inputs, Input{place, fmt.Sprintf("relapse bundle with %d cells", len(plan.Trials[0].Cells)), ""})
+	e.inputs = append(e.inputs, Input{place, fmt.Sprintf("relapse bundle with %d arms", len(plan.Trials[0].Arms)), ""})
 	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// own is one cell of a bundle of relapse's own: its phases by their names, or all of it.
+// own is one arm of a bundle of relapse's own: its phases by their names, or all of it.
 type own struct {
 	bundle.View
-	cell   string
+	arm    string
 	within bundle.Window // only what lies in it counts, unless it is zero
 	asOne  bool          // within stands for every phase
 	kinds  []bundle.Kind // only artifacts of these; nil for all
@@ -20,9 +20,9 @@ type own struct {
 func (o own) about([]bundle.Kind) bundle.View { return o }
 func (o own) clock(bundle.Artifact) string    { return "the trial's" }
 
-// Artifacts are those of the cell itself, and the objects that it shares with others.
+// Artifacts are those of the arm itself, and the objects that it shares with others.
 func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
-	if q.Cell != o.cell && !(q.Cell == bundle.Shared && q.Kind == bundle.Objects) {
+	if q.Arm != o.arm && !(q.Arm == bundle.Shared && q.Kind == bundle.Objects) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)), func(a bundle.Artifact) bool {
@@ -32,11 +32,11 @@ func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
 }
 
 // Phase is one of the trial's, or the whole trial, as far as it lies within.
-func (o own) Phase(cell, phase string) (bundle.Window, bool) {
+func (o own) Phase(arm, phase string) (bundle.Window, bool) {
 	if o.asOne {
 		return o.within, true
 	}
-	w, ok := o.phase(cell, phase)
+	w, ok := o.phase(arm, phase)
 	if !ok || o.within.Start.IsZero() {
 		return w, ok
 	}
@@ -49,16 +49,16 @@ func (o own) Phase(cell, phase string) (bundle.Window, bool) {
 	return w, w.Start.Before(w.End)
 }
 
-func (o own) phase(cell, phase string) (bundle.Window, bool) {
+func (o own) phase(arm, phase string) (bundle.Window, bool) {
 	if phase != whole {
-		return o.View.Phase(cell, phase)
+		return o.View.Phase(arm, phase)
 	}
 	events := o.Timeline()
 	if len(events) == 0 {
 		return bundle.Window{}, false
 	}
 	w := bundle.Window{Start: events[0].Time, End: events[len(events)-1].Time.Add(time.Second)}
-	if steady, ok := o.View.Phase(cell, check.Steady); ok { // collectors start with it
+	if steady, ok := o.View.Phase(arm, check.Steady); ok { // collectors start with it
 		w.Start = steady.Start
 	}
 	return w, true

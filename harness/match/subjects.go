@@ -2,10 +2,10 @@ package match
 
 import "slices"
 
-// here is the cell of what belongs to no trial, as it is called where something is missing.
+// here is the arm of what belongs to no trial, as it is called where something is missing.
 const here = "this evidence"
 
-// subjects is the evidence of a component, by places: folders, nodes, pods, cells of trials. Evidence of nobody that is
+// subjects is the evidence of a component, by places: folders, nodes, pods, arms of trials. Evidence of nobody that is
 // known stands in places of its own, without a component.
 func (e *evidence) subjects(component string, packages []string) (out []*subject) {
 	e.versions[component] = nil

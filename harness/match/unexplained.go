@@ -81,7 +81,7 @@ func (e *evidence) unexplained(well []*healthy.Baseline) Unexplained {
 		out.loops(s)
 	}
 	for _, t := range e.trials {
-		all := t.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: t.cell})
+		all := t.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: t.arm})
 		if len(all) == 0 {
 			continue
 		}

@@ -24,7 +24,7 @@ type view interface {
 	clock(bundle.Artifact) string
 }
 
-// foreign is a View of evidence that has no phases, no cells and no plan. Everything in it is of one component.
+// foreign is a View of evidence that has no phases, no arms and no plan. Everything in it is of one component.
 type foreign struct {
 	component string
 	artifacts []bundle.Artifact
@@ -58,12 +58,12 @@ func (f *foreign) lacks(k check.Check) string {
 	return fmt.Sprintf("%d lines of its logs weren't kept, and this asks for all of them", f.passed)
 }
 
-// Artifacts lists what matches; the cell doesn't matter.
+// Artifacts lists what matches; the arm doesn't matter.
 func (f *foreign) Artifacts(q bundle.Query) (out []bundle.Artifact) {
 	for _, a := range f.artifacts {
 		other := q.Component != "" && f.component != "" && q.Component != f.component
 		outside := !q.From.IsZero() && a.Time.Before(q.From) || !q.To.IsZero() && a.Time.After(q.To)
-		if (q.Kind == "" || q.Kind == a.Kind) && !other && !outside && q.Cell != bundle.Shared {
+		if (q.Kind == "" || q.Kind == a.Kind) && !other && !outside && q.Arm != bundle.Shared {
 			out = append(out, a)
 		}
 	}

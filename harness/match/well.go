@@ -34,12 +34,12 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 	left = append(left, e.problems...)
 	well := map[*subject]bool{}
 	for _, t := range e.bundled {
-		cells, err := judged(t)
+		arms, err := judged(t)
 		if err != nil {
 			leave(t.Place, "left out: %s", strings.ReplaceAll(err.Error(), t.Dir, t.Place))
 		}
-		for _, c := range t.cells {
-			if well[c] = cells[c.cell] && c.changed == ""; !well[c] {
+		for _, c := range t.arms {
+			if well[c] = arms[c.arm] && c.changed == ""; !well[c] {
 				leave(c.place, "left out: it has changes, or wasn't judged to be well in its baseline")
 			}
 		}
@@ -53,7 +53,7 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 			view := sub.view
 			if v, ours := view.(own); ours {
 				var ok bool
-				if v.within, ok = v.View.Phase(sub.cell, check.Baseline); !ok || v.within.End.IsZero() || !well[sub] {
+				if v.within, ok = v.View.Phase(sub.arm, check.Baseline); !ok || v.within.End.IsZero() || !well[sub] {
 					continue
 				}
 				view = v
@@ -62,7 +62,7 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 			if all := e.versions[component]; version == "" && len(all) == 1 {
 				version = all[0]
 			}
-			for _, of := range processes(view, view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Cell: sub.cell})) {
+			for _, of := range processes(view, view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm})) {
 				var dumps []*goroutine.Dump
 				for _, a := range of {
 					switch d := dumpOf(view, a); {

@@ -61,8 +61,8 @@ func (t *Trial) validateControl() error {
 		return nil
 	}
 	var arms []string
-	for _, c := range t.Cells {
-		arms = append(arms, c.Arm.Name)
+	for _, c := range t.Arms {
+		arms = append(arms, c.Name)
 	}
 	return fmt.Errorf("a candidate is judged by what the vulnerable arm shows in the same trial, and the only arms are %s: "+
 		"add the vulnerable arm to --arms, or leave --arms out to run them all", strings.Join(arms, ", "))
@@ -85,12 +85,12 @@ func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 	return append(fixed, rest...)
 }
 
-// clusterVersion is the version of a cell's own cluster: its arm's version. A candidate that isn't published may lack
+// clusterVersion is the version of an arm's own cluster: the arm's. A candidate that isn't published may lack
 // the other components of its version, so it gets the pair's version that is closest to its own within its minor
 // version. Without one, or if its version is unknown, it gets the fixed arm's.
-func clusterVersion(c Cell, spec string, controls []scenario.Arm) string {
-	own := c.Arm.Source
-	if c.Arm.Role != scenario.Candidate || own.Published() || len(controls) == 0 {
+func clusterVersion(c Arm, spec string, controls []scenario.Arm) string {
+	own := c.Source
+	if c.Role != scenario.Candidate || own.Published() || len(controls) == 0 {
 		return cmp.Or(own.Version, spec)
 	}
 	best, distance := cmp.Or(controls[0].Source.Version, spec), -1
@@ -113,13 +113,13 @@ func clusterVersion(c Cell, spec string, controls []scenario.Arm) string {
 // skew refuses arms that are too far from the rest of their cluster, by Kubernetes' version skew policy
 // (https://kubernetes.io/releases/version-skew-policy/). A version that is not known is not refused.
 func (t *Trial) skew() error {
-	for _, c := range t.Cells {
+	for _, c := range t.Arms {
 		in := t.ClusterOf(c.Name)
-		if in == nil || t.Place().SharedNodes() || c.Arm.Role != scenario.Candidate {
+		if in == nil || t.Place().SharedNodes() || c.Role != scenario.Candidate {
 			continue
 		}
-		if want := fits(t.Subject, c.Arm.Source.Version, in.Topology.Version); want != "" {
-			return fmt.Errorf("the candidate is %s %s, and its cluster %s: %s", t.Subject, c.Arm.Source.Version,
+		if want := fits(t.Subject, c.Source.Version, in.Topology.Version); want != "" {
+			return fmt.Errorf("the candidate is %s %s, and its cluster %s: %s", t.Subject, c.Source.Version,
 				in.Topology.Version, want)
 		}
 	}
@@ -159,7 +159,7 @@ func fits(subject, version, cluster string) string {
 
 // readable refuses faults that follow from constants if no arm has a source to read them from.
 func (t *Trial) readable() error {
-	if t.NoFaults || slices.ContainsFunc(t.Cells, func(c Cell) bool { return !c.Arm.Source.Given() }) {
+	if t.NoFaults || slices.ContainsFunc(t.Arms, func(c Arm) bool { return !c.Source.Given() }) {
 		return nil
 	}
 	for _, f := range t.Faults {

@@ -92,7 +92,7 @@ func TestAClusterHasTheVersionClosestToItsCandidates(t *testing.T) {
 		{"nothing at all", scenario.Source{Binary: "/b"}, scenario.Candidate, nil, "v1.34.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := clusterVersion(Cell{Arm: scenario.Arm{Role: c.role, Source: c.own}}, "v1.34.0", c.controls)
+			got := clusterVersion(Arm{Arm: scenario.Arm{Role: c.role, Source: c.own}}, "v1.34.0", c.controls)
 			if got != c.want {
 				t.Errorf("a cluster of %s, want %s", got, c.want)
 			}

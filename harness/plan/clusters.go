@@ -65,11 +65,11 @@ func (p *Plan) Parallel(n, cores int, free int64) error {
 		float64(free)/(1<<30), cores, max(fit, 1))
 }
 
-func controlPlane(cell string, s *scenario.Scenario) cluster.NodeSpec {
-	n := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell,
+func controlPlane(arm string, s *scenario.Scenario) cluster.NodeSpec {
+	n := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Arm: arm,
 		Args: argsOf(s, cluster.ControlPlane), OwnFiles: s.Spec.Files}
-	if cell != "" {
-		n.Labels = map[string]string{CellLabel: cell}
+	if arm != "" {
+		n.Labels = map[string]string{ArmLabel: arm}
 	}
 	return n
 }
@@ -109,26 +109,26 @@ func numbered(role string, n int) string {
 	return role + strconv.Itoa(n+1)
 }
 
-// ClusterOf is the cluster that a cell lives in; nil if there is none.
-func (t *Trial) ClusterOf(cell string) *Cluster {
+// ClusterOf is the cluster that an arm lives in; nil if there is none.
+func (t *Trial) ClusterOf(arm string) *Cluster {
 	for i := range t.Clusters {
-		if slices.ContainsFunc(t.Clusters[i].Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Cell == cell }) {
+		if slices.ContainsFunc(t.Clusters[i].Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Arm == arm }) {
 			return &t.Clusters[i]
 		}
 	}
 	if t.Place().SharedNodes() && len(t.Clusters) == 1 &&
-		slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Name == cell }) {
+		slices.ContainsFunc(t.Arms, func(c Arm) bool { return c.Name == arm }) {
 		return &t.Clusters[0]
 	}
 	return nil
 }
 
-// Groups are the cells that go through the phases together, starting with the creation of their clusters. Cells that
+// Groups are the arms that go through the phases together, starting with the creation of their clusters. Arms that
 // share a cluster share a steady state, also if they are faulted one after the other.
 func (t *Trial) Groups() [][]string {
 	var all []string
 	var each [][]string
-	for _, c := range t.Cells {
+	for _, c := range t.Arms {
 		all = append(all, c.Name)
 		each = append(each, []string{c.Name})
 	}

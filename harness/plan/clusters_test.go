@@ -34,20 +34,20 @@ func TestClusterForEachArm(t *testing.T) {
 	if len(tr.Clusters) != 2 || !reflect.DeepEqual(p.Versions(), []string{"v1.22.2", "v1.34.4"}) {
 		t.Fatalf("%d clusters of the versions %v", len(tr.Clusters), p.Versions())
 	}
-	for i, cell := range []string{"vulnerable", "fixed"} {
-		c := tr.ClusterOf(cell)
-		if c == nil || c.Name != cell || c != &tr.Clusters[i] {
-			t.Fatalf("cell %s lives in %+v", cell, c)
+	for i, arm := range []string{"vulnerable", "fixed"} {
+		c := tr.ClusterOf(arm)
+		if c == nil || c.Name != arm || c != &tr.Clusters[i] {
+			t.Fatalf("arm %s lives in %+v", arm, c)
 		}
 		n := c.Topology.Nodes[0]
-		if len(c.Topology.Nodes) != 1 || n.Name != "control-plane" || tr.Cells[i].Node != n.Name || n.Labels[plan.CellLabel] != cell {
-			t.Errorf("the nodes of %s: %+v, and the cell is on %s", cell, c.Topology.Nodes, tr.Cells[i].Node)
+		if len(c.Topology.Nodes) != 1 || n.Name != "control-plane" || tr.Arms[i].Node != n.Name || n.Labels[plan.ArmLabel] != arm {
+			t.Errorf("the nodes of %s: %+v, and the arm is on %s", arm, c.Topology.Nodes, tr.Arms[i].Node)
 		}
 		if n.Args["kube-apiserver"]["v"] != "4" || n.Args["kubelet"]["v"] != "2" {
-			t.Errorf("the flags in %s: %v", cell, n.Args)
+			t.Errorf("the flags in %s: %v", arm, n.Args)
 		}
 		if !reflect.DeepEqual(c.Memory, map[string]string{"kube-apiserver": "512Mi"}) {
-			t.Errorf("the limits in %s: %v", cell, c.Memory)
+			t.Errorf("the limits in %s: %v", arm, c.Memory)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// Cells that share a cluster share its steady state, also where they are faulted in turn.
+// Arms that share a cluster share its steady state, also where they are faulted in turn.
 func TestGroupsOnNodes(t *testing.T) {
 	p, err := plan.New(load(t), plan.Options{Sequential: true})
 	if err != nil {

@@ -35,8 +35,8 @@ func TestACandidateNeedsTheVulnerableArm(t *testing.T) {
 		t.Fatal(err)
 	}
 	trial := &p.Trials[0]
-	trial.Cells[0].Expected = "Broken"
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), `cell "`+trial.Cells[0].Name+`", whose arm is `+trial.Cells[0].Arm.Role+`, expects "Broken": want `) {
+	trial.Arms[0].Expected = "Broken"
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), `arm "`+trial.Arms[0].Name+`", which is `+trial.Arms[0].Role+`, expects "Broken": want `) {
 		t.Errorf("a plan that expects another outcome: %v", err)
 	}
 }

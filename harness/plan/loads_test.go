@@ -35,7 +35,7 @@ func TestLoadsOfPhases(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, recovery, _ := strings.Cut(text.String(), "  recovery:")
-	if want := "    load pod  at once  all kubelet of every cell  a pod must run within 55s"; !strings.Contains(recovery, want) || strings.Count(text.String(), "load pod") > 1 {
+	if want := "    load pod  at once  all kubelet of every arm  a pod must run within 55s"; !strings.Contains(recovery, want) || strings.Count(text.String(), "load pod") > 1 {
 		t.Errorf("the text doesn't say %q of the recovery alone:\n%s", want, text.String())
 	}
 	s.Spec.Placement, s.Spec.Loads[0].Phase = "cluster", ""
@@ -83,8 +83,8 @@ func TestProbesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	top := &p.Trials[0].Clusters[0].Topology
-	top.Nodes = append(top.Nodes, cluster.NodeSpec{Name: "worker9", Role: cluster.Worker, Cell: "fixed"})
-	if want := `load "pod" acts on one node, and its target chooses worker2, worker9 of cell fixed`; !strings.Contains(p.Validate().Error(), want) {
+	top.Nodes = append(top.Nodes, cluster.NodeSpec{Name: "worker9", Role: cluster.Worker, Arm: "fixed"})
+	if want := `load "pod" acts on one node, and its target chooses worker2, worker9 of arm fixed`; !strings.Contains(p.Validate().Error(), want) {
 		t.Errorf("got  %v\nwant %s", p.Validate(), want)
 	}
 }

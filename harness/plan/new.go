@@ -23,8 +23,8 @@ import (
 // AllPairs as Options.Pair plans every pair.
 const AllPairs = "all"
 
-// CellLabel is the node label that says which cell a node belongs to.
-const CellLabel = "relapse.dev/cell"
+// ArmLabel is the node label that says which arm a node belongs to.
+const ArmLabel = "relapse.dev/arm"
 
 // Options are the choices of a run beside its scenario. The zero value plans one trial of the default pair.
 type Options struct {
@@ -32,10 +32,10 @@ type Options struct {
 	Repeat     int               // trials of each pair; 0 is 1
 	Until      *Until            // trials go on until a rule is satisfied; Repeat is 0 or 1 then
 	Seed       int64             // recorded; whatever draws lots depends on it alone
-	Sequential bool              // one cell after the other
+	Sequential bool              // one arm after the other
 	NoFaults   bool              // the null control: everything but the faults
 	Without    []string          // names of faults to leave out
-	Arms       []string          // only the cells of these arms; none is all
+	Arms       []string          // only these; none is all
 	Candidates []Candidate       // further arms, those that are judged, beside each other
 	Swap       map[string]string // arm -> the arm whose build it runs: a test of the harness itself
 	Provider   string            // "" is the first of the scenario's
@@ -151,7 +151,7 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 	}
 	t.Modelled = append(t.Modelled, modelledBy(o.Provider, t.Placement, simulated(s, o.Provider))...)
 	var err error
-	if t.Cells, t.Deviates, err = cells(pair, o); err != nil {
+	if t.Arms, t.Deviates, err = selectArms(pair, o); err != nil {
 		return t, err
 	}
 	if err := t.Place().arrange(&t, s, o); err != nil {

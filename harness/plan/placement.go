@@ -27,11 +27,11 @@ type Placement interface {
 	// is unknown.
 	Beside(cores int, free int64) int
 
-	// arrange places the cells and gives the trial its clusters. Images, seams and subjects are added once they
+	// arrange places the arms and gives the trial its clusters. Images, seams and subjects are added once they
 	// exist.
 	arrange(t *Trial, s *scenario.Scenario, o Options) error
-	// placed returns an error if a cell lacks its place in the cluster, which is nil if the cell has none.
-	placed(c Cell, in *Cluster) error
+	// placed returns an error if an arm lacks its place in the cluster, which is nil if the arm has none.
+	placed(c Arm, in *Cluster) error
 }
 
 var placements = map[string]Placement{PlacementNode: nodePlacement{}, PlacementCluster: clusterPlacement{},
@@ -71,11 +71,11 @@ func (nodePlacement) Beside(cores int, free int64) int { return beside(min(2*cor
 
 func (nodePlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
 	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane("", s)}}
-	for i := range t.Cells {
-		t.Cells[i].Node = numbered(cluster.Worker, i)
+	for i := range t.Arms {
+		t.Arms[i].Node = numbered(cluster.Worker, i)
 		top.Nodes = append(top.Nodes, cluster.NodeSpec{
-			Name: numbered(cluster.Worker, i), Role: cluster.Worker, Cell: t.Cells[i].Name,
-			Labels: map[string]string{CellLabel: t.Cells[i].Name},
+			Name: numbered(cluster.Worker, i), Role: cluster.Worker, Arm: t.Arms[i].Name,
+			Labels: map[string]string{ArmLabel: t.Arms[i].Name},
 			Args:   argsOf(s, cluster.Worker),
 		})
 	}
@@ -83,10 +83,10 @@ func (nodePlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
 	return t.skew()
 }
 
-func (nodePlacement) placed(c Cell, in *Cluster) error {
+func (nodePlacement) placed(c Arm, in *Cluster) error {
 	if in == nil || !slices.ContainsFunc(in.Topology.Nodes,
-		func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Cell == c.Name }) {
-		return fmt.Errorf("cell %q has no node %q of its own in any cluster", c.Name, c.Node)
+		func(n cluster.NodeSpec) bool { return n.Name == c.Node && n.Arm == c.Name }) {
+		return fmt.Errorf("arm %q has no node %q of its own in any cluster", c.Name, c.Node)
 	}
 	return nil
 }
@@ -101,8 +101,8 @@ func (clusterPlacement) Beside(cores int, free int64) int {
 
 func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
 	row, known := component.Of(t.Subject)
-	for i := range t.Cells {
-		c := &t.Cells[i]
+	for i := range t.Arms {
+		c := &t.Arms[i]
 		c.Node = cluster.ControlPlane
 		version := s.Spec.Version
 		if row.Kubernetes || !known { // others have versions of their own
@@ -126,9 +126,9 @@ func (workloadPlacement) Beside(cores int, free int64) int {
 	return beside(min(4*cores, 16), 512<<20, free)
 }
 
-func (workloadPlacement) placed(c Cell, in *Cluster) error {
+func (workloadPlacement) placed(c Arm, in *Cluster) error {
 	if in == nil || c.Namespace == "" {
-		return fmt.Errorf("cell %q has no namespace of its own in the cluster", c.Name)
+		return fmt.Errorf("arm %q has no namespace of its own in the cluster", c.Name)
 	}
 	return nil
 }

@@ -108,14 +108,14 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, old, new, want string }{
-		{"schema", plan.Schema, "relapse.dev/plan/v9", `plan has schema "relapse.dev/plan/v9": want "relapse.dev/plan/v1alpha1"`},
+		{"schema", plan.Schema, "relapse.dev/plan/v9", `plan has schema "relapse.dev/plan/v9": want "relapse.dev/plan/v1alpha2"`},
 		{"unknown field", `"seed":`, `"sead":`, `decoding a plan: json: unknown field "sead"`},
 		{"unknown field in a spec", `"pods":`, `"podz":`,
 			`decoding a plan: trial 001: fault "flood": decoding it as a testFlood: json: unknown field "podz"`},
 		{"unknown kind", `"kind": "testFlood"`, `"kind": "testFloot"`,
 			`decoding a plan: trial 001: fault "flood": unknown fault kind "testFloot": want one of`},
-		{"cell without a node", `"node": "worker2"`, `"node": "worker7"`,
-			`planning pleg, pair modern, trial 001: cell "fixed" has no node "worker7" of its own in any cluster`},
+		{"arm without a node", `"node": "worker2"`, `"node": "worker7"`,
+			`planning pleg, pair modern, trial 001: arm "fixed" has no node "worker7" of its own in any cluster`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := plan.Decode(bytes.Replace(b, []byte(c.old), []byte(c.new), 1))
@@ -157,21 +157,21 @@ func TestOptions(t *testing.T) {
 		}},
 		{"one arm", plan.Options{Arms: []string{"fixed"}}, func(t *testing.T, p *plan.Plan) {
 			tr := p.Trials[0]
-			if len(tr.Cells) != 1 || tr.Cells[0].Node != "worker" || len(tr.Clusters[0].Topology.Nodes) != 2 {
-				t.Errorf("cells %+v, nodes %+v", tr.Cells, tr.Clusters[0].Topology.Nodes)
+			if len(tr.Arms) != 1 || tr.Arms[0].Node != "worker" || len(tr.Clusters[0].Topology.Nodes) != 2 {
+				t.Errorf("arms %+v, nodes %+v", tr.Arms, tr.Clusters[0].Topology.Nodes)
 			}
 		}},
 		{"candidate", plan.Options{Candidates: []plan.Candidate{{Source: &scenario.Source{Version: "v1.34.8"}}}}, func(t *testing.T, p *plan.Plan) {
-			c := p.Trials[0].Cells[2]
+			c := p.Trials[0].Arms[2]
 			if c.Name != "candidate" || c.Node != "worker3" || c.Expected != plan.NotReproduced ||
-				c.Arm.Source.Version != "v1.34.8" || c.Arm.Source.Package != "k8s.io/kubernetes/cmd/kubelet" {
-				t.Errorf("cell of the candidate is %+v", c)
+				c.Source.Version != "v1.34.8" || c.Source.Package != "k8s.io/kubernetes/cmd/kubelet" {
+				t.Errorf("arm of the candidate is %+v", c)
 			}
 		}},
 		{"swap", plan.Options{Swap: map[string]string{"vulnerable": "fixed"}}, func(t *testing.T, p *plan.Plan) {
-			c := p.Trials[0].Cells[0]
-			if c.Expected != plan.Reproduced || len(c.Arm.Source.Mutations) != 0 || c.BuildOf != "fixed" || p.Trials[0].Cells[1].BuildOf != "" {
-				t.Errorf("cell of the swapped arm is %+v", c)
+			c := p.Trials[0].Arms[0]
+			if c.Expected != plan.Reproduced || len(c.Source.Mutations) != 0 || c.BuildOf != "fixed" || p.Trials[0].Arms[1].BuildOf != "" {
+				t.Errorf("arm of the swapped arm is %+v", c)
 			}
 			want(t, p.Trials[0].Deviates, "arm vulnerable runs the build of arm fixed")
 		}},

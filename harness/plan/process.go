@@ -16,12 +16,12 @@ import (
 // addressField is the field of a pod that has its address.
 const addressField = "status.podIP"
 
-// Process is how a cell's arm runs where there is no kubelet, without its program: as the only container of the
-// Deployment that is all of the cell's manifests. What it asks for and a plain process can't have is an error.
-func (t *Trial) Process(cell string) (out cluster.Process, err error) {
-	own := slices.DeleteFunc(slices.Clone(t.Manifests), func(m Manifest) bool { return m.Cell != cell })
+// Process is how an arm runs where there is no kubelet, without its program: as the only container of the
+// Deployment that is all of the arm's manifests. What it asks for and a plain process can't have is an error.
+func (t *Trial) Process(arm string) (out cluster.Process, err error) {
+	own := slices.DeleteFunc(slices.Clone(t.Manifests), func(m Manifest) bool { return m.Arm != arm })
 	if len(own) != 1 {
-		return out, fmt.Errorf("arm %s has %d manifests: want one, with its Deployment, where it is a plain process", cell,
+		return out, fmt.Errorf("arm %s has %d manifests: want one, with its Deployment, where it is a plain process", arm,
 			len(own))
 	}
 	var d appsv1.Deployment

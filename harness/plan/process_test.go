@@ -37,7 +37,7 @@ spec:
 func TestProcess(t *testing.T) {
 	of := func(text string) (cluster.Process, error) {
 		trial := plan.Trial{Subject: "agent", Manifests: []plan.Manifest{{File: "crd.yaml", Content: "kind: CustomResourceDefinition"},
-			{File: "agent.yaml", Cell: "fixed", Content: text}}}
+			{File: "agent.yaml", Arm: "fixed", Content: text}}}
 		return trial.Process("fixed")
 	}
 	got, err := of(plainDeployment)

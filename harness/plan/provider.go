@@ -104,7 +104,7 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	row, _ := component.Of(t.Subject)
 	switch {
 	case t.Place().SharedNodes() && have.PlainWorkloads:
-		for _, c := range t.Cells {
+		for _, c := range t.Arms {
 			_, err := t.Process(c.Name)
 			errs = append(errs, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/kube-relapse/relapse/harness/evidence/stored"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -13,6 +14,10 @@ import (
 // would weaken a question.
 func Read(b []byte) (*Plan, error) {
 	p := &Plan{}
+	b, err := stored.Convert(stored.Plan, b)
+	if err != nil {
+		return nil, err
+	}
 	if err := kinds.DecodeStrictly(b, p); err != nil {
 		return nil, fmt.Errorf("decoding a plan: %w", err)
 	}
@@ -31,7 +36,11 @@ func (t *Trial) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if err := kinds.DecodeStrictly(compact.Bytes(), (*fields)(t)); err != nil {
-		return fmt.Errorf("trial %s: %w", t.ID, err)
+		var named struct {
+			ID string `json:"id"`
+		}
+		_ = json.Unmarshal(b, &named) // the error is of the rest
+		return fmt.Errorf("trial %s: %w", named.ID, err)
 	}
 	return nil
 }

@@ -27,13 +27,13 @@ func (t *Trial) validateTargets(seed int64) error {
 	return errors.Join(errs...)
 }
 
-// validateTarget checks the cells in which an item acts; arms that share a cluster are hit together. It stops at the
-// first cell in which nothing can be chosen, because the others mostly fail alike. Cells without a cluster are
-// refused by validateCells.
+// validateTarget checks the arms in which an item acts; arms that share a cluster are hit together. It stops at the
+// first arm in which nothing can be chosen, because the others mostly fail alike. Arms without a cluster are
+// refused by validateArms.
 func (t *Trial) validateTarget(it Item, seed int64) error {
 	if t.Place().SharedNodes() {
-		if it.Target.Cell != "" {
-			return fmt.Errorf("it is aimed at cell %s, and the arms share the nodes (want no cell)", it.Target.Cell)
+		if it.Target.Arm != "" {
+			return fmt.Errorf("it is aimed at arm %s, and the arms share the nodes (want no arm)", it.Target.Arm)
 		}
 		for _, c := range t.Clusters {
 			if _, err := fault.SelectNodes(it.Target, c.Topology.Nodes, bundle.Shared, seed); err != nil {
@@ -42,12 +42,12 @@ func (t *Trial) validateTarget(it Item, seed int64) error {
 		}
 		return nil
 	}
-	for _, cell := range t.Cells {
-		in := t.ClusterOf(cell.Name)
-		if in == nil || it.Target.Cell != "" && it.Target.Cell != cell.Name {
+	for _, arm := range t.Arms {
+		in := t.ClusterOf(arm.Name)
+		if in == nil || it.Target.Arm != "" && it.Target.Arm != arm.Name {
 			continue
 		}
-		if _, err := fault.SelectNodes(it.Target, in.Topology.Nodes, cell.Name, seed); err != nil {
+		if _, err := fault.SelectNodes(it.Target, in.Topology.Nodes, arm.Name, seed); err != nil {
 			return err
 		}
 	}

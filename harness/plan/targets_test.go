@@ -12,27 +12,27 @@ import (
 // What an item's target comes to is known when it is planned, and a target that comes to nothing is refused with the nodes that there are.
 func TestTargets(t *testing.T) {
 	const own = "control-plane (control-plane, labels node-role.kubernetes.io/control-plane=), " +
-		"worker (worker, cell vulnerable, labels relapse.dev/cell=vulnerable), worker2 (worker, cell fixed, labels relapse.dev/cell=fixed)"
+		"worker (worker, arm vulnerable, labels relapse.dev/arm=vulnerable), worker2 (worker, arm fixed, labels relapse.dev/arm=fixed)"
 	for _, tc := range []struct {
 		name   string
 		target scenario.Target
 		seed   int64
 		want   string // "" if it can be planned
 	}{
-		{"every cell's node", scenario.Target{Mode: "all", Selector: scenario.Selector{Nodes: []string{"cell"}}}, 0, ""},
-		{"one cell's node", scenario.Target{Mode: "all", Cell: "fixed", Selector: scenario.Selector{Nodes: []string{"worker2"}}}, 0, ""},
-		{"another cell's node", scenario.Target{Mode: "all", Cell: "fixed", Selector: scenario.Selector{Nodes: []string{"worker"}}}, 0,
-			`planning pleg, pair modern, trial 001: fault "flood": the selector (nodes worker) matches none of the nodes of cell fixed: there are ` + own},
-		{"one arm's node in every cell", scenario.Target{Mode: "all", Selector: scenario.Selector{Nodes: []string{"worker"}}}, 0,
-			`fault "flood": the selector (nodes worker) matches none of the nodes of cell fixed`},
+		{"every arm's node", scenario.Target{Mode: "all", Selector: scenario.Selector{Nodes: []string{"arm"}}}, 0, ""},
+		{"one arm's node", scenario.Target{Mode: "all", Arm: "fixed", Selector: scenario.Selector{Nodes: []string{"worker2"}}}, 0, ""},
+		{"another arm's node", scenario.Target{Mode: "all", Arm: "fixed", Selector: scenario.Selector{Nodes: []string{"worker"}}}, 0,
+			`planning pleg, pair modern, trial 001: fault "flood": the selector (nodes worker) matches none of the nodes of arm fixed: there are ` + own},
+		{"one arm's node in every arm", scenario.Target{Mode: "all", Selector: scenario.Selector{Nodes: []string{"worker"}}}, 0,
+			`fault "flood": the selector (nodes worker) matches none of the nodes of arm fixed`},
 		{"no such node", scenario.Target{Mode: "one", Selector: scenario.Selector{Nodes: []string{"worker7"}}}, 0,
 			`fault "flood": the selector (nodes worker7) names the node "worker7", which the cluster doesn't have: it has ` + own},
 		{"no such label", scenario.Target{Mode: "all", Selector: scenario.Selector{NodeSelectors: map[string]string{"disk": "ssd"}}}, 0,
-			`fault "flood": the selector (nodeSelectors disk=ssd) matches none of the nodes of cell vulnerable: there are ` + own},
+			`fault "flood": the selector (nodeSelectors disk=ssd) matches none of the nodes of arm vulnerable: there are ` + own},
 		{"empty", scenario.Target{Mode: "all"}, 0, `fault "flood": the selector is empty, which would select everything`},
 		{"pods", scenario.Target{Mode: "all", Selector: scenario.Selector{Namespaces: []string{"default"}}}, 0, `fault "flood": the selector means pods`},
 		{"half of one", scenario.Target{Mode: "fixed-percent", Value: "50", Selector: scenario.Selector{Component: "kubelet"}}, 0,
-			`fault "flood": the selector (component kubelet) matches 1 nodes of cell vulnerable (worker), and mode fixed-percent takes 50 % of them, rounded down to none`},
+			`fault "flood": the selector (component kubelet) matches 1 nodes of arm vulnerable (worker), and mode fixed-percent takes 50 % of them, rounded down to none`},
 		{"two of one", scenario.Target{Mode: "fixed", Value: "2", Selector: scenario.Selector{Component: "kubelet"}}, 0, `and mode fixed wants 2`},
 		{"a share drawn by the run's seed", scenario.Target{Mode: "random-max-percent", Value: "99", Selector: scenario.Selector{Component: "kubelet"}}, 7,
 			`rounded down to none, drawn by the seed 7 from 0 to 99 %`},
@@ -48,7 +48,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Arms that share a cluster share its nodes, too: a fault is for the nodes that belong to no cell.
+// Arms that share a cluster share its nodes, too: a fault is for the nodes that belong to no arm.
 func TestTargetsOfWorkloads(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -59,10 +59,10 @@ func TestTargetsOfWorkloads(t *testing.T) {
 		{"a node", scenario.Target{Mode: "one", Selector: scenario.Selector{Nodes: []string{"worker2"}}}, ""},
 		{"half of the workers", scenario.Target{Mode: "fixed-percent", Value: "50", Selector: scenario.Selector{NodeSelectors: map[string]string{plan.RoleLabel: "worker"}}}, ""},
 		{"no such role", scenario.Target{Mode: "all", Selector: scenario.Selector{NodeSelectors: map[string]string{plan.RoleLabel: "boss"}}},
-			`fault "flood": the selector (nodeSelectors relapse.dev/role=boss) matches none of the nodes that belong to no cell: there are control-plane (control-plane, labels `},
-		{"an arm's own nodes", scenario.Target{Mode: "all", Selector: scenario.Selector{Nodes: []string{"cell"}}}, `matches none of the nodes that belong to no cell`},
-		{"one arm", scenario.Target{Mode: "all", Cell: "fixed", Selector: scenario.Selector{Nodes: []string{"worker"}}},
-			`fault "flood": it is aimed at cell fixed, and the arms share the nodes (want no cell)`},
+			`fault "flood": the selector (nodeSelectors relapse.dev/role=boss) matches none of the nodes that belong to no arm: there are control-plane (control-plane, labels `},
+		{"an arm's own nodes", scenario.Target{Mode: "all", Selector: scenario.Selector{Nodes: []string{"arm"}}}, `matches none of the nodes that belong to no arm`},
+		{"one arm", scenario.Target{Mode: "all", Arm: "fixed", Selector: scenario.Selector{Nodes: []string{"worker"}}},
+			`fault "flood": it is aimed at arm fixed, and the arms share the nodes (want no arm)`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := load(t)

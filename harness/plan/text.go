@@ -75,9 +75,9 @@ func (t *Trial) text(b *bytes.Buffer) {
 	}
 	b.WriteString("\n  arms\n")
 	table(b, func(row func(...string)) {
-		for _, c := range t.Cells {
-			row(c.Name, t.home(c), "expected "+c.Expected, source(c.Arm.Source))
-			for _, m := range c.Arm.Source.Mutations {
+		for _, c := range t.Arms {
+			row(c.Name, t.home(c), "expected "+c.Expected, source(c.Source))
+			for _, m := range c.Source.Mutations {
 				does := strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")
 				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does))
 			}
@@ -100,8 +100,8 @@ func (t *Trial) text(b *bytes.Buffer) {
 	t.phases(b)
 }
 
-// home says where a cell lives.
-func (t *Trial) home(c Cell) string {
+// home says where an arm lives.
+func (t *Trial) home(c Arm) string {
 	if c.Namespace != "" {
 		return "in namespace " + c.Namespace
 	}
@@ -140,8 +140,8 @@ func (t *Trial) phases(b *bytes.Buffer) {
 	}{
 		{check.Steady, p.Steady, "waits for the steady state"},
 		{check.Baseline, p.Baseline, "watches, nothing is injected"},
-		{check.Fault, p.Fault, "holds each cell until its exposure is met"},
-		{check.Recovery, p.Recovery, "ends when each cell's signature or healed checks are met"},
+		{check.Fault, p.Fault, "holds each arm until its exposure is met"},
+		{check.Recovery, p.Recovery, "ends when each arm's signature or healed checks are met"},
 	} {
 		fmt.Fprintf(b, "  %s: %s%s\n", ph.name, ph.hold, times(ph.wait))
 		switch ph.name {
@@ -170,7 +170,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 
 func (t *Trial) injections(b *bytes.Buffer) {
 	if t.Sequential {
-		b.WriteString("    one cell after the other\n")
+		b.WriteString("    one arm after the other\n")
 	}
 	table(b, func(row func(...string)) {
 		t.loads(row, check.Fault)

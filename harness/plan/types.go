@@ -16,7 +16,7 @@ import (
 )
 
 // Schema is the value of Plan.Schema that this package reads and writes.
-const Schema = "relapse.dev/plan/v1alpha1"
+const Schema = "relapse.dev/plan/v1alpha2"
 
 // Plan is a run: one or more trials of one scenario.
 type Plan struct {
@@ -44,9 +44,9 @@ type Trial struct {
 	Placement  string              `json:"placement"`
 	Seams      []string            `json:"seams"`
 	Clusters   []Cluster           `json:"clusters"`
-	Cells      []Cell              `json:"cells"`
+	Arms       []Arm               `json:"arms"`
 	Manifests  []Manifest          `json:"manifests,omitempty"`
-	Sequential bool                `json:"sequential"`    // one cell after the other
+	Sequential bool                `json:"sequential"`    // one arm after the other
 	Why        string              `json:"why,omitempty"` // why so, or why all at once, where that was decided here
 	NoFaults   bool                `json:"noFaults"`      // the null control
 	Constants  []scenario.Constant `json:"constants"`
@@ -66,8 +66,8 @@ type Trial struct {
 	Set        map[string]string   `json:"set,omitempty"`      // what the pair itself sets, in place of Plan.Values
 }
 
-// Cluster is one cluster of a trial. With the placements node and workload all cells share one, whose Name is "".
-// With placement cluster each cell has its own, of its arm's version; Name is the cell's and is appended to the run's
+// Cluster is one cluster of a trial. With the placements node and workload all arms share one, whose Name is "".
+// With placement cluster each arm has its own, of its version; Name is the arm's and is appended to the run's
 // name.
 type Cluster struct {
 	Name     string            `json:"name"`
@@ -75,23 +75,22 @@ type Cluster struct {
 	Memory   map[string]string `json:"memory,omitempty"` // component -> memory limit of its static pod
 }
 
-// Manifest is a file of Kubernetes objects that is applied before the steady state. Cell is whose it is, "" for all.
+// Manifest is a file of Kubernetes objects that is applied before the steady state. Arm is whose it is, "" for all.
 // Only $(image) is still to be replaced in it, because an arm's image is not known before it is built.
 type Manifest struct {
 	File    string `json:"file"`
-	Cell    string `json:"cell,omitempty"`
+	Arm     string `json:"arm,omitempty"`
 	Content string `json:"content"`
 }
 
-// Cell is one arm's share of the world. Expected is the outcome that its role calls for: Reproduced for vulnerable,
-// NotReproduced for fixed and candidate.
-type Cell struct {
-	Name     string       `json:"name"` // equals the arm's name
-	Arm      scenario.Arm `json:"arm"`
-	Node     string       `json:"node"` // name relative to the cell's cluster
-	Expected string       `json:"expected"`
-	BuildOf  string       `json:"buildOf,omitempty"` // the arm whose build it was given instead of its own, a test of relapse itself
-	// Namespace is a cell's own with placement workload: its arm runs there as the container of a pod, on Node.
+// Arm is an arm of the pair, and its place in the world. Expected is the outcome that its role calls for: Reproduced
+// for vulnerable, NotReproduced for fixed and candidate.
+type Arm struct {
+	scenario.Arm
+	Node     string `json:"node"` // name relative to the arm's cluster
+	Expected string `json:"expected"`
+	BuildOf  string `json:"buildOf,omitempty"` // the arm whose build it was given instead of its own, a test of relapse itself
+	// Namespace is the arm's own with placement workload: it runs there as the container of a pod, on Node.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -108,7 +107,7 @@ type Item struct {
 	Duration Duration `json:"duration,omitempty"`
 }
 
-// Load is a load. Like all specs of a plan, its spec has the type of its kind, with all defaults filled in. All cells
+// Load is a load. Like all specs of a plan, its spec has the type of its kind, with all defaults filled in. All arms
 // share it and must not change it.
 type Load struct {
 	Item

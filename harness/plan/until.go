@@ -111,5 +111,5 @@ func (p *Plan) howMany() string {
 
 // has reports whether an arm of the trial has a role.
 func (t *Trial) has(role string) bool {
-	return slices.ContainsFunc(t.Cells, func(c Cell) bool { return c.Arm.Role == role })
+	return slices.ContainsFunc(t.Arms, func(c Arm) bool { return c.Role == role })
 }

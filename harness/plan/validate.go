@@ -21,7 +21,7 @@ import (
 var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Host, bundle.Restart}
 
 // Validate reports everything that keeps p from being run: kinds that don't exist, checks that read what no collector
-// makes, faults whose seams or constants are missing, cells without a node.
+// makes, faults whose seams or constants are missing, arms without a node.
 func (p *Plan) Validate() error { return p.validate(nil) }
 
 // ValidateFor is Validate for a provider whose capabilities are known.
@@ -58,7 +58,7 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 }
 
 func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
-	errs := []error{t.validateCells(), t.validateControlPlanes(have), t.validateMachines(have), t.validateTargets(seed)}
+	errs := []error{t.validateArms(), t.validateControlPlanes(have), t.validateMachines(have), t.validateTargets(seed)}
 	made := slices.Clone(ownArtifacts)
 	for _, c := range t.Collectors {
 		if err := valid(kinds.Collector, c.Name, c.Spec); err != nil {
@@ -103,27 +103,27 @@ func (t *Trial) validate(have *cluster.Capabilities, seed int64) error {
 	return errors.Join(errs...)
 }
 
-func (t *Trial) validateCells() error {
-	if len(t.Cells) == 0 {
+func (t *Trial) validateArms() error {
+	if len(t.Arms) == 0 {
 		return errors.New("no arm is left to run")
 	}
 	errs := []error{t.validateControl()}
 	names := map[string]bool{}
-	for _, c := range t.Cells {
+	for _, c := range t.Arms {
 		if names[c.Name] || c.Name == "" || c.Name == bundle.Shared {
-			errs = append(errs, fmt.Errorf("cell name %q is empty, reserved or used twice", c.Name))
+			errs = append(errs, fmt.Errorf("arm name %q is empty, reserved or used twice", c.Name))
 		}
 		names[c.Name] = true
-		if want := expected(c.Arm.Role); c.Expected != want {
-			errs = append(errs, fmt.Errorf("cell %q, whose arm is %s, expects %q: want %s", c.Name, c.Arm.Role, c.Expected,
+		if want := expected(c.Role); c.Expected != want {
+			errs = append(errs, fmt.Errorf("arm %q, which is %s, expects %q: want %s", c.Name, c.Role, c.Expected,
 				want))
 		}
 		errs = append(errs, t.Place().placed(c, t.ClusterOf(c.Name)))
 	}
 	for _, it := range t.items() {
-		if it.Target.Cell != "" && !names[it.Target.Cell] {
-			errs = append(errs, fmt.Errorf("%q is aimed at cell %q, which this trial doesn't have", it.Name,
-				it.Target.Cell))
+		if it.Target.Arm != "" && !names[it.Target.Arm] {
+			errs = append(errs, fmt.Errorf("%q is aimed at arm %q, which this trial doesn't have", it.Name,
+				it.Target.Arm))
 		}
 	}
 	return errors.Join(errs...)
@@ -216,16 +216,16 @@ func alike(l load.Load) bool {
 	return ok && one.Alike()
 }
 
-// oneNode refuses a target that chooses several nodes of a cell. Other mistakes are for validateTargets.
+// oneNode refuses a target that chooses several nodes of an arm. Other mistakes are for validateTargets.
 func (t *Trial) oneNode(l Item, seed int64) error {
-	for _, cell := range t.Cells {
-		in := t.ClusterOf(cell.Name)
+	for _, arm := range t.Arms {
+		in := t.ClusterOf(arm.Name)
 		if in == nil {
 			continue
 		}
-		if nodes, err := fault.SelectNodes(l.Target, in.Topology.Nodes, cell.Name, seed); err == nil && len(nodes) > 1 {
-			return fmt.Errorf("load %q acts on one node, and its target chooses %s of cell %s", l.Name,
-				strings.Join(nodes, ", "), cell.Name)
+		if nodes, err := fault.SelectNodes(l.Target, in.Topology.Nodes, arm.Name, seed); err == nil && len(nodes) > 1 {
+			return fmt.Errorf("load %q acts on one node, and its target chooses %s of arm %s", l.Name,
+				strings.Join(nodes, ", "), arm.Name)
 		}
 	}
 	return nil

@@ -101,9 +101,9 @@ func when(it Item) string {
 }
 
 func where(t scenario.Target) string {
-	cell := "every cell"
-	if t.Cell != "" {
-		cell = "cell " + t.Cell
+	arm := "every arm"
+	if t.Arm != "" {
+		arm = "arm " + t.Arm
 	}
 	of := []string{}
 	s := t.Selector
@@ -125,7 +125,7 @@ func where(t scenario.Target) string {
 	if t.Value != "" {
 		mode += " " + t.Value
 	}
-	return mode + " " + strings.Join(of, " and ") + " of " + cell
+	return mode + " " + strings.Join(of, " and ") + " of " + arm
 }
 
 // lasting says how long an item lasts by itself.

@@ -22,7 +22,7 @@ const RoleLabel = "relapse.dev/role"
 // idle is the label's value for workers that run nothing of the scenario.
 const idle = "idle"
 
-// ImageReference stands in a cell's manifests for the image of its arm.
+// ImageReference stands in an arm's manifests for the arm's image.
 const ImageReference = "$(image)"
 
 func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
@@ -56,20 +56,20 @@ func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) erro
 		}
 	}
 	t.Clusters = []Cluster{{Topology: top, Memory: memoryOf(s)}}
-	for i := range t.Cells {
-		t.Cells[i].Node, t.Cells[i].Namespace = cluster.ControlPlane, "relapse-"+t.Cells[i].Name
+	for i := range t.Arms {
+		t.Arms[i].Node, t.Arms[i].Namespace = cluster.ControlPlane, "relapse-"+t.Arms[i].Name
 	}
 	return t.manifests(s)
 }
 
-// manifests reads the scenario's files, first those for all cells, and fills in what is known by now.
+// manifests reads the scenario's files, first those for all arms, and fills in what is known by now.
 func (t *Trial) manifests(s *scenario.Scenario) error {
 	if s.Origin == nil {
 		return errors.New("a scenario with manifests must be read from a file: they lie beside it")
 	}
 	var errs []error
 	var each []scenario.Manifest
-	put := func(m scenario.Manifest, cell Cell) {
+	put := func(m scenario.Manifest, arm Arm) {
 		path := filepath.Join(filepath.Dir(s.Origin.File), m.File)
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -80,21 +80,21 @@ func (t *Trial) manifests(s *scenario.Scenario) error {
 		for name, v := range m.Values {
 			values[name] = string(v)
 		}
-		if cell.Name != "" {
-			values["cell"], values["namespace"], values["image"] = cell.Name, cell.Namespace, ImageReference
+		if arm.Name != "" {
+			values["arm"], values["namespace"], values["image"] = arm.Name, arm.Namespace, ImageReference
 		}
 		content, err := fillIn(path, string(text), values)
 		errs = append(errs, err)
-		t.Manifests = append(t.Manifests, Manifest{File: m.File, Cell: cell.Name, Content: content})
+		t.Manifests = append(t.Manifests, Manifest{File: m.File, Arm: arm.Name, Content: content})
 	}
 	for _, m := range s.Spec.Manifests {
 		if m.Each != "" {
 			each = append(each, m)
 			continue
 		}
-		put(m, Cell{})
+		put(m, Arm{})
 	}
-	for _, c := range t.Cells {
+	for _, c := range t.Arms {
 		for _, m := range each {
 			put(m, c)
 		}

@@ -24,32 +24,32 @@ func together(t *testing.T, o plan.Options, manifests ...scenario.Manifest) (*pl
 
 func TestWorkloads(t *testing.T) {
 	p, err := together(t, plan.Options{},
-		scenario.Manifest{File: "agent.yaml", Each: "cell", Values: map[string]scenario.Scalar{"pace": "2s"}}, scenario.Manifest{File: "crd.yaml"})
+		scenario.Manifest{File: "agent.yaml", Each: "arm", Values: map[string]scenario.Scalar{"pace": "2s"}}, scenario.Manifest{File: "crd.yaml"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tr := p.Trials[0]
 	var nodes []string
 	for _, n := range tr.Clusters[0].Topology.Nodes {
-		nodes = append(nodes, n.Name+" "+n.Labels[plan.RoleLabel]+" "+n.Cell)
+		nodes = append(nodes, n.Name+" "+n.Labels[plan.RoleLabel]+" "+n.Arm)
 	}
 	if diff := cmp.Diff([]string{"control-plane control-plane ", "worker worker ", "worker2 worker ", "worker3 idle "}, nodes); diff != "" || len(tr.Clusters) != 1 {
 		t.Errorf("%d clusters, the nodes -want +got:\n%s", len(tr.Clusters), diff)
 	}
-	for _, c := range tr.Cells {
+	for _, c := range tr.Arms {
 		if c.Namespace != "relapse-"+c.Name || c.Node != "control-plane" || tr.ClusterOf(c.Name) != &tr.Clusters[0] {
-			t.Errorf("cell %+v is in %+v", c, tr.ClusterOf(c.Name))
+			t.Errorf("arm %+v is in %+v", c, tr.ClusterOf(c.Name))
 		}
 	}
 	if tr.ClusterOf("nobody") != nil {
-		t.Error("a cell that isn't there has a cluster")
+		t.Error("an arm that isn't there has a cluster")
 	}
 	if got := tr.Groups(); !cmp.Equal(got, [][]string{{"vulnerable", "fixed"}}) {
 		t.Errorf("the groups are %v", got)
 	}
 	var files []string
 	for _, m := range tr.Manifests {
-		files = append(files, m.File+" "+m.Cell)
+		files = append(files, m.File+" "+m.Arm)
 	}
 	if diff := cmp.Diff([]string{"crd.yaml ", "agent.yaml vulnerable", "agent.yaml fixed"}, files); diff != "" {
 		t.Errorf("what is applied -want +got:\n%s", diff)
@@ -89,19 +89,19 @@ func TestWorkloadsWithFiles(t *testing.T) {
 }
 
 func TestWorkloadsRefused(t *testing.T) {
-	agent := scenario.Manifest{File: "agent.yaml", Each: "cell", Values: map[string]scenario.Scalar{"pace": "2s"}}
+	agent := scenario.Manifest{File: "agent.yaml", Each: "arm", Values: map[string]scenario.Scalar{"pace": "2s"}}
 	for name, tc := range map[string]struct {
 		o        plan.Options
 		manifest scenario.Manifest
 		want     []string
 	}{
 		"one after the other": {plan.Options{Sequential: true}, agent, []string{"they can't go one after the other"}},
-		"no such file":        {plan.Options{}, scenario.Manifest{File: "agents.yaml", Each: "cell"}, []string{"reading the manifest agents.yaml"}},
+		"no such file":        {plan.Options{}, scenario.Manifest{File: "agents.yaml", Each: "arm"}, []string{"reading the manifest agents.yaml"}},
 		"names without a value": {plan.Options{}, scenario.Manifest{File: "wrong.yaml"}, []string{
-			"wrong.yaml:2: $(cell) has no value (want none: the manifest is given no values; $$(cell) is the text itself)", "wrong.yaml:3: $(pac) has no value",
+			"wrong.yaml:2: $(arm) has no value (want none: the manifest is given no values; $$(arm) is the text itself)", "wrong.yaml:3: $(pac) has no value",
 		}},
-		"a name misspelt": {plan.Options{}, scenario.Manifest{File: "wrong.yaml", Each: "cell", Values: agent.Values}, []string{
-			"wrong.yaml:3: $(pac) has no value (want one of cell, image, namespace, pace; $$(pac) is the text itself)",
+		"a name misspelt": {plan.Options{}, scenario.Manifest{File: "wrong.yaml", Each: "arm", Values: agent.Values}, []string{
+			"wrong.yaml:3: $(pac) has no value (want one of arm, image, namespace, pace; $$(pac) is the text itself)",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -193,7 +193,7 @@ func (e *bundles) differs(w bundle.World) string {
 // otherArms names the binaries of a trial that are not those of its run.
 func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	var out string
-	for _, c := range w.Cells {
+	for _, c := range w.Arms {
 		if want := entry.Arms[c.Arm]; want != c.Digest {
 			out += fmt.Sprintf("; its arm %s is the binary %.12s, and was %.12s", c.Arm, c.Digest, want)
 		}

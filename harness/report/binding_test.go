@@ -288,15 +288,15 @@ func TestATrialFollowsTheRunsPlan(t *testing.T) {
 			run.Healed = []plan.Check{{Name: "is well", Kind: "testHolds", Spec: &holds{Artifact: bundle.Containers, Text: "never"}}}
 		}, `it says "\"text\": \"well\"" where the run's says "\"text\": \"never\""`},
 		{"it expects something else", func(run *plan.Trial) {
-			run.Cells = append([]plan.Cell{}, run.Cells...)
-			run.Cells[1].Expected = "Reproduced"
+			run.Arms = append([]plan.Arm{}, run.Arms...)
+			run.Arms[1].Expected = "Reproduced"
 		}, "where the run's says \"\\\"expected\\\": \\\"Reproduced\\\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tr := newTrial()
 			whole := tr.plan
 			for _, a := range tr.arms() {
-				whole.Cells = append(whole.Cells, a.cell)
+				whole.Arms = append(whole.Arms, a.planned)
 			}
 			c.change(&whole)
 			tr.run.Trials = []plan.Trial{whole}

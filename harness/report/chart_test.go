@@ -37,7 +37,7 @@ func drawn(t *testing.T, a *arm, skip [2]int, count func(second int) int, dumps 
 	t.Helper()
 	a.before, a.after = "", ""
 	a.more = func(w *bundle.Writer) {
-		s, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Cell: a.cell.Name, Time: t0}, "jsonl")
+		s, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Arm: a.planned.Name, Time: t0}, "jsonl")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,18 +53,18 @@ func drawn(t *testing.T, a *arm, skip [2]int, count func(second int) int, dumps 
 			}
 		}
 		for sec, text := range dumps {
-			if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: a.cell.Name, Time: at(sec)}, "txt", strings.NewReader(text)); err != nil {
+			if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: a.planned.Name, Time: at(sec)}, "txt", strings.NewReader(text)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-func faultEvents(cell string, seconds ...int) []event.Event {
+func faultEvents(arm string, seconds ...int) []event.Event {
 	var out []event.Event
 	for i, s := range seconds {
 		typ := []string{event.FaultSeen, event.FaultGone}[i%2]
-		out = append(out, event.Event{Time: at(s), Type: typ, Cell: cell, Message: "slow-etcd: so", Fields: map[string]any{"fault": "slow-etcd", "node": cell + "-node"}})
+		out = append(out, event.Event{Time: at(s), Type: typ, Arm: arm, Message: "slow-etcd: so", Fields: map[string]any{"fault": "slow-etcd", "node": arm + "-node"}})
 	}
 	return out
 }
@@ -201,7 +201,7 @@ func TestFaultsOnTheTimeAxis(t *testing.T) {
 		{"gone again at the end", append(faultEvents("vulnerable", 42, 50), faultEvents("vulnerable", 0, 70)[1]), "it was in force from 0 s to 8 s\n"},
 		{"in rounds", faultEvents("vulnerable", 42, 46, 50, 54), "it was in force from 0 s to 4 s, 8 s to 12 s\n"},
 		{"never gone", append(faultEvents("vulnerable", 42), event.Event{Time: at(81), Type: event.Note}), "it was in force from 0 s to 39 s\n"},
-		{"in every cell", faultEvents("", 44, 49), "- fixed: 0 is 05:06:51, when the fault was first seen; it was in force from 0 s to 5 s\n"},
+		{"in every arm", faultEvents("", 44, 49), "- fixed: 0 is 05:06:51, when the fault was first seen; it was in force from 0 s to 5 s\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tr := leaky(t)
@@ -251,8 +251,8 @@ func TestLoadsAreShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for cell, text := range map[string]string{"vulnerable": string(b), "fixed": "no JSON"} {
-			if _, err := w.Write(bundle.Meta{Kind: bundle.LoadSummary, Cell: cell, Time: at(79)}, "json", strings.NewReader(text)); err != nil {
+		for arm, text := range map[string]string{"vulnerable": string(b), "fixed": "no JSON"} {
+			if _, err := w.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: at(79)}, "json", strings.NewReader(text)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -20,13 +20,13 @@ func (p *printer) chart(t Trial, file string) {
 		titles = append(titles, f.Title)
 	}
 	p.say("#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n",
-		cell(strings.Join(titles, "; ")), file)
+		inTable(strings.Join(titles, "; ")), file)
 	for _, k := range t.Clocks {
-		p.say("- %s\n", cell(k.String()))
+		p.say("- %s\n", inTable(k.String()))
 	}
 	for _, f := range t.Figures {
 		for _, l := range f.Lacks {
-			p.say("- %s, not all of it is there: %s\n", cell(f.Title), cell(l))
+			p.say("- %s, not all of it is there: %s\n", inTable(f.Title), inTable(l))
 		}
 	}
 	p.say("\n")
@@ -37,9 +37,9 @@ func (p *printer) chart(t Trial, file string) {
 
 // values is the table of one figure.
 func (p *printer) values(f Figure, t Trial) {
-	p.say("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", cell(f.Title))
+	p.say("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", inTable(f.Title))
 	for _, l := range f.Lines {
-		p.say(" %s |", cell(l.Label()))
+		p.say(" %s |", inTable(l.Label()))
 	}
 	p.say("\n|%s\n", strings.Repeat("---|", 2+len(f.Lines)))
 	from, to := extent(t.Figures, t.Clocks)
@@ -103,7 +103,7 @@ func faulty(clocks []Clock, at float64) string {
 	if len(on) == len(clocks) && len(on) > 0 {
 		return "on"
 	}
-	return cell(strings.Join(on, ", "))
+	return inTable(strings.Join(on, ", "))
 }
 
 // by is the last value up to a time and not older than one row, "–" if there is none.

@@ -16,10 +16,10 @@ type dump struct {
 	groups [][]goroutine.Group // by match; of the last dumps that have any
 }
 
-// read counts the goroutines in a cell's dumps of one kind. A dump that failed or was cut short has an error and no
+// read counts the goroutines in an arm's dumps of one kind. A dump that failed or was cut short has an error and no
 // counts.
 func (e *evidence) read(q bundle.Query) []dump {
-	key := string(q.Kind) + " " + q.Cell
+	key := string(q.Kind) + " " + q.Arm
 	if have, ok := e.dumps[key]; ok {
 		return have
 	}
@@ -104,7 +104,7 @@ func (e *evidence) stacks(k Clock, subject string) []Stacks {
 	var out []Stacks
 	for i, m := range e.match {
 		s := Stacks{Arm: k.Arm, What: what(m)}
-		for _, d := range e.read(bundle.Query{Kind: kindFor(m), Cell: k.Cell, Component: subject}) {
+		for _, d := range e.read(bundle.Query{Kind: kindFor(m), Arm: k.Arm, Component: subject}) {
 			if d.err != nil {
 				continue
 			}

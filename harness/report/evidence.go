@@ -18,7 +18,7 @@ type evidence struct {
 	bundle.View
 	metrics map[string]series // by the artifact's path
 	errs    map[string]error
-	dumps   map[string][]dump // by cell
+	dumps   map[string][]dump // by arm
 	match   []goroutine.Match // what dumps are read for
 }
 
@@ -83,9 +83,9 @@ func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
 
 // probes are the slowest answer of etcd to each probe, in milliseconds. A probe without an answer has no value: all
 // that is known is that it took longer than its limit.
-func probes(e *evidence, cell string) (out []value, lacks string) {
+func probes(e *evidence, arm string) (out []value, lacks string) {
 	none := 0
-	for _, a := range e.Artifacts(bundle.Query{Kind: bundle.EtcdProbe, Cell: cell}) {
+	for _, a := range e.Artifacts(bundle.Query{Kind: bundle.EtcdProbe, Arm: arm}) {
 		err := lines(e, a, func(p bundle.Stamped[control.EtcdProbe]) {
 			if p.Value.Err != "" || len(p.Value.Through) == 0 {
 				none++
@@ -107,16 +107,16 @@ func probes(e *evidence, cell string) (out []value, lacks string) {
 const bin = 5 * time.Second
 
 // writes are how many writes a second changed a resource's objects, from the recorded watch: the arm's own record, or
-// the cell's namespace in a shared one. A time that the record doesn't cover has no value; one without writes has 0.
+// the arm's namespace in a shared one. A time that the record doesn't cover has no value; one without writes has 0.
 func writes(resource string, namespace map[string]string) func(*evidence, string) ([]value, string) {
-	return func(e *evidence, cell string) (out []value, lacks string) {
+	return func(e *evidence, arm string) (out []value, lacks string) {
 		for _, a := range e.Artifacts(bundle.Query{Kind: bundle.Objects}) {
-			own := a.Cell == cell
-			if !own && ((a.Cell != "" && a.Cell != bundle.Shared) || namespace[cell] == "") {
+			own := a.Arm == arm
+			if !own && ((a.Arm != "" && a.Arm != bundle.Shared) || namespace[arm] == "") {
 				continue
 			}
 			times, gaps, about, err := writtenIn(e, a, resource,
-				func(v churn.Version) bool { return own || v.Namespace == namespace[cell] })
+				func(v churn.Version) bool { return own || v.Namespace == namespace[arm] })
 			if err != nil {
 				lacks = err.Error()
 			}

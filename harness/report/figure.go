@@ -43,10 +43,10 @@ type Point struct{ Seconds, Value float64 }
 
 // Clock lays an arm on the time axis that all arms share, also arms that ran one after the other.
 type Clock struct {
-	Arm, Role, Cell string
-	Zero            time.Time
-	Seen            bool   // Zero is when a fault was first seen; else it is where the fault phase began
-	Faults          []Span // when a fault was seen to be in force
+	Arm, Role string
+	Zero      time.Time
+	Seen      bool   // Zero is when a fault was first seen; else it is where the fault phase began
+	Faults    []Span // when a fault was seen to be in force
 }
 
 // Span is a stretch of a Clock's time, in seconds.
@@ -55,7 +55,7 @@ type Span struct{ From, To float64 }
 // figures reads what there is to draw. A figure without any value of an arm is left out.
 func figures(e *evidence, t plan.Trial) ([]Figure, []Clock) {
 	var clocks []Clock
-	for _, c := range t.Cells {
+	for _, c := range t.Arms {
 		if k, ok := clockOf(e.View, c); ok {
 			clocks = append(clocks, k)
 		}
@@ -64,7 +64,7 @@ func figures(e *evidence, t plan.Trial) ([]Figure, []Clock) {
 	for _, s := range sources(t) {
 		f := s.Figure
 		for _, k := range clocks {
-			values, lacks := s.read(e, k.Cell)
+			values, lacks := s.read(e, k.Arm)
 			if lacks != "" {
 				f.Lacks = append(f.Lacks, k.Arm+": "+lacks)
 			}
@@ -83,18 +83,18 @@ func figures(e *evidence, t plan.Trial) ([]Figure, []Clock) {
 	return out, clocks
 }
 
-// context are the lines of components other than the subject. Those of a cell are on its arm's clock; those that are
+// context are the lines of components other than the subject. Those of an arm are on its arm's clock; those that are
 // shared are on the first one's, which is everybody's where the fault is shared, too.
 func context(e *evidence, t plan.Trial, clocks []Clock, of func(series) []value) []Line {
 	var out []Line
 	for i, k := range clocks {
-		cells := []string{k.Cell}
+		arms := []string{k.Arm}
 		if i == 0 {
-			cells = append(cells, bundle.Shared)
+			arms = append(arms, bundle.Shared)
 		}
-		for _, cell := range cells {
-			for _, a := range e.Artifacts(bundle.Query{Kind: bundle.MetricSamples, Cell: cell}) {
-				if a.Component == "" || a.Component == t.Subject && cell != bundle.Shared {
+		for _, arm := range arms {
+			for _, a := range e.Artifacts(bundle.Query{Kind: bundle.MetricSamples, Arm: arm}) {
+				if a.Component == "" || a.Component == t.Subject && arm != bundle.Shared {
 					continue
 				}
 				s, _ := e.samples(a) // what a context lacks takes nothing away from the arms
@@ -103,7 +103,7 @@ func context(e *evidence, t plan.Trial, clocks []Clock, of func(series) []value)
 					continue
 				}
 				l := Line{Arm: k.Arm, Of: a.Component, Points: k.points(values)}
-				if cell == bundle.Shared {
+				if arm == bundle.Shared {
 					l.Arm = ""
 				}
 				if slices.ContainsFunc(out, func(have Line) bool { return have.Label() == l.Label() }) {
@@ -127,10 +127,10 @@ func (k Clock) points(values []value) []Point {
 	return out
 }
 
-// clockOf has its 0 where a fault was first seen in the cell, or else where the fault phase began; false if neither
+// clockOf has its 0 where a fault was first seen in the arm, or else where the fault phase began; false if neither
 // happened.
-func clockOf(v bundle.View, c plan.Cell) (Clock, bool) {
-	k := Clock{Arm: c.Arm.Name, Role: c.Arm.Role, Cell: c.Name}
+func clockOf(v bundle.View, c plan.Arm) (Clock, bool) {
+	k := Clock{Arm: c.Name, Role: c.Role}
 	seen := inForce(v.Timeline(), c.Name)
 	if len(seen) > 0 {
 		k.Zero, k.Seen = seen[0].Start, true
@@ -145,13 +145,13 @@ func clockOf(v bundle.View, c plan.Cell) (Clock, bool) {
 	return k, true
 }
 
-// inForce is when at least one fault of a cell, or of all, was seen and not yet seen gone. A fault that is told to be
+// inForce is when at least one fault of an arm, or of all, was seen and not yet seen gone. A fault that is told to be
 // gone twice was gone the first time; one that never was lasts to the end.
-func inForce(events []event.Event, cell string) []bundle.Window {
+func inForce(events []event.Event, arm string) []bundle.Window {
 	var out []bundle.Window
 	open := map[[2]string]bool{}
 	for _, e := range events {
-		if e.Cell != "" && e.Cell != bundle.Shared && e.Cell != cell {
+		if e.Arm != "" && e.Arm != bundle.Shared && e.Arm != arm {
 			continue
 		}
 		name, _ := e.Fields["fault"].(string)

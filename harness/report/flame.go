@@ -55,7 +55,7 @@ func flames(v bundle.View, clocks []Clock, subject string) []Flames {
 	for _, p := range profiles {
 		f := Flames{Title: p.title, Unit: p.unit}
 		for _, k := range clocks {
-			a, when, ok := chosen(v, bundle.Query{Kind: p.kind, Cell: k.Cell, Component: subject}, p.phases)
+			a, when, ok := chosen(v, bundle.Query{Kind: p.kind, Arm: k.Arm, Component: subject}, p.phases)
 			if !ok {
 				continue
 			}
@@ -82,7 +82,7 @@ func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, st
 		}
 	}
 	for _, phase := range phases {
-		w, ok := v.Phase(q.Cell, phase)
+		w, ok := v.Phase(q.Arm, phase)
 		for _, a := range slices.Backward(all) {
 			if ok && !a.Time.Before(w.Start) && !a.Time.After(w.End) {
 				return a, fmt.Sprintf("the last profile of the phase %s, taken at %s", phase,

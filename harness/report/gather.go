@@ -9,15 +9,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// Load is what a load did in a cell.
+// Load is what a load did in an arm.
 type Load struct {
-	Cell string
+	Arm string
 	bundle.Load
 }
 
-// Census says which containers of a cell's node ran, and which were only reported.
+// Census says which containers of an arm's node ran, and which were only reported.
 type Census struct {
-	Cell, Phase string
+	Arm, Phase string
 	bundle.ContainerCensus
 }
 
@@ -33,7 +33,7 @@ func gather(t *Trial, b *bundle.Sealed) {
 		case a.Coverage != nil:
 			t.Streams = append(t.Streams, a)
 		case a.Kind == bundle.LoadSummary:
-			l := Load{Cell: a.Cell}
+			l := Load{Arm: a.Arm}
 			if err := decode(b, a, &l.Load); err != nil {
 				a.Error = err.Error()
 				t.Failed = append(t.Failed, a)
@@ -44,7 +44,7 @@ func gather(t *Trial, b *bundle.Sealed) {
 			if r, err := b.Open(a); err == nil {
 				var p bundle.ContainerCensus
 				if json.NewDecoder(r).Decode(&p) == nil {
-					t.Censuses = append(t.Censuses, Census{a.Cell, a.Phase, p})
+					t.Censuses = append(t.Censuses, Census{a.Arm, a.Phase, p})
 				}
 				r.Close()
 			}
@@ -60,7 +60,7 @@ func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
 		t.Stacks = append(t.Stacks, e.stacks(k, p.Subject)...)
 	}
 	t.Flames = flames(b, t.Clocks, p.Subject)
-	for _, c := range p.Cells {
+	for _, c := range p.Arms {
 		t.Lanes = append(t.Lanes, laneOf(b, c, t.Loads))
 	}
 }

@@ -154,17 +154,17 @@ func (s *scenarioHistory) add(r Run) {
 // sourcesOf says for each arm which version its source was, or where it came from.
 func sourcesOf(t plan.Trial) map[string]string {
 	out := map[string]string{}
-	for _, c := range t.Cells {
-		src := c.Arm.Source
+	for _, c := range t.Arms {
+		src := c.Source
 		switch {
 		case src.Binary != "":
-			out[c.Arm.Name] = "an executable, " + filepath.Base(src.Binary)
+			out[c.Name] = "an executable, " + filepath.Base(src.Binary)
 		case src.Dir != "":
-			out[c.Arm.Name] = "a source tree, " + filepath.Base(src.Dir)
+			out[c.Name] = "a source tree, " + filepath.Base(src.Dir)
 		case src.Version != "":
-			out[c.Arm.Name] = src.Version
+			out[c.Name] = src.Version
 		default:
-			out[c.Arm.Name] = src.Fixture
+			out[c.Name] = src.Fixture
 		}
 	}
 	return out

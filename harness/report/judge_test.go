@@ -139,7 +139,7 @@ func TestJudgement(t *testing.T) {
 		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "no sample"},
 		{"another toolchain", func(tr *trial) { tr.fixed.world.GoVersion = "go1.25.1" }, "Inconclusive", 3, "Inconclusive", "Inconclusive", `Go version: "go1.26.0", and "go1.25.1" in fixed`},
 		{"a genuine pair", func(tr *trial) {
-			tr.fixed.world.Graph, tr.fixed.cell.Arm.Source.Version = "graph2", "v1.34.5"
+			tr.fixed.world.Graph, tr.fixed.planned.Source.Version = "graph2", "v1.34.5"
 		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
 		{"both fixed", func(tr *trial) {
 			tr.vulnerable.world.Digest, tr.vulnerable.identity = digestF, same(digestF)
@@ -166,7 +166,7 @@ func TestJudgement(t *testing.T) {
 			tr.fixed.health = "ill"
 		}, "Broken", 1, "Reproduced", "Broken", "fixed is not well, and whether that is the incident or something else is not known"},
 		{"the harness failed", func(tr *trial) {
-			tr.emit = []event.Event{{Time: at(50), Type: event.Failure, Cell: "fixed", Message: "proxy died"}}
+			tr.emit = []event.Event{{Time: at(50), Type: event.Failure, Arm: "fixed", Message: "proxy died"}}
 		}, "Error", 4, "Reproduced", "Error", "proxy died"},
 		{"one arm as expected", func(tr *trial) { tr.only = tr.vulnerable }, "Reproduced", 0, "Reproduced", "", "the only arm"},
 		{"no checks at all", func(tr *trial) { tr.plan.Signature = nil }, "Inconclusive", 3, "Inconclusive", "Inconclusive", "unknown"},
@@ -315,8 +315,8 @@ func TestChecksAreThreeValuedInJSON(t *testing.T) {
 var unseen = plan.Check{Name: "not seen", Kind: "testHolds", Spec: &holds{Artifact: "restart", Text: "x"}}
 
 // record takes one more snapshot of an arm.
-func record(w *bundle.Writer, cell string, kind bundle.Kind, second int, text string) {
-	if _, err := w.Write(bundle.Meta{Kind: kind, Cell: cell, Time: at(second)}, "txt", strings.NewReader(text)); err != nil {
+func record(w *bundle.Writer, arm string, kind bundle.Kind, second int, text string) {
+	if _, err := w.Write(bundle.Meta{Kind: kind, Arm: arm, Time: at(second)}, "txt", strings.NewReader(text)); err != nil {
 		panic(err)
 	}
 }
@@ -370,7 +370,7 @@ func TestReplacedItself(t *testing.T) {
 	}
 	again := func(w *bundle.Writer) {
 		for second, n := range map[int]int{25: 40, 65: 3} {
-			_, err := w.Write(bundle.Meta{Kind: bundle.Metrics, Cell: "fixed", Time: at(second)}, "txt",
+			_, err := w.Write(bundle.Meta{Kind: bundle.Metrics, Arm: "fixed", Time: at(second)}, "txt",
 				strings.NewReader(fmt.Sprintf("# TYPE requests_total counter\nrequests_total %d\n", n)))
 			must(t, err)
 		}

@@ -48,7 +48,7 @@ type Tick struct {
 const onsetMark = "onset"
 
 // laneOf gathers an arm's lane. An arm in which the fault phase never began has a clock that begins with the trial.
-func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
+func laneOf(v bundle.View, c plan.Arm, loads []Load) Lane {
 	events := v.Timeline()
 	k, ok := clockOf(v, c)
 	if !ok && len(events) > 0 {
@@ -61,7 +61,7 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 		}
 	}
 	for _, load := range loads {
-		if load.Cell != c.Name && load.Cell != bundle.Shared && load.Cell != "" {
+		if load.Arm != c.Name && load.Arm != bundle.Shared && load.Arm != "" {
 			continue
 		}
 		r := Row{Name: load.Name, Class: "load"}
@@ -95,9 +95,9 @@ func laneOf(v bundle.View, c plan.Cell, loads []Load) Lane {
 
 func (k Clock) span(w bundle.Window) Span { return Span{k.seconds(w.Start), k.seconds(w.End)} }
 
-// probesOf are the records of a cell's probes. One that can't be read shows in the check that asks for it.
-func probesOf(v bundle.View, cell string) (out []bundle.ProbeRecord) {
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Cell: cell}) {
+// probesOf are the records of an arm's probes. One that can't be read shows in the check that asks for it.
+func probesOf(v bundle.View, arm string) (out []bundle.ProbeRecord) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Arm: arm}) {
 		r, err := v.Open(a)
 		if err != nil {
 			continue
@@ -111,12 +111,12 @@ func probesOf(v bundle.View, cell string) (out []bundle.ProbeRecord) {
 	return out
 }
 
-// faultNames are the faults that were seen in a cell, in the order in which they were.
-func faultNames(events []event.Event, cell string) []string {
+// faultNames are the faults that were seen in an arm, in the order in which they were.
+func faultNames(events []event.Event, arm string) []string {
 	var out []string
 	for _, e := range events {
 		name, _ := e.Fields["fault"].(string)
-		if e.Type == event.FaultSeen && (e.Cell == "" || e.Cell == bundle.Shared || e.Cell == cell) &&
+		if e.Type == event.FaultSeen && (e.Arm == "" || e.Arm == bundle.Shared || e.Arm == arm) &&
 			!slices.Contains(out, name) {
 			out = append(out, name)
 		}
@@ -124,10 +124,10 @@ func faultNames(events []event.Event, cell string) []string {
 	return out
 }
 
-// capture lists the snapshots of a cell, those that were begun within one second together.
-func (l *Lane) capture(v bundle.View, cell string) {
+// capture lists the snapshots of an arm, those that were begun within one second together.
+func (l *Lane) capture(v bundle.View, arm string) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
-		if a.Coverage != nil || a.Time.IsZero() || a.Cell != cell || a.Kind == bundle.LoadSummary ||
+		if a.Coverage != nil || a.Time.IsZero() || a.Arm != arm || a.Kind == bundle.LoadSummary ||
 			a.Kind == bundle.WorkProbe {
 			continue
 		}

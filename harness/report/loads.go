@@ -13,10 +13,10 @@ func (p *printer) loads(t Trial) {
 	}
 	p.say("#### Loads\n\n")
 	for _, l := range t.Loads {
-		p.say("- %s in %s, by %s: %d objects of %d bytes in each namespace; answers: %s\n", cell(l.Name), cell(l.Cell),
-			cell(l.Way), l.Objects, l.Bytes, cell(codes(l.Codes)))
+		p.say("- %s in %s, by %s: %d objects of %d bytes in each namespace; answers: %s\n", inTable(l.Name), inTable(l.Arm),
+			inTable(l.Way), l.Objects, l.Bytes, inTable(codes(l.Codes)))
 	}
-	p.say("\n| load | cell | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
+	p.say("\n| load | arm | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
 		"last answer after |\n|%s\n", strings.Repeat("---|", 10))
 	for _, l := range t.Loads {
 		for _, r := range l.Rounds {
@@ -24,7 +24,7 @@ func (p *printer) loads(t Trial) {
 			if r.Wanted == 0 {
 				wanted = "all at once"
 			}
-			p.say("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", cell(l.Name), cell(l.Cell), r.Round,
+			p.say("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", inTable(l.Name), inTable(l.Arm), r.Round,
 				clock(r.Start),
 				r.Calls, since(r.Start, r.Sent), r.Rate, wanted, since(r.Start, r.Began), since(r.Start, r.End))
 		}

@@ -41,7 +41,7 @@ func Markdown(w io.Writer, of Verdict) error {
 	if len(v.Timings) > 0 {
 		p.say("## Timings\n\n| stage | seconds |\n|---|---|\n")
 		for _, k := range sortedKeys(v.Timings) {
-			p.say("| %s | %.1f |\n", cell(k), v.Timings[k])
+			p.say("| %s | %.1f |\n", inTable(k), v.Timings[k])
 		}
 	}
 	if p.err != nil {
@@ -71,9 +71,9 @@ func (p *printer) arm(a armView) {
 			if n := len(evidence); n > 4 {
 				evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
 			}
-			p.say("| %s | %s | %s | %s | %s | %s | %s |\n", cell(name), cell(r.Name), r.Met, cell(r.Seen),
-				cell(r.Wanted),
-				cell(strings.Join(r.Differs, "; ")), cell(strings.Join(evidence, ", ")))
+			p.say("| %s | %s | %s | %s | %s | %s | %s |\n", inTable(name), inTable(r.Name), r.Met, inTable(r.Seen),
+				inTable(r.Wanted),
+				inTable(strings.Join(r.Differs, "; ")), inTable(strings.Join(evidence, ", ")))
 		}
 	}
 	p.say("\n")
@@ -81,38 +81,38 @@ func (p *printer) arm(a armView) {
 
 // built says what each arm was built from, what was changed for it, and which numbers the faults were computed from.
 func (p *printer) built(t trialView) {
-	for _, c := range t.World.Cells {
-		p.say("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", cell(c.Cell), cell(c.Node), cell(c.GoVersion),
-			cell(strings.Join(c.Flags, " ")), cell(c.Graph))
+	for _, c := range t.World.Arms {
+		p.say("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", inTable(c.Arm), inTable(c.Node), inTable(c.GoVersion),
+			inTable(strings.Join(c.Flags, " ")), inTable(c.Graph))
 		for _, ch := range c.Changes {
-			p.say("  - changed to build it: %s\n", cell(ch))
+			p.say("  - changed to build it: %s\n", inTable(ch))
 		}
 		for _, k := range sortedKeys(c.Constants) {
-			p.say("  - constant %s = %d\n", cell(k), c.Constants[k])
+			p.say("  - constant %s = %d\n", inTable(k), c.Constants[k])
 		}
 	}
 	for _, k := range sortedKeys(t.World.Computed) {
-		p.say("- computed %s: %s\n", cell(k), cell(t.World.Computed[k]))
+		p.say("- computed %s: %s\n", inTable(k), inTable(t.World.Computed[k]))
 	}
 	for _, a := range t.Arms {
 		if a.Restarted != "" {
-			p.say("- %s\n", cell(a.Restarted))
+			p.say("- %s\n", inTable(a.Restarted))
 		}
 	}
 	for _, c := range t.Censuses {
 		p.say("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n",
-			cell(c.Cell),
-			clock(c.Time), cell(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, cell(c.ReportedAs))
+			inTable(c.Arm),
+			clock(c.Time), inTable(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, inTable(c.ReportedAs))
 	}
 	p.say("\n")
 }
 
 // timeline shows phases, faults, stages and whatever went wrong, by the monotonic clock.
 func (p *printer) timeline(t trialView) {
-	p.say("#### Timeline\n\n| after | type | cell | what |\n|---|---|---|---|\n")
+	p.say("#### Timeline\n\n| after | type | arm | what |\n|---|---|---|---|\n")
 	for _, e := range t.Happened {
-		p.say("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, cell(e.Cell),
-			cell(strings.TrimSpace(e.Stage+" "+e.Message)))
+		p.say("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, inTable(e.Arm),
+			inTable(strings.TrimSpace(e.Stage+" "+e.Message)))
 	}
 	p.say("\n")
 }
@@ -126,12 +126,12 @@ func (p *printer) coverage(t Trial) {
 			whole++
 			continue
 		}
-		p.say("- %s of %s: %s\n", a.Kind, cell(owner(a)), cell(coverageOf(a)))
+		p.say("- %s of %s: %s\n", a.Kind, inTable(owner(a)), inTable(coverageOf(a)))
 	}
 	p.say("- %d of %d streams have no gap and no suppressed line\n", whole, len(t.Streams))
 	for _, a := range t.Failed {
-		p.say("- %s of %s at %s is not there: %s\n", a.Kind, cell(owner(a)), a.Time.UTC().Format(time.RFC3339),
-			cell(a.Error))
+		p.say("- %s of %s at %s is not there: %s\n", a.Kind, inTable(owner(a)), a.Time.UTC().Format(time.RFC3339),
+			inTable(a.Error))
 	}
 	p.say("\n")
 }
@@ -157,7 +157,7 @@ func (p *printer) bullets(title string, items []string) {
 	}
 	p.say("## %s\n\n", title)
 	for _, s := range items {
-		p.say("- %s\n", cell(s))
+		p.say("- %s\n", inTable(s))
 	}
 	p.say("\n")
 }
@@ -168,13 +168,13 @@ func (p *printer) pairs(title string, m map[string]string) {
 	}
 	p.say("## %s\n\n| what | value |\n|---|---|\n", title)
 	for _, k := range sortedKeys(m) {
-		p.say("| %s | %s |\n", cell(k), cell(m[k]))
+		p.say("| %s | %s |\n", inTable(k), inTable(m[k]))
 	}
 	p.say("\n")
 }
 
-// cell makes a text fit a table's cell.
-func cell(s string) string {
+// inTable makes a text fit a field of a table.
+func inTable(s string) string {
 	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(clip(s, 600))
 }
 

@@ -134,7 +134,7 @@ func graphOf(f Flames) graphView {
 // mostGroups is how many groups of like stacks a page shows of an arm.
 const mostGroups = 6
 
-// fileLabel is the front of an artifact's name, its number and kind. The rest names the cell, the node and the
+// fileLabel is the front of an artifact's name, its number and kind. The rest names the arm, the node and the
 // component.
 var fileLabel = regexp.MustCompile(`^(\d+-[^-]+|.+)`)
 

@@ -214,7 +214,7 @@ func TestPageEscapes(t *testing.T) {
 	more := tr.fixed.more
 	tr.fixed.more = func(w *bundle.Writer) {
 		more(w)
-		_, err := w.Write(bundle.Meta{Kind: bundle.CPU, Cell: "fixed", Component: "kube-apiserver", Time: at(55)}, "pb.gz", encoded(t, bundle.CPU, stack{bad + ";" + bad, 9e9}))
+		_, err := w.Write(bundle.Meta{Kind: bundle.CPU, Arm: "fixed", Component: "kube-apiserver", Time: at(55)}, "pb.gz", encoded(t, bundle.CPU, stack{bad + ";" + bad, 9e9}))
 		must(t, err)
 	}
 	run := tr.write(t)
@@ -245,7 +245,7 @@ func TestPageOfALargeRun(t *testing.T) {
 			a.more = func(w *bundle.Writer) {
 				more(w)
 				for kind, second := range map[bundle.Kind]int{bundle.CPU: 55, bundle.Heap: 78} {
-					_, err := w.Write(bundle.Meta{Kind: kind, Cell: a.cell.Name, Component: "kube-apiserver", Time: at(second)}, "pb.gz", encoded(t, kind, stacks[n*100:]...))
+					_, err := w.Write(bundle.Meta{Kind: kind, Arm: a.planned.Name, Component: "kube-apiserver", Time: at(second)}, "pb.gz", encoded(t, kind, stacks[n*100:]...))
 					must(t, err)
 				}
 			}

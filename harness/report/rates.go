@@ -167,8 +167,8 @@ func each(trials map[string]int) string {
 func (p *printer) rates(v Verdict) {
 	p.say("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")
 	for _, r := range v.Rates {
-		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", cell(r.Pair), cell(r.Arm), r.counted(), r.Low*100,
-			r.High*100, cell(r.Sentence))
+		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", inTable(r.Pair), inTable(r.Arm), r.counted(), r.Low*100,
+			r.High*100, inTable(r.Sentence))
 	}
 	p.say("\nLow and high are the ends of Wilson's interval. Trials with a control that was not as expected are not " +
 		"counted, and are named. A trial whose controls were as expected counts against the judged arm if that arm gave " +
@@ -178,7 +178,7 @@ func (p *printer) rates(v Verdict) {
 		p.say("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
 			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)
 		for _, e := range v.Until.Pairs {
-			p.say("- %s: %s\n", cell(e.Pair), cell(e.said()))
+			p.say("- %s: %s\n", inTable(e.Pair), inTable(e.said()))
 		}
 		p.say("\n")
 	}

@@ -23,7 +23,7 @@ func ground(list, name, is string) scenario.Ground {
 func withLeak() *trial {
 	tr := newTrial()
 	tr.third = newArm("leaks", scenario.Candidate, strings.Repeat("c", 64), "goroutine 9 [select]", "ill", "NotReproduced")
-	tr.third.cell.Arm.Source = scenario.Source{Dir: "leaks"}
+	tr.third.planned.Source = scenario.Source{Dir: "leaks"}
 	return tr
 }
 

@@ -210,10 +210,10 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 	for _, k := range slices.Sorted(maps.Keys(t.World.Versions)) {
 		put(v.Versions, k, t.World.Versions[k])
 	}
-	for _, c := range p.Cells {
-		for _, w := range t.World.Cells {
-			if w.Cell == c.Name {
-				put(v.Digests, c.Arm.Name, w.Digest)
+	for _, c := range p.Arms {
+		for _, w := range t.World.Arms {
+			if w.Arm == c.Name {
+				put(v.Digests, c.Name, w.Digest)
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 // indexed is a trial as an index lists it.
 func indexed(t Trial) bundle.IndexedTrial {
 	arms := map[string]string{}
-	for _, c := range t.World.Cells {
+	for _, c := range t.World.Arms {
 		arms[c.Arm] = c.Digest
 	}
 	return bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: arms, Manifest: t.Manifest}

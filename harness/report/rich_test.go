@@ -57,9 +57,9 @@ func encoded(t *testing.T, kind bundle.Kind, stacks ...stack) io.Reader {
 }
 
 // sampled is a stream of metrics of a component, every two seconds.
-func sampled(t *testing.T, w *bundle.Writer, cell, component string, metrics map[string]func(second float64) float64) {
+func sampled(t *testing.T, w *bundle.Writer, arm, component string, metrics map[string]func(second float64) float64) {
 	t.Helper()
-	s, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Cell: cell, Component: component, Time: t0}, "jsonl")
+	s, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Arm: arm, Component: component, Time: t0}, "jsonl")
 	must(t, err)
 	for sec := 0; sec <= 80; sec += 2 {
 		for name, f := range metrics {
@@ -92,20 +92,20 @@ func rich(t *testing.T) *trial {
 		grows := float64(1 - i)
 		a.more = func(w *bundle.Writer) {
 			_ = more // what leaky records names no component
-			extras(t, w, a.cell.Name, grows)
+			extras(t, w, a.planned.Name, grows)
 		}
 	}
 	tr.emit = append(faultEvents("vulnerable", 42, 58), faultEvents("fixed", 42, 58)...)
-	tr.emit = append(tr.emit, event.Event{Time: at(79), Type: event.Warning, Cell: "fixed", Message: "a sample came late"})
+	tr.emit = append(tr.emit, event.Event{Time: at(79), Type: event.Warning, Arm: "fixed", Message: "a sample came late"})
 	return tr
 }
 
 // extras is the evidence of one arm; grows is 1 for the one that leaks, else 0.
-func extras(t *testing.T, w *bundle.Writer, cell string, grows float64) {
+func extras(t *testing.T, w *bundle.Writer, arm string, grows float64) {
 	t.Helper()
 	const subject = "kube-apiserver"
 	leak := func(sec float64) float64 { return grows * max(0, sec-42) }
-	sampled(t, w, cell, subject, map[string]func(float64) float64{
+	sampled(t, w, arm, subject, map[string]func(float64) float64{
 		"go_goroutines":                       func(s float64) float64 { return 400 + 20*leak(s) },
 		"process_cpu_seconds_total":           func(s float64) float64 { return 0.3*s + 0.02*leak(s)*leak(s)/2 },
 		"process_resident_memory_bytes":       func(s float64) float64 { return 3e8 + 8e6*leak(s) },
@@ -117,7 +117,7 @@ func extras(t *testing.T, w *bundle.Writer, cell string, grows float64) {
 	if grows == 1 {
 		sampled(t, w, bundle.Shared, "etcd", map[string]func(float64) float64{"process_cpu_seconds_total": func(s float64) float64 { return 0.12 * s }})
 	}
-	probe, err := w.Stream(bundle.Meta{Kind: bundle.EtcdProbe, Cell: cell, Time: t0}, "jsonl")
+	probe, err := w.Stream(bundle.Meta{Kind: bundle.EtcdProbe, Arm: arm, Time: t0}, "jsonl")
 	must(t, err)
 	for sec := 0; sec <= 80; sec += 3 {
 		p := control.EtcdProbe{At: at(sec), Healthy: true, Through: []control.Duration{control.Duration(2 * time.Millisecond)}}
@@ -131,7 +131,7 @@ func extras(t *testing.T, w *bundle.Writer, cell string, grows float64) {
 	}
 	put := func(kind bundle.Kind, second int, mark, ext string, r io.Reader) {
 		t.Helper()
-		_, err := w.Write(bundle.Meta{Kind: kind, Cell: cell, Component: subject, Mark: mark, Time: at(second)}, ext, r)
+		_, err := w.Write(bundle.Meta{Kind: kind, Arm: arm, Component: subject, Mark: mark, Time: at(second)}, ext, r)
 		must(t, err)
 	}
 	for sec := 5; sec < 80; sec += 10 {
@@ -154,9 +154,9 @@ func extras(t *testing.T, w *bundle.Writer, cell string, grows float64) {
 }
 
 // recorded is a record of writes to an object of a namespace at some seconds, watched up to the last second.
-func recorded(t *testing.T, w *bundle.Writer, cell, namespace string, upTo int, seconds ...int) *bundle.Stream {
+func recorded(t *testing.T, w *bundle.Writer, arm, namespace string, upTo int, seconds ...int) *bundle.Stream {
 	t.Helper()
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Objects, Cell: cell, Time: t0}, "jsonl"+bundle.Packed)
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Objects, Arm: arm, Time: t0}, "jsonl"+bundle.Packed)
 	must(t, err)
 	must(t, s.JSON(churn.Version{Time: at(0), Type: churn.Synced, Resource: "configmaps"}))
 	for i, sec := range seconds {

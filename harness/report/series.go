@@ -14,7 +14,7 @@ import (
 // source is something that can be drawn: one figure, and how an arm's values are had.
 type source struct {
 	Figure
-	read   func(e *evidence, cell string) (values []value, lacks string)
+	read   func(e *evidence, arm string) (values []value, lacks string)
 	beside func(series) []value // how a component that isn't the subject has it, for context; nil draws none
 }
 
@@ -38,14 +38,14 @@ func sources(t plan.Trial) []source {
 	for _, m := range asked(t) {
 		all = append(all, source{
 			Figure: Figure{Title: "goroutines in " + what(m), Unit: "goroutines", Dumps: true},
-			read: func(e *evidence, cell string) ([]value, string) {
-				return e.counted(bundle.Query{Cell: cell, Component: t.Subject}, m)
+			read: func(e *evidence, arm string) ([]value, string) {
+				return e.counted(bundle.Query{Arm: arm, Component: t.Subject}, m)
 			},
 		})
 	}
 	metric := func(title, unit string, f func(series) []value) source {
-		return source{Figure: Figure{Title: title, Unit: unit}, read: func(e *evidence, cell string) ([]value, string) {
-			return e.sampled(bundle.Query{Cell: cell, Component: t.Subject}, f)
+		return source{Figure: Figure{Title: title, Unit: unit}, read: func(e *evidence, arm string) ([]value, string) {
+			return e.sampled(bundle.Query{Arm: arm, Component: t.Subject}, f)
 		}}
 	}
 	for _, counter := range drawn(checks, func(f check.Figure) string { return f.Counter }) {
@@ -166,10 +166,10 @@ func drawn[T comparable](list []plan.Check, field func(check.Figure) T) []T {
 	return out
 }
 
-// namespaces are the cells' own, where they have any.
+// namespaces are the arms' own, where they have any.
 func namespaces(t plan.Trial) map[string]string {
 	out := map[string]string{}
-	for _, c := range t.Cells {
+	for _, c := range t.Arms {
 		out[c.Name] = c.Namespace
 	}
 	return out

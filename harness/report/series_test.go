@@ -106,7 +106,7 @@ func TestSeriesOfACheckedCounter(t *testing.T) {
 func TestSeriesOverAReset(t *testing.T) {
 	tr := rich(t)
 	tr.fixed.more = func(w *bundle.Writer) {
-		s, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Cell: "fixed", Component: "kube-apiserver", Time: t0}, "jsonl")
+		s, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Arm: "fixed", Component: "kube-apiserver", Time: t0}, "jsonl")
 		must(t, err)
 		for _, p := range [][2]int{{0, 100}, {2, 102}, {4, 3}, {6, 9}, {40, 43}, {42, 45}} {
 			must(t, s.JSON(bundle.MetricSample{Time: at(p[0]), Done: at(p[0]), Name: "process_cpu_seconds_total", Value: float64(p[1])}))
@@ -120,7 +120,7 @@ func churning(t *testing.T, record func(w *bundle.Writer)) *trial {
 	tr := newTrial()
 	tr.emit = append(faultEvents("vulnerable", 42, 58), faultEvents("fixed", 42, 58)...)
 	tr.plan.Info = []plan.Check{{Name: "any", AnyOf: []plan.Check{{Name: "loop", Kind: "churn", Spec: &check.Churn{Resource: "configmaps"}}}}}
-	tr.vulnerable.cell.Namespace, tr.fixed.cell.Namespace = "one", "two"
+	tr.vulnerable.planned.Namespace, tr.fixed.planned.Namespace = "one", "two"
 	tr.vulnerable.more = record
 	return tr
 }

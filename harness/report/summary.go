@@ -28,12 +28,12 @@ const (
 // often, what was only modelled and how to repeat it, in SummaryLines lines at most.
 func Summary(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
-	p.say("## relapse, %s: %s\n\n", cell(v.Scenario), v.Verdict.Verdict)
+	p.say("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)
 	p.say("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, line(v.Sentence, 500))
 	p.say("| pair | arm | version | SHA-256 of its binary | outcome | Reproduced |\n|---|---|---|---|---|---|\n")
 	for _, b := range v.Builds[:min(len(v.Builds), summaryRows)] {
-		p.say("| %s | %s | %s | %s | %s | %s |\n", cell(b.Pair), cell(b.Arm), cell(strings.Join(b.Versions, "; ")),
-			cell(strings.Join(b.Digests, "; ")), cell(b.outcomes()), cell(b.often(v.Until != nil)))
+		p.say("| %s | %s | %s | %s | %s | %s |\n", inTable(b.Pair), inTable(b.Arm), inTable(strings.Join(b.Versions, "; ")),
+			inTable(strings.Join(b.Digests, "; ")), inTable(b.outcomes()), inTable(b.often(v.Until != nil)))
 	}
 	if more := len(v.Builds) - summaryRows; more > 0 {
 		p.say("| | and %d more, in %s | | | | |\n", more, ReportFile)
@@ -41,7 +41,7 @@ func Summary(w io.Writer, of Verdict) error {
 	p.say("\n")
 	told := v.Builds[:min(len(v.Builds), summaryTold)]
 	for _, b := range told {
-		p.say("- what hit **%s**%s: %s\n- what was seen of it: %s\n", cell(b.Arm), b.where(), line(b.hit(), 350),
+		p.say("- what hit **%s**%s: %s\n- what was seen of it: %s\n", inTable(b.Arm), b.where(), line(b.hit(), 350),
 			line(b.seen(), 450))
 	}
 	if more := len(v.Builds) - len(told); more > 0 {
@@ -72,9 +72,9 @@ func (b buildView) often(openEnded bool) string {
 // where names the pair, and the trial that is told of if there are several.
 func (b buildView) where() string {
 	if b.Trials < 2 {
-		return fmt.Sprintf(" (%s)", cell(b.Pair))
+		return fmt.Sprintf(" (%s)", inTable(b.Pair))
 	}
-	return fmt.Sprintf(" (%s, trial %s of %d)", cell(b.Pair), b.Telling.Trial, b.Trials)
+	return fmt.Sprintf(" (%s, trial %s of %d)", inTable(b.Pair), b.Telling.Trial, b.Trials)
 }
 
 // hit says whether the arm was exposed, and what shows it.
@@ -120,4 +120,4 @@ func orNothing(list []string) string {
 }
 
 // line makes a text one line of a list.
-func line(s string, n int) string { return cell(clip(s, n)) }
+func line(s string, n int) string { return inTable(clip(s, n)) }

@@ -36,7 +36,7 @@ func withCandidate(t *testing.T, run, id, pair string, planned []plan.Trial) {
 	tr.plan.ID, tr.plan.Pair = id, pair
 	tr.plan.Deviates = []string{"slow-runtime.latency is set to 80ms"}
 	mine := newArm("candidate", scenario.Candidate, strings.Repeat("c", 64), "goroutine 9 [chan send]", "ill", "NotReproduced")
-	mine.cell.Arm.Source.Dir = "/home/me/kubernetes"
+	mine.planned.Source.Dir = "/home/me/kubernetes"
 	tr.third = mine
 	if id == "002" {
 		tr.third.after, tr.third.health = "goroutine 9 [select]", "well | and\nmore"

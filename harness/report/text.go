@@ -102,7 +102,7 @@ func (p *printer) because(b buildView, color bool) {
 	}
 }
 
-// columns writes rows with their cells below each other, the last one cut to fit.
+// columns writes rows with their arms below each other, the last one cut to fit.
 func (p *printer) columns(indent string, rows [][]string) {
 	widths := map[int]int{}
 	for _, row := range rows {

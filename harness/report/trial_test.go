@@ -46,9 +46,9 @@ func (h *holds) Eval(v bundle.View, s check.Scope) check.Finding {
 		f.Seen = "the phase never began"
 		return f
 	}
-	q := bundle.Query{Kind: h.Artifact, Cell: s.Cell, From: w.Start, To: w.End}
+	q := bundle.Query{Kind: h.Artifact, Arm: s.Arm, From: w.Start, To: w.End}
 	if h.Shared {
-		q.Cell = bundle.Shared
+		q.Arm = bundle.Shared
 	}
 	for _, a := range v.Artifacts(q) {
 		r, err := v.Open(a)
@@ -83,8 +83,8 @@ func at(seconds int) time.Time { return t0.Add(time.Duration(seconds) * time.Sec
 
 // arm is what happens to one arm in a made-up trial. Phases: steady 0 s, baseline 20 s, fault 40 s, recovery 60 s, end 80 s.
 type arm struct {
-	cell           plan.Cell
-	world          bundle.CellWorld
+	planned        plan.Arm
+	world          bundle.ArmWorld
 	steady         string // content of the steady snapshot; "" takes none
 	exposed        string
 	before, after  string // goroutines in baseline and recovery
@@ -113,8 +113,8 @@ func newArm(name, role, digest, after, health, expected string) *arm {
 		src.Mutations = []scenario.Mutation{{Kind: "selectToSend", Sites: 1}}
 	}
 	return &arm{
-		cell: plan.Cell{Name: name, Arm: scenario.Arm{Name: name, Role: role, Source: src}, Node: name + "-node", Expected: expected},
-		world: bundle.CellWorld{Cell: name, Arm: name, Digest: digest, Graph: "graph1", Flags: []string{"-trimpath"}, GoVersion: "go1.26.0",
+		planned: plan.Arm{Arm: scenario.Arm{Name: name, Role: role, Source: src}, Node: name + "-node", Expected: expected},
+		world: bundle.ArmWorld{Arm: name, Digest: digest, Graph: "graph1", Flags: []string{"-trimpath"}, GoVersion: "go1.26.0",
 			Constants: map[string]int64{"capacity": 1000}},
 		steady: "ok", exposed: "slow", before: "goroutine 1 [select]", after: after, health: health, identity: same(digest),
 	}
@@ -190,16 +190,16 @@ func (tr *trial) writeTo(t *testing.T, run string) {
 	}
 	w, err := bundle.Create(filepath.Join(run, "trials", tr.plan.ID))
 	must(err)
-	tr.plan.Cells = nil
+	tr.plan.Arms = nil
 	for _, a := range tr.arms() {
-		tr.plan.Cells = append(tr.plan.Cells, a.cell)
-		tr.world.Cells = append(tr.world.Cells, a.world)
+		tr.plan.Arms = append(tr.plan.Arms, a.planned)
+		tr.world.Arms = append(tr.world.Arms, a.world)
 	}
 	if len(tr.run.Trials) == 0 {
 		tr.run.Trials = []plan.Trial{{ID: tr.plan.ID, Pair: tr.plan.Pair}}
 	}
 	for i, t := range tr.run.Trials {
-		if t.Cells == nil {
+		if t.Arms == nil {
 			like := tr.plan
 			like.ID, like.Pair = t.ID, t.Pair
 			tr.run.Trials[i] = like
@@ -243,7 +243,7 @@ func (tr *trial) enter(t *testing.T, run string) {
 	must(t, err)
 	entry := bundle.IndexedTrial{ID: tr.plan.ID, Pair: tr.plan.Pair, Arms: map[string]string{}, Manifest: sum}
 	for _, a := range tr.arms() {
-		entry.Arms[a.cell.Name] = a.world.Digest
+		entry.Arms[a.planned.Name] = a.world.Digest
 	}
 	x.Trials = append(x.Trials, entry)
 	must(t, x.Write(run))
@@ -255,9 +255,9 @@ func (a *arm) record(t *testing.T, w *bundle.Writer) {
 		if text == "" {
 			return
 		}
-		m := bundle.Meta{Kind: kind, Cell: a.cell.Name, Time: at(second)}
+		m := bundle.Meta{Kind: kind, Arm: a.planned.Name, Time: at(second)}
 		if a.sharedEvidence && kind == bundle.Goroutines2 {
-			m.Cell = bundle.Shared
+			m.Arm = bundle.Shared
 		}
 		if _, err := w.Write(m, "txt", strings.NewReader(text+"\n")); err != nil {
 			t.Fatal(err)
@@ -268,7 +268,7 @@ func (a *arm) record(t *testing.T, w *bundle.Writer) {
 	snap(bundle.Configz, 45, a.exposed)
 	snap(bundle.Goroutines2, 65, a.after)
 	snap(bundle.Containers, 70, a.health)
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Cell: a.cell.Name, Time: t0}, "jsonl")
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Arm: a.planned.Name, Time: t0}, "jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func (a *arm) record(t *testing.T, w *bundle.Writer) {
 	if a.nodes == nil {
 		return
 	}
-	n, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: a.cell.Name, Time: t0}, "jsonl")
+	n, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Arm: a.planned.Name, Time: t0}, "jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

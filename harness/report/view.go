@@ -173,10 +173,10 @@ func excerpt(s string, most int) string {
 	return strings.Join(lines[:most], "") + "…"
 }
 
-// owner names the cell that an artifact is from.
+// owner names the arm that an artifact is from.
 func owner(a bundle.Artifact) string {
-	if a.Cell == "" {
+	if a.Arm == "" {
 		return bundle.Shared
 	}
-	return a.Cell
+	return a.Arm
 }

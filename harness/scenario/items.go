@@ -99,7 +99,7 @@ func (r *rules) target(path string, t Target) {
 		r.add(path+".value",
 			"stands beside mode %s (want it with mode fixed, fixed-percent or random-max-percent only)", t.Mode)
 	}
-	if t.Cell == "" {
+	if t.Arm == "" {
 		return
 	}
 	var arms []string
@@ -108,8 +108,8 @@ func (r *rules) target(path string, t Target) {
 			arms = append(arms, a.Name)
 		}
 	}
-	if !slices.Contains(arms, t.Cell) {
-		r.add(path+".cell", "%q names no arm %s", t.Cell,
-			oneOf(t.Cell, slices.Compact(slices.Sorted(slices.Values(arms)))))
+	if !slices.Contains(arms, t.Arm) {
+		r.add(path+".arm", "%q names no arm %s", t.Arm,
+			oneOf(t.Arm, slices.Compact(slices.Sorted(slices.Values(arms)))))
 	}
 }

@@ -96,8 +96,8 @@ func TestViolations(t *testing.T) {
 			[]string{line + "40:7: spec.faults[1].after: stands beside at (want one of them)"}},
 		{"empty selector", "selector: {component: kubelet}", "selector: {}",
 			[]string{line + "34:27: spec.faults[0].target.selector: is empty, which would select everything (want nodes, nodeSelectors, namespaces, labelSelectors or component)"}},
-		{"no such cell", "mode: all, selector", "mode: all, cell: fxed, selector",
-			[]string{line + `34:33: spec.faults[0].target.cell: "fxed" names no arm (want one of fixed, vulnerable; did you mean fixed?)`}},
+		{"no such arm", "mode: all, selector", "mode: all, arm: fxed, selector",
+			[]string{line + `34:32: spec.faults[0].target.arm: "fxed" names no arm (want one of fixed, vulnerable; did you mean fixed?)`}},
 		{"fixed without a value", "mode: all", "mode: fixed",
 			[]string{line + `34:7: spec.faults[0].target.value: "" is no number of targets (want at least 1 with mode fixed)`}},
 		{"no signature", "signature:\n    - {name: stuck, kind: testAbove, after: 60s, spec: {metric: blocked}}", "",
@@ -136,23 +136,23 @@ func TestViolations(t *testing.T) {
 			[]string{line + "39:7: spec.faults[1].spec: pods is more than a node can list (want at most 1000)"}},
 		{"unknown seam", "seams: [testWire]", "seams: [etcd]", []string{line + `12:11: spec.seams[0]: unknown seam "etcd" (want one of testWire)`}},
 		{"workloads without what they need", "placement: node", "placement: workload", []string{
-			line + "4:1: spec: has no manifest with each: cell, which would deploy the arms",
+			line + "4:1: spec: has no manifest with each: arm, which would deploy the arms",
 			line + "4:1: spec: has no nodes (want nodes: how many workers the arms share)",
-			line + "12:3: spec.seams: can't be had with placement workload: they sit in a cell's own node",
+			line + "12:3: spec.seams: can't be had with placement workload: they sit in an arm's own node",
 			line + "56:3: spec.restart: can't be had with placement workload: a node's subject is restarted",
 		}},
-		{"workloads' fields with another placement", "placement: node", "placement: node\n  nodes: {workers: 2}\n  manifests: [{file: a.yaml, each: cell}]", []string{
+		{"workloads' fields with another placement", "placement: node", "placement: node\n  nodes: {workers: 2}\n  manifests: [{file: a.yaml, each: arm}]", []string{
 			line + "11:3: spec.nodes: is for placement workload (with placement node the arms say how many nodes there are)",
 			line + "12:3: spec.manifests: are for placement workload (with placement node an arm is no workload)",
 		}},
 		{"numbers and words of workloads", "placement: node", "placement: node\n  nodes: {workers: 0}\n  manifests: [{file: a.yaml, each: node}]", []string{
 			line + "11:20: spec.nodes.workers: 0 is too small (want at least 1)",
-			line + `12:36: spec.manifests[0].each: unknown each "node" (want one of cell)`,
+			line + `12:36: spec.manifests[0].each: unknown each "node" (want one of arm)`,
 		}},
-		{"workloads without workers", "placement: node", "placement: workload\n  nodes: {idle: 1, simulated: 1}\n  manifests: [{file: a.yaml, each: cell}]", []string{
+		{"workloads without workers", "placement: node", "placement: workload\n  nodes: {idle: 1, simulated: 1}\n  manifests: [{file: a.yaml, each: arm}]", []string{
 			line + "11:3: spec.nodes.workers: is missing (want a value)",
 			line + "11:31: spec.nodes.simulated: is for placement cluster: workloads need nodes that run them",
-			line + "14:3: spec.seams: can't be had with placement workload: they sit in a cell's own node",
+			line + "14:3: spec.seams: can't be had with placement workload: they sit in an arm's own node",
 			line + "58:3: spec.restart: can't be had with placement workload: a node's subject is restarted",
 		}},
 		{"nodes that nobody simulates", "placement: node", "placement: cluster\n  nodes: {simulated: 1}",
@@ -160,9 +160,9 @@ func TestViolations(t *testing.T) {
 		{"other nodes than simulated ones", "placement: node", "placement: cluster\n  providers: [processes]\n  nodes: {simulated: 1, workers: 1}",
 			[]string{line + "12:3: spec.nodes: is for placement workload (with placement cluster the arms say how many nodes there are)"}},
 		{"manifests from elsewhere", "placement: node\n  version: v1.34.4\n  seams: [testWire]",
-			"placement: workload\n  version: v1.34.4\n  nodes: {workers: 2}\n  manifests: [{file: ../a.yaml, each: cell, values: {image: x}}]", []string{
+			"placement: workload\n  version: v1.34.4\n  nodes: {workers: 2}\n  manifests: [{file: ../a.yaml, each: arm, values: {image: x}}]", []string{
 				line + `13:22: spec.manifests[0].file: "../a.yaml" is not below the scenario's folder`,
-				line + "13:61: spec.manifests[0].values.image: is what the harness puts in (want another name)",
+				line + "13:60: spec.manifests[0].values.image: is what the harness puts in (want another name)",
 				line + "57:3: spec.restart: can't be had with placement workload: a node's subject is restarted",
 			}},
 		{"a fixture and a module", "{module: k8s.io/kubernetes, version: v1.34.4,", "{fixture: agent, module: k8s.io/kubernetes, version: v1.34.4,",

@@ -132,7 +132,7 @@ func constrain(root *jsonschema.Schema) {
 		If:   &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"placement": {Const: &workload}}},
 		Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"nodes": {Required: []string{"workers"}}}},
 	}}
-	spec["manifests"].Items.Properties["each"].Enum = []any{"cell"}
+	spec["manifests"].Items.Properties["each"].Enum = []any{"arm"}
 	spec["manifests"].Items.Properties["file"].MinLength = new(1)
 	for _, name := range []string{"title", "description", "subject"} {
 		spec[name].MinLength = new(1)

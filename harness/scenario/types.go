@@ -94,10 +94,10 @@ type Nodes struct {
 }
 
 // Manifest is a file of Kubernetes objects beside the scenario's file. In it, $(name) stands for one of Values. If it
-// is applied for each cell, $(cell), $(namespace) and $(image) stand for the arm's. $$(name) is that text itself.
+// is applied for each arm, $(arm), $(namespace) and $(image) stand for the arm's. $$(name) is that text itself.
 type Manifest struct {
 	File   string            `json:"file" jsonschema:"relative to the scenario's folder"`
-	Each   string            `json:"each,omitempty" jsonschema:"cell: applied once for each arm, with its namespace and image"`
+	Each   string            `json:"each,omitempty" jsonschema:"arm: applied once for each arm, with its namespace and image"`
 	Values map[string]Scalar `json:"values,omitempty" jsonschema:"what $(name) in the file stands for"`
 }
 
@@ -220,21 +220,21 @@ type Mutation struct {
 	Spec     json.RawMessage `json:"spec"`
 }
 
-// Target selects where an item acts, in Chaos Mesh's words plus cell. An empty selector is refused.
+// Target selects where an item acts, in Chaos Mesh's words plus arm. An empty selector is refused.
 type Target struct {
 	Mode     string   `json:"mode" jsonschema:"how many of what the selector matches: one, all, fixed, fixed-percent, random-max-percent"`
 	Value    string   `json:"value,omitempty" jsonschema:"how many, with mode fixed; how many percent, with the modes of percent"`
-	Cell     string   `json:"cell,omitempty" jsonschema:"one arm's name; '' is every cell"`
+	Arm      string   `json:"arm,omitempty" jsonschema:"one arm's name; '' is every arm"`
 	Selector Selector `json:"selector"`
 }
 
-// Selector says what is meant. The node "cell" stands for the nodes of the arm's own cell.
+// Selector says what is meant. The node "arm" stands for the nodes of the arm itself.
 type Selector struct {
 	Nodes          []string          `json:"nodes,omitempty" jsonschema:"node names relative to the cluster"`
 	NodeSelectors  map[string]string `json:"nodeSelectors,omitempty"`
 	Namespaces     []string          `json:"namespaces,omitempty"`
 	LabelSelectors map[string]string `json:"labelSelectors,omitempty"`
-	Component      string            `json:"component,omitempty" jsonschema:"a component of the cell: kubelet"`
+	Component      string            `json:"component,omitempty" jsonschema:"a component of the arm: kubelet"`
 }
 
 // Item is the envelope of loads and faults.
@@ -289,7 +289,7 @@ type Phases struct {
 }
 
 // Wait is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault holds each
-// cell until its exposure is met, and recovery ends when each cell's signature or healed checks are met.
+// arm until its exposure is met, and recovery ends when each arm's signature or healed checks are met.
 type Wait struct {
 	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest it lasts"`
 	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest it lasts"`

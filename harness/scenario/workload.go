@@ -26,7 +26,7 @@ func (r *rules) workload() {
 		r.add("spec.nodes.simulated", "is for placement cluster: workloads need nodes that run them")
 	}
 	if len(s.Seams) > 0 {
-		r.add("spec.seams", "can't be had with placement workload: they sit in a cell's own node")
+		r.add("spec.seams", "can't be had with placement workload: they sit in an arm's own node")
 	}
 	if s.Restart != nil {
 		r.add("spec.restart", "can't be had with placement workload: a node's subject is restarted")
@@ -39,14 +39,14 @@ func (r *rules) workload() {
 		}
 		for name := range m.Values {
 			switch name {
-			case "cell", "namespace", "image":
+			case "arm", "namespace", "image":
 				r.add(at+".values."+name, "is what the harness puts in (want another name)")
 			}
 		}
-		deployed = deployed || m.Each == "cell"
+		deployed = deployed || m.Each == "arm"
 	}
 	if !deployed {
-		r.add("spec", "has no manifest with each: cell, which would deploy the arms")
+		r.add("spec", "has no manifest with each: arm, which would deploy the arms")
 	}
 }
 

@@ -36,10 +36,10 @@ type snapshotter struct {
 	turn   chan struct{} // holds one while a snapshot is taken: one of a collector at a time
 }
 
-// startCollectors starts every collector on the component of each of the cells. It doesn't wait for the first records
+// startCollectors starts every collector on the component of each of the arms. It doesn't wait for the first records
 // of the streams; the steady state does.
 func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream,
-	cells []string) (*collectors, error) {
+	arms []string) (*collectors, error) {
 	all, err := withBuiltIn(env.Trial.Collectors, env.Trial.Place())
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func startCollectors(ctx context.Context, env *environment.Environment, w *bundl
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &collectors{env: env, writer: w, events: events, cancel: cancel, phases: map[string]string{}}
 	for _, item := range all {
-		targets, err := s.targets(ctx, item, cells)
+		targets, err := s.targets(ctx, item, arms)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("collector %s: %w", item.Name, err), s.stop())
 		}
@@ -89,31 +89,31 @@ func hasKind(items []plan.Collector, kind string) bool {
 	return false
 }
 
-// targets are the components that a collector looks at: the subject in each cell, or each cluster once. A cluster
-// that belongs to one cell is that cell's evidence; a shared one is no arm's.
-func (s *collectors) targets(ctx context.Context, item plan.Collector, cells []string) ([]capture.Target, error) {
+// targets are the components that a collector looks at: the subject in each arm, or each cluster once. A cluster
+// that belongs to one arm is that arm's evidence; a shared one is no arm's.
+func (s *collectors) targets(ctx context.Context, item plan.Collector, arms []string) ([]capture.Target, error) {
 	wide, ok := item.Spec.(capture.ClusterWide)
 	whole := ok && wide.ClusterWide() || item.Component != ""
 	if whole && !s.env.Trial.Place().OwnCluster() {
-		t := capture.Target{Cell: bundle.Shared, Cluster: s.env.ClusterOf(cells[0]), Phase: func() string { return "" }}
+		t := capture.Target{Arm: bundle.Shared, Cluster: s.env.ClusterOf(arms[0]), Phase: func() string { return "" }}
 		return instances(t, item.Component), nil
 	}
 	var out []capture.Target
-	for _, cell := range cells {
-		t := capture.Target{Cell: cell, Cluster: s.env.ClusterOf(cell), Phase: func() string { return s.phaseOf(cell) }}
+	for _, arm := range arms {
+		t := capture.Target{Arm: arm, Cluster: s.env.ClusterOf(arm), Phase: func() string { return s.phaseOf(arm) }}
 		switch {
 		case whole:
 			out = append(out, instances(t, item.Component)...)
 		case s.env.Trial.Place().SharedNodes():
-			comp, err := s.env.Workload(ctx, cell)
+			comp, err := s.env.Workload(ctx, arm)
 			if err != nil {
 				return nil, err
 			}
-			t.Node, t.Component, t.Namespace = comp.Node(), comp, s.env.Namespace(cell)
+			t.Node, t.Component, t.Namespace = comp.Node(), comp, s.env.Namespace(arm)
 			out = append(out, t)
 		default:
 			for _, one := range instances(t, s.env.Trial.Subject) {
-				if one.Node.Cell() == cell {
+				if one.Node.Arm() == arm {
 					out = append(out, one)
 				}
 			}
@@ -158,7 +158,7 @@ func (s *collectors) start(ctx context.Context, item plan.Collector, t capture.T
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					if item.During == "" || item.During == s.phaseOf(t.Cell) {
+					if item.During == "" || item.During == s.phaseOf(t.Arm) {
 						s.take(ctx, one, "schedule")
 					}
 				}
@@ -167,12 +167,12 @@ func (s *collectors) start(ctx context.Context, item plan.Collector, t capture.T
 	}
 }
 
-// snapshot has every snapshotter of the cells take a snapshot now, and waits for all of them.
-func (s *collectors) snapshot(ctx context.Context, cells []string, mark string) {
+// snapshot has every snapshotter of the arms take a snapshot now, and waits for all of them.
+func (s *collectors) snapshot(ctx context.Context, arms []string, mark string) {
 	var wg sync.WaitGroup
 	for _, one := range s.snaps {
-		for _, c := range cells {
-			if one.target.Cell == c {
+		for _, c := range arms {
+			if one.target.Arm == c {
 				wg.Go(func() { s.take(ctx, one, mark) })
 			}
 		}
@@ -195,30 +195,30 @@ func (s *collectors) take(ctx context.Context, one snapshotter, mark string) {
 	if err != nil {
 		msg = one.name + " not taken (" + mark + "): " + err.Error()
 	}
-	s.events.Emit(event.Event{Type: event.Capture, Cell: one.target.Cell, Message: msg})
+	s.events.Emit(event.Event{Type: event.Capture, Arm: one.target.Arm, Message: msg})
 }
 
 // fail records that a collector gave up. Checks that need its evidence are then unknown.
 func (s *collectors) fail(name string, t capture.Target, err error) {
-	s.events.Emit(event.Event{Type: event.Warning, Cell: t.Cell,
+	s.events.Emit(event.Event{Type: event.Warning, Arm: t.Arm,
 		Message: fmt.Sprintf("collector %s gave up: %v", name, err)})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errs = append(s.errs, fmt.Errorf("collector %s: %w", name, err))
 }
 
-func (s *collectors) phase(cells []string, phase string) {
+func (s *collectors) phase(arms []string, phase string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range cells {
+	for _, c := range arms {
 		s.phases[c] = phase
 	}
 }
 
-func (s *collectors) phaseOf(cell string) string {
+func (s *collectors) phaseOf(arm string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.phases[cell]
+	return s.phases[arm]
 }
 
 // stop ends the streams and waits for them.

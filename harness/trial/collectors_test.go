@@ -50,7 +50,7 @@ func TestAScheduleForOnePhase(t *testing.T) {
 		s := &collectors{events: event.NewStream(), phases: map[string]string{}}
 		ctx, cancel := context.WithCancel(t.Context())
 		item := plan.Collector{Name: "quick", Every: plan.Duration(10 * time.Second), During: check.Recovery, Spec: c}
-		s.start(ctx, item, capture.Target{Cell: "fixed"})
+		s.start(ctx, item, capture.Target{Arm: "fixed"})
 		for _, phase := range []string{check.Baseline, check.Fault, check.Recovery} {
 			s.phase([]string{"fixed"}, phase)
 			c.tell("%s", phase)
@@ -81,7 +81,7 @@ func (c slow) Snapshot(_ context.Context, t capture.Target, _ *bundle.Writer) er
 func TestASnapshotIsTakenAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := slow{&story{}, make(chan struct{})}
-		one := snapshotter{"slow", c, capture.Target{Cell: "fixed"}, make(chan struct{}, 1)}
+		one := snapshotter{"slow", c, capture.Target{Arm: "fixed"}, make(chan struct{}, 1)}
 		s := &collectors{events: event.NewStream(), snaps: []snapshotter{one}}
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.take(t.Context(), one, "schedule")

@@ -6,17 +6,17 @@ import (
 )
 
 // fillUnknownConstants gives a value to each constant that could not be read from an arm's source: the one a fault
-// was sized for, else the largest value of the other cells. A constant that is unknown in all cells stays unknown.
+// was sized for, else the largest value of the other arms. A constant that is unknown in all arms stays unknown.
 func fillUnknownConstants(w *bundle.World, constants []scenario.Constant, sized map[string]int64) {
-	for i := range w.Cells {
-		c := &w.Cells[i]
+	for i := range w.Arms {
+		c := &w.Arms[i]
 		for _, k := range constants {
 			if _, known := c.Constants[k.Name]; known {
 				continue
 			}
 			value, ok := sized[k.Name]
 			if !ok {
-				value, ok = largest(w.Cells, k.Name)
+				value, ok = largest(w.Arms, k.Name)
 			}
 			if !ok {
 				continue
@@ -29,8 +29,8 @@ func fillUnknownConstants(w *bundle.World, constants []scenario.Constant, sized 
 	}
 }
 
-func largest(cells []bundle.CellWorld, constant string) (out int64, ok bool) {
-	for _, c := range cells {
+func largest(arms []bundle.ArmWorld, constant string) (out int64, ok bool) {
+	for _, c := range arms {
 		if v, known := c.Constants[constant]; known && (!ok || v > out) {
 			out, ok = v, true
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// injection is a phase of some cells: its loads and, in the fault phase, its faults, each at its time.
+// injection is a phase of some arms: its loads and, in the fault phase, its faults, each at its time.
 type injection struct {
 	trial    *trial
 	ctx      context.Context // ends when a load or a fault failed
@@ -23,21 +23,21 @@ type injection struct {
 	progress *progress
 	first    sync.WaitGroup // every fault has taken effect for the first time, or never will
 
-	mu    sync.Mutex
-	cells map[string]*cellInjection
+	mu   sync.Mutex
+	arms map[string]*armInjection
 }
 
-// cellInjection is the same for one cell.
-type cellInjection struct {
+// armInjection is the same for one arm.
+type armInjection struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	left int       // loads that aren't over
 	over time.Time // when the last of them was over; zero before
 }
 
-// begin starts every load of a phase in the cells, and in the fault phase every fault.
-func begin(ctx context.Context, r *trial, cells []string, phase string) (*injection, error) {
-	i := &injection{trial: r, progress: newProgress(), cells: map[string]*cellInjection{}}
+// begin starts every load of a phase in the arms, and in the fault phase every fault.
+func begin(ctx context.Context, r *trial, arms []string, phase string) (*injection, error) {
+	i := &injection{trial: r, progress: newProgress(), arms: map[string]*armInjection{}}
 	ctx, i.cancel = context.WithCancel(ctx)
 	i.group, i.ctx = errgroup.WithContext(ctx)
 	var aimed []aimedFault
@@ -45,28 +45,28 @@ func begin(ctx context.Context, r *trial, cells []string, phase string) (*inject
 	case phase != check.Fault:
 	case r.plan.NoFaults:
 		r.events.Say(event.Note, "null control: no fault is injected")
-		for _, cell := range cells {
+		for _, arm := range arms {
 			for _, f := range r.items.faults { // loads that come after one don't wait for it
-				i.progress.finish(cell, f.Name)
+				i.progress.finish(arm, f.Name)
 			}
 		}
 	default:
 		var err error
-		if aimed, err = r.items.aim(cells); err != nil {
+		if aimed, err = r.items.aim(arms); err != nil {
 			i.cancel()
 			return nil, err
 		}
 	}
-	for _, cell := range slices.Concat(cells, r.items.targeted(cells)) {
-		if i.cells[cell] == nil {
-			c := &cellInjection{left: len(r.items.loadsOf(cell, phase))}
+	for _, arm := range slices.Concat(arms, r.items.targeted(arms)) {
+		if i.arms[arm] == nil {
+			c := &armInjection{left: len(r.items.loadsOf(arm, phase))}
 			c.ctx, c.stop = context.WithCancel(i.ctx)
-			i.cells[cell] = c
+			i.arms[arm] = c
 		}
 	}
-	for _, cell := range cells {
-		for _, l := range r.items.loadsOf(cell, phase) {
-			i.group.Go(func() error { return i.load(cell, l) })
+	for _, arm := range arms {
+		for _, l := range r.items.loadsOf(arm, phase) {
+			i.group.Go(func() error { return i.load(arm, l) })
 		}
 	}
 	for _, f := range aimed {
@@ -101,62 +101,62 @@ func (i *injection) effective() error {
 // evidenceLag is how long after the last load its evidence may take to be on disk.
 const evidenceLag = 15 * time.Second
 
-// settled is an exposure check that waits for the cell's loads to end. If exposure isn't met soon after, it never
+// settled is an exposure check that waits for the arm's loads to end. If exposure isn't met soon after, it never
 // will be. If the incident ends the process before the loads are over, they are stopped. An incident that the process
 // lives through may still come to that, so it goes on.
 func (i *injection) settled(exposed func(string) bool) func(string) bool {
-	return func(cell string) bool {
-		c := i.cells[cell]
+	return func(arm string) bool {
+		c := i.arms[arm]
 		i.mu.Lock()
 		left, over := c.left, c.over
 		i.mu.Unlock()
 		if left > 0 {
-			if i.trial.live.restarted(cell) && i.trial.live.signature(cell) && exposed(cell) {
+			if i.trial.live.restarted(arm) && i.trial.live.signature(arm) && exposed(arm) {
 				c.stop()
 			}
 			return false
 		}
-		return exposed(cell) || !over.IsZero() && time.Since(over) > evidenceLag
+		return exposed(arm) || !over.IsZero() && time.Since(over) > evidenceLag
 	}
 }
 
-// load runs one load in one cell.
-func (i *injection) load(cell string, l plan.Load) error {
+// load runs one load in one arm.
+func (i *injection) load(arm string, l plan.Load) error {
 	defer func() {
-		i.progress.finish(cell, l.Name)
+		i.progress.finish(arm, l.Name)
 		i.mu.Lock()
 		defer i.mu.Unlock()
-		c := i.cells[cell]
+		c := i.arms[arm]
 		if c.left--; c.left == 0 {
 			c.over = time.Now()
 		}
 	}()
-	ctx := i.cells[cell].ctx
-	if _, err := i.turn(cell, l.Item, 1); err != nil {
+	ctx := i.arms[arm].ctx
+	if _, err := i.turn(arm, l.Item, 1); err != nil {
 		return err
 	}
-	t, err := i.trial.items.loadTarget(cell, l.Item)
+	t, err := i.trial.items.loadTarget(arm, l.Item)
 	if err != nil {
 		return err
 	}
-	t.Round = func(n int, began bool) { i.progress.note(cell, l.Name, n, began) }
+	t.Round = func(n int, began bool) { i.progress.note(arm, l.Name, n, began) }
 	if err := l.Spec.Run(ctx, t, i.trial.writer); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("running the load %s in %s: %w", l.Name, cell, err)
+		return fmt.Errorf("running the load %s in %s: %w", l.Name, arm, err)
 	}
 	return nil
 }
 
-// fault injects one fault into one cell. A fault that lifts itself is injected again in every round of the load that
+// fault injects one fault into one arm. A fault that lifts itself is injected again in every round of the load that
 // it comes after.
 func (i *injection) fault(f aimedFault) error {
 	said := sync.OnceFunc(i.first.Done)
 	defer said()
-	cell, name := f.at.Cell, f.Name
-	defer i.progress.finish(cell, name)
-	ctx := i.cells[cell].ctx
+	arm, name := f.at.Arm, f.Name
+	defer i.progress.finish(arm, name)
+	ctx := i.arms[arm].ctx
 	for round := 1; ; round++ {
-		comes, err := i.turn(cell, f.Item, round)
-		if ctx.Err() != nil && i.ctx.Err() == nil { // this cell is done: what is injected is lifted with the rest
+		comes, err := i.turn(arm, f.Item, round)
+		if ctx.Err() != nil && i.ctx.Err() == nil { // this arm is done: what is injected is lifted with the rest
 			return nil
 		}
 		if err != nil {
@@ -164,7 +164,7 @@ func (i *injection) fault(f aimedFault) error {
 		}
 		if !comes {
 			if round == 1 {
-				i.trial.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+				i.trial.events.Emit(event.Event{Type: event.Warning, Arm: arm,
 					Message: fmt.Sprintf("%s never took effect, so %s, which comes after it, is not injected",
 						f.After.Name, name)})
 			}
@@ -174,9 +174,9 @@ func (i *injection) fault(f aimedFault) error {
 			if ctx.Err() != nil && i.ctx.Err() == nil {
 				return nil
 			}
-			return fmt.Errorf("injecting %s into %s: %w", name, cell, err)
+			return fmt.Errorf("injecting %s into %s: %w", name, arm, err)
 		}
-		i.progress.note(cell, name, round, true)
+		i.progress.note(arm, name, round, true)
 		said()
 		if f.Duration == 0 {
 			return nil
@@ -189,11 +189,11 @@ func (i *injection) fault(f aimedFault) error {
 
 // pulse lifts a fault after its duration, or when the round of its load is over.
 func (i *injection) pulse(f aimedFault, round int) error {
-	cell := f.at.Cell
-	ctx, cancel := context.WithTimeout(i.cells[cell].ctx, time.Duration(f.Duration))
+	arm := f.at.Arm
+	ctx, cancel := context.WithTimeout(i.arms[arm].ctx, time.Duration(f.Duration))
 	defer cancel()
 	if a := f.After; a != nil {
-		_, _ = i.progress.await(ctx, cell, a.Name, func(p state) bool { return p.ended >= round || p.over }) // or its time is up
+		_, _ = i.progress.await(ctx, arm, a.Name, func(p state) bool { return p.ended >= round || p.over }) // or its time is up
 	} else {
 		<-ctx.Done()
 	}
@@ -201,17 +201,17 @@ func (i *injection) pulse(f aimedFault, round int) error {
 		return context.Cause(i.ctx)
 	}
 	if err := f.Spec.Recover(i.ctx, f.at); err != nil {
-		return fmt.Errorf("lifting %s in %s after its duration: %w", f.Name, cell, err)
+		return fmt.Errorf("lifting %s in %s after its duration: %w", f.Name, arm, err)
 	}
-	i.progress.note(cell, f.Name, round, false)
-	i.trial.collectors.snapshot(i.ctx, []string{cell}, "round")
+	i.progress.note(arm, f.Name, round, false)
+	i.trial.collectors.snapshot(i.ctx, []string{arm}, "round")
 	return nil
 }
 
 // turn waits for an item's time in a round. It returns false if what the item comes after has ended without such a
 // round.
-func (i *injection) turn(cell string, item plan.Item, round int) (bool, error) {
-	ctx := i.cells[cell].ctx
+func (i *injection) turn(arm string, item plan.Item, round int) (bool, error) {
+	ctx := i.arms[arm].ctx
 	if round == 1 {
 		if err := wait(ctx, time.Duration(item.At)); err != nil {
 			return false, err
@@ -220,7 +220,7 @@ func (i *injection) turn(cell string, item plan.Item, round int) (bool, error) {
 	if item.After == nil {
 		return true, nil
 	}
-	p, err := i.progress.await(ctx, cell, item.After.Name, func(p state) bool { return p.began >= round || p.over })
+	p, err := i.progress.await(ctx, arm, item.After.Name, func(p state) bool { return p.began >= round || p.over })
 	if err != nil || p.began < round {
 		return false, err
 	}

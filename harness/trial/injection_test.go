@@ -97,10 +97,10 @@ func begun(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (*i
 // toBegin is a trial whose fault phase is to begin.
 func toBegin(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (*trial, *story) {
 	t.Helper()
-	const cell = "fixed"
-	topology := cluster.Topology{Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell}}}
+	const arm = "fixed"
+	topology := cluster.Topology{Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Arm: arm}}}
 	heard := &story{}
-	tr := plan.Trial{Cells: []plan.Cell{{Name: cell}}, Clusters: []plan.Cluster{{Name: cell, Topology: topology}}}
+	tr := plan.Trial{Arms: []plan.Arm{{Arm: scenario.Arm{Name: arm}}}, Clusters: []plan.Cluster{{Name: arm, Topology: topology}}}
 	events := event.NewStream(event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) }))
 	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}

@@ -29,37 +29,37 @@ type items struct {
 	loads  []plan.Load
 }
 
-// aimedFault is a fault with its targets in one cell.
+// aimedFault is a fault with its targets in one arm.
 type aimedFault struct {
 	plan.Fault
 	at fault.Target
 }
 
-// loadsOf are the loads of a phase that act in a cell.
-func (x *items) loadsOf(cell, phase string) []plan.Load {
+// loadsOf are the loads of a phase that act in an arm.
+func (x *items) loadsOf(arm, phase string) []plan.Load {
 	return slices.DeleteFunc(slices.Clone(x.loads), func(l plan.Load) bool {
-		return cmp.Or(l.Phase, check.Fault) != phase || l.Target.Cell != "" && l.Target.Cell != cell
+		return cmp.Or(l.Phase, check.Fault) != phase || l.Target.Arm != "" && l.Target.Arm != arm
 	})
 }
 
 // prepareLoads has the loads create what they need.
-func (x *items) prepareLoads(ctx context.Context, cells []string) (err error) {
+func (x *items) prepareLoads(ctx context.Context, arms []string) (err error) {
 	if len(x.loads) == 0 {
 		return nil
 	}
 	stage := x.events.Stage("load", "making the objects that the loads need", 20*time.Second)
 	defer func() { stage(err) }()
 	g, ctx := errgroup.WithContext(ctx)
-	for _, cell := range cells {
-		for _, l := range slices.Concat(x.loadsOf(cell, check.Baseline), x.loadsOf(cell, check.Fault),
-			x.loadsOf(cell, check.Recovery)) {
+	for _, arm := range arms {
+		for _, l := range slices.Concat(x.loadsOf(arm, check.Baseline), x.loadsOf(arm, check.Fault),
+			x.loadsOf(arm, check.Recovery)) {
 			g.Go(func() error {
-				t, err := x.loadTarget(cell, l.Item)
+				t, err := x.loadTarget(arm, l.Item)
 				if err == nil {
 					err = l.Spec.Prepare(ctx, t)
 				}
 				if err != nil {
-					return fmt.Errorf("preparing the load %s in %s: %w", l.Name, cell, err)
+					return fmt.Errorf("preparing the load %s in %s: %w", l.Name, arm, err)
 				}
 				return nil
 			})
@@ -68,30 +68,30 @@ func (x *items) prepareLoads(ctx context.Context, cells []string) (err error) {
 	return g.Wait()
 }
 
-func (x *items) loadTarget(cell string, item plan.Item) (load.Target, error) {
-	t, _, err := x.target(cell, item)
+func (x *items) loadTarget(arm string, item plan.Item) (load.Target, error) {
+	t, _, err := x.target(arm, item)
 	return load.Target{
-		Run: x.env.Run(), Name: item.Name, Cell: cell, Cluster: x.env.ClusterOf(cell), Nodes: t.Nodes, Events: x.events,
+		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: x.env.ClusterOf(arm), Nodes: t.Nodes, Events: x.events,
 		Seed:  x.env.Seed(),
 		Round: func(int, bool) {},
 	}, err
 }
 
-// targeted are the cells that faults act in. If arms share everything but a namespace, a fault acts once, for all of
+// targeted are the arms that faults act in. If arms share everything but a namespace, a fault acts once, for all of
 // them.
-func (x *items) targeted(cells []string) []string {
+func (x *items) targeted(arms []string) []string {
 	if x.env.Trial.Place().SharedNodes() {
 		return []string{bundle.Shared}
 	}
-	return cells
+	return arms
 }
 
-// aim chooses the targets of all faults in cells. Beside an error it returns what it chose, so that it can be
+// aim chooses the targets of all faults in arms. Beside an error it returns what it chose, so that it can be
 // recovered.
-func (x *items) aim(cells []string) (aimed []aimedFault, err error) {
-	for _, cell := range x.targeted(cells) {
+func (x *items) aim(arms []string) (aimed []aimedFault, err error) {
+	for _, arm := range x.targeted(arms) {
 		for _, f := range x.faults {
-			t, acts, e := x.target(cell, f.Item)
+			t, acts, e := x.target(arm, f.Item)
 			if e != nil {
 				err = errors.Join(err, e)
 			} else if acts {
@@ -102,15 +102,15 @@ func (x *items) aim(cells []string) (aimed []aimedFault, err error) {
 	return aimed, err
 }
 
-// target is where an item acts in a cell; false if it doesn't.
-func (x *items) target(cell string, item plan.Item) (t fault.Target, acts bool, err error) {
-	if item.Target.Cell != "" && item.Target.Cell != cell {
+// target is where an item acts in an arm; false if it doesn't.
+func (x *items) target(arm string, item plan.Item) (t fault.Target, acts bool, err error) {
+	if item.Target.Arm != "" && item.Target.Arm != arm {
 		return t, false, nil
 	}
 	trial := x.env.Trial
-	c, top, owner := x.env.ClusterOf(cell), trial.ClusterOf(cell), cell
-	if cell == bundle.Shared {
-		c, top, owner = x.env.Cluster(), &trial.Clusters[0], "" // a node of no cell is everyone's
+	c, top, owner := x.env.ClusterOf(arm), trial.ClusterOf(arm), arm
+	if arm == bundle.Shared {
+		c, top, owner = x.env.Cluster(), &trial.Clusters[0], "" // a node of no arm is everyone's
 	}
 	labels := map[string]map[string]string{}
 	for _, n := range top.Topology.Nodes {
@@ -121,8 +121,8 @@ func (x *items) target(cell string, item plan.Item) (t fault.Target, acts bool, 
 		return t, false, fmt.Errorf("choosing the target of %s: %w", item.Name, err)
 	}
 	return fault.Target{
-		Run: x.env.Run(), Name: item.Name, Cell: cell, Cluster: c, Nodes: nodes,
-		Constants: x.env.Build(cell).Constants,
+		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: c, Nodes: nodes,
+		Constants: x.env.Build(arm).Constants,
 		Expires:   trial.Phases.Fault.Deadline.Duration + 2*time.Minute, Events: x.events, Writer: x.writer,
 	}, true, nil
 }
@@ -130,20 +130,20 @@ func (x *items) target(cell string, item plan.Item) (t fault.Target, acts bool, 
 // lifted is how long observing all lifts may take together. Faults have their own limits, whose errors say more.
 const lifted = 5 * time.Minute
 
-// recover lifts every fault in every cell and returns once each lift was observed.
-func (x *items) recover(ctx context.Context, cells []string) error {
+// recover lifts every fault in every arm and returns once each lift was observed.
+func (x *items) recover(ctx context.Context, arms []string) error {
 	if x.env.Trial.NoFaults {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lifted)
 	defer cancel()
-	aimed, err := x.aim(cells)
+	aimed, err := x.aim(arms)
 	errs := make([]error, len(aimed), len(aimed)+1)
 	var wg sync.WaitGroup
 	for i, f := range aimed {
 		wg.Go(func() {
 			if err := f.Spec.Recover(ctx, f.at); err != nil {
-				errs[i] = fmt.Errorf("recovering %s in %s: %w", f.Name, f.at.Cell, err)
+				errs[i] = fmt.Errorf("recovering %s in %s: %w", f.Name, f.at.Arm, err)
 			}
 		})
 	}

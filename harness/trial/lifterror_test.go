@@ -30,7 +30,7 @@ func (f *stuck) Recover(ctx context.Context, t fault.Target) error {
 	return f.blow.Recover(ctx, t)
 }
 
-// treated puts one cell through fault and recovery, which is broken off once the fault is in force.
+// treated puts one arm through fault and recovery, which is broken off once the fault is in force.
 func treated(t *testing.T, fails int) (error, *story) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -24,7 +24,7 @@ type live struct {
 
 	complained sync.Once
 	pending    pendingChecks
-	said       sync.Map // cells of which it was said that they aren't waited for
+	said       sync.Map // arms of which it was said that they aren't waited for
 }
 
 func newLive(t plan.Trial, w *bundle.Writer, events *event.Stream) *live {
@@ -37,27 +37,27 @@ const lookEvery = 2 * time.Second
 // sayEvery is how often a wait without any change is reported.
 const sayEvery = 30 * time.Second
 
-// onset is a live check of exposure. When it first turns true in a cell it calls first, so that snapshots are taken
+// onset is a live check of exposure. When it first turns true in an arm it calls first, so that snapshots are taken
 // at once.
-func (l *live) onset(first func(cell string)) func(cell string) bool {
+func (l *live) onset(first func(arm string)) func(arm string) bool {
 	if l.plan.NoFaults { // nothing will ever be exposed
 		return func(string) bool { return true }
 	}
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	return func(cell string) bool {
-		if l.restarted(cell) { // asked first: it takes little, and a subject that crashes again and again has a log that takes long to read
+	return func(arm string) bool {
+		if l.restarted(arm) { // asked first: it takes little, and a subject that crashes again and again has a log that takes long to read
 			return true
 		}
-		if !l.met(cell, check.Fault, l.exposure(true)) {
+		if !l.met(arm, check.Fault, l.exposure(true)) {
 			return false
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if !seen[cell] {
-			seen[cell] = true
-			l.events.Emit(event.Event{Type: event.Note, Cell: cell, Message: "exposure met"})
-			first(cell)
+		if !seen[arm] {
+			seen[arm] = true
+			l.events.Emit(event.Event{Type: event.Note, Arm: arm, Message: "exposure met"})
+			first(arm)
 		}
 		return true
 	}
@@ -69,74 +69,74 @@ func (l *live) exposure(inForce bool) []plan.Check {
 		func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
 }
 
-// judgeable reports whether a cell has shown all that its verdict needs: the signature, or that it is well with every
+// judgeable reports whether an arm has shown all that its verdict needs: the signature, or that it is well with every
 // part of the signature known, and the exposure checks of the recovery.
-func (l *live) judgeable(cell string) bool {
-	if l.restarted(cell) {
+func (l *live) judgeable(arm string) bool {
+	if l.restarted(arm) {
 		return true
 	}
-	if later := l.exposure(false); len(later) > 0 && !l.met(cell, check.Recovery, later) {
+	if later := l.exposure(false); len(later) > 0 && !l.met(arm, check.Recovery, later) {
 		return false
 	}
-	return l.signature(cell) || l.met(cell, check.Recovery, l.plan.Healed) && l.known(cell) || l.decided(cell)
+	return l.signature(arm) || l.met(arm, check.Recovery, l.plan.Healed) && l.known(arm) || l.decided(arm)
 }
 
 // known reports whether every part of the signature has an answer right now. Only then is a signature that isn't met
 // known to be absent.
-func (l *live) known(cell string) bool {
+func (l *live) known(arm string) bool {
 	for i := range l.plan.Signature {
-		f, all, err := verdict.EvaluateSignature(l.writer.View(), cell, l.plan.Signature[i:i+1])
+		f, all, err := verdict.EvaluateSignature(l.writer.View(), arm, l.plan.Signature[i:i+1])
 		if !l.asked(err) || all == check.Unknown {
-			l.pending.note(cell, f)
+			l.pending.note(arm, f)
 			return false
 		}
 	}
 	return true
 }
 
-// decided reports whether a cell can no longer be shown to be well, because it wasn't while the fault was in force.
-func (l *live) decided(cell string) bool {
+// decided reports whether an arm can no longer be shown to be well, because it wasn't while the fault was in force.
+func (l *live) decided(arm string) bool {
 	return slices.ContainsFunc(l.plan.Healed, func(c plan.Check) bool {
 		if c.Phase != check.Fault {
 			return false
 		}
-		_, all, err := verdict.Evaluate(l.writer.View(), cell, check.Recovery, []plan.Check{c})
+		_, all, err := verdict.Evaluate(l.writer.View(), arm, check.Recovery, []plan.Check{c})
 		return l.asked(err) && all != check.Met
 	})
 }
 
-// restarted reports whether a cell's subject has become another process. Its outcome is certain then, and waiting
+// restarted reports whether an arm's subject has become another process. Its outcome is certain then, and waiting
 // gains nothing.
-func (l *live) restarted(cell string) bool {
-	f, ok := verdict.OneProcess(l.writer.View(), cell)
+func (l *live) restarted(arm string) bool {
+	f, ok := verdict.OneProcess(l.writer.View(), arm)
 	if !ok || f.Met != check.NotMet {
 		return false
 	}
-	if _, said := l.said.LoadOrStore(cell, true); !said {
-		l.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+	if _, said := l.said.LoadOrStore(arm, true); !said {
+		l.events.Emit(event.Event{Type: event.Warning, Arm: arm,
 			Message: "its subject restarted, so it isn't waited for: " + f.Seen})
 	}
 	return true
 }
 
-// met reports whether all checks hold for a cell right now. It stops at the first that doesn't, and keeps that one's
+// met reports whether all checks hold for an arm right now. It stops at the first that doesn't, and keeps that one's
 // finding for the progress display.
-func (l *live) met(cell, phase string, checks []plan.Check) bool {
+func (l *live) met(arm, phase string, checks []plan.Check) bool {
 	for i := range checks {
-		f, all, err := verdict.Evaluate(l.writer.View(), cell, phase, checks[i:i+1])
+		f, all, err := verdict.Evaluate(l.writer.View(), arm, phase, checks[i:i+1])
 		if !l.asked(err) || all != check.Met {
-			l.pending.note(cell, f)
+			l.pending.note(arm, f)
 			return false
 		}
 	}
-	l.pending.note(cell, nil)
+	l.pending.note(arm, nil)
 	return len(checks) > 0
 }
 
-// signature reports whether the cell shows the whole signature right now.
-func (l *live) signature(cell string) bool {
+// signature reports whether the arm shows the whole signature right now.
+func (l *live) signature(arm string) bool {
 	for i := range l.plan.Signature {
-		_, all, err := verdict.EvaluateSignature(l.writer.View(), cell, l.plan.Signature[i:i+1])
+		_, all, err := verdict.EvaluateSignature(l.writer.View(), arm, l.plan.Signature[i:i+1])
 		if !l.asked(err) || all != check.Met {
 			return false
 		}
@@ -152,16 +152,16 @@ func (l *live) asked(err error) bool {
 	return err == nil
 }
 
-// until asks ok for each cell until it is true for all of them at once and atLeast has passed. At the deadline the
+// until asks ok for each arm until it is true for all of them at once and atLeast has passed. At the deadline the
 // error says what was missing.
-func (l *live) until(ctx context.Context, cells []string, atLeast, deadline time.Duration, ok func(string) bool) error {
+func (l *live) until(ctx context.Context, arms []string, atLeast, deadline time.Duration, ok func(string) bool) error {
 	began := time.Now()
 	var said string
 	var saidAt time.Time
 	for {
 		var missing []string
 		looked := time.Now()
-		for _, c := range cells {
+		for _, c := range arms {
 			if !ok(c) {
 				missing = append(missing, c)
 			}
@@ -193,13 +193,13 @@ const (
 	silence   = 30 * time.Second
 )
 
-// covered waits until the records of some cells reach this moment. On a loaded machine they lag behind, and a phase
+// covered waits until the records of some arms reach this moment. On a loaded machine they lag behind, and a phase
 // whose end they don't cover can't be judged.
-func (l *live) covered(ctx context.Context, cells []string) error {
+func (l *live) covered(ctx context.Context, arms []string) error {
 	end := time.Now()
 	lags := func(a bundle.Artifact) bool {
 		return a.Coverage != nil && a.Coverage.Last.Before(end) && end.Sub(a.Coverage.Last) < silence &&
-			(a.Cell == bundle.Shared || slices.Contains(cells, a.Cell))
+			(a.Arm == bundle.Shared || slices.Contains(arms, a.Arm))
 	}
 	for time.Since(end) < coverTime && slices.ContainsFunc(l.writer.View().Artifacts(bundle.Query{}), lags) {
 		if err := wait(ctx, 250*time.Millisecond); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // grows is a check whose metric nobody records.
@@ -41,11 +42,11 @@ func TestARestartedSubjectIsNotWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			heard := &story{}
-			r := liveTrial(plan.Trial{Cells: []plan.Cell{{Name: "candidate"}}, Exposure: never, Healed: never}, w, event.NewStream(w, event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) })))
+			r := liveTrial(plan.Trial{Arms: []plan.Arm{{Arm: scenario.Arm{Name: "candidate"}}}, Exposure: never, Healed: never}, w, event.NewStream(w, event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) })))
 			r.enter("steady", []string{"candidate"})
 			r.enter("fault", []string{"candidate"})
 			if len(c.pids) > 0 {
-				s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Cell: "candidate"}, "jsonl")
+				s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Arm: "candidate"}, "jsonl")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -82,7 +83,7 @@ func TestWhatTheFaultDecidedIsNotWaitedFor(t *testing.T) {
 		}
 		healed := grew
 		healed.Phase = phase
-		r := liveTrial(plan.Trial{Cells: []plan.Cell{{Name: "candidate"}}, Signature: []plan.Check{grew}, Healed: []plan.Check{healed}}, w, event.NewStream(w))
+		r := liveTrial(plan.Trial{Arms: []plan.Arm{{Arm: scenario.Arm{Name: "candidate"}}}, Signature: []plan.Check{grew}, Healed: []plan.Check{healed}}, w, event.NewStream(w))
 		r.enter("fault", []string{"candidate"})
 		r.enter("recovery", []string{"candidate"})
 		if got := r.live.judgeable("candidate"); got == waits {
@@ -97,13 +98,13 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := liveTrial(plan.Trial{
-		Cells:     []plan.Cell{{Name: "fixed"}},
+		Arms:      []plan.Arm{{Arm: scenario.Arm{Name: "fixed"}}},
 		Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Spec: &check.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
 		Healed:    []plan.Check{{Name: "ready", Kind: "nodeReady", Spec: &check.NodeReady{Status: "True", Hold: "1s"}}},
 	}, w, event.NewStream(w))
 	began := time.Now().Add(-5 * time.Second)
 	w.Emit(event.Event{Time: began, Type: event.Phase, Message: check.Recovery})
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: "fixed"}, "jsonl")
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Arm: "fixed"}, "jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 		t.Errorf("it is waited for because of %s", got)
 	}
 	dump := "goroutine 1 [select]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
-	if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: "fixed", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
+	if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: "fixed", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
 		t.Fatal(err)
 	}
 	if !r.live.judgeable("fixed") {
@@ -133,8 +134,8 @@ func TestTheEndIsCovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream := func(cell string, last time.Time) *bundle.Stream {
-		s, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Cell: cell}, "jsonl")
+	stream := func(arm string, last time.Time) *bundle.Stream {
+		s, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Arm: arm}, "jsonl")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,13 +175,13 @@ func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := liveTrial(plan.Trial{
-			Cells: []plan.Cell{{Name: "vulnerable"}},
+			Arms: []plan.Arm{{Arm: scenario.Arm{Name: "vulnerable"}}},
 			Signature: []plan.Check{{Name: "stuck", Kind: "goroutines", Phase: check.Fault,
 				Spec: &check.Goroutines{Func: "a.B", State: "chan send", Dumps: 1, Count: 1}}},
 		}, w, event.NewStream(w))
 		r.enter("steady", []string{"vulnerable"})
 		r.enter("fault", []string{"vulnerable"})
-		s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Cell: "vulnerable"}, "jsonl")
+		s, err := w.Stream(bundle.Meta{Kind: bundle.Identity, Arm: "vulnerable"}, "jsonl")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,15 +192,15 @@ func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
 			}
 		}
 		dump := "goroutine 1 [chan send]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
-		if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: "vulnerable", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
+		if _, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: "vulnerable", Time: time.Now()}, "txt", strings.NewReader(dump)); err != nil {
 			t.Fatal(err)
 		}
 		if !r.live.signature("vulnerable") {
 			t.Fatal("it doesn't show the incident")
 		}
-		c := &cellInjection{left: 1}
+		c := &armInjection{left: 1}
 		c.ctx, c.stop = context.WithCancel(t.Context())
-		i := &injection{trial: r, cells: map[string]*cellInjection{"vulnerable": c}}
+		i := &injection{trial: r, arms: map[string]*armInjection{"vulnerable": c}}
 		if i.settled(func(string) bool { return true })("vulnerable") {
 			t.Error("settled with a load that goes on")
 		}

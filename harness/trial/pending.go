@@ -8,39 +8,39 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// pendingChecks are the checks that each cell was last seen to wait for.
+// pendingChecks are the checks that each arm was last seen to wait for.
 type pendingChecks struct {
-	mu    sync.Mutex
-	cells map[string]string
+	mu   sync.Mutex
+	arms map[string]string
 }
 
 // seenLength is how much of a finding a line of progress shows; the verdict has all of it.
 const seenLength = 100
 
-// note keeps the first of the findings; without any the cell waits for nothing.
-func (p *pendingChecks) note(cell string, findings []check.Finding) {
+// note keeps the first of the findings; without any the arm waits for nothing.
+func (p *pendingChecks) note(arm string, findings []check.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cells == nil {
-		p.cells = map[string]string{}
+	if p.arms == nil {
+		p.arms = map[string]string{}
 	}
-	delete(p.cells, cell)
+	delete(p.arms, arm)
 	if len(findings) > 0 {
 		seen := []rune(findings[0].Seen)
 		if len(seen) > seenLength {
 			seen = append(seen[:seenLength:seenLength], '…')
 		}
-		p.cells[cell] = fmt.Sprintf("%s is %s: %s", findings[0].Name, findings[0].Met, string(seen))
+		p.arms[arm] = fmt.Sprintf("%s is %s: %s", findings[0].Name, findings[0].Met, string(seen))
 	}
 }
 
-// of says what cells wait for, in their order.
-func (p *pendingChecks) of(cells []string) string {
+// of says what arms wait for, in their order.
+func (p *pendingChecks) of(arms []string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []string
-	for _, c := range cells {
-		if why := p.cells[c]; why != "" {
+	for _, c := range arms {
+		if why := p.arms[c]; why != "" {
 			out = append(out, c+" ("+why+")")
 		} else {
 			out = append(out, c)

@@ -22,33 +22,33 @@ const unresponsiveTime = 45 * time.Second
 // nullHold is how long the null control waits in place of a fault.
 const nullHold = 10 * time.Second
 
-// phases are the steps of a trial, in order. Each returns the cells that go on; if there are none the trial ends,
+// phases are the steps of a trial, in order. Each returns the arms that go on; if there are none the trial ends,
 // because there is nothing to judge.
-func (r *trial) phases() []func(ctx context.Context, cells []string) (on []string, err error) {
+func (r *trial) phases() []func(ctx context.Context, arms []string) (on []string, err error) {
 	return []func(context.Context, []string) ([]string, error){r.steady, r.baseline, r.faultAndRecovery,
 		r.verifyRestart}
 }
 
 // steady has the loads create what they need and waits for the steady state. If candidates never reach it, the
-// controls go on without them: not running where a control does is an answer. If a control doesn't reach it, no cell
+// controls go on without them: not running where a control does is an answer. If a control doesn't reach it, no arm
 // goes on.
-func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
-	r.collectors.phase(cells, check.Steady)
-	responsive := r.env.Responsive(cells)
+func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
+	r.collectors.phase(arms, check.Steady)
+	responsive := r.env.Responsive(arms)
 	if err := r.items.prepareLoads(ctx, responsive); err != nil {
 		return nil, err
 	}
 	stage := r.events.Stage("steady state", "waiting until every arm is well",
 		r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
 	last := map[string]bool{} // who was well when they were asked last: another look at a busy machine may come before their records do
-	well := func(cell string) bool {
-		last[cell] = r.live.met(cell, check.Steady, r.plan.Steady)
-		return last[cell]
+	well := func(arm string) bool {
+		last[arm] = r.live.met(arm, check.Steady, r.plan.Steady)
+		return last[arm]
 	}
 	p := r.plan.Phases.Steady
 	err := r.live.until(ctx, responsive, p.AtLeast.Duration, p.Deadline.Duration, well)
-	if err == nil && len(responsive) < len(cells) { // an unresponsive one has had its time, and has no loads prepared: it is only watched
-		behind := slices.DeleteFunc(slices.Clone(cells), func(c string) bool { return slices.Contains(responsive, c) })
+	if err == nil && len(responsive) < len(arms) { // an unresponsive one has had its time, and has no loads prepared: it is only watched
+		behind := slices.DeleteFunc(slices.Clone(arms), func(c string) bool { return slices.Contains(responsive, c) })
 		err = r.live.until(ctx, behind, unresponsiveTime, unresponsiveTime, func(string) bool { return false })
 	}
 	stage(err)
@@ -56,12 +56,12 @@ func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
 		return nil, context.Cause(ctx)
 	}
 	if err == nil {
-		return cells, nil
+		return arms, nil
 	}
-	on, behind, control := split(cells, last, r.env.IsCandidate)
+	on, behind, control := split(arms, last, r.env.IsCandidate)
 	if control || len(on) == 0 {
 		r.events.Say(event.Warning, "the steady state never came, so nothing is injected: "+err.Error())
-		r.enter(bundle.EndPhase, cells)
+		r.enter(bundle.EndPhase, arms)
 		return nil, nil
 	}
 	r.events.Say(event.Warning, fmt.Sprintf("%s never got to its steady state, and the others go on: %v",
@@ -70,14 +70,14 @@ func (r *trial) steady(ctx context.Context, cells []string) ([]string, error) {
 	return on, nil
 }
 
-// split separates the cells that are well from the candidates that aren't, and reports whether a control isn't.
-func split(cells []string, well map[string]bool, candidate func(string) bool) (on, behind []string, control bool) {
-	for _, cell := range cells {
+// split separates the arms that are well from the candidates that aren't, and reports whether a control isn't.
+func split(arms []string, well map[string]bool, candidate func(string) bool) (on, behind []string, control bool) {
+	for _, arm := range arms {
 		switch {
-		case well[cell]:
-			on = append(on, cell)
-		case candidate(cell):
-			behind = append(behind, cell)
+		case well[arm]:
+			on = append(on, arm)
+		case candidate(arm):
+			behind = append(behind, arm)
 		default:
 			control = true
 		}
@@ -87,38 +87,38 @@ func split(cells []string, well map[string]bool, candidate func(string) bool) (o
 
 // baseline records the normal state, under the loads that belong to it. A load that still runs at the end is stopped.
 // Its first snapshot is taken at its begin, and the last by whoever ends it, so that a short one holds two looks, too.
-func (r *trial) baseline(ctx context.Context, cells []string) ([]string, error) {
-	r.enter(check.Baseline, cells)
+func (r *trial) baseline(ctx context.Context, arms []string) ([]string, error) {
+	r.enter(check.Baseline, arms)
 	stage := r.events.Stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
-	i, err := begin(ctx, r, cells, check.Baseline)
+	i, err := begin(ctx, r, arms, check.Baseline)
 	if err == nil {
 		var first sync.WaitGroup
-		first.Go(func() { r.collectors.snapshot(i.ctx, cells, "phase") })
+		first.Go(func() { r.collectors.snapshot(i.ctx, arms, "phase") })
 		err = wait(i.ctx, r.plan.Phases.Baseline.AtLeast.Duration)
 		first.Wait()
 		err = cmp.Or(i.end(), err)
 	}
 	stage(err)
-	return cells, err
+	return arms, err
 }
 
-// faultAndRecovery takes cells through fault and recovery: together, or one after the other if the plan says so.
-func (r *trial) faultAndRecovery(ctx context.Context, cells []string) ([]string, error) {
-	if !r.plan.Sequential || len(cells) == 1 {
-		return cells, r.injectAndRecover(ctx, cells)
+// faultAndRecovery takes arms through fault and recovery: together, or one after the other if the plan says so.
+func (r *trial) faultAndRecovery(ctx context.Context, arms []string) ([]string, error) {
+	if !r.plan.Sequential || len(arms) == 1 {
+		return arms, r.injectAndRecover(ctx, arms)
 	}
-	for _, cell := range cells {
-		if err := r.injectAndRecover(ctx, []string{cell}); err != nil {
+	for _, arm := range arms {
+		if err := r.injectAndRecover(ctx, []string{arm}); err != nil {
 			return nil, err
 		}
 	}
-	return cells, nil
+	return arms, nil
 }
 
-// injectAndRecover takes cells through fault and recovery together.
-func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error) {
-	r.collectors.snapshot(ctx, cells, "phase") // the last of the baseline
-	r.enter(check.Fault, cells)
+// injectAndRecover takes arms through fault and recovery together.
+func (r *trial) injectAndRecover(ctx context.Context, arms []string) (err error) {
+	r.collectors.snapshot(ctx, arms, "phase") // the last of the baseline
+	r.enter(check.Fault, arms)
 	stage := r.events.Stage("fault", "injecting, and holding until each arm has blocked or has gone on",
 		r.holdEstimate())
 	lifted := false
@@ -126,11 +126,11 @@ func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error
 		if lifted {
 			return
 		}
-		if e := r.items.recover(context.WithoutCancel(ctx), cells); e != nil {
+		if e := r.items.recover(context.WithoutCancel(ctx), arms); e != nil {
 			err = errors.Join(err, &LiftError{e})
 		}
 	}()
-	err = r.hold(ctx, cells)
+	err = r.hold(ctx, arms)
 	stage(err)
 	if err != nil {
 		return err
@@ -138,24 +138,24 @@ func (r *trial) injectAndRecover(ctx context.Context, cells []string) (err error
 	stage = r.events.Stage("recovery", "lifting, and watching what heals",
 		r.plan.Phases.Recovery.AtLeast.Duration+5*time.Second)
 	defer func() { stage(err) }()
-	r.enter(check.Lifting, cells) // what the lift itself brings about is evidence of neither phase
-	if err := r.items.recover(ctx, cells); err != nil {
+	r.enter(check.Lifting, arms) // what the lift itself brings about is evidence of neither phase
+	if err := r.items.recover(ctx, arms); err != nil {
 		return err
 	}
 	lifted = true
-	return r.watchRecovery(ctx, cells)
+	return r.watchRecovery(ctx, arms)
 }
 
 // hold injects the faults while the loads run, and holds them until each arm has shown how it reacts.
-func (r *trial) hold(ctx context.Context, cells []string) error {
-	i, err := begin(ctx, r, cells, check.Fault)
+func (r *trial) hold(ctx context.Context, arms []string) error {
+	i, err := begin(ctx, r, arms, check.Fault)
 	if err != nil {
 		return err
 	}
 	held := i.effective()
 	if held == nil {
-		onset := r.live.onset(func(cell string) { r.collectors.snapshot(i.ctx, []string{cell}, "onset") })
-		held = r.live.until(i.ctx, cells, r.holdTime(), r.plan.Phases.Fault.Deadline.Duration, i.settled(onset))
+		onset := r.live.onset(func(arm string) { r.collectors.snapshot(i.ctx, []string{arm}, "onset") })
+		held = r.live.until(i.ctx, arms, r.holdTime(), r.plan.Phases.Fault.Deadline.Duration, i.settled(onset))
 	}
 	if err := i.end(); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (r *trial) hold(ctx context.Context, cells []string) error {
 	if held != nil && ctx.Err() == nil {
 		r.events.Say(event.Warning, "lifting at the deadline: "+held.Error())
 	}
-	r.collectors.snapshot(ctx, cells, "phase") // the last with the fault in force
+	r.collectors.snapshot(ctx, arms, "phase") // the last with the fault in force
 	return context.Cause(ctx)
 }
 
@@ -181,7 +181,7 @@ func (r *trial) holdEstimate() time.Duration {
 		return r.holdTime()
 	}
 	longest := int64(0)
-	for _, c := range r.plan.Cells {
+	for _, c := range r.plan.Arms {
 		for _, v := range r.env.Build(c.Name).Constants {
 			if v > longest && v >= int64(time.Second) {
 				longest = v
@@ -196,22 +196,22 @@ func (r *trial) holdEstimate() time.Duration {
 
 // watchRecovery is the recovery, from when every lift was seen: its loads ask the subjects for work until the outcome
 // is known. A load that still runs then is stopped.
-func (r *trial) watchRecovery(ctx context.Context, cells []string) error {
+func (r *trial) watchRecovery(ctx context.Context, arms []string) error {
 	p := r.plan.Phases.Recovery
-	r.enter(check.Recovery, cells)
-	i, err := begin(ctx, r, cells, check.Recovery)
+	r.enter(check.Recovery, arms)
+	i, err := begin(ctx, r, arms, check.Recovery)
 	if err != nil {
 		return err
 	}
-	r.collectors.snapshot(ctx, cells, "phase")
-	healed := r.live.until(i.ctx, cells, p.AtLeast.Duration, p.Deadline.Duration, r.live.judgeable)
+	r.collectors.snapshot(ctx, arms, "phase")
+	healed := r.live.until(i.ctx, arms, p.AtLeast.Duration, p.Deadline.Duration, r.live.judgeable)
 	if err := i.end(); err != nil {
 		return err
 	}
 	if healed != nil && ctx.Err() == nil {
 		r.events.Say(event.Warning, "judging at the deadline: "+healed.Error())
 	}
-	r.collectors.snapshot(ctx, cells, "phase")
-	r.enter(bundle.EndPhase, cells)
-	return r.live.covered(ctx, cells)
+	r.collectors.snapshot(ctx, arms, "phase")
+	r.enter(bundle.EndPhase, arms)
+	return r.live.covered(ctx, arms)
 }

@@ -12,7 +12,7 @@ type progress struct {
 	items   map[string]state
 }
 
-// state is how far a load or a fault is in a cell.
+// state is how far a load or a fault is in an arm.
 type state struct {
 	began, ended int  // the last round that took effect, and that was over
 	over         bool // nothing more will come
@@ -23,8 +23,8 @@ func newProgress() *progress {
 }
 
 // note records that a round took effect or was over.
-func (p *progress) note(cell, name string, round int, began bool) {
-	p.change(cell, name, func(s *state) {
+func (p *progress) note(arm, name string, round int, began bool) {
+	p.change(arm, name, func(s *state) {
 		if began {
 			s.began = max(s.began, round)
 		} else {
@@ -34,25 +34,25 @@ func (p *progress) note(cell, name string, round int, began bool) {
 }
 
 // finish records that nothing more will come.
-func (p *progress) finish(cell, name string) {
-	p.change(cell, name, func(s *state) { s.over = true })
+func (p *progress) finish(arm, name string) {
+	p.change(arm, name, func(s *state) { s.over = true })
 }
 
-func (p *progress) change(cell, name string, how func(*state)) {
+func (p *progress) change(arm, name string, how func(*state)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.items[cell+"/"+name]
+	s := p.items[arm+"/"+name]
 	how(&s)
-	p.items[cell+"/"+name] = s
+	p.items[arm+"/"+name] = s
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
 // await waits until ok is true of an item's progress, and returns the progress.
-func (p *progress) await(ctx context.Context, cell, name string, ok func(state) bool) (state, error) {
+func (p *progress) await(ctx context.Context, arm, name string, ok func(state) bool) (state, error) {
 	for {
 		p.mu.Lock()
-		s, changed := p.items[cell+"/"+name], p.changed
+		s, changed := p.items[arm+"/"+name], p.changed
 		p.mu.Unlock()
 		if ok(s) {
 			return s, nil

@@ -28,7 +28,7 @@ type worker struct {
 func (*worker) Prepare(context.Context, load.Target) error { return nil }
 func (*worker) Makes() []bundle.Kind                       { return []bundle.Kind{bundle.WorkProbe} }
 func (l *worker) Run(ctx context.Context, t load.Target, w *bundle.Writer) error {
-	l.tell("%s asked in %s on %d nodes", t.Name, t.Cell, len(t.Nodes))
+	l.tell("%s asked in %s on %d nodes", t.Name, t.Arm, len(t.Nodes))
 	p := bundle.ProbeRecord{Name: t.Name, Ended: bundle.ProbeDone, Steps: []bundle.ProbeStep{{Try: 1, Step: "worked"}}}
 	if l.let != nil {
 		select {
@@ -38,29 +38,29 @@ func (l *worker) Run(ctx context.Context, t load.Target, w *bundle.Writer) error
 		}
 	}
 	l.tell("%s %s", t.Name, p.Ended)
-	at, _ := w.View().Phase(t.Cell, check.Recovery)
+	at, _ := w.View().Phase(t.Arm, check.Recovery)
 	p.Start, p.Steps[0].Asked, p.Steps[0].Seen = at.Start, at.Start, at.Start
-	_, err := w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Cell: t.Cell}, p)
+	_, err := w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Arm: t.Arm}, p)
 	return errors.Join(l.err, err)
 }
 
 // recovering is a trial whose healed check asks for a probe, with one load of each phase.
 func recovering(t *testing.T, probe *worker) (*trial, *story) {
 	t.Helper()
-	const cell = "candidate"
-	topology := cluster.Topology{Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Cell: cell}}}
+	const arm = "candidate"
+	topology := cluster.Topology{Nodes: []cluster.NodeSpec{{Name: cluster.ControlPlane, Role: cluster.ControlPlane, Arm: arm}}}
 	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	heard := &story{}
 	tr := plan.Trial{
-		Cells: []plan.Cell{{Name: cell}}, Clusters: []plan.Cluster{{Name: cell, Topology: topology}},
+		Arms: []plan.Arm{{Arm: scenario.Arm{Name: arm}}}, Clusters: []plan.Cluster{{Name: arm, Topology: topology}},
 		Healed: []plan.Check{{Name: "works", Kind: "probeDone", Phase: check.Recovery, Spec: &check.ProbeDone{Probe: "probe"}}},
 	}
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
 	elsewhere := everywhere
-	elsewhere.Cell = "fixed"
+	elsewhere.Arm = "fixed"
 	events := event.NewStream(w, event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) }))
 	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
 	return &trial{

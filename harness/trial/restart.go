@@ -20,12 +20,12 @@ import (
 
 // verifyRestart restarts the subjects that show the signature, once all data for judging is safe. That a restart
 // healed the node, and a fast runtime did not, was the incident's own proof of the diagnosis.
-func (r *trial) verifyRestart(ctx context.Context, cells []string) ([]string, error) {
+func (r *trial) verifyRestart(ctx context.Context, arms []string) ([]string, error) {
 	if r.plan.Restart == nil {
-		return cells, nil
+		return arms, nil
 	}
-	for _, c := range r.plan.Cells {
-		if !slices.Contains(r.plan.Restart.Roles, c.Arm.Role) || !slices.Contains(cells, c.Name) {
+	for _, c := range r.plan.Arms {
+		if !slices.Contains(r.plan.Restart.Roles, c.Role) || !slices.Contains(arms, c.Name) {
 			continue
 		}
 		if !r.live.signature(c.Name) {
@@ -35,16 +35,16 @@ func (r *trial) verifyRestart(ctx context.Context, cells []string) ([]string, er
 			return nil, fmt.Errorf("restarting %s as proof: %w", c.Name, err)
 		}
 	}
-	return cells, nil
+	return arms, nil
 }
 
-func (r *trial) restart(ctx context.Context, c plan.Cell) error {
+func (r *trial) restart(ctx context.Context, c plan.Arm) error {
 	limit := r.plan.Restart.ReadyWithin.Duration
 	stage := r.events.Stage("restart",
 		"restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(), 15*time.Second)
 	for _, comp := range r.env.ClusterOf(c.Name).Components(r.plan.Subject) {
 		again, ok := comp.(cluster.Restarter)
-		if comp.Node().Cell() != c.Name || !ok {
+		if comp.Node().Arm() != c.Name || !ok {
 			continue
 		}
 		began := time.Now().UTC()
@@ -56,13 +56,13 @@ func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 		proof := bundle.RestartProof{Time: began, ReadySeconds: took.Seconds(), LimitSeconds: limit.Seconds()}
 		if err != nil {
 			proof.ReadySeconds = -1
-			r.events.Emit(event.Event{Type: event.Warning, Cell: c.Name,
+			r.events.Emit(event.Event{Type: event.Warning, Arm: c.Name,
 				Message: fmt.Sprintf("not Ready within %s of the restart: %v", limit, err)})
 		} else {
-			r.events.Emit(event.Event{Type: event.Note, Cell: c.Name,
+			r.events.Emit(event.Event{Type: event.Note, Arm: c.Name,
 				Message: fmt.Sprintf("Ready %s after the restart", took.Round(100*time.Millisecond))})
 		}
-		_, werr := r.writer.WriteJSON(bundle.Meta{Kind: bundle.Restart, Cell: c.Name, Node: comp.Node().Name(),
+		_, werr := r.writer.WriteJSON(bundle.Meta{Kind: bundle.Restart, Arm: c.Name, Node: comp.Node().Name(),
 			Component: comp.Name(), Phase: "end"}, proof)
 		stage(ctx.Err())
 		return werr
@@ -73,9 +73,9 @@ func (r *trial) restart(ctx context.Context, c plan.Cell) error {
 
 // readyAgain waits for a Ready=True that was reported after began: the condition from before the restart must not
 // count.
-func (r *trial) readyAgain(ctx context.Context, cell, node string, began time.Time,
+func (r *trial) readyAgain(ctx context.Context, arm, node string, began time.Time,
 	limit time.Duration) (time.Duration, error) {
-	client, err := kubernetes.NewForConfig(r.env.ClusterOf(cell).RESTConfig())
+	client, err := kubernetes.NewForConfig(r.env.ClusterOf(arm).RESTConfig())
 	if err != nil {
 		return 0, err
 	}

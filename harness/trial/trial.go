@@ -28,7 +28,7 @@ type trial struct {
 	events     *event.Stream
 	items      *items
 	live       *live
-	collectors *collectors // of the cells that are in their phases
+	collectors *collectors // of the arms that are in their phases
 }
 
 // Run runs the environment's trial and leaves a sealed bundle in the run's directory, listed in its index. earlier
@@ -53,12 +53,12 @@ func Run(ctx context.Context, env *environment.Environment, run *RunDir, events 
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	for i, cells := range t.Groups() {
+	for i, arms := range t.Groups() {
 		if i > 0 {
 			err = env.DeleteOf(ctx, t.Groups()[i-1])
 		}
 		if err == nil {
-			err = r.group(ctx, cells)
+			err = r.group(ctx, arms)
 		}
 		if err != nil || ctx.Err() != nil {
 			break
@@ -84,13 +84,13 @@ func interrupted(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// group takes some cells through all phases with their collectors running.
-func (r *trial) group(ctx context.Context, cells []string) (err error) {
-	if err := r.env.CreateFor(ctx, cells); err != nil {
+// group takes some arms through all phases with their collectors running.
+func (r *trial) group(ctx context.Context, arms []string) (err error) {
+	if err := r.env.CreateFor(ctx, arms); err != nil {
 		return err
 	}
-	r.enter(check.Steady, cells) // before the collectors' first record, so that it counts
-	if r.collectors, err = startCollectors(ctx, r.env, r.writer, r.events, cells); err != nil {
+	r.enter(check.Steady, arms) // before the collectors' first record, so that it counts
+	if r.collectors, err = startCollectors(ctx, r.env, r.writer, r.events, arms); err != nil {
 		return err
 	}
 	defer func() {
@@ -98,7 +98,7 @@ func (r *trial) group(ctx context.Context, cells []string) (err error) {
 		r.collectors = nil
 	}()
 	for _, phase := range r.phases() {
-		if cells, err = phase(ctx, cells); err != nil || len(cells) == 0 {
+		if arms, err = phase(ctx, arms); err != nil || len(arms) == 0 {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ func (r *trial) prepare() (err error) {
 	r.items = &items{env: r.env, events: r.events, writer: r.writer, faults: slices.Clone(r.plan.Faults), loads: r.plan.Loads}
 	facts := r.run.bind(r.env.Facts())
 	var constants []map[string]int64
-	for _, c := range facts.Cells {
+	for _, c := range facts.Arms {
 		constants = append(constants, c.Constants)
 	}
 	var all []fault.Fault
@@ -144,12 +144,12 @@ func (r *trial) prepare() (err error) {
 		}
 	}
 	fillUnknownConstants(&facts, r.plan.Constants, sized)
-	for _, c := range r.plan.Cells { // how source trees differ from their commits
+	for _, c := range r.plan.Arms { // how source trees differ from their commits
 		diff := r.env.Build(c.Name).Diff
 		if len(diff) == 0 {
 			continue
 		}
-		if _, err := r.writer.Write(bundle.Meta{Kind: bundle.SourceDiff, Cell: c.Name}, "diff",
+		if _, err := r.writer.Write(bundle.Meta{Kind: bundle.SourceDiff, Arm: c.Name}, "diff",
 			bytes.NewReader(diff)); err != nil {
 			return err
 		}
@@ -158,15 +158,15 @@ func (r *trial) prepare() (err error) {
 }
 
 // enter records that a phase was seen to begin.
-func (r *trial) enter(phase string, cells []string) {
-	if len(cells) == len(r.plan.Cells) {
+func (r *trial) enter(phase string, arms []string) {
+	if len(arms) == len(r.plan.Arms) {
 		r.events.Emit(event.Event{Type: event.Phase, Message: phase})
 	} else {
-		for _, c := range cells {
-			r.events.Emit(event.Event{Type: event.Phase, Cell: c, Message: phase})
+		for _, c := range arms {
+			r.events.Emit(event.Event{Type: event.Phase, Arm: c, Message: phase})
 		}
 	}
 	if r.collectors != nil {
-		r.collectors.phase(cells, phase)
+		r.collectors.phase(arms, phase)
 	}
 }

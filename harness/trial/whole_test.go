@@ -25,7 +25,7 @@ import (
 // The programs of a pair in which the fixed arm is one.
 var pair = map[string]string{"vulnerable": leaks, "fixed": ""}
 
-// whole is how a cell goes through a trial, with where its fault is seen to come and to go.
+// whole is how an arm goes through a trial, with where its fault is seen to come and to go.
 const whole = "steady baseline fault +fault lifting -fault recovery end"
 
 // inBubble runs a test by a clock of its own.
@@ -58,12 +58,12 @@ func TestAWholeTrial(t *testing.T) {
 			if v.Verdict != c.want || r.outcomes("vulnerable", "fixed") != c.outcomes {
 				t.Errorf("it is %s: %s, want %s: %s", v.Verdict, r.outcomes("vulnerable", "fixed"), c.want, c.outcomes)
 			}
-			for cell, s := range r.servers {
-				if got := r.went(cell); got != whole || s.armed() != 1 {
-					t.Errorf("%s went through %s, and a fault was armed %d times", cell, got, s.armed())
+			for arm, s := range r.servers {
+				if got := r.went(arm); got != whole || s.armed() != 1 {
+					t.Errorf("%s went through %s, and a fault was armed %d times", arm, got, s.armed())
 				}
-				if n := r.looks(cell, "goroutines"); n != 2 { // however short it is: one at its begin, one at its end
-					t.Errorf("%s was looked at %d times in its baseline, want 2", cell, n)
+				if n := r.looks(arm, "goroutines"); n != 2 { // however short it is: one at its begin, one at its end
+					t.Errorf("%s was looked at %d times in its baseline, want 2", arm, n)
 				}
 			}
 			if first := r.heard[0]; first.Stage != "cluster" {
@@ -136,8 +136,8 @@ func TestALiftThatFails(t *testing.T) {
 	} {
 		inBubble(t, c.name, func(t *testing.T) {
 			r := newRun(t, pair, plan.Options{})
-			r.scripted = func(cell string, s *server) {
-				if cell == "fixed" {
+			r.scripted = func(arm string, s *server) {
+				if arm == "fixed" {
 					s.unlifted = c.fails
 				}
 			}
@@ -223,9 +223,9 @@ func TestAControlThatNeverGetsSteady(t *testing.T) {
 			if !r.says(event.Warning, "the steady state never came, so nothing is injected: after 1m0s, still waiting for ") {
 				t.Error("it doesn't say so")
 			}
-			for cell, s := range r.servers {
-				if got := r.went(cell); got != "steady end" || s.armed() != 0 {
-					t.Errorf("%s went through %s, and a fault was armed %d times", cell, got, s.armed())
+			for arm, s := range r.servers {
+				if got := r.went(arm); got != "steady end" || s.armed() != 0 {
+					t.Errorf("%s went through %s, and a fault was armed %d times", arm, got, s.armed())
 				}
 			}
 		})
@@ -263,9 +263,9 @@ func TestTheNullControl(t *testing.T) {
 		if v := r.judge(t, 0); v.Verdict != verdict.VerdictInconclusive || r.outcomes("vulnerable", "fixed") != "Inconclusive Inconclusive" {
 			t.Errorf("it is %s: %s", v.Verdict, r.outcomes("vulnerable", "fixed"))
 		}
-		for cell, s := range r.servers {
-			if got := r.went(cell); got != "steady baseline fault lifting recovery end" || s.armed() != 0 {
-				t.Errorf("%s went through %s, and a fault was armed %d times", cell, got, s.armed())
+		for arm, s := range r.servers {
+			if got := r.went(arm); got != "steady baseline fault lifting recovery end" || s.armed() != 0 {
+				t.Errorf("%s went through %s, and a fault was armed %d times", arm, got, s.armed())
 			}
 		}
 	})

@@ -33,13 +33,13 @@ type run struct {
 	events *event.Stream
 	builds map[string]artifacts.Build // by arm
 
-	scripted func(cell string, s *server) // does more to a server that was made; may be nil
-	stays    bool                         // a fault is expected to be in force when the clusters are deleted
+	scripted func(arm string, s *server) // does more to a server that was made; may be nil
+	stays    bool                        // a fault is expected to be in force when the clusters are deleted
 
 	mu      sync.Mutex
-	servers map[string]*server // by cell, of the clusters made last
+	servers map[string]*server // by arm, of the clusters made last
 	made    []string           // clusters, as they came and went: "+vulnerable", "-vulnerable"
-	inForce []string           // cells that had a fault when their cluster went
+	inForce []string           // arms that had a fault when their cluster went
 	heard   []event.Event
 	judged  map[string]verdict.Outcome // by arm, of the trial judged last
 }
@@ -81,26 +81,26 @@ func newRun(t *testing.T, programs map[string]string, o plan.Options) *run {
 	r.Provider = &clustertest.Provider{InProcess: true, Made: func(c *clustertest.Cluster) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		cell := cellOf(c.Name())
-		r.servers[cell] = serve(c, bySum)
-		r.made = append(r.made, "+"+cell)
+		arm := armOf(c.Name())
+		r.servers[arm] = serve(c, bySum)
+		r.made = append(r.made, "+"+arm)
 		if r.scripted != nil {
-			r.scripted(cell, r.servers[cell])
+			r.scripted(arm, r.servers[arm])
 		}
 		return nil
 	}}
 	return r
 }
 
-func cellOf(clusterName string) string { return strings.TrimPrefix(clusterName, runName+"-") }
+func armOf(clusterName string) string { return strings.TrimPrefix(clusterName, runName+"-") }
 
 // Delete notes that a cluster goes, and whether a fault is in force in it.
 func (r *run) Delete(ctx context.Context, name string) error {
 	if slices.Contains(r.Clusters(), name) {
 		r.mu.Lock()
-		r.made = append(r.made, "-"+cellOf(name))
-		if r.servers[cellOf(name)].slow() {
-			r.inForce = append(r.inForce, cellOf(name))
+		r.made = append(r.made, "-"+armOf(name))
+		if r.servers[armOf(name)].slow() {
+			r.inForce = append(r.inForce, armOf(name))
 		}
 		r.mu.Unlock()
 	}
@@ -162,14 +162,14 @@ func (r *run) outcomes(arms ...string) string {
 	return strings.Join(out, " ")
 }
 
-// went is how a cell went through its phases, with where its fault was seen to come and to go.
-func (r *run) went(cell string) string {
+// went is how an arm went through its phases, with where its fault was seen to come and to go.
+func (r *run) went(arm string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []string
 	for _, e := range r.heard {
 		switch {
-		case e.Cell != "" && e.Cell != cell:
+		case e.Arm != "" && e.Arm != arm:
 		case e.Type == event.Phase:
 			out = append(out, e.Message)
 		case e.Type == event.FaultSeen:
@@ -181,16 +181,16 @@ func (r *run) went(cell string) string {
 	return strings.Join(out, " ")
 }
 
-// looks are how many snapshots a collector took of a cell in its baseline because that began or ended.
-func (r *run) looks(cell, collector string) (n int) {
+// looks are how many snapshots a collector took of an arm in its baseline because that began or ended.
+func (r *run) looks(arm, collector string) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	phase := ""
 	for _, e := range r.heard {
 		switch {
-		case e.Type == event.Phase && (e.Cell == "" || e.Cell == cell):
+		case e.Type == event.Phase && (e.Arm == "" || e.Arm == arm):
 			phase = e.Message
-		case e.Type == event.Capture && e.Cell == cell && phase == check.Baseline && e.Message == collector+" taken (phase)":
+		case e.Type == event.Capture && e.Arm == arm && phase == check.Baseline && e.Message == collector+" taken (phase)":
 			n++
 		}
 	}

@@ -17,8 +17,8 @@ import (
 // with: it is only proven to survive that much.
 func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 	var out []string
-	for _, c := range t.Cells {
-		taken := cellWorld(w, c.Name).Assumed
+	for _, c := range t.Arms {
+		taken := armWorld(w, c.Name).Assumed
 		if len(taken) == 0 {
 			continue
 		}
@@ -28,7 +28,7 @@ func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 		}
 		note := fmt.Sprintf("constants of %s are not known, and these are assumed: %s", c.Name,
 			strings.Join(parts, ", "))
-		if with := tried(arms, c.Arm.Name); len(with) > 0 {
+		if with := tried(arms, c.Name); len(with) > 0 {
 			note += fmt.Sprintf("; it was tried with %s; more was not tried", strings.Join(with, " and "))
 		}
 		out = append(out, note)
@@ -42,8 +42,8 @@ func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
 	judged := judgedRole(arms)
 	var out []string
 	for _, a := range arms {
-		said := slices.ContainsFunc(t.Cells,
-			func(c plan.Cell) bool { return c.Arm.Name == a.Name && len(cellWorld(w, c.Name).Assumed) > 0 })
+		said := slices.ContainsFunc(t.Arms,
+			func(c plan.Arm) bool { return c.Name == a.Name && len(armWorld(w, c.Name).Assumed) > 0 })
 		if with := tried(arms, a.Name); a.Role == judged && a.Outcome == NotReproduced && !said && len(with) > 0 {
 			out = append(out, fmt.Sprintf("%s was tried with %s; more was not tried", a.Name,
 				strings.Join(with, " and ")))

@@ -12,12 +12,12 @@ import (
 )
 
 func TestWhatIsAssumedOfAnArmIsSaid(t *testing.T) {
-	tr := plan.Trial{Cells: []plan.Cell{{Name: "fixed"}, {Name: "candidate", Arm: scenario.Arm{Name: "candidate"}}}}
+	tr := plan.Trial{Arms: []plan.Arm{{Arm: scenario.Arm{Name: "fixed"}}, {Arm: scenario.Arm{Name: "candidate"}}}}
 	w := bundle.World{
 		Computed: map[string]string{"flood.pods": "1438", "flood.planned": "up to 15818 events"},
-		Cells: []bundle.CellWorld{
-			{Cell: "fixed", Constants: map[string]int64{"channelCapacity": 1000}},
-			{Cell: "candidate", Assumed: map[string]int64{"relistThreshold": int64(3 * time.Minute), "channelCapacity": 8000}},
+		Arms: []bundle.ArmWorld{
+			{Arm: "fixed", Constants: map[string]int64{"channelCapacity": 1000}},
+			{Arm: "candidate", Assumed: map[string]int64{"relistThreshold": int64(3 * time.Minute), "channelCapacity": 8000}},
 		},
 	}
 	want := []string{"constants of candidate are not known, and these are assumed: channelCapacity 8000, relistThreshold 3m0s; " +
@@ -28,7 +28,7 @@ func TestWhatIsAssumedOfAnArmIsSaid(t *testing.T) {
 	if got := assumed(w, tr, arms); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	w.Cells[1].Assumed = nil
+	w.Arms[1].Assumed = nil
 	if got := assumed(w, tr, arms); got != nil {
 		t.Errorf("nothing is assumed, and it says %q", got)
 	}
@@ -42,21 +42,21 @@ func TestWhatAnArmSurvivedIsSaid(t *testing.T) {
 		return Arm{Name: name, Role: role, Outcome: o, Exposure: tried}
 	}
 	vulnerable, fixed := is("vulnerable", scenario.Vulnerable, Reproduced), is("fixed", scenario.Fixed, NotReproduced)
-	w := bundle.World{Cells: []bundle.CellWorld{{Cell: "candidate", Assumed: map[string]int64{"channelCapacity": 8000}}}}
+	w := bundle.World{Arms: []bundle.ArmWorld{{Arm: "candidate", Assumed: map[string]int64{"channelCapacity": 8000}}}}
 	for _, c := range []struct {
-		name  string
-		arms  []Arm
-		cells []plan.Cell
-		want  []string
+		name    string
+		judged  []Arm
+		planned []plan.Arm
+		want    []string
 	}{
 		{"the fixed arm", []Arm{vulnerable, fixed}, nil, []string{"fixed was tried with " + with + "; more was not tried"}},
 		{"the candidate alone", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, NotReproduced)}, nil, []string{"candidate was tried with " + with + "; more was not tried"}},
 		{"one that shows it", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, Reproduced)}, nil, nil},
 		{"one of which it is said with what is assumed", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, NotReproduced)},
-			[]plan.Cell{{Name: "candidate", Arm: scenario.Arm{Name: "candidate"}}}, nil},
+			[]plan.Arm{{Arm: scenario.Arm{Name: "candidate"}}}, nil},
 		{"nothing was measured", []Arm{{Name: "fixed", Role: scenario.Fixed, Outcome: NotReproduced}}, nil, nil},
 	} {
-		if got := survived(w, plan.Trial{Cells: c.cells}, c.arms); !slices.Equal(got, c.want) {
+		if got := survived(w, plan.Trial{Arms: c.planned}, c.judged); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -23,16 +23,16 @@ const (
 	forewarned = 90 * time.Second
 )
 
-// causeOfEnd says why a cell's subject ended about t, as far as its node knows: how its container ended, what the
+// causeOfEnd says why an arm's subject ended about t, as far as its node knows: how its container ended, what the
 // kubelet did or systemd saw, and the last line that it logged; "" if nobody knows. It decides nothing.
-func causeOfEnd(v bundle.View, cell string, t time.Time) string {
+func causeOfEnd(v bundle.View, arm string, t time.Time) string {
 	var out []string
-	pod, ended, at := containerEnd(v, cell, t)
+	pod, ended, at := containerEnd(v, arm, t)
 	at = later(at, t)
 	if ended != "" {
 		out = append(out, ended)
 	}
-	for _, said := range []string{kubeletSaid(v, pod, at), systemdSaid(v, cell, at), lastLine(v, cell, at)} {
+	for _, said := range []string{kubeletSaid(v, pod, at), systemdSaid(v, arm, at), lastLine(v, arm, at)} {
 		if said != "" {
 			out = append(out, said)
 		}
@@ -50,9 +50,9 @@ func later(a, b time.Time) time.Time {
 func near(at, t time.Time) bool { return !at.Before(t.Add(-seenLate)) && !at.After(t.Add(seenLate)) }
 
 // containerEnd is how the subject's container ended closest to t, as the kubelet reported it, with its pod.
-func containerEnd(v bundle.View, cell string, t time.Time) (pod, said string, at time.Time) {
+func containerEnd(v bundle.View, arm string, t time.Time) (pod, said string, at time.Time) {
 	best := seenLate + 1
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Cell: cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: arm}) {
 		lines(v, a, func(s bundle.ContainerStatus) {
 			if s.Container != a.Component {
 				return
@@ -103,9 +103,9 @@ func kubeletSaid(v bundle.View, pod string, t time.Time) string {
 var systemdEnd = regexp.MustCompile(`(?i)main process exited|killed by the oom killer|failed with result`)
 
 // systemdSaid is what systemd logged when a unit that is the subject ended.
-func systemdSaid(v bundle.View, cell string, t time.Time) string {
+func systemdSaid(v bundle.View, arm string, t time.Time) string {
 	var out []string
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Journal, Cell: cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: arm}) {
 		r, err := v.Open(a)
 		if err != nil {
 			continue
@@ -125,9 +125,9 @@ func systemdSaid(v bundle.View, cell string, t time.Time) string {
 }
 
 // lastLine is the line with a panic before t, else the last line, of the subject's own log.
-func lastLine(v bundle.View, cell string, t time.Time) string {
+func lastLine(v bundle.View, arm string, t time.Time) string {
 	last, fatal := "", ""
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Logs, Cell: cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Logs, Arm: arm}) {
 		lines(v, a, func(s bundle.LogLine) {
 			if s.Time.Before(t.Add(-forewarned)) || s.Time.After(t.Add(time.Second)) ||
 				strings.TrimSpace(s.Text) == "" || !strings.Contains(s.File, "/"+a.Component+"/") {

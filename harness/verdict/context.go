@@ -43,13 +43,13 @@ func nameCause(v bundle.View, a *Arm) {
 	}
 }
 
-// firstEnd is when a cell's process was first seen to be gone or replaced, after its steady state began; else when
+// firstEnd is when an arm's process was first seen to be gone or replaced, after its steady state began; else when
 // the steady state ended, for a subject that never ran.
-func firstEnd(v bundle.View, cell string) time.Time {
-	steady, _ := v.Phase(cell, check.Steady)
+func firstEnd(v bundle.View, arm string) time.Time {
+	steady, _ := v.Phase(arm, check.Steady)
 	var first bundle.IdentitySample
 	var at time.Time
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Identity, Cell: cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm}) {
 		lines(v, a, func(s bundle.IdentitySample) {
 			switch {
 			case s.Expected || s.Time.Before(steady.Start) || !at.IsZero():

@@ -62,13 +62,13 @@ func (s scheduler) judged(t *testing.T) verdict.Arm {
 	must(err)
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 10, 0, second, 0, time.UTC) }
 	digest := strings.Repeat("a", 64)
-	must(w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: "fixed", Digest: digest}}}))
+	must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: "fixed", Digest: digest}}}))
 	for i, phase := range []string{check.Steady, check.Baseline, check.Fault, check.Lifting, check.Recovery, bundle.EndPhase} {
 		w.Emit(event.Event{Time: at([]int{0, 20, 40, 100, 105, 205}[i]), Type: event.Phase, Message: phase})
 	}
 	stream := func(kind bundle.Kind, component string) *bundle.Stream {
 		t.Helper()
-		st, err := w.Stream(bundle.Meta{Kind: kind, Cell: "fixed", Component: component, Time: at(0)}, "jsonl")
+		st, err := w.Stream(bundle.Meta{Kind: kind, Arm: "fixed", Component: component, Time: at(0)}, "jsonl")
 		must(err)
 		st.Alive(at(0))
 		return st

@@ -13,14 +13,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// Evaluate asks a list of checks about one cell, live or afterwards, and sums up: met if all of it is met. phase is
+// Evaluate asks a list of checks about one arm, live or afterwards, and sums up: met if all of it is met. phase is
 // for checks that name none. An error says that a check couldn't be asked, which is a failure of the harness and no
 // answer.
-func Evaluate(v bundle.View, cell, phase string, list []plan.Check) ([]check.Finding, check.Tri, error) {
+func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Finding, check.Tri, error) {
 	findings := make([]check.Finding, 0, len(list))
 	var met []check.Tri
 	for _, c := range list {
-		f, err := evaluate(v, cell, phase, c)
+		f, err := evaluate(v, arm, phase, c)
 		if err != nil {
 			return nil, check.Unknown, err
 		}
@@ -33,8 +33,8 @@ func Evaluate(v bundle.View, cell, phase string, list []plan.Check) ([]check.Fin
 // EvaluateSignature is Evaluate over the arm's own evidence alone: other evidence can be context and exposure, but
 // never one arm's signature. If a part is unknown the signature is unknown, even if another part isn't met: missing
 // evidence must not free an arm of the incident.
-func EvaluateSignature(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
-	findings, met, err := Evaluate(own{v, cell}, cell, check.Recovery, list)
+func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Tri, error) {
+	findings, met, err := Evaluate(own{v, arm}, arm, check.Recovery, list)
 	if len(only(findings, check.Unknown)) > 0 {
 		met = check.Unknown
 	}
@@ -43,8 +43,8 @@ func EvaluateSignature(v bundle.View, cell string, list []plan.Check) ([]check.F
 
 // EvaluateBaseline asks the whole signature in the baseline. Here one part that isn't met is enough: a baseline of
 // some seconds is too short for what has to persist.
-func EvaluateBaseline(v bundle.View, cell string, list []plan.Check) ([]check.Finding, check.Tri, error) {
-	return Evaluate(own{v, cell}, cell, check.Baseline, inPhase(list, check.Baseline))
+func EvaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Tri, error) {
+	return Evaluate(own{v, arm}, arm, check.Baseline, inPhase(list, check.Baseline))
 }
 
 // inPhase moves checks to another phase, without their offsets, which belong to the old one.
@@ -58,12 +58,12 @@ func inPhase(list []plan.Check, phase string) []plan.Check {
 	return out
 }
 
-func evaluate(v bundle.View, cell, phase string, c plan.Check) (check.Finding, error) {
+func evaluate(v bundle.View, arm, phase string, c plan.Check) (check.Finding, error) {
 	phase = cmp.Or(c.Phase, phase)
 	if len(c.AnyOf) > 0 {
-		return anyOf(v, cell, phase, c)
+		return anyOf(v, arm, phase, c)
 	}
-	f, err := ask(c.Spec, v, check.Scope{Cell: cell, Phase: phase, After: time.Duration(c.After)})
+	f, err := ask(c.Spec, v, check.Scope{Arm: arm, Phase: phase, After: time.Duration(c.After)})
 	if err != nil {
 		return f, fmt.Errorf("evaluating check %q: %w", c.Name, err)
 	}
@@ -82,8 +82,8 @@ func ask(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err erro
 }
 
 // anyOf asks alternatives and says which of them held.
-func anyOf(v bundle.View, cell, phase string, c plan.Check) (check.Finding, error) {
-	parts, _, err := Evaluate(v, cell, phase, c.AnyOf)
+func anyOf(v bundle.View, arm, phase string, c plan.Check) (check.Finding, error) {
+	parts, _, err := Evaluate(v, arm, phase, c.AnyOf)
 	if err != nil {
 		return check.Finding{}, fmt.Errorf("evaluating alternatives %q: %w", c.Name, err)
 	}
@@ -118,22 +118,22 @@ func whole(f check.Finding) check.Finding {
 	return f
 }
 
-// own is a view that has only one cell's own evidence. World, phases and timeline stay, because they are no evidence
+// own is a view that has only one arm's own evidence. World, phases and timeline stay, because they are no evidence
 // of a subject. Objects that all arms share, such as nodes, stay, too: they show when the rest of the world was
 // still, not what an arm did. So does the record of the host: it shows how much an arm could get of the CPUs.
 type own struct {
-	v    bundle.View
-	cell string
+	v   bundle.View
+	arm string
 }
 
 func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
 	if q.Kind == bundle.Host {
 		return o.v.Artifacts(q)
 	}
-	if q.Cell == "" {
-		q.Cell = o.cell
+	if q.Arm == "" {
+		q.Arm = o.arm
 	}
-	if q.Cell != o.cell && !(q.Cell == bundle.Shared && q.Kind == bundle.Objects) {
+	if q.Arm != o.arm && !(q.Arm == bundle.Shared && q.Kind == bundle.Objects) {
 		return nil
 	}
 	return o.v.Artifacts(q)
@@ -154,14 +154,14 @@ func (o own) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (a
 }
 
 func (o own) allows(a bundle.Artifact) error {
-	if a.Cell != o.cell && a.Kind != bundle.Host && !(a.Cell == bundle.Shared && a.Kind == bundle.Objects) {
-		return fmt.Errorf("opening %s: it belongs to cell %q and is no evidence of %q's signature", a.Path, a.Cell,
-			o.cell)
+	if a.Arm != o.arm && a.Kind != bundle.Host && !(a.Arm == bundle.Shared && a.Kind == bundle.Objects) {
+		return fmt.Errorf("opening %s: it belongs to arm %q and is no evidence of %q's signature", a.Path, a.Arm,
+			o.arm)
 	}
 	return nil
 }
 
-func (o own) Phase(cell, phase string) (bundle.Window, bool) { return o.v.Phase(cell, phase) }
-func (o own) Timeline() []event.Event                        { return o.v.Timeline() }
-func (o own) Constant(cell, name string) (int64, bool)       { return o.v.Constant(cell, name) }
-func (o own) World() bundle.World                            { return o.v.World() }
+func (o own) Phase(arm, phase string) (bundle.Window, bool) { return o.v.Phase(arm, phase) }
+func (o own) Timeline() []event.Event                       { return o.v.Timeline() }
+func (o own) Constant(arm, name string) (int64, bool)       { return o.v.Constant(arm, name) }
+func (o own) World() bundle.World                           { return o.v.World() }

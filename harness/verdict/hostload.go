@@ -28,7 +28,7 @@ func hostLoad(v bundle.View, t plan.Trial) string {
 	var out []string
 	for _, phase := range []string{check.Fault, check.Recovery} {
 		var windows []bundle.Window
-		for _, c := range t.Cells {
+		for _, c := range t.Arms {
 			if w, ok := v.Phase(c.Name, phase); ok && !w.End.IsZero() && !slices.Contains(windows, w) {
 				windows = append(windows, w)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 // bundled is a bundle with a fault phase from second 100 to 200 and a recovery up to 300.
@@ -55,7 +56,7 @@ func TestHostLoad(t *testing.T) {
 				set(at, &s)
 				all = append(all, s)
 			}
-			record(t, w, bundle.Meta{Kind: bundle.Host, Cell: bundle.Shared}, all...)
+			record(t, w, bundle.Meta{Kind: bundle.Host, Arm: bundle.Shared}, all...)
 		}
 	}
 	for _, c := range []struct {
@@ -91,7 +92,7 @@ func TestHostLoad(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := bundled(t, func(w *bundle.Writer) { c.fill(t, w) })
-			trial := plan.Trial{Cells: []plan.Cell{{Name: "vulnerable"}, {Name: "fixed"}}}
+			trial := plan.Trial{Arms: []plan.Arm{{Arm: scenario.Arm{Name: "vulnerable"}}, {Arm: scenario.Arm{Name: "fixed"}}}}
 			if got := hostLoad(v, trial); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}
@@ -109,13 +110,13 @@ func TestCauseOfEnd(t *testing.T) {
 		return func(t *testing.T, w *bundle.Writer) {
 			s.Pod, s.Container = "agent-0", "agent"
 			other := bundle.ContainerStatus{Time: second(151), Pod: "sidecar-0", Container: "sidecar", State: "running", LastReason: "OOMKilled", LastFinished: second(150)}
-			record(t, w, bundle.Meta{Kind: bundle.Statuses, Cell: "candidate", Component: "agent"}, other, s)
+			record(t, w, bundle.Meta{Kind: bundle.Statuses, Arm: "candidate", Component: "agent"}, other, s)
 		}
 	}
 	says := func(reason, pod, message string, at int) func(*testing.T, *bundle.Writer) {
 		return func(t *testing.T, w *bundle.Writer) {
 			status(bundle.ContainerStatus{Time: second(1), State: "running"})(t, w)
-			record(t, w, bundle.Meta{Kind: bundle.Events, Cell: bundle.Shared}, bundle.Stamped[*corev1.Event]{Time: second(at),
+			record(t, w, bundle.Meta{Kind: bundle.Events, Arm: bundle.Shared}, bundle.Stamped[*corev1.Event]{Time: second(at),
 				Value: &corev1.Event{Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{Name: pod}}})
 		}
 	}
@@ -137,13 +138,13 @@ func TestCauseOfEnd(t *testing.T) {
 		{"the host has no memory", says("SystemOOM", "worker", "System OOM encountered, victim process: agent, pid: 7", 149),
 			"the kernel of worker ran out of memory: System OOM encountered, victim process: agent, pid: 7"},
 		{"a panic", func(t *testing.T, w *bundle.Writer) {
-			record(t, w, bundle.Meta{Kind: bundle.Logs, Cell: "candidate", Component: "agent"},
+			record(t, w, bundle.Meta{Kind: bundle.Logs, Arm: "candidate", Component: "agent"},
 				bundle.LogLine{Time: second(149), File: "ns_agent-0_1/agent/0.log", Text: "panic: assignment to entry in nil map"},
 				bundle.LogLine{Time: second(149), File: "ns_agent-0_1/agent/0.log", Text: "\t/src/main.go:12 +0x1d"},
 				bundle.LogLine{Time: second(155), File: "ns_agent-0_1/agent/1.log", Text: "starting again"})
 		}, "its log said: panic: assignment to entry in nil map"},
 		{"a unit", func(t *testing.T, w *bundle.Writer) {
-			record(t, w, bundle.Meta{Kind: bundle.Journal, Cell: "candidate", Component: "kubelet"}, map[string]string{
+			record(t, w, bundle.Meta{Kind: bundle.Journal, Arm: "candidate", Component: "kubelet"}, map[string]string{
 				"__REALTIME_TIMESTAMP": micros(149), "SYSLOG_IDENTIFIER": "systemd", "MESSAGE": "kubelet.service: A process of this unit has been killed by the OOM killer."})
 		}, "systemd said: kubelet.service: A process of this unit has been killed by the OOM killer."},
 	} {
@@ -162,9 +163,9 @@ func TestCauseOfEnd(t *testing.T) {
 // The sentence of an arm that restarted names the cause.
 func TestTheCauseIsNamed(t *testing.T) {
 	v := bundled(t, func(w *bundle.Writer) {
-		record(t, w, bundle.Meta{Kind: bundle.Identity, Cell: "candidate", Component: "agent"},
+		record(t, w, bundle.Meta{Kind: bundle.Identity, Arm: "candidate", Component: "agent"},
 			bundle.IdentitySample{Time: second(10), PID: 7, StartTicks: 70}, bundle.IdentitySample{Time: second(150), PID: 8, StartTicks: 80})
-		record(t, w, bundle.Meta{Kind: bundle.Statuses, Cell: "candidate", Component: "agent"},
+		record(t, w, bundle.Meta{Kind: bundle.Statuses, Arm: "candidate", Component: "agent"},
 			bundle.ContainerStatus{Time: second(151), Pod: "agent-0", Container: "agent", State: "running", LastReason: "OOMKilled", LastExitCode: 137, LastFinished: second(149)})
 	})
 	arms := []Arm{{Name: "candidate", Outcome: Broken, Reason: "the subject exited or restarted unasked",

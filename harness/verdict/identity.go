@@ -18,14 +18,14 @@ const (
 
 // judgedWindow is from the beginning of the steady state to the end of the last phase, or to when the incident ended
 // the process; ends says that it did. False if the steady state never began.
-func judgedWindow(v bundle.View, cell string, ended time.Time) (w bundle.Window, ends, begun bool) {
-	steady, begun := v.Phase(cell, check.Steady)
+func judgedWindow(v bundle.View, arm string, ended time.Time) (w bundle.Window, ends, begun bool) {
+	steady, begun := v.Phase(arm, check.Steady)
 	if !begun {
 		return w, false, false
 	}
 	w.Start = steady.Start
 	for _, phase := range []string{check.Steady, check.Baseline, check.Fault, check.Recovery} {
-		if p, ok := v.Phase(cell, phase); ok {
+		if p, ok := v.Phase(arm, phase); ok {
 			w.End = p.Until(v.Timeline())
 		}
 	}
@@ -38,14 +38,14 @@ func judgedWindow(v bundle.View, cell string, ended time.Time) (w bundle.Window,
 // checkBinary compares each recorded digest with the one that was built. One is needed before the fault and one in
 // the recovery. An arm that never got past its steady state only needs the first. One that the incident ended may have
 // lived too shortly to be hashed in the fault, so the processes that were started in its place count, too.
-func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended bool) check.Finding {
+func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended bool) check.Finding {
 	late, latePhases := check.Recovery, []string{check.Recovery}
 	if ended {
 		late, latePhases = "fault or after it", []string{check.Fault, check.Lifting, check.Recovery}
-		judged, _, _ = judgedWindow(v, cell, time.Time{})
+		judged, _, _ = judgedWindow(v, arm, time.Time{})
 	}
-	_, went := v.Phase(cell, check.Baseline)
-	all, paths, trouble := check.Looks(v, cell)
+	_, went := v.Phase(arm, check.Baseline)
+	all, paths, trouble := check.Looks(v, arm)
 	f := check.Finding{Name: CheckBinary, Evidence: paths,
 		Wanted: fmt.Sprintf("SHA-256 %s in every sample, at least one before the fault", short(digest))}
 	if went {
@@ -64,9 +64,9 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 			return whole(f)
 		}
 		switch {
-		case within(v, cell, one.Time, check.Steady, check.Baseline):
+		case within(v, arm, one.Time, check.Steady, check.Baseline):
 			before++
-		case within(v, cell, one.Time, latePhases...):
+		case within(v, arm, one.Time, latePhases...):
 			after++
 		}
 	}
@@ -89,10 +89,10 @@ func checkBinary(v bundle.View, cell, digest string, judged bundle.Window, ended
 	return whole(f)
 }
 
-// within reports whether t lies in one of a cell's phases.
-func within(v bundle.View, cell string, t time.Time, phases ...string) bool {
+// within reports whether t lies in one of an arm's phases.
+func within(v bundle.View, arm string, t time.Time, phases ...string) bool {
 	for _, p := range phases {
-		w, ok := v.Phase(cell, p)
+		w, ok := v.Phase(arm, p)
 		if ok && !t.Before(w.Start) && (w.End.IsZero() || !t.After(w.End)) {
 			return true
 		}
@@ -104,9 +104,9 @@ func within(v bundle.View, cell string, t time.Time, phases ...string) bool {
 const noticedLate = 5 * time.Second
 
 // firstGone is when the looks that found no process shortly before a time began; the time itself if there was none.
-func firstGone(v bundle.View, cell string, t time.Time) time.Time {
+func firstGone(v bundle.View, arm string, t time.Time) time.Time {
 	first := t
-	all, _, _ := check.Looks(v, cell)
+	all, _, _ := check.Looks(v, arm)
 	for _, one := range slices.Backward(all) {
 		if one.Time.After(t) {
 			continue
@@ -122,23 +122,23 @@ func firstGone(v bundle.View, cell string, t time.Time) time.Time {
 // checkProcess checks that it was one process in the judged window, by the kernel's word and by what the subject itself
 // shows: where that contradicts, it was another one. Where the incident ended it, that it was gone a little before its
 // end was noted is no doubt.
-func checkProcess(v bundle.View, cell string, judged bundle.Window, ended bool) check.Finding {
-	f, judged := lookedAt(v, cell, judged, ended)
+func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) check.Finding {
+	f, judged := lookedAt(v, arm, judged, ended)
 	if f.Met == check.NotMet {
 		return f
 	}
-	if why, paths := check.OtherProcess(v, cell, judged); why != "" {
+	if why, paths := check.OtherProcess(v, arm, judged); why != "" {
 		f.Met, f.Seen, f.Evidence = check.NotMet, f.Seen+"; but "+why, append(f.Evidence, paths...)
 	}
 	return f
 }
 
 // lookedAt is checkProcess by the kernel's word alone, with the window that was asked about.
-func lookedAt(v bundle.View, cell string, judged bundle.Window, ended bool) (check.Finding, bundle.Window) {
+func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (check.Finding, bundle.Window) {
 	if ended {
-		judged.End = firstGone(v, cell, judged.End)
+		judged.End = firstGone(v, arm, judged.End)
 	}
-	f := check.OneProcess(v, cell, judged, check.MaxIdentityGap)
+	f := check.OneProcess(v, arm, judged, check.MaxIdentityGap)
 	f.Name = CheckProcess
 	if ended {
 		f.Seen += ", up to when the incident ended it at " + stamp(judged.End)
@@ -146,14 +146,14 @@ func lookedAt(v bundle.View, cell string, judged bundle.Window, ended bool) (che
 	return whole(f), judged
 }
 
-// OneProcess checks during a trial whether a cell's subject has been one process since its steady state began, by the
+// OneProcess checks during a trial whether an arm's subject has been one process since its steady state began, by the
 // kernel's word alone: it is asked again and again, and dumps take long to compare. False if that never began.
-func OneProcess(v bundle.View, cell string) (check.Finding, bool) {
-	steady, ok := v.Phase(cell, check.Steady)
+func OneProcess(v bundle.View, arm string) (check.Finding, bool) {
+	steady, ok := v.Phase(arm, check.Steady)
 	if !ok {
 		return check.Finding{}, false
 	}
-	f, _ := lookedAt(v, cell, bundle.Window{Start: steady.Start, End: time.Now()}, false)
+	f, _ := lookedAt(v, arm, bundle.Window{Start: steady.Start, End: time.Now()}, false)
 	return f, true
 }
 

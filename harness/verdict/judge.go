@@ -64,18 +64,18 @@ type Trial struct {
 // is no verdict.
 func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	out := Trial{ID: t.ID, Pair: t.Pair}
-	if len(t.Cells) == 0 {
+	if len(t.Arms) == 0 {
 		return out, fmt.Errorf("judging trial %s: its plan has no arm", t.ID)
 	}
 	var lines []ArmOutcome
-	for _, c := range t.Cells {
+	for _, c := range t.Arms {
 		arm, err := judgeArm(v, t, c)
 		if err != nil {
 			return out, fmt.Errorf("judging arm %s of trial %s: %w", c.Name, t.ID, err)
 		}
 		out.Arms = append(out.Arms, arm)
 		lines = append(lines, ArmOutcome{Name: arm.Name, Role: arm.Role, Outcome: arm.Outcome, Expected: arm.Expected,
-			Digest: cellWorld(v.World(), c.Name).Digest, MayBeIncident: arm.mayBeIncident, Next: arm.Next})
+			Digest: armWorld(v.World(), c.Name).Digest, MayBeIncident: arm.mayBeIncident, Next: arm.Next})
 	}
 	var next string
 	out.Verdict, out.Exit, out.Sentence, next = Decide(lines)
@@ -96,8 +96,8 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 }
 
 // judgeArm fills in one line of the outcome table.
-func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
-	a := Arm{Name: c.Arm.Name, Role: c.Arm.Role, Pair: t.Pair, Trial: t.ID, Expected: Outcome(c.Expected)}
+func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
+	a := Arm{Name: c.Name, Role: c.Role, Pair: t.Pair, Trial: t.ID, Expected: Outcome(c.Expected)}
 	in := Inputs{HarnessError: failure(v, c.Name), NeverReady: neverReady(v, t, c)}
 	var err error
 	if a.Steady, in.Steady, err = Evaluate(v, c.Name, check.Steady, t.Steady); err != nil {
@@ -135,8 +135,8 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Cell) (Arm, error) {
 }
 
 // restartProof is nil if no restart was made, or its record can't be read.
-func restartProof(v bundle.View, cell string) *Restart {
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Restart, Cell: cell}) {
+func restartProof(v bundle.View, arm string) *Restart {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Restart, Arm: arm}) {
 		r, err := v.Open(a)
 		if err != nil {
 			continue
@@ -179,12 +179,12 @@ const neverBegan = "the steady state never began"
 
 // identity checks every arm: is it the binary that was built, was it built like its counterpart, and was it one
 // process, at least until the incident ended it?
-func identity(v bundle.View, t plan.Trial, c plan.Cell,
+func identity(v bundle.View, t plan.Trial, c plan.Arm,
 	ended time.Time) (findings []check.Finding, binary, process check.Tri) {
 	judged, ends, begun := judgedWindow(v, c.Name, ended)
 	b, p := check.Finding{Name: CheckBinary}, check.Finding{Name: CheckProcess}
 	if begun {
-		b, p = checkBinary(v, c.Name, cellWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name,
+		b, p = checkBinary(v, c.Name, armWorld(v.World(), c.Name).Digest, judged, ends), checkProcess(v, c.Name,
 			judged, ends)
 	} else {
 		b.Seen, p.Seen = neverBegan, neverBegan
@@ -192,8 +192,8 @@ func identity(v bundle.View, t plan.Trial, c plan.Cell,
 	}
 	findings = []check.Finding{b, p}
 	binary = b.Met
-	for _, other := range t.Cells {
-		if other.Name != c.Name && sameSource(c.Arm.Source, other.Arm.Source) {
+	for _, other := range t.Arms {
+		if other.Name != c.Name && sameSource(c.Source, other.Source) {
 			f := checkAlike(v.World(), c.Name, other.Name)
 			findings = append(findings, f)
 			binary = check.All(binary, f.Met)
@@ -209,8 +209,8 @@ func sameSource(a, b scenario.Source) bool {
 }
 
 // checkAlike compares what two arms of one source were built with.
-func checkAlike(w bundle.World, cell, other string) check.Finding {
-	a, b := cellWorld(w, cell), cellWorld(w, other)
+func checkAlike(w bundle.World, arm, other string) check.Finding {
+	a, b := armWorld(w, arm), armWorld(w, other)
 	f := check.Finding{Name: CheckAlike, Met: check.Met, Wanted: "the module graph, flags and Go version of " + other}
 	for _, part := range []struct{ what, a, b string }{
 		{"module graph", a.Graph, b.Graph},
@@ -233,19 +233,19 @@ func checkAlike(w bundle.World, cell, other string) check.Finding {
 	return whole(f)
 }
 
-func cellWorld(w bundle.World, cell string) bundle.CellWorld {
-	for _, c := range w.Cells {
-		if c.Cell == cell {
+func armWorld(w bundle.World, arm string) bundle.ArmWorld {
+	for _, c := range w.Arms {
+		if c.Arm == arm {
 			return c
 		}
 	}
-	return bundle.CellWorld{}
+	return bundle.ArmWorld{}
 }
 
-// failure is the failure of the harness for a cell, from the timeline.
-func failure(v bundle.View, cell string) string {
+// failure is the failure of the harness for an arm, from the timeline.
+func failure(v bundle.View, arm string) string {
 	for _, e := range v.Timeline() {
-		if e.Type == event.Failure && (e.Cell == "" || e.Cell == cell) {
+		if e.Type == event.Failure && (e.Arm == "" || e.Arm == arm) {
 			return e.Message
 		}
 	}

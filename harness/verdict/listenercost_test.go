@@ -28,13 +28,13 @@ func served(t *testing.T, before, after, requests float64) bundle.View {
 	must(err)
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-	must(w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: "fixed"}}}))
+	must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: "fixed"}}}))
 	for i, phase := range []string{check.Baseline, check.Fault, check.Recovery, bundle.EndPhase} {
 		w.Emit(event.Event{Time: at(60 * i), Type: event.Phase, Message: phase})
 	}
-	stream := func(kind bundle.Kind, cell string, line func(s int) any) {
+	stream := func(kind bundle.Kind, arm string, line func(s int) any) {
 		t.Helper()
-		st, err := w.Stream(bundle.Meta{Kind: kind, Cell: cell, Time: began}, "jsonl")
+		st, err := w.Stream(bundle.Meta{Kind: kind, Arm: arm, Time: began}, "jsonl")
 		must(err)
 		for s := 0; s <= 180; s += 2 {
 			must(st.JSON(line(s)))

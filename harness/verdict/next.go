@@ -190,9 +190,9 @@ func (s step) longer(phase string) string {
 
 // gone finds a file that the manifest lists and that isn't on disk, among the evidence of an arm and the shared one;
 // of all arms for "".
-func gone(v bundle.View, cell string) (path string, n int) {
+func gone(v bundle.View, arm string) (path string, n int) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
-		if a.Missing && (cell == "" || a.Cell == cell || a.Cell == bundle.Shared) {
+		if a.Missing && (arm == "" || a.Arm == arm || a.Arm == bundle.Shared) {
 			path, n = cmp.Or(path, a.Path), n+1
 		}
 	}

@@ -19,13 +19,13 @@ func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
 // sameBinary names arms that are one program.
 func sameBinary(w bundle.World, t plan.Trial) []string {
 	var out []string
-	for i, a := range t.Cells {
-		for _, b := range t.Cells[i+1:] {
-			d := cellWorld(w, a.Name).Digest
-			if d != "" && d == cellWorld(w, b.Name).Digest &&
-				(a.Arm.Role != b.Arm.Role || a.Arm.Role == scenario.Candidate) {
-				out = append(out, fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Arm.Name,
-					b.Arm.Name, short(d)))
+	for i, a := range t.Arms {
+		for _, b := range t.Arms[i+1:] {
+			d := armWorld(w, a.Name).Digest
+			if d != "" && d == armWorld(w, b.Name).Digest &&
+				(a.Role != b.Role || a.Role == scenario.Candidate) {
+				out = append(out, fmt.Sprintf("the arms %s and %s are the same binary (SHA-256 %s)", a.Name,
+					b.Name, short(d)))
 			}
 		}
 	}

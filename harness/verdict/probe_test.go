@@ -48,12 +48,12 @@ func ticking(t *testing.T, name string, probe *bundle.ProbeRecord) verdict.Trial
 	}
 	must(err)
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 10, 0, second, 0, time.UTC) }
-	must(w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: "fixed", Digest: strings.Repeat("a", 64)}}}))
+	must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: "fixed", Digest: strings.Repeat("a", 64)}}}))
 	for i, phase := range []string{check.Steady, check.Baseline, check.Fault, check.Lifting, check.Recovery, bundle.EndPhase} {
 		w.Emit(event.Event{Time: at([]int{0, 20, 40, 100, 105, 305}[i]), Type: event.Phase, Message: phase})
 	}
 	stream := func(kind bundle.Kind, line func(second int) []any) {
-		st, err := w.Stream(bundle.Meta{Kind: kind, Cell: "fixed", Time: at(0)}, "jsonl")
+		st, err := w.Stream(bundle.Meta{Kind: kind, Arm: "fixed", Time: at(0)}, "jsonl")
 		must(err)
 		for second := 0; second <= 305; second += 2 {
 			for _, l := range line(second) {
@@ -95,7 +95,7 @@ func ticking(t *testing.T, name string, probe *bundle.ProbeRecord) verdict.Trial
 				probe.Steps[i].Seen = at(116 + i)
 			}
 		}
-		_, err := w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Cell: "fixed", Time: probe.Start}, probe)
+		_, err := w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Arm: "fixed", Time: probe.Start}, probe)
 		must(err)
 	}
 	must(w.Seal())

@@ -14,12 +14,12 @@ import (
 // neverReady reports whether an arm failed to start: it was watched through its steady state, never got past it
 // or was never seen Ready, and wasn't Ready at its end, while another arm was. Ready is the node's condition, the
 // subject's own answer to /readyz, or, if arms share nodes, the container in the arm's own pod.
-func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
+func neverReady(v bundle.View, t plan.Trial, c plan.Arm) bool {
 	ways := []func(bundle.View, string) readiness{nodeReady, answersReady}
 	if t.Place().SharedNodes() {
 		ways = []func(bundle.View, string) readiness{func(v bundle.View,
-			cell string) readiness {
-			return containerReady(v, cell, t.Subject)
+			arm string) readiness {
+			return containerReady(v, arm, t.Subject)
 		}}
 	}
 	for _, ready := range ways {
@@ -28,27 +28,27 @@ func neverReady(v bundle.View, t plan.Trial, c plan.Cell) bool {
 		if !own.watched || own.atEnd || own.ever && went {
 			continue
 		}
-		if slices.ContainsFunc(t.Cells, func(o plan.Cell) bool { return o.Name != c.Name && ready(v, o.Name).atEnd }) {
+		if slices.ContainsFunc(t.Arms, func(o plan.Arm) bool { return o.Name != c.Name && ready(v, o.Name).atEnd }) {
 			return true
 		}
 	}
 	return false
 }
 
-// readiness is what was seen of a cell in its steady state.
+// readiness is what was seen of an arm in its steady state.
 type readiness struct {
 	ever    bool // it was Ready at some time, be it by the build that its node began with
 	atEnd   bool // it was when the steady state ended
 	watched bool // nobody looked away for longer than check.MaxIdentityGap
 }
 
-// nodeReady is the readiness of a cell's node, by its conditions.
-func nodeReady(v bundle.View, cell string) (r readiness) {
-	steady, begun := v.Phase(cell, check.Steady)
+// nodeReady is the readiness of an arm's node, by its conditions.
+func nodeReady(v bundle.View, arm string) (r readiness) {
+	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
 		return r
 	}
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Nodes, Cell: cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Nodes, Arm: arm}) {
 		whole := lines(v, a, func(s bundle.NodeStatus) {
 			if s.Time.After(steady.End) {
 				return
@@ -65,12 +65,12 @@ func nodeReady(v bundle.View, cell string) (r readiness) {
 }
 
 // containerReady is the readiness of a subject's container, as the kubelet reports it.
-func containerReady(v bundle.View, cell, subject string) (r readiness) {
-	steady, begun := v.Phase(cell, check.Steady)
+func containerReady(v bundle.View, arm, subject string) (r readiness) {
+	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
 		return r
 	}
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Cell: cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: arm}) {
 		whole := lines(v, a, func(s bundle.ContainerStatus) {
 			if s.Container != subject || s.Time.After(steady.End) {
 				return
@@ -87,13 +87,13 @@ func containerReady(v bundle.View, cell, subject string) (r readiness) {
 }
 
 // answersReady is the readiness by the subject's own answers. No answer counts as not ready.
-func answersReady(v bundle.View, cell string) (r readiness) {
-	steady, begun := v.Phase(cell, check.Steady)
+func answersReady(v bundle.View, arm string) (r readiness) {
+	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
 		return r
 	}
 	last, gap, samples := steady.Start, time.Duration(0), 0
-	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Health, Cell: cell}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Health, Arm: arm}) {
 		whole := lines(v, a, func(s bundle.HealthSample) {
 			if s.Path != "/readyz" || s.Time.Before(steady.Start) || s.Done.After(steady.End) {
 				return

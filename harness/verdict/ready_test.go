@@ -9,6 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
 var began = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -21,14 +22,14 @@ type steadyState struct {
 	w *bundle.Writer
 }
 
-func (s steadyState) phase(at int, cell, phase string) {
-	s.w.Emit(event.Event{Type: event.Phase, Time: second(at), Cell: cell, Message: phase})
+func (s steadyState) phase(at int, arm, phase string) {
+	s.w.Emit(event.Event{Type: event.Phase, Time: second(at), Arm: arm, Message: phase})
 }
 
 // nodes records changes of a node's condition, watched for 120 s.
-func (s steadyState) nodes(cell string, changes map[int]string, order ...int) {
+func (s steadyState) nodes(arm string, changes map[int]string, order ...int) {
 	s.t.Helper()
-	st, err := s.w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: cell, Time: began}, "jsonl")
+	st, err := s.w.Stream(bundle.Meta{Kind: bundle.Nodes, Arm: arm, Time: began}, "jsonl")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -45,9 +46,9 @@ func (s steadyState) nodes(cell string, changes map[int]string, order ...int) {
 }
 
 // health records an answer to /readyz every step seconds up to the end of a steady state.
-func (s steadyState) health(cell string, code, step, end int) {
+func (s steadyState) health(arm string, code, step, end int) {
 	s.t.Helper()
-	st, err := s.w.Stream(bundle.Meta{Kind: bundle.Health, Cell: cell, Time: began}, "jsonl")
+	st, err := s.w.Stream(bundle.Meta{Kind: bundle.Health, Arm: arm, Time: began}, "jsonl")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -111,11 +112,11 @@ func TestWhoNeverGotReady(t *testing.T) {
 			c.fill(s)
 			s.phase(20, "fixed", check.Baseline)
 			s.phase(120, "candidate", bundle.EndPhase)
-			cells := []plan.Cell{{Name: "fixed"}, {Name: "candidate"}}
-			if got := neverReady(w.View(), plan.Trial{Cells: cells}, cells[1]); got != c.want {
+			arms := []plan.Arm{{Arm: scenario.Arm{Name: "fixed"}}, {Arm: scenario.Arm{Name: "candidate"}}}
+			if got := neverReady(w.View(), plan.Trial{Arms: arms}, arms[1]); got != c.want {
 				t.Errorf("never Ready: %t, want %t", got, c.want)
 			}
-			if neverReady(w.View(), plan.Trial{Cells: cells}, cells[0]) {
+			if neverReady(w.View(), plan.Trial{Arms: arms}, arms[0]) {
 				t.Error("the control was never Ready")
 			}
 		})
@@ -144,8 +145,8 @@ func TestWhosePodNeverGotReady(t *testing.T) {
 			s.phase(0, "", check.Steady)
 			s.nodes("candidate", map[int]string{0: "True"}, 0) // of the node that both share
 			s.nodes("fixed", map[int]string{0: "True"}, 0)
-			for cell, all := range map[string][]bool{"fixed": {true}, "candidate": c.ready} {
-				st, err := w.Stream(bundle.Meta{Kind: bundle.Statuses, Cell: cell, Component: "agent", Time: began}, "jsonl")
+			for arm, all := range map[string][]bool{"fixed": {true}, "candidate": c.ready} {
+				st, err := w.Stream(bundle.Meta{Kind: bundle.Statuses, Arm: arm, Component: "agent", Time: began}, "jsonl")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -162,11 +163,11 @@ func TestWhosePodNeverGotReady(t *testing.T) {
 			}
 			s.phase(20, "fixed", check.Baseline)
 			s.phase(120, "candidate", bundle.EndPhase)
-			trial := plan.Trial{Placement: plan.PlacementWorkload, Subject: "agent", Cells: []plan.Cell{{Name: "fixed"}, {Name: "candidate"}}}
-			if got := neverReady(w.View(), trial, trial.Cells[1]); got != c.want {
+			trial := plan.Trial{Placement: plan.PlacementWorkload, Subject: "agent", Arms: []plan.Arm{{Arm: scenario.Arm{Name: "fixed"}}, {Arm: scenario.Arm{Name: "candidate"}}}}
+			if got := neverReady(w.View(), trial, trial.Arms[1]); got != c.want {
 				t.Errorf("never Ready: %t, want %t", got, c.want)
 			}
-			if neverReady(w.View(), trial, trial.Cells[0]) {
+			if neverReady(w.View(), trial, trial.Arms[0]) {
 				t.Error("the control was never Ready")
 			}
 		})

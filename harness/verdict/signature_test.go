@@ -30,11 +30,11 @@ func cured(t *testing.T, dir string) {
 	must(err)
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	at := func(second int) time.Time { return began.Add(time.Duration(second) * time.Second) }
-	must(w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: "fixed", Constants: map[string]int64{"relistThreshold": int64(3 * time.Minute)}}}}))
+	must(w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: "fixed", Constants: map[string]int64{"relistThreshold": int64(3 * time.Minute)}}}}))
 	w.Emit(event.Event{Time: at(0), Type: event.Phase, Message: check.Recovery})
 	w.Emit(event.Event{Time: at(70), Type: event.Phase, Message: bundle.EndPhase})
 	stream := func(kind bundle.Kind, line func(second int) any) {
-		st, err := w.Stream(bundle.Meta{Kind: kind, Cell: "fixed", Time: at(0)}, "jsonl")
+		st, err := w.Stream(bundle.Meta{Kind: kind, Arm: "fixed", Time: at(0)}, "jsonl")
 		must(err)
 		st.Alive(at(0))
 		for second := 0; second <= 70; second += 2 {
@@ -51,7 +51,7 @@ func cured(t *testing.T, dir string) {
 		return map[string]string{"__REALTIME_TIMESTAMP": fmt.Sprint(at(s).UnixMicro()), "__CURSOR": fmt.Sprint(s), "SYSLOG_IDENTIFIER": "kubelet",
 			"_SYSTEMD_UNIT": "kubelet.service", "MESSAGE": "all is well"}
 	})
-	st, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Cell: "fixed", Time: at(0)}, "jsonl")
+	st, err := w.Stream(bundle.Meta{Kind: bundle.MetricSamples, Arm: "fixed", Time: at(0)}, "jsonl")
 	must(err)
 	for second := 0; second <= 70; second += 2 {
 		for _, name := range []string{"kubelet_pleg_last_seen_seconds", "kubelet_pleg_relist_duration_seconds_count"} {
@@ -62,7 +62,7 @@ func cured(t *testing.T, dir string) {
 	st.Alive(at(70))
 	must(st.Close())
 	for second := 5; second < 70; second += 10 {
-		_, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: "fixed", Time: at(second)}, "txt", strings.NewReader("goroutine 1 [select]:\nmain.main()\n\t/main.go:9 +0x1\n"))
+		_, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: "fixed", Time: at(second)}, "txt", strings.NewReader("goroutine 1 [select]:\nmain.main()\n\t/main.go:9 +0x1\n"))
 		must(err)
 	}
 	must(w.Seal())

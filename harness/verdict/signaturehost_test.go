@@ -18,10 +18,10 @@ func TestASignatureKnowsTheHost(t *testing.T) {
 	limit := 0.5
 	list := []plan.Check{{Name: "busy", Phase: check.Fault, Spec: &check.ProcessCPU{RateLimit: check.RateLimit{Above: &limit}}}}
 	for _, tc := range []struct {
-		name, cell string // whose the host's record is; "" for none
-		tasks      int
-		want       check.Tri
-		seen       string
+		name, arm string // whose the host's record is; "" for none
+		tasks     int
+		want      check.Tri
+		seen      string
 	}{
 		{"a quiet host", bundle.Shared, 2, check.NotMet, "0.01 a second"},
 		{"a quiet host, recorded beside each arm's own cluster", "other", 2, check.NotMet, "0.01 a second"},
@@ -34,7 +34,7 @@ func TestASignatureKnowsTheHost(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-			if err := w.SetWorld(bundle.World{Cells: []bundle.CellWorld{{Cell: "fixed"}}}); err != nil {
+			if err := w.SetWorld(bundle.World{Arms: []bundle.ArmWorld{{Arm: "fixed"}}}); err != nil {
 				t.Fatal(err)
 			}
 			w.Emit(event.Event{Time: at(0), Type: event.Phase, Message: check.Fault})
@@ -46,9 +46,9 @@ func TestASignatureKnowsTheHost(t *testing.T) {
 					Limits: &bundle.CPULimits{Known: true, Cores: 2}})
 				host = append(host, bundle.HostSample{Time: at(s), Cores: 2, Running: tc.tasks, AllSeconds: 2 * float64(s), BusySeconds: 2 * float64(s)})
 			}
-			record(t, w, bundle.Meta{Kind: bundle.Identity, Cell: "fixed"}, looks...)
-			if tc.cell != "" {
-				record(t, w, bundle.Meta{Kind: bundle.Host, Cell: tc.cell}, host...)
+			record(t, w, bundle.Meta{Kind: bundle.Identity, Arm: "fixed"}, looks...)
+			if tc.arm != "" {
+				record(t, w, bundle.Meta{Kind: bundle.Host, Arm: tc.arm}, host...)
 			}
 			findings, met, err := EvaluateSignature(w.View(), "fixed", list)
 			if err != nil || met != tc.want || !strings.Contains(findings[0].Seen, tc.seen) {

@@ -21,8 +21,8 @@ func topology() cluster.Topology {
 	laid := []cluster.File{{Path: clustertest.InstalledPath, Content: []byte(clustertest.InstalledContent)}}
 	return cluster.Topology{Version: "v1.34.4", Nodes: []cluster.NodeSpec{
 		{Name: "control-plane", Role: cluster.ControlPlane, Files: laid},
-		{Name: "worker", Role: cluster.Worker, Cell: "one", Files: laid},
-		{Name: "worker2", Role: cluster.Worker, Cell: "two", Files: laid},
+		{Name: "worker", Role: cluster.Worker, Arm: "one", Files: laid},
+		{Name: "worker2", Role: cluster.Worker, Arm: "two", Files: laid},
 	}}
 }
 

@@ -95,10 +95,10 @@ func (s suite) nodes(t *testing.T) {
 	}
 	for i, n := range nodes {
 		spec := s.topo.Nodes[i]
-		if want := s.c.Name() + "-" + spec.Name; n.Name() != want || n.Role() != spec.Role || n.Cell() != spec.Cell {
-			t.Errorf("node %d is %s, role %q, cell %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Cell(), want,
+		if want := s.c.Name() + "-" + spec.Name; n.Name() != want || n.Role() != spec.Role || n.Arm() != spec.Arm {
+			t.Errorf("node %d is %s, role %q, arm %q; want %s, %q, %q", i, n.Name(), n.Role(), n.Arm(), want,
 				spec.Role,
-				spec.Cell)
+				spec.Arm)
 		}
 		if _, ok := n.(cluster.Execer); ok != s.caps.Exec {
 			t.Errorf("node %s: Execer is %v, claimed %v", n.Name(), ok, s.caps.Exec)

@@ -57,8 +57,8 @@ func ProviderConformance(t *testing.T, p Maker, name string, topo cluster.Topolo
 			t.Fatal(err)
 		}
 		for i, n := range again.Nodes() {
-			if want := c.Nodes()[i]; n.Name() != want.Name() || n.Role() != want.Role() || n.Cell() != want.Cell() {
-				t.Errorf("opened, node %d is %s (%s, %s)", i, n.Name(), n.Role(), n.Cell())
+			if want := c.Nodes()[i]; n.Name() != want.Name() || n.Role() != want.Role() || n.Arm() != want.Arm() {
+				t.Errorf("opened, node %d is %s (%s, %s)", i, n.Name(), n.Role(), n.Arm())
 			}
 		}
 	}

@@ -45,8 +45,8 @@ func (n *Node) Name() string { return n.name }
 // Role returns the topology's role.
 func (n *Node) Role() string { return n.spec.Role }
 
-// Cell returns the topology's cell.
-func (n *Node) Cell() string { return n.spec.Cell }
+// Arm returns the topology's arm.
+func (n *Node) Arm() string { return n.spec.Arm }
 
 // Folder is where a component's own files would be.
 func (n *Node) Folder(component string) string { return "/var/lib/relapse/" + component }

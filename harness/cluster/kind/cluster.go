@@ -39,7 +39,7 @@ type Cluster struct {
 func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {
 	c := &Cluster{name: name, p: p, power: make(chan struct{}, 1)}
 	for _, n := range t.Nodes {
-		c.nodes = append(c.nodes, &Node{c: c, name: name + "-" + n.Name, role: n.Role, cell: n.Cell,
+		c.nodes = append(c.nodes, &Node{c: c, name: name + "-" + n.Name, role: n.Role, arm: n.Arm,
 			programs: n.Programs, seams: n.Seams, dir: filepath.Join(p.home(name), "nodes", n.Name)})
 	}
 	return c
@@ -84,7 +84,7 @@ func (c *Cluster) Components(name string) []cluster.Component {
 
 // record is what can't be read from a cluster itself.
 type record struct {
-	Nodes []cluster.NodeSpec `json:"nodes"` // name, role, cell and what was added
+	Nodes []cluster.NodeSpec `json:"nodes"` // name, role, arm and what was added
 	Own   bool               `json:"ownNetwork"`
 }
 
@@ -93,7 +93,7 @@ func (p *Provider) recordPath(name string) string { return filepath.Join(p.home(
 func (p *Provider) remember(c *Cluster, t cluster.Topology) error {
 	rec := record{Own: c.own}
 	for _, n := range t.Nodes {
-		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: n.Name, Role: n.Role, Cell: n.Cell, Image: n.Image,
+		rec.Nodes = append(rec.Nodes, cluster.NodeSpec{Name: n.Name, Role: n.Role, Arm: n.Arm, Image: n.Image,
 			Programs: n.Programs, Seams: n.Seams})
 	}
 	b, err := json.Marshal(rec)

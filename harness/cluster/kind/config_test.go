@@ -94,7 +94,7 @@ func TestConfigureLays(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg, err := configure(three(func(t *cluster.Topology) {
-		t.Nodes[1].Labels = map[string]string{"cell": "one"}
+		t.Nodes[1].Labels = map[string]string{"arm": "one"}
 		t.Nodes[1].Programs = map[string]string{"kubelet": program}
 		t.Nodes[1].Units = []cluster.Unit{{Name: "proxy.service", Content: "[Service]\n"},
 			{Name: "kubelet.service", DropIn: "20-x.conf", Content: "[Unit]\n"}}
@@ -104,7 +104,7 @@ func TestConfigureLays(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := cfg.Nodes[1]
-	if w.Labels["cell"] != "one" || w.Labels["base"] != "yes" || w.Image != "relapse/node:1" ||
+	if w.Labels["arm"] != "one" || w.Labels["base"] != "yes" || w.Image != "relapse/node:1" ||
 		cfg.Nodes[2].Image != "relapse/node:2" {
 		t.Errorf("the worker is %+v", w)
 	}

@@ -90,7 +90,7 @@ func (p *Provider) KubeconfigPath(name string) string {
 // home is the folder of all files of a cluster.
 func (p *Provider) home(name string) string { return filepath.Join(p.dir, name) }
 
-// Open opens an existing cluster, also one made by another process. The nodes' cells, which only its topology knew,
+// Open opens an existing cluster, also one made by another process. The nodes' arms, which only its topology knew,
 // are read from the cluster's folder if that exists.
 func (p *Provider) Open(ctx context.Context, name string) (cluster.Cluster, error) {
 	if err := checkName(name); err != nil {

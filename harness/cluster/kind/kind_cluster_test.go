@@ -41,15 +41,15 @@ func topology(t *testing.T, name string) cluster.Topology {
 	return cluster.Topology{Version: cluster.DefaultVersion, Base: base, Network: name, Nodes: []cluster.NodeSpec{
 		{Name: "control-plane", Role: cluster.ControlPlane, Image: image, Files: []cluster.File{laid},
 			Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}, "etcd": {"log-level": "warn"}}},
-		{Name: "worker", Role: cluster.Worker, Image: image, Cell: "one",
-			Labels: map[string]string{"relapse.dev/cell": "one"},
+		{Name: "worker", Role: cluster.Worker, Image: image, Arm: "one",
+			Labels: map[string]string{"relapse.dev/arm": "one"},
 			Files:  []cluster.File{laid}, Programs: map[string]string{"kubelet": ownKubelet(t)},
 			Units: []cluster.Unit{
 				{Name: "conformance.service", Content: "[Unit]\nBefore=kubelet.service\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"},
 				{Name: "kubelet.service", DropIn: "20-conformance.conf", Content: "[Service]\nEnvironment=CONFORMANCE=yes\n"},
 			},
 			Args: map[string]map[string]string{"kubelet": {"v": "3"}}},
-		{Name: "worker2", Role: cluster.Worker, Image: image, Cell: "two", Files: []cluster.File{laid}},
+		{Name: "worker2", Role: cluster.Worker, Image: image, Arm: "two", Files: []cluster.File{laid}},
 	}}
 }
 

@@ -19,10 +19,10 @@ import (
 // Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch,
 // cluster.Installer and cluster.FileHolder.
 type Node struct {
-	c                *Cluster
-	name, role, cell string
-	dir              string            // the host's folder of its files
-	programs, seams  map[string]string // what the topology gave it: see cluster.NodeSpec
+	c               *Cluster
+	name, role, arm string
+	dir             string            // the host's folder of its files
+	programs, seams map[string]string // what the topology gave it: see cluster.NodeSpec
 }
 
 // has says whether a component that not each node of its role runs is there: one that the topology's program adds, or
@@ -43,8 +43,8 @@ func (n *Node) Name() string { return n.name }
 // Role returns cluster.ControlPlane or cluster.Worker.
 func (n *Node) Role() string { return n.role }
 
-// Cell returns the cell that the topology gave the node to, or "".
-func (n *Node) Cell() string { return n.cell }
+// Arm returns the arm that the topology gave the node to, or "".
+func (n *Node) Arm() string { return n.arm }
 
 // Folder has a component's own files.
 func (n *Node) Folder(component string) string { return ownFolder(component) }

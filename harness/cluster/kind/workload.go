@@ -66,7 +66,7 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 	for _, n := range w.c.nodes {
 		if n.name == alive[0].Spec.NodeName {
 			on := *n
-			on.cell = w.w.Cell // its share of a node that is everyone's
+			on.arm = w.w.Arm // its share of a node that is everyone's
 			found.node = &on
 		}
 	}
@@ -89,7 +89,7 @@ func (w *Workload) forget() {
 // Name returns the workload's name.
 func (w *Workload) Name() string { return w.w.Name }
 
-// Node returns where it was found last, as the cell's.
+// Node returns where it was found last, as the arm's.
 func (w *Workload) Node() cluster.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -70,7 +70,7 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
-	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, cell: rec.Node.Cell,
+	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, arm: rec.Node.Arm,
 		seams: seamsOf(rec.Node), simulated: simulatedNames(name, rec.Simulated)}
 	return c, nil
 }
@@ -107,10 +107,10 @@ func (c *Cluster) component(name string) *Component {
 // implements cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder, cluster.FileHolder and
 // cluster.Simulator.
 type Node struct {
-	c                *Cluster
-	name, role, cell string
-	seams            map[string]seamProcess // by the names of their processes
-	simulated        []string               // the Node objects
+	c               *Cluster
+	name, role, arm string
+	seams           map[string]seamProcess // by the names of their processes
+	simulated       []string               // the Node objects
 }
 
 // Name returns the cluster's name and the one that the topology gave the node.
@@ -119,8 +119,8 @@ func (n *Node) Name() string { return n.name }
 // Role returns cluster.ControlPlane.
 func (n *Node) Role() string { return n.role }
 
-// Cell returns the cell that the topology gave the node to, or "".
-func (n *Node) Cell() string { return n.cell }
+// Arm returns the arm that the topology gave the node to, or "".
+func (n *Node) Arm() string { return n.arm }
 
 // Install replaces the program of a component. What runs goes on as it is until it is restarted.
 func (n *Node) Install(_ context.Context, component, source string) error {

@@ -21,7 +21,7 @@ import (
 
 // record is what a cluster's folder says of it.
 type record struct {
-	Node      cluster.NodeSpec `json:"node"` // name, role, cell, labels and seams
+	Node      cluster.NodeSpec `json:"node"` // name, role, arm, labels and seams
 	Ports     map[string]int   `json:"ports"`
 	Simulated int              `json:"simulated"` // nodes
 }
@@ -147,7 +147,7 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 			return nil, err
 		}
 	}
-	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Cell: spec.Cell, Labels: spec.Labels,
+	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Arm: spec.Arm, Labels: spec.Labels,
 		Seams: spec.Seams}, Ports: l.ports, Simulated: t.Simulated}
 	return l, errors.Join(writeJSON(l.at(processesFile), list), writeJSON(l.at(recordFile), rec),
 		os.WriteFile(l.at(kwokStagesFile), kwokStages, 0o600))

@@ -111,7 +111,7 @@ func newProvider(t testing.TB) (*processes.Provider, string) {
 
 func topology(programs map[string]string) cluster.Topology {
 	return cluster.Topology{Version: cluster.DefaultVersion, Nodes: []cluster.NodeSpec{{Name: "control-plane",
-		Role: cluster.ControlPlane, Cell: "one", Programs: programs,
+		Role: cluster.ControlPlane, Arm: "one", Programs: programs,
 		Args: map[string]map[string]string{"kube-apiserver": {"v": "2"}}}}}
 }
 

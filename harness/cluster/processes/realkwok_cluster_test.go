@@ -26,7 +26,7 @@ import (
 func TestRealSimulatedNodes(t *testing.T) {
 	const nodes, pods = 50, 1000
 	top := topology(nil)
-	top.Simulated, top.Nodes[0].Labels = nodes, map[string]string{"relapse.dev/cell": "one"}
+	top.Simulated, top.Nodes[0].Labels = nodes, map[string]string{"relapse.dev/arm": "one"}
 	p, _ := preparedFor(t, top)
 	t.Cleanup(func() {
 		if err := p.Delete(context.Background(), name); err != nil {
@@ -43,7 +43,7 @@ func TestRealSimulatedNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "relapse.dev/cell=one"})
+	list, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "relapse.dev/arm=one"})
 	if err != nil || len(list.Items) != nodes {
 		t.Fatalf("there are %d nodes, %v; want %d", len(list.Items), err, nodes)
 	}

@@ -114,10 +114,10 @@ func freeAddress(port int) (string, error) {
 	return "", fmt.Errorf("no address of the loopback interface has port %d free, the last one tried: %w", port, last)
 }
 
-// workload is a workload's component, on the share that its cell has of the node.
+// workload is a workload's component, on the share that its arm has of the node.
 func (c *Cluster) workload(w workload) *Component {
 	on := *c.node
-	on.cell = w.Cell
+	on.arm = w.Arm
 	return &Component{n: &on, name: w.Name, process: processOf(w.Workload), namespace: w.Namespace, workload: &w}
 }
 

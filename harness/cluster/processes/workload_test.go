@@ -36,8 +36,8 @@ func withoutControlPlane(t *testing.T) *Cluster {
 // Two workloads of one name have addresses, logs and processes of their own, and each is found again.
 func TestWorkloads(t *testing.T) {
 	c := withoutControlPlane(t)
-	for _, cell := range []string{"one", "two"} {
-		if err := c.Run(t.Context(), cluster.Workload{Name: "server", Namespace: "ns-" + cell, Cell: cell}, server()); err != nil {
+	for _, arm := range []string{"one", "two"} {
+		if err := c.Run(t.Context(), cluster.Workload{Name: "server", Namespace: "ns-" + arm, Arm: arm}, server()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,14 +50,14 @@ func TestWorkloads(t *testing.T) {
 	}
 	var pids []int
 	var addresses []string
-	for i, cell := range []string{"one", "two"} {
-		k, err := c.Workload(t.Context(), cluster.Workload{Name: "server", Namespace: "ns-" + cell, Cell: cell})
+	for i, arm := range []string{"one", "two"} {
+		k, err := c.Workload(t.Context(), cluster.Workload{Name: "server", Namespace: "ns-" + arm, Arm: arm})
 		if err != nil {
 			t.Fatal(err)
 		}
 		address := k.(cluster.Addressed).Address()
-		if k.Name() != "server" || k.Node().Cell() != cell || k.Node().Name() != c.node.name || address != all[i].(cluster.Addressed).Address() {
-			t.Errorf("%s of %s on %s at %s", k.Name(), k.Node().Cell(), k.Node().Name(), address)
+		if k.Name() != "server" || k.Node().Arm() != arm || k.Node().Name() != c.node.name || address != all[i].(cluster.Addressed).Address() {
+			t.Errorf("%s of %s on %s at %s", k.Name(), k.Node().Arm(), k.Node().Name(), address)
 		}
 		body, err := k.Get(t.Context(), "/healthz")
 		if err != nil {
@@ -69,7 +69,7 @@ func TestWorkloads(t *testing.T) {
 		if _, err := k.Get(t.Context(), "/other"); err == nil || !strings.Contains(err.Error(), "404") {
 			t.Errorf("of another path: %v", err)
 		}
-		log := filepath.Join(c.node.LogFolder(), "ns-"+cell+"_server-"+c.node.name+"_process", "server")
+		log := filepath.Join(c.node.LogFolder(), "ns-"+arm+"_server-"+c.node.name+"_process", "server")
 		if got := lastLines(log, 1, 1); got != "serving, as a test" {
 			t.Errorf("it says %q", got)
 		}
@@ -98,12 +98,12 @@ func until(t *testing.T, k cluster.Component, ok func(cluster.Status) bool) {
 			return
 		}
 	}
-	t.Fatalf("%s of %s is %+v, %v", k.Name(), k.Node().Cell(), last, err)
+	t.Fatalf("%s of %s is %+v, %v", k.Name(), k.Node().Arm(), last, err)
 }
 
 func TestWorkloadThatCantRun(t *testing.T) {
 	c := withoutControlPlane(t)
-	w := cluster.Workload{Name: "server", Namespace: "ns", Cell: "one"}
+	w := cluster.Workload{Name: "server", Namespace: "ns", Arm: "one"}
 	if _, err := c.Workload(t.Context(), w); err == nil || !strings.Contains(err.Error(), "looking for the server of ns: ") {
 		t.Errorf("before it was started: %v", err)
 	}

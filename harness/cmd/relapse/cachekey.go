@@ -49,8 +49,8 @@ harm: what it lacks is built, because each entry of the cache has the hash of al
 func cacheKey(p *plan.Plan, constants []scenario.Constant) (string, error) {
 	var sources []scenario.Source
 	for _, t := range p.Trials {
-		for _, c := range t.Cells {
-			sources = append(sources, c.Arm.Source)
+		for _, c := range t.Arms {
+			sources = append(sources, c.Source)
 		}
 	}
 	raw, err := json.Marshal(struct {

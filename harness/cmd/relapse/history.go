@@ -162,7 +162,7 @@ func entries(v reports.Verdict, dir string) []history.Entry {
 				Run: filepath.Base(dir), Trial: t.ID,
 				Manifest: t.Manifest, Relapse: t.World.Versions["relapse"],
 			}
-			for _, c := range t.World.Cells {
+			for _, c := range t.World.Arms {
 				if c.Arm == a.Name {
 					e.Digest = c.Digest
 				}

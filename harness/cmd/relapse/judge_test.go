@@ -25,7 +25,7 @@ func writeRun(t *testing.T, failure string) string {
 }
 
 func makeRun(run, failure string) error {
-	plan := `{"schema":"relapse.dev/plan/v1alpha1","scenario":"x","trials":[{"id":"001","pair":"p","cells":[
+	plan := `{"schema":"relapse.dev/plan/v1alpha1","scenario":"x","trials":[{"id":"001","pair":"p","arms":[
 		{"name":"vulnerable","arm":{"name":"vulnerable","role":"vulnerable"},"expected":"Reproduced"},
 		{"name":"fixed","arm":{"name":"fixed","role":"fixed"},"expected":"NotReproduced"}]}]}`
 	trial := filepath.Join(run, "trials", "001")

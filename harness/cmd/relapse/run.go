@@ -255,7 +255,7 @@ func announce(p *plan.Plan, events *event.Stream) {
 	events.Say(event.Note, fmt.Sprintf("seed %d: --seed %d repeats the plan", p.Seed, p.Seed))
 	for _, t := range p.Trials {
 		var arms []string
-		for _, c := range t.Cells {
+		for _, c := range t.Arms {
 			arms = append(arms, fmt.Sprintf("%s (expected %s)", c.Name, c.Expected))
 		}
 		events.Say(event.Note, fmt.Sprintf("%s, trial %s, pair %s: arms %s", p.Scenario, t.ID, t.Pair,

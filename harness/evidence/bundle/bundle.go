@@ -4,7 +4,7 @@
 // # Layout
 //
 //	trials/001/
-//	  manifest.json     every file below with its kind, cell, node, component, phase, time, size and SHA-256; itself left out
+//	  manifest.json     every file below with its kind, arm, node, component, phase, time, size and SHA-256; itself left out
 //	  timeline.jsonl    one event a line, wall and monotonic time
 //	  plan.json         the trial's part of the plan
 //	  world.json        what was resolved at run time: digests, constants, versions, computed fault parameters
@@ -60,7 +60,7 @@ const (
 // Meta is how an artifact is found. Time is when the capture began, in UTC.
 type Meta struct {
 	Kind      Kind      `json:"kind"`
-	Cell      string    `json:"cell,omitempty"` // "" or Shared for what belongs to no arm
+	Arm       string    `json:"arm,omitempty"` // "" or Shared for what belongs to no arm
 	Node      string    `json:"node,omitempty"`
 	Component string    `json:"component,omitempty"`
 	Phase     string    `json:"phase,omitempty"`
@@ -68,7 +68,7 @@ type Meta struct {
 	Time      time.Time `json:"time"`
 }
 
-// Shared is the cell of evidence that belongs to no arm: it is context or exposure, never one arm's signature.
+// Shared is the arm of evidence that belongs to no arm: it is context or exposure, never one arm's signature.
 const Shared = "shared"
 
 // Artifact is one recorded piece of evidence. A capture that failed has Error set and no Path. A stream has Coverage.
@@ -117,7 +117,7 @@ func (c *Coverage) Covers(from, to time.Time, slack time.Duration) bool {
 // Query selects artifacts; a zero field matches all. From and To bound Meta.Time, both inclusive.
 type Query struct {
 	Kind      Kind
-	Cell      string
+	Arm       string
 	Node      string
 	Component string
 	Phase     string
@@ -137,13 +137,13 @@ type View interface {
 	// grow gets the earlier result (nil at first) and what was added to the artifact since, in whole lines of a
 	// stream. Nobody may change a result. Errors are not kept.
 	Remember(a Artifact, as string, grow func(before any, r io.Reader) (any, error)) (any, error)
-	// Phase is when a cell's phase was seen to begin and end; false if it never began. Events without a cell count
-	// for all cells.
-	Phase(cell, phase string) (Window, bool)
+	// Phase is when an arm's phase was seen to begin and end; false if it never began. Events without an arm count
+	// for all arms.
+	Phase(arm, phase string) (Window, bool)
 	// Timeline lists the events so far.
 	Timeline() []event.Event
-	// Constant is a number of the cell's subject, read from its source: an integer, or a duration's nanoseconds.
-	Constant(cell, name string) (int64, bool)
+	// Constant is a number of the arm's subject, read from its source: an integer, or a duration's nanoseconds.
+	Constant(arm, name string) (int64, bool)
 	// World is what was resolved at run time.
 	World() World
 }

@@ -40,8 +40,8 @@ func read(t *testing.T, v bundle.View, a bundle.Artifact) string {
 	return string(b)
 }
 
-func phase(w *bundle.Writer, at time.Duration, cell, name string) {
-	w.Emit(event.Event{Time: t0.Add(at), Mono: at, Type: event.Phase, Cell: cell, Message: name})
+func phase(w *bundle.Writer, at time.Duration, arm, name string) {
+	w.Emit(event.Event{Time: t0.Add(at), Mono: at, Type: event.Phase, Arm: arm, Message: name})
 }
 
 // fill writes one of everything and returns the stream.
@@ -54,12 +54,12 @@ func fill(t *testing.T, w *bundle.Writer) {
 		}
 	}
 	must(w.PutPlan([]byte(`{"scenario":"x"}`)))
-	must(w.SetWorld(bundle.World{StartedAt: t0, Cells: []bundle.CellWorld{{Cell: "a", Constants: map[string]int64{"cap": 1000}}}}))
-	_, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Cell: "a", Phase: "fault", Time: t0.Add(2 * time.Second)}, "txt",
+	must(w.SetWorld(bundle.World{StartedAt: t0, Arms: []bundle.ArmWorld{{Arm: "a", Constants: map[string]int64{"cap": 1000}}}}))
+	_, err := w.Write(bundle.Meta{Kind: bundle.Goroutines2, Arm: "a", Phase: "fault", Time: t0.Add(2 * time.Second)}, "txt",
 		strings.NewReader("goroutine 1 [running]:\nmain.main()\n"))
 	must(err)
-	w.Fail(bundle.Meta{Kind: bundle.Metrics, Cell: "a", Time: t0.Add(time.Second)}, errors.New("connection refused"))
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: "a", Time: t0}, "jsonl")
+	w.Fail(bundle.Meta{Kind: bundle.Metrics, Arm: "a", Time: t0.Add(time.Second)}, errors.New("connection refused"))
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Arm: "a", Time: t0}, "jsonl")
 	must(err)
 	must(s.JSON(bundle.NodeStatus{Time: t0, Node: "n", Status: "True"}))
 	s.Alive(t0.Add(time.Minute))
@@ -73,8 +73,8 @@ func fill(t *testing.T, w *bundle.Writer) {
 // The output of a command that failed may be anything.
 func TestErrorsThatAreNoText(t *testing.T) {
 	w := create(t)
-	w.Fail(bundle.Meta{Kind: bundle.Heap, Cell: "a"}, errors.New("curl printed \x1f\x8b\xff\xfe"))
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Cell: "a"}, "jsonl")
+	w.Fail(bundle.Meta{Kind: bundle.Heap, Arm: "a"}, errors.New("curl printed \x1f\x8b\xff\xfe"))
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Nodes, Arm: "a"}, "jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestSealedBundleReadsAsItWasLive(t *testing.T) {
 	if got := string(sealed.PlanJSON()); got != `{"scenario":"x"}` {
 		t.Errorf("plan is %s", got)
 	}
-	got := sealed.Artifacts(bundle.Query{Kind: bundle.Nodes, Cell: "a"})
+	got := sealed.Artifacts(bundle.Query{Kind: bundle.Nodes, Arm: "a"})
 	if len(got) != 1 || got[0].Coverage == nil || got[0].Coverage.Suppressed != 3 || !got[0].Coverage.Last.Equal(t0.Add(time.Minute)) {
 		t.Fatalf("the stream came back as %+v", got)
 	}
@@ -147,11 +147,11 @@ func TestPhases(t *testing.T) {
 	phase(w, 5*time.Second, "a", "recovery")
 	v := w.View()
 	at := func(n int) time.Time { return t0.Add(time.Duration(n) * time.Second) }
-	check := func(cell, name string, start, end time.Time) {
+	check := func(arm, name string, start, end time.Time) {
 		t.Helper()
-		got, ok := v.Phase(cell, name)
+		got, ok := v.Phase(arm, name)
 		if !ok || !got.Start.Equal(start) || !got.End.Equal(end) {
-			t.Errorf("%s of %q: %v %v, want %v to %v", name, cell, got, ok, start, end)
+			t.Errorf("%s of %q: %v %v, want %v to %v", name, arm, got, ok, start, end)
 		}
 	}
 	check("a", "steady", at(0), at(1))
@@ -170,7 +170,7 @@ func TestPhases(t *testing.T) {
 
 func TestStreamIsReadableWhileItGrows(t *testing.T) {
 	w := create(t)
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Journal, Cell: "a"}, "jsonl")
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Journal, Arm: "a"}, "jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("cut off") }
 
 func TestConcurrentUse(t *testing.T) {
 	w := create(t)
-	s, err := w.Stream(bundle.Meta{Kind: bundle.Journal, Cell: "a"}, "jsonl")
+	s, err := w.Stream(bundle.Meta{Kind: bundle.Journal, Arm: "a"}, "jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestConcurrentUse(t *testing.T) {
 				s.Line([]byte("line"))
 				s.Alive(time.Now())
 				w.Emit(event.Event{Type: event.Note, Message: "x"})
-				w.Write(bundle.Meta{Kind: bundle.Metrics, Cell: "a"}, "txt", strings.NewReader("m 1\n"))
+				w.Write(bundle.Meta{Kind: bundle.Metrics, Arm: "a"}, "txt", strings.NewReader("m 1\n"))
 				w.View().Artifacts(bundle.Query{})
 				w.View().Phase("a", "fault")
 			}

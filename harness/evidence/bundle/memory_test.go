@@ -20,7 +20,7 @@ func TestRemember(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			st, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Cell: "fixed", Time: time.Now()}, ext)
+			st, err := w.Stream(bundle.Meta{Kind: bundle.Logs, Arm: "fixed", Time: time.Now()}, ext)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestRememberFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write(bundle.Meta{Kind: bundle.Heap, Cell: "fixed"}, "txt", strings.NewReader("profile")); err != nil {
+	if _, err := w.Write(bundle.Meta{Kind: bundle.Heap, Arm: "fixed"}, "txt", strings.NewReader("profile")); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Seal(); err != nil {

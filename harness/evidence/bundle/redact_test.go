@@ -76,7 +76,7 @@ func TestNoSecretReachesDisk(t *testing.T) {
 	for name, p := range planted() {
 		t.Run(name, func(t *testing.T) {
 			w := create(t)
-			meta := bundle.Meta{Kind: "planted", Cell: "a"}
+			meta := bundle.Meta{Kind: "planted", Arm: "a"}
 			must := func(err error) {
 				t.Helper()
 				if err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/harness/evidence/stored"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
@@ -126,7 +127,11 @@ func (s *Sealed) load() error {
 	lines.Buffer(nil, len(b)+1)
 	for n := 1; lines.Scan(); n++ {
 		var e event.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+		line, err := stored.Convert(stored.Event, lines.Bytes())
+		if err == nil {
+			err = json.Unmarshal(line, &e)
+		}
+		if err != nil {
 			return &DamageError{s.dir, []string{fmt.Sprintf("%s line %d: %v", TimelineFile, n, err)}}
 		}
 		s.events = append(s.events, e)
@@ -135,6 +140,9 @@ func (s *Sealed) load() error {
 		return err
 	}
 	if b != nil {
+		if b, err = stored.Convert(stored.World, b); err != nil {
+			return err
+		}
 		if err := kinds.DecodeStrictly(b, &s.world); err != nil { // its bytes are what was recorded: this program doesn't know all of it
 			return fmt.Errorf("reading %s, which a newer relapse may have written: %w", WorldFile, err)
 		}
@@ -171,10 +179,10 @@ func (s *Sealed) Remember(a Artifact, as string, grow func(any, io.Reader) (any,
 	return s.memory.remember(s.dir, a, false, as, grow)
 }
 
-// Phase is when a cell's phase was seen to begin and end. A phase without an end, because the trial broke off, ends
+// Phase is when an arm's phase was seen to begin and end. A phase without an end, because the trial broke off, ends
 // with the last event, so that a sealed bundle always gives the same answer.
-func (s *Sealed) Phase(cell, phase string) (Window, bool) {
-	w, ok := phaseOf(s.events, cell, phase)
+func (s *Sealed) Phase(arm, phase string) (Window, bool) {
+	w, ok := phaseOf(s.events, arm, phase)
 	if ok {
 		w.End = w.Until(s.events)
 	}
@@ -184,8 +192,8 @@ func (s *Sealed) Phase(cell, phase string) (Window, bool) {
 // Timeline lists the events.
 func (s *Sealed) Timeline() []event.Event { return slices.Clone(s.events) }
 
-// Constant is a number of the cell's subject.
-func (s *Sealed) Constant(cell, name string) (int64, bool) { return constantOf(s.world, cell, name) }
+// Constant is a number of the arm's subject.
+func (s *Sealed) Constant(arm, name string) (int64, bool) { return constantOf(s.world, arm, name) }
 
 // World is what was resolved at run time.
 func (s *Sealed) World() World { return s.world }

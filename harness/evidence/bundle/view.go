@@ -18,7 +18,7 @@ import (
 // matches reports whether an artifact is what q asks for.
 func (q Query) matches(a Artifact) bool {
 	same := func(want, have string) bool { return want == "" || want == have }
-	return (q.Kind == "" || q.Kind == a.Kind) && same(q.Cell, a.Cell) && same(q.Node, a.Node) &&
+	return (q.Kind == "" || q.Kind == a.Kind) && same(q.Arm, a.Arm) && same(q.Node, a.Node) &&
 		same(q.Component, a.Component) && same(q.Phase, a.Phase) &&
 		(q.From.IsZero() || !a.Time.Before(q.From)) && (q.To.IsZero() || !a.Time.After(q.To))
 }
@@ -38,7 +38,7 @@ func choose(all []Artifact, q Query) []Artifact {
 func openArtifact(dir string, a Artifact, from int64, grows bool) (io.ReadCloser, error) {
 	switch {
 	case a.Error != "":
-		return nil, fmt.Errorf("opening %s of cell %q: its capture failed: %s", a.Kind, a.Cell, a.Error)
+		return nil, fmt.Errorf("opening %s of arm %q: its capture failed: %s", a.Kind, a.Arm, a.Error)
 	case a.Missing:
 		return nil, fmt.Errorf("opening %s: it is listed in the manifest and not on disk: %w", a.Path, os.ErrNotExist)
 	}
@@ -130,7 +130,7 @@ func (l live) now(a Artifact) Artifact {
 	return a
 }
 
-func (l live) Phase(cell, phase string) (Window, bool) { return phaseOf(l.Timeline(), cell, phase) }
+func (l live) Phase(arm, phase string) (Window, bool) { return phaseOf(l.Timeline(), arm, phase) }
 
 func (l live) Timeline() []event.Event {
 	l.w.mu.Lock()
@@ -138,7 +138,7 @@ func (l live) Timeline() []event.Event {
 	return slices.Clone(l.w.events)
 }
 
-func (l live) Constant(cell, name string) (int64, bool) { return constantOf(l.World(), cell, name) }
+func (l live) Constant(arm, name string) (int64, bool) { return constantOf(l.World(), arm, name) }
 
 func (l live) World() World {
 	l.w.mu.Lock()
@@ -146,9 +146,9 @@ func (l live) World() World {
 	return l.w.world
 }
 
-func constantOf(w World, cell, name string) (int64, bool) {
-	for _, c := range w.Cells {
-		if c.Cell == cell {
+func constantOf(w World, arm, name string) (int64, bool) {
+	for _, c := range w.Arms {
+		if c.Arm == arm {
 			v, ok := c.Constants[name]
 			return v, ok
 		}
@@ -159,24 +159,24 @@ func constantOf(w World, cell, name string) (int64, bool) {
 // EndPhase is the message of the phase event that ends the last phase.
 const EndPhase = "end"
 
-// phaseOf finds when a cell's phase began and ended: it ends where the cell's next phase begins. Without a cell it
-// spans those of all cells, from the first one's beginning to the last one's end.
-func phaseOf(events []event.Event, cell, phase string) (Window, bool) {
-	if cell != "" && cell != Shared {
-		return phaseOfCell(events, cell, phase)
+// phaseOf finds when an arm's phase began and ended: it ends where the arm's next phase begins. Without an arm it
+// spans those of all arms, from the first one's beginning to the last one's end.
+func phaseOf(events []event.Event, arm, phase string) (Window, bool) {
+	if arm != "" && arm != Shared {
+		return phaseOfArm(events, arm, phase)
 	}
-	cells := []string{""}
+	arms := []string{""}
 	for _, e := range events {
-		if e.Type == event.Phase && !slices.Contains(cells, e.Cell) {
-			cells = append(cells, e.Cell)
+		if e.Type == event.Phase && !slices.Contains(arms, e.Arm) {
+			arms = append(arms, e.Arm)
 		}
 	}
-	if len(cells) > 1 {
-		cells = cells[1:] // events without a cell count for each of them already
+	if len(arms) > 1 {
+		arms = arms[1:] // events without an arm count for each of them already
 	}
 	var all []Window
-	for _, c := range cells {
-		if w, ok := phaseOfCell(events, c, phase); ok {
+	for _, c := range arms {
+		if w, ok := phaseOfArm(events, c, phase); ok {
 			all = append(all, w)
 		}
 	}
@@ -200,11 +200,11 @@ func lasts(w Window) int {
 	return 0
 }
 
-func phaseOfCell(events []event.Event, cell, phase string) (Window, bool) {
+func phaseOfArm(events []event.Event, arm, phase string) (Window, bool) {
 	var w Window
 	begun := false
 	for _, e := range events {
-		if e.Type != event.Phase || (e.Cell != "" && e.Cell != cell) {
+		if e.Type != event.Phase || (e.Arm != "" && e.Arm != arm) {
 			continue
 		}
 		switch {
@@ -226,10 +226,10 @@ func (w Window) Until(events []event.Event) time.Time {
 	return events[len(events)-1].Time
 }
 
-// Assumed is the value used for an unknown constant of a cell's subject.
-func Assumed(w World, cell, name string) (int64, bool) {
-	for _, c := range w.Cells {
-		if c.Cell == cell {
+// Assumed is the value used for an unknown constant of an arm's subject.
+func Assumed(w World, arm, name string) (int64, bool) {
+	for _, c := range w.Arms {
+		if c.Arm == arm {
 			v, ok := c.Assumed[name]
 			return v, ok
 		}

@@ -11,7 +11,7 @@ type World struct {
 	Plan      string            `json:"plan"`     // SHA-256 of the run's plan.json
 	Scenario  string            `json:"scenario"` // SHA-256 of the scenario file that was planned
 	Versions  map[string]string `json:"versions"` // relapse, go, kind, kubernetes, engine, nodeImage, kernel
-	Cells     []CellWorld       `json:"cells"`
+	Arms      []ArmWorld        `json:"arms"`
 	Modelled  []string          `json:"modelled"` // what was only imitated, one sentence each
 	Computed  map[string]string `json:"computed"` // fault parameter -> value and how it follows from the constants
 	Deviates  []string          `json:"deviates"` // options that weaken the trial: --no-faults, swapped arms, …
@@ -21,12 +21,11 @@ type World struct {
 // which had no record of the host. From 1 on each has it, and limits are not only relative.
 const Format = 1
 
-// CellWorld is what was resolved for one cell.
-type CellWorld struct {
-	Cell      string           `json:"cell"`
+// ArmWorld is what was resolved for one arm.
+type ArmWorld struct {
 	Arm       string           `json:"arm"`
 	Node      string           `json:"node,omitempty"`
-	Namespace string           `json:"namespace,omitempty"` // the cell's own, where it has one
+	Namespace string           `json:"namespace,omitempty"` // the arm's own, where it has one
 	Digest    string           `json:"digest"`              // SHA-256 of the binary that was built for the arm, hex
 	Graph     string           `json:"graph"`               // hash of the module graph it was built from
 	Flags     []string         `json:"flags"`

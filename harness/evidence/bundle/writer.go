@@ -158,7 +158,7 @@ func (w *Writer) meta(m Meta) Meta {
 		m.Time = time.Now()
 	}
 	m.Time = m.Time.Round(0).UTC()
-	m.Cell, m.Node, m.Component = redactString(m.Cell), redactString(m.Node), redactString(m.Component)
+	m.Arm, m.Node, m.Component = redactString(m.Arm), redactString(m.Node), redactString(m.Component)
 	m.Mark = redactString(m.Mark)
 	return m
 }
@@ -176,7 +176,7 @@ func (w *Writer) begin(m Meta, ext string) (string, error) {
 	w.seq++
 	w.busy.Add(1)
 	name := fmt.Sprintf("%05d", w.seq)
-	for _, part := range []string{string(m.Kind), m.Cell, m.Node, m.Component, m.Phase} {
+	for _, part := range []string{string(m.Kind), m.Arm, m.Node, m.Component, m.Phase} {
 		if part = unsafeName.ReplaceAllString(part, "_"); part != "" && len(name)+len(part) < 180 {
 			name += "-" + part
 		}

@@ -54,7 +54,7 @@ func TestAuditLog(t *testing.T) {
 	c := &capture.AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 10 * time.Millisecond}}
 	done := make(chan error, 1)
 	go func() {
-		done <- c.Stream(ctx, capture.Target{Cell: "fixed", Node: holder{dir: dir}, Component: &component{}}, w)
+		done <- c.Stream(ctx, capture.Target{Arm: "fixed", Node: holder{dir: dir}, Component: &component{}}, w)
 	}()
 	seen := func(n int) {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestAuditLogSaysWhoseWriteItWas(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	c := &capture.AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 10 * time.Millisecond}}
-	if err := c.Stream(ctx, capture.Target{Cell: bundle.Shared, Node: holder{dir: dir}, Component: &component{}}, w); err != nil {
+	if err := c.Stream(ctx, capture.Target{Arm: bundle.Shared, Node: holder{dir: dir}, Component: &component{}}, w); err != nil {
 		t.Fatal(err)
 	}
 	want := []bundle.AuditEvent{{Time: time.Date(2026, 11, 22, 16, 0, 2, 1000, time.UTC), ID: "a", Stage: "ResponseComplete", Verb: "patch",
@@ -198,7 +198,7 @@ func TestAuditLogOnABusyHost(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond)
 				defer cancel()
 				c := &capture.AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: time.Second}}
-				if err := c.Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}}, w); err != nil {
+				if err := c.Stream(ctx, capture.Target{Arm: "fixed", Node: n, Component: &component{}}, w); err != nil {
 					t.Fatal(err)
 				}
 				a := w.View().Artifacts(bundle.Query{Kind: bundle.Audit})[0]

@@ -9,14 +9,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Target is what a collector looks at: one component of one cell, or with Component nil the cluster as a whole.
+// Target is what a collector looks at: one component of one arm, or with Component nil the cluster as a whole.
 type Target struct {
-	Cell      string
+	Arm       string
 	Cluster   cluster.Cluster
 	Node      cluster.Node
 	Component cluster.Component
-	Namespace string        // of the cell, with placement workload
-	Phase     func() string // the phase of the cell right now
+	Namespace string        // of the arm, with placement workload
+	Phase     func() string // the phase of the arm right now
 	Mark      string        // why a snapshot is taken: "schedule", "phase", "onset"
 }
 
@@ -38,5 +38,5 @@ type Streamer interface {
 // KubeletUser is a Collector of what only kubelets do or report; where there are none it has nothing to record.
 type KubeletUser interface{ NeedsKubelets() bool }
 
-// ClusterWide is a Collector that looks at the cluster once instead of at each cell's component.
+// ClusterWide is a Collector that looks at the cluster once instead of at each arm's component.
 type ClusterWide interface{ ClusterWide() bool }

@@ -22,7 +22,7 @@ const (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "etcdProbe",
-		Doc: "How fast and how well etcd answers on the cell's control-plane node: requests of our own through the " +
+		Doc: "How fast and how well etcd answers on the arm's control-plane node: requests of our own through the " +
 			"etcd proxy and past it.\n\n" +
 			"They are made on connections whose handshake is over, with kube-apiserver's certificate, so they show " +
 			"what kube-apiserver gets. No answer is an answer: a sample says that there was none within 5s. Only " +

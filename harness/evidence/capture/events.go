@@ -32,7 +32,7 @@ type Events struct{}
 // Makes names events.
 func (*Events) Makes() []bundle.Kind { return []bundle.Kind{bundle.Events} }
 
-// ClusterWide is true: events belong to no cell.
+// ClusterWide is true: events belong to no arm.
 func (*Events) ClusterWide() bool { return true }
 
 // Stream follows events until ctx ends, as the collector objects follows what it is told to.

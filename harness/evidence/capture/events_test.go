@@ -52,7 +52,7 @@ func TestEventsAfterABrokenWatch(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan error, 1)
 				go func() {
-					done <- (&capture.Events{}).Stream(ctx, capture.Target{Cell: bundle.Shared, Cluster: created}, w)
+					done <- (&capture.Events{}).Stream(ctx, capture.Target{Arm: bundle.Shared, Cluster: created}, w)
 				}()
 				api.AddEvent(&corev1.Event{Reason: "Before"})
 				time.Sleep(time.Minute)

@@ -18,7 +18,7 @@ const (
 
 // meta is what an artifact of this target is found by.
 func (t Target) meta(kind bundle.Kind) bundle.Meta {
-	m := bundle.Meta{Kind: kind, Cell: t.Cell, Time: time.Now().UTC(), Mark: t.Mark}
+	m := bundle.Meta{Kind: kind, Arm: t.Arm, Time: time.Now().UTC(), Mark: t.Mark}
 	if t.Node != nil {
 		m.Node = t.Node.Name()
 	}
@@ -29,7 +29,7 @@ func (t Target) meta(kind bundle.Kind) bundle.Meta {
 	return m
 }
 
-// phase is the cell's phase right now, "" where nobody says.
+// phase is the arm's phase right now, "" where nobody says.
 func (t Target) phase() string {
 	if t.Phase == nil {
 		return ""

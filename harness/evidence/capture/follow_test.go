@@ -49,7 +49,7 @@ type node struct{}
 
 func (node) Name() string { return "worker" }
 func (node) Role() string { return cluster.Worker }
-func (node) Cell() string { return "fixed" }
+func (node) Arm() string  { return "fixed" }
 
 // stream runs a collector for a time of the bubble and returns its only artifact with its lines.
 func stream(t *testing.T, kind, spec string, c *component, long time.Duration) (bundle.Artifact, []string) {
@@ -64,7 +64,7 @@ func stream(t *testing.T, kind, spec string, c *component, long time.Duration) (
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
-	target := capture.Target{Cell: "fixed", Node: node{}, Component: c}
+	target := capture.Target{Arm: "fixed", Node: node{}, Component: c}
 	if err := k.(capture.Streamer).Stream(ctx, target, w); err != nil {
 		t.Fatal(err)
 	}

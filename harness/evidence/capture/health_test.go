@@ -41,7 +41,7 @@ func TestHealthTellsAnswersApart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- h.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Cluster: c, Node: k.Node(), Component: k}, w)
+		done <- h.(capture.Streamer).Stream(ctx, capture.Target{Arm: "fixed", Cluster: c, Node: k.Node(), Component: k}, w)
 	}()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)

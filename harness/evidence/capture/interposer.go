@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// Interposer collects the counts and the probe of the CRI interposer on the cell's node.
+// Interposer collects the counts and the probe of the CRI interposer on the arm's node.
 type Interposer struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two readings"`
 }

@@ -38,7 +38,7 @@ func (*Leases) Makes() []bundle.Kind { return []bundle.Kind{bundle.Leases, bundl
 // NeedsKubelets is true: it is theirs to report.
 func (*Leases) NeedsKubelets() bool { return true }
 
-// ClusterWide is true: a node need not belong to a cell.
+// ClusterWide is true: a node need not belong to an arm.
 func (*Leases) ClusterWide() bool { return true }
 
 // Stream lists both until ctx ends, each in its own time: what one list is late with is no gap in the other.

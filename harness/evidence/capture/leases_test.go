@@ -19,7 +19,7 @@ import (
 func lines[T any](t *testing.T, v bundle.View, kind bundle.Kind) []T {
 	t.Helper()
 	var out []T
-	for _, a := range v.Artifacts(bundle.Query{Kind: kind, Cell: bundle.Shared}) {
+	for _, a := range v.Artifacts(bundle.Query{Kind: kind, Arm: bundle.Shared}) {
 		r, err := v.Open(a)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestLeases(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- (&capture.Leases{}).Stream(ctx, capture.Target{Cell: bundle.Shared, Cluster: c}, w) }()
+	go func() { done <- (&capture.Leases{}).Stream(ctx, capture.Target{Arm: bundle.Shared, Cluster: c}, w) }()
 	of := func(node string) []bundle.LeaseSample {
 		return slices.DeleteFunc(lines[bundle.LeaseSample](t, w.View(), bundle.Leases),
 			func(s bundle.LeaseSample) bool { return s.Node != node })

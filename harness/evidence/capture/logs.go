@@ -21,7 +21,7 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "componentLogs",
 		Doc: "The logs of components that run as static pods, or of an arm that is a workload, from the files on the " +
-			"cell's node, rotated ones too.\n\n" +
+			"arm's node, rotated ones too.\n\n" +
 			"The API server is not asked: it may be slow or dead. Files are told apart by their first line, so " +
 			"that a rotation, a compression, a restart or a command that failed loses and doubles nothing; a file " +
 			"that vanished before it was read to its end is a gap.",
@@ -36,7 +36,7 @@ func init() {
 	})
 }
 
-// ComponentLogs collects the log files of the components of the cell's node.
+// ComponentLogs collects the log files of the components of the arm's node.
 type ComponentLogs struct {
 	Components []string        `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, or in the namespace that an arm has to itself"`
 	Interval   metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks at the files"`

@@ -116,7 +116,7 @@ func TestLogsThatCantBeRead(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				n := &execNode{said: strings.Split(tc.said, "|")}
-				if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}},
+				if err := c.(capture.Streamer).Stream(ctx, capture.Target{Arm: "fixed", Node: n, Component: &component{}},
 					w); err != nil {
 					t.Fatal(err)
 				}
@@ -172,7 +172,7 @@ func TestComponentLogsRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.(capture.Streamer).Stream(t.Context(), capture.Target{Cell: "fixed", Node: node{}, Component: &component{}}, w)
+	err = c.(capture.Streamer).Stream(t.Context(), capture.Target{Arm: "fixed", Node: node{}, Component: &component{}}, w)
 	want := "reading files on worker: it runs no commands"
 	if a := w.View().Artifacts(bundle.Query{}); err == nil || err.Error() != want || len(a) != 1 || a[0].Error != want {
 		t.Errorf("got %v and %+v, want %s", err, a, want)

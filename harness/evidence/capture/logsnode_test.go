@@ -145,7 +145,7 @@ func collectLogs(ctx context.Context, t *testing.T, n cluster.Node, spec string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Cell: "fixed", Node: n, Component: &component{}},
+	if err := c.(capture.Streamer).Stream(ctx, capture.Target{Arm: "fixed", Node: n, Component: &component{}},
 		w); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "nodeConditions",
-		Doc: "The Ready condition of the cell's node as the API server shows it, once a second, each change " +
+		Doc: "The Ready condition of the arm's node as the API server shows it, once a second, each change " +
 			"recorded.",
 		Example: "name: node\nkind: nodeConditions\n",
 		New:     func() Collector { return &NodeConditions{} },

@@ -21,7 +21,7 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "objects",
 		Doc: "Every version of chosen objects, as watches show them, managed fields included.\n\n" +
-			"Of the cell's namespace, or with shared of the whole cluster, or of some of its namespaces. A watch " +
+			"Of the arm's namespace, or with shared of the whole cluster, or of some of its namespaces. A watch " +
 			"that says nothing may be dead: at each interval the objects' versions are asked for, and the evidence " +
 			"reaches as far as the watches are seen to have shown all of them. Where a watch can't go on the " +
 			"objects are listed anew, and the time in between is a gap. A resource that the API server doesn't " +
@@ -42,7 +42,7 @@ type Objects struct {
 // Chosen says which objects are meant.
 type Chosen struct {
 	Resources         []string `json:"resources" jsonschema:"plural names, with their API group unless it is the core's: pods, deployments.apps"`
-	Shared            bool     `json:"shared,omitempty" jsonschema:"of the cluster instead of the cell's namespace: evidence that is no arm's"`
+	Shared            bool     `json:"shared,omitempty" jsonschema:"of the cluster instead of the arm's namespace: evidence that is no arm's"`
 	Namespaces        []string `json:"namespaces,omitempty" jsonschema:"with shared: of namespaced resources, only those in one of these"`
 	NamespaceSelector string   `json:"namespaceSelector,omitempty" jsonschema:"with shared: or in one with these labels, as they were when it was first seen"`
 }
@@ -67,7 +67,7 @@ func (c *Chosen) Validate() error {
 	}
 	if !c.Shared && (len(c.Namespaces) > 0 || c.NamespaceSelector != "") {
 		errs = append(errs,
-			errors.New("namespaces are chosen without shared (want shared: true; without it, it is the cell's)"))
+			errors.New("namespaces are chosen without shared (want shared: true; without it, it is the arm's)"))
 	}
 	if _, err := labels.Parse(c.NamespaceSelector); err != nil {
 		errs = append(errs, fmt.Errorf("namespaceSelector: %w", err))

@@ -55,9 +55,9 @@ func recorded(t *testing.T, spec, plural string) *recording {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := capture.Target{Cell: "fixed", Cluster: r.c, Namespace: "own"}
+	target := capture.Target{Arm: "fixed", Cluster: r.c, Namespace: "own"}
 	if k.(capture.ClusterWide).ClusterWide() {
-		target.Cell, target.Namespace = bundle.Shared, ""
+		target.Arm, target.Namespace = bundle.Shared, ""
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -152,7 +152,7 @@ func (r *recording) proven() {
 	})
 }
 
-func TestObjectsOfACell(t *testing.T) {
+func TestObjectsOfAnArm(t *testing.T) {
 	r := recorded(t, `{"resources":["`+bundles+`"],"interval":"50ms"}`, "bundledeployments")
 	r.put("own", "a", 1)
 	r.proven()
@@ -166,7 +166,7 @@ func TestObjectsOfACell(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if a := r.artifact(); len(a.Coverage.Gaps) > 0 || a.Cell != "fixed" || !strings.HasSuffix(a.Path, ".jsonl.zst") {
+	if a := r.artifact(); len(a.Coverage.Gaps) > 0 || a.Arm != "fixed" || !strings.HasSuffix(a.Path, ".jsonl.zst") {
 		t.Errorf("the artifact is %+v, covering %+v", a, a.Coverage)
 	}
 	in, err := r.w.View().Open(r.artifact())
@@ -284,8 +284,8 @@ func TestObjectsOfADeadWatch(t *testing.T) {
 
 func TestSharedObjects(t *testing.T) {
 	r := recorded(t, `{"resources":["nodes","`+bundles+
-		`"],"shared":true,"namespaces":["own"],"namespaceSelector":"cell","interval":"50ms"}`, "bundledeployments")
-	r.c.API().AddNamespace("labelled", map[string]string{"cell": "fixed"})
+		`"],"shared":true,"namespaces":["own"],"namespaceSelector":"arm","interval":"50ms"}`, "bundledeployments")
+	r.c.API().AddNamespace("labelled", map[string]string{"arm": "fixed"})
 	r.c.API().AddNamespace("elsewhere", nil)
 	r.proven()
 	for _, ns := range []string{"elsewhere", "labelled", "own"} {
@@ -301,8 +301,8 @@ func TestSharedObjects(t *testing.T) {
 	if got := r.says(); slices.Contains(got, "ADDED in-elsewhere 1") {
 		t.Errorf("it says %q", got)
 	}
-	if a := r.artifact(); a.Cell != bundle.Shared {
-		t.Errorf("it is of cell %q", a.Cell)
+	if a := r.artifact(); a.Arm != bundle.Shared {
+		t.Errorf("it is of arm %q", a.Arm)
 	}
 }
 
@@ -315,9 +315,9 @@ func TestChosenObjects(t *testing.T) {
 			"resources: \"Pod\" is no resource (want its plural name and group: pods, deployments.apps)\n" +
 				`resources: "apps/v1" is no resource (want its plural name and group: pods, deployments.apps)`},
 		{"objects", `{"resources":["pods"],"namespaces":["a"]}`,
-			"namespaces are chosen without shared (want shared: true; without it, it is the cell's)"},
+			"namespaces are chosen without shared (want shared: true; without it, it is the arm's)"},
 		{"objects", `{"resources":["pods"],"interval":"0s"}`, "interval is 0s (want above 0)"},
-		{"objects", `{"resources":["pods"]}`, "cell fixed has no namespace of its own (want shared: true, or placement workload)"},
+		{"objects", `{"resources":["pods"]}`, "arm fixed has no namespace of its own (want shared: true, or placement workload)"},
 		{"objectList", `{"resources":["pods"],"shared":true,"where":"dead"}`,
 			`where is "dead" (want terminating, or nothing)`},
 	} {
@@ -329,7 +329,7 @@ func TestChosenObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := capture.Target{Cell: "fixed"}
+		target := capture.Target{Arm: "fixed"}
 		if st, ok := c.(capture.Streamer); ok {
 			err = st.Stream(t.Context(), target, w)
 		} else {
@@ -358,7 +358,7 @@ func TestObjectList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.(capture.Snapshotter).Snapshot(t.Context(), capture.Target{Cell: "fixed", Cluster: r.c, Namespace: "own"},
+	if err := c.(capture.Snapshotter).Snapshot(t.Context(), capture.Target{Arm: "fixed", Cluster: r.c, Namespace: "own"},
 		r.w); err != nil {
 		t.Fatal(err)
 	}

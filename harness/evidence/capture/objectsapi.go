@@ -23,7 +23,7 @@ type objectsAPI struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	discovery rest.Interface
-	namespace string // of the cell; "" with shared
+	namespace string // of the arm; "" with shared
 	chosen    *Chosen
 
 	mu         sync.Mutex
@@ -36,7 +36,7 @@ func (c *Chosen) api(t Target, invalid error) (*objectsAPI, error) {
 		return nil, invalid
 	}
 	if !c.Shared && t.Namespace == "" {
-		return nil, fmt.Errorf("cell %s has no namespace of its own (want shared: true, or placement workload)", t.Cell)
+		return nil, fmt.Errorf("arm %s has no namespace of its own (want shared: true, or placement workload)", t.Arm)
 	}
 	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
 	cfg.QPS = -1 // the pace is the collectors' own: a client that waits its turn would be late to see

@@ -18,7 +18,7 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "objectList",
 		Doc: "Chosen objects at a moment, as YAML for people: what a user would have seen then.\n\n" +
-			"Of the cell's namespace, or with shared of the whole cluster, or of some of its namespaces. With " +
+			"Of the arm's namespace, or with shared of the whole cluster, or of some of its namespaces. With " +
 			"where: terminating, only what is being deleted. Managed fields are left out.",
 		Example: "name: stuck\nkind: objectList\nevery: 60s\nspec:\n  resources: [pods]\n  shared: true\n  where: " +
 			"terminating\n",

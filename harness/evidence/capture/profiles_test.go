@@ -40,7 +40,7 @@ func snapshot(t *testing.T, kind, spec string, c cluster.Component) (bundle.Arti
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := k.(capture.Snapshotter).Snapshot(t.Context(), capture.Target{Cell: "fixed", Node: node{}, Component: c}, w)
+	failed := k.(capture.Snapshotter).Snapshot(t.Context(), capture.Target{Arm: "fixed", Node: node{}, Component: c}, w)
 	all := w.View().Artifacts(bundle.Query{})
 	if len(all) != 1 {
 		t.Fatalf("it left %d artifacts: %+v", len(all), all)

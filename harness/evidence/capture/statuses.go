@@ -20,7 +20,7 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "containerStatuses",
-		Doc: "What the kubelet reports of the control plane's containers on the cell's node, or of a pod that is an " +
+		Doc: "What the kubelet reports of the control plane's containers on the arm's node, or of a pod that is an " +
 			"arm's own, once a second, each change recorded.\n\n" +
 			"Where components are processes, it is what their supervisor says. Elsewhere it is asked for rather " +
 			"than watched: an answer a second tells an API server that has nothing to say from one that is dead. " +
@@ -35,7 +35,7 @@ func init() {
 }
 
 // ContainerStatuses collects the statuses of containers in kube-system, or of the subject's in a namespace that the
-// cell has for itself.
+// arm has for itself.
 type ContainerStatuses struct {
 	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system; of an arm's own pod it is always the subject"`
 }

@@ -78,7 +78,7 @@ func statuses(t *testing.T, list func(since time.Duration) ([]corev1.Pod, error)
 	ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond)
 	defer cancel()
 	if err := c.(capture.Streamer).Stream(ctx,
-		capture.Target{Cell: "fixed", Cluster: p, Node: node{}, Component: &component{}}, w); err != nil {
+		capture.Target{Arm: "fixed", Cluster: p, Node: node{}, Component: &component{}}, w); err != nil {
 		t.Fatal(err)
 	}
 	all := w.View().Artifacts(bundle.Query{})
@@ -228,7 +228,7 @@ func TestStatusesOfProcesses(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond)
 		defer cancel()
 		c := &capture.ContainerStatuses{Components: []string{"etcd", "kube-apiserver"}}
-		target := capture.Target{Cell: "fixed", Cluster: supervised{all: map[string]*reporter{"etcd": etcd, "kube-apiserver": api}}, Node: node{}, Component: api}
+		target := capture.Target{Arm: "fixed", Cluster: supervised{all: map[string]*reporter{"etcd": etcd, "kube-apiserver": api}}, Node: node{}, Component: api}
 		if err := c.Stream(ctx, target, w); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func sealed(b *testing.B) (bundle.View, bundle.Artifact) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	st, err := w.Stream(bundle.Meta{Kind: bundle.Objects, Cell: "vulnerable"}, "jsonl"+bundle.Packed)
+	st, err := w.Stream(bundle.Meta{Kind: bundle.Objects, Arm: "vulnerable"}, "jsonl"+bundle.Packed)
 	if err != nil {
 		b.Fatal(err)
 	}

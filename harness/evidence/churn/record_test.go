@@ -39,7 +39,7 @@ func bundleDeployment(n int) []byte {
 	b, err := json.Marshal(m{
 		"apiVersion": "fleet.cattle.io/v1alpha1", "kind": "BundleDeployment",
 		"metadata": m{
-			"name": "workload", "namespace": "cell-vulnerable", "uid": "0f3b8f6e-5a0c-4e3f-9a36-111111111111", "generation": 1,
+			"name": "workload", "namespace": "arm-vulnerable", "uid": "0f3b8f6e-5a0c-4e3f-9a36-111111111111", "generation": 1,
 			"resourceVersion": fmt.Sprint(10_000 + 7*n), "creationTimestamp": "2026-03-01T09:00:00Z", "labels": m{"app.kubernetes.io/name": "workload"},
 			"managedFields": []any{
 				entry("relapse", "", "2026-03-01T09:00:00Z", m{"f:spec": m{"f:deploymentID": m{}, "f:options": m{"f:helm": m{"f:chart": m{}, "f:values": m{}}}}}),
@@ -71,7 +71,7 @@ func version(v churn.Version) []byte {
 // record is an object that was listed and then written n times, every two seconds.
 func record(n int) []byte {
 	var out bytes.Buffer
-	v := churn.Version{Time: began, Type: churn.Listed, Resource: "bundledeployments.fleet.cattle.io", Namespace: "cell-vulnerable", Name: "workload",
+	v := churn.Version{Time: began, Type: churn.Listed, Resource: "bundledeployments.fleet.cattle.io", Namespace: "arm-vulnerable", Name: "workload",
 		UID: "0f3b8f6e-5a0c-4e3f-9a36-111111111111"}
 	for i := range n + 1 {
 		v.Time, v.ResourceVersion, v.Object = began.Add(time.Duration(i)*2*time.Second), fmt.Sprint(10_000+7*i), bundleDeployment(i)

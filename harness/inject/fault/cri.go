@@ -125,6 +125,6 @@ func fast(p control.Probe, method string) time.Duration {
 }
 
 func say(t Target, typ string, n cluster.Node, format string, args ...any) {
-	t.Events.Emit(event.Event{Type: typ, Cell: t.Cell, Message: t.Name + ": " + fmt.Sprintf(format, args...),
+	t.Events.Emit(event.Event{Type: typ, Arm: t.Arm, Message: t.Name + ": " + fmt.Sprintf(format, args...),
 		Fields: map[string]any{"fault": t.Name, "node": n.Name()}})
 }

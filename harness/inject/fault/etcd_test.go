@@ -62,14 +62,14 @@ func (n *etcdNode) run(_ context.Context, stdin io.Reader, argv []string) ([]byt
 }
 
 func (n *etcdNode) target() fault.Target {
-	return fault.Target{Run: "run", Name: "item", Cell: "fixed", Nodes: []cluster.Node{n.Node}, Expires: 5 * time.Minute,
+	return fault.Target{Run: "run", Name: "item", Arm: "fixed", Nodes: []cluster.Node{n.Node}, Expires: 5 * time.Minute,
 		Events: event.NewStream(event.SinkFunc(func(e event.Event) { n.seen = append(n.seen, e) }))}
 }
 
 // wants fails unless one event of that type with that text was emitted, and no other.
 func (n *etcdNode) wants(t *testing.T, typ, message string) {
 	t.Helper()
-	if len(n.seen) != 1 || n.seen[0].Type != typ || n.seen[0].Message != message || n.seen[0].Cell != "fixed" {
+	if len(n.seen) != 1 || n.seen[0].Type != typ || n.seen[0].Message != message || n.seen[0].Arm != "fixed" {
 		t.Errorf("it said %+v, want %s: %s", n.seen, typ, message)
 	}
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Target is where a fault or a load acts: one cell's share of a running cluster.
+// Target is where a fault or a load acts: one arm's share of a running cluster.
 type Target struct {
 	Run       string // the run's id, which owns what is injected
 	Name      string // the item's name in the scenario, unique within it
-	Cell      string
+	Arm       string
 	Cluster   cluster.Cluster
 	Nodes     []cluster.Node   // the selected nodes, at least one
-	Constants map[string]int64 // of the cell's subject
+	Constants map[string]int64 // of the arm's subject
 	Expires   time.Duration    // after this the fault lifts itself inside the node
 	Events    *event.Stream
 	Writer    *bundle.Writer // takes what the fault itself sees of the subject; nil outside of a trial
@@ -49,8 +49,8 @@ type Fault interface {
 }
 
 // Computer is a Fault whose parameters follow from the subject's constants and from the trial's other faults. Compute
-// returns the fault with what was left open filled in, for all cells alike, and says in sentences how; the receiver
-// doesn't change. It is called once for each trial, before anything is injected. Constants has a map for each cell,
+// returns the fault with what was left open filled in, for all arms alike, and says in sentences how; the receiver
+// doesn't change. It is called once for each trial, before anything is injected. Constants has a map for each arm,
 // which lacks unknown constants.
 type Computer interface {
 	Compute(constants []map[string]int64, others []Fault) (computed Fault, explained map[string]string, err error)
@@ -60,7 +60,7 @@ type Computer interface {
 type RuntimeSlower interface{ RuntimeDelay() time.Duration }
 
 // Assumer is a Computer that says which values it used, and checks are to use, for constants that are unknown in some
-// cell.
+// arm.
 type Assumer interface{ Assumed() map[string]int64 }
 
 // Maker is a Fault that records what it sees of the subject, and says which artifacts that gives.

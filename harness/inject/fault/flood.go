@@ -232,7 +232,7 @@ func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
 	})
 }
 
-// largest is the largest known value of a constant, and whether it is known in every cell.
+// largest is the largest known value of a constant, and whether it is known in every arm.
 func largest(constants []map[string]int64, name string) (out int64, all bool, err error) {
 	known := 0
 	for _, c := range constants {

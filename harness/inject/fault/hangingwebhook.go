@@ -153,7 +153,7 @@ func recordReviews(t Target, n cluster.Node) (record func(bundle.Review), end fu
 	if t.Writer == nil {
 		return func(bundle.Review) {}, func() {}, nil
 	}
-	st, err := t.Writer.Stream(bundle.Meta{Kind: bundle.Reviews, Cell: t.Cell, Node: n.Name(), Time: time.Now().UTC()},
+	st, err := t.Writer.Stream(bundle.Meta{Kind: bundle.Reviews, Arm: t.Arm, Node: n.Name(), Time: time.Now().UTC()},
 		"jsonl")
 	if err != nil {
 		return nil, nil, err

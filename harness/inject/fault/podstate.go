@@ -199,7 +199,7 @@ type plain struct {
 	address string
 }
 
-func (p plain) String() string   { return p.Name() + " of " + p.Node().Cell() }
+func (p plain) String() string   { return p.Name() + " of " + p.Node().Arm() }
 func (p plain) on() cluster.Node { return p.Node() }
 
 // direct verifies no certificates and follows no redirections, as the API server doesn't either: who is sent on to the

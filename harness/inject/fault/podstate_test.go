@@ -130,7 +130,7 @@ func TestPodStateOfPlainProcesses(t *testing.T) {
 	}))
 	defer state.Close()
 	portOf := func(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Port }
-	fake := clustertest.New("pods", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane, Cell: "fixed"}}})
+	fake := clustertest.New("pods", cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "control-plane", Role: cluster.ControlPlane, Arm: "fixed"}}})
 	t.Cleanup(fake.Close)
 	var mu sync.Mutex
 	var said []string

@@ -277,7 +277,7 @@ type powerless struct{}
 
 func (powerless) Name() string { return "powerless" }
 func (powerless) Role() string { return cluster.Worker }
-func (powerless) Cell() string { return "" }
+func (powerless) Arm() string  { return "" }
 
 type timeless struct{ powerless }
 

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// ownNodes among a selector's nodes stands for all nodes of the arm's own cell.
-	ownNodes = "cell"
+	// ownNodes among a selector's nodes stands for all nodes of the arm itself.
+	ownNodes = "arm"
 	// controlPlaneLabel is on the Node objects of control planes, with no value, whoever made the cluster by kubeadm.
 	// Workers have none like it.
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
@@ -29,20 +29,20 @@ const (
 // and the mode says how many of those nodes are meant. It returns their names in the topology's order. Planning and
 // running both use it, so that what is planned is what happens.
 //
-// Only nodes of the cell count; for bundle.Shared, or no cell, those that belong to no cell. A node's labels are
+// Only nodes of the arm count; for bundle.Shared, or no arm, those that belong to no arm. A node's labels are
 // those of its spec, and node-role.kubernetes.io/control-plane for a control plane. fixed-percent takes that share of
 // the nodes, rounded down; random-max-percent first draws a share from 0 to its value. Draws depend only on the seed
-// and the number of nodes, so that every cell is treated alike.
+// and the number of nodes, so that every arm is treated alike.
 //
 // An empty selector, a name of no node, and a choice of no node at all, or of fewer than mode fixed asks for, are
 // errors that say what was asked and which nodes there are. In Chaos Mesh they select everything, nothing, or what
 // there is.
-func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed int64) ([]string, error) {
+func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, arm string, seed int64) ([]string, error) {
 	if err := ActsOnNodes(t); err != nil {
 		return nil, err
 	}
-	if cell == "" {
-		cell = bundle.Shared
+	if arm == "" {
+		arm = bundle.Shared
 	}
 	asked := words(t.Selector)
 	if asked == "" {
@@ -57,13 +57,13 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed 
 	}
 	var found []string
 	for _, n := range nodes {
-		if in := n.Cell == cell || n.Cell == "" && cell == bundle.Shared; in && selected(t.Selector, n) {
+		if in := n.Arm == arm || n.Arm == "" && arm == bundle.Shared; in && selected(t.Selector, n) {
 			found = append(found, n.Name)
 		}
 	}
-	of := "of cell " + cell
-	if cell == bundle.Shared {
-		of = "that belong to no cell"
+	of := "of arm " + arm
+	if arm == bundle.Shared {
+		of = "that belong to no arm"
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("the selector (%s) matches none of the nodes %s: there are %s", asked, of,
@@ -84,16 +84,16 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, cell string, seed 
 }
 
 // Select is SelectNodes on a cluster that runs. labels are those of its nodes' specs, by the nodes' full names.
-func Select(t scenario.Target, c cluster.Cluster, cell string, labels map[string]map[string]string,
+func Select(t scenario.Target, c cluster.Cluster, arm string, labels map[string]map[string]string,
 	seed int64) ([]cluster.Node, error) {
 	var specs []cluster.NodeSpec
 	byName := map[string]cluster.Node{}
 	for _, n := range c.Nodes() {
 		short := strings.TrimPrefix(n.Name(), c.Name()+"-")
-		specs = append(specs, cluster.NodeSpec{Name: short, Role: n.Role(), Cell: n.Cell(), Labels: labels[n.Name()]})
+		specs = append(specs, cluster.NodeSpec{Name: short, Role: n.Role(), Arm: n.Arm(), Labels: labels[n.Name()]})
 		byName[short] = n
 	}
-	names, err := SelectNodes(t, specs, cell, seed)
+	names, err := SelectNodes(t, specs, arm, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func ActsOnNodes(t scenario.Target) error {
 }
 
 func selected(s scenario.Selector, n cluster.NodeSpec) bool {
-	if len(s.Nodes) > 0 && !slices.Contains(s.Nodes, n.Name) && (n.Cell == "" || !slices.Contains(s.Nodes, ownNodes)) {
+	if len(s.Nodes) > 0 && !slices.Contains(s.Nodes, n.Name) && (n.Arm == "" || !slices.Contains(s.Nodes, ownNodes)) {
 		return false
 	}
 	have := labelsOf(n)
@@ -193,8 +193,8 @@ func describe(nodes []cluster.NodeSpec) string {
 	var out []string
 	for _, n := range nodes {
 		of := []string{n.Role}
-		if n.Cell != "" {
-			of = append(of, "cell "+n.Cell)
+		if n.Arm != "" {
+			of = append(of, "arm "+n.Arm)
 		}
 		if have := labelsOf(n); len(have) > 0 {
 			of = append(of, "labels "+pairs(have))

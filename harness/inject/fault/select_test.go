@@ -13,18 +13,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// three is a topology with nodes of two cells, and two that belong to none.
+// three is a topology with nodes of two arms, and two that belong to none.
 var three = []cluster.NodeSpec{
 	{Name: "control-plane", Role: cluster.ControlPlane},
-	{Name: "worker", Role: cluster.Worker, Cell: "one"},
-	{Name: "worker2", Role: cluster.Worker, Cell: "one", Labels: map[string]string{"disk": "ssd", "empty": ""}},
-	{Name: "worker3", Role: cluster.Worker, Cell: "two"},
+	{Name: "worker", Role: cluster.Worker, Arm: "one"},
+	{Name: "worker2", Role: cluster.Worker, Arm: "one", Labels: map[string]string{"disk": "ssd", "empty": ""}},
+	{Name: "worker3", Role: cluster.Worker, Arm: "two"},
 	{Name: "worker4", Role: cluster.Worker, Labels: map[string]string{"disk": "ssd"}},
 }
 
 // there is how messages describe it.
-const there = "control-plane (control-plane, labels node-role.kubernetes.io/control-plane=), worker (worker, cell one), " +
-	"worker2 (worker, cell one, labels disk=ssd,empty=), worker3 (worker, cell two), worker4 (worker, labels disk=ssd)"
+const there = "control-plane (control-plane, labels node-role.kubernetes.io/control-plane=), worker (worker, arm one), " +
+	"worker2 (worker, arm one, labels disk=ssd,empty=), worker3 (worker, arm two), worker4 (worker, labels disk=ssd)"
 
 func by(mode, value string, s scenario.Selector) scenario.Target {
 	return scenario.Target{Mode: mode, Value: value, Selector: s}
@@ -43,17 +43,17 @@ func TestSelectNodes(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		target scenario.Target
-		cell   string
+		arm    string
 		want   string // names; of a draw, how many
 		err    string
 	}{
-		{"all of a cell", by("all", "", kubelet), "one", "worker worker2", ""},
-		{"the other cell", by("all", "", kubelet), "two", "worker3", ""},
-		{"of no cell", by("all", "", kubelet), bundle.Shared, "control-plane worker4", ""},
+		{"all of an arm", by("all", "", kubelet), "one", "worker worker2", ""},
+		{"the other arm", by("all", "", kubelet), "two", "worker3", ""},
+		{"of no arm", by("all", "", kubelet), bundle.Shared, "control-plane worker4", ""},
 		{"fixed, all that there are", by("fixed", "2", kubelet), "one", "worker worker2", ""},
 		{"by name", by("all", "", named("worker2")), "one", "worker2", ""},
-		{"by names, of which one is another cell's", by("all", "", named("worker2", "worker3")), "one", "worker2", ""},
-		{"the cell's own", by("all", "", named("cell")), "one", "worker worker2", ""},
+		{"by names, of which one is another arm's", by("all", "", named("worker2", "worker3")), "one", "worker2", ""},
+		{"the arm's own", by("all", "", named("arm")), "one", "worker worker2", ""},
 		{"by label", by("one", "", labelled("disk", "ssd")), "one", "worker2", ""},
 		{"by label and name", by("all", "", scenario.Selector{Nodes: []string{"worker4"}, NodeSelectors: map[string]string{"disk": "ssd"}}), bundle.Shared, "worker4", ""},
 		{"by a label without a value", by("all", "", labelled("empty", "")), "one", "worker2", ""},
@@ -62,19 +62,19 @@ func TestSelectNodes(t *testing.T) {
 		{"all percent", by("fixed-percent", "100", kubelet), "one", "worker worker2", ""},
 
 		{"fixed, more than there are", by("fixed", "3", kubelet), "one", "",
-			"the selector (component kubelet) matches 2 nodes of cell one (worker, worker2), and mode fixed wants 3"},
+			"the selector (component kubelet) matches 2 nodes of arm one (worker, worker2), and mode fixed wants 3"},
 		{"a name that isn't", by("all", "", named("worker", "elsewhere")), "one", "",
 			`the selector (nodes worker, elsewhere) names the node "elsewhere", which the cluster doesn't have: it has ` + there},
-		{"a name of another cell", by("all", "", named("worker3")), "one", "", "the selector (nodes worker3) matches none of the nodes of cell one: there are " + there},
-		{"own nodes without a cell", by("all", "", named("cell")), bundle.Shared, "",
-			"the selector (nodes cell) matches none of the nodes that belong to no cell: there are " + there},
+		{"a name of another arm", by("all", "", named("worker3")), "one", "", "the selector (nodes worker3) matches none of the nodes of arm one: there are " + there},
+		{"own nodes without an arm", by("all", "", named("arm")), bundle.Shared, "",
+			"the selector (nodes arm) matches none of the nodes that belong to no arm: there are " + there},
 		{"a label that no node has", by("all", "", labelled("node-role.kubernetes.io/worker", "")), "one", "",
-			"the selector (nodeSelectors node-role.kubernetes.io/worker=) matches none of the nodes of cell one: there are " + there},
+			"the selector (nodeSelectors node-role.kubernetes.io/worker=) matches none of the nodes of arm one: there are " + there},
 		{"a label and a name that exclude each other", by("all", "", scenario.Selector{Nodes: []string{"worker"}, NodeSelectors: map[string]string{"disk": "ssd"}}), "one", "",
-			"the selector (nodes worker; nodeSelectors disk=ssd) matches none of the nodes of cell one"},
-		{"a component that isn't there", by("all", "", scenario.Selector{Component: "etcd"}), "one", "", "the selector (component etcd) matches none of the nodes of cell one"},
-		{"an unknown component", by("all", "", scenario.Selector{Component: "agent"}), "one", "", "the selector (component agent) matches none of the nodes of cell one"},
-		{"a cell that isn't", by("all", "", kubelet), "three", "", "matches none of the nodes of cell three"},
+			"the selector (nodes worker; nodeSelectors disk=ssd) matches none of the nodes of arm one"},
+		{"a component that isn't there", by("all", "", scenario.Selector{Component: "etcd"}), "one", "", "the selector (component etcd) matches none of the nodes of arm one"},
+		{"an unknown component", by("all", "", scenario.Selector{Component: "agent"}), "one", "", "the selector (component agent) matches none of the nodes of arm one"},
+		{"an arm that isn't", by("all", "", kubelet), "three", "", "matches none of the nodes of arm three"},
 		{"empty", by("all", "", scenario.Selector{}), "one", "", "the selector is empty, which would select everything (want nodes, nodeSelectors or component)"},
 		{"pods", by("all", "", scenario.Selector{Namespaces: []string{"default"}}), "one", "", "the selector means pods"},
 		{"a mode that isn't", by("most", "", kubelet), "one", "", `and the mode is "most" (want one, all, fixed, fixed-percent or random-max-percent)`},
@@ -82,10 +82,10 @@ func TestSelectNodes(t *testing.T) {
 		{"no percent", by("fixed-percent", "0", kubelet), "one", "", `and mode fixed-percent has the value "0" (want a percentage from 1 to 100)`},
 		{"too many percent", by("random-max-percent", "101", kubelet), "one", "", `and mode random-max-percent has the value "101" (want a percentage from 1 to 100)`},
 		{"percent of too few", by("fixed-percent", "49", kubelet), "one", "",
-			"the selector (component kubelet) matches 2 nodes of cell one (worker, worker2), and mode fixed-percent takes 49 % of them, rounded down to none"},
+			"the selector (component kubelet) matches 2 nodes of arm one (worker, worker2), and mode fixed-percent takes 49 % of them, rounded down to none"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := fault.SelectNodes(tc.target, three, tc.cell, 1)
+			got, err := fault.SelectNodes(tc.target, three, tc.arm, 1)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("got  %v\nwant %s", err, tc.err)
@@ -99,11 +99,11 @@ func TestSelectNodes(t *testing.T) {
 	}
 }
 
-// workers are n nodes of one cell.
+// workers are n nodes of one arm.
 func workers(n int) []cluster.NodeSpec {
 	var out []cluster.NodeSpec
 	for i := range n {
-		out = append(out, cluster.NodeSpec{Name: fmt.Sprint("worker", i), Role: cluster.Worker, Cell: "one"})
+		out = append(out, cluster.NodeSpec{Name: fmt.Sprint("worker", i), Role: cluster.Worker, Arm: "one"})
 	}
 	return out
 }
@@ -133,7 +133,7 @@ func TestSelectRandomPercent(t *testing.T) {
 	}
 }
 
-// A draw gives the same nodes for one seed, in each cell, and others for other seeds.
+// A draw gives the same nodes for one seed, in each arm, and others for other seeds.
 func TestSelectDrawsBySeedAlone(t *testing.T) {
 	for _, mode := range []struct{ mode, value string }{{"one", ""}, {"fixed", "2"}, {"fixed-percent", "70"}} {
 		drawn := map[string]bool{}
@@ -145,7 +145,7 @@ func TestSelectDrawsBySeedAlone(t *testing.T) {
 			}
 			others := workers(3)
 			for i := range others {
-				others[i].Cell = "two"
+				others[i].Arm = "two"
 			}
 			again, err := fault.SelectNodes(target, others, "two", seed)
 			if err != nil || !slices.Equal(again, first) {

@@ -30,7 +30,7 @@ func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, end, err := recordReviews(Target{Cell: "fixed", Writer: w}, namedNode{name: "control-plane"})
+	record, end, err := recordReviews(Target{Arm: "fixed", Writer: w}, namedNode{name: "control-plane"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestWebhooksRecordWhatTheyWereAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arts := sealed.Artifacts(bundle.Query{Kind: bundle.Reviews, Cell: "fixed", Node: "control-plane"})
+	arts := sealed.Artifacts(bundle.Query{Kind: bundle.Reviews, Arm: "fixed", Node: "control-plane"})
 	if len(arts) != 1 {
 		t.Fatalf("%d records, want 1", len(arts))
 	}

@@ -170,7 +170,7 @@ func (l *EndpointChanges) Run(ctx context.Context, t Target, w *bundle.Writer) e
 	}
 	// Every load draws other addresses, so that each change is one, whoever else changes the same service.
 	seed := fnv.New64a()
-	fmt.Fprint(seed, t.Seed, t.Name, t.Cell)
+	fmt.Fprint(seed, t.Seed, t.Name, t.Arm)
 	draw := rand.New(rand.NewPCG(seed.Sum64(), 0))
 	one, err := json.Marshal(endpointsOf(0, netip.IPv4Unspecified()))
 	if err != nil {

@@ -26,7 +26,7 @@ func TestASetOfServicesIsMadeOnce(t *testing.T) {
 		return false
 	})
 	var arms sync.WaitGroup
-	for _, cell := range []string{"vulnerable", "fixed", "candidate"} {
+	for _, arm := range []string{"vulnerable", "fixed", "candidate"} {
 		arms.Go(func() {
 			l, err := kinds.Decode[load.Load](kinds.Load, "endpointChanges", json.RawMessage(`{"set":"s","services":60,"changes":1}`))
 			if err != nil {
@@ -34,7 +34,7 @@ func TestASetOfServicesIsMadeOnce(t *testing.T) {
 				return
 			}
 			target := w.target()
-			target.Cell = cell
+			target.Arm = arm
 			if err := l.Prepare(t.Context(), target); err != nil {
 				t.Error(err)
 			}

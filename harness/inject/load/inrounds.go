@@ -13,7 +13,7 @@ import (
 // first answer that shows an effect, and is over with the last. An error means that evidence could not be written.
 func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, count int, effect func(code int) bool,
 	round func(n int) <-chan bundle.Call) error {
-	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Cell: t.Cell}, "jsonl")
+	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Arm: t.Arm}, "jsonl")
 	if err != nil {
 		return err
 	}
@@ -51,6 +51,6 @@ func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, 
 		}
 	}
 	calls.Alive(time.Now())
-	_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: t.Cell}, sum)
+	_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: t.Arm}, sum)
 	return errors.Join(err, calls.Close(), e)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Target is the cell whose cluster is asked.
+// Target is the arm whose cluster is asked.
 type Target struct {
 	Run     string // the run's id, which owns what is created
 	Name    string // the item's name in the scenario, unique within it
-	Cell    string
+	Arm     string
 	Cluster cluster.Cluster
-	Nodes   []cluster.Node // those that the item's target chooses in the cell
+	Nodes   []cluster.Node // those that the item's target chooses in the arm
 	Events  *event.Stream
 	Seed    int64 // of whatever draws lots
 	// Round is called when a round was seen to take effect (began) and when its last answer was there. Faults that
@@ -35,7 +35,7 @@ type Load interface {
 	Makes() []bundle.Kind
 }
 
-// OnNode is a Load that acts on one node of the cell and affects no other node, so that arms that share a cluster can
+// OnNode is a Load that acts on one node of the arm and affects no other node, so that arms that share a cluster can
 // each have it.
 type OnNode interface{ OnNode() bool }
 

@@ -121,7 +121,7 @@ func (o *objects) attempt(ctx context.Context) (missing int, err error) {
 				return err
 			}
 			if done := all - len(want) + int(made.Add(1)); done%max(all/10, 1) == 0 {
-				o.Events.Emit(event.Event{Type: event.Progress, Cell: o.Cell,
+				o.Events.Emit(event.Event{Type: event.Progress, Arm: o.Arm,
 					Message: fmt.Sprintf("%s: %d of %d ConfigMaps are there", o.Name, done, all),
 					Fields:  map[string]any{"load": o.Name}})
 			}

@@ -27,7 +27,7 @@ func init() {
 			"a pod by itself, and one that loses every event of its runtime would be seen to run it. A kubelet " +
 			"that overflowed may have lost the events of one pod, so there is a second try with another. What " +
 			"became of it is evidence, and never fails the load; that the API server couldn't be asked is no " +
-			"evidence about the kubelet. The pods and their namespace, relapse-<name>-<cell>, are deleted at the " +
+			"evidence about the kubelet. The pods and their namespace, relapse-<name>-<arm>, are deleted at the " +
 			"end, by force if need be.",
 		Example: "name: pod\nkind: podProbe\nphase: recovery\nat: 10s\ntarget: {mode: all, selector: {component: " +
 			"kubelet}}\nspec:\n  timeout: 55s\n  tries: 2\n",
@@ -168,13 +168,13 @@ type pods struct {
 
 func probePods(t Target) (*pods, error) {
 	if len(t.Nodes) != 1 {
-		return nil, fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Cell)
+		return nil, fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Arm)
 	}
 	c, err := newClient(t)
 	if err != nil {
 		return nil, err
 	}
-	return &pods{client: c, node: t.Nodes[0].Name(), namespace: "relapse-" + t.Name + "-" + t.Cell}, nil
+	return &pods{client: c, node: t.Nodes[0].Name(), namespace: "relapse-" + t.Name + "-" + t.Arm}, nil
 }
 
 // pod is one that needs nothing but the kubelet and its runtime.

@@ -57,8 +57,8 @@ func (p *probe) record(ctx context.Context, w *bundle.Writer, err error) error {
 		p.out.Why = err.Error()
 		message += ": " + p.out.Why
 	}
-	p.Events.Emit(event.Event{Type: typ, Cell: p.Cell, Message: message, Fields: map[string]any{"load": p.Name}})
-	_, err = w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Cell: p.Cell, Time: p.out.Start}, p.out)
+	p.Events.Emit(event.Event{Type: typ, Arm: p.Arm, Message: message, Fields: map[string]any{"load": p.Name}})
+	_, err = w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Arm: p.Arm, Time: p.out.Start}, p.out)
 	return err
 }
 

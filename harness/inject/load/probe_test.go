@@ -25,7 +25,7 @@ func (w *world) probes(t *testing.T, ctx context.Context, l load.Load) bundle.Pr
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx, w.probing(), w.w) }()
 	ends(t, done)
-	found := w.w.View().Artifacts(bundle.Query{Kind: bundle.WorkProbe, Cell: "vulnerable"})
+	found := w.w.View().Artifacts(bundle.Query{Kind: bundle.WorkProbe, Arm: "vulnerable"})
 	if len(found) != 1 {
 		t.Fatalf("there are %d records: %+v", len(found), found)
 	}
@@ -205,7 +205,7 @@ func TestPodProbeIsRefusedBeforehand(t *testing.T) {
 	}
 	w.API().AddNamespace("relapse-probe-fixed", nil)
 	foreign := w.probing()
-	foreign.Cell = "fixed"
+	foreign.Arm = "fixed"
 	if err := l.Prepare(t.Context(), foreign); err == nil || !strings.Contains(err.Error(), "making namespace relapse-probe-fixed: it is there and was not made by this load") {
 		t.Errorf("in a namespace of somebody else: %v", err)
 	}

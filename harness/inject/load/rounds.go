@@ -25,7 +25,7 @@ func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) 
 	if err != nil {
 		return err
 	}
-	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Cell: t.Cell}, "jsonl")
+	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Arm: t.Arm}, "jsonl")
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) 
 	}}
 	defer func() {
 		calls.Alive(time.Now())
-		_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Cell: t.Cell}, r.sum)
+		_, e := w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: t.Arm}, r.sum)
 		err = errors.Join(err, calls.Close(), e)
 	}()
 	var over time.Time // when the last round was
@@ -122,7 +122,7 @@ func (r *rounds) tell(n int, began bool) {
 }
 
 func (r *rounds) say(typ string, n int, format string, args ...any) {
-	r.Events.Emit(event.Event{Type: typ, Cell: r.Cell,
+	r.Events.Emit(event.Event{Type: typ, Arm: r.Arm,
 		Message: fmt.Sprintf("%s: round %d ", r.Name, n) + fmt.Sprintf(format, args...),
 		Fields:  map[string]any{"load": r.Name, "round": n}})
 }

@@ -23,7 +23,7 @@ func init() {
 			"The pods are created in their order, with no node of their own, and tolerate every taint. The probe " +
 			"is done once each of them was seen bound. Whether they run afterwards is the kubelet's business and " +
 			"isn't asked. A pod may have a disk as an inline in-tree volume, and a priority, by which a scheduler " +
-			"that starts anew takes it before the others. The pods stay, in the namespace relapse-<name>-<cell>, " +
+			"that starts anew takes it before the others. The pods stay, in the namespace relapse-<name>-<arm>, " +
 			"so that it can be seen what becomes of them once the fault is gone.",
 		Example: "name: pods\nkind: schedulingProbe\ntarget: {mode: all, selector: {component: " +
 			"kube-scheduler}}\nspec:\n  timeout: 2m\n" +

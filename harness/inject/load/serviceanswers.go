@@ -27,7 +27,7 @@ func init() {
 			"so whoever answers is there already. The one node that the target chooses asks by HTTPS until " +
 			"one of them says that it is ready: first at the service's own address, then at its node port on an " +
 			"address of the node. Another answer is none: before there is a rule for the address a call leaves the " +
-			"node, and whoever is out there may answer. The service stays, in the namespace relapse-<name>-<cell>.",
+			"node, and whoever is out there may answer. The service stays, in the namespace relapse-<name>-<arm>.",
 		Example: "name: late\nkind: serviceAnswers\ntarget: {mode: all, selector: {component: kube-proxy}}\nspec: " +
 			"{timeout: 15s, nodePortAt: 127.0.0.1}\n",
 		Tested: `{"timeout":"1s","nodePortAt":"127.0.0.1"}`,
@@ -86,7 +86,7 @@ func (l *ServiceAnswers) Run(ctx context.Context, t Target, w *bundle.Writer) er
 		return err
 	}
 	if len(t.Nodes) != 1 {
-		return fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Cell)
+		return fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Arm)
 	}
 	x, ok := t.Nodes[0].(cluster.Execer)
 	if !ok {

@@ -22,7 +22,7 @@ func init() {
 			"where health endpoints only show that it ticks.\n\n" +
 			"The probe is done once each of them was seen with an address. Those that are created beforehand are " +
 			"for checks of the steady state: the controller works without any fault. The services stay, in the " +
-			"namespace relapse-<name>-<cell>, so that it can be seen what becomes of them once the fault is gone.",
+			"namespace relapse-<name>-<arm>, so that it can be seen what becomes of them once the fault is gone.",
 		Example: "name: more\nkind: serviceProbe\ntarget: {mode: all, selector: {component: " +
 			"cloud-controller-manager}}\nspec: {beforehand: 3, services: 12, timeout: 2m}\n",
 		Tested: `{"timeout":"1s","services":3}`,
@@ -72,7 +72,7 @@ type services struct {
 
 func newServices(t Target) (*services, error) {
 	c, err := newClient(t)
-	return &services{c, "relapse-" + t.Name + "-" + t.Cell}, err
+	return &services{c, "relapse-" + t.Name + "-" + t.Arm}, err
 }
 
 // Prepare makes the namespace and the services beforehand.

@@ -98,7 +98,7 @@ func (w *world) RESTConfig() *rest.Config {
 
 func (w *world) target() load.Target {
 	return load.Target{
-		Run: "run", Name: "deletions", Cell: "vulnerable", Cluster: w,
+		Run: "run", Name: "deletions", Arm: "vulnerable", Cluster: w,
 		Events: event.NewStream(event.SinkFunc(func(e event.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -230,7 +230,7 @@ func (w *world) recorded(t *testing.T) (calls []bundle.Call, sum bundle.Load, of
 			}
 		},
 	} {
-		found := w.w.View().Artifacts(bundle.Query{Kind: kind, Cell: "vulnerable"})
+		found := w.w.View().Artifacts(bundle.Query{Kind: kind, Arm: "vulnerable"})
 		if len(found) != 1 {
 			t.Fatalf("there are %d artifacts %s: %+v", len(found), kind, found)
 		}

@@ -13,7 +13,7 @@ import (
 func markdown(b *bytes.Buffer, r match.Result) {
 	fmt.Fprint(b, "## Known incidents\n\n| incident | answer | why |\n|---|---|---|\n")
 	for _, i := range r.Incidents {
-		fmt.Fprintf(b, "| `%s` | **%s** | %s |\n", i.Name, i.Word(), cell(i.Why))
+		fmt.Fprintf(b, "| `%s` | **%s** | %s |\n", i.Name, i.Word(), inTable(i.Why))
 	}
 	for _, i := range r.Incidents {
 		if i.Met == check.Met || i.Suspected {
@@ -33,18 +33,18 @@ func markdown(b *bytes.Buffer, r match.Result) {
 	if all := notes(r.Unexplained); len(all) > 0 {
 		fmt.Fprint(b, "\n## Unexplained\n\n")
 		for _, n := range all {
-			fmt.Fprintf(b, "- %s\n", cell(n.Says))
+			fmt.Fprintf(b, "- %s\n", inTable(n.Says))
 			if len(n.Lines) > 0 {
 				fmt.Fprint(b, fenced("  ", strings.Join(n.Lines, "\n")))
 			}
 		}
 	}
-	fmt.Fprintf(b, "\n## Read\n\n%s.\n\n", cell(inputs(r.Inputs)))
+	fmt.Fprintf(b, "\n## Read\n\n%s.\n\n", inTable(inputs(r.Inputs)))
 	for _, lacks := range lacking(r.Inputs) {
-		fmt.Fprintf(b, "- %s\n", cell(lacks))
+		fmt.Fprintf(b, "- %s\n", inTable(lacks))
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(b, "- problem: `%s`: %s\n", cell(p.Path), cell(p.Message))
+		fmt.Fprintf(b, "- problem: `%s`: %s\n", inTable(p.Path), inTable(p.Message))
 	}
 }
 
@@ -63,12 +63,12 @@ func incident(b *bytes.Buffer, i match.Incident) {
 		if j.Met != check.Met && !j.Suspected {
 			continue
 		}
-		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", cell(j.Place), j.Version, cell(j.Why))
+		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", inTable(j.Place), j.Version, inTable(j.Why))
 		for _, s := range j.Signs {
 			if s.Met != check.Met {
 				continue
 			}
-			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, cell(s.Seen), cell(strings.Join(s.Where, ", ")))
+			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, inTable(s.Seen), inTable(strings.Join(s.Where, ", ")))
 			if s.Detail != "" {
 				fmt.Fprint(b, fenced("  ", s.Detail))
 			}
@@ -76,8 +76,8 @@ func incident(b *bytes.Buffer, i match.Incident) {
 	}
 }
 
-// cell keeps a text in one line of a table.
-func cell(s string) string {
+// inTable keeps a text in one line of a table.
+func inTable(s string) string {
 	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ", "<", "&lt;").Replace(s)
 }
 

@@ -87,7 +87,7 @@ func (r Row) Defect() bool {
 type labelled struct {
 	*match.Trial
 	scenario, id, pair, run string
-	outcomes                map[string]string // by cell
+	outcomes                map[string]string // by arm
 }
 
 // Run asks the rules of all scenarios of the bundles in paths. The error is a path that can't be opened, the context's,

@@ -53,7 +53,7 @@ func (t Table) Write(scenario string) error {
 type line struct {
 	rule, is string
 	evidence match.Evidence
-	cells    map[Label]Row
+	arms     map[Label]Row
 }
 
 func (t Table) lines() (out []line) {
@@ -61,12 +61,12 @@ func (t Table) lines() (out []line) {
 		if n := len(out); n == 0 || out[n-1].rule != r.Rule || out[n-1].evidence != r.Evidence {
 			out = append(out, line{r.Rule, r.Is, r.Evidence, map[Label]Row{}})
 		}
-		out[len(out)-1].cells[r.Label] = r
+		out[len(out)-1].arms[r.Label] = r
 	}
 	return out
 }
 
-// says is a cell: met, not met, unknown of how many, and the interval.
+// says is an arm: met, not met, unknown of how many, and the interval.
 func (r Row) says() string {
 	c := r.Count()
 	if c.N == 0 {
@@ -130,7 +130,7 @@ func (t Table) header(by string) string {
 func (l line) row(by string) string {
 	var out []string
 	for _, label := range labels {
-		out = append(out, l.cells[label].says())
+		out = append(out, l.arms[label].says())
 	}
 	return strings.Join(out, by)
 }

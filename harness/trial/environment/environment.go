@@ -21,7 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Environment is one trial's clusters with every arm in its cell.
+// Environment is one trial's clusters with every arm in its place.
 type Environment struct {
 	Trial plan.Trial
 
@@ -30,13 +30,13 @@ type Environment struct {
 	artifacts Artifacts
 	provider  cluster.Provider
 	events    *event.Stream
-	builds    map[string]artifacts.Build // by cell
+	builds    map[string]artifacts.Build // by arm
 	started   time.Time
 	versions  map[string]string
 
 	mu           sync.Mutex
 	clusters     map[string]cluster.Cluster // those that exist, by plan.Cluster's name
-	unresponsive []string                   // cells of candidates that didn't answer once they were installed
+	unresponsive []string                   // arms of candidates that didn't answer once they were installed
 }
 
 // Artifacts are the builds to install, such as *artifacts.Artifacts once it is prepared.
@@ -57,7 +57,7 @@ type Options struct {
 }
 
 // Create creates a trial's clusters. Each arm's executable and every seam is in its node before anything starts
-// there. If cells have clusters of their own and go through the phases one after the other, only the first cell's
+// there. If arms have clusters of their own and go through the phases one after the other, only the first arm's
 // clusters are created; CreateFor creates the others.
 func Create(ctx context.Context, o Options) (*Environment, error) {
 	e := &Environment{
@@ -65,7 +65,7 @@ func Create(ctx context.Context, o Options) (*Environment, error) {
 		builds: map[string]artifacts.Build{}, started: time.Now().UTC(), versions: o.Versions,
 		clusters: map[string]cluster.Cluster{},
 	}
-	for _, c := range o.Trial.Cells {
+	for _, c := range o.Trial.Arms {
 		b, err := o.Artifacts.Of(c.Arm)
 		if err != nil {
 			return nil, err
@@ -78,13 +78,13 @@ func Create(ctx context.Context, o Options) (*Environment, error) {
 	return e, nil
 }
 
-// CreateFor creates the missing clusters of some cells, all at once.
-func (e *Environment) CreateFor(ctx context.Context, cells []string) (err error) {
+// CreateFor creates the missing clusters of some arms, all at once.
+func (e *Environment) CreateFor(ctx context.Context, arms []string) (err error) {
 	var missing []plan.Cluster
 	var names []string
 	for _, c := range e.Trial.Clusters {
 		if _, there := e.clusters[c.Name]; !there &&
-			slices.ContainsFunc(cells, func(cell string) bool { return e.Trial.ClusterOf(cell).Name == c.Name }) {
+			slices.ContainsFunc(arms, func(arm string) bool { return e.Trial.ClusterOf(arm).Name == c.Name }) {
 			missing, names = append(missing, c), append(names, e.clusterName(c.Name))
 		}
 	}
@@ -164,7 +164,7 @@ func (e *Environment) Run() string { return e.run }
 // Seed is the plan's seed.
 func (e *Environment) Seed() int64 { return e.plan.Seed }
 
-// Cluster is the first cluster that exists; if the cells share one, it is that one.
+// Cluster is the first cluster that exists; if the arms share one, it is that one.
 func (e *Environment) Cluster() cluster.Cluster {
 	for _, c := range e.Trial.Clusters {
 		if one, there := e.clusters[c.Name]; there {
@@ -174,9 +174,9 @@ func (e *Environment) Cluster() cluster.Cluster {
 	return nil
 }
 
-// ClusterOf is the cluster of a cell; nil if it doesn't exist.
-func (e *Environment) ClusterOf(cell string) cluster.Cluster {
-	if c := e.Trial.ClusterOf(cell); c != nil {
+// ClusterOf is the cluster of an arm; nil if it doesn't exist.
+func (e *Environment) ClusterOf(arm string) cluster.Cluster {
+	if c := e.Trial.ClusterOf(arm); c != nil {
 		return e.clusters[c.Name]
 	}
 	return nil
@@ -193,16 +193,16 @@ func (e *Environment) Components(name string) []cluster.Component {
 	return out
 }
 
-// Build is a cell's arm.
-func (e *Environment) Build(cell string) artifacts.Build { return e.builds[cell] }
+// Build is an arm.
+func (e *Environment) Build(arm string) artifacts.Build { return e.builds[arm] }
 
 // Delete deletes all clusters. It works after ctx has ended, too.
 func (e *Environment) Delete(ctx context.Context) error { return e.delete(ctx, e.Trial.Clusters) }
 
-// DeleteOf deletes the clusters that only some cells use.
-func (e *Environment) DeleteOf(ctx context.Context, cells []string) error {
+// DeleteOf deletes the clusters that only some arms use.
+func (e *Environment) DeleteOf(ctx context.Context, arms []string) error {
 	return e.delete(ctx, slices.DeleteFunc(slices.Clone(e.Trial.Clusters),
-		func(c plan.Cluster) bool { return !slices.Contains(cells, c.Name) }))
+		func(c plan.Cluster) bool { return !slices.Contains(arms, c.Name) }))
 }
 
 // delete deletes some clusters, all at once.

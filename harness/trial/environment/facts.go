@@ -20,10 +20,10 @@ func (e *Environment) Facts() bundle.World {
 		StartedAt: e.started, Versions: e.versions, Computed: map[string]string{},
 		Modelled: slices.Clone(e.Trial.Modelled), Deviates: slices.Clone(e.Trial.Deviates),
 	}
-	for _, c := range e.Trial.Cells {
+	for _, c := range e.Trial.Arms {
 		b := e.builds[c.Name]
-		out.Cells = append(out.Cells, bundle.CellWorld{
-			Cell: c.Name, Arm: c.Arm.Name, Node: e.nodeOf(c), Namespace: c.Namespace, Digest: b.Digest, Graph: b.Graph,
+		out.Arms = append(out.Arms, bundle.ArmWorld{
+			Arm: c.Name, Node: e.nodeOf(c), Namespace: c.Namespace, Digest: b.Digest, Graph: b.Graph,
 			Flags: b.Flags, GoVersion: b.GoVersion,
 			Changes: b.Changes, Constants: b.Constants,
 		})
@@ -39,14 +39,14 @@ func (e *Environment) Facts() bundle.World {
 // Digests are the SHA-256 of the binaries of the trial's arms.
 func (e *Environment) Digests() map[string]string {
 	out := map[string]string{}
-	for _, c := range e.Trial.Cells {
-		out[c.Arm.Name] = e.builds[c.Name].Digest
+	for _, c := range e.Trial.Arms {
+		out[c.Name] = e.builds[c.Name].Digest
 	}
 	return out
 }
 
-// nodeOf is the name of a cell's node, also before the node exists.
-func (e *Environment) nodeOf(c plan.Cell) string {
+// nodeOf is the name of an arm's node, also before the node exists.
+func (e *Environment) nodeOf(c plan.Arm) string {
 	if in := e.Trial.ClusterOf(c.Name); in != nil {
 		return e.clusterName(in.Name) + "-" + c.Node
 	}

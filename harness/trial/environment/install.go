@@ -16,10 +16,10 @@ func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 	top.Nodes = slices.Clone(top.Nodes)
 	for i := range top.Nodes {
 		n := &top.Nodes[i]
-		if n.Cell == "" {
+		if n.Arm == "" {
 			continue
 		}
-		n.Seams, n.Programs = nil, map[string]string{e.Trial.Subject: e.firstBuild(n.Cell).Path}
+		n.Seams, n.Programs = nil, map[string]string{e.Trial.Subject: e.firstBuild(n.Arm).Path}
 		for _, name := range e.Trial.Seams {
 			k, err := kinds.Make[seam.Seam](kinds.Seam, name)
 			if err != nil {

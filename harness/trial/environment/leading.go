@@ -39,8 +39,8 @@ func (e *Environment) leadAgain(ctx context.Context, c plan.Cluster, made cluste
 // are back would lack all their watches, and an API server that has them later would seem to have leaked. If it takes
 // too long the run goes on, and says so.
 func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, made cluster.Cluster) error {
-	cell := made.Components(e.Trial.Subject)[0].Node().Cell()
-	if len(e.Responsive([]string{cell})) == 0 { // nobody can renew anything there
+	arm := made.Components(e.Trial.Subject)[0].Node().Arm()
+	if len(e.Responsive([]string{arm})) == 0 { // nobody can renew anything there
 		return nil
 	}
 	waiting := map[string]string{} // component -> when its Lease was renewed, as first seen
@@ -79,7 +79,7 @@ func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, 
 				names = append(names, name)
 			}
 		}
-		e.events.Emit(event.Event{Type: event.Warning, Cell: cell,
+		e.events.Emit(event.Event{Type: event.Warning, Arm: arm,
 			Message: fmt.Sprintf("no %s has renewed its Lease for %s", strings.Join(names, ", no "), leadTime)})
 	}
 	return nil

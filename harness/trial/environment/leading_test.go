@@ -42,23 +42,23 @@ func (c controlPlane) Components(name string) []cluster.Component {
 	return []cluster.Component{instance{name: name, restarted: c.restarted}}
 }
 
-// instance runs in the cell of the fixed arm.
+// instance runs in the arm of the fixed arm.
 type instance struct {
 	cluster.Component
 	name      string
 	restarted map[string]int
 }
 
-func (instance) Node() cluster.Node { return inCell{} }
+func (instance) Node() cluster.Node { return inArm{} }
 
 func (i instance) Restart(context.Context) error {
 	i.restarted[i.name]++
 	return nil
 }
 
-type inCell struct{ cluster.Node }
+type inArm struct{ cluster.Node }
 
-func (inCell) Cell() string { return "fixed" }
+func (inArm) Arm() string { return "fixed" }
 
 // After an API server was replaced, the run goes on once the others lead again: a Lease that is there, and that nobody renews, is no leader's.
 func TestTheOthersLeadAgainBeforeATrialGoesOn(t *testing.T) {

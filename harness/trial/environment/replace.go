@@ -29,18 +29,18 @@ import (
 // answerTime is how long a static pod may take to answer after it was restarted; it takes 10 to 40 seconds.
 const answerTime = 2 * time.Minute
 
-// firstBuild is the build that a cell's node begins with: the arm's own; for a candidate, that of a control that fits
+// firstBuild is the build that an arm's node begins with: the arm's own; for a candidate, that of a control that fits
 // its cluster, preferably the fixed one.
-func (e *Environment) firstBuild(cell string) artifacts.Build {
-	own := e.builds[cell]
-	i := slices.IndexFunc(e.Trial.Cells, func(c plan.Cell) bool { return c.Name == cell })
-	if i < 0 || e.Trial.Cells[i].Arm.Role != scenario.Candidate || e.Trial.Place().SharedNodes() {
+func (e *Environment) firstBuild(arm string) artifacts.Build {
+	own := e.builds[arm]
+	i := slices.IndexFunc(e.Trial.Arms, func(c plan.Arm) bool { return c.Name == arm })
+	if i < 0 || e.Trial.Arms[i].Role != scenario.Candidate || e.Trial.Place().SharedNodes() {
 		return own
 	}
 	for _, role := range []string{scenario.Fixed, scenario.Vulnerable} {
-		for _, c := range e.Trial.Cells {
-			if c.Arm.Role == role &&
-				e.Trial.ClusterOf(c.Name).Topology.Version == e.Trial.ClusterOf(cell).Topology.Version {
+		for _, c := range e.Trial.Arms {
+			if c.Role == role &&
+				e.Trial.ClusterOf(c.Name).Topology.Version == e.Trial.ClusterOf(arm).Topology.Version {
 				return e.builds[c.Name]
 			}
 		}
@@ -50,8 +50,8 @@ func (e *Environment) firstBuild(cell string) artifacts.Build {
 
 // replaces reports whether arms get their own builds after their clusters are up.
 func (e *Environment) replaces() bool {
-	return slices.ContainsFunc(e.Trial.Cells,
-		func(c plan.Cell) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
+	return slices.ContainsFunc(e.Trial.Arms,
+		func(c plan.Arm) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
 }
 
 // installCandidates installs every arm's own build in a running cluster, and restarts the arm from it. Controls must
@@ -67,15 +67,15 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 	row, _ := component.Of(e.Trial.Subject)
 	g, installing := errgroup.WithContext(ctx)
 	for _, comp := range made.Components(e.Trial.Subject) {
-		cell := comp.Node().Cell()
-		arm, ours := e.builds[cell]
+		arm := comp.Node().Arm()
+		own, ours := e.builds[arm]
 		if !ours {
 			continue
 		}
 		g.Go(func() error {
 			began := time.Now()
-			if err := replace(installing, comp, arm.Path); err != nil {
-				return fmt.Errorf("installing the build of %s: %w", cell, err)
+			if err := replace(installing, comp, own.Path); err != nil {
+				return fmt.Errorf("installing the build of %s: %w", arm, err)
 			}
 			if row.Runs == component.AsService { // the steady state waits for nodes
 				return nil
@@ -90,14 +90,14 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 			if installing.Err() != nil {
 				return err
 			}
-			if !e.IsCandidate(cell) {
-				return fmt.Errorf("the %s of %s, a control, doesn't come back: %w", e.Trial.Subject, cell, err)
+			if !e.IsCandidate(arm) {
+				return fmt.Errorf("the %s of %s, a control, doesn't come back: %w", e.Trial.Subject, arm, err)
 			}
-			e.events.Emit(event.Event{Type: event.Warning, Cell: cell,
-				Message: fmt.Sprintf("the %s of %s doesn't answer: %v", e.Trial.Subject, cell, err)})
+			e.events.Emit(event.Event{Type: event.Warning, Arm: arm,
+				Message: fmt.Sprintf("the %s of %s doesn't answer: %v", e.Trial.Subject, arm, err)})
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.unresponsive = append(e.unresponsive, cell)
+			e.unresponsive = append(e.unresponsive, arm)
 			return nil
 		})
 	}
@@ -145,46 +145,46 @@ func (e *Environment) reported(ctx context.Context, client kubernetes.Interface,
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		e.events.Emit(event.Event{Type: event.Warning, Cell: comp.Node().Cell(),
+		e.events.Emit(event.Event{Type: event.Warning, Arm: comp.Node().Arm(),
 			Message: fmt.Sprintf("the API server has no status of %s on %s within %s of its restart", comp.Name(),
 				comp.Node().Name(), reportTime)})
 	}
 	return nil
 }
 
-// IsCandidate reports whether the arm in a cell is a candidate.
-func (e *Environment) IsCandidate(cell string) bool {
-	return slices.ContainsFunc(e.Trial.Cells,
-		func(c plan.Cell) bool { return c.Name == cell && c.Arm.Role == scenario.Candidate })
+// IsCandidate reports whether an arm is a candidate.
+func (e *Environment) IsCandidate(arm string) bool {
+	return slices.ContainsFunc(e.Trial.Arms,
+		func(c plan.Arm) bool { return c.Name == arm && c.Role == scenario.Candidate })
 }
 
-// Responsive are the cells whose subject answered once it was installed.
-func (e *Environment) Responsive(cells []string) []string {
+// Responsive are the arms whose subject answered once it was installed.
+func (e *Environment) Responsive(arms []string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(cells), func(c string) bool { return slices.Contains(e.unresponsive, c) })
+	return slices.DeleteFunc(slices.Clone(arms), func(c string) bool { return slices.Contains(e.unresponsive, c) })
 }
 
 // Reinstall replaces the executables of running clusters by those of another trial and restarts the subjects, so that
-// several trials can use the same clusters. The cells must be the same.
+// several trials can use the same clusters. The arms must be the same.
 func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial) error {
 	e.plan, e.Trial = p, t
 	for _, comp := range e.Components(t.Subject) {
-		i := slices.IndexFunc(t.Cells, func(c plan.Cell) bool { return c.Name == comp.Node().Cell() })
+		i := slices.IndexFunc(t.Arms, func(c plan.Arm) bool { return c.Name == comp.Node().Arm() })
 		if i < 0 {
 			continue
 		}
-		want, err := e.artifacts.Of(t.Cells[i].Arm)
+		want, err := e.artifacts.Of(t.Arms[i].Arm)
 		if err != nil {
 			return err
 		}
-		if want.Digest == e.builds[t.Cells[i].Name].Digest {
+		if want.Digest == e.builds[t.Arms[i].Name].Digest {
 			continue
 		}
 		if err := replace(ctx, comp, want.Path); err != nil {
 			return err
 		}
-		e.builds[t.Cells[i].Name] = want
+		e.builds[t.Arms[i].Name] = want
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// starting has a cell for each arm, in one cluster or, with versions, in one of its own each.
+// starting has an arm for each arm, in one cluster or, with versions, in one of its own each.
 func starting(placement string, arms []string, versions ...string) *Environment {
 	e := &Environment{Trial: plan.Trial{Placement: placement}, builds: map[string]artifacts.Build{}}
 	roles := map[string]string{"vulnerable": scenario.Vulnerable, "fixed": scenario.Fixed, "candidate": scenario.Candidate}
 	for i, name := range arms {
-		e.Trial.Cells = append(e.Trial.Cells, plan.Cell{Name: name, Arm: scenario.Arm{Name: name, Role: roles[name]}})
+		e.Trial.Arms = append(e.Trial.Arms, plan.Arm{Arm: scenario.Arm{Name: name, Role: roles[name]}})
 		e.builds[name] = artifacts.Build{Digest: name}
-		node := cluster.NodeSpec{Name: name, Cell: name}
+		node := cluster.NodeSpec{Name: name, Arm: name}
 		switch {
 		case len(versions) > 0:
 			e.Trial.Clusters = append(e.Trial.Clusters, plan.Cluster{Name: name, Topology: cluster.Topology{Version: versions[i], Nodes: []cluster.NodeSpec{node}}})

@@ -52,8 +52,8 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	host, plain := c.(cluster.Runner)
 	if !plain {
 		g, gctx := errgroup.WithContext(ctx)
-		for _, cell := range e.Trial.Cells {
-			g.Go(func() error { return e.load(gctx, c, cell) })
+		for _, arm := range e.Trial.Arms {
+			g.Go(func() error { return e.load(gctx, c, arm) })
 		}
 		if err := g.Wait(); err != nil {
 			return err
@@ -63,81 +63,81 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, cell := range e.Trial.Cells {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cell.Namespace,
-			Labels: map[string]string{plan.CellLabel: cell.Name}}}
+	for _, arm := range e.Trial.Arms {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: arm.Namespace,
+			Labels: map[string]string{plan.ArmLabel: arm.Name}}}
 		if _, err := a.core.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil &&
 			!apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making the namespace %s: %w", cell.Namespace, err)
+			return fmt.Errorf("making the namespace %s: %w", arm.Namespace, err)
 		}
 	}
 	for _, m := range e.Trial.Manifests {
-		if plain && m.Cell != "" {
+		if plain && m.Arm != "" {
 			continue // its Deployment says how the process is started
 		}
 		if err := a.apply(ctx, m.File,
-			strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Cell))); err != nil {
+			strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Arm))); err != nil {
 			return err
 		}
 	}
 	if plain {
-		return e.armsReady(ctx, func(cell plan.Cell) error { return e.runProcess(ctx, host, cell) })
+		return e.armsReady(ctx, func(arm plan.Arm) error { return e.runProcess(ctx, host, arm) })
 	}
-	return e.armsReady(ctx, func(cell plan.Cell) error { return e.podReady(ctx, a.core, cell) })
+	return e.armsReady(ctx, func(arm plan.Arm) error { return e.podReady(ctx, a.core, arm) })
 }
 
-// runProcess starts a cell's arm as a plain process and waits until it is ready for work.
-func (e *Environment) runProcess(ctx context.Context, host cluster.Runner, cell plan.Cell) error {
-	p, err := e.Trial.Process(cell.Name)
+// runProcess starts an arm as a plain process and waits until it is ready for work.
+func (e *Environment) runProcess(ctx context.Context, host cluster.Runner, arm plan.Arm) error {
+	p, err := e.Trial.Process(arm.Name)
 	if err != nil {
 		return err
 	}
-	p.Program = e.builds[cell.Name].Path
-	return host.Run(ctx, e.workload(cell.Name), p)
+	p.Program = e.builds[arm.Name].Path
+	return host.Run(ctx, e.workload(arm.Name), p)
 }
 
 // armsReady waits until every arm is ready, for each of which ready waits. Controls must be; a candidate that isn't is
 // recorded as unresponsive: not starting where a control does is an answer.
-func (e *Environment) armsReady(ctx context.Context, ready func(plan.Cell) error) error {
-	errs := make([]error, len(e.Trial.Cells))
+func (e *Environment) armsReady(ctx context.Context, ready func(plan.Arm) error) error {
+	errs := make([]error, len(e.Trial.Arms))
 	var wg sync.WaitGroup
-	for i, cell := range e.Trial.Cells {
-		wg.Go(func() { errs[i] = ready(cell) })
+	for i, arm := range e.Trial.Arms {
+		wg.Go(func() { errs[i] = ready(arm) })
 	}
 	wg.Wait()
-	for i, cell := range e.Trial.Cells {
-		if errs[i] != nil && (ctx.Err() != nil || !e.IsCandidate(cell.Name)) {
+	for i, arm := range e.Trial.Arms {
+		if errs[i] != nil && (ctx.Err() != nil || !e.IsCandidate(arm.Name)) {
 			return errs[i]
 		}
 	}
-	for i, cell := range e.Trial.Cells {
+	for i, arm := range e.Trial.Arms {
 		if errs[i] == nil {
 			continue
 		}
-		e.events.Emit(event.Event{Type: event.Warning, Cell: cell.Name,
-			Message: fmt.Sprintf("the %s of %s doesn't get ready: %v", e.Trial.Subject, cell.Name, errs[i])})
+		e.events.Emit(event.Event{Type: event.Warning, Arm: arm.Name,
+			Message: fmt.Sprintf("the %s of %s doesn't get ready: %v", e.Trial.Subject, arm.Name, errs[i])})
 		e.mu.Lock()
-		e.unresponsive = append(e.unresponsive, cell.Name)
+		e.unresponsive = append(e.unresponsive, arm.Name)
 		e.mu.Unlock()
 	}
 	return nil
 }
 
-// image is the name of a cell's image, which no registry has.
-func (e *Environment) image(cell string) string {
-	return fmt.Sprintf("relapse.invalid/%s:%.12s", e.Trial.Subject, e.builds[cell].Digest)
+// image is the name of an arm's image, which no registry has.
+func (e *Environment) image(arm string) string {
+	return fmt.Sprintf("relapse.invalid/%s:%.12s", e.Trial.Subject, e.builds[arm].Digest)
 }
 
-// load puts a cell's image into every node.
-func (e *Environment) load(ctx context.Context, c cluster.Cluster, cell plan.Cell) error {
+// load puts an arm's image into every node.
+func (e *Environment) load(ctx context.Context, c cluster.Cluster, arm plan.Arm) error {
 	dir, err := os.MkdirTemp("", "relapse-image-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir) // a temporary directory: what is left of it is the system's to remove
-	archive := filepath.Join(dir, cell.Name+".tar")
-	ref := e.image(cell.Name)
-	if err := image.WriteProgram(archive, ref, e.Trial.Subject, e.builds[cell.Name].Path, runtime.GOARCH); err != nil {
+	archive := filepath.Join(dir, arm.Name+".tar")
+	ref := e.image(arm.Name)
+	if err := image.WriteProgram(archive, ref, e.Trial.Subject, e.builds[arm.Name].Path, runtime.GOARCH); err != nil {
 		return err
 	}
 	for _, n := range c.Nodes() {
@@ -223,14 +223,14 @@ func (a *applier) one(ctx context.Context, obj *unstructured.Unstructured) error
 	return cmp.Or(last, err)
 }
 
-// podReady waits until the pod of a cell's arm is Ready.
-func (e *Environment) podReady(ctx context.Context, core kubernetes.Interface, cell plan.Cell) error {
+// podReady waits until the pod of an arm is Ready.
+func (e *Environment) podReady(ctx context.Context, core kubernetes.Interface, arm plan.Arm) error {
 	var listed error
 	last := ""
 	err := wait.PollUntilContextTimeout(ctx, 500*time.Millisecond, deployed, true,
 		func(ctx context.Context) (bool, error) {
 			var list *corev1.PodList
-			list, listed = core.CoreV1().Pods(cell.Namespace).List(ctx,
+			list, listed = core.CoreV1().Pods(arm.Namespace).List(ctx,
 				metav1.ListOptions{LabelSelector: subjectLabel + "=" + e.Trial.Subject})
 			if listed != nil || len(list.Items) == 0 {
 				last = "there is no such pod"
@@ -242,7 +242,7 @@ func (e *Environment) podReady(ctx context.Context, core kubernetes.Interface, c
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("waiting for the %s of %s in %s: %s", e.Trial.Subject, cell.Name, cell.Namespace,
+	return errors.Join(fmt.Errorf("waiting for the %s of %s in %s: %s", e.Trial.Subject, arm.Name, arm.Namespace,
 		last), listed, cmp.Or(context.Cause(ctx), err))
 }
 
@@ -277,23 +277,23 @@ func said(p corev1.Pod) string {
 	return out
 }
 
-// Workload is the component of a cell's arm.
-func (e *Environment) Workload(ctx context.Context, cell string) (cluster.Component, error) {
-	host, ok := e.ClusterOf(cell).(cluster.Host)
+// Workload is the component of an arm.
+func (e *Environment) Workload(ctx context.Context, arm string) (cluster.Component, error) {
+	host, ok := e.ClusterOf(arm).(cluster.Host)
 	if !ok {
-		return nil, fmt.Errorf("the cluster can't address the %s of %s", e.Trial.Subject, cell)
+		return nil, fmt.Errorf("the cluster can't address the %s of %s", e.Trial.Subject, arm)
 	}
-	return host.Workload(ctx, e.workload(cell))
+	return host.Workload(ctx, e.workload(arm))
 }
 
-func (e *Environment) workload(cell string) cluster.Workload {
-	return cluster.Workload{Name: e.Trial.Subject, Namespace: e.Namespace(cell), Cell: cell}
+func (e *Environment) workload(arm string) cluster.Workload {
+	return cluster.Workload{Name: e.Trial.Subject, Namespace: e.Namespace(arm), Arm: arm}
 }
 
-// Namespace is a cell's own namespace; "" if it has none.
-func (e *Environment) Namespace(cell string) string {
-	for _, c := range e.Trial.Cells {
-		if c.Name == cell {
+// Namespace is an arm's own namespace; "" if it has none.
+func (e *Environment) Namespace(arm string) string {
+	for _, c := range e.Trial.Arms {
+		if c.Name == arm {
 			return c.Namespace
 		}
 	}

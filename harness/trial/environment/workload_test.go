@@ -66,10 +66,10 @@ func TestWhosePodMustGetReady(t *testing.T) {
 				e := starting(plan.PlacementWorkload, c.arms)
 				e.events, e.Trial.Subject = event.NewStream(heard), "agent"
 				var pods []runtime.Object
-				for i := range e.Trial.Cells {
-					cell := &e.Trial.Cells[i]
-					cell.Namespace = "ns-" + cell.Name
-					pods = append(pods, agentPod(cell.Namespace, cell.Name != c.broken))
+				for i := range e.Trial.Arms {
+					arm := &e.Trial.Arms[i]
+					arm.Namespace = "ns-" + arm.Name
+					pods = append(pods, agentPod(arm.Namespace, arm.Name != c.broken))
 				}
 				core := fake.NewClientset(pods...)
 				ctx, cancel := context.WithCancelCause(t.Context())
@@ -77,7 +77,7 @@ func TestWhosePodMustGetReady(t *testing.T) {
 				if c.cancel {
 					cancel(errors.New("enough"))
 				}
-				err := e.armsReady(ctx, func(c plan.Cell) error { return e.podReady(ctx, core, c) })
+				err := e.armsReady(ctx, func(c plan.Arm) error { return e.podReady(ctx, core, c) })
 				if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("%v, want %q in it", err, c.err)
 				}
@@ -88,7 +88,7 @@ func TestWhosePodMustGetReady(t *testing.T) {
 					t.Fatalf("it said %+v", heard.all)
 				}
 				for _, e := range heard.all {
-					if e.Type != event.Warning || e.Cell != "candidate" || !strings.Contains(e.Message, "the agent of candidate doesn't get ready") ||
+					if e.Type != event.Warning || e.Arm != "candidate" || !strings.Contains(e.Message, "the agent of candidate doesn't get ready") ||
 						!strings.Contains(e.Message, "ended with Error, exit code 2") {
 						t.Errorf("it said %+v", e)
 					}

@@ -9,9 +9,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// cells turns a pair's arms, as the options change them, into cells without nodes. Deviates names what weakens the
+// selectArms returns a pair's arms as the options change them, still without nodes. Deviates names what weakens the
 // trial.
-func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err error) {
+func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates []string, err error) {
 	arms := slices.Clone(pair.Arms)
 	if len(pair.Args) > 0 && len(o.Candidates) > 0 {
 		return nil, nil, fmt.Errorf("adding candidates: the pair %s has flags of its own, which only its versions are known to take: want another --pair",
@@ -50,7 +50,7 @@ func cells(pair scenario.Pair, o Options) (out []Cell, deviates []string, err er
 			a.Source, buildOf = byName[other].Source, other
 			deviates = append(deviates, fmt.Sprintf("arm %s runs the build of arm %s", a.Name, other))
 		}
-		out = append(out, Cell{Name: a.Name, Arm: a, Expected: expected(a.Role), BuildOf: buildOf})
+		out = append(out, Arm{Arm: a, Expected: expected(a.Role), BuildOf: buildOf})
 	}
 	return out, deviates, nil
 }

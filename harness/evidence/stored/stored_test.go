@@ -1,0 +1,109 @@
+package stored_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/evidence/stored"
+)
+
+// Each row of the table has its case: the document as an earlier version wrote it, and as it is read today.
+var rows = []struct {
+	row           string // document, path, old word
+	stored, today string
+}{
+	{"plan.json  relapse.dev/plan/v1alpha1", `{"schema":"relapse.dev/plan/v1alpha1"}`, `{"schema":"relapse.dev/plan/v1alpha2"}`},
+	{"plan.json trials.* cells", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"cells":[]},{"cells":[{"node":"w"}]}]}`, `{"schema":"relapse.dev/plan/v1alpha2","trials":[{"arms":[]},{"arms":[{"node":"w"}]}]}`},
+	{"plan.json trials.*.arms.* arm", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"cells":[{"name":"fixed","arm":{"name":"fixed","role":"fixed","source":{"version":"v1"}}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"arms":[{"name":"fixed","role":"fixed","source":{"version":"v1"}}]}]}`},
+	{"plan.json trials.*.manifests.* cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"manifests":[{"cell":"fixed","content":"cell"}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"manifests":[{"arm":"fixed","content":"cell"}]}]}`},
+	{"plan.json trials.*.clusters.*.topology.nodes.* cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"clusters":[{"topology":{"nodes":[{"cell":"fixed"}]}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"clusters":[{"topology":{"nodes":[{"arm":"fixed"}]}}]}]}`},
+	{"plan.json trials.*.clusters.*.topology.nodes.*.labels relapse.dev/cell",
+		`{"schema":"relapse.dev/plan/v1alpha1","trials":[{"clusters":[{"topology":{"nodes":[{"labels":{"relapse.dev/cell":"fixed"}}]}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"clusters":[{"topology":{"nodes":[{"labels":{"relapse.dev/arm":"fixed"}}]}}]}]}`},
+	{"plan.json trials.*.faults.*.target cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"faults":[{"target":{"cell":"fixed"}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"target":{"arm":"fixed"}}]}]}`},
+	{"plan.json trials.*.loads.*.target cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"loads":[{"target":{"cell":"fixed"}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"loads":[{"target":{"arm":"fixed"}}]}]}`},
+	{"plan.json trials.*.**.selector cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"faults":[{"target":{"selector":{"nodes":["cell","worker"]}}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"faults":[{"target":{"selector":{"nodes":["arm","worker"]}}}]}]}`},
+	{"plan.json trials.*.** cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"healed":[{"anyOf":[{"spec":{"namespace":"cell"}}]}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"healed":[{"anyOf":[{"spec":{"namespace":"arm"}}]}]}]}`},
+	{"plan.json trials.*.** $(cell)", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"healed":[{"spec":{"name":"bundle-$(cell)"}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"healed":[{"spec":{"name":"bundle-$(arm)"}}]}]}`},
+	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
+	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
+	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,
+		`{"artifacts":[{"kind":"logs","arm":"fixed"},{"arm":"shared"}]}`},
+	{"a line of timeline.jsonl  cell", `{"type":"phase","cell":"fixed","message":"cell"}`, `{"type":"phase","arm":"fixed","message":"cell"}`},
+}
+
+func TestEveryRowOfTheTable(t *testing.T) {
+	if len(rows) != len(stored.Table) {
+		t.Errorf("%d cases for a table of %d rows", len(rows), len(stored.Table))
+	}
+	for i, r := range stored.Table {
+		c := rows[min(i, len(rows)-1)]
+		t.Run(c.row, func(t *testing.T) {
+			if name := strings.Join([]string{string(r.Document), r.Where, r.Was}, " "); name != c.row {
+				t.Fatalf("row %d is %q, and its case %q", i, name, c.row)
+			}
+			got, err := stored.Convert(r.Document, []byte(c.stored))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(parsed(t, c.today), parsed(t, string(got))); diff != "" {
+				t.Errorf("it differs from what is wanted (-) by (+):\n%s", diff)
+			}
+			again, err := stored.Convert(r.Document, got)
+			if err != nil || string(again) != string(got) {
+				t.Errorf("converted once more: %s, %v", again, err)
+			}
+		})
+	}
+}
+
+func parsed(t *testing.T, s string) (v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(s), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestWhatIsLeftAsItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		document stored.Document
+		text     string
+	}{
+		"today's words":          {stored.World, `{ "arms": [] }`},
+		"no JSON":                {stored.Plan, `cells: of a plan`},
+		"two documents":          {stored.World, `{"cells":[]} {"cells":[]}`},
+		"digits":                 {stored.Event, `{"type":"note","monoNanos":12345678901234567890}`},
+		"another document's":     {stored.Event, `{"type":"note","cells":1}`},
+		"an arm of two names":    {stored.World, `{"arms":[{"arm":"fixed","cell":"other"}]}`},
+		"both the words at once": {stored.Event, `{"arm":"fixed","cell":"other"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := stored.Convert(c.document, []byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != c.text {
+				t.Errorf("%s became %s", c.text, got)
+			}
+		})
+	}
+}
+
+func TestASeedKeepsItsDigits(t *testing.T) {
+	got, err := stored.Convert(stored.Plan, []byte(`{"schema":"relapse.dev/plan/v1alpha1","seed":9223372036854775807}`))
+	if err != nil || !strings.Contains(string(got), "9223372036854775807") {
+		t.Errorf("%s, %v", got, err)
+	}
+}

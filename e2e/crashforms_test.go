@@ -27,7 +27,7 @@ var _ = Describe("A component that crashed", Label("nightly"), func() {
 			GinkgoHelper()
 			for _, f := range armOf(v, "vulnerable").Signature {
 				if f.Name == "panicked" {
-					Expect(f.Met).To(Equal(check.Met), f.Seen)
+					Expect(f.Met).To(Equal(check.True), f.Seen)
 					return calls(f.Detail)
 				}
 			}

@@ -48,7 +48,7 @@ var _ = Describe("An agent that writes for ever", Serial, func() {
 			for _, a := range v.Arms {
 				Expect(a.Outcome).To(Equal(verdict.Inconclusive), a.Reason)
 				Expect(a.Reason).To(ContainSubstring("the exposure is not met"))
-				Expect(a.Signature).NotTo(ContainElement(MatchFields(IgnoreExtras, Fields{"Name": Equal("churn"), "Met": Equal(check.Met)})))
+				Expect(a.Signature).NotTo(ContainElement(MatchFields(IgnoreExtras, Fields{"Name": Equal("churn"), "Met": Equal(check.True)})))
 			}
 		},
 		Entry("no fault", SpecTimeout(15*time.Minute), "--no-faults"),

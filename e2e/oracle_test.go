@@ -144,11 +144,11 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 			Expect(a.Reason).To(ContainSubstring("the exposure"))
 			Expect(a.Signature).NotTo(BeEmpty())
 			for _, f := range a.Signature {
-				Expect(f.Met).To(Equal(check.NotMet), "%s of %s: the data is there and says no: %s", f.Name, a.Name, f.Seen)
+				Expect(f.Met).To(Equal(check.False), "%s of %s: the data is there and says no: %s", f.Name, a.Name, f.Seen)
 				Expect(f.Evidence).NotTo(BeEmpty(), "%s of %s", f.Name, a.Name)
 			}
 			for _, f := range a.Healed {
-				Expect(f.Met).To(Equal(check.Met), "%s of %s: %s", f.Name, a.Name, f.Seen)
+				Expect(f.Met).To(Equal(check.True), "%s of %s: %s", f.Name, a.Name, f.Seen)
 			}
 		}
 	}, SpecTimeout(trialTime))
@@ -193,7 +193,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		Expect(fixed.Outcome).To(Equal(verdict.Broken), fixed.Reason)
 		Expect(fixed.Reason).To(ContainSubstring("the subject exited or restarted unasked"))
 		for _, f := range fixed.Healed {
-			want := check.Met
+			want := check.True
 			if strings.HasPrefix(f.Name, plan.BuiltIn) { // the baseline was of another process
 				want = check.Unknown
 			}

@@ -11,18 +11,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// place is where a trial runs that isn't alone: the name that its clusters' names begin with, and what it says.
-type place struct {
+// runSlot is where a trial runs that isn't alone: the name that its clusters' names begin with, and what it says.
+type runSlot struct {
 	run    string
 	events *event.Stream
 	stages *stages
 }
 
-// alone is the place of trials that run one after the other.
-func (r *run) alone() place { return place{r.ledger.Run, r.Events, r.stages} }
+// soleSlot is the place of trials that run one after the other.
+func (r *run) soleSlot() runSlot { return runSlot{r.ledger.Run, r.Events, r.stages} }
 
-// besides runs all trials of the plan, o.Parallel of them at once. When one fails the others end.
-func (r *run) besides(ctx context.Context, made *artifacts.Artifacts) error {
+// runParallel runs all trials of the plan, o.Parallel of them at once. When one fails the others end.
+func (r *run) runParallel(ctx context.Context, made *artifacts.Artifacts) error {
 	g, running := errgroup.WithContext(ctx)
 	names := make(chan string, r.Parallel) // those that no trial has
 	for _, name := range runNames(r.ledger.Run, r.Parallel) {
@@ -40,7 +40,7 @@ func (r *run) besides(ctx context.Context, made *artifacts.Artifacts) error {
 		}
 		g.Go(func() error {
 			defer func() { names <- name }()
-			return r.beside(running, made, t, name, before)
+			return r.runInSlot(running, made, t, name, before)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -49,14 +49,14 @@ func (r *run) besides(ctx context.Context, made *artifacts.Artifacts) error {
 	return context.Cause(ctx)
 }
 
-// beside runs one trial, whose timeline has its own events only.
-func (r *run) beside(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, name string,
+// runInSlot runs one trial, whose timeline has its own events only.
+func (r *run) runInSlot(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, name string,
 	before []event.Event) error {
 	own := event.NewStream(event.SinkFunc(func(e event.Event) {
 		e.Message = "trial " + t.ID + ": " + e.Message
 		r.Events.Emit(e)
 	}))
-	at := place{run: name, events: own, stages: recordStages(own)}
+	at := runSlot{run: name, events: own, stages: recordStages(own)}
 	defer at.stages.stop()
 	at.stages.kept = append(at.stages.kept, before...)
 	return r.trial(ctx, made, t, false, at)

@@ -75,11 +75,11 @@ func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err erro
 // trials runs all trials.
 func (r *run) trials(ctx context.Context, made *artifacts.Artifacts) error {
 	if r.Parallel > 1 {
-		return r.besides(ctx, made)
+		return r.runParallel(ctx, made)
 	}
 	queue := newQueue(r.Plan)
 	for queue.next() {
-		err := r.trial(ctx, made, queue.trial, queue.last, r.alone())
+		err := r.trial(ctx, made, queue.trial, queue.last, r.soleSlot())
 		if err == nil {
 			err = queue.over(r.dir.Path(), r.Events)
 		}
@@ -151,7 +151,7 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 
 // trial creates a trial's clusters, runs the trial and deletes them again. Clusters are found by the run's name and
 // trials reuse the names, so only those of the last trial, or of the one that failed, can be kept.
-func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool, at place) (err error) {
+func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool, at runSlot) (err error) {
 	env, err := environment.Create(ctx,
 		environment.Options{Run: at.run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
 			Versions: r.versions, Events: at.events})

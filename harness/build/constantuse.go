@@ -18,7 +18,7 @@ import (
 // asDeclared returns an error if the package doesn't use a constant as it is declared, with the place and the
 // expression.
 func (p *constants) asDeclared(name string) error {
-	uses, err := p.look(name, nil, 0)
+	uses, err := p.checkUses(name, nil, 0)
 	if err == nil && uses == 0 {
 		err = fmt.Errorf("%s is never used in its package, so what stands in its place is not known", name)
 	}
@@ -28,9 +28,9 @@ func (p *constants) asDeclared(name string) error {
 // maxFollowed is how many variables and parameters a constant is followed through.
 const maxFollowed = 8
 
-// look judges every use of a name, in a function or in the whole package, and returns how many there are. depth is
+// checkUses judges every use of a name, in a function or in the whole package, and returns how many there are. depth is
 // how many variables the constant came through.
-func (p *constants) look(name string, within ast.Node, depth int) (uses int, err error) {
+func (p *constants) checkUses(name string, within ast.Node, depth int) (uses int, err error) {
 	if depth > maxFollowed {
 		return 0, fmt.Errorf("%s: it goes through more than %d variables", name, maxFollowed)
 	}
@@ -186,7 +186,7 @@ func (p *constants) passed(call *ast.CallExpr, arg ast.Node, above []ast.Node, d
 		if param == nil {
 			return p.changed(call)
 		}
-		_, err := p.look(param.Name, f, depth+1)
+		_, err := p.checkUses(param.Name, f, depth+1)
 		return err
 	}
 	if len(above) > 0 {
@@ -205,11 +205,11 @@ func (p *constants) follow(to *ast.Ident, path []ast.Node, depth int) error {
 	}
 	for _, n := range path {
 		if f, ok := n.(*ast.FuncDecl); ok {
-			_, err := p.look(to.Name, f, depth+1)
+			_, err := p.checkUses(to.Name, f, depth+1)
 			return err
 		}
 	}
-	_, err := p.look(to.Name, nil, depth+1)
+	_, err := p.checkUses(to.Name, nil, depth+1)
 	return err
 }
 

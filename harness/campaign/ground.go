@@ -11,8 +11,8 @@ import (
 )
 
 // answers are what a ground's answer is in a finding.
-var answers = map[string]check.Tri{
-	scenario.IsMet: check.Met, scenario.IsNotMet: check.NotMet, scenario.IsUnknown: check.Unknown,
+var answers = map[string]check.Truth{
+	scenario.IsMet: check.True, scenario.IsNotMet: check.False, scenario.IsUnknown: check.Unknown,
 }
 
 // byItsGrounds grades an arm with the right outcome by what it came from: it is right only if each of the candidate's
@@ -53,7 +53,7 @@ func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 // too, beside what the candidate names.
 func commonlyIll(a verdict.Arm) (out []scenario.Ground) {
 	for _, f := range a.Healed {
-		if strings.HasPrefix(f.Name, plan.BuiltIn) && f.Met == check.NotMet {
+		if strings.HasPrefix(f.Name, plan.BuiltIn) && f.Met == check.False {
 			out = append(out, scenario.Ground{Check: f.Name, Is: scenario.IsNotMet, Sometimes: true, List: scenario.HealedList, Name: f.Name})
 		}
 	}
@@ -61,7 +61,7 @@ func commonlyIll(a verdict.Arm) (out []scenario.Ground) {
 }
 
 // otherAnswer is the first answer that is not the ground's.
-func otherAnswer(ground scenario.Ground, said []check.Tri) (check.Tri, bool) {
+func otherAnswer(ground scenario.Ground, said []check.Truth) (check.Truth, bool) {
 	if len(said) == 0 {
 		return check.Unknown, true
 	}

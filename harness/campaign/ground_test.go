@@ -31,23 +31,23 @@ func ground(check, is string) scenario.Ground {
 	return scenario.Ground{Check: called, Is: is, List: list, Name: name}
 }
 
-func found(name string, met check.Tri) check.Finding { return check.Finding{Name: name, Met: met} }
+func found(name string, met check.Truth) check.Finding { return check.Finding{Name: name, Met: met} }
 
 // armThatIs is an arm with findings by which it has its outcome.
 func armThatIs(o verdict.Outcome) verdict.Arm {
-	exposed, sick, well := check.Met, check.NotMet, check.Met
+	exposed, sick, well := check.True, check.False, check.True
 	switch o {
 	case verdict.Reproduced:
-		sick, well = check.Met, check.NotMet
+		sick, well = check.True, check.False
 	case verdict.Broken:
-		well = check.NotMet
+		well = check.False
 	case verdict.Inconclusive:
-		exposed = check.NotMet
+		exposed = check.False
 	}
-	return verdict.Arm{Outcome: o, BuiltIn: verdict.BuiltIn{Binary: check.Met, Process: check.Met, Ready: check.Met},
-		Steady: []check.Finding{found("up", check.Met)}, Baseline: []check.Finding{found("sick", check.NotMet)},
+	return verdict.Arm{Outcome: o, BuiltIn: verdict.BuiltIn{Binary: check.True, Process: check.True, Ready: check.True},
+		Steady: []check.Finding{found("up", check.True)}, Baseline: []check.Finding{found("sick", check.False)},
 		Exposure: []check.Finding{found("exposed", exposed)}, Signature: []check.Finding{found("sick", sick)},
-		Healed: []check.Finding{found("well", well), found("quick", check.Met)}}
+		Healed: []check.Finding{found("well", well), found("quick", check.True)}}
 }
 
 // The right outcome counts only if it comes from what the candidate names.
@@ -73,31 +73,31 @@ func TestRightOnlyByTheNamedChecks(t *testing.T) {
 		{"another binary", verdict.Inconclusive, because[verdict.Inconclusive], func(a *verdict.Arm) { a.BuiltIn.Binary = check.Unknown },
 			"right by luck: it is Inconclusive, and would be without what decides it (exposed is not met); seen"},
 		{"never Ready", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) {
-			a.Steady[0].Met, a.BuiltIn.Ready, a.Healed[0].Met = check.NotMet, check.NotMet, check.Unknown
+			a.Steady[0].Met, a.BuiltIn.Ready, a.Healed[0].Met = check.False, check.False, check.Unknown
 		}, "no answer: it is Broken, but not because well is not met: that is unknown; seen"},
 		{"never Ready, as said", verdict.Broken, scenario.Grounds{ground("built-in/ready", scenario.IsNotMet)},
-			func(a *verdict.Arm) { a.Steady[0].Met, a.BuiltIn.Ready = check.NotMet, check.NotMet }, "right: seen"},
-		{"restarted", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.BuiltIn.Process = check.NotMet },
+			func(a *verdict.Arm) { a.Steady[0].Met, a.BuiltIn.Ready = check.False, check.False }, "right: seen"},
+		{"restarted", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.BuiltIn.Process = check.False },
 			"right by luck: it is Broken, and would be without what decides it (well is not met); seen"},
 		{"restarted, as said", verdict.Broken, scenario.Grounds{ground("built-in/process", scenario.IsNotMet), ground("healed/well", scenario.IsNotMet)},
-			func(a *verdict.Arm) { a.BuiltIn.Process = check.NotMet }, "right: seen"},
-		{"another check", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.Healed[0].Met, a.Healed[1].Met = check.Met, check.NotMet },
+			func(a *verdict.Arm) { a.BuiltIn.Process = check.False }, "right: seen"},
+		{"another check", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.Healed[0].Met, a.Healed[1].Met = check.True, check.False },
 			"right by luck: it is Broken, but not because well is not met: that is met; seen"},
-		{"another check as well", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.Healed[1].Met = check.NotMet },
+		{"another check as well", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.Healed[1].Met = check.False },
 			"right by luck: it is Broken, and would be without what decides it (well is not met); seen"},
 		{"two checks together", verdict.Broken, scenario.Grounds{ground("healed/well", scenario.IsNotMet), ground("healed/quick", scenario.IsNotMet)},
-			func(a *verdict.Arm) { a.Healed[1].Met = check.NotMet }, "right: seen"},
-		{"one that fails sometimes, and does", verdict.Broken, sometimes("healed/quick"), func(a *verdict.Arm) { a.Healed[1].Met = check.NotMet }, "right: seen"},
+			func(a *verdict.Arm) { a.Healed[1].Met = check.False }, "right: seen"},
+		{"one that fails sometimes, and does", verdict.Broken, sometimes("healed/quick"), func(a *verdict.Arm) { a.Healed[1].Met = check.False }, "right: seen"},
 		{"one that fails sometimes, and doesn't", verdict.Broken, sometimes("healed/quick"), nil, "right: seen"},
 		{"an alternative that holds alone", verdict.NotReproduced, scenario.Grounds{ground("exposure/by-log", scenario.IsMet)}, func(a *verdict.Arm) {
-			a.Exposure[0].AnyOf = []check.Finding{found("by-log", check.Met), found("by-stack", check.NotMet)}
+			a.Exposure[0].AnyOf = []check.Finding{found("by-log", check.True), found("by-stack", check.False)}
 		}, "right: seen"},
 		{"an alternative beside one that holds, too", verdict.NotReproduced, scenario.Grounds{ground("exposure/by-log", scenario.IsMet)}, func(a *verdict.Arm) {
-			a.Exposure[0].AnyOf = []check.Finding{found("by-log", check.Met), found("by-stack", check.Met)}
+			a.Exposure[0].AnyOf = []check.Finding{found("by-log", check.True), found("by-stack", check.True)}
 		}, "right by luck: it is NotReproduced, and would be without what decides it (by-log is met); seen"},
 		{"a check that was not asked", verdict.Broken, scenario.Grounds{ground("healed/cut-out", scenario.IsNotMet)}, nil,
 			"no answer: it is Broken, but not because cut-out is not met: that is unknown; seen"},
-		{"another outcome", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.Outcome, a.Healed[0].Met = verdict.NotReproduced, check.Met }, "wrong: seen"},
+		{"another outcome", verdict.Broken, because[verdict.Broken], func(a *verdict.Arm) { a.Outcome, a.Healed[0].Met = verdict.NotReproduced, check.True }, "wrong: seen"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			k := known("drops-late", tc.right)

@@ -99,7 +99,7 @@ func Nightly(ctx context.Context, o Options) (Summary, error) {
 		if ctx.Err() != nil {
 			return s, context.Cause(ctx)
 		}
-		o.Say(fmt.Sprintf("%s: %s", u.name(), s.Units[i].said()))
+		o.Say(fmt.Sprintf("%s: %s", u.name(), s.Units[i].describe()))
 	}
 	if err := s.prune(o); err != nil {
 		return s, err

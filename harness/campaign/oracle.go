@@ -19,14 +19,14 @@ type OracleOptions struct {
 	Scenario   string
 	Relapse    string // what the program is
 	Settings   Settings
-	Candidates []scenario.Known
+	Candidates []scenario.CandidateFile
 	Beside     int    // how many are in one trial, at least 1
 	Dir        string // where oracle.json and oracle.md go; it is made
 	// Build builds the arms of some candidates, and says why one can't be built. The error is for the controls or
 	// this machine.
-	Build func(context.Context, []scenario.Known) (failed map[string]error, err error)
+	Build func(context.Context, []scenario.CandidateFile) (failed map[string]error, err error)
 	// Plan plans the trials that some candidates share.
-	Plan func([]scenario.Known) (*plan.Plan, error)
+	Plan func([]scenario.CandidateFile) (*plan.Plan, error)
 	Run  func(context.Context, *plan.Plan) (dir string, v report.Verdict, err error)
 	Say  func(string)
 	Now  func() time.Time // nil is time.Now
@@ -86,7 +86,7 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	if err != nil {
 		return s, err
 	}
-	var built []scenario.Known
+	var built []scenario.CandidateFile
 	for i, k := range o.Candidates {
 		if err := failed[k.Metadata.Name]; err != nil {
 			s.Candidates[i].Grade, s.Candidates[i].Reason = Errored, "it can't be built: "+err.Error()
@@ -115,7 +115,7 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 			default:
 				g.Grade, g.Reason = Errored, err.Error()
 			}
-			o.Say(g.said())
+			o.Say(g.describe())
 		}
 		if err := s.write(o); err != nil {
 			return s, err
@@ -128,12 +128,12 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 }
 
 // ungraded is a candidate that was not run yet.
-func ungraded(k scenario.Known) Graded {
+func ungraded(k scenario.CandidateFile) Graded {
 	return Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why),
 		Because: k.Spec.Because, Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"}
 }
 
-func (o OracleOptions) run(ctx context.Context, b []scenario.Known) (dir string, v report.Verdict, err error) {
+func (o OracleOptions) run(ctx context.Context, b []scenario.CandidateFile) (dir string, v report.Verdict, err error) {
 	p, err := o.Plan(b)
 	if err != nil {
 		return "", v, err
@@ -143,19 +143,19 @@ func (o OracleOptions) run(ctx context.Context, b []scenario.Known) (dir string,
 
 // batch splits candidates into those that share a trial. One that must be alone gets its own. Those that are to be Broken
 // come last, beside each other: each of them takes all the time that a recovery has, whoever is with it.
-func batch(list []scenario.Known, beside int) [][]scenario.Known {
-	var out [][]scenario.Known
-	var open []scenario.Known
-	broken := func(k scenario.Known) int {
+func batch(list []scenario.CandidateFile, beside int) [][]scenario.CandidateFile {
+	var out [][]scenario.CandidateFile
+	var open []scenario.CandidateFile
+	broken := func(k scenario.CandidateFile) int {
 		if k.Spec.Right == string(verdict.Broken) {
 			return 1
 		}
 		return 0
 	}
-	list = slices.SortedStableFunc(slices.Values(list), func(a, b scenario.Known) int { return broken(a) - broken(b) })
+	list = slices.SortedStableFunc(slices.Values(list), func(a, b scenario.CandidateFile) int { return broken(a) - broken(b) })
 	for _, k := range list {
 		if k.IsAlone() {
-			out = append(out, []scenario.Known{k})
+			out = append(out, []scenario.CandidateFile{k})
 			continue
 		}
 		if open = append(open, k); len(open) >= max(beside, 1) {
@@ -168,7 +168,7 @@ func batch(list []scenario.Known, beside int) [][]scenario.Known {
 	return out
 }
 
-func names(list []scenario.Known) []string {
+func names(list []scenario.CandidateFile) []string {
 	var out []string
 	for _, k := range list {
 		out = append(out, k.Metadata.Name)

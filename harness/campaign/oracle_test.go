@@ -33,14 +33,14 @@ type hall struct {
 	trials   int
 }
 
-func newHall(t *testing.T, beside int, candidates ...scenario.Known) *hall {
+func newHall(t *testing.T, beside int, candidates ...scenario.CandidateFile) *hall {
 	t.Helper()
 	h := &hall{now: time.Date(2026, 3, 4, 1, 0, 0, 0, time.UTC), outcomes: map[string][]verdict.Outcome{}, trials: 1, broke: map[string]error{}}
 	h.OracleOptions = campaign.OracleOptions{
 		Scenario: "pleg", Relapse: "v1", Candidates: candidates, Beside: beside, Dir: filepath.Join(t.TempDir(), "1-oracle-pleg"),
 		Settings: campaign.Settings{Pair: "smoke", Provider: "processes", Set: map[string]string{"quiet": "40s"}},
-		Build:    func(context.Context, []scenario.Known) (map[string]error, error) { return h.failed, nil },
-		Plan: func(list []scenario.Known) (*plan.Plan, error) {
+		Build:    func(context.Context, []scenario.CandidateFile) (map[string]error, error) { return h.failed, nil },
+		Plan: func(list []scenario.CandidateFile) (*plan.Plan, error) {
 			p := &plan.Plan{}
 			for range h.trials {
 				tr := plan.Trial{}
@@ -93,8 +93,8 @@ func (h *hall) run(ctx context.Context, p *plan.Plan) (string, report.Verdict, e
 	return "/runs/r" + string(rune('0'+len(h.ran))), v, nil
 }
 
-func known(name string, right verdict.Outcome) scenario.Known {
-	return scenario.Known{Metadata: scenario.Metadata{Name: name}, Spec: scenario.KnownSpec{Doc: "does " + name, Right: string(right), Why: "it is so",
+func known(name string, right verdict.Outcome) scenario.CandidateFile {
+	return scenario.CandidateFile{Metadata: scenario.Metadata{Name: name}, Spec: scenario.CandidateSpec{Doc: "does " + name, Right: string(right), Why: "it is so",
 		Because: because[right]}}
 }
 
@@ -264,7 +264,7 @@ func TestOracleWithoutCandidatesOrControls(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	h := newHall(t, 1, known("a", verdict.NotReproduced))
-	h.Build = func(context.Context, []scenario.Known) (map[string]error, error) {
+	h.Build = func(context.Context, []scenario.CandidateFile) (map[string]error, error) {
 		return nil, errors.New("arm vulnerable: no go command")
 	}
 	if _, err := campaign.Oracle(t.Context(), h.OracleOptions); err == nil || err.Error() != "arm vulnerable: no go command" {

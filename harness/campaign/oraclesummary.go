@@ -58,8 +58,8 @@ type Graded struct {
 	Seconds float64                    `json:"seconds"` // of its run, which it shares with those beside it
 }
 
-// said is a candidate's line while others are still to come.
-func (g Graded) said() string {
+// describe is a candidate's line while others are still to come.
+func (g Graded) describe() string {
 	out := fmt.Sprintf("%s: %s (right is %s)", g.Name, g.answer(), g.Right)
 	if g.Grade != Right {
 		out += ": " + g.Reason

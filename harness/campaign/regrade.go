@@ -18,7 +18,7 @@ import (
 
 // Regrade judges again what was recorded of candidates and grades them by it: in a run's directory, or in all runs of
 // an oracle whose directory it is. It runs and writes nothing. Candidates that no run has are left out.
-func Regrade(name string, candidates []scenario.Known, dir string) (OracleSummary, error) {
+func Regrade(name string, candidates []scenario.CandidateFile, dir string) (OracleSummary, error) {
 	s := OracleSummary{Schema: OracleSchema, Scenario: name}
 	dirs, err := s.recorded(dir)
 	if err != nil {

@@ -57,7 +57,7 @@ type Result struct {
 	Rates    []report.Rate `json:"rates,omitempty"`
 }
 
-func (r Result) said() string {
+func (r Result) describe() string {
 	took := (time.Duration(r.Seconds * float64(time.Second))).Round(time.Second)
 	if r.Status == Done {
 		return fmt.Sprintf("%s (exit %d) after %s", r.Verdict, r.Exit, took)

@@ -21,54 +21,54 @@ func back(kind, wanted string) func(*question) {
 func TestGoroutinesBack(t *testing.T) {
 	const feed, watch, lock = "registry.feed", "handlers.(*WatchServer).HandleWS", "cache.(*store).Get"
 	// shots has the same others in the baseline, and the same in each of three late dumps.
-	shots := func(was, is []others) []shot {
+	shots := func(was, is []sameStack) []shot {
 		return []shot{{second: 22, others: was}, {second: 35}, {second: 340, others: is}, {second: 360, others: is}, {second: 380, others: is}}
 	}
-	watchers := func(n, first int) others { return others{n, watch, "select", first} }
-	few := []others{watchers(10, 200)}
+	watchers := func(n, first int) sameStack { return sameStack{n, watch, "select", first} }
+	few := []sameStack{watchers(10, 200)}
 	five := times(5, bundle.Goroutines2)
 	run(t, []question{
 		{
-			name: "as many as before, all of them new", met: check.Met, fill: apiserver(arm, nil, shots(few, []others{watchers(10, 900)})...), evidence: five,
+			name: "as many as before, all of them new", met: check.True, fill: apiserver(arm, nil, shots(few, []sameStack{watchers(10, 900)})...), evidence: five,
 			seen: "3 dumps, and 2 of the baseline; 0 more wait to send or for a lock", wanted: "in each of the last 3 dumps fewer than 3 goroutines more",
 		},
 		{
-			name: "some more watches of clients", met: check.Met, fill: apiserver(arm, nil, shots(few, []others{watchers(17, 900)})...), evidence: five,
+			name: "some more watches of clients", met: check.True, fill: apiserver(arm, nil, shots(few, []sameStack{watchers(17, 900)})...), evidence: five,
 			seen: watch + " (created by " + deleteCollection + ") grew most, by 7",
 		},
 		{
-			name: "a group that is much larger", met: check.NotMet, detail: watch, fill: apiserver(arm, nil, shots(few, []others{watchers(18, 900)})...),
+			name: "a group that is much larger", met: check.False, detail: watch, fill: apiserver(arm, nil, shots(few, []sameStack{watchers(18, 900)})...),
 			seen: "grew most, by 8: too many, 8 of them in " + watch, evidence: five,
 		},
 		{
-			name: "as much more of a large group", met: check.Met, fill: apiserver(arm, nil, shots([]others{watchers(100, 200)}, []others{watchers(124, 900)})...),
+			name: "as much more of a large group", met: check.True, fill: apiserver(arm, nil, shots([]sameStack{watchers(100, 200)}, []sameStack{watchers(124, 900)})...),
 			seen: "grew most, by 24", evidence: five,
 		},
 		{
-			name: "they take turns, and are more each time", met: check.NotMet, detail: feed, seen: "too many, 9 of them in " + feed, evidence: five,
-			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []others{{9, feed, "chan receive", 500}}},
-				shot{second: 360, others: []others{{9, feed, "select", 600}}}, shot{second: 380, others: []others{{9, feed, "IO wait", 700}}}),
+			name: "they take turns, and are more each time", met: check.False, detail: feed, seen: "too many, 9 of them in " + feed, evidence: five,
+			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []sameStack{{9, feed, "chan receive", 500}}},
+				shot{second: 360, others: []sameStack{{9, feed, "select", 600}}}, shot{second: 380, others: []sameStack{{9, feed, "IO wait", 700}}}),
 		},
 		{
-			name: "they were there in one dump, and went", met: check.Met, evidence: five, seen: "3 dumps",
-			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340}, shot{second: 360, others: []others{{30, feed, "select", 600}}}, shot{second: 380}),
+			name: "they were there in one dump, and went", met: check.True, evidence: five, seen: "3 dumps",
+			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340}, shot{second: 360, others: []sameStack{{30, feed, "select", 600}}}, shot{second: 380}),
 		},
 		{
-			name: "three wait for a lock", met: check.NotMet, detail: lock, fill: apiserver(arm, nil, shots(nil, []others{{3, lock, "sync.Mutex.Lock", 500}})...),
+			name: "three wait for a lock", met: check.False, detail: lock, fill: apiserver(arm, nil, shots(nil, []sameStack{{3, lock, "sync.Mutex.Lock", 500}})...),
 			seen: "3 more wait to send or for a lock: too many, 3 of them in " + lock, evidence: five,
 		},
 		{
-			name: "two wait to send", met: check.Met, fill: apiserver(arm, nil, shots(nil, []others{{2, feed, "chan send", 500}})...),
+			name: "two wait to send", met: check.True, fill: apiserver(arm, nil, shots(nil, []sameStack{{2, feed, "chan send", 500}})...),
 			seen: "2 more wait to send or for a lock", evidence: five,
 		},
 		{
-			name: "as many waited to send before", met: check.Met, fill: apiserver(arm, nil, shots([]others{{6, feed, "chan send", 200}}, []others{{6, feed, "chan send", 500}})...),
+			name: "as many waited to send before", met: check.True, fill: apiserver(arm, nil, shots([]sameStack{{6, feed, "chan send", 200}}, []sameStack{{6, feed, "chan send", 500}})...),
 			seen: "0 more wait to send", evidence: five,
 		},
 		{
-			name: "others wait to send each time: they are at work", met: check.Met, evidence: five, seen: "0 more wait to send",
-			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []others{{4, feed, "chan send", 500}}},
-				shot{second: 360, others: []others{{4, feed, "chan send", 600}}}, shot{second: 380, others: []others{{4, feed, "chan send", 700}}}),
+			name: "others wait to send each time: they are at work", met: check.True, evidence: five, seen: "0 more wait to send",
+			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []sameStack{{4, feed, "chan send", 500}}},
+				shot{second: 360, others: []sameStack{{4, feed, "chan send", 600}}}, shot{second: 380, others: []sameStack{{4, feed, "chan send", 700}}}),
 		},
 		{
 			name: "no dump of the baseline", fill: apiserver(arm, nil, shot{second: 340}, shot{second: 360}, shot{second: 380}), met: check.Unknown,
@@ -103,15 +103,15 @@ func TestHeapBack(t *testing.T) {
 	three := times(3, bundle.Heap)
 	run(t, []question{
 		{
-			name: "as before", fill: heaps(arm, 25, 1, 350, 2, 370, 1), met: check.Met, evidence: three, wanted: "in each of the last 2 heap profiles less than 8.0 MiB more",
+			name: "as before", fill: heaps(arm, 25, 1, 350, 2, 370, 1), met: check.True, evidence: three, wanted: "in each of the last 2 heap profiles less than 8.0 MiB more",
 			seen: "2 profiles, and 1 of the baseline; each of the last 2 has 0.0 MiB more than the baseline, which had up to 41.0 MiB",
 		},
-		{name: "a little more", fill: heaps(arm, 25, 1, 350, 9, 370, 9), met: check.Met, seen: "8.0 MiB more", evidence: three, detail: "8.0 MiB more, of which 8.0 MiB"},
+		{name: "a little more", fill: heaps(arm, 25, 1, 350, 9, 370, 9), met: check.True, seen: "8.0 MiB more", evidence: three, detail: "8.0 MiB more, of which 8.0 MiB"},
 		{
-			name: "more than a quarter of it", fill: heaps(arm, 25, 0, 350, 12, 370, 10), met: check.NotMet, seen: "10.0 MiB more", evidence: three,
+			name: "more than a quarter of it", fill: heaps(arm, 25, 0, 350, 12, 370, 10), met: check.False, seen: "10.0 MiB more", evidence: three,
 			detail: "10.0 MiB more, of which 10.0 MiB were allocated in\n\tjson.Unmarshal",
 		},
-		{name: "it went away", fill: heaps(arm, 25, 0, 350, 80, 370, 1), met: check.Met, seen: "1.0 MiB more", evidence: three, detail: "1.0 MiB more"},
+		{name: "it went away", fill: heaps(arm, 25, 0, 350, 80, 370, 1), met: check.True, seen: "1.0 MiB more", evidence: three, detail: "1.0 MiB more"},
 		{
 			name: "a profile of the baseline failed", fill: heaps(arm, 25, 0, 30, -1, 350, 80, 370, 80), met: check.Unknown, evidence: three, detail: "80.0 MiB more",
 			seen: "one of the baseline is missing", differs: []string{"the profile of 10:00:30 failed"},
@@ -126,7 +126,7 @@ func TestCPUBack(t *testing.T) {
 	all := []bundle.Kind{bundle.Identity, bundle.Host}
 	// using is a process that uses so many CPUs in the baseline and so many from second 320 on.
 	using := func(tasks int, before, after float64) func(*trial) {
-		return loaded(tasks, max(0, 2-after-0.05*float64(tasks)), looked(before, before, func(s *bundle.IdentitySample, at float64) {
+		return loaded(tasks, max(0, 2-after-0.05*float64(tasks)), looksOf(before, before, func(s *bundle.IdentitySample, at float64) {
 			s.Limits = new(free(at))
 			if at > 320 {
 				s.CPUSeconds += (at - 320) * (after - before)
@@ -138,21 +138,21 @@ func TestCPUBack(t *testing.T) {
 		return func(tr *trial) {
 			fill(tr)
 			for i, n := range works {
-				tr.shoot(arm, shot{second: 340 + 20*float64(i), lacks: "1", others: []others{{n, "main.spin", "runnable", 77}}})
+				tr.shoot(arm, shot{second: 340 + 20*float64(i), lacks: "1", others: []sameStack{{n, "main.spin", "runnable", 77}}})
 			}
 		}
 	}
 	run(t, []question{
 		{
-			name: "as before", fill: using(3, 0.05, 0.06), met: check.Met, evidence: all, wanted: "in the last 20s no more than a tenth of a CPU above twice",
+			name: "as before", fill: using(3, 0.05, 0.06), met: check.True, evidence: all, wanted: "in the last 20s no more than a tenth of a CPU above twice",
 			seen: "0.06 CPUs in 10:06:16.0 to 10:06:34.0, where the baseline had 0.05 and less than 0.2 is asked for",
 		},
-		{name: "a loop", fill: using(3, 0.05, 0.95), met: check.NotMet, seen: "0.95 CPUs", evidence: all[:1]},
-		{name: "a loop beside a busy baseline", fill: using(3, 0.6, 1.5), met: check.NotMet, seen: "less than 1.1 is asked for", evidence: all[:1]},
-		{name: "busy as before", fill: using(3, 0.6, 0.7), met: check.Met, seen: "0.7 CPUs", evidence: all},
+		{name: "a loop", fill: using(3, 0.05, 0.95), met: check.False, seen: "0.95 CPUs", evidence: all[:1]},
+		{name: "a loop beside a busy baseline", fill: using(3, 0.6, 1.5), met: check.False, seen: "less than 1.1 is asked for", evidence: all[:1]},
+		{name: "busy as before", fill: using(3, 0.6, 0.7), met: check.True, seen: "0.7 CPUs", evidence: all},
 		{name: "a loop that got little", fill: using(84, 0.01, 0.05), met: check.Unknown, seen: "with 84 tasks for 2 cores", evidence: all},
 		{name: "little, where a loop might have got as little, and no dump shows that there is none", fill: using(40, 0.01, 0.02), met: check.Unknown, seen: "with 40 tasks for 2 cores", evidence: all},
-		{name: "little, and no goroutine is at work each time", fill: dumped(using(40, 0.01, 0.02), 1, 0, 1), met: check.Met, seen: "0.02 CPUs",
+		{name: "little, and no goroutine is at work each time", fill: dumped(using(40, 0.01, 0.02), 1, 0, 1), met: check.True, seen: "0.02 CPUs",
 			evidence: append(slices.Clone(all[:1]), bundle.Goroutines2, bundle.Goroutines2, bundle.Goroutines2, bundle.Host)},
 		{name: "little, and one is at work each time, as a loop that starves", fill: dumped(using(40, 0.01, 0.02), 1, 1, 1), met: check.Unknown, seen: "with 40 tasks for 2 cores", evidence: all},
 		{name: "too short", spec: `{"for":"5s"}`, fill: using(3, 0.05, 0.06), met: check.Unknown, seen: "for is 5s (want at least 10s)"},

@@ -26,13 +26,13 @@ type taken[T any] struct {
 // against has answer compare the snapshots of the whole baseline with the last of the window's, need of them, which one
 // process must have made. Where they don't answer, the finding says why.
 func against[T any](q *question, noun string, need int, lastAfter string, in func(*question) taken[T],
-	answer func(before, last []T) Tri) Finding {
+	answer func(before, last []T) Truth) Finding {
 	base, why := q.baseline()
 	if why != "" {
 		return q.unknown(why)
 	}
 	was, now := in(q.over(base)), in(q)
-	q.Evidence, q.Differs = slices.Concat(was.paths, now.paths), few(slices.Concat(was.notes, now.notes))
+	q.Evidence, q.Differs = slices.Concat(was.paths, now.paths), firstAndLast(slices.Concat(was.notes, now.notes))
 	q.Seen = fmt.Sprintf("%d %s, and %d of the baseline", len(now.in), noun, len(was.in))
 	doubt := cmp.Or(now.missing, was.missing, q.over(bundle.Window{Start: base.Start, End: q.window.End}).restarted())
 	switch {
@@ -45,7 +45,7 @@ func against[T any](q *question, noun string, need int, lastAfter string, in fun
 	default:
 		q.Met = answer(was.in, now.in[len(now.in)-need:])
 	}
-	if q.Met == NotMet && len(was.notes) > 0 { // the one that failed may have shown that it was there before
+	if q.Met == False && len(was.notes) > 0 { // the one that failed may have shown that it was there before
 		q.Met, q.Seen = Unknown, q.Seen+"; one of the baseline is missing"
 	}
 	return q.Finding

@@ -82,22 +82,22 @@ func (c *CallsCutShort) Eval(v bundle.View, s Scope) Finding {
 	if calls.items == 0 { // the load left no record
 		return q.unknown(calls.doubt)
 	}
-	q.Seen, q.Evidence = calls.said(c.MoreThan), calls.paths
+	q.Seen, q.Evidence = calls.describe(c.MoreThan), calls.paths
 	switch {
 	case calls.over >= c.AtLeast:
-		q.Met, q.Tried = Met, calls.tried()
+		q.Met, q.Tried = True, calls.describeTried()
 	case calls.doubt != "":
 		q.Seen += "; " + calls.doubt
 	case !calls.seen && calls.upto >= c.AtLeast:
 		q.Seen += ": one call may have written several of the lines"
 	default:
-		q.Met = NotMet
+		q.Met = False
 	}
 	return q.Finding
 }
 
-// tried is what an arm was exposed to.
-func (c calls) tried() string {
+// describeTried is what an arm was exposed to.
+func (c calls) describeTried() string {
 	if c.seen || c.lo == c.hi {
 		return fmt.Sprintf("%d failed calls that left at least %d of %d items each", c.n, c.lo, c.items)
 	}
@@ -171,7 +171,7 @@ func (c *calls) add(least, most, left, moreThan int) {
 // holds. A build may leave some of them behind only now and then.
 func (c calls) explains(n int) bool { return 0 < n && n <= c.upto }
 
-func (c calls) said(moreThan int) string {
+func (c calls) describe(moreThan int) string {
 	out := fmt.Sprintf("%d calls with a failed delete", c.n)
 	if c.seen {
 		out = fmt.Sprintf("%d calls that deleted and failed, as the load saw them", c.n)
@@ -180,13 +180,13 @@ func (c calls) said(moreThan int) string {
 		out += fmt.Sprintf(" (%d at most)", c.most)
 	}
 	if c.most > 0 {
-		out += fmt.Sprintf(", %d of them with more than %d items left (%s)", c.over, moreThan, c.left())
+		out += fmt.Sprintf(", %d of them with more than %d items left (%s)", c.over, moreThan, c.describeRemaining())
 	}
 	return out
 }
 
-// left is how many items the calls left.
-func (c calls) left() string {
+// describeRemaining is how many items the calls left.
+func (c calls) describeRemaining() string {
 	if c.seen {
 		return fmt.Sprintf("at least %d of %d", c.lo, c.items)
 	}

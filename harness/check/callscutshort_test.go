@@ -55,28 +55,28 @@ func TestCallsCutShort(t *testing.T) {
 	early := strings.Replace(cut(20, 20, 20, 919), "10:00:45", "10:00:10", 1)
 	run(t, []question{
 		{
-			name: "as many as are wanted", fill: renamed([]string{cut(20, 20, 20, 919)}), met: check.Met, evidence: []bundle.Kind{bundle.LoadSummary},
+			name: "as many as are wanted", fill: renamed([]string{cut(20, 20, 20, 919)}), met: check.True, evidence: []bundle.Kind{bundle.LoadSummary},
 			seen:   "20 calls that deleted and failed, as the load saw them, 20 of them with more than 256 items left (at least 919 of 1001)",
 			wanted: "at least 10 calls of load deletes that failed while they deleted, with more than 256 items left",
 		},
 		{
-			name: "which of them deleted is not known", fill: renamed([]string{cut(20, 15, 14, 919)}), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary},
+			name: "which of them deleted is not known", fill: renamed([]string{cut(20, 15, 14, 919)}), met: check.False, evidence: []bundle.Kind{bundle.LoadSummary},
 			seen: "9 calls that deleted and failed, as the load saw them (14 at most), 9 of them with more than 256 items left",
 		},
 		{
-			name: "what was left the channel may have swallowed", fill: renamed([]string{cut(20, 20, 20, 256)}), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary},
+			name: "what was left the channel may have swallowed", fill: renamed([]string{cut(20, 20, 20, 256)}), met: check.False, evidence: []bundle.Kind{bundle.LoadSummary},
 			seen: "0 of them with more than 256 items left (at least 256 of 1001)",
 		},
 		{
-			name: "all is left: they died in their lists", fill: renamed([]string{cut(20, 0, 20, 1000)}), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary},
+			name: "all is left: they died in their lists", fill: renamed([]string{cut(20, 0, 20, 1000)}), met: check.False, evidence: []bundle.Kind{bundle.LoadSummary},
 			seen: "0 calls that deleted and failed",
 		},
 		{
-			name: "none is left: they came to the end", fill: renamed([]string{cut(20, 20, 20, 0)}), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary},
+			name: "none is left: they came to the end", fill: renamed([]string{cut(20, 20, 20, 0)}), met: check.False, evidence: []bundle.Kind{bundle.LoadSummary},
 			seen: "0 calls that deleted and failed",
 		},
 		{
-			name: "they succeeded", fill: renamed([]string{cut(20, 20, 0, 0)}), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary},
+			name: "they succeeded", fill: renamed([]string{cut(20, 20, 0, 0)}), met: check.False, evidence: []bundle.Kind{bundle.LoadSummary},
 			seen: "0 calls that deleted and failed",
 		},
 		{
@@ -88,10 +88,10 @@ func TestCallsCutShort(t *testing.T) {
 			fill: renamed([]string{`{"round":1,"start":"2026-03-01T10:00:45Z","calls":20}`}),
 		},
 		{
-			name: "a round of another phase", fill: renamed([]string{early}), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary}, seen: "0 calls that deleted and failed",
+			name: "a round of another phase", fill: renamed([]string{early}), met: check.False, evidence: []bundle.Kind{bundle.LoadSummary}, seen: "0 calls that deleted and failed",
 		},
 		{
-			name: "the rounds add up", met: check.Met, evidence: []bundle.Kind{bundle.LoadSummary}, seen: "14 calls that deleted and failed, as the load saw them (16 at most), 14 of them",
+			name: "the rounds add up", met: check.True, evidence: []bundle.Kind{bundle.LoadSummary}, seen: "14 calls that deleted and failed, as the load saw them (16 at most), 14 of them",
 			fill: renamed([]string{cut(8, 7, 8, 919), cut(8, 7, 8, 800)}),
 		},
 		{name: "no round", fill: renamed(nil), met: check.Unknown, seen: "load deletes made no round", evidence: []bundle.Kind{bundle.LoadSummary}},
@@ -104,7 +104,7 @@ func TestCallsCutShort(t *testing.T) {
 			fill: func(tr *trial) { tr.phases(); tr.loadedWith(other, "deletes", cut(20, 20, 20, 919)) },
 		},
 		{
-			name: "by the log", spec: byLog, fill: apiserver(arm, manyLinesEach(3)), met: check.Met, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
+			name: "by the log", spec: byLog, fill: apiserver(arm, manyLinesEach(3)), met: check.True, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
 			seen: "3 calls with a failed delete (20 at most), 3 of them with more than 256 items left (951..1000 of 1001)",
 		},
 		{
@@ -120,15 +120,15 @@ func TestCallsCutShort(t *testing.T) {
 			fill: apiserver(arm, append(manyLinesEach(1), failed(100, 33, 744)...)), seen: "1 calls with a failed delete (20 at most), 0 of them",
 		},
 		{
-			name: "fewer lines than are wanted", spec: byLog, fill: apiserver(arm, failed(100, 33)), met: check.NotMet, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
+			name: "fewer lines than are wanted", spec: byLog, fill: apiserver(arm, failed(100, 33)), met: check.False, evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs},
 			seen: "1 calls with a failed delete, 1 of them with more than 256 items left",
 		},
 		{
-			name: "they claim success, and left objects", fill: renamed([]string{succeeded(20, 0, 919)}), met: check.Met, evidence: []bundle.Kind{bundle.LoadSummary},
+			name: "they claim success, and left objects", fill: renamed([]string{succeeded(20, 0, 919)}), met: check.True, evidence: []bundle.Kind{bundle.LoadSummary},
 			seen: "20 calls that deleted and failed, as the load saw them, 20 of them with more than 256 items left (at least 919 of 1001)",
 		},
 		{
-			name: "by a log of other words", spec: byLog, fill: renamed([]string{cut(20, 20, 20, 919)}), met: check.NotMet,
+			name: "by a log of other words", spec: byLog, fill: renamed([]string{cut(20, 20, 20, 919)}), met: check.False,
 			evidence: []bundle.Kind{bundle.LoadSummary, bundle.Logs}, seen: "0 calls with a failed delete",
 		},
 		{name: "no load named", spec: `{"load":""}`, fill: renamed(nil), met: check.Unknown, seen: "load is empty"},
@@ -170,11 +170,11 @@ func TestLeakedGoroutinesOfRenamedLines(t *testing.T) {
 	twenty := []shot{leaks(300, 20), leaks(330, 20), leaks(360, 20)}
 	run(t, []question{
 		{
-			name: "as many as the calls", fill: renamed([]string{cut(20, 20, 20, 919)}, twenty...), met: check.Met, evidence: pairs(3, bundle.LoadSummary, bundle.Logs),
+			name: "as many as the calls", fill: renamed([]string{cut(20, 20, 20, 919)}, twenty...), met: check.True, evidence: pairs(3, bundle.LoadSummary, bundle.Logs),
 			seen: "20 calls that deleted and failed, as the load saw them, 20 of them with more than 256 items left", detail: "\nitems left: at least 919 of 1001",
 		},
 		{
-			name: "as many as may have been cut short", fill: renamed([]string{cut(20, 18, 20, 919)}, twenty...), met: check.Met,
+			name: "as many as may have been cut short", fill: renamed([]string{cut(20, 18, 20, 919)}, twenty...), met: check.True,
 			evidence: pairs(3, bundle.LoadSummary, bundle.Logs), seen: "18 calls that deleted and failed, as the load saw them (20 at most)", detail: "items left",
 		},
 		{
@@ -194,14 +194,14 @@ func TestLeakedGoroutinesOfRenamedLines(t *testing.T) {
 func TestNothingLeftByCallsOfRenamedLines(t *testing.T) {
 	const feed = "k8s.io/apiserver/pkg/registry/generic/registry.feed"
 	shots := func(n int) []shot {
-		is := []others{{n, feed, "select", 3000}}
+		is := []sameStack{{n, feed, "select", 3000}}
 		return []shot{{second: 22}, {second: 35}, {second: 300, others: is}, {second: 330, others: is}, {second: 360, others: is}}
 	}
 	told := "the log has no line of a failed call, and the load tells their number; "
 	run(t, []question{
-		{name: "what comes and goes", fill: renamed([]string{cut(20, 20, 20, 919)}, shots(9)...), met: check.Met, seen: told + "20 calls failed, and 9 goroutines more than in the baseline stay, of fewer than 10"},
-		{name: "as many as half of the calls", fill: renamed([]string{cut(20, 20, 20, 919)}, shots(10)...), met: check.NotMet, seen: told + "20 calls failed, and 10 goroutines more", detail: feed},
-		{name: "not known, and few", fill: renamed([]string{cut(20, 20, 20, -1)}, shots(3)...), met: check.Met, seen: told + "0 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4"},
+		{name: "what comes and goes", fill: renamed([]string{cut(20, 20, 20, 919)}, shots(9)...), met: check.True, seen: told + "20 calls failed, and 9 goroutines more than in the baseline stay, of fewer than 10"},
+		{name: "as many as half of the calls", fill: renamed([]string{cut(20, 20, 20, 919)}, shots(10)...), met: check.False, seen: told + "20 calls failed, and 10 goroutines more", detail: feed},
+		{name: "not known, and few", fill: renamed([]string{cut(20, 20, 20, -1)}, shots(3)...), met: check.True, seen: told + "0 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4"},
 		{name: "not known, and not few", fill: renamed([]string{cut(20, 20, 20, -1)}, shots(4)...), met: check.Unknown, seen: "how many objects round 1 of load deletes left is not known"},
 	}, func(q *question) {
 		q.kind, q.scope = "nothingStuck", check.Scope{Arm: arm, Phase: check.Recovery}

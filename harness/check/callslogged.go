@@ -49,7 +49,7 @@ func callsLogged(q *question, lines LogLines, name string, moreThan int) (out ca
 			out.over++
 		}
 	}
-	return out.made(load, q.window)
+	return out.limitedToLoad(load, q.window)
 }
 
 // collections parts log lines by the collection of a load that they are about, in the order in which the log comes to
@@ -69,9 +69,9 @@ func collections(lines []bundle.LogLine, load string) (out [][]bundle.LogLine) {
 	return out
 }
 
-// made limits a count of lines to the calls that the load made in a window. How often the namespace controller tried
+// limitedToLoad limits a count of lines to the calls that the load made in a window. How often the namespace controller tried
 // again nobody knows.
-func (c calls) made(load bundle.Load, w bundle.Window) calls {
+func (c calls) limitedToLoad(load bundle.Load, w bundle.Window) calls {
 	if load.Way == bundle.ByNamespaceController {
 		return c
 	}

@@ -36,7 +36,7 @@ func (c Quiet) world(q *question) (out world, doubt string) {
 		out.used = append(out.used, of)
 	}
 	out.all = union(nil, slices.Concat(out.used...)...)
-	out.disturbed, out.terminating = c.disturbances(out.all, out.used, others(q.view, q.arm))
+	out.disturbed, out.terminating = c.disturbances(out.all, out.used, otherArms(q.view, q.arm))
 	return out, ""
 }
 

@@ -50,35 +50,35 @@ func TestCEL(t *testing.T) {
 	var q []question
 	for _, c := range []struct {
 		expression string
-		met        check.Tri
+		met        check.Truth
 		seen       string
 		evidence   []bundle.Kind
 	}{
 		{`dumps().all(d, d.exists(g, g.state == "chan send" && g.frames[0].endsWith("PLEG).Relist") && g.count >= 1))`,
-			check.Met,
+			check.True,
 			"dumps(): goroutines in each: 3, 4", stacks},
-		{`dumps().exists(d, d.exists(g, g.count > 100))`, check.NotMet, "dumps()", stacks},
-		{`dumps()[1].filter(g, g.createdBy.contains("GenericPLEG"))[0].frames.size() > 1`, check.Met, "dumps()", stacks},
+		{`dumps().exists(d, d.exists(g, g.count > 100))`, check.False, "dumps()", stacks},
+		{`dumps()[1].filter(g, g.createdBy.contains("GenericPLEG"))[0].frames.size() > 1`, check.True, "dumps()", stacks},
 		{`increase("requests_total") > 90 && increase("requests_total") < 110.0`,
-			check.Met, `increase("requests_total"): 98 between`, metrics},
+			check.True, `increase("requests_total"): 98 between`, metrics},
 		{`metric("requests_total").first == 303.0 && metric("requests_total", {"code": "500"}).max == 7.0`,
-			check.NotMet, "from 302 to 400 in 50 samples", metrics},
+			check.False, "from 302 to 400 in 50 samples", metrics},
 		{`metric("restarts_total").max > metric("restarts_total").last`,
-			check.Met, "from 0 to 8 in 50 samples, at least 0, at most 28", metrics},
+			check.True, "from 0 to 8 in 50 samples, at least 0, at most 28", metrics},
 		{`messages("kubelet").exists(m, m.message == "Skipping pod synchronization" && m.severity == "I" && m.lines == 2)`,
-			check.Met,
+			check.True,
 			`messages("kubelet"): 3 lines with 2 messages`, []bundle.Kind{bundle.Logs}},
 		{`messages("kubelet").exists(m, m.message.startsWith("panic: ") && m.severity == "")`,
-			check.Met, "messages", []bundle.Kind{bundle.Logs}},
+			check.True, "messages", []bundle.Kind{bundle.Logs}},
 		{`writes("` + bundles + `").exists(w, w.changed.contains("lastUpdateTime") && w.manager == "fleet-agent-vulnerable" ` +
 			`&& w.subresource == "status" && w.count >= 4)`,
-			check.Met,
+			check.True,
 			"5 writes of 2 kinds", []bundle.Kind{bundle.Objects}},
-		{`audited().size() == 8 && audited().filter(e, e.code == 504 && e.annotations > 10000).size() == 1`, check.Met,
+		{`audited().size() == 8 && audited().filter(e, e.code == 504 && e.annotations > 10000).size() == 1`, check.True,
 			"audited(): 8 lines; 1 requests without an end; 1 x 0 with 0 to 0 annotations; 1 x 200 with 2 to 2 annotations; 1 x 201 with 2 to 2 annotations; 2 x 504 with 8004 to 16005 annotations",
 			[]bundle.Kind{bundle.Audit}},
-		{`audited().all(e, e.error == "")`, check.NotMet, "audited(): 8 lines", []bundle.Kind{bundle.Audit}},
-		{`audited().filter(e, e.stage == "RequestReceived").map(e, e.lost) == [false, true, false]`, check.Met, "1 requests without an end", []bundle.Kind{bundle.Audit}},
+		{`audited().all(e, e.error == "")`, check.False, "audited(): 8 lines", []bundle.Kind{bundle.Audit}},
+		{`audited().filter(e, e.stage == "RequestReceived").map(e, e.lost) == [false, true, false]`, check.True, "1 requests without an end", []bundle.Kind{bundle.Audit}},
 		// What is missing is unknown, whatever is made of it.
 		{`metric("no_such_total").last > 1.0`,
 			check.Unknown, `metric("no_such_total"): the metrics of vulnerable never showed no_such_total`, metrics},
@@ -89,8 +89,8 @@ func TestCEL(t *testing.T) {
 		{`messages("etcd").size() == 0`, check.Unknown, "no log of etcd was recorded for vulnerable", nil},
 		{`writes("pods").size() == 0`, check.Unknown, "nobody followed pods for vulnerable", nil},
 		// One side of && and || may decide alone.
-		{`metric("no_such_total").last > 1.0 || increase("requests_total") > 90.0`, check.Met, "98 between", metrics},
-		{`metric("no_such_total").last > 1.0 && increase("requests_total") > 100.0`, check.NotMet, "98 between", metrics},
+		{`metric("no_such_total").last > 1.0 || increase("requests_total") > 90.0`, check.True, "98 between", metrics},
+		{`metric("no_such_total").last > 1.0 && increase("requests_total") > 100.0`, check.False, "98 between", metrics},
 		{`metric("no_such_total").last > 1.0 && increase("requests_total") > 90.0`,
 			check.Unknown, "never showed no_such_total", metrics},
 		{`metric("no_such_total").last > 1.0 || increase("requests_total") > 100.0`,

@@ -102,7 +102,7 @@ func (a *asked) dumps([]ref.Val) (any, string, string) {
 	var c captured
 	out, n := [][]celGroup{}, []string{}
 	c.each(a.question, bundle.Goroutines2, "dump", func(art bundle.Artifact) error {
-		d, err := whole(a.view, art)
+		d, err := completeDump(a.view, art)
 		if err != nil {
 			return err
 		}
@@ -112,9 +112,9 @@ func (a *asked) dumps([]ref.Val) (any, string, string) {
 	a.Evidence = union(a.Evidence, c.paths...)
 	doubt := c.missing
 	if len(out) == 0 {
-		doubt = cmp.Or(doubt, strings.Join(few(c.notes), "; "), "there is no dump in "+span(a.window))
+		doubt = cmp.Or(doubt, strings.Join(firstAndLast(c.notes), "; "), "there is no dump in "+span(a.window))
 	}
-	return out, "goroutines in each: " + strings.Join(few(n), ", "), doubt
+	return out, "goroutines in each: " + strings.Join(firstAndLast(n), ", "), doubt
 }
 
 // grouped groups goroutines with the same state, functions and creator.
@@ -167,7 +167,7 @@ func (a *asked) increase(args []ref.Val) (any, string, string) {
 	if doubt := s.noRate(); doubt != "" {
 		return nil, "", doubt
 	}
-	return s.grown(), fmt.Sprintf("%.10g between %s", s.grown(), span(s.extent())), ""
+	return s.growth(), fmt.Sprintf("%.10g between %s", s.growth(), span(s.extent())), ""
 }
 
 func (a *asked) messages(args []ref.Val) (any, string, string) {

@@ -57,7 +57,7 @@ func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Rev
 	}
 	for _, art := range arts {
 		if art.Missing || art.Error != "" {
-			doubt = fmt.Sprintf("%s of %s: %s", bundle.Reviews, a.arm, broken(art))
+			doubt = fmt.Sprintf("%s of %s: %s", bundle.Reviews, a.arm, captureError(art))
 			continue
 		}
 		a.Evidence = union(a.Evidence, art.Path)

@@ -39,13 +39,13 @@ func TestCELReviewed(t *testing.T) {
 	const exposed = `audited().filter(e, e.code == 504 && e.annotations >= 16000).size() >= 300 / 2`
 	const kept = `reviewed().size() >= 12 && reviewed().all(r, r.has >= r.given)`
 	run(t, []question{
-		{name: "exposed", spec: celSpec(exposed), fill: creations(annotated), met: check.Met, seen: "360 x 504", evidence: both[1:]},
-		{name: "barely exposed", spec: celSpec(exposed), fill: creations(barely), met: check.NotMet, seen: "360 x 504 with 0 to 32004 annotations", evidence: both[1:]},
-		{name: "all kept", spec: celSpec(kept), fill: creations(annotated), met: check.Met, seen: "360 events were written after the webhooks had answered, 0 without", evidence: both},
-		{name: "nearly none kept", spec: celSpec(kept), fill: creations(barely), met: check.NotMet, seen: "360 events were written after the webhooks had answered, 356 without all that they gave", evidence: both},
-		{name: "one in ten left out", spec: celSpec(kept), met: check.NotMet, seen: "36 without all that they gave", evidence: both,
+		{name: "exposed", spec: celSpec(exposed), fill: creations(annotated), met: check.True, seen: "360 x 504", evidence: both[1:]},
+		{name: "barely exposed", spec: celSpec(exposed), fill: creations(barely), met: check.False, seen: "360 x 504 with 0 to 32004 annotations", evidence: both[1:]},
+		{name: "all kept", spec: celSpec(kept), fill: creations(annotated), met: check.True, seen: "360 events were written after the webhooks had answered, 0 without", evidence: both},
+		{name: "nearly none kept", spec: celSpec(kept), fill: creations(barely), met: check.False, seen: "360 events were written after the webhooks had answered, 356 without all that they gave", evidence: both},
+		{name: "one in ten left out", spec: celSpec(kept), met: check.False, seen: "36 without all that they gave", evidence: both,
 			fill: creations(func(i int) int { return map[bool]int{true: 4, false: 16004}[i%10 == 0] })},
-		{name: "one that the webhooks were never asked about, and one that was written before", spec: celSpec(kept), met: check.Met, seen: "360 events", evidence: both,
+		{name: "one that the webhooks were never asked about, and one that was written before", spec: celSpec(kept), met: check.True, seen: "360 events", evidence: both,
 			fill: creations(annotated, func(tr *trial, st *bundle.Stream) {
 				tr.must(st.JSON(bundle.AuditEvent{Time: tr.at(280), ID: "x", Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: "other"}))
 				tr.must(st.JSON(bundle.AuditEvent{Time: tr.at(60.15), ID: "y", Stage: "ResponseComplete", Code: 504, Namespace: "relapse-creations", Name: "item-id0"}))

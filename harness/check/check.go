@@ -15,52 +15,52 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// Tri is a three-valued truth. Its zero value is Unknown, and JSON shows it as true, false or null.
-type Tri int
+// Truth is a three-valued truth. Its zero value is Unknown, and JSON shows it as true, false or null.
+type Truth int
 
 // The three values.
 const (
-	Unknown Tri = iota
-	NotMet
-	Met
+	Unknown Truth = iota
+	False
+	True
 )
 
-// Of turns a bool into Met or NotMet.
-func Of(b bool) Tri {
+// Of turns a bool into True or False.
+func Of(b bool) Truth {
 	if b {
-		return Met
+		return True
 	}
-	return NotMet
+	return False
 }
 
 // String is "met", "not met" or "unknown".
-func (t Tri) String() string { return [...]string{"unknown", "not met", "met"}[t] }
+func (t Truth) String() string { return [...]string{"unknown", "not met", "met"}[t] }
 
 // asJSON are the three values in JSON.
 var asJSON = [...]string{"null", "false", "true"}
 
 // MarshalJSON writes true, false or null.
-func (t Tri) MarshalJSON() ([]byte, error) { return []byte(asJSON[t]), nil }
+func (t Truth) MarshalJSON() ([]byte, error) { return []byte(asJSON[t]), nil }
 
 // UnmarshalJSON reads true, false or null.
-func (t *Tri) UnmarshalJSON(b []byte) error {
+func (t *Truth) UnmarshalJSON(b []byte) error {
 	i := slices.Index(asJSON[:], string(b))
 	if i < 0 {
 		return fmt.Errorf("reading a three-valued truth: %q is none of true, false, null", b)
 	}
-	*t = Tri(i)
+	*t = Truth(i)
 	return nil
 }
 
 // All is met when every part is met, not met when any part is not met, else unknown. Nothing at all is unknown: an
 // empty list proves nothing.
-func All(parts ...Tri) Tri { return weigh(parts, NotMet) }
+func All(parts ...Truth) Truth { return combine(parts, False) }
 
 // Any is met when a part is met, not met when every part is not met, else unknown.
-func Any(parts ...Tri) Tri { return weigh(parts, Met) }
+func Any(parts ...Truth) Truth { return combine(parts, True) }
 
-// weigh returns the decisive value if one part has it. Otherwise the parts are all the same, or one is unknown.
-func weigh(parts []Tri, decisive Tri) Tri {
+// combine returns the decisive value if one part has it. Otherwise the parts are all the same, or one is unknown.
+func combine(parts []Truth, decisive Truth) Truth {
 	switch {
 	case slices.Contains(parts, decisive):
 		return decisive
@@ -74,7 +74,7 @@ func weigh(parts []Tri, decisive Tri) Tri {
 // artifacts that decided, and Differs says how it nearly matched.
 type Finding struct {
 	Name     string    `json:"name"`
-	Met      Tri       `json:"met"`
+	Met      Truth     `json:"met"`
 	Seen     string    `json:"seen"`
 	Wanted   string    `json:"wanted"`
 	Differs  []string  `json:"differs"`

@@ -15,8 +15,8 @@ import (
 )
 
 func TestTri(t *testing.T) {
-	const u, n, m = check.Unknown, check.NotMet, check.Met
-	for _, row := range []struct{ a, b, all, any check.Tri }{
+	const u, n, m = check.Unknown, check.False, check.True
+	for _, row := range []struct{ a, b, all, any check.Truth }{
 		{u, u, u, u}, {u, n, n, u}, {u, m, u, m},
 		{n, u, n, u}, {n, n, n, n}, {n, m, n, m},
 		{m, u, u, m}, {m, n, n, m}, {m, m, m, m},
@@ -28,7 +28,7 @@ func TestTri(t *testing.T) {
 			t.Errorf("any of %s and %s is %s, want %s", row.a, row.b, got, row.any)
 		}
 	}
-	for _, one := range []check.Tri{u, n, m} {
+	for _, one := range []check.Truth{u, n, m} {
 		if all, any := check.All(one), check.Any(one); all != one || any != one {
 			t.Errorf("all and any of %s alone are %s and %s", one, all, any)
 		}
@@ -42,17 +42,17 @@ func TestTri(t *testing.T) {
 }
 
 func TestTriJSON(t *testing.T) {
-	for tri, want := range map[check.Tri]string{check.Unknown: "null", check.NotMet: "false", check.Met: "true"} {
-		b, err := json.Marshal(struct{ Met check.Tri }{tri})
+	for tri, want := range map[check.Truth]string{check.Unknown: "null", check.False: "false", check.True: "true"} {
+		b, err := json.Marshal(struct{ Met check.Truth }{tri})
 		if err != nil || string(b) != `{"Met":`+want+`}` {
 			t.Errorf("%s is %s, %v", tri, b, err)
 		}
-		back := struct{ Met check.Tri }{check.Tri(-1)}
+		back := struct{ Met check.Truth }{check.Truth(-1)}
 		if err := json.Unmarshal(b, &back); err != nil || back.Met != tri && tri != check.Unknown {
 			t.Errorf("%s is read back as %v, %v", b, back.Met, err)
 		}
 	}
-	var tri check.Tri
+	var tri check.Truth
 	err := json.Unmarshal([]byte(`"met"`), &tri)
 	if want := `"\"met\"" is none of true, false, null`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("reading a word: %v, want %s", err, want)
@@ -125,7 +125,7 @@ func TestLiveWindow(t *testing.T) {
 		st := tr.stream(bundle.MetricSamples, arm)
 		c, err := kinds.Decode[check.Check](kinds.Check, "metricIncrease", json.RawMessage(`{"metric":"m","by":{"number":10}}`))
 		tr.must(err)
-		ask := func() check.Tri {
+		ask := func() check.Truth {
 			return c.Eval(tr.w.View(), check.Scope{Arm: arm, Phase: check.Steady}).Met
 		}
 		if got := ask(); got != check.Unknown {
@@ -133,16 +133,16 @@ func TestLiveWindow(t *testing.T) {
 		}
 		tr.series(st, "m", 0, 8, func(s float64) float64 { return s })
 		time.Sleep(8050 * time.Millisecond) // fake time: moves the synctest bubble's clock, waits for nothing
-		if got := ask(); got != check.NotMet {
+		if got := ask(); got != check.False {
 			t.Errorf("with 6 seen and a sample on its way, it is %s, want not met", got)
 		}
 		tr.series(st, "m", 10, 12, func(s float64) float64 { return s })
 		time.Sleep(5 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
-		if got := ask(); got != check.Met {
+		if got := ask(); got != check.True {
 			t.Errorf("with 12 seen it is %s, want met", got)
 		}
 		time.Sleep(time.Minute) // fake time: moves the synctest bubble's clock, waits for nothing
-		if got := ask(); got != check.Met {
+		if got := ask(); got != check.True {
 			t.Errorf("what was seen stays: %s, want met", got)
 		}
 	})
@@ -158,7 +158,7 @@ func TestLiveSilence(t *testing.T) {
 		tr.must(err)
 		scope := check.Scope{Arm: arm, Phase: check.Recovery}
 		time.Sleep(72 * time.Second) // fake time: moves the synctest bubble's clock, waits for nothing
-		if f := c.Eval(tr.w.View(), scope); f.Met != check.Met {
+		if f := c.Eval(tr.w.View(), scope); f.Met != check.True {
 			t.Errorf("watched to its end: %+v, want met", f)
 		}
 		time.Sleep(time.Minute) // fake time: moves the synctest bubble's clock, waits for nothing

@@ -18,10 +18,10 @@ func TestChildrenCount(t *testing.T) {
 	const rate, cost = `{"atMost":0.1}`, `{"of":"cpu","counter":"syncs_count","units":5,"below":"150ms"}`
 	both := []bundle.Kind{bundle.Identity, bundle.MetricSamples}
 	run(t, []question{
-		{name: "at rest", kind: "processCPU", spec: rate, fill: fill(0), met: check.Met, evidence: []bundle.Kind{bundle.Identity, bundle.Host}, seen: "0.0032 a second"},
-		{name: "busy children", kind: "processCPU", spec: rate, fill: fill(0.3), met: check.NotMet, evidence: both[:1], seen: "0.3032 a second"},
-		{name: "cheap", kind: "costPerUnit", spec: cost, fill: fill(0), met: check.Met, evidence: both, seen: "s of CPU each"},
-		{name: "dear children", kind: "costPerUnit", spec: cost, fill: fill(0.3), met: check.NotMet, evidence: both, seen: "0.306 s of CPU each"},
+		{name: "at rest", kind: "processCPU", spec: rate, fill: fill(0), met: check.True, evidence: []bundle.Kind{bundle.Identity, bundle.Host}, seen: "0.0032 a second"},
+		{name: "busy children", kind: "processCPU", spec: rate, fill: fill(0.3), met: check.False, evidence: both[:1], seen: "0.3032 a second"},
+		{name: "cheap", kind: "costPerUnit", spec: cost, fill: fill(0), met: check.True, evidence: both, seen: "s of CPU each"},
+		{name: "dear children", kind: "costPerUnit", spec: cost, fill: fill(0.3), met: check.False, evidence: both, seen: "0.306 s of CPU each"},
 	}, func(q *question) {
 		q.scope = check.Scope{Arm: arm, Phase: check.Fault}
 	})

@@ -129,7 +129,7 @@ func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	}
 	q.Evidence = pathsOf(of)
 	if len(c.NoneOnly) > 0 {
-		return c.vain(q, of, doubt)
+		return c.judgeVain(q, of, doubt)
 	}
 	still := c.Window.find(q)
 	q.Evidence = union(q.Evidence, still.paths...)
@@ -137,7 +137,7 @@ func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	case !still.found() && q.phase == Baseline && !c.None:
 		return c.before(q, of, doubt)
 	case !still.found():
-		return q.unknown(still.never())
+		return q.unknown(still.describeRestless())
 	}
 	q.window = still.window
 	if doubt = cmp.Or(doubt, uncovered(of, q.window, 0)); doubt != "" {
@@ -165,7 +165,7 @@ func (c *Churn) before(q *question, of []*recorded, doubt string) Finding {
 	case long < least:
 		return q.unknown(fmt.Sprintf("%s; it lasted %s only", q.Seen, long.Round(100*time.Millisecond)))
 	case rate < c.Rate:
-		q.Met = NotMet
+		q.Met = False
 	}
 	return q.Finding
 }
@@ -197,7 +197,7 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	case got.none():
 		return c.nothingThere(q)
 	case len(all) == 0:
-		return q.answer(NotMet, "no write in "+span(q.window))
+		return q.answer(False, "no write in "+span(q.window))
 	}
 	meant := matchers(c.Only)
 	var times []time.Time
@@ -225,18 +225,18 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	if stalled > 0 && c.Stalls > 0 {
 		q.Seen += fmt.Sprintf("; %.2g %% of the time lay in gaps beyond %s", 100*stalled, c.Gap)
 	}
-	q.Differs = few(groups(unlike))
+	q.Differs = firstAndLast(groups(unlike))
 	return q.Finding
 }
 
 // reach is for how long a change outside is a cause to write. A loaded agent may take two rounds to follow it.
 func (c *Churn) reach() time.Duration { return cmp.Or(duration(c.Within), 45*time.Second) }
 
-// vain wants no write in the whole phase that changed only what a loop changes, or nothing at all, and none for which
+// judgeVain wants no write in the whole phase that changed only what a loop changes, or nothing at all, and none for which
 // nothing outside gave a reason. The record has to cover the whole phase.
-func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
+func (c *Churn) judgeVain(q *question, of []*recorded, doubt string) Finding {
 	got := writes(of, c.Resource, c.Name, q.window)
-	idle, unprompted, unseen := c.sorted(q, got.all)
+	idle, unprompted, unseen := c.sortWrites(q, got.all)
 	q.Met, q.Seen = Of(len(idle)+len(unprompted) == 0), fmt.Sprintf("%d of %d writes in %s changed nothing else",
 		len(idle), len(got.all), span(q.window))
 	if len(unprompted) > 0 {
@@ -245,7 +245,7 @@ func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 	if vain := append(idle, unprompted...); len(vain) > 0 { // what was seen stands, whatever may be missing beside it
 		q.Seen += ", the first at " + clock(slices.MinFunc(vain,
 			func(a, b written) int { return a.at.Compare(b.at) }).at)
-		q.Differs, q.Detail = few(groups(vain)), exampleOf(of, vain)
+		q.Differs, q.Detail = firstAndLast(groups(vain)), exampleOf(of, vain)
 		return q.Finding
 	}
 	if doubt = cmp.Or(doubt, uncovered(of, q.window, 0), unseen); doubt != "" {
@@ -257,9 +257,9 @@ func (c *Churn) vain(q *question, of []*recorded, doubt string) Finding {
 	return q.Finding
 }
 
-// sorted picks out the writes that changed nothing but what a loop changes, and of the others those without a cause
+// sortWrites picks out the writes that changed nothing but what a loop changes, and of the others those without a cause
 // outside. unseen says why it isn't known of one whether it has a cause.
-func (c *Churn) sorted(q *question, all []written) (idle, unprompted []written, unseen string) {
+func (c *Churn) sortWrites(q *question, all []written) (idle, unprompted []written, unseen string) {
 	meant := matchers(c.NoneOnly)
 	var others []written
 	for _, x := range all {

@@ -98,29 +98,29 @@ func TestChurn(t *testing.T) {
 	const spec = `{"resource":"` + bundles + `","only":["` + monitored + `"],"by":"fleet-agent-$(arm)","window":{"terminating":1}}`
 	run(t, []question{
 		{
-			name: "a loop", fill: churning(func(o *objects) { loop(o, 101, 289) }), met: check.Met, evidence: both,
+			name: "a loop", fill: churning(func(o *objects) { loop(o, 101, 289) }), met: check.True, evidence: both,
 			seen:   "30 writes to ns/bundle in 10:01:55.0 to 10:02:55.0: 0.5 a second, at most 2s apart (from 10:01:55), 100 % of them only " + monitored + ", by fleet-agent-vulnerable (status)",
 			detail: monitored + `: "101.0" -> "103.0"`,
 		},
 		{
-			name: "nobody writes", fill: churning(nil), met: check.NotMet, evidence: both, seen: "no write in 10:01:55.0 to 10:02:55.0",
+			name: "nobody writes", fill: churning(nil), met: check.False, evidence: both, seen: "no write in 10:01:55.0 to 10:02:55.0",
 		},
 		{
-			name: "one write a minute", fill: churning(func(o *objects) { loop(o, 120, 120); loop(o, 180, 180) }), met: check.NotMet, evidence: both,
+			name: "one write a minute", fill: churning(func(o *objects) { loop(o, 120, 120); loop(o, 180, 180) }), met: check.False, evidence: both,
 			seen:    "1 writes to ns/bundle in 10:01:55.0 to 10:02:55.0: 0.017 a second, at most 55s apart",
 			differs: []string{"1 writes changed " + monitored},
 		},
 		{
-			name: "a loop that rests", fill: churning(func(o *objects) { loop(o, 101, 131); loop(o, 139, 289) }), met: check.NotMet, evidence: both,
+			name: "a loop that rests", fill: churning(func(o *objects) { loop(o, 101, 131); loop(o, 139, 289) }), met: check.False, evidence: both,
 			seen: "at most 8s apart (from 10:02:11)", detail: monitored,
 		},
 		{
-			name: "a loop that stalls, as on a loaded machine", spec: `{"stalls":0.2}`, fill: churning(func(o *objects) { loop(o, 101, 131); loop(o, 139, 289) }), met: check.Met,
+			name: "a loop that stalls, as on a loaded machine", spec: `{"stalls":0.2}`, fill: churning(func(o *objects) { loop(o, 101, 131); loop(o, 139, 289) }), met: check.True,
 			evidence: both, detail: monitored, seen: "at most 8s apart (from 10:02:11), 100 % of them only " + monitored + ", by fleet-agent-vulnerable (status); 5 % of the time lay in gaps beyond 5s",
 			wanted: "at most 20 % of the time in gaps beyond 5s, at least 95 %",
 		},
 		{
-			name: "a burst, and then nothing, is no stall", spec: `{"stalls":0.2}`, fill: churning(func(o *objects) { loop(o, 101, 155) }), met: check.NotMet, evidence: both,
+			name: "a burst, and then nothing, is no stall", spec: `{"stalls":0.2}`, fill: churning(func(o *objects) { loop(o, 101, 155) }), met: check.False, evidence: both,
 			detail: monitored, seen: "at most 20s apart", wanted: "at most 20 % of the time in gaps beyond 5s",
 		},
 		{
@@ -129,7 +129,7 @@ func TestChurn(t *testing.T) {
 					o.say(s, churn.Modified, bundles, "bundle", "fleet-agent-"+arm, bundleStatus(s, int(s)%4 == 1))
 				}
 			}),
-			met: check.NotMet, evidence: both, seen: "0 % of them only", detail: "status.ready: true -> false",
+			met: check.False, evidence: both, seen: "0 % of them only", detail: "status.ready: true -> false",
 			differs: []string{"30 writes changed status.conditions[type=Monitored].lastUpdateTime, status.conditions[type=Ready].status, status.ready, by fleet-agent-vulnerable"},
 		},
 		{
@@ -138,7 +138,7 @@ func TestChurn(t *testing.T) {
 					o.say(s, churn.Modified, bundles, "bundle", "kubectl", bundleStatus(s, false))
 				}
 			}),
-			met: check.NotMet, evidence: both, seen: "by kubectl (status)", detail: monitored, differs: []string{"30 writes changed " + monitored + ", by kubectl"},
+			met: check.False, evidence: both, seen: "by kubectl (status)", detail: monitored, differs: []string{"30 writes changed " + monitored + ", by kubectl"},
 		},
 		{
 			name: "writes to different objects are no loop", fill: churning(func(o *objects) {
@@ -146,7 +146,7 @@ func TestChurn(t *testing.T) {
 					o.say(101+float64(i), churn.Added, bundles, fmt.Sprint("bundle-", i), "fleet-agent-"+arm, bundleStatus(0, false))
 				}
 			}),
-			met: check.NotMet, evidence: both, seen: "1 writes to ns/bundle-", differs: []string{"1 writes are ADDED, by fleet-agent-vulnerable"},
+			met: check.False, evidence: both, seen: "1 writes to ns/bundle-", differs: []string{"1 writes are ADDED, by fleet-agent-vulnerable"},
 		},
 		{
 			name: "a gap in the window", fill: churning(func(o *objects) {
@@ -197,7 +197,7 @@ func TestChurn(t *testing.T) {
 		},
 		{
 			name: "a baseline without writes", scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 101, 289) }),
-			met: check.NotMet, evidence: both, seen: "no quiet window fits into the baseline; in all of it 0 writes to one object, 0 a second",
+			met: check.False, evidence: both, seen: "no quiet window fits into the baseline; in all of it 0 writes to one object, 0 a second",
 		},
 		{
 			name: "a baseline with a loop", scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: churning(func(o *objects) { loop(o, 1, 289) }),
@@ -225,14 +225,14 @@ func TestChurn(t *testing.T) {
 func TestNoChurn(t *testing.T) {
 	both := []bundle.Kind{bundle.Objects, bundle.Objects}
 	run(t, []question{
-		{name: "silence", fill: churning(nil), met: check.Met, evidence: both, seen: "0 writes to 1 objects in 10:01:55.0 to 10:02:55.0"},
-		{name: "silence but for the time before", fill: churning(func(o *objects) { loop(o, 85, 113) }), met: check.Met, evidence: both, seen: "0 writes to 1 objects"},
+		{name: "silence", fill: churning(nil), met: check.True, evidence: both, seen: "0 writes to 1 objects in 10:01:55.0 to 10:02:55.0"},
+		{name: "silence but for the time before", fill: churning(func(o *objects) { loop(o, 85, 113) }), met: check.True, evidence: both, seen: "0 writes to 1 objects"},
 		{
-			name: "one write a minute", fill: churning(func(o *objects) { loop(o, 120, 120); loop(o, 180, 180) }), met: check.NotMet, evidence: both,
+			name: "one write a minute", fill: churning(func(o *objects) { loop(o, 120, 120); loop(o, 180, 180) }), met: check.False, evidence: both,
 			seen: "1 writes to 1 objects", differs: []string{"1 writes changed"}, detail: monitored,
 		},
 		{
-			name: "a deletion", fill: churning(func(o *objects) { o.say(120, churn.Deleted, bundles, "bundle", "kubectl", `{}`) }), met: check.NotMet, evidence: both,
+			name: "a deletion", fill: churning(func(o *objects) { o.say(120, churn.Deleted, bundles, "bundle", "kubectl", `{}`) }), met: check.False, evidence: both,
 			seen: "1 writes to 1 objects", differs: []string{"1 writes are DELETED, by kubectl"},
 		},
 		{name: "nobody could have written", fill: churning(func(o *objects) { o.say(50, churn.Deleted, bundles, "bundle", "kubectl", `{}`) }), met: check.Unknown, evidence: both, seen: "there was no " + bundles},
@@ -261,18 +261,18 @@ func TestNoVainWrite(t *testing.T) {
 		}
 	}
 	run(t, []question{
-		{name: "silence", fill: churning(nil), met: check.Met, evidence: one, seen: "0 of 0 writes in 10:00:40.0 to 10:04:50.0 changed nothing else"},
-		{name: "writes that say something", fill: churning(real), met: check.Met, evidence: both, seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else"},
+		{name: "silence", fill: churning(nil), met: check.True, evidence: one, seen: "0 of 0 writes in 10:00:40.0 to 10:04:50.0 changed nothing else"},
+		{name: "writes that say something", fill: churning(real), met: check.True, evidence: both, seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else"},
 		{
-			name: "a write every two minutes that changes a message, too", met: check.NotMet, evidence: both, fill: churning(renews(90, 210)), detail: "[type=Ready].message",
+			name: "a write every two minutes that changes a message, too", met: check.False, evidence: both, fill: churning(renews(90, 210)), detail: "[type=Ready].message",
 			seen:    "0 of 2 writes in 10:00:40.0 to 10:04:50.0 changed nothing else, and 1 more had no cause outside, the first at 10:03:30",
 			differs: []string{"1 writes changed status.conditions[type=Monitored].lastUpdateTime, status.conditions[type=Ready].message, by fleet-agent-vulnerable"},
 		},
-		{name: "messages that follow the world, as on a loaded machine", met: check.Met, evidence: both, fill: churning(renews(90, 110, 130, 144)), seen: "0 of 4 writes"},
-		{name: "a shorter time to follow the world", spec: `{"within":"20s"}`, met: check.NotMet, evidence: both, fill: churning(renews(90, 110, 130)), seen: "and 1 more had no cause outside", differs: []string{"1 writes"}, detail: "message",
+		{name: "messages that follow the world, as on a loaded machine", met: check.True, evidence: both, fill: churning(renews(90, 110, 130, 144)), seen: "0 of 4 writes"},
+		{name: "a shorter time to follow the world", spec: `{"within":"20s"}`, met: check.False, evidence: both, fill: churning(renews(90, 110, 130)), seen: "and 1 more had no cause outside", differs: []string{"1 writes"}, detail: "message",
 			wanted: "in the 20s before"},
 		{
-			name: "its own change of the world is no cause", met: check.NotMet, evidence: append(both, bundle.Objects), detail: "message", seen: "and 1 more had no cause outside", differs: []string{"1 writes"},
+			name: "its own change of the world is no cause", met: check.False, evidence: append(both, bundle.Objects), detail: "message", seen: "and 1 more had no cause outside", differs: []string{"1 writes"},
 			fill: churning(func(o *objects) {
 				renews(90, 210)(o)
 				more := o.objects(bundle.Shared, "daemonsets.apps")
@@ -291,12 +291,12 @@ func TestNoVainWrite(t *testing.T) {
 			own.covers(0, 400)
 		}},
 		{
-			name: "a write every 100 s, none in the quiet window", fill: churning(func(o *objects) { stamps(o, 85, 185, 285) }), met: check.NotMet, evidence: both,
+			name: "a write every 100 s, none in the quiet window", fill: churning(func(o *objects) { stamps(o, 85, 185, 285) }), met: check.False, evidence: both,
 			seen: "2 of 3 writes in 10:00:40.0 to 10:04:50.0 changed nothing else, the first at 10:03:05", differs: []string{"2 writes changed " + monitored + ", by fleet-agent-vulnerable"},
 			detail: monitored,
 		},
 		{
-			name: "a write that changes only an annotation", met: check.NotMet, evidence: both, seen: "1 of 2 writes", differs: []string{"1 writes changed metadata.annotations"}, detail: "metadata.annotations: nothing -> ",
+			name: "a write that changes only an annotation", met: check.False, evidence: both, seen: "1 of 2 writes", differs: []string{"1 writes changed metadata.annotations"}, detail: "metadata.annotations: nothing -> ",
 			fill: churning(func(o *objects) {
 				for i, a := range []string{"", `"annotations":{"round":"7"},`} {
 					o.must(o.st.Append(churn.Version{Time: o.at(110 + float64(i)), Type: churn.Modified, Resource: bundles, Namespace: "ns", Name: "bundle", UID: "uid-bundle",
@@ -304,13 +304,13 @@ func TestNoVainWrite(t *testing.T) {
 				}
 			}),
 		},
-		{name: "a slow writer before and after the phase", fill: churning(func(o *objects) { stamps(o, 10, 20, 292, 300) }), met: check.Met, evidence: one, seen: "0 of 0 writes"},
+		{name: "a slow writer before and after the phase", fill: churning(func(o *objects) { stamps(o, 10, 20, 292, 300) }), met: check.True, evidence: one, seen: "0 of 0 writes"},
 		{
 			name: "a gap in the phase, far from any quiet window", met: check.Unknown, evidence: both, seen: "0 of 1 writes in 10:00:40.0 to 10:04:50.0 changed nothing else; the record of objects does not cover",
 			fill: churning(func(o *objects) { real(o); o.st.Gap(o.at(280), o.at(281), "had to be listed anew") }),
 		},
 		{
-			name: "a gap beside what was seen", met: check.NotMet, evidence: both, seen: "1 of 2 writes", differs: []string{monitored}, detail: monitored,
+			name: "a gap beside what was seen", met: check.False, evidence: both, seen: "1 of 2 writes", differs: []string{monitored}, detail: monitored,
 			fill: churning(func(o *objects) { stamps(o, 90, 200); o.st.Gap(o.at(280), o.at(281), "had to be listed anew") }),
 		},
 		{name: "a record that ends before the phase", met: check.Unknown, evidence: one, seen: "does not cover", fill: func(tr *trial) {

@@ -51,7 +51,7 @@ const maxExamples = 100
 func recordsOf(v bundle.View, arm string) (out []*recorded, doubt string) {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Arm: arm}) {
 		if a.Missing || a.Error != "" {
-			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, arm, broken(a))
+			doubt = fmt.Sprintf("%s of %s: %s", bundle.Objects, arm, captureError(a))
 			continue
 		}
 		one, err := remember(v, a, "written", func(_ recorded, r io.Reader) (recorded, error) {
@@ -164,7 +164,7 @@ func uncovered(all []*recorded, w bundle.Window, slack time.Duration) string {
 		}
 		arts = append(arts, r.Artifact)
 	}
-	return fmt.Sprintf("the record of objects does not cover %s", span(w)) + gaps(arts, w)
+	return fmt.Sprintf("the record of objects does not cover %s", span(w)) + describeGaps(arts, w)
 }
 
 // bestOf is the first record that speaks for all of a window, or the first of all.

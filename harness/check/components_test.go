@@ -52,14 +52,14 @@ func TestCoverageIsOfOneComponent(t *testing.T) {
 	ms, hs := []bundle.Kind{bundle.MetricSamples, bundle.MetricSamples}, []bundle.Kind{bundle.Health, bundle.Health}
 	const grows, still, lacks, answers = `{"metric":"rounds_total","by":{"number":1}}`, `{"metrics":["rounds_total"],"span":"30s"}`, `{"metric":"writes_total"}`, `{"path":"/healthz","for":"30s"}`
 	run(t, []question{
-		{name: "it didn't grow", kind: "metricIncrease", spec: grows, fill: metrics(whole, whole), met: check.NotMet, evidence: ms, seen: "grew by 0"},
+		{name: "it didn't grow", kind: "metricIncrease", spec: grows, fill: metrics(whole, whole), met: check.False, evidence: ms, seen: "grew by 0"},
 		{name: "it may have grown in a gap of its own", kind: "metricIncrease", spec: grows, fill: metrics(gap, whole), met: check.Unknown, evidence: ms, seen: "metrics.samples of vulnerable does not cover"},
-		{name: "a gap of the other's", kind: "metricIncrease", spec: grows, fill: metrics(whole, gap), met: check.NotMet, evidence: ms, seen: "grew by 0"},
+		{name: "a gap of the other's", kind: "metricIncrease", spec: grows, fill: metrics(whole, gap), met: check.False, evidence: ms, seen: "grew by 0"},
 		{name: "it stood still but for a gap of its own", kind: "metricStill", spec: still, fill: metrics(gap, whole), met: check.Unknown, evidence: ms, seen: "connection refused"},
-		{name: "it stood still", kind: "metricStill", spec: still, fill: metrics(whole, gap), met: check.Met, evidence: ms, seen: "rounds_total"},
+		{name: "it stood still", kind: "metricStill", spec: still, fill: metrics(whole, gap), met: check.True, evidence: ms, seen: "rounds_total"},
 		{name: "nothing was ever read of the one that may have it", kind: "metricAbsent", spec: lacks, fill: unread, met: check.Unknown, evidence: ms, seen: "does not cover"},
-		{name: "neither has it", kind: "metricAbsent", spec: lacks, fill: metrics(whole, whole), met: check.Met, evidence: ms, seen: "none in"},
-		{name: "it answers", kind: "healthy", spec: answers, fill: health(whole, gap), met: check.Met, evidence: hs, seen: "answers of /healthz are well"},
+		{name: "neither has it", kind: "metricAbsent", spec: lacks, fill: metrics(whole, whole), met: check.True, evidence: ms, seen: "none in"},
+		{name: "it answers", kind: "healthy", spec: answers, fill: health(whole, gap), met: check.True, evidence: hs, seen: "answers of /healthz are well"},
 		{name: "it may not have answered in a gap of its own", kind: "healthy", spec: answers, fill: health(gap, whole), met: check.Unknown, evidence: hs, seen: "does not cover"},
 	}, func(q *question) {
 		q.scope = check.Scope{Arm: arm, Phase: check.Fault}

@@ -42,7 +42,7 @@ func (c *Cost) validate() error {
 		refuse(c.Of != costCPU && c.Of != costAllocated, "of is %q (want cpu or allocated)", c.Of),
 		refuse((c.Of == costAllocated) != (len(c.Under) > 0) || slices.Contains(c.Under, ""),
 			"under is %q (want names with allocated, none of them empty, and nothing with cpu)", c.Under),
-		refuse(given(c.Counter != "", c.Load != "") != 1, "want one of counter and load"),
+		refuse(countTrue(c.Counter != "", c.Load != "") != 1, "want one of counter and load"),
 		refuse(c.Load != "" && len(c.Labels) > 0, "labels are those of a counter"),
 		refuse(c.Each < 1, "each is %d (want at least 1)", c.Each),
 		refuse(c.Units < 1, "units is %d (want at least 1)", c.Units))
@@ -96,13 +96,13 @@ func (c *Cost) divide(q *question, spent, work series) (cheap, dear float64, see
 		return 0, 0, "", fmt.Sprintf("%s fell at %s: it was reset", c.Counter, clock(work.samples[i].asked))
 	}
 	least, most := work.grownBetween(spent.first(), spent.last())
-	seen = fmt.Sprintf("%s in %s, while %s grew by %s", c.show(spent.grown()), span(spent.extent()), c.Counter,
-		ranged(least, most, func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }))
+	seen = fmt.Sprintf("%s in %s, while %s grew by %s", c.show(spent.growth()), span(spent.extent()), c.Counter,
+		rangeText(least, most, func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }))
 	if least < float64(c.Units) {
 		return 0, 0, seen, seen + fmt.Sprintf(": too little work to answer by, want %d", c.Units)
 	}
-	cheap, dear = spent.grown()/most/float64(c.Each), spent.grown()/least/float64(c.Each)
-	return cheap, dear, seen + ": " + ranged(cheap, dear, c.show) + " each", ""
+	cheap, dear = spent.growth()/most/float64(c.Each), spent.growth()/least/float64(c.Each)
+	return cheap, dear, seen + ": " + rangeText(cheap, dear, c.show) + " each", ""
 }
 
 // loadEarly is how long before the window a load may have begun: what its calls cost until then is not seen.
@@ -130,11 +130,11 @@ func (c *Cost) byLoad(q *question, spent series) (cheap, dear float64, seen, dou
 		}
 	}
 	calls := load.Codes["200"]
-	seen = fmt.Sprintf("%s in %s, for %d calls of load %s", c.show(spent.grown()), span(spent.extent()), calls, c.Load)
+	seen = fmt.Sprintf("%s in %s, for %d calls of load %s", c.show(spent.growth()), span(spent.extent()), calls, c.Load)
 	if calls < c.Units {
 		return 0, 0, seen, seen + fmt.Sprintf(": too little work to answer by, want %d", c.Units)
 	}
-	each := spent.grown() / float64(calls) / float64(c.Each)
+	each := spent.growth() / float64(calls) / float64(c.Each)
 	return each, each, seen + ": " + c.show(each) + " each", ""
 }
 
@@ -147,12 +147,12 @@ func (c *Cost) spent(q *question) series {
 	var looks []sample
 	all.each(q, bundle.Heap, "profile", func(a bundle.Artifact) error {
 		if a.Missing {
-			return errors.New(broken(a))
+			return errors.New(captureError(a))
 		}
 		one, err := remember(q.view, a, fmt.Sprintf("allocated below %q", c.Under),
 			func(_ sample, r io.Reader) (sample, error) {
 				bytes, made, err := heap.Allocated(r, c.Under)
-				return sample{asked: a.Time, answered: later(a.Time, made), value: float64(bytes)}, err
+				return sample{asked: a.Time, answered: laterOf(a.Time, made), value: float64(bytes)}, err
 			})
 		if err == nil {
 			looks = append(looks, one)
@@ -174,8 +174,8 @@ func (c *Cost) show(x float64) string {
 	return strconv.FormatFloat(x/1000, 'f', 1, 64) + " kB"
 }
 
-// ranged is a range as findings show it.
-func ranged(from, to float64, show func(float64) string) string {
+// rangeText is a range as findings show it.
+func rangeText(from, to float64, show func(float64) string) string {
 	if show(from) == show(to) {
 		return show(from)
 	}

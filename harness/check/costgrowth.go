@@ -51,7 +51,7 @@ func (c *CostGrowth) Validate() error {
 		refuse(c.With == "", "with is empty"),
 		refuse(c.Load != "", "load is given: want a counter, which is known at each size"),
 		refuse(c.Sizes < 2, "sizes is %d (want at least 2: one shows no growth)", c.Sizes),
-		cmp.Or(refuse(given(c.Times != 0, c.AtMostMore != 0) != 1, "want one of times and atMostMore"),
+		cmp.Or(refuse(countTrue(c.Times != 0, c.AtMostMore != 0) != 1, "want one of times and atMostMore"),
 			refuse(c.Times != 0 && c.Times <= 1, "times is %g (want more than 1)", c.Times),
 			refuse(c.AtMostMore < 0, "atMostMore is %g (want above 0)", c.AtMostMore)))
 }
@@ -79,7 +79,7 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	if before, ok := v.Phase(q.arm, Baseline); ok && q.phase == Fault {
-		q.window.Start = earlier(q.window.Start, before.Start)
+		q.window.Start = earlierOf(q.window.Start, before.Start)
 	}
 	sizes := metricSeries(q, c.With, nil)
 	q.Evidence = sizes.paths
@@ -92,14 +92,14 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 			least = size
 		}
 		most = max(most, size)
-		one, doubt := c.at(q, p)
+		one, doubt := c.costAtSize(q, p)
 		name := strconv.FormatFloat(size, 'f', -1, 64)
 		if doubt != "" {
 			shown = append(shown, name+": "+doubt)
 			continue
 		}
 		all = append(all, one)
-		shown = append(shown, name+": "+ranged(one.cheap, one.dear, c.show))
+		shown = append(shown, name+": "+rangeText(one.cheap, one.dear, c.show))
 	}
 	slices.SortStableFunc(all, func(a, b sized) int { return cmp.Compare(a.size, b.size) })
 	q.Evidence = slices.Compact(slices.Sorted(slices.Values(q.Evidence)))
@@ -113,7 +113,7 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown("the cost is not known at the smallest and the largest size; " + q.Seen)
 	default:
 		q.Met = c.stays(all)
-		q.Seen += "; the process alone at the smallest: " + ranged(all[0].alone[0], all[0].alone[1], c.show)
+		q.Seen += "; the process alone at the smallest: " + rangeText(all[0].alone[0], all[0].alone[1], c.show)
 	}
 	if q.Met == Unknown {
 		return q.unknown(q.Seen + ": that is neither growth nor none")
@@ -121,8 +121,8 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// at is the cost at one size. doubt says why it can't be told.
-func (c *CostGrowth) at(q *question, p series) (one sized, doubt string) {
+// costAtSize is the cost at one size. doubt says why it can't be told.
+func (c *CostGrowth) costAtSize(q *question, p series) (one sized, doubt string) {
 	at := q.over(p.extent())
 	spent, work := c.spent(at), metricSeries(at, c.Counter, c.Labels)
 	q.Evidence = append(q.Evidence, spent.paths...)
@@ -140,7 +140,7 @@ func (c *CostGrowth) at(q *question, p series) (one sized, doubt string) {
 
 // grows reports whether a unit costs more at each size than at the one before, and at the last so many times as much as
 // at the first.
-func (c *CostGrowth) grows(all []sized) Tri {
+func (c *CostGrowth) grows(all []sized) Truth {
 	first, last := all[0], all[len(all)-1]
 	rises := true
 	for i := 1; i < len(all); i++ {
@@ -148,23 +148,23 @@ func (c *CostGrowth) grows(all []sized) Tri {
 	}
 	switch {
 	case rises && last.cheap >= c.Times*first.dear:
-		return Met
+		return True
 	case last.dear < c.Times*first.cheap:
-		return NotMet
+		return False
 	}
 	return Unknown
 }
 
 // stays reports whether a unit costs little more at any size than at the smallest.
-func (c *CostGrowth) stays(all []sized) Tri {
+func (c *CostGrowth) stays(all []sized) Truth {
 	first := all[0]
-	met := []Tri{}
+	met := []Truth{}
 	for _, one := range all[1:] {
 		switch {
 		case one.cheap-first.dear > c.AtMostMore*first.alone[1]:
-			met = append(met, NotMet)
+			met = append(met, False)
 		case one.dear-first.cheap <= c.AtMostMore*first.alone[0]:
-			met = append(met, Met)
+			met = append(met, True)
 		default:
 			met = append(met, Unknown)
 		}

@@ -53,8 +53,8 @@ func TestCostGrowth(t *testing.T) {
 	read := []bundle.Kind{bundle.Identity, bundle.MetricSamples}
 	rising := func(size float64) float64 { return 0.02 + size/2000 }
 	run(t, []question{
-		{name: "it grows", fill: growing(sizes(1000), rising), met: check.Met, evidence: read, seen: "by addresses: 2: "},
-		{name: "it stays", fill: growing(sizes(1000), func(float64) float64 { return 0.02 }), met: check.NotMet, evidence: read, seen: "; 1000: 0.0"},
+		{name: "it grows", fill: growing(sizes(1000), rising), met: check.True, evidence: read, seen: "by addresses: 2: "},
+		{name: "it stays", fill: growing(sizes(1000), func(float64) float64 { return 0.02 }), met: check.False, evidence: read, seen: "; 1000: 0.0"},
 		{name: "it jumps at once", fill: growing(sizes(1000), func(size float64) float64 { return min(0.5, size/20) }), met: check.Unknown, evidence: read,
 			seen: "that is neither growth nor none"},
 		{name: "two sizes", fill: growing(sizes(500), rising), met: check.Unknown, evidence: read, seen: "the cost is known at 2 sizes, want 3; by addresses: 2: "},
@@ -63,13 +63,13 @@ func TestCostGrowth(t *testing.T) {
 				return 700
 			}
 			return sizes(1000)(s)
-		}, rising), met: check.Met, evidence: read, seen: "; 1000: "},
+		}, rising), met: check.True, evidence: read, seen: "; 1000: "},
 		{name: "a size that grows a little on", fill: growing(func(s float64) float64 {
 			if s >= 230 {
 				return 1010
 			}
 			return sizes(1000)(s)
-		}, rising), met: check.Met, evidence: read, seen: "; 1000: "},
+		}, rising), met: check.True, evidence: read, seen: "; 1000: "},
 		{name: "another process in the middle", met: check.Unknown, evidence: read, seen: "500: process 7 was followed by process 8",
 			fill: func(tr *trial) {
 				looks(0, 0, func(one *bundle.IdentitySample, s float64) {
@@ -89,14 +89,14 @@ func TestCostGrowth(t *testing.T) {
 				tr.series(st, "addresses", 0, 400, sizes(1000))
 			}},
 		{name: "the size was never seen", met: check.Unknown, seen: "the cost is known at 0 sizes", fill: looks(0, 0.1, nil)},
-		{name: "it costs about as much", spec: stays, fill: growing(sizes(1000), func(size float64) float64 { return 0.02 + size/25000 }), met: check.Met, evidence: read,
+		{name: "it costs about as much", spec: stays, fill: growing(sizes(1000), func(size float64) float64 { return 0.02 + size/25000 }), met: check.True, evidence: read,
 			seen: "; the process alone at the smallest: 0.0", wanted: "at none more than at the smallest by over 3 times what it costs the process alone there"},
-		{name: "it costs 14 times as much, and is cheap", spec: stays, fill: growing(sizes(1000), func(size float64) float64 { return 0.01 + size*0.13/1000 }), met: check.NotMet, evidence: read,
+		{name: "it costs 14 times as much, and is cheap", spec: stays, fill: growing(sizes(1000), func(size float64) float64 { return 0.01 + size*0.13/1000 }), met: check.False, evidence: read,
 			seen: "; the process alone at the smallest: 0.0"},
-		{name: "its children cost 14 times as much", spec: stays, fill: children(sizes(1000), 0, 0.13), met: check.NotMet, evidence: read, seen: "; the process alone at the smallest: 0.0"},
-		{name: "what its children always cost hides nothing", spec: stays, fill: children(sizes(1000), 0.1, 0.13), met: check.NotMet, evidence: read,
+		{name: "its children cost 14 times as much", spec: stays, fill: children(sizes(1000), 0, 0.13), met: check.False, evidence: read, seen: "; the process alone at the smallest: 0.0"},
+		{name: "what its children always cost hides nothing", spec: stays, fill: children(sizes(1000), 0.1, 0.13), met: check.False, evidence: read,
 			seen: "; the process alone at the smallest: 0.0"},
-		{name: "children that always cost as much", spec: stays, fill: children(sizes(1000), 0.1, 0.01), met: check.Met, evidence: read, seen: "; the process alone at the smallest: 0.0"},
+		{name: "children that always cost as much", spec: stays, fill: children(sizes(1000), 0.1, 0.01), met: check.True, evidence: read, seen: "; the process alone at the smallest: 0.0"},
 		{name: "it does nothing at the largest", spec: stays, met: check.Unknown, evidence: read, seen: "the cost is not known at the smallest and the largest size; by addresses: ",
 			fill: func(tr *trial) {
 				looks(0.01, 0.01, nil)(tr)

@@ -45,7 +45,7 @@ type CostPerUnit struct {
 func (c *CostPerUnit) Validate() error {
 	_, err := c.limit()
 	return errors.Join(c.Cost.validate(),
-		cmp.Or(refuse(given(c.AtLeast != "", c.Below != "") != 1, "want one of atLeast and below"), err))
+		cmp.Or(refuse(countTrue(c.AtLeast != "", c.Below != "") != 1, "want one of atLeast and below"), err))
 }
 
 // limit is what is compared with, in seconds or bytes.

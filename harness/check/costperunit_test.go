@@ -63,10 +63,10 @@ func TestCostPerUnit(t *testing.T) {
 		}
 	}
 	run(t, []question{
-		{name: "costly", spec: ofCPU, fill: working(0.4, 0, nil), met: check.Met, evidence: cpu, seen: "syncs_count grew by 122 to 124: 0.397 s of CPU to 0.403 s of CPU each"},
-		{name: "cheap", spec: ofCPU, fill: working(0.02, 0, nil), met: check.NotMet, evidence: cpu, seen: ": 0.0198 s of CPU to 0.0202 s of CPU each"},
-		{name: "cheap, as wanted", spec: cheap, fill: working(0.02, 0, nil), met: check.Met, evidence: cpu, seen: ": 0.0198 s of CPU to 0.0202 s of CPU each"},
-		{name: "costly, as not wanted", spec: cheap, fill: working(0.4, 0, nil), met: check.NotMet, evidence: cpu, seen: ": 0.397 s of CPU to 0.403 s of CPU each"},
+		{name: "costly", spec: ofCPU, fill: working(0.4, 0, nil), met: check.True, evidence: cpu, seen: "syncs_count grew by 122 to 124: 0.397 s of CPU to 0.403 s of CPU each"},
+		{name: "cheap", spec: ofCPU, fill: working(0.02, 0, nil), met: check.False, evidence: cpu, seen: ": 0.0198 s of CPU to 0.0202 s of CPU each"},
+		{name: "cheap, as wanted", spec: cheap, fill: working(0.02, 0, nil), met: check.True, evidence: cpu, seen: ": 0.0198 s of CPU to 0.0202 s of CPU each"},
+		{name: "costly, as not wanted", spec: cheap, fill: working(0.4, 0, nil), met: check.False, evidence: cpu, seen: ": 0.397 s of CPU to 0.403 s of CPU each"},
 		{name: "it does nothing", spec: cheap, met: check.Unknown, evidence: cpu, seen: "grew by 0: too little work to answer by, want 20",
 			fill: func(tr *trial) {
 				looks(0, 0, nil)(tr)
@@ -93,7 +93,7 @@ func TestCostPerUnit(t *testing.T) {
 					return s
 				})
 			}},
-		{name: "nobody looked for a minute in between", spec: cheap, met: check.Met, evidence: cpu, seen: "each",
+		{name: "nobody looked for a minute in between", spec: cheap, met: check.True, evidence: cpu, seen: "each",
 			fill: func(tr *trial) {
 				looks(0, 0, func(one *bundle.IdentitySample, s float64) {
 					if one.CPUSeconds = 1 + s/100; s > 120 && s < 180 {
@@ -119,20 +119,20 @@ func TestCostPerUnit(t *testing.T) {
 			}},
 
 		// 120 syncs lie between the first and the last profile, give or take what a profile's own time leaves open.
-		{name: "garbage for each", spec: `{` + each + `,"atLeast":"200k"}`, fill: working(0, 100, nil), met: check.Met, evidence: profiles,
+		{name: "garbage for each", spec: `{` + each + `,"atLeast":"200k"}`, fill: working(0, 100, nil), met: check.True, evidence: profiles,
 			seen: "grew by 119 to 121: 991.7 kB to 1008.4 kB each"},
-		{name: "little garbage", spec: `{` + each + `,"atLeast":"200k"}`, fill: working(0, 1, nil), met: check.NotMet, evidence: profiles, seen: ": 9.9 kB to 10.1 kB each"},
-		{name: "little, as wanted", spec: `{` + each + `,"below":"20k"}`, fill: working(0, 1, nil), met: check.Met, evidence: profiles, seen: "each"},
-		{name: "garbage that is not wanted", spec: `{` + each + `,"below":"20k"}`, fill: working(0, 100, nil), met: check.NotMet, evidence: profiles, seen: "each"},
+		{name: "little garbage", spec: `{` + each + `,"atLeast":"200k"}`, fill: working(0, 1, nil), met: check.False, evidence: profiles, seen: ": 9.9 kB to 10.1 kB each"},
+		{name: "little, as wanted", spec: `{` + each + `,"below":"20k"}`, fill: working(0, 1, nil), met: check.True, evidence: profiles, seen: "each"},
+		{name: "garbage that is not wanted", spec: `{` + each + `,"below":"20k"}`, fill: working(0, 100, nil), met: check.False, evidence: profiles, seen: "each"},
 		{name: "on the limit", spec: `{` + each + `,"atLeast":"1M"}`, fill: working(0, 100, nil), met: check.Unknown, evidence: profiles, seen: "on both sides of the limit"},
 		{name: "what is elsewhere doesn't count", spec: `{"of":"allocated","under":["nobody"],"counter":"syncs_count","atLeast":"1"}`, fill: working(0, 100, nil),
-			met: check.NotMet, evidence: profiles, seen: "0.0 kB in", wanted: `allocated below ["nobody"] for syncs_count`},
+			met: check.False, evidence: profiles, seen: "0.0 kB in", wanted: `allocated below ["nobody"] for syncs_count`},
 		{name: "callers count as well", spec: `{"of":"allocated","under":["Proxier).Sync"],"counter":"syncs_count","each":100,"atLeast":"200k"}`,
-			fill: working(0, 100, nil), met: check.Met, evidence: profiles, seen: "each", wanted: "bytes allocated below"},
+			fill: working(0, 100, nil), met: check.True, evidence: profiles, seen: "each", wanted: "bytes allocated below"},
 		// 120 syncs of 50 MB, or so a subject says that counts 30 for each: 2 MB for each of 100 in 30 calls, whatever it says.
-		{name: "by a load's calls", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 50, nil), 30, 100), met: check.NotMet,
+		{name: "by a load's calls", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 50, nil), 30, 100), met: check.False,
 			evidence: calledFor, seen: "for 30 calls of load changes: 2000.0 kB each", wanted: "for each of 100 in one of what load changes did"},
-		{name: "little for each call", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 100), met: check.Met,
+		{name: "little for each call", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 30, 100), met: check.True,
 			evidence: calledFor, seen: ": 4.0 kB each"},
 		{name: "too few calls", spec: `{` + byLoad + `,"units":30,"below":"20k"}`, fill: alsoCalled(working(0, 0.1, nil), 29, 100), met: check.Unknown,
 			evidence: calledFor, seen: "too little work to answer by, want 30"},

@@ -75,7 +75,7 @@ func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
 	limit := was.rate() + min(0.5, 0.1+was.rate())
 	q.Seen = fmt.Sprintf("%.3g CPUs in %s, where the baseline had %.3g and less than %.3g is asked for", now.rate(), span(now.extent()),
 		was.rate(), limit)
-	if q.Met = Of(now.rate() < limit); q.Met == Met {
+	if q.Met = Of(now.rate() < limit); q.Met == True {
 		least := limit
 		if still, dumps := phase.nobodySpins(); still { // so that it is no loop that starves in a control group of little weight
 			least = min(limit, 2*now.rate())

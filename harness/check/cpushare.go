@@ -73,7 +73,7 @@ func (c *CPUShare) Eval(v bundle.View, s Scope) Finding {
 		sum = cpuTime{sum.in + one.in, sum.all + one.all, sum.took + one.took, sum.n + 1}
 		return nil
 	})
-	q.Evidence, q.Differs = all.paths, few(all.notes)
+	q.Evidence, q.Differs = all.paths, firstAndLast(all.notes)
 	share := 0.0
 	if sum.all > 0 {
 		share = float64(sum.in) / float64(sum.all)
@@ -100,7 +100,7 @@ type cpuTime struct {
 
 func (c *CPUShare) read(v bundle.View, a bundle.Artifact) (cpuTime, error) {
 	if a.Missing {
-		return cpuTime{}, errors.New(broken(a))
+		return cpuTime{}, errors.New(captureError(a))
 	}
 	return remember(v, a, fmt.Sprintf("CPU time in %q", c.Funcs), func(out cpuTime, r io.Reader) (cpuTime, error) {
 		p, err := profile.Parse(r)

@@ -32,15 +32,15 @@ func cpuProfiles(list ...any) func(*trial) {
 func TestCPUShare(t *testing.T) {
 	const yielding, resting = "yielding.cpu.pb.gz", "resting.cpu.pb.gz"
 	run(t, []question{
-		{name: "it yields all the time", fill: cpuProfiles(120, yielding, 140, yielding), met: check.Met, evidence: times(2, bundle.CPU),
+		{name: "it yields all the time", fill: cpuProfiles(120, yielding, 140, yielding), met: check.True, evidence: times(2, bundle.CPU),
 			seen: "91.7% of the 1.44s of CPU time in 2 profiles over 10s"},
-		{name: "another function", spec: `{"funcs":["sha256.block"],"above":"50%"}`, fill: cpuProfiles(120, yielding), met: check.NotMet,
+		{name: "another function", spec: `{"funcs":["sha256.block"],"above":"50%"}`, fill: cpuProfiles(120, yielding), met: check.False,
 			evidence: times(1, bundle.CPU), seen: "0% of the 720ms"},
-		{name: "what a function calls counts", spec: `{"funcs":["runtime.mcall"],"above":"94%"}`, fill: cpuProfiles(120, yielding), met: check.Met,
+		{name: "what a function calls counts", spec: `{"funcs":["runtime.mcall"],"above":"94%"}`, fill: cpuProfiles(120, yielding), met: check.True,
 			evidence: times(1, bundle.CPU), seen: "94.4% of the 720ms"},
 		{name: "one of several functions is enough, and none counts twice", spec: `{"funcs":["runtime.goschedImpl","runtime.gosched_m"],"above":"91.7%"}`,
-			fill: cpuProfiles(120, yielding), met: check.NotMet, evidence: times(1, bundle.CPU), seen: "91.7% of the 720ms"},
-		{name: "at rest", fill: cpuProfiles(120, resting, 140, resting), met: check.NotMet, evidence: times(2, bundle.CPU), seen: "0% of the 100ms"},
+			fill: cpuProfiles(120, yielding), met: check.False, evidence: times(1, bundle.CPU), seen: "91.7% of the 720ms"},
+		{name: "at rest", fill: cpuProfiles(120, resting, 140, resting), met: check.False, evidence: times(2, bundle.CPU), seen: "0% of the 100ms"},
 		{name: "too few", fill: cpuProfiles(120, yielding), met: check.Unknown, evidence: times(1, bundle.CPU), seen: "in 1 profiles over 5s: too few to answer by"},
 		{name: "one ends after the phase", fill: cpuProfiles(120, yielding, 287, yielding), met: check.Unknown, evidence: times(2, bundle.CPU), seen: "in 1 profiles"},
 		{name: "a capture that failed is none", fill: cpuProfiles(120, yielding, 130, "failed"), met: check.Unknown, evidence: times(1, bundle.CPU),

@@ -85,19 +85,19 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 			silent++
 			fallthrough
 		default:
-			q.Differs = append(q.Differs, e.said()+": "+why)
+			q.Differs = append(q.Differs, e.describe()+": "+why)
 		}
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 	q.Seen = fmt.Sprintf("%d such ends among %d", len(counted), len(ends))
 	if len(counted) > 0 {
-		q.Seen += fmt.Sprintf(", at %s, the first %s after %s began", strings.Join(few(counted), ", "),
+		q.Seen += fmt.Sprintf(", at %s, the first %s after %s began", strings.Join(firstAndLast(counted), ", "),
 			q.Ended.Sub(q.began).Round(time.Second), q.phase)
 	}
 	doubt := cmp.Or(st.doubt, logs.doubt)
 	switch {
 	case len(counted) >= c.Times:
-		q.Met = Met
+		q.Met = True
 	case silent > 0 && len(counted)+silent >= c.Times:
 		return c.unknown(q, ends[0].at, fmt.Sprintf("%s, and of %d the log is not known", q.Seen, silent))
 	case doubt != "" && len(ends) > 0:
@@ -105,7 +105,7 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 	case doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
 	default:
-		q.Met, q.Ended = NotMet, time.Time{}
+		q.Met, q.Ended = False, time.Time{}
 	}
 	return q.Finding
 }

@@ -17,14 +17,14 @@ const AsDump = "dump"
 // dump reads a dump, which may be cut short.
 func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	if a.Missing {
-		return nil, errors.New(broken(a))
+		return nil, errors.New(captureError(a))
 	}
 	return remember(v, a, AsDump,
 		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
 }
 
-// whole reads a dump that may not be cut short.
-func whole(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
+// completeDump reads a dump that may not be cut short.
+func completeDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	d, err := dump(v, a)
 	if err == nil && d.Truncated {
 		err = cutShort(a)
@@ -47,8 +47,8 @@ func top(g goroutine.Group) string {
 	return g.Frames[0].Func
 }
 
-// few keeps the first and the last notes of many.
-func few(notes []string) []string {
+// firstAndLast keeps the first and the last notes of many.
+func firstAndLast(notes []string) []string {
 	if len(notes) <= 4 {
 		return notes
 	}

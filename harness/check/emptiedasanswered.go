@@ -53,18 +53,18 @@ func (c *EmptiedAsAnswered) Eval(v bundle.View, s Scope) Finding {
 	case len(load.Rounds) == 0:
 		return q.unknown(fmt.Sprintf("load %s made no round", c.Load))
 	case load.Way == bundle.ByNamespaceController:
-		return q.answer(Met, "the namespace controller deleted the collections, and no answer to the load says anything of them")
+		return q.answer(True, "the namespace controller deleted the collections, and no answer to the load says anything of them")
 	}
-	met, said := Met, []string{}
+	met, said := True, []string{}
 	for _, r := range load.Rounds {
 		is, what := c.round(load, r)
 		met, said = All(met, is), append(said, what)
 	}
-	return q.answer(met, strings.Join(few(said), "; "))
+	return q.answer(met, strings.Join(firstAndLast(said), "; "))
 }
 
 // round answers for one round, and says what it rests on.
-func (c *EmptiedAsAnswered) round(load bundle.Load, r bundle.LoadRound) (Tri, string) {
+func (c *EmptiedAsAnswered) round(load bundle.Load, r bundle.LoadRound) (Truth, string) {
 	codes := r.Codes
 	if codes == nil && len(load.Rounds) == 1 { // an earlier version's, whose sum is this round's
 		codes = load.Codes
@@ -82,7 +82,7 @@ func (c *EmptiedAsAnswered) round(load bundle.Load, r bundle.LoadRound) (Tri, st
 	if r.Cut == nil || r.Cut.Left == nil {
 		met := Unknown
 		if claimed == 0 {
-			met = Met
+			met = True
 		}
 		return met, said + ", and how many objects they left is not known"
 	}

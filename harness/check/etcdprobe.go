@@ -42,7 +42,7 @@ func (c *EtcdHealthy) Validate() error {
 // Eval looks at all probes of the last stretch.
 func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("etcd healthy and answering within %s for the last %s", c.Below,
-		c.For)+c.but("probes"))
+		c.For)+c.exceptText("probes"))
 	if !ok {
 		return q.Finding
 	}
@@ -52,7 +52,7 @@ func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
 	var all []reading
 	slowest := time.Duration(0)
 	for _, r := range st.records {
-		one := reading{asked: r.Value.At, done: later(r.Time, r.Value.At), bad: ill(r.Value, duration(c.Below))}
+		one := reading{asked: r.Value.At, done: laterOf(r.Time, r.Value.At), bad: unhealthyBecause(r.Value, duration(c.Below))}
 		if one.asked.IsZero() {
 			one.asked = r.Time
 		}
@@ -62,15 +62,15 @@ func (c *EtcdHealthy) Eval(v bundle.View, s Scope) Finding {
 		}
 	}
 	q.Evidence = st.paths
-	f := c.well(q, all, st.doubt, hold, "probes of etcd")
-	if f.Met == Met {
+	f := c.judgeReadings(q, all, st.doubt, hold, "probes of etcd")
+	if f.Met == True {
 		f.Seen += fmt.Sprintf(", the slowest good answer after %s", slowest.Round(10*time.Microsecond))
 	}
 	return f
 }
 
-// ill says what a probe found wrong, "" if nothing. A probe without answers is no sign of health.
-func ill(p control.EtcdProbe, limit time.Duration) string {
+// unhealthyBecause says what a probe found wrong, "" if nothing. A probe without answers is no sign of health.
+func unhealthyBecause(p control.EtcdProbe, limit time.Duration) string {
 	slowest := control.Slowest(p.Through)
 	switch {
 	case p.Err != "":

@@ -40,13 +40,13 @@ func TestEtcdHealthy(t *testing.T) {
 		}
 	}
 	run(t, []question{
-		{name: "well since the lift", fill: of(arm, slow, quick, 292), met: check.Met, seen: "40 of 40 probes of etcd are well in 10:05:14.5 to 10:06:34.5, the slowest good answer after 5ms", evidence: probes, wanted: "etcd healthy and answering within 100ms for the last 1m20s"},
+		{name: "well since the lift", fill: of(arm, slow, quick, 292), met: check.True, seen: "40 of 40 probes of etcd are well in 10:05:14.5 to 10:06:34.5, the slowest good answer after 5ms", evidence: probes, wanted: "etcd healthy and answering within 100ms for the last 1m20s"},
 		{
-			name: "one slow answer of three", fill: of(arm, slow, quick, 318), met: check.NotMet, seen: "39 of 40 probes", evidence: probes,
+			name: "one slow answer of three", fill: of(arm, slow, quick, 318), met: check.False, seen: "39 of 40 probes", evidence: probes,
 			detail: "10:05:16: an answer took 1.004s", differs: []string{"an answer took 1.004s"},
 		},
 		{
-			name: "slow answers now and then are tolerated", spec: `{"tolerate":"10%"}`, evidence: probes, met: check.Met,
+			name: "slow answers now and then are tolerated", spec: `{"tolerate":"10%"}`, evidence: probes, met: check.True,
 			fill: func(tr *trial) {
 				tr.phases()
 				st := tr.stream(bundle.EtcdProbe, arm)
@@ -66,14 +66,14 @@ func TestEtcdHealthy(t *testing.T) {
 			differs: []string{"10:05:20: an answer took 1.004s", "an answer took 1.004s", "no answer within 3s", "no answer within 3s"},
 		},
 		{
-			name: "two slow ones in a row are none of them", spec: `{"tolerate":"10%"}`, wanted: "10%", evidence: probes, met: check.NotMet,
+			name: "two slow ones in a row are none of them", spec: `{"tolerate":"10%"}`, wanted: "10%", evidence: probes, met: check.False,
 			fill: of(arm, slow, quick, 320), seen: "38 of 40 probes of etcd are well in 10:05:14.5 to 10:06:34.5; two in a row are not",
 			detail: "an answer took 1.004s", differs: []string{"10:05:16", "10:05:18"},
 		},
-		{name: "slow before the last stretch", fill: of(arm, slow, quick, 314), met: check.Met, seen: "40 of 40", evidence: probes},
-		{name: "no answer", fill: of(arm, quick, mute, 394), met: check.NotMet, seen: "39 of 40", evidence: probes, detail: "no answer within 3s", differs: []string{"no answer within 3s"}},
-		{name: "quick and ill", fill: of(arm, quick, ill, 394), met: check.NotMet, seen: "39 of 40", evidence: probes, detail: "etcd says that it is not healthy", differs: []string{"not healthy"}},
-		{name: "nothing was timed", fill: of(arm, quick, none, 394), met: check.NotMet, seen: "39 of 40", evidence: probes, detail: "no answer was timed", differs: []string{"no answer was timed"}},
+		{name: "slow before the last stretch", fill: of(arm, slow, quick, 314), met: check.True, seen: "40 of 40", evidence: probes},
+		{name: "no answer", fill: of(arm, quick, mute, 394), met: check.False, seen: "39 of 40", evidence: probes, detail: "no answer within 3s", differs: []string{"no answer within 3s"}},
+		{name: "quick and ill", fill: of(arm, quick, ill, 394), met: check.False, seen: "39 of 40", evidence: probes, detail: "etcd says that it is not healthy", differs: []string{"not healthy"}},
+		{name: "nothing was timed", fill: of(arm, quick, none, 394), met: check.False, seen: "39 of 40", evidence: probes, detail: "no answer was timed", differs: []string{"no answer was timed"}},
 		{
 			name: "a gap", met: check.Unknown, seen: "etcdproxy.probe of vulnerable does not cover", evidence: probes,
 			fill: func(tr *trial) {

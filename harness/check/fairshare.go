@@ -50,7 +50,7 @@ func (q *question) starved(used, limit float64) {
 	share := float64(cores) / running
 	if own.cores > 0 && !pinned {
 		// Samples count the tasks when many of them wake up. What nobody used in between it could have had as well.
-		share = max(share, used+spare(samples))
+		share = max(share, used+spareCPU(samples))
 	}
 	if share < limit {
 		q.Met = Unknown
@@ -59,9 +59,9 @@ func (q *question) starved(used, limit float64) {
 	}
 }
 
-// spare is how many CPUs one more thread could have had, 1 at most, because they were idle: the mean between the first
+// spareCPU is how many CPUs one more thread could have had, 1 at most, because they were idle: the mean between the first
 // and the last sample.
-func spare(all []bundle.HostSample) float64 {
+func spareCPU(all []bundle.HostSample) float64 {
 	all = slices.SortedFunc(slices.Values(all), func(a, b bundle.HostSample) int { return a.Time.Compare(b.Time) })
 	var had, long time.Duration
 	for i := 1; i < len(all); i++ {

@@ -29,10 +29,10 @@ func init() {
 
 // FloodDelivered asks how much of a flood reached the subject.
 type FloodDelivered struct {
-	Fault    string   `json:"fault" jsonschema:"the name of the containerFlood in the scenario"`
-	MoreThan Quantity `json:"moreThan" jsonschema:"how many state changes have to be exceeded"`
-	Since    Mark     `json:"since" jsonschema:"only deliveries of the stretch that begins here count"`
-	Fresh    *Fresh   `json:"fresh,omitempty" jsonschema:"a time stamp of the subject's own that has to stay young in the whole window"`
+	Fault    string     `json:"fault" jsonschema:"the name of the containerFlood in the scenario"`
+	MoreThan Quantity   `json:"moreThan" jsonschema:"how many state changes have to be exceeded"`
+	Since    StartPoint `json:"since" jsonschema:"only deliveries of the stretch that begins here count"`
+	Fresh    *Fresh     `json:"fresh,omitempty" jsonschema:"a time stamp of the subject's own that has to stay young in the whole window"`
 }
 
 // Fresh is a timestamp metric that never grows as old as a limit.
@@ -82,7 +82,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	mark := c.Since.at(q)
+	mark := c.Since.resolve(q)
 	if mark.doubt != "" {
 		return q.unknown(mark.doubt)
 	}
@@ -91,11 +91,11 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = union(mark.paths, st.paths...)
 	switch {
 	case mark.short != "":
-		return q.answer(NotMet, mark.short)
+		return q.answer(False, mark.short)
 	case !found && st.doubt != "":
 		return q.unknown(st.doubt)
 	case !found:
-		return q.answer(NotMet, "no flood was armed")
+		return q.answer(False, "no flood was armed")
 	}
 	n := rec.DeliveredBetween(mark.Start, mark.End)
 	q.Met = Of(float64(n) > limit)
@@ -104,13 +104,13 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	if mark.said != "" {
 		q.Seen += "; " + mark.said
 	}
-	if q.Met == NotMet && st.doubt != "" {
+	if q.Met == False && st.doubt != "" {
 		return q.unknown(st.doubt)
 	}
-	if q.Met == Met && c.Fresh != nil {
+	if q.Met == True && c.Fresh != nil {
 		c.Fresh.judge(q)
 	}
-	if q.Met == Met {
+	if q.Met == True {
 		q.Tried = fmt.Sprintf("%d state changes delivered from %s on", n, clock(mark.Start))
 	}
 	return q.Finding
@@ -129,7 +129,7 @@ func (r Fresh) judge(q *question) {
 	case err != nil: // without a limit nothing is too old
 		q.Finding = q.unknown(err.Error())
 	case oldest >= limit:
-		q.Met = NotMet
+		q.Met = False
 	case stamps.doubt != "":
 		q.Finding = q.unknown(stamps.doubt)
 	case oldest < 0:

@@ -58,11 +58,11 @@ func TestFloodDelivered(t *testing.T) {
 	run(t, []question{
 		{
 			name: "more than the channel holds", fill: flooded(arm, reading{100, mark, 0, 1, "flood"}, reading{285, mark, 1001, 1, "flood"}),
-			met: check.Met, evidence: counts, wanted: "more than 1000 state changes delivered after 10:04:00",
+			met: check.True, evidence: counts, wanted: "more than 1000 state changes delivered after 10:04:00",
 			seen: "1001 delivered from then on, of 1201 in all",
 		},
 		{
-			name: "of a trial before in the same cluster", met: check.NotMet, evidence: []bundle.Kind{bundle.Journal, bundle.Interposer, bundle.Interposer}, seen: "no flood was armed",
+			name: "of a trial before in the same cluster", met: check.False, evidence: []bundle.Kind{bundle.Journal, bundle.Interposer, bundle.Interposer}, seen: "no flood was armed",
 			fill: func(tr *trial) {
 				flooded(arm)(tr)
 				st, over := tr.stream(bundle.Interposer, arm), tr.at(-30)
@@ -76,36 +76,36 @@ func TestFloodDelivered(t *testing.T) {
 		},
 		{
 			name: "just as many", fill: flooded(arm, reading{285, mark, 1000, 1, "flood"}),
-			met: check.NotMet, evidence: counts, seen: "1000 delivered from then on, of 1200 in all",
+			met: check.False, evidence: counts, seen: "1000 delivered from then on, of 1200 in all",
 		},
 		{
 			name: "as much as was assumed of an executable", fill: unknown(flooded(arm, reading{285, mark, 8001, 1, "flood"})),
-			met: check.Met, evidence: counts, wanted: "more than 8000 state changes delivered (the channelCapacity of vulnerable is not known: 8000 is assumed) after 10:04:00",
+			met: check.True, evidence: counts, wanted: "more than 8000 state changes delivered (the channelCapacity of vulnerable is not known: 8000 is assumed) after 10:04:00",
 			seen: "8001 delivered from then on, of 8201 in all (the channelCapacity of vulnerable is not known: 8000 is assumed)",
 		},
 		{
 			name: "less than was assumed", fill: unknown(flooded(arm, reading{285, mark, 1001, 1, "flood"})),
-			met: check.NotMet, evidence: counts, seen: "1001 delivered from then on",
+			met: check.False, evidence: counts, seen: "1001 delivered from then on",
 		},
 		{
 			name: "most of it before the mark", fill: flooded(arm, reading{285, mark - 30, 3000, 1, "flood"}),
-			met: check.NotMet, evidence: counts, seen: "0 delivered from then on, of 3200 in all",
+			met: check.False, evidence: counts, seen: "0 delivered from then on, of 3200 in all",
 		},
 		{
 			name: "what a reading of the lift or the recovery shows doesn't count",
 			fill: flooded(arm, reading{285, mark, 10, 1, "flood"}, reading{291, mark, 2000, 1, "flood"}, reading{300, mark, 3000, 1, "flood"}),
-			met:  check.NotMet, evidence: counts, seen: "10 delivered from then on",
+			met:  check.False, evidence: counts, seen: "10 delivered from then on",
 		},
 		{
 			name: "a reading of the baseline doesn't count", fill: flooded(arm, reading{39, mark, 2000, 1, "flood"}, reading{285, mark, 0, 1, ""}),
-			met: check.NotMet, evidence: counts, seen: "no flood was armed", wanted: "after 10:04:00",
+			met: check.False, evidence: counts, seen: "no flood was armed", wanted: "after 10:04:00",
 		},
 		{
 			name: "another fault's flood", fill: flooded(arm, reading{285, mark, 2000, 1, "another"}),
-			met: check.NotMet, evidence: counts, seen: "no flood was armed",
+			met: check.False, evidence: counts, seen: "no flood was armed",
 		},
 		{
-			name: "never armed", fill: flooded(arm, reading{285, mark, 0, 1, ""}), met: check.NotMet, evidence: counts, seen: "no flood was armed",
+			name: "never armed", fill: flooded(arm, reading{285, mark, 0, 1, ""}), met: check.False, evidence: counts, seen: "no flood was armed",
 		},
 		{
 			name: "an interposer that was restarted has lost its counts", fill: flooded(arm, reading{260, mark, 900, 1, "flood"}, reading{285, mark, 0, 2, ""}),
@@ -113,7 +113,7 @@ func TestFloodDelivered(t *testing.T) {
 		},
 		{
 			name: "what was delivered before that was delivered", fill: flooded(arm, reading{260, mark, 1500, 1, "flood"}, reading{285, mark, 0, 2, ""}),
-			met: check.Met, evidence: counts, seen: "1500 delivered from then on",
+			met: check.True, evidence: counts, seen: "1500 delivered from then on",
 		},
 		{
 			name: "a gap in the counts", fill: func(tr *trial) {

@@ -35,21 +35,21 @@ func init() {
 
 // Goroutines asks for goroutines that are blocked in a function.
 type Goroutines struct {
-	Func      string   `json:"func,omitempty" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter. May be left out where createdBy is given"`
-	State     string   `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or ready: running or runnable, or any: whatever it is"`
-	Depth     string   `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
-	Closures  bool     `json:"closures,omitempty" jsonschema:"functions that are written inside func count as it: func1, whose number changes with versions"`
-	Under     string   `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func"`
-	CreatedBy string   `json:"createdBy,omitempty" jsonschema:"the beginning of the name of the function that started them, such as an import path with its dot, whatever they are in"`
-	Without   []string `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
-	Count     int      `json:"count,omitzero" jsonschema:"how many goroutines at least in each dump"`
-	Dumps     int      `json:"dumps,omitzero" jsonschema:"how many dumps the answer must rest on, at least"`
-	LastAfter string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must lie: a duration with its unit"`
-	Persist   bool     `json:"persist,omitempty" jsonschema:"every dump of the window must show them, not just one"`
-	Same      bool     `json:"same,omitempty" jsonschema:"with persist or span: the dumps must show the same ones, by their ids"`
-	Span      string   `json:"span,omitempty" jsonschema:"for how long dumps in a row must show them, anywhere in the window: a duration with its unit"`
-	Waited    string   `json:"waited,omitempty" jsonschema:"for how long each must have waited by what the dump itself says, in whole minutes: 2m"`
-	Since     *Mark    `json:"since,omitempty" jsonschema:"only dumps of the stretch that begins here count"`
+	Func      string      `json:"func,omitempty" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter. May be left out where createdBy is given"`
+	State     string      `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or ready: running or runnable, or any: whatever it is"`
+	Depth     string      `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
+	Closures  bool        `json:"closures,omitempty" jsonschema:"functions that are written inside func count as it: func1, whose number changes with versions"`
+	Under     string      `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func"`
+	CreatedBy string      `json:"createdBy,omitempty" jsonschema:"the beginning of the name of the function that started them, such as an import path with its dot, whatever they are in"`
+	Without   []string    `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
+	Count     int         `json:"count,omitzero" jsonschema:"how many goroutines at least in each dump"`
+	Dumps     int         `json:"dumps,omitzero" jsonschema:"how many dumps the answer must rest on, at least"`
+	LastAfter string      `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must lie: a duration with its unit"`
+	Persist   bool        `json:"persist,omitempty" jsonschema:"every dump of the window must show them, not just one"`
+	Same      bool        `json:"same,omitempty" jsonschema:"with persist or span: the dumps must show the same ones, by their ids"`
+	Span      string      `json:"span,omitempty" jsonschema:"for how long dumps in a row must show them, anywhere in the window: a duration with its unit"`
+	Waited    string      `json:"waited,omitempty" jsonschema:"for how long each must have waited by what the dump itself says, in whole minutes: 2m"`
+	Since     *StartPoint `json:"since,omitempty" jsonschema:"only dumps of the stretch that begins here count"`
 }
 
 // Reads names debug=2 dumps, and what the mark comes from.
@@ -88,12 +88,12 @@ func (c *Goroutines) Figure() Figure {
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.where(), c.howMany()))
-	if !ok || !q.since(c.Since) {
+	if !ok || !q.startAt(c.Since) {
 		return q.Finding
 	}
-	r := c.survey(q)
+	r := c.collect(q)
 	read := len(r.paths)
-	q.Evidence, q.Differs, q.Detail = r.paths, few(r.notes), r.stack
+	q.Evidence, q.Differs, q.Detail = r.paths, firstAndLast(r.notes), r.stack
 	q.Seen = fmt.Sprintf("%d of %d dumps show it", r.with, read)
 	if !r.last.IsZero() {
 		q.Seen += q.lastAt(r.last)
@@ -106,11 +106,11 @@ func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 	case r.missing != "":
 		q.Seen += "; " + r.missing
 	case c.Span != "" && r.row >= row:
-		q.Met = Met
+		q.Met = True
 	case c.Span != "" && r.watched < row:
 		q.Seen += ": they are too few to answer by"
 	case c.Span == "" && !c.Persist && r.with > 0:
-		q.Met = Met
+		q.Met = True
 	case r.short:
 		q.Seen += "; some show it, not for " + c.Waited + " as far as they say"
 	case read < c.Dumps || !q.reached(c.LastAfter, r.last):
@@ -121,7 +121,7 @@ func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 			q.Seen += fmt.Sprintf("; %d goroutines are in all of them: %v", len(r.same), r.same)
 		}
 	default:
-		q.Met = NotMet
+		q.Met = False
 	}
 	return q.Finding
 }
@@ -148,8 +148,8 @@ func (c *Goroutines) howMany() string {
 	return which + lastWanted(c.LastAfter)
 }
 
-// survey is what the dumps of a window show.
-type survey struct {
+// collected is what the dumps of a window show.
+type collected struct {
 	captured
 	with    int           // dumps that show it
 	short   bool          // some dump shows it, but not for as long as it has to wait
@@ -159,7 +159,7 @@ type survey struct {
 	same    []uint64      // with same: the ids that all dumps so far show
 }
 
-func (c *Goroutines) survey(q *question) (r survey) {
+func (c *Goroutines) collect(q *question) (r collected) {
 	var first, rowBegan time.Time
 	r.each(q, bundle.Goroutines2, "dump", func(a bundle.Artifact) error {
 		d, err := dump(q.view, a)

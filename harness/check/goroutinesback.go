@@ -49,14 +49,14 @@ func (c *GoroutinesBack) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	return against(q, "dumps", c.Dumps, "", dumpsIn, func(before, last []goroutines) Tri {
+	return against(q, "dumps", c.Dumps, "", dumpsIn, func(before, last []goroutines) Truth {
 		return All(c.released(q, before, last), c.asMany(q, before, last))
 	})
 }
 
 // released answers for goroutines that wait for another of their process: those that every one of the last dumps shows
 // waiting so, by their ids, as far as their group has more of them than it had in the baseline.
-func (c *GoroutinesBack) released(q *question, before, last []goroutines) Tri {
+func (c *GoroutinesBack) released(q *question, before, last []goroutines) Truth {
 	waiting := func(in goroutines) map[goroutine.Origin]int64 {
 		out := map[goroutine.Origin]int64{}
 		for _, g := range in {
@@ -68,18 +68,18 @@ func (c *GoroutinesBack) released(q *question, before, last []goroutines) Tri {
 	}
 	grown, all := lasting(before, last, waiting), 0
 	var most group
-	for o, g := range left(last, held).groups() {
+	for o, g := range remaining(last, held).groups() {
 		if g.n = min(g.n, int(grown[o])); g.n > 0 {
-			all, most = all+g.n, larger(most, g)
+			all, most = all+g.n, largerGroup(most, g)
 		}
 	}
 	q.Seen += fmt.Sprintf("; %d more wait to send or for a lock", all)
-	return c.few(q, all < fewest, most)
+	return c.judgeCount(q, all < fewest, most)
 }
 
 // asMany answers for groups of goroutines in any state. Ids say nothing here: a group that is larger each time has too
 // many, also where they take turns.
-func (c *GoroutinesBack) asMany(q *question, before, last []goroutines) Tri {
+func (c *GoroutinesBack) asMany(q *question, before, last []goroutines) Truth {
 	had := map[goroutine.Origin]int64{}
 	for _, d := range before {
 		for o, n := range d.counts() {
@@ -93,19 +93,19 @@ func (c *GoroutinesBack) asMany(q *question, before, last []goroutines) Tri {
 		if g.n <= 0 || g.one == nil {
 			continue
 		}
-		most = larger(most, g)
+		most = largerGroup(most, g)
 		if g.n >= crowd && n*4 >= had[o] {
-			over = larger(over, g)
+			over = largerGroup(over, g)
 		}
 	}
 	if most.one != nil {
 		q.Seen += fmt.Sprintf("; %s grew most, by %d", most.name(), most.n)
 	}
-	return c.few(q, over.one == nil, over)
+	return c.judgeCount(q, over.one == nil, over)
 }
 
-// few is met if so, else not met, with one of the goroutines that are too many.
-func (c *GoroutinesBack) few(q *question, so bool, of group) Tri {
+// judgeCount is met if so, else not met, with one of the goroutines that are too many.
+func (c *GoroutinesBack) judgeCount(q *question, so bool, of group) Truth {
 	if !so {
 		q.Seen += fmt.Sprintf(": too many, %d of them in %s", of.n, of.name())
 		if q.Detail == "" {

@@ -43,7 +43,7 @@ func (c *Healthy) Validate() error {
 
 // Eval looks at all answers of the last stretch.
 func (c *Healthy) Eval(v bundle.View, s Scope) Finding {
-	q, ok := ask(c, v, s, fmt.Sprintf("%s answers 200 for the last %s", c.Path, c.For)+c.but("answers"))
+	q, ok := ask(c, v, s, fmt.Sprintf("%s answers 200 for the last %s", c.Path, c.For)+c.exceptText("answers"))
 	if !ok {
 		return q.Finding
 	}
@@ -65,5 +65,5 @@ func (c *Healthy) Eval(v bundle.View, s Scope) Finding {
 		all = append(all, one)
 	}
 	q.Evidence = st.paths
-	return c.well(q, all, st.doubt, hold, "answers of "+c.Path)
+	return c.judgeReadings(q, all, st.doubt, hold, "answers of "+c.Path)
 }

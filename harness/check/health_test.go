@@ -36,10 +36,10 @@ func TestHealthy(t *testing.T) {
 		}
 	}
 	run(t, []question{
-		{name: "well", fill: of(arm, steps(0, 394, 200)), met: check.Met, seen: "15 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5", evidence: health, wanted: "/readyz answers 200 for the last 30s"},
-		{name: "well for long enough", fill: of(arm, steps(0, 362, 500, 364, 394, 200)), met: check.Met, seen: "15 of 15", evidence: health},
+		{name: "well", fill: of(arm, steps(0, 394, 200)), met: check.True, seen: "15 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5", evidence: health, wanted: "/readyz answers 200 for the last 30s"},
+		{name: "well for long enough", fill: of(arm, steps(0, 362, 500, 364, 394, 200)), met: check.True, seen: "15 of 15", evidence: health},
 		{
-			name: "not well a moment ago", fill: of(arm, steps(0, 366, 500, 368, 394, 200)), met: check.NotMet, seen: "14 of 15 answers", evidence: health,
+			name: "not well a moment ago", fill: of(arm, steps(0, 366, 500, 368, 394, 200)), met: check.False, seen: "14 of 15 answers", evidence: health,
 			detail: "10:06:06: 500 etcd not ready", differs: []string{"10:06:06: 500 etcd not ready"},
 		},
 		{
@@ -47,31 +47,31 @@ func TestHealthy(t *testing.T) {
 			differs: []string{"10:06:22: no answer: timeout", "10:06:24"},
 		},
 		{
-			name: "no answer, and a bad one", fill: of(arm, steps(0, 380, 200, 382, 384, 0, 386, 386, 500, 388, 394, 200)), met: check.NotMet, seen: "12 of 15", evidence: health,
+			name: "no answer, and a bad one", fill: of(arm, steps(0, 380, 200, 382, 384, 0, 386, 386, 500, 388, 394, 200)), met: check.False, seen: "12 of 15", evidence: health,
 			detail: "10:06:26: 500", differs: []string{"no answer", "no answer", "500"},
 		},
 		{
-			name: "an answer that was under way when the stretch began is of it", met: check.NotMet, seen: "of 16", evidence: health, detail: "500", differs: []string{"10:06:02: 500"},
+			name: "an answer that was under way when the stretch began is of it", met: check.False, seen: "of 16", evidence: health, detail: "500", differs: []string{"10:06:02: 500"},
 			fill: of(arm, func(tr *trial, st *bundle.Stream) {
 				tr.must(st.JSON(bundle.HealthSample{Time: tr.at(362), Done: tr.at(366), Path: "/readyz", Code: 500}))
 				tr.answered(st, "/readyz", 366, 394, 200)
 			}),
 		},
 		{
-			name: "one bad answer that is tolerated", spec: `{"tolerate":"10%"}`, fill: of(arm, steps(0, 370, 200, 372, 372, 500, 374, 394, 200)), met: check.Met, evidence: health,
+			name: "one bad answer that is tolerated", spec: `{"tolerate":"10%"}`, fill: of(arm, steps(0, 370, 200, 372, 372, 500, 374, 394, 200)), met: check.True, evidence: health,
 			seen:   "14 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5, and 1 of the others tolerated",
 			wanted: "/readyz answers 200 for the last 30s, but for 10% of the answers and no two in a row", differs: []string{"10:06:12: 500 etcd not ready"},
 		},
 		{
-			name: "one that was not answered and is tolerated", spec: `{"tolerate":"10%"}`, fill: of(arm, steps(0, 370, 200, 372, 372, 0, 374, 394, 200)), met: check.Met, evidence: health,
+			name: "one that was not answered and is tolerated", spec: `{"tolerate":"10%"}`, fill: of(arm, steps(0, 370, 200, 372, 372, 0, 374, 394, 200)), met: check.True, evidence: health,
 			seen: "14 of 15", wanted: "10%", differs: []string{"no answer"},
 		},
 		{
-			name: "two bad answers in a row", spec: `{"tolerate":"20%"}`, fill: of(arm, steps(0, 370, 200, 372, 374, 500, 376, 394, 200)), met: check.NotMet, evidence: health,
+			name: "two bad answers in a row", spec: `{"tolerate":"20%"}`, fill: of(arm, steps(0, 370, 200, 372, 374, 500, 376, 394, 200)), met: check.False, evidence: health,
 			seen: "13 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; two in a row are not", wanted: "20%", detail: "10:06:14: 500", differs: []string{"500", "500"},
 		},
 		{
-			name: "two bad answers with a missing one between them", spec: `{"tolerate":"50%"}`, wanted: "50%", met: check.NotMet, evidence: health,
+			name: "two bad answers with a missing one between them", spec: `{"tolerate":"50%"}`, wanted: "50%", met: check.False, evidence: health,
 			fill: of(arm, steps(0, 370, 200, 372, 372, 500, 374, 374, 0, 376, 376, 500, 378, 394, 200)), seen: "12 of 15", detail: "500", differs: []string{"500", "no answer", "500"},
 		},
 		{
@@ -79,16 +79,16 @@ func TestHealthy(t *testing.T) {
 			fill: of(arm, steps(0, 370, 200, 372, 374, 0, 376, 394, 200)), seen: "13 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; the others say nothing", differs: []string{"no answer", "no answer"},
 		},
 		{
-			name: "more bad answers than are tolerated", spec: `{"tolerate":"10%"}`, wanted: "10%", met: check.NotMet, evidence: health,
+			name: "more bad answers than are tolerated", spec: `{"tolerate":"10%"}`, wanted: "10%", met: check.False, evidence: health,
 			fill: of(arm, steps(0, 370, 200, 372, 372, 500, 374, 380, 200, 382, 382, 500, 384, 394, 200)),
 			seen: "13 of 15 answers of /readyz are well in 10:06:04.5 to 10:06:34.5; 1 may be otherwise", detail: "500", differs: []string{"500", "500"},
 		},
-		{name: "nothing is tolerated of a few", spec: `{"tolerate":"10%","for":"15s"}`, wanted: "10%", met: check.NotMet, evidence: health, seen: "7 of 8", detail: "500", differs: []string{"500"}, fill: of(arm, steps(0, 388, 200, 390, 390, 500, 392, 394, 200))},
+		{name: "nothing is tolerated of a few", spec: `{"tolerate":"10%","for":"15s"}`, wanted: "10%", met: check.False, evidence: health, seen: "7 of 8", detail: "500", differs: []string{"500"}, fill: of(arm, steps(0, 388, 200, 390, 390, 500, 392, 394, 200))},
 		{name: "a share that is none", spec: `{"tolerate":"2"}`, fill: of(arm, steps()), met: check.Unknown, seen: `tolerate is "2" (want a share: 5%)`},
 		{name: "half and more", spec: `{"tolerate":"51%"}`, wanted: "51%", fill: of(arm, steps()), met: check.Unknown, seen: "tolerate is 51% (want 0% to 50%)"},
 		{name: "another path", fill: of(arm, func(tr *trial, st *bundle.Stream) { tr.answered(st, "/livez", 0, 394, 200) }), met: check.Unknown, seen: "there are no answers of /readyz in 10:04:55.0", evidence: health},
 		{
-			name: "another path's failure is no matter", met: check.Met, seen: "15 of 15", evidence: health,
+			name: "another path's failure is no matter", met: check.True, seen: "15 of 15", evidence: health,
 			fill: of(arm, func(tr *trial, st *bundle.Stream) {
 				tr.answered(st, "/readyz", 0, 394, 200)
 				tr.answered(st, "/livez", 0, 394, 500)
@@ -102,7 +102,7 @@ func TestHealthy(t *testing.T) {
 			}),
 		},
 		{
-			name: "not well is not well, whatever the gap", met: check.NotMet, seen: "0 of 15", evidence: health, detail: "500", differs: []string{"500", "500", "… and 11 more", "500", "500"},
+			name: "not well is not well, whatever the gap", met: check.False, seen: "0 of 15", evidence: health, detail: "500", differs: []string{"500", "500", "… and 11 more", "500", "500"},
 			fill: of(arm, func(tr *trial, st *bundle.Stream) {
 				tr.answered(st, "/readyz", 0, 394, 500)
 				st.Gap(tr.at(375), tr.at(386), "exec failed")

@@ -49,9 +49,9 @@ func (c *HeapBack) Eval(v bundle.View, s Scope) Finding {
 	}
 	all := &RetainedHeap{} // of every function
 	in := func(q *question) taken[retention] { return taken[retention](all.profiles(q)) }
-	return against(q, "profiles", c.Profiles, "", in, func(before, last []retention) Tri {
+	return against(q, "profiles", c.Profiles, "", in, func(before, last []retention) Truth {
 		had := slices.MaxFunc(before, byBytes).bytes
-		more, most, place := grown(before, last, bounded)
+		more, most, place := growthSince(before, last, bounded)
 		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the baseline, which had up to %s", len(last), mebi(more), mebi(had))
 		if more > 0 {
 			q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(more), mebi(most), place)

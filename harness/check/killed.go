@@ -71,23 +71,23 @@ func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 	case e.at.IsZero() && doubt != "":
 		return q.unknown(doubt)
 	case e.at.IsZero():
-		return q.answer(NotMet, fmt.Sprintf("%s ran on as %s", c.Container, brief(e.id)))
+		return q.answer(False, fmt.Sprintf("%s ran on as %s", c.Container, shortID(e.id)))
 	case e.at.After(q.window.End) && q.phase == Baseline: // until then it ran
-		return q.answer(NotMet, "that was after the phase: "+e.said())
+		return q.answer(False, "that was after the phase: "+e.describe())
 	case e.at.After(q.window.End):
-		return q.unknown("that was after the phase: " + e.said())
+		return q.unknown("that was after the phase: " + e.describe())
 	}
 	if !e.killed() {
-		return q.answer(NotMet, e.said()+": that is no kill for memory")
+		return q.answer(False, e.describe()+": that is no kill for memory")
 	}
-	q.Seen, q.Ended, q.window.End = e.said(), e.at, e.at
+	q.Seen, q.Ended, q.window.End = e.describe(), e.at, e.at
 	c.growth(q)
 	return q.Finding
 }
 
 // growth completes a finding about a kill with what the snapshots before it show.
 func (c *KilledForMemory) growth(q *question) {
-	look := c.look(q)
+	look := c.observe(q)
 	q.Differs = look.notes
 	q.Evidence = append(q.Evidence, look.paths...)
 	var grown []level
@@ -112,7 +112,7 @@ func (c *KilledForMemory) growth(q *question) {
 				fmt.Sprintf("%s: %d leaked, but %s retained, no more than before", clock(s.at), s.blocked, mebi(bytes)))
 		}
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 	q.Seen += "; " + levels(grown)
 	switch {
 	case look.missing != "":
@@ -121,7 +121,7 @@ func (c *KilledForMemory) growth(q *question) {
 		q.Seen += fmt.Sprintf(": %d of %d quiet snapshots show growth, and a kill that the leak doesn't explain may "+
 			"have any cause", len(grown), len(look.quiet))
 	default:
-		q.Met = Met
+		q.Met = True
 	}
 }
 
@@ -188,11 +188,11 @@ type end struct {
 // it was for memory.
 func (e end) killed() bool { return e.reason == "OOMKilled" || e.code == 137 }
 
-func (e end) said() string {
+func (e end) describe() string {
 	if e.unseen {
 		return fmt.Sprintf("%s ended by %s, as the count of restarts tells", e.container, clock(e.at))
 	}
-	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.container, brief(e.id), clock(e.at),
+	return fmt.Sprintf("%s (%s) ended at %s with reason %s, exit code %d", e.container, shortID(e.id), clock(e.at),
 		e.reason, e.code)
 }
 
@@ -236,8 +236,8 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e e
 	return e, ""
 }
 
-// brief is a container's id as people compare it.
-func brief(id string) string {
+// shortID is a container's id as people compare it.
+func shortID(id string) string {
 	if _, bare, found := strings.Cut(id, "://"); found {
 		id = bare
 	}
@@ -268,7 +268,7 @@ func lastWord(arts []bundle.Artifact) time.Time {
 				last = g.From
 			}
 		}
-		out = later(out, last)
+		out = laterOf(out, last)
 	}
 	return out
 }

@@ -61,11 +61,11 @@ func TestKilledForMemory(t *testing.T) {
 	growth := []int{80, 20, 60, 130, 40, 120, 180, 60, 180, 240, 80, 240}
 	run(t, []question{
 		{
-			name: "it grew, and was killed", fill: killed(growth...), met: check.Met, evidence: snaps(4), detail: "[chan send",
+			name: "it grew, and was killed", fill: killed(growth...), met: check.True, evidence: snaps(4), detail: "[chan send",
 			seen: "kube-apiserver (aaa) ended at 10:04:15 with reason OOMKilled, exit code 137; before it 20 leaked and 60.0 MiB at 10:01:20, 40 leaked and 120.0 MiB at 10:02:10,",
 		},
 		{
-			name: "seen late, because the API server couldn't say so before", met: check.Met, evidence: snaps(3), detail: "chan send", seen: "exit code 137",
+			name: "seen late, because the API server couldn't say so before", met: check.True, evidence: snaps(3), detail: "chan send", seen: "exit code 137",
 			fill: func(tr *trial) {
 				tr.phases()
 				s := tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0), tr.after(340, "bbb", "aaa", 255, "Error", 137))
@@ -74,7 +74,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			name: "seen to end, and not yet to begin anew", met: check.Met, evidence: snaps(4), detail: "chan send", seen: "ended at 10:04:16 with reason OOMKilled",
+			name: "seen to end, and not yet to begin anew", met: check.True, evidence: snaps(4), detail: "chan send", seen: "ended at 10:04:16 with reason OOMKilled",
 			fill: func(tr *trial) {
 				tr.phases()
 				gone := tr.ran(256, "aaa", 0)
@@ -133,7 +133,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			name: "ended otherwise", met: check.NotMet, seen: "with reason Error, exit code 1: that is no kill for memory", evidence: st,
+			name: "ended otherwise", met: check.False, seen: "with reason Error, exit code 1: that is no kill for memory", evidence: st,
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0), tr.after(260, "bbb", "aaa", 255, "Error", 1))
@@ -149,7 +149,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			name: "an older kill is not of this one", met: check.NotMet, seen: "kube-apiserver ran on as bbb", evidence: st,
+			name: "an older kill is not of this one", met: check.False, seen: "kube-apiserver ran on as bbb", evidence: st,
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.statuses(arm, 0, 394, tr.after(1, "bbb", "aaa", -30, "OOMKilled", 137))
@@ -157,7 +157,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			name: "no kill", met: check.NotMet, seen: "kube-apiserver ran on as aaa", evidence: st,
+			name: "no kill", met: check.False, seen: "kube-apiserver ran on as aaa", evidence: st,
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0))
@@ -165,7 +165,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			name: "no kill in a gap either, because it was the same one afterwards", met: check.NotMet, seen: "kube-apiserver ran on as aaa", evidence: st,
+			name: "no kill in a gap either, because it was the same one afterwards", met: check.False, seen: "kube-apiserver ran on as aaa", evidence: st,
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.statuses(arm, 0, 394, tr.ran(1, "aaa", 0)).Gap(tr.at(200), tr.at(230), "connection refused")
@@ -189,7 +189,7 @@ func TestKilledForMemory(t *testing.T) {
 			},
 		},
 		{
-			name: "another container's kill", met: check.NotMet, seen: "kube-apiserver ran on", evidence: st,
+			name: "another container's kill", met: check.False, seen: "kube-apiserver ran on", evidence: st,
 			fill: func(tr *trial) {
 				tr.phases()
 				e := tr.after(260, "eee", "ddd", 255, "OOMKilled", 137)
@@ -223,7 +223,7 @@ func TestKilledForMemory(t *testing.T) {
 		q.wanted = "and then a kill of"
 	})
 	run(t, []question{{
-		name: "in the baseline it ran on", fill: killed(growth...), met: check.NotMet, seen: "that was after the phase: kube-apiserver (aaa) ended at 10:04:15", evidence: st,
+		name: "in the baseline it ran on", fill: killed(growth...), met: check.False, seen: "that was after the phase: kube-apiserver (aaa) ended at 10:04:15", evidence: st,
 	}}, func(q *question) {
 		q.kind, q.scope, q.spec, q.wanted = "killedForMemory", check.Scope{Arm: arm, Phase: check.Baseline}, killSpec, "kill of"
 	})
@@ -235,12 +235,12 @@ func TestKilledForMemoryEnds(t *testing.T) {
 	for _, c := range []struct {
 		code  int32
 		grown []int
-		want  check.Tri
+		want  check.Truth
 		end   int // s
 	}{
-		{137, []int{80, 20, 60, 130, 40, 120, 180, 60, 180}, check.Met, 255},
+		{137, []int{80, 20, 60, 130, 40, 120, 180, 60, 180}, check.True, 255},
 		{137, []int{80, 20, 60}, check.Unknown, 255},
-		{2, []int{80, 20, 60, 130, 40, 120, 180, 60, 180}, check.NotMet, 0},
+		{2, []int{80, 20, 60, 130, 40, 120, 180, 60, 180}, check.False, 0},
 	} {
 		tr := newTrial(t, time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 		tr.phases()

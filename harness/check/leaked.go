@@ -87,9 +87,9 @@ func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	look := c.look(q)
-	q.Evidence, q.Differs = look.paths, few(look.notes)
-	q.Seen = look.said()
+	look := c.observe(q)
+	q.Evidence, q.Differs = look.paths, firstAndLast(look.notes)
+	q.Seen = look.describe()
 	if len(look.quiet) > 0 {
 		q.Seen += q.lastAt(look.newest().at)
 	}
@@ -102,9 +102,9 @@ func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
 	case look.newest().blocked == 0:
 		c.absent(q, look)
 	case c.None:
-		q.Met, q.Detail = NotMet, look.newest().stack
+		q.Met, q.Detail = False, look.newest().stack
 	default:
-		c.present(q, look)
+		c.showWhere(q, look)
 	}
 	return q.Finding
 }
@@ -121,10 +121,10 @@ func (c *LeakedGoroutines) wanted() string {
 
 // absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone by then
 // were not left for good.
-func (c *LeakedGoroutines) absent(q *question, look looked) {
+func (c *LeakedGoroutines) absent(q *question, look observed) {
 	switch {
 	case q.phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already
-		q.Met = NotMet
+		q.Met = False
 	case look.without() < c.Snapshots || !q.reached(c.LastAfter, look.newest().at):
 		q.Seen += ": too few to answer by"
 	default:
@@ -132,8 +132,8 @@ func (c *LeakedGoroutines) absent(q *question, look looked) {
 	}
 }
 
-// present answers for a window whose last quiet snapshot shows some.
-func (c *LeakedGoroutines) present(q *question, look looked) {
+// showWhere answers for a window whose last quiet snapshot shows some.
+func (c *LeakedGoroutines) showWhere(q *question, look observed) {
 	newest := look.newest()
 	q.Detail = newest.stack
 	fault, ok := q.view.Phase(q.arm, Fault)
@@ -157,9 +157,9 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 		}
 	}
 	q.Evidence = append(q.Evidence, calls.paths...)
-	q.Seen += "; " + calls.said(c.MoreThan)
+	q.Seen += "; " + calls.describe(c.MoreThan)
 	if calls.most > 0 {
-		q.Detail += "\nitems left: " + calls.left()
+		q.Detail += "\nitems left: " + calls.describeRemaining()
 	}
 	switch {
 	case calls.doubt != "":
@@ -167,6 +167,6 @@ func (c *LeakedGoroutines) present(q *question, look looked) {
 	case !calls.explains(newest.blocked): // something else goes on as well, which is no clear no either
 		q.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.upto)
 	default:
-		q.Met = Met
+		q.Met = True
 	}
 }

@@ -19,30 +19,30 @@ func TestLeakedGoroutines(t *testing.T) {
 	with := func(s shot, extra string) shot { s.extra = extra; return s }
 	run(t, []question{
 		{
-			name: "as many as the calls, for good", fill: apiserver(arm, two, thrice...), met: check.Met, evidence: all,
+			name: "as many as the calls, for good", fill: apiserver(arm, two, thrice...), met: check.True, evidence: all,
 			seen: "2 such goroutines, the same in 3 quiet snapshots of 3, the last 1m5s after recovery began; " +
 				"1 calls with a failed delete (2 at most), 1 of them with more than 256 items left (961..967 of 1001)",
 			wanted: "no more than the calls with a failed delete and more than 256 items left", detail: "\nitems left: 961..967 of 1001",
 		},
 		{
 			name: "a line while the fault was being lifted counts", fill: apiserver(arm, append(failed(100, 33), failed(292, 39)...), thrice...),
-			met: check.Met, seen: "1 calls with a failed delete (2 at most)", evidence: all, detail: "[chan send, 3 minutes]",
+			met: check.True, seen: "1 calls with a failed delete (2 at most)", evidence: all, detail: "[chan send, 3 minutes]",
 		},
 		{
 			name: "a call with no more items left than the channel holds leaves nothing behind",
-			fill: apiserver(arm, failed(100, 33, 39, 744), thrice...), met: check.Met, evidence: all,
+			fill: apiserver(arm, failed(100, 33, 39, 744), thrice...), met: check.True, evidence: all,
 			seen: "1 calls with a failed delete (3 at most), 0 of them with more than 256 items left (256..967 of 1001)", detail: "items left: 256",
 		},
 		{
-			name: "one item more than it holds blocks", fill: apiserver(arm, failed(100, 33, 743), thrice...), met: check.Met, evidence: all,
+			name: "one item more than it holds blocks", fill: apiserver(arm, failed(100, 33, 743), thrice...), met: check.True, evidence: all,
 			seen: "1 of them with more than 256 items left (257..967", detail: "items left: 257",
 		},
 		{
-			name: "some of the calls", fill: apiserver(arm, failed(100, 33, 34, 39), thrice...), met: check.Met, evidence: all,
+			name: "some of the calls", fill: apiserver(arm, failed(100, 33, 34, 39), thrice...), met: check.True, evidence: all,
 			seen: "1 calls with a failed delete (3 at most)", detail: "items left",
 		},
 		{
-			name: "one call in ten", fill: cutShort(20, thrice...), met: check.Met, evidence: all, detail: "items left: 981..1000 of 1001",
+			name: "one call in ten", fill: cutShort(20, thrice...), met: check.True, evidence: all, detail: "items left: 981..1000 of 1001",
 			seen: "2 such goroutines, the same in 3 quiet snapshots of 3, the last 1m5s after recovery began; 1 calls with a failed delete (20 at most)",
 		},
 		{
@@ -109,13 +109,13 @@ func TestLeakedGoroutines(t *testing.T) {
 			seen: "the same in 2 quiet snapshots of 4", differs: []string{"10:05:20: 2 blocked, and 1 goroutines serve calls in flight", "10:05:40: 2 blocked, and 1"},
 		},
 		{
-			name: "with enough quiet ones, those are only noted", met: check.Met, detail: "chan send", evidence: pairs(5, bundle.LoadSummary, bundle.Logs),
+			name: "with enough quiet ones, those are only noted", met: check.True, detail: "chan send", evidence: pairs(5, bundle.LoadSummary, bundle.Logs),
 			fill: apiserver(arm, two, with(leaks(296, 3), "handler"), leaks(300, 2), leaks(330, 2), with(leaks(340, 2), "receiver"), leaks(360, 2)),
 			seen: "the same in 3 quiet snapshots of 5", differs: []string{"3 blocked, and 1", "2 blocked, and 1"},
 		},
 		{
 			name: "other requests may be in flight", fill: apiserver(arm, two, with(leaks(300, 2), "get"), leaks(330, 2), leaks(360, 2)),
-			met: check.Met, seen: "the same in 3 quiet snapshots of 3", evidence: all, detail: "chan send",
+			met: check.True, seen: "the same in 3 quiet snapshots of 3", evidence: all, detail: "chan send",
 		},
 		{
 			name: "debug=1 counts others", met: check.Unknown, evidence: pairs(3), detail: "chan send",
@@ -137,7 +137,7 @@ func TestLeakedGoroutines(t *testing.T) {
 		},
 		{
 			name: "none was left", fill: apiserver(arm, two, leaks(300, 0), leaks(330, 0), leaks(360, 0)),
-			met: check.NotMet, seen: "no such goroutine in 3 quiet snapshots of 3, the last 1m5s after recovery began", evidence: pairs(3),
+			met: check.False, seen: "no such goroutine in 3 quiet snapshots of 3, the last 1m5s after recovery began", evidence: pairs(3),
 		},
 		{
 			name: "too few to say that none was left", fill: apiserver(arm, two, leaks(330, 0), leaks(360, 0)),
@@ -145,7 +145,7 @@ func TestLeakedGoroutines(t *testing.T) {
 		},
 		{
 			name: "they went away by themselves", fill: apiserver(arm, two, leaks(300, 2), leaks(320, 0), leaks(340, 0), leaks(360, 0)),
-			met: check.NotMet, seen: "0 such goroutines in the last, 0 to 2 in 4 quiet snapshots", evidence: pairs(4),
+			met: check.False, seen: "0 such goroutines in the last, 0 to 2 in 4 quiet snapshots", evidence: pairs(4),
 		},
 		{
 			name: "a restart took them away", met: check.Unknown, evidence: pairs(3), seen: "the process was not the same any more at 10:04:10",
@@ -181,7 +181,7 @@ func TestLeakedGoroutinesInBaseline(t *testing.T) {
 	run(t, []question{
 		{
 			name: "one quiet snapshot", fill: apiserver(arm, failed(100, 33), leaks(30, 0), leaks(300, 1), leaks(330, 1), leaks(360, 1)),
-			met: check.NotMet, seen: "no such goroutine in 1 quiet snapshots of 1, the last 10s after baseline began", evidence: pairs(1),
+			met: check.False, seen: "no such goroutine in 1 quiet snapshots of 1, the last 10s after baseline began", evidence: pairs(1),
 		},
 		{
 			name: "there already", fill: apiserver(arm, failed(100, 33), leaks(25, 1), leaks(30, 1), leaks(38, 1)),
@@ -200,15 +200,15 @@ func TestLeakedGoroutinesInBaseline(t *testing.T) {
 func TestNoLeakedGoroutines(t *testing.T) {
 	run(t, []question{
 		{
-			name: "none", fill: apiserver(arm, nil, leaks(300, 0), leaks(330, 0), leaks(360, 0)), met: check.Met, evidence: pairs(3),
+			name: "none", fill: apiserver(arm, nil, leaks(300, 0), leaks(330, 0), leaks(360, 0)), met: check.True, evidence: pairs(3),
 			seen: "no such goroutine in 3 quiet snapshots of 3, the last 1m5s", wanted: "no goroutine [chan send] in registry.(*Store).DeleteCollection in at least 3 quiet snapshots",
 		},
-		{name: "none, whatever the calls", spec: leakCalls, fill: apiserver(arm, failed(100, 33), leaks(300, 0), leaks(330, 0), leaks(360, 0)), met: check.Met, seen: "no such", evidence: pairs(3)},
-		{name: "one", fill: apiserver(arm, nil, leaks(300, 1)), met: check.NotMet, seen: "1 such goroutines", evidence: pairs(1), detail: "store.go:1132"},
+		{name: "none, whatever the calls", spec: leakCalls, fill: apiserver(arm, failed(100, 33), leaks(300, 0), leaks(330, 0), leaks(360, 0)), met: check.True, seen: "no such", evidence: pairs(3)},
+		{name: "one", fill: apiserver(arm, nil, leaks(300, 1)), met: check.False, seen: "1 such goroutines", evidence: pairs(1), detail: "store.go:1132"},
 		{name: "too few", fill: apiserver(arm, nil, leaks(330, 0), leaks(360, 0)), met: check.Unknown, seen: "too few to answer by", evidence: pairs(2)},
 		{
 			name: "those of a call in flight", fill: apiserver(arm, nil, leaks(300, 0), leaks(330, 0), leaks(360, 0), shot{second: 370, leaked: []int{5}, extra: "handler"}),
-			met: check.Met, seen: "no such goroutine in 3 quiet snapshots of 4", evidence: pairs(4), differs: []string{"1 blocked, and 1"},
+			met: check.True, seen: "no such goroutine in 3 quiet snapshots of 4", evidence: pairs(4), differs: []string{"1 blocked, and 1"},
 		},
 		{
 			name: "a restart is no cure", met: check.Unknown, evidence: pairs(3), seen: "the process was not the same any more at 10:05:10",
@@ -219,7 +219,7 @@ func TestNoLeakedGoroutines(t *testing.T) {
 			},
 		},
 		{
-			name: "nobody looked for a while, but it is the same one", met: check.Met, evidence: pairs(3), seen: "no such goroutine",
+			name: "nobody looked for a while, but it is the same one", met: check.True, evidence: pairs(3), seen: "no such goroutine",
 			fill: func(tr *trial) {
 				tr.phases()
 				st := tr.process(arm, 312, 0, 198)
@@ -237,7 +237,7 @@ func TestNoLeakedGoroutines(t *testing.T) {
 			},
 		},
 		{
-			name: "the fault began between two looks at the same process", met: check.Met, evidence: pairs(3), seen: "no such goroutine",
+			name: "the fault began between two looks at the same process", met: check.True, evidence: pairs(3), seen: "no such goroutine",
 			fill: func(tr *trial) {
 				tr.phases()
 				tr.lookAt(tr.process(arm, 312, 0, 34), 312, 60, 394)

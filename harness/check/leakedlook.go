@@ -46,17 +46,17 @@ type snapshot struct {
 // for a moment; if the two profiles differ, something moved between them.
 func (s snapshot) quiet() bool { return s.serving == 0 && s.onTop == s.blocked }
 
-// looked is what the snapshots of a window show.
-type looked struct {
+// observed is what the snapshots of a window show.
+type observed struct {
 	captured
 	quiet []snapshot // in order of time
 	read  int        // all that could be read
 }
 
-func (l looked) newest() snapshot { return l.quiet[len(l.quiet)-1] }
+func (l observed) newest() snapshot { return l.quiet[len(l.quiet)-1] }
 
 // without is how many of the last quiet snapshots in a row show no such goroutine.
-func (l looked) without() int {
+func (l observed) without() int {
 	n := 0
 	for _, s := range slices.Backward(l.quiet) {
 		if s.blocked > 0 {
@@ -68,12 +68,12 @@ func (l looked) without() int {
 }
 
 // same says that every quiet snapshot shows the very same goroutines.
-func (l looked) same() bool {
+func (l observed) same() bool {
 	return !slices.ContainsFunc(l.quiet, func(s snapshot) bool { return !slices.Equal(s.ids, l.quiet[0].ids) })
 }
 
-// said sums up, as in "20 goroutines, the same in 4 quiet snapshots of 5".
-func (l looked) said() string {
+// describe sums up, as in "20 goroutines, the same in 4 quiet snapshots of 5".
+func (l observed) describe() string {
 	if len(l.quiet) == 0 {
 		return fmt.Sprintf("0 quiet snapshots of %d", l.read)
 	}
@@ -93,15 +93,15 @@ func (l looked) said() string {
 	return fmt.Sprintf("%d such goroutines in each of %s", hi, of)
 }
 
-// look reads the snapshots of the window, under the same rules as captured.each: each is a debug=2 with the debug=1
+// observe reads the snapshots of the window, under the same rules as captured.each: each is a debug=2 with the debug=1
 // beside it.
-func (l Leak) look(q *question) (out looked) {
+func (l Leak) observe(q *question) (out observed) {
 	in := bundle.Query{Kind: bundle.Goroutines1, Arm: q.arm, From: q.window.Start, To: q.window.End}
 	firsts := q.view.Artifacts(in)
 	in.Kind = bundle.Goroutines2
 	before := q.window.Start.Add(-1)
 	for _, two := range q.view.Artifacts(in) {
-		one, ok := beside(firsts, before, two.Time)
+		one, ok := precedingDump(firsts, before, two.Time)
 		before = two.Time
 		switch {
 		case two.Error != "":
@@ -136,9 +136,9 @@ func (l Leak) look(q *question) (out looked) {
 	return out
 }
 
-// beside finds the debug=1 that belongs to a debug=2: the newest that was taken after the debug=2 before it, and not
+// precedingDump finds the debug=1 that belongs to a debug=2: the newest that was taken after the debug=2 before it, and not
 // after it.
-func beside(firsts []bundle.Artifact, after, by time.Time) (one bundle.Artifact, ok bool) {
+func precedingDump(firsts []bundle.Artifact, after, by time.Time) (one bundle.Artifact, ok bool) {
 	for _, a := range firsts {
 		if a.Time.After(after) && !a.Time.After(by) {
 			one, ok = a, true
@@ -150,11 +150,11 @@ func beside(firsts []bundle.Artifact, after, by time.Time) (one bundle.Artifact,
 // snapshot reads a pair of profiles.
 func (l Leak) snapshot(v bundle.View, one, two bundle.Artifact) (s snapshot, err error) {
 	s.at = two.Time
-	first, err := whole(v, one)
+	first, err := completeDump(v, one)
 	if err != nil {
 		return s, err
 	}
-	second, err := whole(v, two)
+	second, err := completeDump(v, two)
 	if err != nil {
 		return s, err
 	}

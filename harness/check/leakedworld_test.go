@@ -17,12 +17,12 @@ type shot struct {
 	extra  string // one more goroutine: a name of extras
 	top    int    // goroutines on top of the function that only debug=1 shows
 	lacks  string // "1" or "2" failed; "~1", "~2" is cut short
-	others []others
+	others []sameStack
 	madeBy string // the others' creator; "" is DeleteCollection
 }
 
-// others are goroutines of one stack that only debug=2 shows, with the ids first, first+1, …
-type others struct {
+// sameStack are goroutines of one stack that only debug=2 shows, with the ids first, first+1, …
+type sameStack struct {
 	n     int
 	in    string // the function that waits
 	state string

@@ -65,7 +65,7 @@ func (c *LeaseStale) Eval(v bundle.View, s Scope) Finding {
 	if doubt != "" {
 		return q.unknown(doubt)
 	}
-	q.Met = Met
+	q.Met = True
 	var seen, differ []string
 	for _, n := range nodes {
 		said, differs, doubt := staleness(all, n, last)
@@ -74,10 +74,10 @@ func (c *LeaseStale) Eval(v bundle.View, s Scope) Finding {
 		}
 		seen = append(seen, said)
 		if differs != "" {
-			q.Met, differ = NotMet, append(differ, differs)
+			q.Met, differ = False, append(differ, differs)
 		}
 	}
-	q.Seen, q.Differs = strings.Join(seen, "; "), few(differ)
+	q.Seen, q.Differs = strings.Join(seen, "; "), firstAndLast(differ)
 	return q.throughout(last, duration(c.For))
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// named gives the trial's clusters their name.
-func named(tr *trial) { tr.must(tr.w.SetWorld(bundle.World{Run: "relapse-x"})) }
+// clusterNamed gives the trial's clusters their name.
+func clusterNamed(tr *trial) { tr.must(tr.w.SetWorld(bundle.World{Run: "relapse-x"})) }
 
 // leased looks at nodes' Leases every two seconds of from..to; renewed says when a node's was renewed last, as of a second, below 0 that it has none.
 func leased(tr *trial, arm string, from, to float64, renewed map[string]func(float64) float64) *bundle.Stream {
-	named(tr)
+	clusterNamed(tr)
 	tr.phases()
 	st := tr.stream(bundle.Leases, arm)
 	for s := from; s <= to; s += 2 {
@@ -46,30 +46,30 @@ func TestLeaseStale(t *testing.T) {
 	const two = "relapse-x-worker2"
 	gone := at{two: stops(60), "relapse-x-worker": beats}
 	run(t, []question{
-		{name: "since long", fill: shared(0, 400, gone), met: check.Met, from: bundle.Shared, evidence: leases,
+		{name: "since long", fill: shared(0, 400, gone), met: check.True, from: bundle.Shared, evidence: leases,
 			seen: "the Lease of relapse-x-worker2 was renewed last at 10:01:00 and is good for 40s"},
 		{name: "of an arm's own cluster", fill: func(tr *trial) { leased(tr, arm, 0, 400, at{"relapse-x-vulnerable-worker2": stops(60)}) },
-			met: check.Met, evidence: leases, seen: "the Lease of relapse-x-vulnerable-worker2 was renewed last"},
-		{name: "renewed all the time", spec: `{"nodes":["worker"]}`, fill: shared(0, 400, gone), met: check.NotMet, from: bundle.Shared, evidence: leases,
+			met: check.True, evidence: leases, seen: "the Lease of relapse-x-vulnerable-worker2 was renewed last"},
+		{name: "renewed all the time", spec: `{"nodes":["worker"]}`, fill: shared(0, 400, gone), met: check.False, from: bundle.Shared, evidence: leases,
 			seen: "the Lease of relapse-x-worker was renewed last at 10:04:50", differs: []string{"relapse-x-worker: it runs out at 10:05:30"}},
-		{name: "one of two", spec: `{"nodes":["worker2","worker"]}`, fill: shared(0, 400, gone), met: check.NotMet, from: bundle.Shared, evidence: leases,
+		{name: "one of two", spec: `{"nodes":["worker2","worker"]}`, fill: shared(0, 400, gone), met: check.False, from: bundle.Shared, evidence: leases,
 			seen: "relapse-x-worker2 was renewed last at 10:01:00 and is good for 40s; the Lease of relapse-x-worker", differs: []string{"relapse-x-worker: it runs out"}},
-		{name: "not renewed, and still good", fill: shared(0, 400, at{two: stops(279)}), met: check.NotMet, from: bundle.Shared, evidence: leases,
+		{name: "not renewed, and still good", fill: shared(0, 400, at{two: stops(279)}), met: check.False, from: bundle.Shared, evidence: leases,
 			seen: "renewed last at 10:04:30", differs: []string{"it runs out at 10:05:10"}},
-		{name: "run out within the stretch", fill: shared(0, 400, at{two: stops(245)}), met: check.NotMet, from: bundle.Shared, evidence: leases,
+		{name: "run out within the stretch", fill: shared(0, 400, at{two: stops(245)}), met: check.False, from: bundle.Shared, evidence: leases,
 			seen: "renewed last at 10:04:00", differs: []string{"it runs out at 10:04:40"}, spec: `{"for":"11s"}`},
 		{name: "renewed once more at the end", fill: shared(0, 400, at{two: func(s float64) float64 {
 			if s < 287 {
 				return 60
 			}
 			return 287
-		}}), met: check.NotMet, from: bundle.Shared, evidence: leases, seen: "renewed last at 10:04:47", differs: []string{"it runs out at 10:05:27"}},
+		}}), met: check.False, from: bundle.Shared, evidence: leases, seen: "renewed last at 10:04:47", differs: []string{"it runs out at 10:05:27"}},
 		{name: "renewed after the phase", fill: shared(0, 400, at{two: func(s float64) float64 {
 			if s < 291 {
 				return 60
 			}
 			return 291
-		}}), met: check.Met, from: bundle.Shared, evidence: leases, seen: "renewed last at 10:01:00"},
+		}}), met: check.True, from: bundle.Shared, evidence: leases, seen: "renewed last at 10:01:00"},
 		{name: "a name that ends alike", spec: `{"nodes":["er2"]}`, wanted: "the Lease of er2", fill: shared(0, 400, gone), met: check.Unknown, from: bundle.Shared, evidence: leases,
 			seen: "no Lease of a node er2 was recorded (there are those of relapse-x-"},
 		{name: "another cluster's", fill: shared(0, 400, at{"relapse-y-worker2": stops(60)}), met: check.Unknown, from: bundle.Shared, evidence: leases,
@@ -84,18 +84,18 @@ func TestLeaseStale(t *testing.T) {
 		{name: "a gap", fill: func(tr *trial) {
 			leased(tr, bundle.Shared, 0, 400, gone).Gap(tr.at(270), tr.at(286), "connection refused")
 		}, met: check.Unknown, from: bundle.Shared, evidence: leases, seen: "connection refused"},
-		{name: "nothing recorded", fill: func(tr *trial) { named(tr); tr.phases() }, met: check.Unknown, seen: "no leases was recorded for vulnerable"},
+		{name: "nothing recorded", fill: func(tr *trial) { clusterNamed(tr); tr.phases() }, met: check.Unknown, seen: "no leases was recorded for vulnerable"},
 		{name: "a missing file", fill: shared(0, 400, gone), damage: remove(t, bundle.Leases), met: check.Unknown, seen: "is missing"},
 		{name: "the phase was too short", spec: `{"for":"300s"}`, fill: shared(0, 400, at{two: func(float64) float64 { return 0 }}), met: check.Unknown,
 			from: bundle.Shared, evidence: leases, seen: "renewed last at 10:00:00 and is good for 40s, but for 4m10s only"},
-		{name: "too short a phase is long enough to differ", spec: `{"for":"300s"}`, fill: shared(0, 400, at{two: stops(60)}), met: check.NotMet,
+		{name: "too short a phase is long enough to differ", spec: `{"for":"300s"}`, fill: shared(0, 400, at{two: stops(60)}), met: check.False,
 			from: bundle.Shared, evidence: leases, seen: "renewed last at 10:01:00", differs: []string{"it runs out at 10:01:40"}},
 		{name: "the fault's node", spec: `{"nodes":null,"fault":"off"}`, fill: func(tr *trial) {
 			leased(tr, bundle.Shared, 0, 400, gone)
 			seenOn(tr, bundle.Shared, "off", two)
 			seenOn(tr, bundle.Shared, "other", "relapse-x-worker")
 			seenOn(tr, other, "off", "relapse-x-worker")
-		}, wanted: "the Lease of the nodes of the fault off run out", met: check.Met, from: bundle.Shared, evidence: leases, seen: "the Lease of relapse-x-worker2"},
+		}, wanted: "the Lease of the nodes of the fault off run out", met: check.True, from: bundle.Shared, evidence: leases, seen: "the Lease of relapse-x-worker2"},
 		{name: "a fault that was seen nowhere", spec: `{"nodes":null,"fault":"off"}`, fill: shared(0, 400, gone), wanted: "the fault off",
 			met: check.Unknown, from: bundle.Shared, evidence: leases, seen: "the fault off was seen on no node"},
 		{name: "both", spec: `{"fault":"off"}`, fill: shared(0, 400, gone), wanted: "Lease", met: check.Unknown, seen: "want either nodes, by name, or the fault"},
@@ -117,16 +117,16 @@ func TestNodeReadyOfAnotherNode(t *testing.T) {
 	well := func(node string) beat { return beat{0, "True", "KubeletReady", "ok", node} }
 	all := func(arm string, beats ...beat) func(*trial) {
 		return func(tr *trial) {
-			named(tr)
+			clusterNamed(tr)
 			watched(arm, 0, 400, beats...)(tr)
 		}
 	}
 	run(t, []question{
-		{name: "gone", fill: all(bundle.Shared, well("relapse-x-worker"), well("relapse-x-worker2"), gone), met: check.Met, from: bundle.Shared,
+		{name: "gone", fill: all(bundle.Shared, well("relapse-x-worker"), well("relapse-x-worker2"), gone), met: check.True, from: bundle.Shared,
 			evidence: conditions, seen: "Ready=Unknown, reason NodeStatusUnknown", detail: "stopped posting"},
 		{name: "well", spec: `{"node":"worker"}`, wanted: "worker Ready=Unknown", fill: all(bundle.Shared, well("relapse-x-worker"), well("relapse-x-worker2"), gone),
-			met: check.NotMet, from: bundle.Shared, evidence: conditions, seen: "Ready=True", detail: "ok", differs: []string{"Ready=True"}},
-		{name: "of a cluster of the arm's own", fill: all(arm, beat{100, "Unknown", "", "", "relapse-x-vulnerable-worker2"}), met: check.Met, evidence: conditions, seen: "Ready=Unknown"},
+			met: check.False, from: bundle.Shared, evidence: conditions, seen: "Ready=True", detail: "ok", differs: []string{"Ready=True"}},
+		{name: "of a cluster of the arm's own", fill: all(arm, beat{100, "Unknown", "", "", "relapse-x-vulnerable-worker2"}), met: check.True, evidence: conditions, seen: "Ready=Unknown"},
 		{name: "no such node", spec: `{"node":"ker2"}`, wanted: "ker2", fill: all(bundle.Shared, well("relapse-x-worker"), gone), met: check.Unknown, from: bundle.Shared,
 			evidence: conditions, seen: "no condition of a node ker2 was recorded (there are those of relapse-x-worker, relapse-x-worker2)"},
 		{name: "nobody looked at all nodes", fill: all(arm, well("relapse-x-worker")), met: check.Unknown, evidence: conditions,
@@ -136,7 +136,7 @@ func TestNodeReadyOfAnotherNode(t *testing.T) {
 			st := tr.stream(bundle.Nodes, arm)
 			tr.must(st.JSON(bundle.NodeStatus{Time: tr.at(0), Node: "relapse-x-worker", Status: "True"}))
 			st.Alive(tr.at(400))
-		}, met: check.NotMet, evidence: conditions, seen: "Ready=True", differs: []string{"Ready=True"}},
+		}, met: check.False, evidence: conditions, seen: "Ready=True", differs: []string{"Ready=True"}},
 	}, func(q *question) {
 		q.kind, q.scope = "nodeReady", check.Scope{Arm: arm, Phase: check.Fault}
 		q.spec = over(t, `{"node":"worker2","status":"Unknown","hold":"15s"}`, q.spec)

@@ -23,9 +23,9 @@ func called(name string, codes map[string]int, rounds ...float64) func(*trial) {
 func TestLoadCalls(t *testing.T) {
 	sum := []bundle.Kind{bundle.LoadSummary}
 	run(t, []question{
-		{name: "as many as wanted", fill: called("changes", map[string]int{"200": 15, "none": 5}, 100), met: check.Met, evidence: sum, seen: "15 of 20"},
-		{name: "too few, over two rounds", fill: called("changes", map[string]int{"200": 14, "409": 26}, 100, 200), met: check.NotMet, evidence: sum, seen: "14 of 40"},
-		{name: "none", fill: called("changes", map[string]int{}), met: check.NotMet, evidence: sum, seen: "0 of 0"},
+		{name: "as many as wanted", fill: called("changes", map[string]int{"200": 15, "none": 5}, 100), met: check.True, evidence: sum, seen: "15 of 20"},
+		{name: "too few, over two rounds", fill: called("changes", map[string]int{"200": 14, "409": 26}, 100, 200), met: check.False, evidence: sum, seen: "14 of 40"},
+		{name: "none", fill: called("changes", map[string]int{}), met: check.False, evidence: sum, seen: "0 of 0"},
 		{name: "a round of another phase", fill: called("changes", map[string]int{"200": 40}, 25, 100), met: check.Unknown, evidence: sum,
 			seen: "round 1 of load changes began at 10:00:25, not in"},
 		{name: "another load", fill: called("others", map[string]int{"200": 20}, 100), met: check.Unknown, seen: "no load changes summed up what it did"},

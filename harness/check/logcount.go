@@ -81,9 +81,9 @@ func (c *LogCount) Eval(v bundle.View, s Scope) Finding {
 	}
 	switch {
 	case c.AtMost != nil && len(l.found) > *c.AtMost:
-		q.Met = NotMet
+		q.Met = False
 	case c.AtMost == nil && len(l.found) >= c.AtLeast:
-		q.Met = Met
+		q.Met = True
 	case l.doubt != "":
 		q.Seen += "; " + l.doubt
 	default:

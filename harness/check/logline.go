@@ -77,15 +77,15 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 		found++
 		q.Detail = strings.TrimSpace(e.Message)
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 	q.Seen = fmt.Sprintf("%d such lines among %d", found, total)
 	switch {
 	case found >= c.AtLeast:
-		q.Met = Met
+		q.Met = True
 	case st.doubt != "":
 		return q.unknown(fmt.Sprintf("%d such lines, and %s", found, st.doubt))
 	default:
-		q.Met = NotMet
+		q.Met = False
 	}
 	return q.Finding
 }

@@ -65,28 +65,28 @@ func TestLogLine(t *testing.T) {
 	run(t, []question{
 		{
 			name: "it says so", fill: journal(arm, 0, 400, said{330, skipping("3m0s"), ""}, said{331, "I0301 another", ""}),
-			met: check.Met, seen: "1 such lines among 2", evidence: lines, detail: "threshold is 3m0s",
+			met: check.True, seen: "1 such lines among 2", evidence: lines, detail: "threshold is 3m0s",
 		},
 		{
 			name: "case does not matter", spec: `{"pattern":"pleg IS NOT healthy: .* threshold is (?P<threshold>[0-9hms.]+)"}`, fill: journal(arm, 0, 400, said{330, skipping("180s"), ""}),
-			met: check.Met, seen: "1 such lines among 1", evidence: lines, detail: "180s",
+			met: check.True, seen: "1 such lines among 1", evidence: lines, detail: "180s",
 		},
 		{
 			name: "the line of every start, without a threshold", fill: journal(arm, 0, 400, said{330, `"Skipping pod synchronization" err="PLEG is not healthy: pleg has yet to be successful"`, ""}),
-			met: check.NotMet, seen: "0 such lines among 1", evidence: lines,
+			met: check.False, seen: "0 such lines among 1", evidence: lines,
 		},
 		{
 			name: "said while the fault lasted, during the lift, before the offset and after the end",
 			fill: journal(arm, 0, 400, said{280, skipping("3m0s"), ""}, said{292, skipping("3m0s"), ""}, said{324, skipping("3m0s"), ""}, said{396, skipping("3m0s"), ""}),
-			met:  check.NotMet, seen: "0 such lines among 0", evidence: lines,
+			met:  check.False, seen: "0 such lines among 0", evidence: lines,
 		},
 		{
 			name: "the edges of the window are in it", fill: journal(arm, 0, 400, said{325, skipping("3m0s"), ""}, said{395, skipping("3m0s"), ""}),
-			met: check.Met, seen: "2 such lines among 2", evidence: lines, detail: "3m0s",
+			met: check.True, seen: "2 such lines among 2", evidence: lines, detail: "3m0s",
 		},
 		{
 			name: "fewer than wanted", spec: `{"atLeast":3}`, wanted: "at least 3 line", fill: journal(arm, 0, 400, said{330, skipping("3m0s"), ""}, said{340, skipping("3m0s"), ""}),
-			met: check.NotMet, seen: "2 such lines among 2", evidence: lines, detail: "3m0s",
+			met: check.False, seen: "2 such lines among 2", evidence: lines, detail: "3m0s",
 		},
 		{
 			name: "nothing, and the journal was not followed to the end", fill: journal(arm, 0, 350),
@@ -94,7 +94,7 @@ func TestLogLine(t *testing.T) {
 		},
 		{
 			name: "there it is, though the journal was not followed to the end", fill: journal(arm, 0, 350, said{330, skipping("3m0s"), ""}),
-			met: check.Met, seen: "1 such lines among 1", evidence: lines, detail: "3m0s",
+			met: check.True, seen: "1 such lines among 1", evidence: lines, detail: "3m0s",
 		},
 		{
 			name: "nothing, and a gap", fill: func(tr *trial) {
@@ -112,11 +112,11 @@ func TestLogLine(t *testing.T) {
 		},
 		{
 			name: "lines suppressed before the window are no matter", fill: journal(arm, 0, 400, said{100, "Suppressed 37 messages from kubelet.service", "systemd-journald"}, said{330, "I0301 hello", ""}),
-			met: check.NotMet, seen: "0 such lines among 1", evidence: lines,
+			met: check.False, seen: "0 such lines among 1", evidence: lines,
 		},
 		{
 			name: "a kubelet that speaks of suppressing is not journald", fill: journal(arm, 0, 400, said{330, "Suppressed 37 messages from kubelet.service", ""}),
-			met: check.NotMet, seen: "0 such lines among 1", evidence: lines,
+			met: check.False, seen: "0 such lines among 1", evidence: lines,
 		},
 		{
 			name: "a line that is none", fill: func(tr *trial) {
@@ -135,7 +135,7 @@ func TestLogLine(t *testing.T) {
 		{name: "no line is enough", spec: `{"atLeast":0}`, wanted: "at least 0", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "atLeast is 0 (want at least 1)"},
 		{
 			name: "an age that exceeds the line's own limit", spec: exceeds, fill: journal(arm, 0, 400, said{330, skip("3m0.5s"), ""}, said{331, skip("2m59s"), ""}),
-			met: check.Met, seen: "1 such lines among 2", evidence: lines, detail: "active 3m0.5s ago",
+			met: check.True, seen: "1 such lines among 2", evidence: lines, detail: "active 3m0.5s ago",
 			differs: []string{"age is 2m59s, which does not exceed the threshold of 3m0s"},
 		},
 		{

@@ -25,7 +25,7 @@ func componentLog(q *question, component string) (out logStream[bundle.LogLine])
 	}
 	out.stream = readWith(q, own, records[bundle.LogLine])
 	dropped := 0
-	out.skipped, dropped = lost(q.view.Artifacts(own))
+	out.skipped, dropped = droppedLines(q.view.Artifacts(own))
 	if dropped > 0 {
 		out.doubt = cmp.Or(out.doubt, fmt.Sprintf("%d lines of %s were dropped", dropped, component))
 	}
@@ -36,7 +36,7 @@ func componentLog(q *question, component string) (out logStream[bundle.LogLine])
 func subjectJournal(q *question) (out logStream[klog.Entry]) {
 	own := bundle.Query{Kind: bundle.Journal, Arm: q.arm}
 	out.stream = readWith(q, own, journal)
-	out.skipped, _ = lost(q.view.Artifacts(own))
+	out.skipped, _ = droppedLines(q.view.Artifacts(own))
 	var told []suppressed
 	for _, e := range out.records {
 		told = append(told, suppressed{e.Time, e.Suppressed})
@@ -54,7 +54,7 @@ type suppressed struct {
 // suppressed says that the subject's journal lacks lines of the window, "" if it doesn't. Where journald tells when it
 // dropped lines, only those of the window are a doubt; of others nobody knows when they were.
 func (q *question) suppressed(told []suppressed) string {
-	_, n := lost(q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.arm}))
+	_, n := droppedLines(q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.arm}))
 	in := 0
 	for _, s := range told {
 		n -= s.n
@@ -68,8 +68,8 @@ func (q *question) suppressed(told []suppressed) string {
 	return fmt.Sprintf("the journal suppressed %d lines", in)
 }
 
-// lost counts the lines that artifacts lack: those that nobody asks for, and those that the source dropped.
-func lost(arts []bundle.Artifact) (skipped, dropped int) {
+// droppedLines counts the lines that artifacts lack: those that nobody asks for, and those that the source dropped.
+func droppedLines(arts []bundle.Artifact) (skipped, dropped int) {
 	for _, a := range arts {
 		skipped += a.Skipped
 		if a.Coverage != nil {

@@ -51,10 +51,10 @@ func TestDroppedLinesAreADoubt(t *testing.T) {
 		{name: "goroutines", spec: marked, fill: journaled(tells), seen: unsaid, evidence: journals},
 		{name: "logLine", spec: `"pattern":"no such line"`, fill: journaled(tells), seen: "0 such lines, and " + unsaid, evidence: journals},
 		{
-			name: "logLine", spec: `"pattern":"no such line"`, fill: journaled(said{100, tells.message, tells.ident}), seen: "0 such lines among 0", met: check.NotMet,
+			name: "logLine", spec: `"pattern":"no such line"`, fill: journaled(said{100, tells.message, tells.ident}), seen: "0 such lines among 0", met: check.False,
 			evidence: journals, // when it dropped them is told, and that was before
 		},
-		{name: "goroutines", spec: marked, fill: journaled(said{100, tells.message, tells.ident}), seen: "it never said so", met: check.NotMet, evidence: journals},
+		{name: "goroutines", spec: marked, fill: journaled(said{100, tells.message, tells.ident}), seen: "it never said so", met: check.False, evidence: journals},
 	}, func(q *question) {
 		q.kind, q.spec, q.scope = q.name, "{"+q.spec+"}", check.Scope{Arm: arm, Phase: check.Fault}
 		if q.evidence[0] == bundle.Journal {

@@ -86,11 +86,11 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown(cmp.Or(counter.doubt,
 			fmt.Sprintf("%d samples of %s in %s, two are needed", n, c.Metric, span(q.window))))
 	}
-	q.Met = Of(counter.grown() >= by)
-	q.Seen = fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", counter.grown(), counter.first().value,
+	q.Met = Of(counter.growth() >= by)
+	q.Seen = fmt.Sprintf("grew by %.10g, from %.10g to %.10g between %s", counter.growth(), counter.first().value,
 		counter.last().value, span(counter.extent()))
 	switch have, of := counter.watched(), length(q.window); {
-	case q.Met == Met:
+	case q.Met == True:
 	case counter.doubt != "":
 		return q.unknown(counter.doubt)
 	case have < of/2: // as around one slow answer
@@ -122,12 +122,12 @@ func (c *MetricStill) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	var parts []Tri
+	var parts []Truth
 	var seen []string
 	for _, name := range c.Metrics {
 		one := metricSeries(q, name, nil)
 		q.Evidence = one.paths
-		met, said := one.still(duration(c.Span))
+		met, said := one.judgeStill(duration(c.Span))
 		parts, seen = append(parts, met), append(seen, name+" "+said)
 	}
 	return q.answer(All(parts...), strings.Join(seen, "; "))

@@ -57,22 +57,22 @@ func TestMetricIncrease(t *testing.T) {
 	run(t, []question{
 		{
 			name: "it grew", fill: recorded(arm, func(tr *trial, st *bundle.Stream) { tr.series(st, relists, 0, 394, grow(0)) }),
-			met: check.Met, seen: "grew by 98, from 296 to 394 between 10:04:56.0 to 10:06:34.1", evidence: oneStream,
+			met: check.True, seen: "grew by 98, from 296 to 394 between 10:04:56.0 to 10:06:34.1", evidence: oneStream,
 		},
 		{
 			name: "it stood", fill: recorded(arm, func(tr *trial, st *bundle.Stream) { tr.series(st, relists, 0, 394, func(float64) float64 { return 7 }) }),
-			met: check.NotMet, seen: "grew by 0, from 7 to 7", evidence: oneStream,
+			met: check.False, seen: "grew by 0, from 7 to 7", evidence: oneStream,
 		},
 		{
 			name: "what it grew by during the fault and its lift doesn't count",
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
 				tr.series(st, relists, 0, 394, func(s float64) float64 { return min(s, recoveryAt) })
 			}),
-			met: check.NotMet, seen: "grew by 0", evidence: oneStream,
+			met: check.False, seen: "grew by 0", evidence: oneStream,
 		},
 		{
 			name: "not enough", fill: recorded(arm, func(tr *trial, st *bundle.Stream) { tr.series(st, relists, 0, 394, grow(390)) }),
-			met: check.NotMet, seen: "grew by 4,", evidence: oneStream,
+			met: check.False, seen: "grew by 4,", evidence: oneStream,
 		},
 		{
 			name: "a reset is unknown, also when it ends higher", fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
@@ -95,7 +95,7 @@ func TestMetricIncrease(t *testing.T) {
 				tr.series(st, relists, recoveryAt+1, 394, func(float64) float64 { return 3 })
 				tr.sample(st, relists, endAt-0.05, 50, nil)
 			}),
-			met: check.NotMet, seen: "grew by 0, from 3 to 3", evidence: oneStream,
+			met: check.False, seen: "grew by 0, from 3 to 3", evidence: oneStream,
 		},
 		{
 			name: "not enough, with a gap in which the rest may lie", fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
@@ -111,7 +111,7 @@ func TestMetricIncrease(t *testing.T) {
 					tr.sample(st, relists, s, s, map[string]string{"op": "b"})
 				}
 			}),
-			met: check.Met, seen: "from 297 to 395", evidence: oneStream,
+			met: check.True, seen: "from 297 to 395", evidence: oneStream,
 		},
 		{
 			name: "one label's samples", spec: `{"labels":{"op":"a"}}`, fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
@@ -120,19 +120,19 @@ func TestMetricIncrease(t *testing.T) {
 					tr.sample(st, relists, s, s, map[string]string{"op": "b"})
 				}
 			}),
-			met: check.NotMet, seen: "from 1 to 1", evidence: oneStream,
+			met: check.False, seen: "from 1 to 1", evidence: oneStream,
 		},
 		{
 			name: "the tail only: it grew, and stopped", spec: `{"tail":"20s"}`, wanted: "in the last 20s",
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
 				tr.series(st, relists, 0, 394, func(s float64) float64 { return min(s, 370) })
 			}),
-			met: check.NotMet, seen: "grew by 0", evidence: oneStream,
+			met: check.False, seen: "grew by 0", evidence: oneStream,
 		},
 		{
 			name: "the tail only: it grows", spec: `{"tail":"20s"}`, wanted: "in the last 20s",
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) { tr.series(st, relists, 0, 394, grow(0)) }),
-			met:  check.Met, seen: "grew by 18, from 376 to 394", evidence: oneStream,
+			met:  check.True, seen: "grew by 18, from 376 to 394", evidence: oneStream,
 		},
 		{
 			name: "the tail only: two samples around one slow answer are no standstill", spec: `{"tail":"20s"}`, wanted: "in the last 20s",
@@ -149,7 +149,7 @@ func TestMetricIncrease(t *testing.T) {
 				tr.series(st, relists, 0, 380, func(s float64) float64 { return 2 * s })
 				st.Alive(tr.at(394))
 			}),
-			met: check.Met, seen: "grew by 8, from 752 to 760", evidence: oneStream,
+			met: check.True, seen: "grew by 8, from 752 to 760", evidence: oneStream,
 		},
 		{
 			name: "a metric that is not there", spec: `{"metric":"other_total"}`, wanted: "other_total grows",

@@ -43,7 +43,7 @@ func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {
 	others := 0
 	for _, one := range all.records {
 		if one.Name == c.Metric {
-			return q.answer(NotMet, "there is one, at "+clock(one.Time))
+			return q.answer(False, "there is one, at "+clock(one.Time))
 		}
 		if contains(q.window, one.Time) && contains(q.window, one.Done) {
 			others++
@@ -55,5 +55,5 @@ func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {
 	case others == 0:
 		return q.unknown("no metric at all was recorded in " + span(q.window))
 	}
-	return q.answer(Met, fmt.Sprintf("none in %s, where %d samples have other names", span(q.window), others))
+	return q.answer(True, fmt.Sprintf("none in %s, where %d samples have other names", span(q.window), others))
 }

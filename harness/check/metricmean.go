@@ -108,7 +108,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	case !enough && c.Below != nil:
 		return q.unknown(q.Seen + ": too few to call it quick") // too few requests are no sign of health
 	case !enough:
-		q.Met = NotMet
+		q.Met = False
 	default:
 		q.Met = Of(c.Below != nil && c.value(worst) < limit)
 	}

@@ -43,24 +43,24 @@ func TestMetricMean(t *testing.T) {
 	quick, slow := rate{0, 50, 0.003}, rate{100, 5, 1.02}
 	run(t, []question{
 		{
-			name: "slow for a while", fill: of(arm, quick, slow, rate{160, 50, 0.003}), met: check.Met, evidence: oneStream,
+			name: "slow for a while", fill: of(arm, quick, slow, rate{160, 50, 0.003}), met: check.True, evidence: oneStream,
 			seen: "mean 34.45ms over 9700 observations, at most 1.02s over 50 in 10:01:4", wanted: `etcd_request_duration_seconds{operation="delete"} with a mean above 800ms over at least 20 observations within 10s`,
 		},
 		{
-			name: "never slow", fill: of(arm, quick), met: check.NotMet, seen: "mean 3ms over 12400 observations, at most 3ms over 500", evidence: oneStream,
+			name: "never slow", fill: of(arm, quick), met: check.False, seen: "mean 3ms over 12400 observations, at most 3ms over 500", evidence: oneStream,
 		},
 		{
-			name: "slow before and after the phase", fill: of(arm, rate{0, 5, 2}, rate{40, 50, 0.003}, rate{290, 5, 2}), met: check.NotMet, seen: "at most 3ms", evidence: oneStream,
+			name: "slow before and after the phase", fill: of(arm, rate{0, 5, 2}, rate{40, 50, 0.003}, rate{290, 5, 2}), met: check.False, seen: "at most 3ms", evidence: oneStream,
 		},
 		{
-			name: "slow, but only a few", fill: of(arm, rate{0, 0.1, 1.5}), met: check.NotMet, seen: "mean 1.5s over 24.8 observations, fewer than 20 within 10s", evidence: oneStream,
+			name: "slow, but only a few", fill: of(arm, rate{0, 0.1, 1.5}), met: check.False, seen: "mean 1.5s over 24.8 observations, fewer than 20 within 10s", evidence: oneStream,
 		},
 		{
-			name: "the whole window's mean, without a span", spec: `{"span":""}`, fill: of(arm, quick, slow, rate{160, 50, 0.003}), met: check.NotMet,
+			name: "the whole window's mean, without a span", spec: `{"span":""}`, fill: of(arm, quick, slow, rate{160, 50, 0.003}), met: check.False,
 			seen: "mean 34.45ms over 9700 observations", evidence: oneStream,
 		},
 		{
-			name: "requests of all types are added up", met: check.Met, seen: "at most 1.02s over 100", evidence: oneStream,
+			name: "requests of all types are added up", met: check.True, seen: "at most 1.02s over 100", evidence: oneStream,
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
 				for s := 0.0; s <= 394; s += 2 {
 					for _, typ := range []string{"a", "b"} {
@@ -87,14 +87,14 @@ func TestMetricMean(t *testing.T) {
 			}),
 		},
 		{
-			name: "seen slow, whatever the gap", met: check.Met, seen: "at most 1.02s", evidence: oneStream,
+			name: "seen slow, whatever the gap", met: check.True, seen: "at most 1.02s", evidence: oneStream,
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
 				tr.observe(st, 0, 394, deletes, quick, slow)
 				st.Gap(tr.at(200), tr.at(215), "timeout")
 			}),
 		},
 		{
-			name: "seen slow by a process that is gone", met: check.Met, seen: "at most 1.02s", evidence: oneStream,
+			name: "seen slow by a process that is gone", met: check.True, seen: "at most 1.02s", evidence: oneStream,
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
 				tr.observe(st, 0, 198, deletes, quick, slow)
 				tr.observe(st, 200, 394, deletes, quick)
@@ -119,10 +119,10 @@ func TestMetricMean(t *testing.T) {
 		{
 			name: "a window shorter than the span", spec: `{"span":"5m"}`, wanted: "within 5m", fill: of(arm, slow), met: check.Unknown, seen: "the samples lie within 4m8s", evidence: oneStream,
 		},
-		{name: "quick throughout", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "a mean below 100ms", fill: of(arm, quick), met: check.Met, seen: "at most 3ms", evidence: oneStream},
+		{name: "quick throughout", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "a mean below 100ms", fill: of(arm, quick), met: check.True, seen: "at most 3ms", evidence: oneStream},
 		{
 			name: "slow once, by few", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "below", fill: of(arm, quick, rate{100, 0.5, 1.02}, rate{110, 50, 0.003}),
-			met: check.NotMet, seen: "at most 1.02s over 5", evidence: oneStream,
+			met: check.False, seen: "at most 1.02s over 5", evidence: oneStream,
 		},
 		{
 			name: "too few to be quick", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "below", fill: of(arm, rate{0, 0.05, 0.003}), met: check.Unknown,

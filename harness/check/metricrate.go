@@ -91,7 +91,7 @@ func (c *MetricRate) validateAbsolute() error {
 }
 
 func (c *MetricRate) validateLimit() error {
-	n := given(c.Above != nil, c.AtMost != nil, c.TimesBaseline != 0, c.AtMostTimesBaseline != 0)
+	n := countTrue(c.Above != nil, c.AtMost != nil, c.TimesBaseline != 0, c.AtMostTimesBaseline != 0)
 	pair := c.Above != nil && c.TimesBaseline != 0 || c.AtMost != nil && c.AtMostTimesBaseline != 0
 	if n != 1 && !(n == 2 && pair) {
 		return fmt.Errorf("%d limits are given (want one of above, atMost, timesBaseline and atMostTimesBaseline)", n)
@@ -142,7 +142,7 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 		still := c.Window.find(q)
 		q.Evidence = still.paths
 		if !still.found() {
-			return q.unknown(still.never())
+			return q.unknown(still.describeRestless())
 		}
 		q.window = still.window
 	}

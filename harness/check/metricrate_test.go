@@ -24,29 +24,29 @@ func TestMetricRate(t *testing.T) {
 	both := append(samples, bundle.Objects)
 	const window = `,"window":{"terminating":1}`
 	run(t, []question{
-		{name: "above in the window", spec: `{"above":0.8` + window + `}`, fill: burns(0.01, 0.9), met: check.Met, evidence: both, seen: "0.9 a second in 10:01:56.0 to 10:02:54.1", wanted: cpu + " growing by more than 0.8 a second"},
-		{name: "not above in the window", spec: `{"above":0.9` + window + `}`, fill: burns(0.01, 0.8), met: check.NotMet, evidence: both, seen: "0.8 a second"},
-		{name: "at most", spec: `{"atMost":0.05` + window + `}`, fill: burns(0.01, 0.02), met: check.Met, evidence: both, seen: "0.02 a second", wanted: "growing by at most 0.05"},
-		{name: "more than at most", spec: `{"atMost":0.05}`, fill: burns(0.01, 0.9), met: check.NotMet, evidence: samples, seen: "a second in 10:00:40.0 to 10:04:48.1", wanted: "at most"},
+		{name: "above in the window", spec: `{"above":0.8` + window + `}`, fill: burns(0.01, 0.9), met: check.True, evidence: both, seen: "0.9 a second in 10:01:56.0 to 10:02:54.1", wanted: cpu + " growing by more than 0.8 a second"},
+		{name: "not above in the window", spec: `{"above":0.9` + window + `}`, fill: burns(0.01, 0.8), met: check.False, evidence: both, seen: "0.8 a second"},
+		{name: "at most", spec: `{"atMost":0.05` + window + `}`, fill: burns(0.01, 0.02), met: check.True, evidence: both, seen: "0.02 a second", wanted: "growing by at most 0.05"},
+		{name: "more than at most", spec: `{"atMost":0.05}`, fill: burns(0.01, 0.9), met: check.False, evidence: samples, seen: "a second in 10:00:40.0 to 10:04:48.1", wanted: "at most"},
 		{
-			name: "times the baseline", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, fill: burns(0.01, 0.9), met: check.Met, evidence: both,
+			name: "times the baseline", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, fill: burns(0.01, 0.9), met: check.True, evidence: both,
 			seen: "90 times the baseline's 0.01", wanted: "at least 5 times as fast as in the baseline",
 		},
 		{
-			name: "times a floor", spec: `{"timesBaseline":5,"above":2,"floor":0.2` + window + `}`, fill: burns(0.01, 0.9), met: check.NotMet, evidence: both,
+			name: "times a floor", spec: `{"timesBaseline":5,"above":2,"floor":0.2` + window + `}`, fill: burns(0.01, 0.9), met: check.False, evidence: both,
 			seen: "4.5 times the baseline's 0.01 (counted as 0.2)", wanted: "counted as 0.2 a second at least",
 		},
 		{
-			name: "at most times the baseline", spec: `{"atMostTimesBaseline":2,"atMost":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.015), met: check.Met, evidence: both,
+			name: "at most times the baseline", spec: `{"atMostTimesBaseline":2,"atMost":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.015), met: check.True, evidence: both,
 			seen: "1.5 times the baseline's 0.01", wanted: "at most 2 times as fast",
 		},
 		{
-			name: "more than at most times the baseline", spec: `{"atMostTimesBaseline":2,"atMost":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.03), met: check.NotMet, evidence: both,
+			name: "more than at most times the baseline", spec: `{"atMostTimesBaseline":2,"atMost":2,"floor":0.01` + window + `}`, fill: burns(0.01, 0.03), met: check.False, evidence: both,
 			seen: "3 times the baseline's 0.01", wanted: "at most 2 times as fast",
 		},
 		{
 			name: "the baseline itself", spec: `{"timesBaseline":5,"above":2,"floor":0.001` + window + `}`, scope: check.Scope{Arm: arm, Phase: check.Baseline}, fill: burns(0.5, 0.9),
-			met: check.NotMet, evidence: samples, seen: "1 times the baseline's 0.5", wanted: "at least 5 times",
+			met: check.False, evidence: samples, seen: "1 times the baseline's 0.5", wanted: "at least 5 times",
 		},
 		{
 			name: "a reset", spec: `{"above":0.1}`, met: check.Unknown, evidence: samples, seen: "fell from",

@@ -17,19 +17,19 @@ func TestMetricStill(t *testing.T) {
 	at := func(x float64) func(float64) float64 { return func(float64) float64 { return x } }
 	run(t, []question{
 		{
-			name: "both stand", fill: both(at(17), at(1772359260)), met: check.Met, evidence: oneStream,
+			name: "both stand", fill: both(at(17), at(1772359260)), met: check.True, evidence: oneStream,
 			seen: "kubelet_pleg_relist_duration_seconds_count stood at 17 for 1m38s; kubelet_pleg_last_seen_seconds stood at 1772359260 for 1m38s",
 		},
 		{
-			name: "one moves", fill: both(at(17), func(s float64) float64 { return s }), met: check.NotMet, evidence: oneStream,
+			name: "one moves", fill: both(at(17), func(s float64) float64 { return s }), met: check.False, evidence: oneStream,
 			seen: "kubelet_pleg_last_seen_seconds changed from 296 to 298 by 10:04:58",
 		},
 		{
-			name: "a last move in mid-window", fill: both(func(s float64) float64 { return min(s, 340) - min(s, 338) }, at(1)), met: check.NotMet,
+			name: "a last move in mid-window", fill: both(func(s float64) float64 { return min(s, 340) - min(s, 338) }, at(1)), met: check.False,
 			seen: "changed from 0 to 2", evidence: oneStream,
 		},
 		{
-			name: "moved until the lift was seen", fill: both(func(s float64) float64 { return min(s, 294) }, at(1)), met: check.Met,
+			name: "moved until the lift was seen", fill: both(func(s float64) float64 { return min(s, 294) }, at(1)), met: check.True,
 			seen: "stood at 294", evidence: oneStream,
 		},
 		{
@@ -46,7 +46,7 @@ func TestMetricStill(t *testing.T) {
 				tr.series(st, lastSeen, 0, 394, func(s float64) float64 { return s })
 				st.Gap(tr.at(300), tr.at(320), "no answer for 20s")
 			}),
-			met: check.NotMet, seen: "changed from 296 to 298", evidence: oneStream,
+			met: check.False, seen: "changed from 296 to 298", evidence: oneStream,
 		},
 		{
 			name: "equal at both ends, and left out in between", fill: recorded(arm, func(tr *trial, st *bundle.Stream) {

@@ -40,7 +40,7 @@ type NodeReady struct {
 func (c *NodeReady) Reads() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
 // Needs names the node, unless it is the arm's own.
-func (c *NodeReady) Needs() Needs { return Needs{Nodes: named(c.Node)} }
+func (c *NodeReady) Needs() Needs { return Needs{Nodes: nameList(c.Node)} }
 
 // Validate refuses a status that doesn't exist, a bad pattern and a bad duration.
 func (c *NodeReady) Validate() error {
@@ -68,7 +68,7 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	if doubt != "" {
 		return q.unknown(doubt)
 	}
-	records, among := c.of(v, q.arm, all)
+	records, among := c.statusesOfNode(v, q.arm, all)
 	if len(records) == 0 && c.Node != "" {
 		return q.unknown(fmt.Sprintf("no condition of a node %s was recorded (there are those of %s)", c.Node,
 			strings.Join(among, ", ")))
@@ -78,19 +78,19 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown("no condition of the node was recorded by " + clock(last.End))
 	}
 	newest := held[len(held)-1]
-	q.Met, q.Seen, q.Detail = Met, state(newest), newest.Message
+	q.Met, q.Seen, q.Detail = True, state(newest), newest.Message
 	re := regexp.MustCompile(c.Message) // Validate has compiled it
 	for _, r := range held {
 		if r.Status != c.Status || c.Reason != "" && r.Reason != c.Reason || !re.MatchString(r.Message) {
-			q.Met, q.Differs = NotMet, append(q.Differs, clock(r.Time)+": "+state(r))
+			q.Met, q.Differs = False, append(q.Differs, clock(r.Time)+": "+state(r))
 		}
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 	return q.throughout(last, duration(c.Hold))
 }
 
-// of are the records about the node that is meant, and the names of all nodes that have records.
-func (c *NodeReady) of(v bundle.View, arm string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
+// statusesOfNode are the records about the node that is meant, and the names of all nodes that have records.
+func (c *NodeReady) statusesOfNode(v bundle.View, arm string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
 	for _, r := range all {
 		among = union(among, r.Node)
 	}

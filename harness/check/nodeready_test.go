@@ -42,36 +42,36 @@ func TestNodeReady(t *testing.T) {
 	run(t, []question{
 		{
 			name: "not ready, for the right reason, since the fault", fill: watched(arm, 0, 400, well(0), sick(230)),
-			met: check.Met, seen: `Ready=False, reason KubeletNotReady, message "PLEG is not healthy: pleg was last seen active 4m2.1s ago`, evidence: conditions, detail: pleg,
+			met: check.True, seen: `Ready=False, reason KubeletNotReady, message "PLEG is not healthy: pleg was last seen active 4m2.1s ago`, evidence: conditions, detail: pleg,
 		},
 		{
 			name: "ready", fill: watched(arm, 0, 400, well(0)),
-			met: check.NotMet, seen: "Ready=True, reason KubeletReady", evidence: conditions, detail: "posting ready", differs: []string{"10:00:00: Ready=True"},
+			met: check.False, seen: "Ready=True, reason KubeletReady", evidence: conditions, detail: "posting ready", differs: []string{"10:00:00: Ready=True"},
 		},
 		{
 			name: "ready again at the very end", fill: watched(arm, 0, 400, sick(230), well(394)),
-			met: check.NotMet, seen: "Ready=True", evidence: conditions, detail: "posting ready", differs: []string{"10:06:34: Ready=True"},
+			met: check.False, seen: "Ready=True", evidence: conditions, detail: "posting ready", differs: []string{"10:06:34: Ready=True"},
 		},
 		{
 			name: "ready in between", fill: watched(arm, 0, 400, sick(230), well(385), sick(386)),
-			met: check.NotMet, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:06:25: Ready=True"},
+			met: check.False, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:06:25: Ready=True"},
 		},
 		{
 			name: "ready before the last stretch, and after the end", fill: watched(arm, 0, 500, well(0), sick(379), well(396)),
-			met: check.Met, seen: "Ready=False", evidence: conditions, detail: pleg,
+			met: check.True, seen: "Ready=False", evidence: conditions, detail: pleg,
 		},
 		{
 			name: "not ready since 14 seconds", fill: watched(arm, 0, 400, well(0), sick(381)),
-			met: check.NotMet, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
+			met: check.False, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
 		},
 		{
 			name: "another error beside it",
 			fill: watched(arm, 0, 400, beat{230, "False", "KubeletNotReady", "[container runtime is down, " + pleg + "]", ""}),
-			met:  check.NotMet, seen: "container runtime is down", evidence: conditions, detail: "is down", differs: []string{"container runtime is down"},
+			met:  check.False, seen: "container runtime is down", evidence: conditions, detail: "is down", differs: []string{"container runtime is down"},
 		},
 		{
 			name: "another reason", fill: watched(arm, 0, 400, beat{230, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""}),
-			met: check.NotMet, seen: "Ready=Unknown", evidence: conditions, detail: "stopped posting", differs: []string{"Ready=Unknown, reason NodeStatusUnknown"},
+			met: check.False, seen: "Ready=Unknown", evidence: conditions, detail: "stopped posting", differs: []string{"Ready=Unknown, reason NodeStatusUnknown"},
 		},
 		{
 			name: "nobody looked at the end", fill: watched(arm, 0, 385, well(0), sick(230)),
@@ -79,7 +79,7 @@ func TestNodeReady(t *testing.T) {
 		},
 		{
 			name: "what was seen last must have held all that time before it was seen last", fill: watched(arm, 0, 393, well(0), sick(379)),
-			met: check.NotMet, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
+			met: check.False, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
 		},
 		{
 			name: "a gap in the last stretch", fill: func(tr *trial) {
@@ -100,7 +100,7 @@ func TestNodeReady(t *testing.T) {
 		{
 			name: "an arm's second node counts, too",
 			fill: watched(arm, 0, 400, beat{0, "True", "KubeletReady", "ok", "worker2"}, sick(230)),
-			met:  check.NotMet, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
+			met:  check.False, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
 		},
 		{
 			name: "the phase was shorter than that", fill: func(tr *trial) {
@@ -120,7 +120,7 @@ func TestNodeReady(t *testing.T) {
 				tr.must(st.JSON(bundle.NodeStatus{Time: tr.at(-20), Node: "worker", Status: "True"}))
 				st.Alive(tr.at(20))
 			},
-			met: check.NotMet, seen: "Ready=True", evidence: conditions, differs: []string{"Ready=True"},
+			met: check.False, seen: "Ready=True", evidence: conditions, differs: []string{"Ready=True"},
 		},
 		{name: "no such status", spec: `{"status":"true"}`, wanted: "Ready=true", fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: `status is "true" (want True, False or Unknown)`},
 		{name: "no pattern", spec: `{"message":"("}`, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: "message: error parsing regexp"},

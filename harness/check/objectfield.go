@@ -112,7 +112,7 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	}
 	c.judge(q, all, stretch)
 	switch {
-	case q.Met == Met && doubt != "":
+	case q.Met == True && doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
 	case q.Met == Unknown && doubt != "":
 		q.Seen = doubt
@@ -233,10 +233,10 @@ func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 	if !looked {
 		q.Seen = fmt.Sprintf("no such %s was ever seen by %s", c.Resource, clock(w.End))
 	}
-	if q.Met == Met && unseen {
-		q.Met, q.Differs = NotMet, append(q.Differs, clock(w.Start)+": it was not there")
+	if q.Met == True && unseen {
+		q.Met, q.Differs = False, append(q.Differs, clock(w.Start)+": it was not there")
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 }
 
 // states are the objects as they are, a few of them.
@@ -250,5 +250,5 @@ func states(now map[string]values) string {
 		}
 		out = append(out, name+": "+said)
 	}
-	return strings.Join(few(out), "; ")
+	return strings.Join(firstAndLast(out), "; ")
 }

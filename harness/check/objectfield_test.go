@@ -27,9 +27,9 @@ func TestObjectField(t *testing.T) {
 		}
 	}
 	run(t, []question{
-		{name: "at the end", fill: daemonSet(nil), met: check.Met, evidence: one, seen: `ns/agent: status.desired "2", status.numberReady "1"`},
+		{name: "at the end", fill: daemonSet(nil), met: check.True, evidence: one, seen: `ns/agent: status.desired "2", status.numberReady "1"`},
 		{
-			name: "it was so before", spec: `{"hold":"240s"}`, wanted: "for the last 240s", fill: daemonSet(nil), met: check.NotMet, evidence: one,
+			name: "it was so before", spec: `{"hold":"240s"}`, wanted: "for the last 240s", fill: daemonSet(nil), met: check.False, evidence: one,
 			seen: `status.numberReady "1"`, differs: []string{`10:00:50: ns/agent: status.desired "2", status.numberReady "2"`},
 		},
 		{
@@ -37,30 +37,30 @@ func TestObjectField(t *testing.T) {
 				o.say(286, churn.Modified, daemons, "agent", "controller", `{"desired":2}`)
 				o.say(287, churn.Modified, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 			}),
-			met: check.NotMet, evidence: one, seen: `status.numberReady "1"`, differs: []string{`10:04:46: ns/agent: status.desired "2", status.numberReady ""`},
+			met: check.False, evidence: one, seen: `status.numberReady "1"`, differs: []string{`10:04:46: ns/agent: status.desired "2", status.numberReady ""`},
 		},
 		{
 			name: "it is gone", fill: daemonSet(func(o *objects) {
 				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 			}),
-			met: check.NotMet, evidence: one, seen: "ns/agent: gone", differs: []string{"10:04:45: ns/agent: gone"},
+			met: check.False, evidence: one, seen: "ns/agent: gone", differs: []string{"10:04:45: ns/agent: gone"},
 		},
 		{
-			name: "it is to be absent, and is", spec: absent, wanted: "no daemonsets.apps agent for the last 5s", met: check.Met, evidence: one, seen: "ns/agent: gone",
+			name: "it is to be absent, and is", spec: absent, wanted: "no daemonsets.apps agent for the last 5s", met: check.True, evidence: one, seen: "ns/agent: gone",
 			fill: daemonSet(func(o *objects) {
 				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 				o.say(291, churn.Added, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 			}),
 		},
 		{
-			name: "it is to be absent, and came back", spec: absent, wanted: "no daemonsets.apps agent", met: check.NotMet, evidence: one, seen: "ns/agent: there", differs: []string{"10:04:45: ns/agent: there"},
+			name: "it is to be absent, and came back", spec: absent, wanted: "no daemonsets.apps agent", met: check.False, evidence: one, seen: "ns/agent: there", differs: []string{"10:04:45: ns/agent: there"},
 			fill: daemonSet(func(o *objects) {
 				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 				o.say(220, churn.Added, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 			}),
 		},
 		{
-			name: "it is to be absent, and was there for a moment", spec: absent, wanted: "no daemonsets.apps agent", met: check.NotMet, evidence: one, seen: "ns/agent: gone", differs: []string{"10:04:46: ns/agent: there"},
+			name: "it is to be absent, and was there for a moment", spec: absent, wanted: "no daemonsets.apps agent", met: check.False, evidence: one, seen: "ns/agent: gone", differs: []string{"10:04:46: ns/agent: there"},
 			fill: daemonSet(func(o *objects) {
 				o.say(200, churn.Deleted, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
 				o.say(286, churn.Added, daemons, "agent", "controller", `{"numberReady":1,"desired":2}`)
@@ -68,7 +68,7 @@ func TestObjectField(t *testing.T) {
 			}),
 		},
 		{
-			name: "all are to be absent, and one isn't", spec: `{"name":"","fields":null,"absent":true}`, wanted: "no daemonsets.apps for the last 5s", met: check.NotMet, evidence: one, seen: "ns/agent: gone; ns/other: there",
+			name: "all are to be absent, and one isn't", spec: `{"name":"","fields":null,"absent":true}`, wanted: "no daemonsets.apps for the last 5s", met: check.False, evidence: one, seen: "ns/agent: gone; ns/other: there",
 			differs: []string{"10:04:45: ns/agent: gone; ns/other: there"},
 			fill: daemonSet(func(o *objects) {
 				o.say(90, churn.Added, daemons, "other", "controller", `{"numberReady":1,"desired":1}`)
@@ -88,7 +88,7 @@ func TestObjectField(t *testing.T) {
 		},
 		{name: "nobody ever saw it", spec: `{"name":"another"}`, fill: daemonSet(nil), met: check.Unknown, evidence: one, seen: "no such daemonsets.apps was ever seen by 10:04:50", wanted: "another"},
 		{
-			name: "it came in the last stretch", spec: `{"name":"new"}`, wanted: "new", met: check.NotMet, evidence: one, seen: `status.numberReady "1"`, differs: []string{"10:04:45: it was not there"},
+			name: "it came in the last stretch", spec: `{"name":"new"}`, wanted: "new", met: check.False, evidence: one, seen: `status.numberReady "1"`, differs: []string{"10:04:45: it was not there"},
 			fill: daemonSet(func(o *objects) {
 				o.say(287, churn.Added, daemons, "new", "controller", `{"numberReady":1,"desired":2}`)
 			}),
@@ -98,27 +98,27 @@ func TestObjectField(t *testing.T) {
 			fill: daemonSet(func(o *objects) { o.st.Gap(o.at(286), o.at(288), "refused") }),
 		},
 		{
-			name: "one of two", spec: `{"name":"","atLeast":1}`, wanted: "at least 1 of daemonsets.apps with", met: check.Met, evidence: one, seen: `ns/other: status.desired "1", status.numberReady "1"`,
+			name: "one of two", spec: `{"name":"","atLeast":1}`, wanted: "at least 1 of daemonsets.apps with", met: check.True, evidence: one, seen: `ns/other: status.desired "1", status.numberReady "1"`,
 			fill: daemonSet(func(o *objects) {
 				o.say(90, churn.Added, daemons, "other", "controller", `{"numberReady":1,"desired":1}`)
 			}),
 		},
 		{
-			name: "not both", spec: `{"name":""}`, wanted: "daemonsets.apps with", met: check.NotMet, evidence: one, seen: `ns/other: status.desired "1"`, differs: []string{"10:04:45: ns/agent"},
+			name: "not both", spec: `{"name":""}`, wanted: "daemonsets.apps with", met: check.False, evidence: one, seen: `ns/other: status.desired "1"`, differs: []string{"10:04:45: ns/agent"},
 			fill: daemonSet(func(o *objects) {
 				o.say(90, churn.Added, daemons, "other", "controller", `{"numberReady":1,"desired":1}`)
 			}),
 		},
 		{
 			name: "of the cluster, by a condition", spec: `{"resource":"nodes","name":"worker","fields":{"status.conditions[type=Ready].status":"Unknown"}}`, wanted: "nodes worker with",
-			fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.Met, evidence: one, seen: `ns/worker: status.conditions[type=Ready].status "Unknown"`,
+			fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.True, evidence: one, seen: `ns/worker: status.conditions[type=Ready].status "Unknown"`,
 		},
 		{
 			name: "of the cluster, which is not the arm's", spec: `{"resource":"nodes","name":"worker","namespace":"arm"}`, wanted: "nodes worker with",
 			fill: func(tr *trial) { tr.phases(); outside(tr).covers(0, 400) }, met: check.Unknown, seen: "nobody followed nodes for vulnerable",
 		},
 		{
-			name: "named after the arm", spec: `{"name":"agent-$(arm)"}`, wanted: "agent-vulnerable", met: check.Met, evidence: one, seen: "ns/agent-vulnerable",
+			name: "named after the arm", spec: `{"name":"agent-$(arm)"}`, wanted: "agent-vulnerable", met: check.True, evidence: one, seen: "ns/agent-vulnerable",
 			fill: daemonSet(func(o *objects) {
 				o.say(90, churn.Added, daemons, "agent-"+arm, "controller", `{"numberReady":1,"desired":2}`)
 			}),

@@ -65,17 +65,17 @@ func (c *Panicked) Eval(v bundle.View, s Scope) Finding {
 			q.Differs = append(q.Differs, clock(l.last)+": "+why)
 		}
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d logs of %s have it", n, len(left), c.Component)
 	switch {
 	case n > 0:
-		q.Met = Met
+		q.Met = True
 	case unread != "":
 		q.Seen += "; " + unread
 	case logs.doubt != "":
 		return q.unknown(logs.doubt)
 	default:
-		q.Met = NotMet
+		q.Met = False
 	}
 	return q.Finding
 }

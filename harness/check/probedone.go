@@ -58,7 +58,7 @@ func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	var parts []Tri
+	var parts []Truth
 	var seen []string
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Arm: q.arm}) {
 		p, err := document[bundle.ProbeRecord](v, a, "a probe's record")
@@ -71,7 +71,7 @@ func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
 		}
 		q.Evidence = append(q.Evidence, a.Path)
 		met, said := judged(p)
-		if met == Met {
+		if met == True {
 			late, why := c.later(q, p)
 			met, said = late, said+why
 		}
@@ -84,8 +84,8 @@ func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
 }
 
 // later says whether the last try of a probe that is done counts, and why; a first one does.
-func (c *ProbeDone) later(q *question, p bundle.ProbeRecord) (Tri, string) {
-	last, parts, why := p.Steps[len(p.Steps)-1].Try, []Tri{Met}, ""
+func (c *ProbeDone) later(q *question, p bundle.ProbeRecord) (Truth, string) {
+	last, parts, why := p.Steps[len(p.Steps)-1].Try, []Truth{True}, ""
 	for i, st := range p.Steps {
 		if st.Try == last || i > 0 && p.Steps[i-1].Try == st.Try {
 			continue
@@ -101,7 +101,7 @@ func (c *ProbeDone) later(q *question, p bundle.ProbeRecord) (Tri, string) {
 }
 
 // judged says what a record shows, step by step of the last try, and what that comes to.
-func judged(p bundle.ProbeRecord) (Tri, string) {
+func judged(p bundle.ProbeRecord) (Truth, string) {
 	var said []string
 	all := len(p.Steps) > 0
 	for _, st := range p.Steps {
@@ -125,11 +125,11 @@ func judged(p bundle.ProbeRecord) (Tri, string) {
 	}
 	switch {
 	case p.Ended == bundle.ProbeDone && all:
-		return Met, out
+		return True, out
 	case p.Ended == bundle.ProbeDone:
 		return Unknown, out + "; it says that it is done, and not every step is there"
 	case p.Ended == bundle.ProbeFailed:
-		return NotMet, out + "; " + p.Why
+		return False, out + "; " + p.Why
 	}
 	return Unknown, out + "; " + strings.Join([]string{p.Ended, p.Why}, ": ")
 }

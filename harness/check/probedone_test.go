@@ -39,16 +39,16 @@ func TestProbeDone(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		fill func(*trial)
-		met  check.Tri
+		met  check.Truth
 		seen string
 		none bool // of the evidence
 	}{
-		{"every step", func(tr *trial) { tr.workProbe(arm, 300, done, "created", "running", "gone") }, check.Met,
+		{"every step", func(tr *trial) { tr.workProbe(arm, 300, done, "created", "running", "gone") }, check.True,
 			"a pod on worker: created after 1s, running after 1s, gone after 1s", false},
 		{"only the second time", second, check.Unknown, "gone after 1s, in try 2; try 1 began at 10:05:10: nothing says when it has settled", false},
 		{"one that never ran", func(tr *trial) {
 			tr.workProbe(arm, 300, bundle.ProbeRecord{Ended: bundle.ProbeFailed, Why: "running: not done within 55s: the pod is Pending"}, "created", "running")
-		}, check.NotMet, "created after 1s, not running; running: not done within 55s: the pod is Pending", false},
+		}, check.False, "created after 1s, not running; running: not done within 55s: the pod is Pending", false},
 		{"cut off by the end of the phase", func(tr *trial) {
 			tr.workProbe(arm, 300, bundle.ProbeRecord{Ended: bundle.ProbeCut, Why: "context canceled"}, "created", "running")
 		}, check.Unknown, "not running; cut off: context canceled", false},
@@ -101,8 +101,8 @@ func TestProbeDoneOnlyTheSecondTime(t *testing.T) {
 		})
 	}
 	run(t, []question{
-		{name: "after it had settled", fill: every(1.1), met: check.NotMet, evidence: both, seen: "in try 2; try 1 began at 10:05:10: relists_total had grown by"},
-		{name: "before it had settled", fill: every(30), met: check.Met, evidence: both, seen: "in try 2; try 1 began at 10:05:10: relists_total had grown by"},
+		{name: "after it had settled", fill: every(1.1), met: check.False, evidence: both, seen: "in try 2; try 1 began at 10:05:10: relists_total had grown by"},
+		{name: "before it had settled", fill: every(30), met: check.True, evidence: both, seen: "in try 2; try 1 began at 10:05:10: relists_total had grown by"},
 		{name: "nobody counted around that time", met: check.Unknown, evidence: both, seen: "nothing says whether relists_total had grown by 5 before",
 			fill: with(func(tr *trial, st *bundle.Stream) {
 				tr.series(st, "relists_total", 0, 200, func(s float64) float64 { return s })
@@ -115,7 +115,7 @@ func TestProbeDoneOnlyTheSecondTime(t *testing.T) {
 			tr.phases()
 			tr.workProbe(arm, 310, bundle.ProbeRecord{Ended: bundle.ProbeDone}, "created", "again created", "again gone")
 		}},
-		{name: "the first time", met: check.Met, evidence: works, seen: "created after 1s, gone after 1s", fill: func(tr *trial) {
+		{name: "the first time", met: check.True, evidence: works, seen: "created after 1s, gone after 1s", fill: func(tr *trial) {
 			tr.phases()
 			tr.workProbe(arm, 310, bundle.ProbeRecord{Ended: bundle.ProbeDone}, "created", "gone")
 		}},

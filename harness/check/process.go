@@ -27,7 +27,7 @@ func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) F
 	case len(l.at) > 0:
 		l.one(&f, w, gap)
 	case len(l.gone) > 0 || trouble == "":
-		l.none(&f, w)
+		l.setNoLooks(&f, w)
 	}
 	if trouble != "" {
 		f.Seen += "; " + trouble
@@ -47,7 +47,7 @@ func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []stri
 	var troubles []string
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			troubles = append(troubles, fmt.Sprintf("%s of %s: %s", bundle.Identity, arm, broken(a)))
+			troubles = append(troubles, fmt.Sprintf("%s of %s: %s", bundle.Identity, arm, captureError(a)))
 			continue
 		}
 		paths = append(paths, a.Path)
@@ -103,13 +103,13 @@ func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
 func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	first, last := l.at[0], l.at[len(l.at)-1]
 	other := changed(l.at)
-	f.Seen = fmt.Sprintf("%s in %d looks", process(first), len(l.at)) + l.odd()
+	f.Seen = fmt.Sprintf("%s in %d looks", process(first), len(l.at)) + l.describeOddity()
 	switch {
 	case other > 0:
-		f.Met, f.Seen = NotMet, fmt.Sprintf("%s, then %s: the process was not the same any more at %s",
+		f.Met, f.Seen = False, fmt.Sprintf("%s, then %s: the process was not the same any more at %s",
 			process(first), process(l.at[other])+elsewhere(l.at[:other], l.at[other]), clock(l.at[other].Time))
 	case len(l.gone) > 1:
-		f.Met, f.Seen = NotMet, fmt.Sprintf("%s, then none at %s and after", process(first), clock(l.gone[0].Time))
+		f.Met, f.Seen = False, fmt.Sprintf("%s, then none at %s and after", process(first), clock(l.gone[0].Time))
 	case len(l.gone) == 1:
 		f.Seen += fmt.Sprintf(", but the last look, at %s, found none", clock(l.gone[0].Time))
 	case first.Time.Sub(w.Start) > gap:
@@ -117,16 +117,16 @@ func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	case w.End.Sub(last.Time) > gap:
 		f.Seen += ", but nobody looked which process it was from " + between(last.Time, w.End)
 	default:
-		f.Met = Met
-		if why := l.unplaced(w, gap); why != "" {
+		f.Met = True
+		if why := l.describeUnplaced(w, gap); why != "" {
 			f.Met, f.Seen = Unknown, f.Seen+why
 		}
 	}
 }
 
-// unplaced says why nothing shows that the process that all looks found didn't replace itself by execve, "" if it
+// describeUnplaced says why nothing shows that the process that all looks found didn't replace itself by execve, "" if it
 // didn't, or if none of the looks is of a version that looked at the arguments.
-func (l lookedAt) unplaced(w bundle.Window, gap time.Duration) string {
+func (l lookedAt) describeUnplaced(w bundle.Window, gap time.Duration) string {
 	looked := false
 	var known []bundle.IdentitySample
 	for _, r := range l.at {
@@ -150,23 +150,23 @@ func (l lookedAt) unplaced(w bundle.Window, gap time.Duration) string {
 	return ""
 }
 
-// none answers if no look found a process. Two looks are enough to say that there is none; a single one may have
+// setNoLooks answers if no look found a process. Two looks are enough to say that there is none; a single one may have
 // missed it.
-func (l lookedAt) none(f *Finding, w bundle.Window) {
+func (l lookedAt) setNoLooks(f *Finding, w bundle.Window) {
 	switch len(l.gone) {
 	case 0:
 		f.Seen = "nobody looked which process it was in " + span(w)
 	case 1:
 		f.Seen = "no process at " + clock(l.gone[0].Time) + ", in the only look"
 	default:
-		f.Met, f.Seen = NotMet, fmt.Sprintf("no process in %d looks, the first at %s", len(l.gone),
+		f.Met, f.Seen = False, fmt.Sprintf("no process in %d looks, the first at %s", len(l.gone),
 			clock(l.gone[0].Time))
 	}
 }
 
-// odd says what else the looks show: some that found no process in between, or a supervisor's count of restarts that
+// describeOddity says what else the looks show: some that found no process in between, or a supervisor's count of restarts that
 // changed.
-func (l lookedAt) odd() (out string) {
+func (l lookedAt) describeOddity() (out string) {
 	if l.blind > 0 {
 		out = fmt.Sprintf("; %d more found none, which it outlived", l.blind)
 	}

@@ -10,7 +10,7 @@ import (
 
 // looks is a trial in which the subject's process uses idle CPUs, and busy ones from second 100 to 250; more may change a look.
 func looks(idle, busy float64, more func(*bundle.IdentitySample, float64)) func(*trial) {
-	return among(3, looked(idle, busy, more))
+	return among(3, looksOf(idle, busy, more))
 }
 
 // among is a trial on a host of two cores, where so many tasks could run.
@@ -24,7 +24,7 @@ func among(tasks int, fill func(*trial)) func(*trial) {
 	}
 }
 
-func looked(idle, busy float64, more func(*bundle.IdentitySample, float64)) func(*trial) {
+func looksOf(idle, busy float64, more func(*bundle.IdentitySample, float64)) func(*trial) {
 	return func(tr *trial) {
 		tr.phases()
 		outside(tr).covers(0, 400)
@@ -48,9 +48,9 @@ func looked(idle, busy float64, more func(*bundle.IdentitySample, float64)) func
 func TestProcessCPU(t *testing.T) {
 	both := []bundle.Kind{bundle.Identity, bundle.Objects}
 	all := append(slices.Clone(both), bundle.Host)
-	limited := func(spec, name string, tasks int, busy float64, met check.Tri, seen string) question {
+	limited := func(spec, name string, tasks int, busy float64, met check.Truth, seen string) question {
 		q := question{name: name, kind: "processCPU", evidence: []bundle.Kind{bundle.Identity, bundle.Host}, wanted: "the process's CPU time growing", scope: check.Scope{Arm: arm, Phase: check.Fault}, spec: spec, met: met, seen: seen,
-			fill: among(tasks, looked(0.002, busy, nil))}
+			fill: among(tasks, looksOf(0.002, busy, nil))}
 		if busy == 0.2 { // it got more than the limit, so nobody asks how much it could have got
 			q.evidence = q.evidence[:1]
 		}
@@ -58,26 +58,26 @@ func TestProcessCPU(t *testing.T) {
 	}
 	const atRest, busy, none = `{"atMostTimesBaseline":8,"floor":0.01,"atMost":0.2}`, `{"timesBaseline":10,"floor":0.01,"above":0.25}`, `with 84 tasks for 2 cores one that always wants a CPU may get no more than 0.024 of it`
 	for _, q := range []question{
-		limited(atRest, "at rest", 3, 0.004, check.Met, "0.0032 a second"),
+		limited(atRest, "at rest", 3, 0.004, check.True, "0.0032 a second"),
 		limited(atRest, "at rest, or a loop that got nothing", 84, 0.06, check.Unknown, none),
-		limited(atRest, "busy all the same", 84, 0.2, check.NotMet, "times the baseline's"),
+		limited(atRest, "busy all the same", 84, 0.2, check.False, "times the baseline's"),
 		limited(busy, "a loop that got nothing", 84, 0.06, check.Unknown, none),
-		limited(busy, "busy all the same", 84, 0.2, check.Met, "times the baseline's"),
-		limited(busy, "not busy", 3, 0.004, check.NotMet, "0.0032 a second"),
+		limited(busy, "busy all the same", 84, 0.2, check.True, "times the baseline's"),
+		limited(busy, "not busy", 3, 0.004, check.False, "0.0032 a second"),
 		limited(`{"atMost":0.1}`, "below a number, or a loop that got nothing", 84, 0.06, check.Unknown, none),
 		limited(`{"above":0.1}`, "not above a number, or a loop that got nothing", 84, 0.06, check.Unknown, none),
 	} {
 		t.Run(q.name, func(t *testing.T) { ask(t, q) })
 	}
 	run(t, []question{
-		{name: "a loop on a fast machine", fill: looks(0.002, 0.05, nil), met: check.Met, evidence: both,
+		{name: "a loop on a fast machine", fill: looks(0.002, 0.05, nil), met: check.True, evidence: both,
 			seen: "0.05 a second in 10:01:56.0 to 10:02:54.0, 10 times the baseline's 0.002 (counted as 0.005)"},
-		{name: "a loop on a slow machine", fill: looks(0.05, 0.9, nil), met: check.Met, evidence: both, seen: "0.9 a second"},
-		{name: "an agent at rest", fill: looks(0.002, 0.004, nil), met: check.NotMet, evidence: all, seen: "0.8 times the baseline's 0.002 (counted as 0.005)"},
-		{name: "at rest on a slow machine", fill: looks(0.05, 0.05, nil), met: check.NotMet, evidence: all, seen: "1 times the baseline's 0.05"},
+		{name: "a loop on a slow machine", fill: looks(0.05, 0.9, nil), met: check.True, evidence: both, seen: "0.9 a second"},
+		{name: "an agent at rest", fill: looks(0.002, 0.004, nil), met: check.False, evidence: all, seen: "0.8 times the baseline's 0.002 (counted as 0.005)"},
+		{name: "at rest on a slow machine", fill: looks(0.05, 0.05, nil), met: check.False, evidence: all, seen: "1 times the baseline's 0.05"},
 		{name: "the host's load is gone", met: check.Unknown, evidence: both, seen: "nobody knows how much it could have got: host of ",
 			fill: func(tr *trial) {
-				looked(0.002, 0.004, nil)(tr)
+				looksOf(0.002, 0.004, nil)(tr)
 				tr.fail(bundle.Host, bundle.Shared, 0, "no such file")
 			}},
 		{name: "another process in the window", met: check.Unknown, evidence: both, seen: "process 7 was followed by process 8 at 10:02:20",
@@ -118,11 +118,11 @@ func TestProcessCPU(t *testing.T) {
 func TestMetricAbsent(t *testing.T) {
 	one := []bundle.Kind{bundle.MetricSamples}
 	run(t, []question{
-		{name: "metrics of other names", met: check.Met, evidence: one, seen: "none in 10:00:40.0 to 10:04:50.0, where 125 samples have other names", fill: func(tr *trial) {
+		{name: "metrics of other names", met: check.True, evidence: one, seen: "none in 10:00:40.0 to 10:04:50.0, where 125 samples have other names", fill: func(tr *trial) {
 			tr.phases()
 			tr.series(tr.stream(bundle.MetricSamples, arm), "go_goroutines", 0, 400, func(float64) float64 { return 9 })
 		}},
-		{name: "it was there before", met: check.NotMet, evidence: one, seen: "there is one, at 10:00:10", fill: func(tr *trial) {
+		{name: "it was there before", met: check.False, evidence: one, seen: "there is one, at 10:00:10", fill: func(tr *trial) {
 			tr.phases()
 			st := tr.stream(bundle.MetricSamples, arm)
 			tr.sample(st, "writes_total", 10, 0, nil)

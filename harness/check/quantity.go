@@ -54,7 +54,7 @@ func (q Quantity) assumed(v bundle.View, arm string) string {
 	return fmt.Sprintf(" (the %s of %s is not known: %s is assumed)", q.Constant, arm, as)
 }
 
-func (q Quantity) constants() []string { return named(q.Constant) }
+func (q Quantity) constants() []string { return nameList(q.Constant) }
 
 // validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as
 // nanoseconds. A nil one is fine.

@@ -47,8 +47,8 @@ func (q *question) over(w bundle.Window) *question {
 	return &other
 }
 
-// in is the same question about another arm.
-func (q *question) in(arm string) *question {
+// inArm is the same question about another arm.
+func (q *question) inArm(arm string) *question {
 	other := *q
 	other.arm = arm
 	return &other
@@ -59,34 +59,34 @@ func (q *question) in(arm string) *question {
 func (q *question) sinceFault() *question {
 	w := q.window
 	if fault, ok := q.view.Phase(q.arm, Fault); ok {
-		w.Start = earlier(w.Start, fault.Start)
+		w.Start = earlierOf(w.Start, fault.Start)
 	}
 	return q.over(w)
 }
 
 // restarted says why what was seen in the window may be of several processes, "" if it isn't.
 func (q *question) restarted() string {
-	if f := OneProcess(q.view, q.arm, q.window, slack(q.window)); f.Met != Met {
+	if f := OneProcess(q.view, q.arm, q.window, slack(q.window)); f.Met != True {
 		return f.Seen
 	}
 	return ""
 }
 
 // answer is the question's finding.
-func (q *question) answer(met Tri, seen string) Finding {
+func (q *question) answer(met Truth, seen string) Finding {
 	q.Met, q.Seen = met, seen
 	return q.Finding
 }
 
-// found is the finding of a search in which one is enough. That there is none is known only without a doubt.
-func (q *question) found(n int, doubt string) Finding {
+// answerByCount is the finding of a search in which one is enough. That there is none is known only without a doubt.
+func (q *question) answerByCount(n int, doubt string) Finding {
 	switch {
 	case n > 0:
-		q.Met = Met
+		q.Met = True
 	case doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
 	default:
-		q.Met = NotMet
+		q.Met = False
 	}
 	return q.Finding
 }
@@ -101,7 +101,7 @@ func (q *question) unknown(why string) Finding {
 func lastSeen[T any](q *question, kind bundle.Kind, arm string,
 	hold time.Duration) (all []T, last bundle.Window, doubt string) {
 	last = lastOf(q.window, hold)
-	st := read[T](q.over(last).in(arm), kind)
+	st := read[T](q.over(last).inArm(arm), kind)
 	q.Evidence = st.paths
 	if st.last.Before(last.End) {
 		last = lastOf(bundle.Window{Start: q.window.Start, End: st.last}, hold)
@@ -112,7 +112,7 @@ func lastSeen[T any](q *question, kind bundle.Kind, arm string,
 // throughout is the finding over the last stretch of the window: it has to hold for all of the time that is asked
 // for.
 func (q *question) throughout(last bundle.Window, hold time.Duration) Finding {
-	if so := length(last); q.Met == Met && so < hold {
+	if so := length(last); q.Met == True && so < hold {
 		return q.unknown(fmt.Sprintf("%s, but for %s only", q.Seen, max(so, 0).Round(100*time.Millisecond)))
 	}
 	return q.Finding

@@ -104,8 +104,8 @@ type stillness struct {
 
 func (s stillness) found() bool { return !s.window.End.IsZero() }
 
-// never says why a window wasn't found.
-func (s stillness) never() string {
+// describeRestless says why a window wasn't found.
+func (s stillness) describeRestless() string {
 	return "the window never came: " + cmp.Or(s.doubt, s.said, "they never stood still")
 }
 
@@ -186,9 +186,9 @@ func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	return slices.SortedFunc(maps.Keys(at), time.Time.Compare)
 }
 
-// others are the namespaces that belong to other arms. What happens there, such as an agent that keeps crashing,
+// otherArms are the namespaces that belong to other arms. What happens there, such as an agent that keeps crashing,
 // gives this arm's subject no reason to write anything, and must not keep it from being judged.
-func others(v bundle.View, arm string) map[string]bool {
+func otherArms(v bundle.View, arm string) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range v.World().Arms {
 		if c.Arm != arm && c.Namespace != "" {
@@ -271,9 +271,9 @@ func (c *QuietWorld) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = still.paths
 	switch {
 	case still.found():
-		return q.answer(Met, "the window is "+span(still.window))
+		return q.answer(True, "the window is "+span(still.window))
 	case still.doubt != "":
 		return q.unknown(still.doubt)
 	}
-	return q.answer(NotMet, cmp.Or(still.said, "they never stood still"))
+	return q.answer(False, cmp.Or(still.said, "they never stood still"))
 }

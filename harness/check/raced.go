@@ -76,14 +76,14 @@ func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 			}
 		}
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d races that it reported are this one", these, all)
 	if cut {
 		logs.doubt = "another report has not both stacks"
 	}
-	f := q.found(these, logs.doubt)
+	f := q.answerByCount(these, logs.doubt)
 	if c.None && f.Met != Unknown {
-		f.Met = Of(f.Met == NotMet)
+		f.Met = Of(f.Met == False)
 	}
 	return f
 }

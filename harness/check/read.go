@@ -44,7 +44,7 @@ func readCounting[T any](q *question, of bundle.Query, decode func(bundle.View, 
 	var readable, counting []bundle.Artifact
 	for _, a := range arts {
 		if a.Missing || a.Error != "" {
-			s.doubt = fmt.Sprintf("%s of %s: %s", of.Kind, of.Arm, broken(a))
+			s.doubt = fmt.Sprintf("%s of %s: %s", of.Kind, of.Arm, captureError(a))
 			continue
 		}
 		s.paths = append(s.paths, a.Path)
@@ -67,11 +67,11 @@ func readCounting[T any](q *question, of bundle.Query, decode func(bundle.View, 
 	}
 	for _, a := range used {
 		if a.Coverage != nil {
-			s.last = later(s.last, a.Coverage.Last)
+			s.last = laterOf(s.last, a.Coverage.Last)
 		}
 	}
 	if open := notCovering(used, q.window, source); s.doubt == "" && len(open) > 0 {
-		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Arm, span(q.window)) + gaps(open, q.window)
+		s.doubt = fmt.Sprintf("%s of %s does not cover %s", of.Kind, of.Arm, span(q.window)) + describeGaps(open, q.window)
 	}
 	return s
 }
@@ -127,7 +127,7 @@ func remember[T any](v bundle.View, a bundle.Artifact, as string,
 // document decodes an artifact that is one JSON value; what names it in an error where there is no file to name.
 func document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err error) {
 	if a.Missing || a.Error != "" {
-		return out, fmt.Errorf("%s: %s", what, broken(a))
+		return out, fmt.Errorf("%s: %s", what, captureError(a))
 	}
 	rc, err := v.Open(a)
 	if err != nil {
@@ -169,15 +169,15 @@ func (c *captured) each(q *question, kind bundle.Kind, noun string, read func(bu
 	}
 }
 
-// broken says why an artifact can't be read.
-func broken(a bundle.Artifact) string {
+// captureError says why an artifact can't be read.
+func captureError(a bundle.Artifact) string {
 	if a.Missing {
 		return "the file " + a.Path + " is missing"
 	}
 	return "the capture failed: " + a.Error
 }
 
-func gaps(arts []bundle.Artifact, w bundle.Window) string {
+func describeGaps(arts []bundle.Artifact, w bundle.Window) string {
 	var out []string
 	for _, a := range arts {
 		if a.Coverage == nil {

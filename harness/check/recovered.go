@@ -64,12 +64,12 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 			}
 		}
 	}
-	q.Differs = few(q.Differs)
+	q.Differs = firstAndLast(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d panics that %s recovered from are this one", these, all, c.Component)
 	if cut {
-		return q.found(these, "another stack has no end, can't be read, or may be its last")
+		return q.answerByCount(these, "another stack has no end, can't be read, or may be its last")
 	}
-	return q.found(these, logs.doubt)
+	return q.answerByCount(these, logs.doubt)
 }
 
 // differs says how a panic is not the wanted one, "" if it is.

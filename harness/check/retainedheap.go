@@ -51,7 +51,7 @@ func (c *RetainedHeap) Validate() error {
 	_, err := c.limit()
 	return errors.Join(
 		cmp.Or(
-			refuse(given(c.AtLeast != "", c.Below != "", c.OverBaseline != "") != 1,
+			refuse(countTrue(c.AtLeast != "", c.Below != "", c.OverBaseline != "") != 1,
 				"want one of atLeast, below and overBaseline"),
 			refuse(c.Func == "" && c.OverBaseline == "", "func is empty, which all memory would match"),
 			err),
@@ -89,13 +89,13 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 	}
 	limit, _ := c.limit() // Validate has read it
 	now := c.profiles(q)
-	q.Evidence, q.Differs = now.paths, few(now.notes)
+	q.Evidence, q.Differs = now.paths, firstAndLast(now.notes)
 	q.Seen = fmt.Sprintf("%d profiles", len(now.in))
 	if len(now.in) > 0 {
-		q.Seen += fmt.Sprintf(" with %s to %s", mebi(now.least().bytes), mebi(now.most().bytes)) + q.lastAt(now.last)
+		q.Seen += fmt.Sprintf(" with %s to %s", mebi(now.least().bytes), mebi(now.largestRetention().bytes)) + q.lastAt(now.last)
 	}
 	if c.OverBaseline != "" {
-		c.back(q, now, limit)
+		c.judgeBack(q, now, limit)
 		return q.Finding
 	}
 	as := 0
@@ -109,13 +109,13 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 	}
 	switch {
 	case as < len(now.in):
-		q.Met = NotMet
+		q.Met = False
 	case now.missing != "":
 		q.Seen += "; " + now.missing
 	case len(now.in) < c.Snapshots || !q.reached(c.LastAfter, now.last):
 		q.Seen += ": too few to answer by"
 	default:
-		q.Met = Met
+		q.Met = True
 	}
 	if little := Of(c.Below != ""); q.Met == little { // little memory may be due to a restart, which says nothing about what was retained before
 		if why := q.sinceFault().restarted(); why != "" {
@@ -156,8 +156,8 @@ type profiles struct {
 	in []retention
 }
 
-func (p profiles) least() retention { return slices.MinFunc(p.in, byBytes) }
-func (p profiles) most() retention  { return slices.MaxFunc(p.in, byBytes) }
+func (p profiles) least() retention            { return slices.MinFunc(p.in, byBytes) }
+func (p profiles) largestRetention() retention { return slices.MaxFunc(p.in, byBytes) }
 
 func byBytes(a, b retention) int { return cmp.Compare(a.bytes, b.bytes) }
 
@@ -176,7 +176,7 @@ func (c *RetainedHeap) profiles(q *question) (out profiles) {
 // retainedIn reads what a heap profile shows in use below a function, or in all if none is named.
 func retainedIn(v bundle.View, a bundle.Artifact, function string) (retention, error) {
 	if a.Missing {
-		return retention{}, errors.New(broken(a))
+		return retention{}, errors.New(captureError(a))
 	}
 	return remember(v, a, "retained in "+function, func(out retention, r io.Reader) (_ retention, err error) {
 		out.bytes, out.objects, out.stacks, err = heap.Retained(r, function)
@@ -198,10 +198,10 @@ func (r retention) largestSaid() string {
 // sample says nothing.
 const coarse = 1 << 20
 
-// back answers whether the heap is where it was in the baseline. It compares place by place, because buffers that
+// judgeBack answers whether the heap is where it was in the baseline. It compares place by place, because buffers that
 // come and go change the total by more than a leak does. What is left for good is in every one of the last profiles,
 // above the most that the baseline had of it.
-func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
+func (c *RetainedHeap) judgeBack(q *question, now profiles, limit int64) {
 	before, why := q.baseline()
 	if why != "" {
 		q.Seen += "; " + why
@@ -209,7 +209,7 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	}
 	was := c.profiles(q.over(before))
 	q.Evidence = slices.Concat(was.paths, q.Evidence)
-	q.Differs = few(slices.Concat(was.notes, now.notes))
+	q.Differs = firstAndLast(slices.Concat(was.notes, now.notes))
 	doubt := cmp.Or(now.missing, was.missing, q.over(bundle.Window{Start: before.Start, End: q.window.End}).restarted())
 	switch {
 	case doubt != "":
@@ -219,22 +219,22 @@ func (c *RetainedHeap) back(q *question, now profiles, limit int64) {
 	case len(now.in) < c.Snapshots || !q.reached(c.LastAfter, now.last):
 		q.Seen += ": too few to answer by"
 	default:
-		all, most, place := grown(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)
+		all, most, place := growthSince(was.in, now.in[len(now.in)-c.Snapshots:], c.Except)
 		q.Met = Of(all < limit)
 		q.Seen += fmt.Sprintf("; each of the last %d has %s more than the %d of the baseline", c.Snapshots, mebi(all),
 			len(was.in))
 		if all > 0 {
 			q.Detail = fmt.Sprintf("%s more, of which %s were allocated in\n\t%s", mebi(all), mebi(most), place)
 		}
-		if q.Met == NotMet && len(was.notes) > 0 {
+		if q.Met == False && len(was.notes) > 0 {
 			q.Met, q.Seen = Unknown, q.Seen+"; a profile of the baseline is missing"
 		}
 	}
 }
 
-// grown adds up by how much more the places that grew enough have in every one of the last profiles than in any
+// growthSince adds up by how much more the places that grew enough have in every one of the last profiles than in any
 // before, and says which grew most.
-func grown(before, last []retention, except []string) (all, most int64, where string) {
+func growthSince(before, last []retention, except []string) (all, most int64, where string) {
 	for place, more := range lasting(before, last, func(r retention) map[string]int64 { return r.places(except) }) {
 		if more < coarse {
 			continue

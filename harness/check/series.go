@@ -161,9 +161,9 @@ func (s series) extent() bundle.Window {
 	return bundle.Window{Start: s.first().asked, End: s.last().answered}
 }
 
-// grown is by how much a counter grew between the first and the last sample, rate by how much a second.
-func (s series) grown() float64 { return s.last().value - s.first().value }
-func (s series) rate() float64  { return s.grown() / s.watched().Seconds() }
+// growth is by how much a counter grew between the first and the last sample, rate by how much a second.
+func (s series) growth() float64 { return s.last().value - s.first().value }
+func (s series) rate() float64   { return s.growth() / s.watched().Seconds() }
 
 // reset is the index of the first sample that is less than the one before it, where a counter began anew; 0 if there
 // is none.
@@ -209,15 +209,15 @@ func (s series) oldest() (age time.Duration, at time.Time) {
 	return age, at
 }
 
-// still answers whether the number stood still for so long, and says what it did. A change is decisive; a standstill
+// judgeStill answers whether the number stood still for so long, and says what it did. A change is decisive; a standstill
 // has to be watched all along.
-func (s series) still(need time.Duration) (Tri, string) {
+func (s series) judgeStill(need time.Duration) (Truth, string) {
 	if len(s.samples) < 2 {
 		return Unknown, cmp.Or(s.doubt, fmt.Sprintf("has %d samples, two are needed", len(s.samples)))
 	}
 	first := s.first()
 	if i := slices.IndexFunc(s.samples, func(x sample) bool { return x.value != first.value }); i >= 0 {
-		return NotMet, fmt.Sprintf("changed from %.10g to %.10g by %s", first.value, s.samples[i].value,
+		return False, fmt.Sprintf("changed from %.10g to %.10g by %s", first.value, s.samples[i].value,
 			clock(s.samples[i].asked))
 	}
 	stood := s.last().asked.Sub(first.answered)
@@ -227,5 +227,5 @@ func (s series) still(need time.Duration) (Tri, string) {
 	case stood < need:
 		return Unknown, fmt.Sprintf("was watched for %s only", stood.Round(time.Second))
 	}
-	return Met, fmt.Sprintf("stood at %.10g for %s", first.value, stood.Round(time.Second))
+	return True, fmt.Sprintf("stood at %.10g for %s", first.value, stood.Round(time.Second))
 }

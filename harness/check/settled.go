@@ -24,7 +24,7 @@ func (c *Settled) validate() error {
 }
 
 // before says whether the subject had not settled yet at a time, and what shows it. Between two samples it is unknown.
-func (c *Settled) before(q *question, at time.Time) (Tri, string) {
+func (c *Settled) before(q *question, at time.Time) (Truth, string) {
 	phase, ok := q.view.Phase(q.arm, q.phase)
 	if !ok {
 		return Unknown, "the phase " + q.phase + " never began"
@@ -52,11 +52,11 @@ func (c *Settled) before(q *question, at time.Time) (Tri, string) {
 		least = inner[len(inner)-1].value - inner[0].value
 	}
 	if least >= c.By {
-		return NotMet, fmt.Sprintf("%s had grown by %g before", c.Metric, least)
+		return False, fmt.Sprintf("%s had grown by %g before", c.Metric, least)
 	}
 	if n := len(outer); n > 1 && !outer[0].answered.After(phase.Start) && !outer[n-1].asked.Before(at) {
 		if most := outer[n-1].value - outer[0].value; most < c.By {
-			return Met, fmt.Sprintf("%s had grown by %g at most before", c.Metric, most)
+			return True, fmt.Sprintf("%s had grown by %g at most before", c.Metric, most)
 		}
 	}
 	return Unknown, fmt.Sprintf("nothing says whether %s had grown by %g before", c.Metric, c.By)

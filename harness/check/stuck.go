@@ -56,7 +56,7 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 }
 
 // Needs names the load, whose record may be needed to count the calls.
-func (c *NothingStuck) Needs() Needs { return Needs{Loads: named(c.Load)} }
+func (c *NothingStuck) Needs() Needs { return Needs{Loads: nameList(c.Load)} }
 
 // Validate refuses what any dump would meet.
 func (c *NothingStuck) Validate() error {
@@ -101,17 +101,17 @@ func (c *NothingStuck) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	return against(q, "dumps", c.Dumps, c.LastAfter, dumpsIn, func(before, last []goroutines) Tri {
+	return against(q, "dumps", c.Dumps, c.LastAfter, dumpsIn, func(before, last []goroutines) Truth {
 		return All(c.blocked(q, before, last), c.owned(q, before, last), c.grown(q, before, last))
 	})
 }
 
 // blocked answers for the states in which a single goroutine is too many.
-func (c *NothingStuck) blocked(q *question, before, last []goroutines) Tri {
+func (c *NothingStuck) blocked(q *question, before, last []goroutines) Truth {
 	if len(c.States) == 0 {
-		return Met
+		return True
 	}
-	stuck := left(last, c.States)
+	stuck := remaining(last, c.States)
 	for _, normal := range before {
 		for id, g := range normal {
 			if slices.Contains(c.States, g.State) {
@@ -127,11 +127,11 @@ func (c *NothingStuck) blocked(q *question, before, last []goroutines) Tri {
 }
 
 // owned answers for goroutines of the incident's own functions, of which none is normal but those of the baseline.
-func (c *NothingStuck) owned(q *question, before, last []goroutines) Tri {
+func (c *NothingStuck) owned(q *question, before, last []goroutines) Truth {
 	if len(c.Own) == 0 {
-		return Met
+		return True
 	}
-	stay := left(last, nil).without(before)
+	stay := remaining(last, nil).minus(before)
 	maps.DeleteFunc(stay, func(id uint64, _ *goroutine.Group) bool {
 		return !slices.ContainsFunc(last, func(d goroutines) bool { return c.owns(*d[id]) })
 	})
@@ -151,9 +151,9 @@ func (c *NothingStuck) owns(g goroutine.Group) bool {
 }
 
 // grown answers for all other states, by how much larger than in the baseline the groups are that stay.
-func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
+func (c *NothingStuck) grown(q *question, before, last []goroutines) Truth {
 	if c.Failed == nil {
-		return Met
+		return True
 	}
 	failed, doubt := c.calls(q)
 	if failed.most < 0 {
@@ -163,7 +163,7 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	share, _ := percent("share", c.Share) // Validate has read it
 	limit := func(calls int) int { return max(fewest+1, int(math.Ceil(share*float64(calls)))) }
 	least, most := limit(failed.least), limit(failed.most)
-	all, largest := more(before, last)
+	all, largest := growthByGroup(before, last)
 	q.Seen += fmt.Sprintf("; %s calls failed, and %d goroutines more than in the baseline stay, of fewer than %s",
 		failed, all, bounds{least, most})
 	if largest.n > 0 {
@@ -171,7 +171,7 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	}
 	switch {
 	case all < least:
-		return Met
+		return True
 	case all < most:
 		q.Seen += "; how many calls failed is not known"
 		return Unknown
@@ -182,7 +182,7 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Tri {
 	if q.Detail == "" {
 		q.Detail = text(*largest.one)
 	}
-	return NotMet
+	return False
 }
 
 // bounds is a number that is known by its bounds.
@@ -213,7 +213,7 @@ func (c *NothingStuck) calls(q *question) (n bounds, doubt string) {
 		return bounds{most: -1}, err.Error()
 	}
 	q.Evidence = append(q.Evidence, path)
-	counted := calls{n: len(collections(logged.found, c.Load)), most: lines}.made(load, since.window)
+	counted := calls{n: len(collections(logged.found, c.Load)), most: lines}.limitedToLoad(load, since.window)
 	seen := callsSeen(since, c.Load, 0)
 	n = bounds{max(counted.n, seen.n), max(counted.most, seen.most)}
 	if lines > 0 {

@@ -30,19 +30,19 @@ func TestNothingStuck(t *testing.T) {
 	four := []bundle.Kind{bundle.Goroutines2, bundle.Goroutines2, bundle.Goroutines2, bundle.Goroutines2}
 	questions := []question{
 		{
-			name: "none is blocked", fill: dumped(leaks(25, 0), leaks(300, 0), leaks(330, 0), leaks(360, 0)), met: check.Met, evidence: four,
+			name: "none is blocked", fill: dumped(leaks(25, 0), leaks(300, 0), leaks(330, 0), leaks(360, 0)), met: check.True, evidence: four,
 			seen: "3 dumps, and 1 of the baseline; 0 goroutines stay blocked", wanted: "no goroutine [chan send] in each of the last 3 dumps",
 		},
 		{
-			name: "what was blocked in the baseline is normal", fill: dumped(leaks(25, 2), leaks(300, 2), leaks(330, 2), leaks(360, 2)), met: check.Met,
+			name: "what was blocked in the baseline is normal", fill: dumped(leaks(25, 2), leaks(300, 2), leaks(330, 2), leaks(360, 2)), met: check.True,
 			seen: "0 goroutines stay blocked", evidence: four,
 		},
 		{
-			name: "two more than in the baseline", fill: dumped(leaks(25, 1), leaks(300, 3), leaks(330, 3), leaks(360, 3)), met: check.NotMet,
+			name: "two more than in the baseline", fill: dumped(leaks(25, 1), leaks(300, 3), leaks(330, 3), leaks(360, 3)), met: check.False,
 			seen: "2 goroutines stay blocked", evidence: four, detail: "registry.(*Store).DeleteCollection.func1",
 		},
 		{
-			name: "others in each dump are at work", met: check.Met, evidence: four,
+			name: "others in each dump are at work", met: check.True, evidence: four,
 			fill: dumped(leaks(25, 0), shot{second: 300, leaked: []int{7}}, shot{second: 330, leaked: []int{8}}, shot{second: 360, leaked: []int{9}}),
 			seen: "0 goroutines stay blocked",
 		},
@@ -60,7 +60,7 @@ func TestNothingStuck(t *testing.T) {
 			seen: "1 goroutines stay blocked; one of the baseline is missing", differs: []string{"the dump of 10:00:30 failed"}, detail: "DeleteCollection.func1",
 		},
 		{
-			name: "one dump of the baseline failed, and there is nothing that could be in it", met: check.Met, evidence: four,
+			name: "one dump of the baseline failed, and there is nothing that could be in it", met: check.True, evidence: four,
 			fill: dumped(leaks(22, 0), shot{second: 30, lacks: "2"}, leaks(300, 0), leaks(330, 0), leaks(360, 0)),
 			seen: "0 goroutines stay blocked", differs: []string{"the dump of 10:00:30 failed"},
 		},
@@ -115,57 +115,57 @@ func TestNothingStuck(t *testing.T) {
 func TestNothingLeftByFailedCalls(t *testing.T) {
 	const feed, watch = "k8s.io/apiserver/pkg/registry/generic/registry.feed", "k8s.io/apiserver/pkg/endpoints/handlers.(*WatchServer).HandleWS"
 	// shots has the same other goroutines in the baseline, and the same in each of three late dumps.
-	shots := func(was, is []others) []shot {
+	shots := func(was, is []sameStack) []shot {
 		return []shot{{second: 22, others: was}, {second: 35}, {second: 300, others: is}, {second: 330, others: is}, {second: 360, others: is}}
 	}
 	evidence := append(times(5, bundle.Goroutines2), bundle.Logs, bundle.LoadSummary)
-	watchers := func(n, first int) others { return others{n, watch, "select", first} }
+	watchers := func(n, first int) sameStack { return sameStack{n, watch, "select", first} }
 	questions := []question{
 		{
-			name: "watches that clients opened anew, and two more of them", met: check.Met,
-			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(42, 900)})...),
+			name: "watches that clients opened anew, and two more of them", met: check.True,
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(42, 900)})...),
 			seen: "20 calls failed, and 2 goroutines more than in the baseline stay, of fewer than 10, most of them, 2, in " + watch,
 		},
 		{
-			name: "as many as half of the calls", met: check.NotMet, detail: feed,
-			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {10, feed, "chan receive", 3000}})...),
+			name: "as many as half of the calls", met: check.False, detail: feed,
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {10, feed, "chan receive", 3000}})...),
 			seen: "10 goroutines more than in the baseline stay, of fewer than 10, most of them, 10, in " + feed + " (created by " + deleteCollection + ")",
 		},
 		{
-			name: "one fewer than that", met: check.Met,
-			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {9, feed, "chan receive", 3000}})...),
+			name: "one fewer than that", met: check.True,
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {9, feed, "chan receive", 3000}})...),
 			seen: "9 goroutines more than in the baseline stay, of fewer than 10, most of them, 9, in " + feed,
 		},
 		{
-			name: "hidden by watches that are gone", met: check.NotMet, detail: feed,
-			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(20, 900), {20, feed, "select", 3000}})...),
+			name: "hidden by watches that are gone", met: check.False, detail: feed,
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(20, 900), {20, feed, "select", 3000}})...),
 			seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
 		},
 		{
-			name: "in as many functions as there are calls", met: check.NotMet, detail: feed,
-			fill: cutShort(20, shots(nil, []others{{5, feed + "1", "select", 3000}, {5, feed + "2", "select", 3100}, {5, feed + "3", "select", 3200}})...),
+			name: "in as many functions as there are calls", met: check.False, detail: feed,
+			fill: cutShort(20, shots(nil, []sameStack{{5, feed + "1", "select", 3000}, {5, feed + "2", "select", 3100}, {5, feed + "3", "select", 3200}})...),
 			seen: "15 goroutines more than in the baseline stay, of fewer than 10, most of them, 5, in " + feed + "1",
 		},
 		{
-			name: "a client that lost its watches has half of them again", met: check.Met, seen: "0 goroutines more than in the baseline stay",
-			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(20, 900)})...),
+			name: "a client that lost its watches has half of them again", met: check.True, seen: "0 goroutines more than in the baseline stay",
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(20, 900)})...),
 		},
 		{
-			name: "others in each dump are at work", met: check.Met, seen: "0 goroutines more than in the baseline stay, of fewer than 10",
-			fill: cutShort(20, shot{second: 22, others: []others{{20, feed, "select", 500}}}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "select", 3000}}},
-				shot{second: 330, others: []others{{20, feed, "select", 4000}}}, shot{second: 360, others: []others{{20, feed, "select", 5000}}}),
+			name: "others in each dump are at work", met: check.True, seen: "0 goroutines more than in the baseline stay, of fewer than 10",
+			fill: cutShort(20, shot{second: 22, others: []sameStack{{20, feed, "select", 500}}}, shot{second: 35}, shot{second: 300, others: []sameStack{{20, feed, "select", 3000}}},
+				shot{second: 330, others: []sameStack{{20, feed, "select", 4000}}}, shot{second: 360, others: []sameStack{{20, feed, "select", 5000}}}),
 		},
 		{
-			name: "now asleep, now awake, and never gone", met: check.NotMet, detail: feed, seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
-			fill: cutShort(20, shot{second: 22}, shot{second: 35}, shot{second: 300, others: []others{{20, feed, "sleep", 3000}}},
-				shot{second: 330, others: []others{{20, "time.now()\n\t/time.go:1 +0x1\n" + feed, "runnable", 3000}}}, shot{second: 360, others: []others{{20, feed, "sleep", 3000}}}),
+			name: "now asleep, now awake, and never gone", met: check.False, detail: feed, seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, shot{second: 300, others: []sameStack{{20, feed, "sleep", 3000}}},
+				shot{second: 330, others: []sameStack{{20, "time.now()\n\t/time.go:1 +0x1\n" + feed, "runnable", 3000}}}, shot{second: 360, others: []sameStack{{20, feed, "sleep", 3000}}}),
 		},
 		{
-			name: "few calls", met: check.Met, seen: "4 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4, most",
-			fill: cutShort(4, shots(nil, []others{{3, feed, "select", 3000}})...),
+			name: "few calls", met: check.True, seen: "4 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4, most",
+			fill: cutShort(4, shots(nil, []sameStack{{3, feed, "select", 3000}})...),
 		},
 		{
-			name: "no call failed", met: check.Met, seen: "0 calls failed, and 0 goroutines more than in the baseline stay, of fewer than 4",
+			name: "no call failed", met: check.True, seen: "0 calls failed, and 0 goroutines more than in the baseline stay, of fewer than 4",
 			fill: cutShort(0, shots(nil, nil)...),
 		},
 		{
@@ -187,8 +187,8 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 		"sync.Mutex.Lock", "runnable", "syscall",
 	} {
 		questions = append(questions, question{
-			name: "twenty that were left in " + state, met: check.NotMet, detail: "[" + state, seen: "20 calls failed, and 20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
-			fill: cutShort(20, shots([]others{watchers(40, 200)}, []others{watchers(40, 900), {20, feed, state, 3000}})...),
+			name: "twenty that were left in " + state, met: check.False, detail: "[" + state, seen: "20 calls failed, and 20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {20, feed, state, 3000}})...),
 		})
 	}
 	run(t, questions, func(q *question) {
@@ -239,7 +239,7 @@ func manyLinesEach(calls int) (out []said) {
 
 // leftBehind are shots in which so many goroutines of a function stay that none of the baseline's is like.
 func leftBehind(n int, in, state string) []shot {
-	stay := []others{{n, in, state, 3000}}
+	stay := []sameStack{{n, in, state, 3000}}
 	return []shot{{second: 22}, {second: 35}, {second: 300, others: stay}, {second: 330, others: stay}, {second: 360, others: stay}}
 }
 
@@ -257,7 +257,7 @@ func TestLinesAreNoCalls(t *testing.T) {
 	}
 	run(t, []question{
 		{
-			name: "fifty lines of each of twenty calls", fill: ended(manyLinesEach(20), cut(20, 20, 20, 919), leftBehind(20, feed, "select")...), met: check.NotMet, detail: feed,
+			name: "fifty lines of each of twenty calls", fill: ended(manyLinesEach(20), cut(20, 20, 20, 919), leftBehind(20, feed, "select")...), met: check.False, detail: feed,
 			seen: "20 calls failed, and 20 goroutines more than in the baseline stay, of fewer than 10",
 		},
 		{
@@ -265,15 +265,15 @@ func TestLinesAreNoCalls(t *testing.T) {
 			seen: "1 to 20 calls failed, and 4 goroutines more than in the baseline stay, of fewer than 4 to 10, most of them, 4, in " + feed + " (created by " + deleteCollection + "); how many calls failed is not known",
 		},
 		{
-			name: "more than all calls of the load explain", fill: ended(manyLinesEach(1), cut(1, 1, 1, 919), leftBehind(10, feed, "select")...), met: check.NotMet, detail: feed,
+			name: "more than all calls of the load explain", fill: ended(manyLinesEach(1), cut(1, 1, 1, 919), leftBehind(10, feed, "select")...), met: check.False, detail: feed,
 			seen: "1 to 20 calls failed, and 10 goroutines more",
 		},
 		{
-			name: "as few as any client adds", fill: ended(manyLinesEach(1), cut(1, 1, 1, 919), leftBehind(3, feed, "select")...), met: check.Met,
+			name: "as few as any client adds", fill: ended(manyLinesEach(1), cut(1, 1, 1, 919), leftBehind(3, feed, "select")...), met: check.True,
 			seen: "1 to 20 calls failed, and 3 goroutines more",
 		},
 		{
-			name: "collections that the namespace controller tries again and again", fill: byController, met: check.Met,
+			name: "collections that the namespace controller tries again and again", fill: byController, met: check.True,
 			seen: "12 to 600 calls failed, and 5 goroutines more than in the baseline stay, of fewer than 6 to 300",
 		},
 		{
@@ -306,24 +306,24 @@ func TestNothingOfTheIncidentsOwnIsTolerated(t *testing.T) {
 		return shots
 	}
 	questions := []question{
-		{name: "one of twenty", fill: cutShort(20, leftBehind(1, feed, "select")...), met: check.NotMet, detail: "created by " + deleteCollection, seen: "; 1 goroutines that registry.(*Store).DeleteCollection made"},
-		{name: "it stands in it", fill: cutShort(20, in(2, "time.Sleep()\n\t/time.go:1 +0x1\n"+deleteCollection+".func3", "sleep")...), met: check.NotMet, detail: deleteCollection + ".func3", seen: "; 2 goroutines that"},
-		{name: "others are noise", fill: cutShort(20, in(9, feed, "select")...), met: check.Met, seen: "; 0 goroutines that registry.(*Store).DeleteCollection made or that are in it stay; 20 calls failed, and 9 goroutines more"},
+		{name: "one of twenty", fill: cutShort(20, leftBehind(1, feed, "select")...), met: check.False, detail: "created by " + deleteCollection, seen: "; 1 goroutines that registry.(*Store).DeleteCollection made"},
+		{name: "it stands in it", fill: cutShort(20, in(2, "time.Sleep()\n\t/time.go:1 +0x1\n"+deleteCollection+".func3", "sleep")...), met: check.False, detail: deleteCollection + ".func3", seen: "; 2 goroutines that"},
+		{name: "others are noise", fill: cutShort(20, in(9, feed, "select")...), met: check.True, seen: "; 0 goroutines that registry.(*Store).DeleteCollection made or that are in it stay; 20 calls failed, and 9 goroutines more"},
 		{
-			name: "the baseline had them", met: check.Met, seen: "; 0 goroutines that",
-			fill: cutShort(20, shot{second: 22, others: []others{{2, feed, "select", 3000}}}, shot{second: 35}, leftBehind(2, feed, "select")[2], leftBehind(2, feed, "select")[3], leftBehind(2, feed, "select")[4]),
+			name: "the baseline had them", met: check.True, seen: "; 0 goroutines that",
+			fill: cutShort(20, shot{second: 22, others: []sameStack{{2, feed, "select", 3000}}}, shot{second: 35}, leftBehind(2, feed, "select")[2], leftBehind(2, feed, "select")[3], leftBehind(2, feed, "select")[4]),
 		},
 		{
-			name: "those of calls that are served come and go", met: check.Met, seen: "; 0 goroutines that",
-			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(2, feed, "select")[2], shot{second: 330, others: []others{{2, feed, "select", 4000}}}, shot{second: 360}),
+			name: "those of calls that are served come and go", met: check.True, seen: "; 0 goroutines that",
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(2, feed, "select")[2], shot{second: 330, others: []sameStack{{2, feed, "select", 4000}}}, shot{second: 360}),
 		},
 		{
-			name: "the state changes, and it stays", met: check.NotMet, seen: "; 1 goroutines that", detail: feed,
-			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(1, feed, "select")[2], shot{second: 330, others: []others{{1, feed, "sleep", 3000}}}, leftBehind(1, feed, "runnable")[4]),
+			name: "the state changes, and it stays", met: check.False, seen: "; 1 goroutines that", detail: feed,
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(1, feed, "select")[2], shot{second: 330, others: []sameStack{{1, feed, "sleep", 3000}}}, leftBehind(1, feed, "runnable")[4]),
 		},
 	}
 	for _, state := range []string{"select", "chan receive", "sleep", "IO wait", "runnable", "sync.WaitGroup.Wait"} {
-		questions = append(questions, question{name: "nine in " + state, fill: cutShort(20, leftBehind(9, feed, state)...), met: check.NotMet, seen: made, detail: "[" + state})
+		questions = append(questions, question{name: "nine in " + state, fill: cutShort(20, leftBehind(9, feed, state)...), met: check.False, seen: made, detail: "[" + state})
 	}
 	run(t, questions, func(q *question) {
 		q.kind, q.scope = "nothingStuck", check.Scope{Arm: arm, Phase: check.Recovery}

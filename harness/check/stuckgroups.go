@@ -18,7 +18,7 @@ type dumped = taken[goroutines]
 // dumpsIn reads the debug=2 dumps of the window.
 func dumpsIn(q *question) (out dumped) {
 	out.each(q, bundle.Goroutines2, "dump", func(a bundle.Artifact) error {
-		d, err := whole(q.view, a)
+		d, err := completeDump(q.view, a)
 		if err != nil {
 			return err
 		}
@@ -34,9 +34,9 @@ func dumpsIn(q *question) (out dumped) {
 	return out
 }
 
-// left are the goroutines of the last of some dumps that all of them show, each in one of the states if any are
+// remaining are the goroutines of the last of some dumps that all of them show, each in one of the states if any are
 // given. Ids are never used again.
-func left(dumps []goroutines, states []string) goroutines {
+func remaining(dumps []goroutines, states []string) goroutines {
 	out := maps.Clone(dumps[len(dumps)-1])
 	maps.DeleteFunc(out, func(id uint64, _ *goroutine.Group) bool {
 		return slices.ContainsFunc(dumps, func(d goroutines) bool {
@@ -47,8 +47,8 @@ func left(dumps []goroutines, states []string) goroutines {
 	return out
 }
 
-// without leaves out those that one of some dumps shows.
-func (in goroutines) without(dumps []goroutines) goroutines {
+// minus leaves out those that one of some dumps shows.
+func (in goroutines) minus(dumps []goroutines) goroutines {
 	out := maps.Clone(in)
 	for _, d := range dumps {
 		maps.DeleteFunc(out, func(id uint64, _ *goroutine.Group) bool { return d[id] != nil })
@@ -84,8 +84,8 @@ func (in goroutines) groups() map[goroutine.Origin]group {
 	return out
 }
 
-// larger is the larger of two groups, the same each time where they are equal.
-func larger(a, b group) group {
+// largerGroup is the larger of two groups, the same each time where they are equal.
+func largerGroup(a, b group) group {
 	if a.one == nil || b.n > a.n || b.n == a.n && b.one.IDs[0] < a.one.IDs[0] {
 		return b
 	}
@@ -95,7 +95,7 @@ func larger(a, b group) group {
 // largest is the group with most of them.
 func (in goroutines) largest() (out group) {
 	for _, g := range in.groups() {
-		out = larger(out, g)
+		out = largerGroup(out, g)
 	}
 	return out
 }
@@ -109,15 +109,15 @@ func (in goroutines) counts() map[goroutine.Origin]int64 {
 	return out
 }
 
-// more is by how many goroutines the groups of the last dumps are larger than before, in total, and the group that
+// growthByGroup is by how many goroutines the groups of the last dumps are larger than before, in total, and the group that
 // grew most. What was added since and stays counts. If others of its group ended, as when a client opens its watches
 // anew, the group counts only by how much larger it is in each of the last dumps.
-func more(before, last []goroutines) (all int, most group) {
+func growthByGroup(before, last []goroutines) (all int, most group) {
 	grown := lasting(before, last, goroutines.counts)
-	for o, g := range left(last, nil).without(before).groups() {
+	for o, g := range remaining(last, nil).minus(before).groups() {
 		if g.n = min(g.n, int(grown[o])); g.n > 0 {
 			all += g.n
-			most = larger(most, g)
+			most = largerGroup(most, g)
 		}
 	}
 	return all, most

@@ -124,7 +124,7 @@ type question struct {
 	scope    check.Scope
 	fill     func(*trial)     // what is recorded
 	damage   func(dir string) // what happens to the sealed bundle; nil if nothing does
-	met      check.Tri        // of the sealed bundle
+	met      check.Truth      // of the sealed bundle
 	seen     string           // a fragment
 	wanted   string           // a fragment
 	differs  []string         // a fragment each

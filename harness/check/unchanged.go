@@ -61,11 +61,11 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	still := c.Window.find(q)
 	if !still.found() {
 		q.Evidence = still.paths
-		return q.unknown(still.never())
+		return q.unknown(still.describeRestless())
 	}
 	resource, group, _ := strings.Cut(c.Resource, ".")
 	of := map[string]string{"group": group, "resource": resource, "subresource": c.Subresource}
-	counted := metricSeriesOf(q.over(still.window).in(bundle.Shared), "apiserver_request_total",
+	counted := metricSeriesOf(q.over(still.window).inArm(bundle.Shared), "apiserver_request_total",
 		func(have map[string]string) bool { return slices.Contains(updates, have["verb"]) && matches(have, of) })
 	q.Evidence = counted.paths
 	if doubt := counted.noRate(); doubt != "" {
@@ -89,7 +89,7 @@ func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 			}
 		}
 	}
-	asked := int(counted.grown())
+	asked := int(counted.growth())
 	q.Seen = fmt.Sprintf("in %s the API server counted %d updates of %s, and the watches showed %d", span(counted.extent()),
 		asked, what, shown)
 	if others > 0 {

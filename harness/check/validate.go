@@ -17,8 +17,8 @@ func refuse(bad bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// given counts which of some fields are given.
-func given(fields ...bool) (n int) {
+// countTrue counts which of some fields are given.
+func countTrue(fields ...bool) (n int) {
 	for _, is := range fields {
 		if is {
 			n++
@@ -27,8 +27,8 @@ func given(fields ...bool) (n int) {
 	return n
 }
 
-// named is the list of a name that may be left out.
-func named(name string) []string {
+// nameList is the list of a name that may be left out.
+func nameList(name string) []string {
 	if name == "" {
 		return nil
 	}

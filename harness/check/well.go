@@ -28,8 +28,8 @@ func (t Tolerance) share() (float64, error) {
 	return percent("tolerate", t.Tolerate)
 }
 
-// but is the tolerance in words, for what is wanted.
-func (t Tolerance) but(noun string) string {
+// exceptText is the tolerance in words, for what is wanted.
+func (t Tolerance) exceptText(noun string) string {
 	if t.Tolerate == "" {
 		return ""
 	}
@@ -66,26 +66,26 @@ func (t *tally) add(r reading) {
 }
 
 // judge says what a tally amounts to, and why: bad looks make it not met, looks without an answer make it unknown.
-func (t tally) judge(share float64) (Tri, string) {
+func (t tally) judge(share float64) (Truth, string) {
 	may := int(share * float64(t.good+t.bad+t.mute))
 	switch amiss := t.bad + t.mute; {
 	case t.badTwice && may > 0:
-		return NotMet, "; two in a row are not"
+		return False, "; two in a row are not"
 	case t.bad > may && may > 0:
-		return NotMet, fmt.Sprintf("; %d may be otherwise", may)
+		return False, fmt.Sprintf("; %d may be otherwise", may)
 	case t.bad > may:
-		return NotMet, ""
+		return False, ""
 	case t.twice || amiss > may:
 		return Unknown, "; the others say nothing"
 	case amiss > 0:
-		return Met, fmt.Sprintf(", and %d of the others tolerated", amiss)
+		return True, fmt.Sprintf(", and %d of the others tolerated", amiss)
 	}
-	return Met, ""
+	return True, ""
 }
 
-// well is the finding over the last stretch of the question's window, which ends with the last reading. A reading
+// judgeReadings is the finding over the last stretch of the question's window, which ends with the last reading. A reading
 // under way when the stretch began belongs to it. doubt is why the readings can't be relied on, "" if they can.
-func (t Tolerance) well(q *question, all []reading, doubt string, hold time.Duration, noun string) Finding {
+func (t Tolerance) judgeReadings(q *question, all []reading, doubt string, hold time.Duration, noun string) Finding {
 	in := slices.DeleteFunc(all,
 		func(r reading) bool { return r.asked.Before(q.window.Start) || r.done.After(q.window.End) })
 	if len(in) == 0 {
@@ -96,7 +96,7 @@ func (t Tolerance) well(q *question, all []reading, doubt string, hold time.Dura
 	var count tally
 	for _, r := range in {
 		if !r.done.After(last.Start) {
-			looked = later(looked, r.done)
+			looked = laterOf(looked, r.done)
 			continue
 		}
 		if r.asked.Sub(looked) > hole {
@@ -115,9 +115,9 @@ func (t Tolerance) well(q *question, all []reading, doubt string, hold time.Dura
 	share, _ := t.share() // validate has read it
 	met, why := count.judge(share)
 	q.Seen = fmt.Sprintf("%d of %d %s are well in %s%s", count.good, count.good+len(q.Differs), noun, span(last), why)
-	q.Differs = few(q.Differs)
-	if met == NotMet {
-		q.Met = NotMet
+	q.Differs = firstAndLast(q.Differs)
+	if met == False {
+		q.Met = False
 		return q.Finding
 	}
 	q.Detail = "" // nothing that was tolerated decided

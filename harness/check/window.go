@@ -20,17 +20,17 @@ func contains(w bundle.Window, t time.Time) bool { return !t.Before(w.Start) && 
 
 // lastOf is the last stretch of a window.
 func lastOf(w bundle.Window, hold time.Duration) bundle.Window {
-	return bundle.Window{Start: later(w.Start, w.End.Add(-hold)), End: w.End}
+	return bundle.Window{Start: laterOf(w.Start, w.End.Add(-hold)), End: w.End}
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

@@ -113,7 +113,7 @@ func (s witness) counters(w bundle.Window) (why string, paths []string) {
 		was := before[len(before)-1]
 		for _, key := range slices.Sorted(maps.Keys(now.values)) {
 			if v, ok := was.values[key]; ok && now.values[key] < v {
-				return fell(key, v, was.Time, now.values[key], now.Time), []string{was.Path, now.Path}
+				return counterFell(key, v, was.Time, now.values[key], now.Time), []string{was.Path, now.Path}
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (s witness) samples(w bundle.Window, counters map[string]bool) (why string,
 			}
 			key := metrics.Key(r.Name, r.Labels)
 			if before, ok := was[key]; ok && r.Value < before.Value {
-				return fell(key, before.Value, before.Time, r.Value, r.Time), []string{a.Path}
+				return counterFell(key, before.Value, before.Time, r.Value, r.Time), []string{a.Path}
 			}
 			was[key] = r
 		}
@@ -142,7 +142,7 @@ func (s witness) samples(w bundle.Window, counters map[string]bool) (why string,
 	return "", nil
 }
 
-func fell(key string, from float64, then time.Time, to float64, now time.Time) string {
+func counterFell(key string, from float64, then time.Time, to float64, now time.Time) string {
 	return fmt.Sprintf("the counter %s fell from %.10g at %s to %.10g at %s, which it can't do in one process", key, from,
 		clock(then), to, clock(now))
 }

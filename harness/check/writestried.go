@@ -86,7 +86,7 @@ func (c *WritesTried) Eval(v bundle.View, s Scope) Finding {
 	still := c.Window.find(q)
 	q.Evidence = append(q.Evidence, still.paths...)
 	if !still.found() {
-		return q.unknown(still.never())
+		return q.unknown(still.describeRestless())
 	}
 	var in []try
 	for _, t := range all {
@@ -102,7 +102,7 @@ func (c *WritesTried) Eval(v bundle.View, s Scope) Finding {
 func (c *WritesTried) unprompted(q *question, all []try, doubt string) Finding {
 	world, unread := c.Window.world(q)
 	q.Evidence = append(q.Evidence, pathsOf(world.all)...)
-	own := func(d written) bool { return slices.ContainsFunc(all, func(t try) bool { return t.made(d) }) }
+	own := func(d written) bool { return slices.ContainsFunc(all, func(t try) bool { return t.explains(d) }) }
 	var vain []try
 	n := 0
 	for _, t := range all {
@@ -130,11 +130,11 @@ func (c *WritesTried) unprompted(q *question, all []try, doubt string) Finding {
 func (c *WritesTried) count(q *question, these []try, doubt string) Finding {
 	switch {
 	case len(these) > c.AtMost:
-		q.Met, q.Differs = NotMet, few(kindsOf(these))
+		q.Met, q.Differs = False, firstAndLast(kindsOf(these))
 	case doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
 	default:
-		q.Met = Met
+		q.Met = True
 	}
 	return q.Finding
 }
@@ -142,8 +142,8 @@ func (c *WritesTried) count(q *question, these []try, doubt string) Finding {
 // try is one request for a write: the first that the log has of it, with the last answer.
 type try struct{ bundle.AuditEvent }
 
-// made reports whether a change that a watch showed may be this request's doing.
-func (t try) made(d written) bool {
+// explains reports whether a change that a watch showed may be this request's doing.
+func (t try) explains(d written) bool {
 	late := d.at.Sub(t.Time)
 	return t.Code < 300 && t.Resource == d.resource && t.Namespace == d.namespace &&
 		(t.Name == d.name || t.Name == "") && late > -seenLate && late < seenLate
@@ -171,7 +171,7 @@ func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try,
 		}
 		if i, known := at[e.ID]; known {
 			out[i].Code = cmp.Or(e.Code, out[i].Code)
-			out[i].Time = earlier(out[i].Time, e.Time)
+			out[i].Time = earlierOf(out[i].Time, e.Time)
 			continue
 		}
 		at[e.ID] = len(out)
@@ -226,7 +226,7 @@ func auditOf(q *question) (out auditLog) {
 		var all []bundle.AuditEvent
 		err := error(nil)
 		if a.Missing || a.Error != "" {
-			err = errors.New(broken(a))
+			err = errors.New(captureError(a))
 		} else if all, err = records[bundle.AuditEvent](q.view, a); err == nil {
 			out.paths = append(out.paths, a.Path)
 		}
@@ -243,7 +243,7 @@ func auditOf(q *question) (out auditLog) {
 func (l auditLog) uncovered(w bundle.Window, slack time.Duration) string {
 	for _, a := range l.arts {
 		if !a.Coverage.Covers(w.Start, w.End, slack) {
-			return fmt.Sprintf("the audit log does not cover %s", span(w)) + gaps([]bundle.Artifact{a}, w)
+			return fmt.Sprintf("the audit log does not cover %s", span(w)) + describeGaps([]bundle.Artifact{a}, w)
 		}
 	}
 	return ""

@@ -70,30 +70,30 @@ func each(every, from, to float64, arm, verb, resource string, code int) func(*a
 func TestWritesTried(t *testing.T) {
 	all := []bundle.Kind{bundle.Audit, bundle.Objects}
 	vain := func(name, verb, resource string, code int, differs string) question {
-		return question{name: name, fill: audited(each(1, 90, 280, arm, verb, resource, code)), met: check.NotMet, evidence: all,
+		return question{name: name, fill: audited(each(1, 90, 280, arm, verb, resource, code)), met: check.False, evidence: all,
 			seen: "60 writes were tried in 10:01:55.0 to 10:02:55.0", differs: []string{differs}}
 	}
 	of := bundles + "/status"
 	run(t, []question{
-		{name: "none", fill: audited(nil), met: check.Met, evidence: all, seen: "0 writes were tried in 10:01:55.0 to 10:02:55.0"},
+		{name: "none", fill: audited(nil), met: check.True, evidence: all, seen: "0 writes were tried in 10:01:55.0 to 10:02:55.0"},
 		vain("without a changed byte", "update", bundles, 200, "60 × update of "+of+", answered 200"),
 		vain("by patch", "patch", bundles, 200, "60 × patch of "+of+", answered 200"),
 		vain("conflicts", "update", bundles, 409, "60 × update of "+of+", answered 409"),
 		vain("refused", "update", bundles, 422, "60 × update of "+of+", answered 422"),
 		vain("forbidden", "patch", bundles, 403, "60 × patch of "+of+", answered 403"),
 		vain("another resource", "create", "secrets", 409, "60 × create of secrets, answered 409"),
-		{name: "deletions", fill: audited(each(10, 90, 280, arm, "deletecollection", "secrets", 200)), met: check.NotMet, evidence: all,
+		{name: "deletions", fill: audited(each(10, 90, 280, arm, "deletecollection", "secrets", 200)), met: check.False, evidence: all,
 			seen: "6 writes", differs: []string{"6 × deletecollection of secrets, answered 200"}},
-		{name: "as the world changed", fill: audited(each(1, 80, 112, arm, "update", bundles, 200)), met: check.Met, evidence: all, seen: "0 writes"},
-		{name: "as many as are tolerated", spec: `{"atMost":60}`, fill: audited(each(1, 90, 280, arm, "update", bundles, 409)), met: check.Met, evidence: all, seen: "60 writes"},
-		{name: "another arm's", fill: audited(each(1, 90, 280, other, "patch", bundles, 200)), met: check.Met, evidence: all, seen: "0 writes"},
+		{name: "as the world changed", fill: audited(each(1, 80, 112, arm, "update", bundles, 200)), met: check.True, evidence: all, seen: "0 writes"},
+		{name: "as many as are tolerated", spec: `{"atMost":60}`, fill: audited(each(1, 90, 280, arm, "update", bundles, 409)), met: check.True, evidence: all, seen: "60 writes"},
+		{name: "another arm's", fill: audited(each(1, 90, 280, other, "patch", bundles, 200)), met: check.True, evidence: all, seen: "0 writes"},
 		{name: "a read, and what nobody asks for", fill: audited(func(a *audit) {
 			each(1, 90, 280, arm, "get", bundles, 200)(a)
 			each(1, 90, 280, arm, "update", "leases.coordination.k8s.io", 200)(a)
-		}), met: check.Met, evidence: all, seen: "0 writes"},
+		}), met: check.True, evidence: all, seen: "0 writes"},
 		{name: "without an answer", fill: audited(func(a *audit) {
 			a.must(a.st.JSON(bundle.AuditEvent{Time: a.at(150), ID: "x", Stage: "RequestReceived", Verb: "patch", User: "agent-" + arm, Resource: bundles, Subresource: "status"}))
-		}), met: check.NotMet, evidence: all, seen: "1 writes", differs: []string{"1 × patch of " + of + ", without an answer"}},
+		}), met: check.False, evidence: all, seen: "1 writes", differs: []string{"1 × patch of " + of + ", without an answer"}},
 		{name: "no audit log", fill: churning(nil), met: check.Unknown, seen: "no audit was recorded for vulnerable or shared"},
 		{name: "a missing file", fill: audited(nil), damage: remove(t, bundle.Audit), met: check.Unknown, seen: "is missing"},
 		{name: "a gap", fill: audited(func(a *audit) { a.st.Gap(a.at(150), a.at(152), "audit.log is another file") }), met: check.Unknown, evidence: all,
@@ -101,7 +101,7 @@ func TestWritesTried(t *testing.T) {
 		{name: "a gap beside what was seen", fill: audited(func(a *audit) {
 			a.asks(140, arm, "patch", bundles, 200)
 			a.st.Gap(a.at(150), a.at(152), "audit.log is another file")
-		}), met: check.NotMet, evidence: all, seen: "1 writes", differs: []string{"1 × patch"}},
+		}), met: check.False, evidence: all, seen: "1 writes", differs: []string{"1 × patch"}},
 		{name: "a log that is cut short", fill: func(tr *trial) {
 			churning(nil)(tr)
 			tr.audit().covers(0, 160)
@@ -139,23 +139,23 @@ func TestWritesTried(t *testing.T) {
 func TestWritesTriedWithoutAReason(t *testing.T) {
 	all := []bundle.Kind{bundle.Audit, bundle.Objects}
 	run(t, []question{
-		{name: "none", fill: audited(nil), met: check.Met, evidence: all, seen: "0 of 0 writes that were tried in 10:00:40.0 to 10:04:50.0 had no reason"},
+		{name: "none", fill: audited(nil), met: check.True, evidence: all, seen: "0 of 0 writes that were tried in 10:00:40.0 to 10:04:50.0 had no reason"},
 		{name: "after each change", fill: audited(func(a *audit) {
 			each(20, 82, 102, arm, "update", bundles, 200)(a)
 			each(1, 130, 144, arm, "update", bundles, 409)(a) // a loaded agent follows late
-		}), met: check.Met, evidence: all, seen: "0 of 17 writes"},
-		{name: "seen by the agent before the recorder", fill: audited(each(1, 77, 77, arm, "update", bundles, 200)), met: check.Met, evidence: all, seen: "0 of 1 writes"},
-		{name: "every two minutes", fill: audited(each(120, 90, 289, arm, "patch", bundles, 200)), met: check.NotMet, evidence: all,
+		}), met: check.True, evidence: all, seen: "0 of 17 writes"},
+		{name: "seen by the agent before the recorder", fill: audited(each(1, 77, 77, arm, "update", bundles, 200)), met: check.True, evidence: all, seen: "0 of 1 writes"},
+		{name: "every two minutes", fill: audited(each(120, 90, 289, arm, "patch", bundles, 200)), met: check.False, evidence: all,
 			seen: "1 of 2 writes that were tried in 10:00:40.0 to 10:04:50.0 had no reason, the first at 10:03:30", differs: []string{"1 × patch of " + bundles + "/status, answered 200"}},
-		{name: "before and after the phase", fill: audited(each(290, 5, 295, arm, "patch", bundles, 200)), met: check.Met, evidence: all, seen: "0 of 0 writes"},
-		{name: "its own change is no reason", met: check.NotMet, seen: "1 of 1 writes", differs: []string{"1 × patch of daemonsets.apps, answered 200"},
+		{name: "before and after the phase", fill: audited(each(290, 5, 295, arm, "patch", bundles, 200)), met: check.True, evidence: all, seen: "0 of 0 writes"},
+		{name: "its own change is no reason", met: check.False, seen: "1 of 1 writes", differs: []string{"1 × patch of daemonsets.apps, answered 200"},
 			evidence: []bundle.Kind{bundle.Audit, bundle.Objects, bundle.Objects}, spec: `{"resources":["daemonsets.apps"]}`, fill: audited(func(a *audit) {
 				a.asks(220, arm, "patch", "daemonsets.apps", 200)
 				o := a.objects(bundle.Shared, "daemonsets.apps")
 				o.say(220.2, churn.Modified, "daemonsets.apps", "bundle", "agent", `{"n":1}`)
 				o.covers(0, 400)
 			})},
-		{name: "somebody else's change is one", met: check.Met, seen: "0 of 1 writes", evidence: []bundle.Kind{bundle.Audit, bundle.Objects, bundle.Objects}, fill: audited(func(a *audit) {
+		{name: "somebody else's change is one", met: check.True, seen: "0 of 1 writes", evidence: []bundle.Kind{bundle.Audit, bundle.Objects, bundle.Objects}, fill: audited(func(a *audit) {
 			a.asks(220, arm, "patch", bundles, 200)
 			o := a.objects(bundle.Shared, "daemonsets.apps")
 			o.say(215, churn.Modified, "daemonsets.apps", "bundle", "kubectl", `{"n":1}`)

@@ -69,13 +69,13 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	asksInVain(ctx, &wg, audit)
 	s.Component("worker", "kubelet").Log(s.line(3, skipped))
 	scope := check.Scope{Arm: arm, Phase: check.Fault}
-	want := map[string]check.Tri{}
+	want := map[string]check.Truth{}
 	asked := map[string]check.Check{}
 	for _, e := range kinds.Of(kinds.Check) {
 		if e.Meets == "" && e.Differs == "" && !slices.Contains(comparing, e.Name) {
 			t.Errorf("check %s says neither what meets it nor what doesn't: it is not tested", e.Name)
 		}
-		for spec, tri := range map[string]check.Tri{e.Meets: check.Met, e.Differs: check.NotMet} {
+		for spec, tri := range map[string]check.Truth{e.Meets: check.True, e.Differs: check.False} {
 			if spec == "" {
 				continue
 			}

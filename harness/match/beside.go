@@ -26,9 +26,9 @@ const (
 	maxUnusual  = 5
 )
 
-// besides compares the newest dump of each process with the baseline of its component: one at debug=2, or if there is
+// compareWithHealthy compares the newest dump of each process with the baseline of its component: one at debug=2, or if there is
 // none one without states. It returns those that show something, and of how many there is nothing to tell.
-func (e *evidence) besides(all []*healthy.Baseline) (out []Comparison, plain []string) {
+func (e *evidence) compareWithHealthy(all []*healthy.Baseline) (out []Comparison, plain []string) {
 	for _, b := range all {
 		for _, sub := range e.subjects(b.Component, nil) {
 			if sub.component != b.Component {
@@ -39,7 +39,7 @@ func (e *evidence) besides(all []*healthy.Baseline) (out []Comparison, plain []s
 				versions = sub.versions
 			}
 			for _, n := range sub.newest() {
-				c := beside(b, n.Dump, versions, sub.changed)
+				c := compare(b, n.Dump, versions, sub.changed)
 				c.Where = n.where
 				if len(c.Unusual) == 0 {
 					if !n.Truncated { // what is cut off may be unusual
@@ -56,8 +56,8 @@ func (e *evidence) besides(all []*healthy.Baseline) (out []Comparison, plain []s
 	return first(out, maxCompared), plain
 }
 
-// beside compares one dump.
-func beside(b *healthy.Baseline, d *goroutine.Dump, versions []string, changed string) Comparison {
+// compare compares one dump.
+func compare(b *healthy.Baseline, d *goroutine.Dump, versions []string, changed string) Comparison {
 	dumps := 0
 	for _, of := range b.Of {
 		dumps += of.Dumps

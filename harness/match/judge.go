@@ -27,8 +27,8 @@ type subject struct {
 	counted   []counted // dumps without states, which no sign asks for
 }
 
-// whole is the name of the one phase: all that there is.
-const whole = "evidence"
+// evidencePhase is the name of the one phase: all that there is.
+const evidencePhase = "evidence"
 
 // judge asks all signs of one subject, and weighs them and its version.
 func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
@@ -77,7 +77,7 @@ func (sub *subject) signs(s *scenario.Scenario) (out []Sign, err error) {
 }
 
 // weigh says what signs mean together with a version that is affected or not.
-func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Tri, why string) Judgment {
+func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Truth, why string) Judgment {
 	j := Judgment{Component: sub.component, Whose: sub.owner.String(), Place: sub.place, Version: sub.version(), Signs: signs}
 	var decisive, suspicious, out, open *Sign
 	settle := map[string]string{}
@@ -85,31 +85,31 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Tri,
 		one := &signs[i]
 		settle[sign.Name] = sign.Settle
 		switch {
-		case one.Met == check.Met && sign.Is == scenario.Decisive:
+		case one.Met == check.True && sign.Is == scenario.Decisive:
 			decisive = cmp.Or(decisive, one)
-		case one.Met == check.Met:
+		case one.Met == check.True:
 			suspicious = cmp.Or(suspicious, one)
-		case one.Met == check.NotMet && sign.RulesOut:
+		case one.Met == check.False && sign.RulesOut:
 			out = cmp.Or(out, one)
 		case one.Met == check.Unknown && (sign.Is == scenario.Decisive || sign.RulesOut):
 			open = cmp.Or(open, one)
 		}
 	}
 	switch {
-	case affected == check.NotMet && decisive != nil:
+	case affected == check.False && decisive != nil:
 		j.Suspected, j.Why = true, fmt.Sprintf("%s, which is decisive, but %s: a regression, another bug of the same shape, "+
-			"or not that version", decisive.says(), why)
-	case affected == check.NotMet && sub.component != "":
-		j.Met, j.Why = check.NotMet, why
+			"or not that version", decisive.describe(), why)
+	case affected == check.False && sub.component != "":
+		j.Met, j.Why = check.False, why
 	case decisive != nil && sub.owner.program != s.Spec.Subject:
-		j.Suspected, j.Why = true, decisive.says()+", which is decisive, but "+sub.owner.says(s.Spec.Subject)
+		j.Suspected, j.Why = true, decisive.describe()+", which is decisive, but "+sub.owner.describe(s.Spec.Subject)
 	case decisive != nil:
-		j.Met, j.Why = check.Met, decisive.says()+"; "+why+"; "+sub.owner.says(s.Spec.Subject)
+		j.Met, j.Why = check.True, decisive.describe()+"; "+why+"; "+sub.owner.describe(s.Spec.Subject)
 	case sub.anothers(s.Spec.Subject):
-		j.Why = sub.owner.says(s.Spec.Subject)
+		j.Why = sub.owner.describe(s.Spec.Subject)
 	case suspicious != nil:
-		j.Suspected, j.Why = true, suspicious.says()
-		if affected == check.NotMet {
+		j.Suspected, j.Why = true, suspicious.describe()
+		if affected == check.False {
 			j.Why += "; but " + why
 		}
 		if out != nil {
@@ -118,7 +118,7 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Tri,
 	case sub.component == "":
 		j.Why = "it isn't known whose evidence it is"
 	case out != nil:
-		j.Met, j.Why = check.NotMet, fmt.Sprintf("%s: %s", out.Name, out.Seen)
+		j.Met, j.Why = check.False, fmt.Sprintf("%s: %s", out.Name, out.Seen)
 	case open != nil:
 		j.Why = fmt.Sprintf("%s: %s", open.Name, open.Seen)
 	default:
@@ -144,13 +144,13 @@ func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) []string {
 	return e.versions[s.Spec.Subject]
 }
 
-// says is a sign that is met, in words.
-func (s *Sign) says() string { return fmt.Sprintf("%s: %s", s.Name, s.Seen) }
+// describe is a sign that is met, in words.
+func (s *Sign) describe() string { return fmt.Sprintf("%s: %s", s.Name, s.Seen) }
 
 // sign asks a sign's checks, all of which have to be met.
 func (sub *subject) sign(sign scenario.Sign) (Sign, error) {
 	out := Sign{Name: sign.Name, Is: sign.Is, Ground: sign.Ground, Where: []string{}}
-	var met []check.Tri
+	var met []check.Truth
 	var seen []string
 	for _, c := range sign.Checks {
 		f, err := sub.check(c)
@@ -162,7 +162,7 @@ func (sub *subject) sign(sign scenario.Sign) (Sign, error) {
 		}
 		met, seen = append(met, f.Met), append(seen, f.Seen)
 		out.Where = append(out.Where, sub.where(f)...)
-		if out.Detail == "" && f.Met == check.Met {
+		if out.Detail == "" && f.Met == check.True {
 			out.Detail = f.Detail
 		}
 	}
@@ -179,7 +179,7 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	if err != nil {
 		return check.Finding{}, err
 	}
-	scope := check.Scope{Arm: sub.arm, Phase: cmp.Or(c.Phase, whole), After: scenario.Length(c.After)}
+	scope := check.Scope{Arm: sub.arm, Phase: cmp.Or(c.Phase, evidencePhase), After: scenario.Length(c.After)}
 	v := sub.view.about(k.Reads())
 	if f, ok := sub.view.(*foreign); ok {
 		if why := f.lacks(k); why != "" {
@@ -208,7 +208,7 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	if v, ok := sub.view.(*foreign); ok {
 		f.Seen = v.doubted(since.ReplaceAllString(f.Seen, ""))
 	}
-	if f.Met != check.Met && len(sets) > 1 {
+	if f.Met != check.True && len(sets) > 1 {
 		f.Seen += " (of " + fmt.Sprintf(what, len(sets)) + ")"
 	}
 	return f, err
@@ -231,10 +231,10 @@ func eval(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err err
 func best[T any](all []T, ask func(T) (check.Finding, error)) (out check.Finding, err error) {
 	for i, one := range all {
 		f, err := ask(one)
-		if err != nil || f.Met == check.Met {
+		if err != nil || f.Met == check.True {
 			return f, err
 		}
-		if i == 0 || f.Met == check.Unknown && out.Met == check.NotMet {
+		if i == 0 || f.Met == check.Unknown && out.Met == check.False {
 			out = f
 		}
 	}
@@ -243,7 +243,7 @@ func best[T any](all []T, ask func(T) (check.Finding, error)) (out check.Finding
 
 // where names the places that a finding rests on, by file and line where there are lines.
 func (sub *subject) where(f check.Finding) []string {
-	if f.Met == check.Met && f.Detail != "" {
+	if f.Met == check.True && f.Detail != "" {
 		first, _, _ := strings.Cut(f.Detail, "\n")
 		for _, l := range sub.lines {
 			if strings.TrimSpace(l.text) == strings.TrimSpace(first) {

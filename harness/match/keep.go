@@ -59,6 +59,6 @@ func (s *source) announced(text []byte, from string) {
 		text = rest
 	}
 	if m := announced.FindSubmatch(text); m != nil {
-		s.says(string(m[1]), string(m[0]), from)
+		s.announce(string(m[1]), string(m[0]), from)
 	}
 }

@@ -68,9 +68,9 @@ func (t *Trial) Ask(s *scenario.Scenario, arm string, of Evidence, when When) (J
 		return Judgment{}, false, nil
 	}
 	sub := *t.arms[at]
-	v := sub.view.(own)
+	v := sub.view.(bundleArm)
 	v.kinds = madeOf[of]
-	w, ok := v.phase(arm, whole)
+	w, ok := v.phase(arm, evidencePhase)
 	switch when {
 	case FromFault:
 		fault, began := v.View.Phase(arm, check.Fault)

@@ -38,41 +38,41 @@ type Input struct {
 
 // Incident is what is known of one scenario's incident. Suspected is an unknown with something that speaks for it.
 type Incident struct {
-	Name       string     `json:"name"`
-	Title      string     `json:"title"`
-	Component  string     `json:"component"`
-	Met        check.Tri  `json:"met"`
-	Suspected  bool       `json:"suspected"`
-	Why        string     `json:"why"`
-	Settle     string     `json:"settle,omitempty"` // the command that would settle an unknown
-	Prove      string     `json:"prove,omitempty"`  // the command that proves it on that very version
-	Fixed      string     `json:"fixed,omitempty"`  // the versions with the fix
-	References []string   `json:"references"`
-	Subjects   []Judgment `json:"subjects"`
+	Name       string      `json:"name"`
+	Title      string      `json:"title"`
+	Component  string      `json:"component"`
+	Met        check.Truth `json:"met"`
+	Suspected  bool        `json:"suspected"`
+	Why        string      `json:"why"`
+	Settle     string      `json:"settle,omitempty"` // the command that would settle an unknown
+	Prove      string      `json:"prove,omitempty"`  // the command that proves it on that very version
+	Fixed      string      `json:"fixed,omitempty"`  // the versions with the fix
+	References []string    `json:"references"`
+	Subjects   []Judgment  `json:"subjects"`
 }
 
 // Judgment is what is known of the incident in one process, or in what may be of several in one place.
 type Judgment struct {
-	Component string    `json:"component"`       // "" if it isn't known to be the component's evidence
-	Whose     string    `json:"whose,omitempty"` // the program that it is of, and what shows that
-	Place     string    `json:"place"`
-	Version   string    `json:"version,omitempty"`
-	Met       check.Tri `json:"met"`
-	Suspected bool      `json:"suspected"`
-	Why       string    `json:"why"`
-	Settle    string    `json:"settle,omitempty"`
-	Signs     []Sign    `json:"signs"`
+	Component string      `json:"component"`       // "" if it isn't known to be the component's evidence
+	Whose     string      `json:"whose,omitempty"` // the program that it is of, and what shows that
+	Place     string      `json:"place"`
+	Version   string      `json:"version,omitempty"`
+	Met       check.Truth `json:"met"`
+	Suspected bool        `json:"suspected"`
+	Why       string      `json:"why"`
+	Settle    string      `json:"settle,omitempty"`
+	Signs     []Sign      `json:"signs"`
 }
 
 // Sign is one sign's answer, and where it was found.
 type Sign struct {
-	Name   string    `json:"name"`
-	Is     string    `json:"is"`
-	Met    check.Tri `json:"met"`
-	Ground string    `json:"ground"`
-	Seen   string    `json:"seen"`
-	Where  []string  `json:"where"`            // file:line, or an artifact of a relapse bundle
-	Detail string    `json:"detail,omitempty"` // the stack or the line
+	Name   string      `json:"name"`
+	Is     string      `json:"is"`
+	Met    check.Truth `json:"met"`
+	Ground string      `json:"ground"`
+	Seen   string      `json:"seen"`
+	Where  []string    `json:"where"`            // file:line, or an artifact of a relapse bundle
+	Detail string      `json:"detail,omitempty"` // the stack or the line
 }
 
 // Run reads paths and asks for each scenario that has a match section. What is unexplained is compared with processes
@@ -106,9 +106,9 @@ func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline
 	return out, nil
 }
 
-func badness(met check.Tri, suspected bool) int {
+func badness(met check.Truth, suspected bool) int {
 	switch {
-	case met == check.Met:
+	case met == check.True:
 		return 3
 	case suspected:
 		return 2
@@ -127,8 +127,8 @@ func (i Incident) Word() string {
 }
 
 // Met is met if any incident is, not met if every one is known not to be, else unknown.
-func (r Result) Met() check.Tri {
-	var all []check.Tri
+func (r Result) Met() check.Truth {
+	var all []check.Truth
 	for _, i := range r.Incidents {
 		all = append(all, i.Met)
 	}
@@ -159,10 +159,10 @@ func (e *evidence) incident(s *scenario.Scenario) (Incident, error) {
 	worst := out.Subjects[0]
 	out.Met, out.Suspected = worst.Met, worst.Suspected
 	out.Why, out.Settle = fmt.Sprintf("%s: %s", worst.Place, worst.Why), worst.Settle
-	if more := len(out.Subjects) - 1; more > 0 && worst.Met == check.NotMet {
+	if more := len(out.Subjects) - 1; more > 0 && worst.Met == check.False {
 		out.Why += fmt.Sprintf(" (and likewise not in %d more)", more)
 	}
-	if out.Met != check.NotMet && plain(worst.Version) {
+	if out.Met != check.False && plain(worst.Version) {
 		for _, p := range s.Spec.Pairs {
 			if src := p.Arms[0].Source; src.Module != "" && out.Prove == "" {
 				out.Prove = fmt.Sprintf("relapse run %s --candidate mod:%s@%s", out.Name, src.Module, worst.Version)

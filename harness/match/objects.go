@@ -105,7 +105,7 @@ func (e *evidence) resource(f archive.Entry, m manifest) (n int) {
 		if about.Kind == "" {
 			about = m.Regarding
 		}
-		e.warned(Warning{Reason: m.Reason, About: strings.ToLower(about.Kind) + " " + path.Join(about.Namespace, about.Name),
+		e.addWarning(Warning{Reason: m.Reason, About: strings.ToLower(about.Kind) + " " + path.Join(about.Namespace, about.Name),
 			Count: max(1, m.Count), Message: m.Message, Path: f.Path})
 	default:
 		return 0
@@ -154,8 +154,8 @@ func (e *evidence) pod(f archive.Entry, m manifest) {
 	}
 }
 
-// warned counts an event's warning.
-func (e *evidence) warned(w Warning) {
+// addWarning counts an event's warning.
+func (e *evidence) addWarning(w Warning) {
 	same := func(o Warning) bool { return o.Reason == w.Reason && o.About == w.About }
 	switch at := slices.IndexFunc(e.warnings, same); {
 	case at >= 0:

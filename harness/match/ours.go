@@ -147,7 +147,7 @@ func (e *evidence) trial(dir, place string) error {
 	t := &Trial{Dir: dir, Place: place, Scenario: plan.Scenario, Subject: plan.Trials[0].Subject}
 	for _, c := range plan.Trials[0].Arms {
 		s := &subject{component: t.Subject, owner: owner{t.Subject, "the trial's plan"}, place: place + ", arm " + c.Name,
-			versions: union(nil, c.Source.Version), arm: c.Name, view: own{View: b, arm: c.Name}}
+			versions: union(nil, c.Source.Version), arm: c.Name, view: bundleArm{View: b, arm: c.Name}}
 		switch src := c.Source; {
 		case len(src.Mutations) > 0:
 			s.changed = "mutated " + src.Mutations[0].Kind

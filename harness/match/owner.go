@@ -191,8 +191,8 @@ var programs = []struct{ words, component string }{
 	{"starting kubernetes scheduler", "kube-scheduler"}, {"kubelet version", "kubelet"}, {"starting kubelet", "kubelet"},
 }
 
-// says takes a version that a line of a log announces; from is the program that the line is known to be of.
-func (s *source) says(version, text, from string) {
+// announce takes a version that a line of a log announces; from is the program that the line is known to be of.
+func (s *source) announce(version, text, from string) {
 	text = strings.ToLower(text)
 	for _, p := range programs {
 		if strings.Contains(text, p.words) {
@@ -204,13 +204,13 @@ func (s *source) says(version, text, from string) {
 	}
 }
 
-// of are the versions that a source says are a component's, or nobody's by name.
-func (s *source) of(component string) []announcement {
+// announcementsOf are the versions that a source says are a component's, or nobody's by name.
+func (s *source) announcementsOf(component string) []announcement {
 	return slices.DeleteFunc(slices.Clone(s.versions), func(v announcement) bool { return v.by != "" && v.by != component })
 }
 
-// says is what an owner's evidence is told to be, in a sentence about a component's incident.
-func (o owner) says(component string) string {
+// describe is what an owner's evidence is told to be, in a sentence about a component's incident.
+func (o owner) describe(component string) string {
 	switch o.program {
 	case "":
 		return fmt.Sprintf("nothing shows that it is of %s", component)

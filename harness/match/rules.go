@@ -35,7 +35,7 @@ func compile(all []*scenario.Scenario) (*rules, error) {
 	r := &rules{}
 	for _, s := range all {
 		for _, sign := range s.Spec.Match.Signs {
-			if err := r.of(sign.Checks); err != nil {
+			if err := r.addPatterns(sign.Checks); err != nil {
 				return nil, fmt.Errorf("scenario %s, sign %s: %w", s.Metadata.Name, sign.Name, err)
 			}
 		}
@@ -52,9 +52,9 @@ func compile(all []*scenario.Scenario) (*rules, error) {
 	return r, nil
 }
 
-func (r *rules) of(checks []scenario.Check) error {
+func (r *rules) addPatterns(checks []scenario.Check) error {
 	for _, c := range checks {
-		if err := r.of(c.AnyOf); err != nil {
+		if err := r.addPatterns(c.AnyOf); err != nil {
 			return err
 		}
 		if c.Kind == "" {

@@ -63,12 +63,12 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 	for _, m := range all {
 		switch m.Name {
 		case version:
-			s.says(m.Labels["git_version"], "", "")
+			s.announce(m.Labels["git_version"], "", "")
 		case etcds:
 			if !slices.Contains(s.named, "etcd") {
 				continue // what scrapes several components has it beside the version of another
 			}
-			s.says("v"+m.Labels["server_version"], "", "etcd")
+			s.announce("v"+m.Labels["server_version"], "", "etcd")
 		case started: // no other process in this place has both its time and its number, which isn't told
 			s.process.Time, s.process.PID, s.process.StartTicks = at, 1, int64(m.Value*100)
 		case used:

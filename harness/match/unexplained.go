@@ -72,7 +72,7 @@ const (
 func (e *evidence) unexplained(well []*healthy.Baseline) Unexplained {
 	out := Unexplained{Compared: []Comparison{}, AsUsual: []string{}, Goroutines: []Group{}, Running: []Group{},
 		Restarts: append([]Restart{}, e.restarts...), Warnings: append([]Warning{}, e.warnings...), Loops: []Loop{}}
-	compared, usual := e.besides(well)
+	compared, usual := e.compareWithHealthy(well)
 	out.Compared, out.AsUsual = append(out.Compared, compared...), append(out.AsUsual, usual...)
 	for _, s := range e.sources {
 		if n := len(s.dumps); n > 0 { // the last one

@@ -13,7 +13,7 @@ import (
 
 // gate asks whether versions of the subject have the bug. A fork's version says nothing: what it took over or took back
 // isn't known.
-func gate(m *scenario.Match, versions []string) (check.Tri, string) {
+func gate(m *scenario.Match, versions []string) (check.Truth, string) {
 	if m.Affected == "" {
 		return check.Unknown, "no version is known to be without it"
 	}
@@ -21,7 +21,7 @@ func gate(m *scenario.Match, versions []string) (check.Tri, string) {
 	if err != nil { // the scenario was validated
 		return check.Unknown, err.Error()
 	}
-	var all []check.Tri
+	var all []check.Truth
 	for _, v := range versions {
 		if !plain(v) {
 			return check.Unknown, v + " is a version of its own, of which it isn't known"
@@ -31,12 +31,12 @@ func gate(m *scenario.Match, versions []string) (check.Tri, string) {
 	switch {
 	case len(all) == 0:
 		return check.Unknown, "the version isn't known"
-	case !slices.Contains(all, check.Met):
-		return check.NotMet, fmt.Sprintf("the fix is in %s; this is %s", m.Fixed, list(versions))
-	case slices.Contains(all, check.NotMet):
+	case !slices.Contains(all, check.True):
+		return check.False, fmt.Sprintf("the fix is in %s; this is %s", m.Fixed, list(versions))
+	case slices.Contains(all, check.False):
 		return check.Unknown, "there are several versions, with the fix and without: " + list(versions)
 	}
-	return check.Met, list(versions) + " has no fix"
+	return check.True, list(versions) + " has no fix"
 }
 
 // plain reports whether a version is one that upstream released.

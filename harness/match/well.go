@@ -51,7 +51,7 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 				continue
 			}
 			view := sub.view
-			if v, ours := view.(own); ours {
+			if v, ours := view.(bundleArm); ours {
 				var ok bool
 				if v.within, ok = v.View.Phase(sub.arm, check.Baseline); !ok || v.within.End.IsZero() || !well[sub] {
 					continue

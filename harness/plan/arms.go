@@ -77,7 +77,7 @@ func (t *Trial) leaveOut(names []string) error {
 		}
 		gone := t.Faults[i]
 		t.Faults = slices.Delete(t.Faults, i, i+1)
-		for _, it := range t.items() {
+		for _, it := range t.injections() {
 			if it.After == nil || it.After.Name != name {
 				continue
 			}
@@ -93,8 +93,8 @@ func (t *Trial) leaveOut(names []string) error {
 	return nil
 }
 
-// items are the loads, followed by the faults.
-func (t *Trial) items() []*Item {
+// injections are the loads, followed by the faults.
+func (t *Trial) injections() []*Item {
 	var out []*Item
 	for i := range t.Loads {
 		out = append(out, &t.Loads[i].Item)

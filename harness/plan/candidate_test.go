@@ -50,8 +50,8 @@ func TestAKnownCandidateIsAnArmOfItsOwnName(t *testing.T) {
 		{Name: "vulnerable", Role: scenario.Vulnerable, Source: scenario.Source{Module: "m", Version: "v1.34.4", Mutations: []scenario.Mutation{{Kind: "unselect"}}}},
 	}}
 	known := func(name string, pairs ...string) Candidate {
-		return Candidate{Known: &scenario.Known{Metadata: scenario.Metadata{Name: name},
-			Spec: scenario.KnownSpec{Base: scenario.Vulnerable, Pairs: pairs, Mutations: []scenario.Mutation{{Kind: "rewrite"}}}}}
+		return Candidate{Known: &scenario.CandidateFile{Metadata: scenario.Metadata{Name: name},
+			Spec: scenario.CandidateSpec{Base: scenario.Vulnerable, Pairs: pairs, Mutations: []scenario.Mutation{{Kind: "rewrite"}}}}}
 	}
 	arm, doubts, err := candidate(pair, pair.Arms, known("larger"))
 	if err != nil || len(doubts) > 0 || arm.Name != "larger" || arm.Role != scenario.Candidate || arm.Source.Version != "v1.34.4" || len(arm.Source.Mutations) != 2 {

@@ -49,8 +49,8 @@ type Options struct {
 
 // Candidate is a further arm of a trial. Exactly one of Source and Known is set.
 type Candidate struct {
-	Source *scenario.Source // the user's, as the arm candidate; what it leaves open is taken from the fixed arm
-	Known  *scenario.Known  // one of the scenario's own, as the arm of its name
+	Source *scenario.Source        // the user's, as the arm candidate; what it leaves open is taken from the fixed arm
+	Known  *scenario.CandidateFile // one of the scenario's own, as the arm of its name
 }
 
 // New makes a plan of s and o. The error lists everything that keeps it from being run.
@@ -86,7 +86,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	}
 	var round []Trial
 	for _, pair := range pairs {
-		own, set, err := ofItsOwn(s, pair, o.Params)
+		own, set, err := withPairOverrides(s, pair, o.Params)
 		if err == nil {
 			own, err = onProvider(own, &o)
 		}
@@ -172,8 +172,8 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 	return t, nil
 }
 
-// ofItsOwn is s with what a pair sets, but for what the user has set.
-func ofItsOwn(s *scenario.Scenario, pair scenario.Pair, given map[string]string) (*scenario.Scenario, map[string]string, error) {
+// withPairOverrides is s with what a pair sets, but for what the user has set.
+func withPairOverrides(s *scenario.Scenario, pair scenario.Pair, given map[string]string) (*scenario.Scenario, map[string]string, error) {
 	set := map[string]string{}
 	for name, v := range pair.Set {
 		if _, ok := given[name]; !ok {

@@ -54,8 +54,8 @@ func (p unknownPlacement) arrange(*Trial, *scenario.Scenario, Options) error {
 	return fmt.Errorf("placement %q can't be planned: want node, cluster or workload", p.name)
 }
 
-// beside is how many candidates a machine takes if each needs so much memory, and at most so many.
-func beside(most int, each, free int64) int {
+// candidatesPerTrial is how many candidates a machine takes if each needs so much memory, and at most so many.
+func candidatesPerTrial(most int, each, free int64) int {
 	if free > 0 {
 		most = min(most, int(free/each)-2)
 	}
@@ -65,9 +65,11 @@ func beside(most int, each, free int64) int {
 // nodePlacement gives each arm a worker in one cluster.
 type nodePlacement struct{}
 
-func (nodePlacement) OwnCluster() bool                 { return false }
-func (nodePlacement) SharedNodes() bool                { return false }
-func (nodePlacement) Beside(cores int, free int64) int { return beside(min(2*cores, 8), 1<<30, free) }
+func (nodePlacement) OwnCluster() bool  { return false }
+func (nodePlacement) SharedNodes() bool { return false }
+func (nodePlacement) Beside(cores int, free int64) int {
+	return candidatesPerTrial(min(2*cores, 8), 1<<30, free)
+}
 
 func (nodePlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
 	top := cluster.Topology{Version: s.Spec.Version, Base: o.Base, Nodes: []cluster.NodeSpec{controlPlane("", s)}}
@@ -96,7 +98,7 @@ type clusterPlacement struct{ nodePlacement }
 
 func (clusterPlacement) OwnCluster() bool { return true }
 func (clusterPlacement) Beside(cores int, free int64) int {
-	return beside(min(cores/2, 4), clusterMemory, free)
+	return candidatesPerTrial(min(cores/2, 4), clusterMemory, free)
 }
 
 func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
@@ -123,7 +125,7 @@ type workloadPlacement struct{}
 func (workloadPlacement) OwnCluster() bool  { return false }
 func (workloadPlacement) SharedNodes() bool { return true }
 func (workloadPlacement) Beside(cores int, free int64) int {
-	return beside(min(4*cores, 16), 512<<20, free)
+	return candidatesPerTrial(min(4*cores, 16), 512<<20, free)
 }
 
 func (workloadPlacement) placed(c Arm, in *Cluster) error {

@@ -15,7 +15,7 @@ import (
 // chooses none is refused here, before anything is built.
 func (t *Trial) validateTargets(seed int64) error {
 	var errs []error
-	for i, it := range t.items() {
+	for i, it := range t.injections() {
 		if err := t.validateTarget(*it, seed); err != nil {
 			category := kinds.Load
 			if i >= len(t.Loads) {

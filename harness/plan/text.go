@@ -135,7 +135,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 	p := t.Phases
 	for _, ph := range []struct {
 		name string
-		wait scenario.Wait
+		wait scenario.DurationRange
 		hold string
 	}{
 		{check.Steady, p.Steady, "waits for the steady state"},
@@ -146,7 +146,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		fmt.Fprintf(b, "  %s: %s%s\n", ph.name, ph.hold, times(ph.wait))
 		switch ph.name {
 		case check.Fault:
-			t.injections(b)
+			t.writeInjections(b)
 		case check.Baseline, check.Recovery:
 			table(b, func(row func(...string)) { t.loads(row, ph.name) })
 		}
@@ -168,7 +168,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 	}
 }
 
-func (t *Trial) injections(b *bytes.Buffer) {
+func (t *Trial) writeInjections(b *bytes.Buffer) {
 	if t.Sequential {
 		b.WriteString("    one arm after the other\n")
 	}

@@ -38,32 +38,32 @@ type Plan struct {
 
 // Trial is one execution of one pair, with clusters of its own.
 type Trial struct {
-	ID         string              `json:"id"` // "001"
-	Pair       string              `json:"pair"`
-	Subject    string              `json:"subject"`
-	Placement  string              `json:"placement"`
-	Seams      []string            `json:"seams"`
-	Clusters   []Cluster           `json:"clusters"`
-	Arms       []Arm               `json:"arms"`
-	Manifests  []Manifest          `json:"manifests,omitempty"`
-	Sequential bool                `json:"sequential"`    // one arm after the other
-	Why        string              `json:"why,omitempty"` // why so, or why all at once, where that was decided here
-	NoFaults   bool                `json:"noFaults"`      // the null control
-	Constants  []scenario.Constant `json:"constants"`
-	Collectors []Collector         `json:"collectors"`
-	Loads      []Load              `json:"loads"`
-	Faults     []Fault             `json:"faults"`
-	Phases     scenario.Phases     `json:"phases"`
-	Steady     []Check             `json:"steady"`
-	Exposure   []Check             `json:"exposure"`
-	Signature  []Check             `json:"signature"`
-	Healed     []Check             `json:"healed"`
-	Info       []Check             `json:"information,omitempty"` // asked and shown; decides nothing
-	Restart    *scenario.Restart   `json:"restart,omitempty"`
-	Modelled   []string            `json:"modelled,omitempty"`
-	Tried      *scenario.Tried     `json:"tried,omitempty"`    // which of the ways to the bug it takes; nil if nobody says
-	Deviates   []string            `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
-	Set        map[string]string   `json:"set,omitempty"`      // what the pair itself sets, in place of Plan.Values
+	ID         string                 `json:"id"` // "001"
+	Pair       string                 `json:"pair"`
+	Subject    string                 `json:"subject"`
+	Placement  string                 `json:"placement"`
+	Seams      []string               `json:"seams"`
+	Clusters   []Cluster              `json:"clusters"`
+	Arms       []Arm                  `json:"arms"`
+	Manifests  []Manifest             `json:"manifests,omitempty"`
+	Sequential bool                   `json:"sequential"`    // one arm after the other
+	Why        string                 `json:"why,omitempty"` // why so, or why all at once, where that was decided here
+	NoFaults   bool                   `json:"noFaults"`      // the null control
+	Constants  []scenario.Constant    `json:"constants"`
+	Collectors []Collector            `json:"collectors"`
+	Loads      []Load                 `json:"loads"`
+	Faults     []Fault                `json:"faults"`
+	Phases     scenario.Phases        `json:"phases"`
+	Steady     []Check                `json:"steady"`
+	Exposure   []Check                `json:"exposure"`
+	Signature  []Check                `json:"signature"`
+	Healed     []Check                `json:"healed"`
+	Info       []Check                `json:"information,omitempty"` // asked and shown; decides nothing
+	Restart    *scenario.RestartProof `json:"restart,omitempty"`
+	Modelled   []string               `json:"modelled,omitempty"`
+	Tried      *scenario.Tried        `json:"tried,omitempty"`    // which of the ways to the bug it takes; nil if nobody says
+	Deviates   []string               `json:"deviates,omitempty"` // options that weaken the trial, named in the verdict
+	Set        map[string]string      `json:"set,omitempty"`      // what the pair itself sets, in place of Plan.Values
 }
 
 // Cluster is one cluster of a trial. With the placements node and workload all arms share one, whose Name is "".

@@ -120,7 +120,7 @@ func (t *Trial) validateArms() error {
 		}
 		errs = append(errs, t.Place().placed(c, t.ClusterOf(c.Name)))
 	}
-	for _, it := range t.items() {
+	for _, it := range t.injections() {
 		if it.Target.Arm != "" && !names[it.Target.Arm] {
 			errs = append(errs, fmt.Errorf("%q is aimed at arm %q, which this trial doesn't have", it.Name,
 				it.Target.Arm))

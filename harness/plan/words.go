@@ -61,11 +61,11 @@ func flow(v any) string {
 func source(s scenario.Source) string {
 	switch {
 	case s.Binary != "":
-		return "the executable " + s.Binary + says(s.Version)
+		return "the executable " + s.Binary + statedVersion(s.Version)
 	case s.Image != "":
-		return "the executable in image " + s.Image + says(s.Version)
+		return "the executable in image " + s.Image + statedVersion(s.Version)
 	case s.NodeImage != "":
-		return "the kubelet of node image " + s.NodeImage + says(s.Version)
+		return "the kubelet of node image " + s.NodeImage + statedVersion(s.Version)
 	case s.Fixture != "":
 		out := "the fixture " + s.Fixture
 		for _, module := range slices.Sorted(maps.Keys(s.Replace)) {
@@ -80,8 +80,8 @@ func source(s scenario.Source) string {
 	return s.Package + " of " + s.Module + "@" + s.Version
 }
 
-// says is the version that an executable states.
-func says(version string) string {
+// statedVersion is the version that an executable states.
+func statedVersion(version string) string {
 	if version == "" {
 		return ", of a version that it doesn't say"
 	}
@@ -136,7 +136,7 @@ func lasting(it Item) string {
 	return ""
 }
 
-func times(w scenario.Wait) string {
+func times(w scenario.DurationRange) string {
 	out := ""
 	if w.AtLeast.Duration > 0 {
 		out += ", at least " + short(Duration(w.AtLeast.Duration))

@@ -19,17 +19,17 @@ func (p *printer) chart(t Trial, file string) {
 	for _, f := range t.Figures {
 		titles = append(titles, f.Title)
 	}
-	p.say("#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n",
+	p.printf("#### Over time\n\n![%s of each arm over time, with the time in which the fault was in force](%s)\n\n",
 		inTable(strings.Join(titles, "; ")), file)
 	for _, k := range t.Clocks {
-		p.say("- %s\n", inTable(k.String()))
+		p.printf("- %s\n", inTable(k.String()))
 	}
 	for _, f := range t.Figures {
 		for _, l := range f.Lacks {
-			p.say("- %s, not all of it is there: %s\n", inTable(f.Title), inTable(l))
+			p.printf("- %s, not all of it is there: %s\n", inTable(f.Title), inTable(l))
 		}
 	}
-	p.say("\n")
+	p.printf("\n")
 	for _, f := range t.Figures {
 		p.values(f, t)
 	}
@@ -37,11 +37,11 @@ func (p *printer) chart(t Trial, file string) {
 
 // values is the table of one figure.
 func (p *printer) values(f Figure, t Trial) {
-	p.say("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", inTable(f.Title))
+	p.printf("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", inTable(f.Title))
 	for _, l := range f.Lines {
-		p.say(" %s |", inTable(l.Label()))
+		p.printf(" %s |", inTable(l.Label()))
 	}
-	p.say("\n|%s\n", strings.Repeat("---|", 2+len(f.Lines)))
+	p.printf("\n|%s\n", strings.Repeat("---|", 2+len(f.Lines)))
 	from, to := extent(t.Figures, t.Clocks)
 	step := stepFor(to - from)
 	times := steps(from, to)
@@ -49,13 +49,13 @@ func (p *printer) values(f Figure, t Trial) {
 		times = append(times, last+step)
 	}
 	for _, at := range times {
-		p.say("| %.0f | %s |", at, faulty(t.Clocks, at))
+		p.printf("| %.0f | %s |", at, faulty(t.Clocks, at))
 		for _, l := range f.Lines {
-			p.say(" %s |", l.by(at, step))
+			p.printf(" %s |", l.by(at, step))
 		}
-		p.say("\n")
+		p.printf("\n")
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 // String says what 0 is for the arm, and when its fault was in force.

@@ -391,7 +391,7 @@ func TestReplacedItself(t *testing.T) {
 		c.change(tr.fixed)
 		v, err := report.JudgeRun(tr.write(t))
 		must(t, err)
-		if f := v.Arms[1].Identity[1]; v.Verdict != "Broken" || v.ExitCode != 1 || f.Met != check.NotMet || !strings.Contains(f.Seen, c.seen) {
+		if f := v.Arms[1].Identity[1]; v.Verdict != "Broken" || v.ExitCode != 1 || f.Met != check.False || !strings.Contains(f.Seen, c.seen) {
 			t.Errorf("%s: %s (exit %d), %s: %s; want %q", c.name, v.Verdict, v.ExitCode, f.Met, f.Seen, c.seen)
 		}
 	}

@@ -192,12 +192,12 @@ func (l Lane) timeline(from, to float64) template.HTML {
 	for _, t := range l.Onset {
 		tick(t, "onset", "onset, ", 0)
 	}
-	return template.HTML(fmt.Sprintf(`<svg class="lane" width="100%%" height="%d" role="img" aria-label="%s">`, height+axisRow, html.EscapeString(l.described())) +
+	return template.HTML(fmt.Sprintf(`<svg class="lane" width="100%%" height="%d" role="img" aria-label="%s">`, height+axisRow, html.EscapeString(l.describe())) +
 		out.String() + "</svg>")
 }
 
-// described says in words what the drawing shows.
-func (l Lane) described() string {
+// describe says in words what the drawing shows.
+func (l Lane) describe() string {
 	out := []string{"Timeline of " + l.Arm}
 	for _, b := range l.Phases {
 		out = append(out, fmt.Sprintf("%s from %.0f s to %.0f s", b.Name, b.From, b.To))

@@ -11,12 +11,12 @@ func (p *printer) loads(t Trial) {
 	if len(t.Loads) == 0 {
 		return
 	}
-	p.say("#### Loads\n\n")
+	p.printf("#### Loads\n\n")
 	for _, l := range t.Loads {
-		p.say("- %s in %s, by %s: %d objects of %d bytes in each namespace; answers: %s\n", inTable(l.Name), inTable(l.Arm),
+		p.printf("- %s in %s, by %s: %d objects of %d bytes in each namespace; answers: %s\n", inTable(l.Name), inTable(l.Arm),
 			inTable(l.Way), l.Objects, l.Bytes, inTable(codes(l.Codes)))
 	}
-	p.say("\n| load | arm | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
+	p.printf("\n| load | arm | round | start | calls | sent in | rate achieved | rate wanted | took effect after | "+
 		"last answer after |\n|%s\n", strings.Repeat("---|", 10))
 	for _, l := range t.Loads {
 		for _, r := range l.Rounds {
@@ -24,12 +24,12 @@ func (p *printer) loads(t Trial) {
 			if r.Wanted == 0 {
 				wanted = "all at once"
 			}
-			p.say("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", inTable(l.Name), inTable(l.Arm), r.Round,
+			p.printf("| %s | %s | %d | %s | %d | %s | %.1f/s | %s | %s | %s |\n", inTable(l.Name), inTable(l.Arm), r.Round,
 				clock(r.Start),
 				r.Calls, since(r.Start, r.Sent), r.Rate, wanted, since(r.Start, r.Began), since(r.Start, r.End))
 		}
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 // since is the time between two moments of a round; the second may never have come.

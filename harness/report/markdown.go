@@ -13,19 +13,19 @@ import (
 // run with.
 func Markdown(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
-	p.say("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
+	p.printf("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
 	if v.Title != "" {
-		p.say("%s\n\n", v.Title)
+		p.printf("%s\n\n", v.Title)
 	}
-	p.say("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
-	p.say("Started %s, seed %d.\n\n", v.StartedAt.UTC().Format(time.RFC3339), v.Seed)
+	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, v.Sentence)
+	p.printf("Started %s, seed %d.\n\n", v.StartedAt.UTC().Format(time.RFC3339), v.Seed)
 	p.bullets("What weakens this run", v.Deviates)
 	if v.Repeated {
 		p.rates(v.Verdict)
 	}
 	for _, t := range v.Trials {
-		p.say("## Trial %s, pair %s: %s\n\n", t.ID, t.Pair, t.Verdict)
-		p.say("%s.\n\n", t.Sentence)
+		p.printf("## Trial %s, pair %s: %s\n\n", t.ID, t.Pair, t.Verdict)
+		p.printf("%s.\n\n", t.Sentence)
 		for _, a := range t.Arms {
 			p.arm(a)
 		}
@@ -39,9 +39,9 @@ func Markdown(w io.Writer, of Verdict) error {
 	p.pairs("Versions", v.Versions)
 	p.pairs("Digests (SHA-256 of each arm's binary)", v.Digests)
 	if len(v.Timings) > 0 {
-		p.say("## Timings\n\n| stage | seconds |\n|---|---|\n")
+		p.printf("## Timings\n\n| stage | seconds |\n|---|---|\n")
 		for _, k := range sortedKeys(v.Timings) {
-			p.say("| %s | %.1f |\n", inTable(k), v.Timings[k])
+			p.printf("| %s | %.1f |\n", inTable(k), v.Timings[k])
 		}
 	}
 	if p.err != nil {
@@ -51,16 +51,16 @@ func Markdown(w io.Writer, of Verdict) error {
 }
 
 func (p *printer) arm(a armView) {
-	p.say("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected,
+	p.printf("### %s (%s): %s, expected %s\n\n%s.\n\n", a.Name, a.Role, a.Outcome, a.Expected,
 		strings.TrimRight(a.Reason, ". \n"))
 	if a.Decisive != "" {
 		fence := "```"
 		for strings.Contains(a.Decisive, fence) {
 			fence += "`"
 		}
-		p.say("%s\n%s\n%s\n\n", fence, strings.TrimRight(a.Decisive, "\n"), fence)
+		p.printf("%s\n%s\n%s\n\n", fence, strings.TrimRight(a.Decisive, "\n"), fence)
 	}
-	p.say("| list | check | met | seen | wanted | nearly | evidence |\n|---|---|---|---|---|---|---|\n")
+	p.printf("| list | check | met | seen | wanted | nearly | evidence |\n|---|---|---|---|---|---|---|\n")
 	for _, l := range a.All() {
 		for _, r := range l.Rows {
 			name := l.Name
@@ -71,69 +71,69 @@ func (p *printer) arm(a armView) {
 			if n := len(evidence); n > 4 {
 				evidence = append(evidence[:3:3], fmt.Sprintf("and %d more", n-3))
 			}
-			p.say("| %s | %s | %s | %s | %s | %s | %s |\n", inTable(name), inTable(r.Name), r.Met, inTable(r.Seen),
+			p.printf("| %s | %s | %s | %s | %s | %s | %s |\n", inTable(name), inTable(r.Name), r.Met, inTable(r.Seen),
 				inTable(r.Wanted),
 				inTable(strings.Join(r.Differs, "; ")), inTable(strings.Join(evidence, ", ")))
 		}
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 // built says what each arm was built from, what was changed for it, and which numbers the faults were computed from.
 func (p *printer) built(t trialView) {
 	for _, c := range t.World.Arms {
-		p.say("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", inTable(c.Arm), inTable(c.Node), inTable(c.GoVersion),
+		p.printf("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", inTable(c.Arm), inTable(c.Node), inTable(c.GoVersion),
 			inTable(strings.Join(c.Flags, " ")), inTable(c.Graph))
 		for _, ch := range c.Changes {
-			p.say("  - changed to build it: %s\n", inTable(ch))
+			p.printf("  - changed to build it: %s\n", inTable(ch))
 		}
 		for _, k := range sortedKeys(c.Constants) {
-			p.say("  - constant %s = %d\n", inTable(k), c.Constants[k])
+			p.printf("  - constant %s = %d\n", inTable(k), c.Constants[k])
 		}
 	}
 	for _, k := range sortedKeys(t.World.Computed) {
-		p.say("- computed %s: %s\n", inTable(k), inTable(t.World.Computed[k]))
+		p.printf("- computed %s: %s\n", inTable(k), inTable(t.World.Computed[k]))
 	}
 	for _, a := range t.Arms {
 		if a.Restarted != "" {
-			p.say("- %s\n", inTable(a.Restarted))
+			p.printf("- %s\n", inTable(a.Restarted))
 		}
 	}
 	for _, c := range t.Censuses {
-		p.say("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n",
+		p.printf("- containers on the node of %s at %s: ran: %s; only reported: %d pods with %d containers (%s)\n",
 			inTable(c.Arm),
 			clock(c.Time), inTable(strings.Join(c.Ran, ", ")), c.ReportedPods, c.ReportedContainers, inTable(c.ReportedAs))
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 // timeline shows phases, faults, stages and whatever went wrong, by the monotonic clock.
 func (p *printer) timeline(t trialView) {
-	p.say("#### Timeline\n\n| after | type | arm | what |\n|---|---|---|---|\n")
+	p.printf("#### Timeline\n\n| after | type | arm | what |\n|---|---|---|---|\n")
 	for _, e := range t.Happened {
-		p.say("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, inTable(e.Arm),
+		p.printf("| %s | %s | %s | %s |\n", e.Mono.Round(100*time.Millisecond), e.Type, inTable(e.Arm),
 			inTable(strings.TrimSpace(e.Stage+" "+e.Message)))
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 // coverage shows the gaps in the evidence.
 func (p *printer) coverage(t Trial) {
-	p.say("#### Coverage\n\n")
+	p.printf("#### Coverage\n\n")
 	whole := 0
 	for _, a := range t.Streams {
 		if len(a.Coverage.Gaps) == 0 && a.Coverage.Suppressed == 0 && !a.Coverage.First.IsZero() {
 			whole++
 			continue
 		}
-		p.say("- %s of %s: %s\n", a.Kind, inTable(owner(a)), inTable(coverageOf(a)))
+		p.printf("- %s of %s: %s\n", a.Kind, inTable(owner(a)), inTable(coverageOf(a)))
 	}
-	p.say("- %d of %d streams have no gap and no suppressed line\n", whole, len(t.Streams))
+	p.printf("- %d of %d streams have no gap and no suppressed line\n", whole, len(t.Streams))
 	for _, a := range t.Failed {
-		p.say("- %s of %s at %s is not there: %s\n", a.Kind, inTable(owner(a)), a.Time.UTC().Format(time.RFC3339),
+		p.printf("- %s of %s at %s is not there: %s\n", a.Kind, inTable(owner(a)), a.Time.UTC().Format(time.RFC3339),
 			inTable(a.Error))
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 func coverageOf(a bundle.Artifact) string {
@@ -155,22 +155,22 @@ func (p *printer) bullets(title string, items []string) {
 	if len(items) == 0 {
 		return
 	}
-	p.say("## %s\n\n", title)
+	p.printf("## %s\n\n", title)
 	for _, s := range items {
-		p.say("- %s\n", inTable(s))
+		p.printf("- %s\n", inTable(s))
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 func (p *printer) pairs(title string, m map[string]string) {
 	if len(m) == 0 {
 		return
 	}
-	p.say("## %s\n\n| what | value |\n|---|---|\n", title)
+	p.printf("## %s\n\n| what | value |\n|---|---|\n", title)
 	for _, k := range sortedKeys(m) {
-		p.say("| %s | %s |\n", inTable(k), inTable(m[k]))
+		p.printf("| %s | %s |\n", inTable(k), inTable(m[k]))
 	}
-	p.say("\n")
+	p.printf("\n")
 }
 
 // inTable makes a text fit a field of a table.

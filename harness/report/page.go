@@ -37,7 +37,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"clock":    func(t time.Time) string { return t.UTC().Format(time.TimeOnly) },
 	"number":   number,
 	"colour":   colour,
-	"metness":  func(t check.Tri) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
+	"metness":  func(t check.Truth) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
 	"sentence": func(s string) string { return strings.TrimRight(s, ". \n") + "." },
 	"top":      func(g []goroutine.Group) []goroutine.Group { return g[:min(len(g), mostGroups)] },
 	"more":     func(g []goroutine.Group) int { return max(0, len(g)-mostGroups) },

@@ -60,7 +60,7 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 		_, out[i].High = counts.Wilson(most, confidence)
 	}
 	for i, r := range out {
-		out[i].Sentence = r.say(controlOf(out, r), judgedAmong(out, r), until != nil)
+		out[i].Sentence = r.describe(controlOf(out, r), judgedAmong(out, r), until != nil)
 	}
 	return out
 }
@@ -129,8 +129,8 @@ func judgedAmong(all []Rate, r Rate) bool {
 		func(o Rate) bool { return o.Pair == r.Pair && o.Role == scenario.Candidate })
 }
 
-// say puts a rate into words. In an open-ended run the bound allows for the choice of when to stop.
-func (r Rate) say(control *Rate, judged, openEnded bool) string {
+// describe puts a rate into words. In an open-ended run the bound allows for the choice of when to stop.
+func (r Rate) describe(control *Rate, judged, openEnded bool) string {
 	s := r.counted().String()
 	if control != nil {
 		s += fmt.Sprintf(" with %s in the control", control.counted())
@@ -165,27 +165,27 @@ func each(trials map[string]int) string {
 
 // rates writes k of n with its interval, and why an open-ended run stopped where it did.
 func (p *printer) rates(v Verdict) {
-	p.say("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")
+	p.printf("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")
 	for _, r := range v.Rates {
-		p.say("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", inTable(r.Pair), inTable(r.Arm), r.counted(), r.Low*100,
+		p.printf("| %s | %s | %s | %.1f %% | %.1f %% | %s |\n", inTable(r.Pair), inTable(r.Arm), r.counted(), r.Low*100,
 			r.High*100, inTable(r.Sentence))
 	}
-	p.say("\nLow and high are the ends of Wilson's interval. Trials with a control that was not as expected are not " +
+	p.printf("\nLow and high are the ends of Wilson's interval. Trials with a control that was not as expected are not " +
 		"counted, and are named. A trial whose controls were as expected counts against the judged arm if that arm gave " +
 		"no answer or failed in another way: high takes it for one that shows the incident, as an incident may destroy " +
 		"its own evidence.\n\n")
 	if v.Until != nil {
-		p.say("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
+		p.printf("Trials went on by the rule `%s`: until the judged arm is shown to show the incident in less than %s of them at %s, which takes %d trials without it, "+
 			"or has shown it; at most %d of each pair.\n\n", v.Until.Rule, counts.Exactly(v.Until.Target), counts.Exactly(v.Until.Confidence), v.Until.Needed, v.Until.Max)
 		for _, e := range v.Until.Pairs {
-			p.say("- %s: %s\n", inTable(e.Pair), inTable(e.said()))
+			p.printf("- %s: %s\n", inTable(e.Pair), inTable(e.describe()))
 		}
-		p.say("\n")
+		p.printf("\n")
 	}
 }
 
-// said is how a pair ended, in a line.
-func (e Ending) said() string {
+// describe is how a pair ended, in a line.
+func (e Ending) describe() string {
 	s := fmt.Sprintf("%s: %s", e.Verdict, e.Why)
 	if len(e.SetAside) > 0 {
 		s += "; set aside: " + strings.Join(e.SetAside, ", ")

@@ -63,17 +63,17 @@ func TestWithoutAChecksAnswer(t *testing.T) {
 			t.Errorf("%s is %s without %s, want %s", v.Arms[tc.arm].Name, is, tc.g.Name, tc.want)
 		}
 	}
-	if said := a.Said(ground(scenario.ExposureList, "stuck", "")); len(said) != 1 || said[0] != check.NotMet {
+	if said := a.Said(ground(scenario.ExposureList, "stuck", "")); len(said) != 1 || said[0] != check.False {
 		t.Errorf("the alternative said %v", said)
 	}
 }
 
 // What was recorded is graded again, without a cluster: a run, or all runs of an oracle.
 func TestRecordedCandidatesAreGradedAgain(t *testing.T) {
-	known := func(g scenario.Ground) []scenario.Known {
-		return []scenario.Known{
-			{Metadata: scenario.Metadata{Name: "leaks"}, Spec: scenario.KnownSpec{Right: "Broken", Because: scenario.Grounds{g}}},
-			{Metadata: scenario.Metadata{Name: "never-run"}, Spec: scenario.KnownSpec{Right: "Broken", Because: scenario.Grounds{g}}},
+	known := func(g scenario.Ground) []scenario.CandidateFile {
+		return []scenario.CandidateFile{
+			{Metadata: scenario.Metadata{Name: "leaks"}, Spec: scenario.CandidateSpec{Right: "Broken", Because: scenario.Grounds{g}}},
+			{Metadata: scenario.Metadata{Name: "never-run"}, Spec: scenario.CandidateSpec{Right: "Broken", Because: scenario.Grounds{g}}},
 		}
 	}
 	tr := withLeak()

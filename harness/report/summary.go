@@ -28,31 +28,31 @@ const (
 // often, what was only modelled and how to repeat it, in SummaryLines lines at most.
 func Summary(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
-	p.say("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)
-	p.say("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, line(v.Sentence, 500))
-	p.say("| pair | arm | version | SHA-256 of its binary | outcome | Reproduced |\n|---|---|---|---|---|---|\n")
+	p.printf("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)
+	p.printf("**%s** (exit %d): %s.\n\n", v.Verdict.Verdict, v.ExitCode, line(v.Sentence, 500))
+	p.printf("| pair | arm | version | SHA-256 of its binary | outcome | Reproduced |\n|---|---|---|---|---|---|\n")
 	for _, b := range v.Builds[:min(len(v.Builds), summaryRows)] {
-		p.say("| %s | %s | %s | %s | %s | %s |\n", inTable(b.Pair), inTable(b.Arm), inTable(strings.Join(b.Versions, "; ")),
+		p.printf("| %s | %s | %s | %s | %s | %s |\n", inTable(b.Pair), inTable(b.Arm), inTable(strings.Join(b.Versions, "; ")),
 			inTable(strings.Join(b.Digests, "; ")), inTable(b.outcomes()), inTable(b.often(v.Until != nil)))
 	}
 	if more := len(v.Builds) - summaryRows; more > 0 {
-		p.say("| | and %d more, in %s | | | | |\n", more, ReportFile)
+		p.printf("| | and %d more, in %s | | | | |\n", more, ReportFile)
 	}
-	p.say("\n")
+	p.printf("\n")
 	told := v.Builds[:min(len(v.Builds), summaryTold)]
 	for _, b := range told {
-		p.say("- what hit **%s**%s: %s\n- what was seen of it: %s\n", inTable(b.Arm), b.where(), line(b.hit(), 350),
+		p.printf("- what hit **%s**%s: %s\n- what was seen of it: %s\n", inTable(b.Arm), b.where(), line(b.hit(), 350),
 			line(b.seen(), 450))
 	}
 	if more := len(v.Builds) - len(told); more > 0 {
-		p.say("- and %d more arms, in %s\n", more, ReportFile)
+		p.printf("- and %d more arms, in %s\n", more, ReportFile)
 	}
-	p.say("\n- modelled: %s\n", line(orNothing(v.Modelled), 500))
+	p.printf("\n- modelled: %s\n", line(orNothing(v.Modelled), 500))
 	if len(v.Deviates) > 0 {
-		p.say("- what weakens it: %s\n", line(strings.Join(v.Deviates, "; "), 500))
+		p.printf("- what weakens it: %s\n", line(strings.Join(v.Deviates, "; "), 500))
 	}
-	p.say("- again: `%s`\n", strings.Join(v.Again, "`, or with all that was planned: `"))
-	p.say("- run %s of %s, plan %.12s, judged by relapse %s\n", v.Index.Run, v.StartedAt.UTC().Format(time.RFC3339),
+	p.printf("- again: `%s`\n", strings.Join(v.Again, "`, or with all that was planned: `"))
+	p.printf("- run %s of %s, plan %.12s, judged by relapse %s\n", v.Index.Run, v.StartedAt.UTC().Format(time.RFC3339),
 		v.Index.Plan,
 		line(v.Judge, 80))
 	if p.err != nil {
@@ -102,7 +102,7 @@ func findings(list []check.Finding) string {
 		some := []check.Finding{f}
 		if len(f.AnyOf) > 0 {
 			some = slices.DeleteFunc(slices.Clone(f.AnyOf), func(part check.Finding) bool {
-				return f.Met == check.Met && part.Met != check.Met
+				return f.Met == check.True && part.Met != check.True
 			})
 		}
 		for _, part := range some {

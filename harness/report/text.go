@@ -28,30 +28,30 @@ func Text(w io.Writer, of Verdict, color bool) error {
 	for _, b := range v.Builds {
 		p.because(b, color)
 		if _, own := splitNext(b.Telling.Reason); own != "" && own != next {
-			p.say("    next: %s\n", own)
+			p.printf("    next: %s\n", own)
 		}
 	}
 	if v.Repeated {
 		for _, r := range v.Rates {
-			p.say("pair %s, %s: %s\n", r.Pair, r.Arm, r.Sentence)
+			p.printf("pair %s, %s: %s\n", r.Pair, r.Arm, r.Sentence)
 		}
 		if v.Until != nil {
 			for _, e := range v.Until.Pairs {
-				p.say("pair %s ended as %s\n", e.Pair, e.said())
+				p.printf("pair %s ended as %s\n", e.Pair, e.describe())
 			}
 		}
 	}
 	for _, m := range v.Modelled {
-		p.say("modelled: %s\n", clip(m, textWidth-12))
+		p.printf("modelled: %s\n", clip(m, textWidth-12))
 	}
 	for _, d := range v.Deviates {
 		if !strings.Contains(v.Sentence, d) {
-			p.say("deviates: %s\n", d)
+			p.printf("deviates: %s\n", d)
 		}
 	}
-	p.say("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), why)
+	p.printf("\n%s: %s.\n", paint(string(v.Verdict.Verdict), v.ExitCode == verdict.ExitOK, color), why)
 	if next != "" {
-		p.say("next: %s\n", next)
+		p.printf("next: %s\n", next)
 	}
 	return p.err
 }
@@ -68,7 +68,7 @@ func (p *printer) arms(builds []buildView) {
 		rows = append(rows, row)
 	}
 	p.columns("", rows)
-	p.say("\n")
+	p.printf("\n")
 }
 
 // because says in a sentence why an arm is what it is, with the checks that show it and the first lines of the stack or
@@ -83,22 +83,22 @@ func (p *printer) because(b buildView, color bool) {
 	if b.Trials > 1 {
 		in = fmt.Sprintf(" in trial %s of pair %s", a.Trial, b.Pair)
 	}
-	p.say("%s is %s%s: %s.\n", a.Name, paint(string(a.Outcome), a.Outcome == a.Expected, color), in, clip(why, 300))
+	p.printf("%s is %s%s: %s.\n", a.Name, paint(string(a.Outcome), a.Outcome == a.Expected, color), in, clip(why, 300))
 	var rows [][]string
 	for _, f := range a.Because[:min(len(a.Because), mostChecks)] {
 		rows = append(rows, []string{f.Met.String(), f.Name, f.Seen})
 	}
 	p.columns("  ", rows)
 	if more := len(a.Because) - mostChecks; more > 0 {
-		p.say("  and %d more, in %s\n", more, ReportFile)
+		p.printf("  and %d more, in %s\n", more, ReportFile)
 	}
 	if a.Outcome != verdict.NotReproduced {
 		for line := range strings.Lines(excerpt(a.Decisive, 5)) {
-			p.say("    %s\n", strings.TrimRight(line, "\r\n"))
+			p.printf("    %s\n", strings.TrimRight(line, "\r\n"))
 		}
 	}
 	if a.Restarted != "" {
-		p.say("%s\n", a.Restarted)
+		p.printf("%s\n", a.Restarted)
 	}
 }
 
@@ -115,7 +115,7 @@ func (p *printer) columns(indent string, rows [][]string) {
 		for i, c := range row[:last] {
 			line += fmt.Sprintf("%-*s  ", widths[i], c)
 		}
-		p.say("%s%s\n", line, clip(strings.ReplaceAll(row[last], "\n", " "),
+		p.printf("%s%s\n", line, clip(strings.ReplaceAll(row[last], "\n", " "),
 			max(40, textWidth-2-utf8.RuneCountInString(line))))
 	}
 }
@@ -126,7 +126,7 @@ type printer struct {
 	err error
 }
 
-func (p *printer) say(format string, args ...any) {
+func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}

@@ -63,7 +63,7 @@ func (h *holds) Eval(v bundle.View, s check.Scope) check.Finding {
 		}
 		f.Evidence = append(f.Evidence, a.Path)
 		f.Met, f.Seen = check.Of(bytes.Contains(b, []byte(h.Text))), strings.TrimSpace(string(b))
-		if f.Met == check.Met {
+		if f.Met == check.True {
 			f.Detail = strings.TrimSpace(string(b))
 		} else {
 			return f

@@ -40,7 +40,7 @@ type armView struct {
 // listView is one list of an arm's checks. Met sums it up.
 type listView struct {
 	Name, Title string
-	Met         check.Tri
+	Met         check.Truth
 	Rows        []rowView
 }
 
@@ -105,7 +105,7 @@ func (a armView) All() []listView {
 
 func listOf(name, title string, findings []check.Finding) listView {
 	out := listView{Name: name, Title: title}
-	var met []check.Tri
+	var met []check.Truth
 	for _, f := range findings {
 		met = append(met, f.Met)
 		out.Rows = append(out.Rows, rowView{f, false})

@@ -134,7 +134,7 @@ func (r *rules) components() {
 		}
 		q, err := resource.ParseQuantity(r.s.Spec.Memory[c])
 		if err != nil || q.Sign() <= 0 {
-			r.at(at, "%q is no amount of memory (want a quantity above 0: 512Mi)", r.s.Spec.Memory[c])
+			r.violate(at, "%q is no amount of memory (want a quantity above 0: 512Mi)", r.s.Spec.Memory[c])
 		}
 	}
 }

@@ -74,7 +74,7 @@ func read(file, kind string, text []byte) (d *document) {
 		if errors.As(err, &syntax) {
 			message = syntax.Message
 			if syntax.Token != nil && syntax.Token.Position != nil {
-				at = place(syntax.Token)
+				at = positionOfToken(syntax.Token)
 			}
 		}
 		d.add(at, nil, "is not YAML: %s", message)
@@ -107,13 +107,13 @@ func tooDeep(tokens token.Tokens) (position, bool) {
 			structure++
 		}
 		if depth > maxNesting || structure > maxStructure {
-			return place(t), true
+			return positionOfToken(t), true
 		}
 	}
 	return position{}, false
 }
 
-func place(t *token.Token) position { return position{t.Position.Line, t.Position.Column} }
+func positionOfToken(t *token.Token) position { return position{t.Position.Line, t.Position.Column} }
 
 func (d *document) add(at position, path []string, format string, args ...any) {
 	d.found = append(d.found, Violation{
@@ -121,8 +121,8 @@ func (d *document) add(at position, path []string, format string, args ...any) {
 	})
 }
 
-// lose is add for a value that is unknown because of the violation.
-func (d *document) lose(at position, path []string, format string, args ...any) {
+// addLost is add for a value that is unknown because of the violation.
+func (d *document) addLost(at position, path []string, format string, args ...any) {
 	d.add(at, path, format, args...)
 	d.lost = append(d.lost, path)
 }
@@ -138,12 +138,12 @@ func (d *document) echoes(path []string) bool {
 // convert turns a node into plain values and notes their positions.
 func (d *document) convert(n ast.Node, path []string) any {
 	if len(path) > maxNesting {
-		d.add(place(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
+		d.add(positionOfToken(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
 		return nil
 	}
 	if d.nodes++; d.nodes > maxNodes {
 		if d.nodes == maxNodes+1 {
-			d.add(place(n.GetToken()), nil, "has more than %d values once its aliases are followed", maxNodes)
+			d.add(positionOfToken(n.GetToken()), nil, "has more than %d values once its aliases are followed", maxNodes)
 		}
 		return nil
 	}
@@ -165,7 +165,7 @@ func (d *document) convert(n ast.Node, path []string) any {
 		return n.Value
 	case *ast.FloatNode:
 		if math.IsInf(n.Value, 0) || math.IsNaN(n.Value) {
-			d.lose(start(n), path, "is not a number that can be written down")
+			d.addLost(start(n), path, "is not a number that can be written down")
 			return nil
 		}
 		return n.Value
@@ -180,16 +180,16 @@ func (d *document) convert(n ast.Node, path []string) any {
 		at, name := start(n), n.Value.GetToken().Value
 		target, ok := d.anchors[name]
 		if !ok {
-			d.lose(at, path, "*%s names no anchor that stands before it", name)
+			d.addLost(at, path, "*%s names no anchor that stands before it", name)
 			return nil
 		}
 		v := d.convert(target, path)
 		d.values[key(path)] = at
 		return v
 	case *ast.TagNode:
-		d.lose(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
+		d.addLost(start(n), path, "uses the tag %s (want a plain value)", n.Start.Value)
 	default:
-		d.lose(start(n), path, "is a %s (want a mapping, a list or a scalar)", n.Type())
+		d.addLost(start(n), path, "is a %s (want a mapping, a list or a scalar)", n.Type())
 	}
 	return nil
 }
@@ -199,24 +199,24 @@ func start(n ast.Node) position {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		if !n.IsFlowStyle && len(n.Values) > 0 {
-			return place(n.Values[0].Key.GetToken())
+			return positionOfToken(n.Values[0].Key.GetToken())
 		}
 	case *ast.MappingValueNode:
-		return place(n.Key.GetToken())
+		return positionOfToken(n.Key.GetToken())
 	}
-	return place(n.GetToken())
+	return positionOfToken(n.GetToken())
 }
 
 func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
 	out := map[string]any{}
 	for _, mv := range values {
-		at := place(mv.Key.GetToken())
+		at := positionOfToken(mv.Key.GetToken())
 		name, ok := mv.Key.(*ast.StringNode)
 		if !ok {
 			if mv.Key.IsMergeKey() {
-				d.lose(at, path, "has a merge key (want the fields themselves)")
+				d.addLost(at, path, "has a merge key (want the fields themselves)")
 			} else {
-				d.lose(at, path, "has the key %s, which is no plain string (want quotes around it)", mv.Key.String())
+				d.addLost(at, path, "has the key %s, which is no plain string (want quotes around it)", mv.Key.String())
 			}
 			continue
 		}
@@ -231,9 +231,9 @@ func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
 	return out
 }
 
-// at is the best position for a complaint about path: a scalar itself, the key of a collection, or whatever encloses
+// positionOf is the best position for a complaint about path: a scalar itself, the key of a collection, or whatever encloses
 // path and has a position.
-func (d *document) at(path []string) position {
+func (d *document) positionOf(path []string) position {
 	for {
 		k, keyed := d.keys[key(path)]
 		v, valued := d.values[key(path)]

@@ -192,14 +192,14 @@ func (g *Ground) find(s *Scenario) error {
 
 // because checks a candidate's grounds against the scenario: each names one of its checks, every pair asks some of
 // them, and together they can decide.
-func (r *rules) because(k *Known) {
+func (r *rules) because(k *CandidateFile) {
 	if len(k.Spec.Because) == 0 || under(r.known, "spec", "because") {
 		return
 	}
 	for i := range k.Spec.Because {
 		g := &k.Spec.Because[i]
 		if err := g.find(r.s); err != nil {
-			r.at(k.groundAt(i, "check"), "%s", err)
+			r.violate(k.groundAt(i, "check"), "%s", err)
 			return
 		}
 	}
@@ -217,7 +217,7 @@ func (r *rules) because(k *Known) {
 }
 
 // groundAt is the path of a field of the ground with an index.
-func (k *Known) groundAt(i int, field string) []string {
+func (k *CandidateFile) groundAt(i int, field string) []string {
 	if k.oneGround {
 		return []string{"spec", "because", field}
 	}

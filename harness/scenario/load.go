@@ -138,20 +138,20 @@ func (d *document) into(out any, v *validator, tree any, rules func(known []comp
 		if about == nil {
 			about = c.path
 		}
-		d.add(d.place(about, c), d.written(c.path), "%s", c.message)
+		d.add(d.positionOfComplaint(about, c), d.written(c.path), "%s", c.message)
 	}
 	return nil
 }
 
-// place is where a complaint is shown: at the key for a field that doesn't belong there, else at the value.
-func (d *document) place(about []string, c complaint) position {
+// positionOfComplaint is where a complaint is shown: at the key for a field that doesn't belong there, else at the value.
+func (d *document) positionOfComplaint(about []string, c complaint) position {
 	if len(d.values) == 0 {
 		return position{}
 	}
 	if k, ok := d.keys[key(about)]; ok && c.about != nil {
 		return k
 	}
-	return d.at(about)
+	return d.positionOf(about)
 }
 
 // numbered converts plain values to what the schema validator reads, with numbers as json.Number.

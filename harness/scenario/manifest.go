@@ -25,7 +25,7 @@ func (d *document) manifests() {
 		c, ok := kinds.ConverterOf(version)
 		if !ok {
 			at := append(slices.Clip(base), "apiVersion")
-			d.add(d.place(at, complaint{}), at, "%s is of no manifest that can be converted %s", show(m["apiVersion"]),
+			d.add(d.positionOfComplaint(at, complaint{}), at, "%s is of no manifest that can be converted %s", show(m["apiVersion"]),
 				oneOf(version, kinds.Convertible()))
 			d.unconverted(list, i, m, base)
 			continue
@@ -40,7 +40,7 @@ func (d *document) manifests() {
 		out, objections := c.Convert(m)
 		for _, o := range objections {
 			at := slices.Concat(base, fieldPath(o.Field))
-			d.add(d.place(at, complaint{}), at, "%s", o.Message)
+			d.add(d.positionOfComplaint(at, complaint{}), at, "%s", o.Message)
 		}
 		if len(objections) > 0 || out == nil {
 			d.unconverted(list, i, m, base)
@@ -70,7 +70,7 @@ func (d *document) move(base []string, from map[string]string) {
 	}
 	moved := map[string]position{}
 	for _, to := range slices.Sorted(maps.Keys(from)) {
-		moved[key(slices.Concat(base, fieldPath(to)))] = d.place(slices.Concat(base, fieldPath(from[to])), complaint{})
+		moved[key(slices.Concat(base, fieldPath(to)))] = d.positionOfComplaint(slices.Concat(base, fieldPath(from[to])), complaint{})
 	}
 	below := func(k string, _ position) bool { return strings.HasPrefix(k, key(base)+"\x00") }
 	maps.DeleteFunc(d.values, below)

@@ -160,7 +160,7 @@ func (d *document) unused(ps []Parameter, used map[string]bool, values, given ma
 		case d.settings:
 			delete(values, p.Name)
 		default:
-			d.add(d.place(at, complaint{}), at, "parameter %q is used nowhere (want $(%s) somewhere in spec)", p.Name,
+			d.add(d.positionOfComplaint(at, complaint{}), at, "parameter %q is used nowhere (want $(%s) somewhere in spec)", p.Name,
 				p.Name)
 		}
 	}
@@ -177,13 +177,13 @@ func (r *rules) parameters() {
 			continue // the schema says so
 		}
 		if _, err := p.value(string(p.Default)); err != nil && p.Default == "" {
-			r.at(at("default"), "is missing (want the %s it has unless it is set)", p.Type)
+			r.violate(at("default"), "is missing (want the %s it has unless it is set)", p.Type)
 		} else if err != nil {
-			r.at(at("default"), "%s", err)
+			r.violate(at("default"), "%s", err)
 		}
 		for j, v := range p.OneOf {
 			if _, err := p.typed(string(v)); err != nil {
-				r.at(at("oneOf", strconv.Itoa(j)), "%s", err)
+				r.violate(at("oneOf", strconv.Itoa(j)), "%s", err)
 			}
 		}
 		for name, bound := range map[string]*Scalar{"min": p.Min, "max": p.Max} {
@@ -191,9 +191,9 @@ func (r *rules) parameters() {
 				continue
 			}
 			if _, err := p.typed(string(*bound)); err != nil {
-				r.at(at(name), "%s", err)
+				r.violate(at(name), "%s", err)
 			} else if _, ok := p.order(string(*bound)); !ok {
-				r.at(at(name), "bounds a %s, which has no order (want oneOf)", p.Type)
+				r.violate(at(name), "bounds a %s, which has no order (want oneOf)", p.Type)
 			}
 		}
 		r.implied(at("implies"), p)
@@ -211,7 +211,7 @@ func (r *rules) implied(path []string, p Parameter) {
 				oneOf(name, slices.Sorted(slices.Values(named(r.s.Spec.Parameters)))))
 		default:
 			if _, err := r.s.Spec.Parameters[i].value(string(p.Implies[name])); err != nil {
-				r.at(at, "%s", err)
+				r.violate(at, "%s", err)
 			}
 		}
 	}

@@ -121,7 +121,7 @@ func (s *substitution) value(name string, at []string) (any, error) {
 		}
 		slices.Sort(known)
 		err := fmt.Errorf("$(%s) names no parameter %s", name, oneOf(name, known))
-		s.from.add(s.from.place(at, complaint{}), at, "%s; $$(%s) is the text itself", err, name)
+		s.from.add(s.from.positionOfComplaint(at, complaint{}), at, "%s; $$(%s) is the text itself", err, name)
 		return nil, err
 	}
 	s.used[name] = true

@@ -57,10 +57,10 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 
 // add notes a complaint about the field at path, whose steps are joined by dots.
 func (r *rules) add(path, format string, args ...any) {
-	r.at(strings.Split(path, "."), format, args...)
+	r.violate(strings.Split(path, "."), format, args...)
 }
 
-func (r *rules) at(path []string, format string, args ...any) {
+func (r *rules) violate(path []string, format string, args ...any) {
 	if !under(r.known, path...) {
 		r.out = append(r.out, complaint{path: path, message: fmt.Sprintf(format, args...)})
 	}
@@ -69,7 +69,7 @@ func (r *rules) at(path []string, format string, args ...any) {
 // about is at for a key that doesn't belong there.
 func (r *rules) about(path []string, format string, args ...any) {
 	n := len(r.out)
-	if r.at(path, format, args...); len(r.out) > n {
+	if r.violate(path, format, args...); len(r.out) > n {
 		r.out[n].about = path
 	}
 }
@@ -216,7 +216,7 @@ func (r *rules) phases() {
 	p := r.s.Spec.Phases
 	for _, w := range []struct {
 		name     string
-		wait     Wait
+		wait     DurationRange
 		deadline bool
 	}{{"steady", p.Steady, true}, {"baseline", p.Baseline, false}, {"fault", p.Fault, true}, {"recovery", p.Recovery,
 		true}} {
@@ -240,7 +240,7 @@ func (r *rules) phases() {
 
 func (r *rules) deadline(phase string) time.Duration {
 	p := r.s.Spec.Phases
-	w := map[string]Wait{"steady": p.Steady, "baseline": p.Baseline, "fault": p.Fault, "recovery": p.Recovery}[phase]
+	w := map[string]DurationRange{"steady": p.Steady, "baseline": p.Baseline, "fault": p.Fault, "recovery": p.Recovery}[phase]
 	return max(w.Deadline.Duration, w.AtLeast.Duration)
 }
 

@@ -66,10 +66,10 @@ type Spec struct {
 	Healed    []Check `json:"healed" jsonschema:"checks that an arm is well, by positive proof"`
 	Health    Health  `json:"health,omitzero" jsonschema:"what is left out of the health that is asked of every arm of every scenario"`
 
-	Information []Check  `json:"information,omitempty" jsonschema:"checks that are shown and decide nothing"`
-	Restart     *Restart `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
-	Match       *Match   `json:"match,omitempty" jsonschema:"how relapse match knows the incident in somebody else's evidence"`
-	Oracle      *Oracle  `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
+	Information []Check       `json:"information,omitempty" jsonschema:"checks that are shown and decide nothing"`
+	Restart     *RestartProof `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
+	Match       *Match        `json:"match,omitempty" jsonschema:"how relapse match knows the incident in somebody else's evidence"`
+	Oracle      *Oracle       `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
 }
 
 // Tried says which of the ways to the bug the faults and loads take. An arm is only shown to survive those. Each is a
@@ -282,15 +282,15 @@ type Collector struct {
 
 // Phases says how long each phase lasts.
 type Phases struct {
-	Steady   Wait `json:"steady"`
-	Baseline Wait `json:"baseline"`
-	Fault    Wait `json:"fault"`
-	Recovery Wait `json:"recovery"`
+	Steady   DurationRange `json:"steady"`
+	Baseline DurationRange `json:"baseline"`
+	Fault    DurationRange `json:"fault"`
+	Recovery DurationRange `json:"recovery"`
 }
 
-// Wait is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault holds each
+// DurationRange is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault holds each
 // arm until its exposure is met, and recovery ends when each arm's signature or healed checks are met.
-type Wait struct {
+type DurationRange struct {
 	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest it lasts"`
 	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest it lasts"`
 }
@@ -308,8 +308,8 @@ type Check struct {
 	AnyOf     []Check  `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
 }
 
-// Restart restarts a subject once the data for judging is safe. It is the incident's own proof of the diagnosis.
-type Restart struct {
+// RestartProof restarts a subject once the data for judging is safe. It is the incident's own proof of the diagnosis.
+type RestartProof struct {
 	Roles       []string        `json:"roles" jsonschema:"which arms: vulnerable"`
 	ReadyWithin metav1.Duration `json:"readyWithin" jsonschema:"how soon the subject must be ready again"`
 }

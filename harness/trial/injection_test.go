@@ -104,7 +104,7 @@ func toBegin(t *testing.T, l load.Load, f fault.Fault, duration time.Duration) (
 	events := event.NewStream(event.SinkFunc(func(e event.Event) { heard.tell("%s", e.Message) }))
 	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
 	everywhere := scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kube-apiserver"}}
-	r := &trial{plan: tr, env: env, events: events, live: newLive(tr, nil, events), collectors: &collectors{phases: map[string]string{}}, items: &items{env: env, events: events,
+	r := &trial{plan: tr, env: env, events: events, live: newLive(tr, nil, events), collectors: &collectors{phases: map[string]string{}}, items: &injections{env: env, events: events,
 		loads:  []plan.Load{{Item: plan.Item{Name: "load", Target: everywhere}, Spec: l}},
 		faults: []plan.Fault{{Item: plan.Item{Name: "fault", Target: everywhere, After: &plan.After{Name: "load"}, Duration: plan.Duration(duration)}, Spec: f}},
 	}}

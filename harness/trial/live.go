@@ -101,7 +101,7 @@ func (l *live) decided(arm string) bool {
 			return false
 		}
 		_, all, err := verdict.Evaluate(l.writer.View(), arm, check.Recovery, []plan.Check{c})
-		return l.asked(err) && all != check.Met
+		return l.asked(err) && all != check.True
 	})
 }
 
@@ -109,7 +109,7 @@ func (l *live) decided(arm string) bool {
 // gains nothing.
 func (l *live) restarted(arm string) bool {
 	f, ok := verdict.OneProcess(l.writer.View(), arm)
-	if !ok || f.Met != check.NotMet {
+	if !ok || f.Met != check.False {
 		return false
 	}
 	if _, said := l.said.LoadOrStore(arm, true); !said {
@@ -124,7 +124,7 @@ func (l *live) restarted(arm string) bool {
 func (l *live) met(arm, phase string, checks []plan.Check) bool {
 	for i := range checks {
 		f, all, err := verdict.Evaluate(l.writer.View(), arm, phase, checks[i:i+1])
-		if !l.asked(err) || all != check.Met {
+		if !l.asked(err) || all != check.True {
 			l.pending.note(arm, f)
 			return false
 		}
@@ -137,7 +137,7 @@ func (l *live) met(arm, phase string, checks []plan.Check) bool {
 func (l *live) signature(arm string) bool {
 	for i := range l.plan.Signature {
 		_, all, err := verdict.EvaluateSignature(l.writer.View(), arm, l.plan.Signature[i:i+1])
-		if !l.asked(err) || all != check.Met {
+		if !l.asked(err) || all != check.True {
 			return false
 		}
 	}
@@ -172,12 +172,12 @@ func (l *live) until(ctx context.Context, arms []string, atLeast, deadline time.
 			return nil
 		}
 		if deadline > 0 && so >= deadline {
-			return fmt.Errorf("after %s, still waiting for %s", so.Round(time.Second), l.pending.of(missing))
+			return fmt.Errorf("after %s, still waiting for %s", so.Round(time.Second), l.pending.describe(missing))
 		}
 		if now := strings.Join(missing, ", "); now != "" && (now != said || time.Since(saidAt) > sayEvery) {
 			said, saidAt = now, time.Now()
 			l.events.Emit(event.Event{Type: event.Progress,
-				Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), l.pending.of(missing))})
+				Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), l.pending.describe(missing))})
 		}
 		// Asking reads the evidence, which grows: it must not take the time of what is being watched.
 		if err := wait(ctx, max(lookEvery, cost)); err != nil {

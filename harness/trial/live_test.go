@@ -117,7 +117,7 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 	if r.live.judgeable("fixed") {
 		t.Error("it isn't waited for, and whether it shows the signature is not known")
 	}
-	if got := r.live.pending.of([]string{"fixed"}); !strings.Contains(got, "stuck is unknown") {
+	if got := r.live.pending.describe([]string{"fixed"}); !strings.Contains(got, "stuck is unknown") {
 		t.Errorf("it is waited for because of %s", got)
 	}
 	dump := "goroutine 1 [select]:\na.B(0x1)\n\t/a.go:1 +0x1\n"
@@ -125,7 +125,7 @@ func TestAHealedArmIsWaitedForUntilItsSignatureIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.live.judgeable("fixed") {
-		t.Errorf("it is waited for, and is well without the signature: %s", r.live.pending.of([]string{"fixed"}))
+		t.Errorf("it is waited for, and is well without the signature: %s", r.live.pending.describe([]string{"fixed"}))
 	}
 }
 

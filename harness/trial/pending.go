@@ -34,8 +34,8 @@ func (p *pendingChecks) note(arm string, findings []check.Finding) {
 	}
 }
 
-// of says what arms wait for, in their order.
-func (p *pendingChecks) of(arms []string) string {
+// describe says what arms wait for, in their order.
+func (p *pendingChecks) describe(arms []string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []string

@@ -65,7 +65,7 @@ func recovering(t *testing.T, probe *worker) (*trial, *story) {
 	env := fakeEnvironment(t, tr, &clustertest.Provider{}, event.NewStream())
 	return &trial{
 		plan: tr, env: env, writer: w, events: events, live: newLive(tr, w, events), collectors: &collectors{phases: map[string]string{}},
-		items: &items{env: env, events: events, loads: []plan.Load{
+		items: &injections{env: env, events: events, loads: []plan.Load{
 			{Item: plan.Item{Name: "early", Target: everywhere}, Spec: &worker{story: probe.story}},
 			{Item: plan.Item{Name: "probe", Phase: check.Recovery, Target: everywhere}, Spec: probe},
 			{Item: plan.Item{Name: "foreign", Phase: check.Recovery, Target: elsewhere}, Spec: probe},

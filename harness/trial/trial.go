@@ -26,7 +26,7 @@ type trial struct {
 	run        *RunDir
 	writer     *bundle.Writer
 	events     *event.Stream
-	items      *items
+	items      *injections
 	live       *live
 	collectors *collectors // of the arms that are in their phases
 }
@@ -114,7 +114,7 @@ func (r *trial) prepare() (err error) {
 	if err := r.writer.PutPlan(raw); err != nil {
 		return err
 	}
-	r.items = &items{env: r.env, events: r.events, writer: r.writer, faults: slices.Clone(r.plan.Faults), loads: r.plan.Loads}
+	r.items = &injections{env: r.env, events: r.events, writer: r.writer, faults: slices.Clone(r.plan.Faults), loads: r.plan.Loads}
 	facts := r.run.bind(r.env.Facts())
 	var constants []map[string]int64
 	for _, c := range facts.Arms {

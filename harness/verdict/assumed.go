@@ -74,7 +74,7 @@ func tried(arms []Arm, name string) (out []string) {
 	var collect func([]check.Finding)
 	collect = func(list []check.Finding) {
 		for _, f := range list {
-			if f.Met == check.Met && f.Tried != "" && !slices.Contains(out, f.Tried) {
+			if f.Met == check.True && f.Tried != "" && !slices.Contains(out, f.Tried) {
 				out = append(out, f.Tried)
 			}
 			collect(f.AnyOf)

@@ -22,8 +22,8 @@ func TestWhatIsAssumedOfAnArmIsSaid(t *testing.T) {
 	}
 	want := []string{"constants of candidate are not known, and these are assumed: channelCapacity 8000, relistThreshold 3m0s; " +
 		"it was tried with 9633 state changes delivered from 10:04:00 on; more was not tried"}
-	arms := []Arm{{Name: "fixed"}, {Name: "candidate", Exposure: []check.Finding{{Met: check.Met, AnyOf: []check.Finding{
-		{Met: check.Met, Tried: "9633 state changes delivered from 10:04:00 on"}, {Met: check.NotMet, Tried: "what did not suffice"},
+	arms := []Arm{{Name: "fixed"}, {Name: "candidate", Exposure: []check.Finding{{Met: check.True, AnyOf: []check.Finding{
+		{Met: check.True, Tried: "9633 state changes delivered from 10:04:00 on"}, {Met: check.False, Tried: "what did not suffice"},
 	}}}}}
 	if got := assumed(w, tr, arms); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -37,7 +37,7 @@ func TestWhatIsAssumedOfAnArmIsSaid(t *testing.T) {
 // A larger buffer survives what is smaller than it: the verdict says how much that was.
 func TestWhatAnArmSurvivedIsSaid(t *testing.T) {
 	const with = "20 failed calls that left at least 919 of 1001 items each"
-	tried := []check.Finding{{Met: check.Met, AnyOf: []check.Finding{{Met: check.NotMet, Tried: "none"}, {Met: check.Met, Tried: with}}}}
+	tried := []check.Finding{{Met: check.True, AnyOf: []check.Finding{{Met: check.False, Tried: "none"}, {Met: check.True, Tried: with}}}}
 	is := func(name, role string, o Outcome) Arm {
 		return Arm{Name: name, Role: role, Outcome: o, Exposure: tried}
 	}

@@ -28,7 +28,7 @@ const (
 func causeOfEnd(v bundle.View, arm string, t time.Time) string {
 	var out []string
 	pod, ended, at := containerEnd(v, arm, t)
-	at = later(at, t)
+	at = laterOf(at, t)
 	if ended != "" {
 		out = append(out, ended)
 	}
@@ -40,14 +40,14 @@ func causeOfEnd(v bundle.View, arm string, t time.Time) string {
 	return strings.Join(out, "; ")
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-func near(at, t time.Time) bool { return !at.Before(t.Add(-seenLate)) && !at.After(t.Add(seenLate)) }
+func isNear(at, t time.Time) bool { return !at.Before(t.Add(-seenLate)) && !at.After(t.Add(seenLate)) }
 
 // containerEnd is how the subject's container ended closest to t, as the kubelet reported it, with its pod.
 func containerEnd(v bundle.View, arm string, t time.Time) (pod, said string, at time.Time) {
@@ -62,7 +62,7 @@ func containerEnd(v bundle.View, arm string, t time.Time) (pod, said string, at 
 			if s.State == "terminated" {
 				reason, code, when = s.Reason, s.ExitCode, s.Time
 			}
-			if when.IsZero() || !near(when, t) || when.Sub(t).Abs() >= best {
+			if when.IsZero() || !isNear(when, t) || when.Sub(t).Abs() >= best {
 				return
 			}
 			best, at = when.Sub(t).Abs(), when
@@ -111,7 +111,7 @@ func systemdSaid(v bundle.View, arm string, t time.Time) string {
 			continue
 		}
 		for e, err := range klog.ReadJournal(r) {
-			if err == nil && e.Ident == "systemd" && near(e.Time, t) && systemdEnd.MatchString(e.Message) &&
+			if err == nil && e.Ident == "systemd" && isNear(e.Time, t) && systemdEnd.MatchString(e.Message) &&
 				!slices.Contains(out, e.Message) {
 				out = append(out, e.Message)
 			}

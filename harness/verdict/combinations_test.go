@@ -111,16 +111,16 @@ func TestACandidateWithoutTheVulnerableArm(t *testing.T) {
 
 // wrongOutcome says what is wrong with the outcome of an arm, "" if nothing is.
 func wrongOutcome(in verdict.Inputs, o verdict.Outcome) string {
-	met := in.Steady == check.Met && in.Baseline == check.NotMet && in.Exposure == check.Met
-	identified := in.Binary == check.Met && in.Process == check.Met && !in.NeverReady
+	met := in.Steady == check.True && in.Baseline == check.False && in.Exposure == check.True
+	identified := in.Binary == check.True && in.Process == check.True && !in.NeverReady
 	switch {
-	case o == verdict.NotReproduced && !(met && identified && in.Signature == check.NotMet && in.Healed == check.Met):
+	case o == verdict.NotReproduced && !(met && identified && in.Signature == check.False && in.Healed == check.True):
 		return "NotReproduced with a doubt"
-	case o == verdict.Reproduced && !(met && identified && in.Signature == check.Met):
+	case o == verdict.Reproduced && !(met && identified && in.Signature == check.True):
 		return "Reproduced with a doubt"
-	case o == verdict.Broken && in.Binary == check.NotMet:
+	case o == verdict.Broken && in.Binary == check.False:
 		return "Broken, and it was another program"
-	case o == verdict.Broken && in.Process != check.NotMet && !in.NeverReady && !(met && identified && in.Healed == check.NotMet):
+	case o == verdict.Broken && in.Process != check.False && !in.NeverReady && !(met && identified && in.Healed == check.False):
 		return "Broken, and nothing shows that it failed"
 	case o == verdict.Error:
 		return "Error, and nothing of ours failed"
@@ -129,7 +129,7 @@ func wrongOutcome(in verdict.Inputs, o verdict.Outcome) string {
 }
 
 func TestNoCombinationOfInputsIsACureWithADoubt(t *testing.T) {
-	all := []check.Tri{check.Unknown, check.NotMet, check.Met}
+	all := []check.Truth{check.Unknown, check.False, check.True}
 	counts := make([]int, 7)
 	for n := range 3 * 3 * 3 * 3 * 3 * 3 * 3 * 2 {
 		rest := n / 2

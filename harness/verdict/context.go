@@ -30,14 +30,14 @@ func nameCauses(v bundle.View, arms []Arm) {
 func nameCause(v bundle.View, a *Arm) {
 	for i := range a.Identity {
 		f := &a.Identity[i]
-		if f.Name != CheckProcess || f.Met != check.NotMet {
+		if f.Name != CheckProcess || f.Met != check.False {
 			continue
 		}
 		if cause := causeOfEnd(v, a.Name, firstEnd(v, a.Name)); cause != "" {
 			f.Seen += "; " + cause
 			if a.Outcome == Broken {
 				a.Reason += "; " + cause
-				a.Because = only(a.Identity, check.NotMet)
+				a.Because = only(a.Identity, check.False)
 			}
 		}
 	}

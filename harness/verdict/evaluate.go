@@ -16,9 +16,9 @@ import (
 // Evaluate asks a list of checks about one arm, live or afterwards, and sums up: met if all of it is met. phase is
 // for checks that name none. An error says that a check couldn't be asked, which is a failure of the harness and no
 // answer.
-func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Finding, check.Tri, error) {
+func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Finding, check.Truth, error) {
 	findings := make([]check.Finding, 0, len(list))
-	var met []check.Tri
+	var met []check.Truth
 	for _, c := range list {
 		f, err := evaluate(v, arm, phase, c)
 		if err != nil {
@@ -33,8 +33,8 @@ func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Find
 // EvaluateSignature is Evaluate over the arm's own evidence alone: other evidence can be context and exposure, but
 // never one arm's signature. If a part is unknown the signature is unknown, even if another part isn't met: missing
 // evidence must not free an arm of the incident.
-func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Tri, error) {
-	findings, met, err := Evaluate(own{v, arm}, arm, check.Recovery, list)
+func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
+	findings, met, err := Evaluate(armView{v, arm}, arm, check.Recovery, list)
 	if len(only(findings, check.Unknown)) > 0 {
 		met = check.Unknown
 	}
@@ -43,8 +43,8 @@ func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Fi
 
 // EvaluateBaseline asks the whole signature in the baseline. Here one part that isn't met is enough: a baseline of
 // some seconds is too short for what has to persist.
-func EvaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Tri, error) {
-	return Evaluate(own{v, arm}, arm, check.Baseline, inPhase(list, check.Baseline))
+func EvaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
+	return Evaluate(armView{v, arm}, arm, check.Baseline, inPhase(list, check.Baseline))
 }
 
 // inPhase moves checks to another phase, without their offsets, which belong to the old one.
@@ -68,7 +68,7 @@ func evaluate(v bundle.View, arm, phase string, c plan.Check) (check.Finding, er
 		return f, fmt.Errorf("evaluating check %q: %w", c.Name, err)
 	}
 	f.Name = c.Name
-	return whole(f), nil
+	return nonNil(f), nil
 }
 
 // ask turns a check's panic into an error: it is a mistake of the harness, never an answer.
@@ -88,24 +88,24 @@ func anyOf(v bundle.View, arm, phase string, c plan.Check) (check.Finding, error
 		return check.Finding{}, fmt.Errorf("evaluating alternatives %q: %w", c.Name, err)
 	}
 	out := check.Finding{Name: c.Name, AnyOf: parts}
-	var met []check.Tri
+	var met []check.Truth
 	var seen, wanted []string
 	for _, p := range parts {
 		met = append(met, p.Met)
 		seen = append(seen, fmt.Sprintf("%s %s: %s", p.Name, p.Met, p.Seen))
 		wanted = append(wanted, p.Wanted)
 		out.Evidence = append(out.Evidence, p.Evidence...)
-		if out.Detail == "" && p.Met == check.Met {
+		if out.Detail == "" && p.Met == check.True {
 			out.Detail = p.Detail
 		}
 	}
 	out.Met = check.Any(met...)
 	out.Seen, out.Wanted = strings.Join(seen, "; "), "any of: "+strings.Join(wanted, "; ")
-	return whole(out), nil
+	return nonNil(out), nil
 }
 
-// whole makes a finding's lists never nil: JSON shows them as lists.
-func whole(f check.Finding) check.Finding {
+// nonNil makes a finding's lists never nil: JSON shows them as lists.
+func nonNil(f check.Finding) check.Finding {
 	if f.Differs == nil {
 		f.Differs = []string{}
 	}
@@ -113,20 +113,20 @@ func whole(f check.Finding) check.Finding {
 		f.Evidence = []string{}
 	}
 	for i := range f.AnyOf {
-		f.AnyOf[i] = whole(f.AnyOf[i])
+		f.AnyOf[i] = nonNil(f.AnyOf[i])
 	}
 	return f
 }
 
-// own is a view that has only one arm's own evidence. World, phases and timeline stay, because they are no evidence
+// armView is a view that has only one arm's own evidence. World, phases and timeline stay, because they are no evidence
 // of a subject. Objects that all arms share, such as nodes, stay, too: they show when the rest of the world was
 // still, not what an arm did. So does the record of the host: it shows how much an arm could get of the CPUs.
-type own struct {
+type armView struct {
 	v   bundle.View
 	arm string
 }
 
-func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
+func (o armView) Artifacts(q bundle.Query) []bundle.Artifact {
 	if q.Kind == bundle.Host {
 		return o.v.Artifacts(q)
 	}
@@ -139,21 +139,21 @@ func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
 	return o.v.Artifacts(q)
 }
 
-func (o own) Open(a bundle.Artifact) (io.ReadCloser, error) {
+func (o armView) Open(a bundle.Artifact) (io.ReadCloser, error) {
 	if err := o.allows(a); err != nil {
 		return nil, err
 	}
 	return o.v.Open(a)
 }
 
-func (o own) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
+func (o armView) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
 	if err := o.allows(a); err != nil {
 		return nil, err
 	}
 	return o.v.Remember(a, as, grow)
 }
 
-func (o own) allows(a bundle.Artifact) error {
+func (o armView) allows(a bundle.Artifact) error {
 	if a.Arm != o.arm && a.Kind != bundle.Host && !(a.Arm == bundle.Shared && a.Kind == bundle.Objects) {
 		return fmt.Errorf("opening %s: it belongs to arm %q and is no evidence of %q's signature", a.Path, a.Arm,
 			o.arm)
@@ -161,7 +161,7 @@ func (o own) allows(a bundle.Artifact) error {
 	return nil
 }
 
-func (o own) Phase(arm, phase string) (bundle.Window, bool) { return o.v.Phase(arm, phase) }
-func (o own) Timeline() []event.Event                       { return o.v.Timeline() }
-func (o own) Constant(arm, name string) (int64, bool)       { return o.v.Constant(arm, name) }
-func (o own) World() bundle.World                           { return o.v.World() }
+func (o armView) Phase(arm, phase string) (bundle.Window, bool) { return o.v.Phase(arm, phase) }
+func (o armView) Timeline() []event.Event                       { return o.v.Timeline() }
+func (o armView) Constant(arm, name string) (int64, bool)       { return o.v.Constant(arm, name) }
+func (o armView) World() bundle.World                           { return o.v.World() }

@@ -25,13 +25,13 @@ func explain(s step) {
 	}
 }
 
-// shown are findings in which the alternatives that held replace their group: an arm only survives what it was
+// onlyDeciding are findings in which the alternatives that held replace their group: an arm only survives what it was
 // exposed to.
-func shown(list []check.Finding) []check.Finding {
+func onlyDeciding(list []check.Finding) []check.Finding {
 	var out []check.Finding
 	for _, f := range list {
 		if len(f.AnyOf) > 0 {
-			out = append(out, only(f.AnyOf, check.Met)...)
+			out = append(out, only(f.AnyOf, check.True)...)
 			continue
 		}
 		out = append(out, f)
@@ -39,7 +39,7 @@ func shown(list []check.Finding) []check.Finding {
 	return out
 }
 
-func only(list []check.Finding, t check.Tri) []check.Finding {
+func only(list []check.Finding, t check.Truth) []check.Finding {
 	var out []check.Finding
 	for _, f := range list {
 		if f.Met == t {
@@ -50,9 +50,9 @@ func only(list []check.Finding, t check.Tri) []check.Finding {
 }
 
 // except is the findings other than t, known ones first, because they decided.
-func except(list []check.Finding, t check.Tri) []check.Finding {
+func except(list []check.Finding, t check.Truth) []check.Finding {
 	var out []check.Finding
-	for _, other := range []check.Tri{check.NotMet, check.Met, check.Unknown} {
+	for _, other := range []check.Truth{check.False, check.True, check.Unknown} {
 		if other != t {
 			out = append(out, only(list, other)...)
 		}

@@ -169,7 +169,7 @@ func TestTheCauseIsNamed(t *testing.T) {
 			bundle.ContainerStatus{Time: second(151), Pod: "agent-0", Container: "agent", State: "running", LastReason: "OOMKilled", LastExitCode: 137, LastFinished: second(149)})
 	})
 	arms := []Arm{{Name: "candidate", Outcome: Broken, Reason: "the subject exited or restarted unasked",
-		Identity: []check.Finding{{Name: CheckProcess, Met: check.NotMet, Seen: "process 7, then process 8"}}}}
+		Identity: []check.Finding{{Name: CheckProcess, Met: check.False, Seen: "process 7, then process 8"}}}}
 	nameCauses(v, arms)
 	const want = "its container ended with OOMKilled, exit code 137"
 	if a := arms[0]; a.Reason != "the subject exited or restarted unasked; "+want || a.Identity[0].Seen != "process 7, then process 8; "+want {

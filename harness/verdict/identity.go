@@ -58,10 +58,10 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 		}
 		taken++
 		if digest != "" && one.SHA256 != digest {
-			f.Met = check.NotMet
+			f.Met = check.False
 			f.Seen = fmt.Sprintf("SHA-256 %s in process %d at %s: it isn't the binary that was built",
 				short(one.SHA256), one.PID, stamp(one.Time))
-			return whole(f)
+			return nonNil(f)
 		}
 		switch {
 		case within(v, arm, one.Time, check.Steady, check.Baseline):
@@ -84,9 +84,9 @@ func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended 
 	case taken == 0:
 		f.Seen = "no sample with a digest"
 	case before > 0 && (after > 0 || !went):
-		f.Met = check.Met
+		f.Met = check.True
 	}
-	return whole(f)
+	return nonNil(f)
 }
 
 // within reports whether t lies in one of an arm's phases.
@@ -124,11 +124,11 @@ func firstGone(v bundle.View, arm string, t time.Time) time.Time {
 // end was noted is no doubt.
 func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) check.Finding {
 	f, judged := lookedAt(v, arm, judged, ended)
-	if f.Met == check.NotMet {
+	if f.Met == check.False {
 		return f
 	}
 	if why, paths := check.OtherProcess(v, arm, judged); why != "" {
-		f.Met, f.Seen, f.Evidence = check.NotMet, f.Seen+"; but "+why, append(f.Evidence, paths...)
+		f.Met, f.Seen, f.Evidence = check.False, f.Seen+"; but "+why, append(f.Evidence, paths...)
 	}
 	return f
 }
@@ -143,7 +143,7 @@ func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (chec
 	if ended {
 		f.Seen += ", up to when the incident ended it at " + stamp(judged.End)
 	}
-	return whole(f), judged
+	return nonNil(f), judged
 }
 
 // OneProcess checks during a trial whether an arm's subject has been one process since its steady state began, by the

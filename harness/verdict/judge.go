@@ -32,7 +32,7 @@ type Arm struct {
 	Signature []check.Finding `json:"signature"`
 	Healed    []check.Finding `json:"healed"`
 	Info      []check.Finding `json:"information,omitempty"` // asked and shown; decides nothing
-	Restart   *Restart        `json:"restart,omitempty"`
+	Restart   *RestartProof   `json:"restart,omitempty"`
 	Because   []check.Finding `json:"-"` // the checks that the outcome rests on
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
 	Next      string          `json:"-"` // what to do about an Inconclusive one; its reason ends with it
@@ -41,9 +41,9 @@ type Arm struct {
 	mayBeIncident bool
 }
 
-// Restart is the incident's own proof of the diagnosis: after all data for judging was safe, the deadlocked subject
+// RestartProof is the incident's own proof of the diagnosis: after all data for judging was safe, the deadlocked subject
 // was restarted. It decides nothing. ReadySeconds is -1 if the subject was not ready within LimitSeconds.
-type Restart struct {
+type RestartProof struct {
 	ReadySeconds float64 `json:"readySeconds"`
 	LimitSeconds float64 `json:"limitSeconds"`
 }
@@ -79,7 +79,7 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	}
 	var next string
 	out.Verdict, out.Exit, out.Sentence, next = Decide(lines)
-	if path, n := gone(v, ""); n > 0 && out.Exit == ExitOK && out.Verdict != VerdictReproduced {
+	if path, n := missingFiles(v, ""); n > 0 && out.Exit == ExitOK && out.Verdict != VerdictReproduced {
 		out.Sentence = fmt.Sprintf("files of the bundle are gone (%d, such as %s), and what they would say is not "+
 			"known; without them %s", n, path, out.Sentence)
 		out.Verdict, out.Exit, next = VerdictInconclusive, ExitInconclusive, nextForGoneFiles
@@ -120,11 +120,11 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	}
 	a.Restart = restartProof(v, c.Name)
 	var end time.Time
-	if in.Signature != check.NotMet { // without the incident, a subject that ended has failed, however well it is later
-		end = ended(a.Signature)
+	if in.Signature != check.False { // without the incident, a subject that ended has failed, however well it is later
+		end = endOfSubject(a.Signature)
 	}
 	a.Identity, in.Binary, in.Process = identity(v, t, c, end)
-	if in.Process == check.NotMet && endedSomehow(a.Signature) {
+	if in.Process == check.False && endedSomehow(a.Signature) {
 		in.Process = check.Unknown // it ended, and whether the incident did it is not known
 	}
 	a.BuiltIn = builtIn(in)
@@ -135,7 +135,7 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 }
 
 // restartProof is nil if no restart was made, or its record can't be read.
-func restartProof(v bundle.View, arm string) *Restart {
+func restartProof(v bundle.View, arm string) *RestartProof {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Restart, Arm: arm}) {
 		r, err := v.Open(a)
 		if err != nil {
@@ -145,23 +145,23 @@ func restartProof(v bundle.View, arm string) *Restart {
 		err = json.NewDecoder(r).Decode(&p)
 		r.Close()
 		if err == nil {
-			return &Restart{ReadySeconds: p.ReadySeconds, LimitSeconds: p.LimitSeconds}
+			return &RestartProof{ReadySeconds: p.ReadySeconds, LimitSeconds: p.LimitSeconds}
 		}
 	}
 	return nil
 }
 
-// ended is when the incident itself ended the subject's process, by a met part of the signature; zero if none says
+// endOfSubject is when the incident itself ended the subject's process, by a met part of the signature; zero if none says
 // so.
-func ended(signature []check.Finding) time.Time {
+func endOfSubject(signature []check.Finding) time.Time {
 	for _, f := range signature {
-		if f.Met != check.Met {
+		if f.Met != check.True {
 			continue
 		}
 		if !f.Ended.IsZero() {
 			return f.Ended
 		}
-		if t := ended(f.AnyOf); !t.IsZero() {
+		if t := endOfSubject(f.AnyOf); !t.IsZero() {
 			return t
 		}
 	}
@@ -180,7 +180,7 @@ const neverBegan = "the steady state never began"
 // identity checks every arm: is it the binary that was built, was it built like its counterpart, and was it one
 // process, at least until the incident ended it?
 func identity(v bundle.View, t plan.Trial, c plan.Arm,
-	ended time.Time) (findings []check.Finding, binary, process check.Tri) {
+	ended time.Time) (findings []check.Finding, binary, process check.Truth) {
 	judged, ends, begun := judgedWindow(v, c.Name, ended)
 	b, p := check.Finding{Name: CheckBinary}, check.Finding{Name: CheckProcess}
 	if begun {
@@ -188,7 +188,7 @@ func identity(v bundle.View, t plan.Trial, c plan.Arm,
 			judged, ends)
 	} else {
 		b.Seen, p.Seen = neverBegan, neverBegan
-		b, p = whole(b), whole(p)
+		b, p = nonNil(b), nonNil(p)
 	}
 	findings = []check.Finding{b, p}
 	binary = b.Met
@@ -211,7 +211,7 @@ func sameSource(a, b scenario.Source) bool {
 // checkAlike compares what two arms of one source were built with.
 func checkAlike(w bundle.World, arm, other string) check.Finding {
 	a, b := armWorld(w, arm), armWorld(w, other)
-	f := check.Finding{Name: CheckAlike, Met: check.Met, Wanted: "the module graph, flags and Go version of " + other}
+	f := check.Finding{Name: CheckAlike, Met: check.True, Wanted: "the module graph, flags and Go version of " + other}
 	for _, part := range []struct{ what, a, b string }{
 		{"module graph", a.Graph, b.Graph},
 		{"flags", strings.Join(a.Flags, " "), strings.Join(b.Flags, " ")},
@@ -219,7 +219,7 @@ func checkAlike(w bundle.World, arm, other string) check.Finding {
 	} {
 		switch {
 		case part.a != part.b:
-			f.Met = check.NotMet
+			f.Met = check.False
 			f.Differs = append(f.Differs, fmt.Sprintf("%s: %q, and %q in %s", part.what, part.a, part.b, other))
 		case part.a == "" && part.what != "flags":
 			f.Met = check.All(f.Met, check.Unknown)
@@ -227,10 +227,10 @@ func checkAlike(w bundle.World, arm, other string) check.Finding {
 		}
 	}
 	f.Seen = strings.Join(f.Differs, "; ")
-	if f.Met == check.Met {
+	if f.Met == check.True {
 		f.Seen = fmt.Sprintf("the same: %s, module graph %s", a.GoVersion, short(a.Graph))
 	}
-	return whole(f)
+	return nonNil(f)
 }
 
 func armWorld(w bundle.World, arm string) bundle.ArmWorld {

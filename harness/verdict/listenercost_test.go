@@ -72,21 +72,21 @@ func TestWhichCPUAListenerMayTake(t *testing.T) {
 	for _, tc := range []struct {
 		name                    string
 		before, after, requests float64
-		busy, atRest            check.Tri
+		busy, atRest            check.Truth
 	}{
-		{"the fix", 0.002, 0.04, 2, check.NotMet, check.Met},
-		{"the fix on a slow machine", 0.02, 0.08, 2, check.NotMet, check.Met},
-		{"a loop", 0.002, 0.9, 2, check.Met, check.NotMet},
-		{"a loop that gets little", 0.002, 0.14, 2, check.Met, check.NotMet},
-		{"a loop of a server that was busy before", 0.14, 1, 2, check.Met, check.NotMet},
-		{"a loop of a server that asks itself", 0.002, 1, 60, check.Met, check.NotMet},
+		{"the fix", 0.002, 0.04, 2, check.False, check.True},
+		{"the fix on a slow machine", 0.02, 0.08, 2, check.False, check.True},
+		{"a loop", 0.002, 0.9, 2, check.True, check.False},
+		{"a loop that gets little", 0.002, 0.14, 2, check.True, check.False},
+		{"a loop of a server that was busy before", 0.14, 1, 2, check.True, check.False},
+		{"a loop of a server that asks itself", 0.002, 1, 60, check.True, check.False},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			findings, _, err := verdict.Evaluate(served(t, tc.before, tc.after, tc.requests), "fixed", check.Recovery, asked)
 			if err != nil || len(findings) != 3 {
 				t.Fatal(findings, err)
 			}
-			for i, want := range []check.Tri{tc.busy, tc.atRest, tc.atRest} {
+			for i, want := range []check.Truth{tc.busy, tc.atRest, tc.atRest} {
 				if f := findings[i]; f.Met != want {
 					t.Errorf("%s is %s, want %s: %s", f.Name, f.Met, want, f.Seen)
 				}

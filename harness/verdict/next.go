@@ -58,7 +58,7 @@ type step struct {
 }
 
 func (s step) otherBinary() string {
-	if slices.ContainsFunc(only(s.arm.Identity, check.NotMet),
+	if slices.ContainsFunc(only(s.arm.Identity, check.False),
 		func(f check.Finding) bool { return f.Name == CheckBinary }) {
 		return "run it again, and leave the arm's binary alone while it runs"
 	}
@@ -83,7 +83,7 @@ func (s step) neverSteady() string {
 	if s.in.Steady == check.Unknown {
 		return s.unknown(s.arm.Steady, s.trial.Steady, check.Steady)
 	}
-	return "give it longer to become steady, with " + s.longer(check.Steady) +
+	return "give it longer to become steady, with " + s.lengthenPhase(check.Steady) +
 		", or see in the arm's log in the bundle what keeps it"
 }
 
@@ -104,7 +104,7 @@ func (s step) notExposed() string {
 	case s.in.Exposure == check.Unknown:
 		return s.unknown(s.arm.Exposure, s.trial.Exposure, check.Fault)
 	}
-	return "run it again with a larger fault, or give it longer to take effect, with " + s.longer(check.Fault) +
+	return "run it again with a larger fault, or give it longer to take effect, with " + s.lengthenPhase(check.Fault) +
 		" (relapse explain says what can be set)"
 }
 
@@ -116,7 +116,7 @@ func (s step) unknownHealth() string { return s.unknown(s.arm.Healed, s.trial.He
 
 // evidence is the next step if a kind of evidence is insufficient; wanted says what it has to show.
 func (s step) evidence(kind bundle.Kind, wanted string) string {
-	if path, _ := gone(s.view, s.arm.Name); path != "" {
+	if path, _ := missingFiles(s.view, s.arm.Name); path != "" {
 		return nextForGoneFiles
 	}
 	return fmt.Sprintf("%s, so that %s of %s is recorded all the time: %s", again, kind, s.arm.Name, wanted)
@@ -124,7 +124,7 @@ func (s step) evidence(kind bundle.Kind, wanted string) string {
 
 // unknown is the next step if checks have no answer. phase is for checks that name none.
 func (s step) unknown(findings []check.Finding, list []plan.Check, phase string) string {
-	if path, _ := gone(s.view, s.arm.Name); path != "" {
+	if path, _ := missingFiles(s.view, s.arm.Name); path != "" {
 		return nextForGoneFiles
 	}
 	var needs, phases []string
@@ -141,11 +141,11 @@ func (s step) unknown(findings []check.Finding, list []plan.Check, phase string)
 		if _, began := s.view.Phase(s.arm.Name, p); !began {
 			last := s.lastPhase()
 			return fmt.Sprintf("run it again, and give it longer to get past the phase %s, with %s: the phase %s "+
-				"never began", last, s.longer(last), p)
+				"never began", last, s.lengthenPhase(last), p)
 		}
 	}
 	slices.Sort(needs)
-	return fmt.Sprintf("%s, or give it longer, with %s, so that %s of %s says more", again, s.longer(phases[0]),
+	return fmt.Sprintf("%s, or give it longer, with %s, so that %s of %s says more", again, s.lengthenPhase(phases[0]),
 		strings.Join(slices.Compact(needs), ", "), s.arm.Name)
 }
 
@@ -176,10 +176,10 @@ func (s step) lastPhase() string {
 	return last
 }
 
-// longer is the flag that doubles the time of a phase.
-func (s step) longer(phase string) string {
+// lengthenPhase is the flag that doubles the time of a phase.
+func (s step) lengthenPhase(phase string) string {
 	p := s.trial.Phases
-	wait := map[string]scenario.Wait{check.Steady: p.Steady, check.Baseline: p.Baseline, check.Fault: p.Fault,
+	wait := map[string]scenario.DurationRange{check.Steady: p.Steady, check.Baseline: p.Baseline, check.Fault: p.Fault,
 		check.Recovery: p.Recovery}[phase]
 	field, now := "deadline", wait.Deadline.Duration
 	if now == 0 {
@@ -188,9 +188,9 @@ func (s step) longer(phase string) string {
 	return fmt.Sprintf("--set phases.%s.%s=%s", phase, field, 2*now)
 }
 
-// gone finds a file that the manifest lists and that isn't on disk, among the evidence of an arm and the shared one;
+// missingFiles finds a file that the manifest lists and that isn't on disk, among the evidence of an arm and the shared one;
 // of all arms for "".
-func gone(v bundle.View, arm string) (path string, n int) {
+func missingFiles(v bundle.View, arm string) (path string, n int) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
 		if a.Missing && (arm == "" || a.Arm == arm || a.Arm == bundle.Shared) {
 			path, n = cmp.Or(path, a.Path), n+1

@@ -20,15 +20,15 @@ const (
 
 // Inputs are the columns of the outcome table for one arm, and what is asked before the table.
 type Inputs struct {
-	Steady    check.Tri // the steady state held before any fault
-	Baseline  check.Tri // the signature, asked in the baseline: must be not met
-	Exposure  check.Tri
-	Signature check.Tri // not met only where every part of it is known
-	Healed    check.Tri
+	Steady    check.Truth // the steady state held before any fault
+	Baseline  check.Truth // the signature, asked in the baseline: must be not met
+	Exposure  check.Truth
+	Signature check.Truth // not met only where every part of it is known
+	Healed    check.Truth
 
-	Binary     check.Tri // the running binary is the one that was built, and it was built like its counterpart
-	Process    check.Tri // it was one process all along; not met when it exited or restarted unasked
-	NeverReady bool      // it never got Ready where a control did
+	Binary     check.Truth // the running binary is the one that was built, and it was built like its counterpart
+	Process    check.Truth // it was one process all along; not met when it exited or restarted unasked
+	NeverReady bool        // it never got Ready where a control did
 
 	HarnessError string // what of ours failed; "" if nothing did
 }

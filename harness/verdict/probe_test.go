@@ -137,7 +137,7 @@ func TestWhatTicksAndDoesNotWorkIsBroken(t *testing.T) {
 				t.Errorf("%s: %s\nwant %s: %s", a.Outcome, a.Reason, c.outcome, c.reason)
 			}
 			for _, f := range a.Healed {
-				if probe := strings.Contains(f.Wanted, "probe"); !probe && f.Met != check.Met {
+				if probe := strings.Contains(f.Wanted, "probe"); !probe && f.Met != check.True {
 					t.Errorf("%s is %s: %s", f.Name, f.Met, f.Seen)
 				}
 			}

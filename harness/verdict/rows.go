@@ -32,42 +32,42 @@ var table = []row{
 		because: func(*Arm) []check.Finding { return nil },
 	},
 	{
-		when:    func(in Inputs) bool { return in.Binary == check.NotMet },
-		outcome: Inconclusive, reason: says("the subject isn't the binary that belongs to this arm"),
-		because: func(a *Arm) []check.Finding { return only(a.Identity, check.NotMet) },
+		when:    func(in Inputs) bool { return in.Binary == check.False },
+		outcome: Inconclusive, reason: fixedText("the subject isn't the binary that belongs to this arm"),
+		because: func(a *Arm) []check.Finding { return only(a.Identity, check.False) },
 		next:    step.otherBinary,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Process == check.NotMet },
-		outcome: Broken, reason: says("the subject exited or restarted unasked"),
-		because: func(a *Arm) []check.Finding { return only(a.Identity, check.NotMet) },
+		when:    func(in Inputs) bool { return in.Process == check.False },
+		outcome: Broken, reason: fixedText("the subject exited or restarted unasked"),
+		because: func(a *Arm) []check.Finding { return only(a.Identity, check.False) },
 	},
 	{
 		when:    func(in Inputs) bool { return in.NeverReady },
-		outcome: Broken, reason: says("the subject never got Ready where a control did"),
-		because: func(a *Arm) []check.Finding { return except(a.Steady, check.Met) },
+		outcome: Broken, reason: fixedText("the subject never got Ready where a control did"),
+		because: func(a *Arm) []check.Finding { return except(a.Steady, check.True) },
 	},
 	{
-		when:    func(in Inputs) bool { return in.Binary != check.Met },
+		when:    func(in Inputs) bool { return in.Binary != check.True },
 		outcome: Inconclusive,
-		reason:  says("it is unknown whether the binary that ran is the one that belongs to this arm"),
-		because: func(a *Arm) []check.Finding { return except(a.Identity, check.Met) },
+		reason:  fixedText("it is unknown whether the binary that ran is the one that belongs to this arm"),
+		because: func(a *Arm) []check.Finding { return except(a.Identity, check.True) },
 		next:    step.unknownBinary,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Process != check.Met },
-		outcome: Inconclusive, reason: says("it is unknown whether the subject was one process all along"),
-		because: func(a *Arm) []check.Finding { return except(a.Identity, check.Met) },
+		when:    func(in Inputs) bool { return in.Process != check.True },
+		outcome: Inconclusive, reason: fixedText("it is unknown whether the subject was one process all along"),
+		because: func(a *Arm) []check.Finding { return except(a.Identity, check.True) },
 		next:    step.unknownProcess,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Steady != check.Met },
+		when:    func(in Inputs) bool { return in.Steady != check.True },
 		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the steady state", in.Steady, "met") },
-		because: func(a *Arm) []check.Finding { return except(a.Steady, check.Met) },
+		because: func(a *Arm) []check.Finding { return except(a.Steady, check.True) },
 		next:    step.neverSteady,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Baseline == check.Met },
+		when:    func(in Inputs) bool { return in.Baseline == check.True },
 		outcome: Inconclusive, reason: func(in Inputs) string {
 			return missed("the signature in the baseline",
 				in.Baseline, "not met")
@@ -76,7 +76,7 @@ var table = []row{
 		next:    step.illBefore,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Baseline != check.NotMet },
+		when:    func(in Inputs) bool { return in.Baseline != check.False },
 		outcome: Inconclusive, reason: func(in Inputs) string {
 			return missed("the signature in the baseline",
 				in.Baseline, "not met")
@@ -85,28 +85,28 @@ var table = []row{
 		next:    step.unknownBaseline,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Exposure != check.Met },
+		when:    func(in Inputs) bool { return in.Exposure != check.True },
 		outcome: Inconclusive, reason: func(in Inputs) string { return missed("the exposure", in.Exposure, "met") },
-		because: func(a *Arm) []check.Finding { return except(a.Exposure, check.Met) },
+		because: func(a *Arm) []check.Finding { return except(a.Exposure, check.True) },
 		next:    step.notExposed,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Signature == check.Met },
-		outcome: Reproduced, reason: says("the signature is met under proven exposure"),
-		because: func(a *Arm) []check.Finding { return slices.Concat(a.Signature, shown(a.Exposure)) },
+		when:    func(in Inputs) bool { return in.Signature == check.True },
+		outcome: Reproduced, reason: fixedText("the signature is met under proven exposure"),
+		because: func(a *Arm) []check.Finding { return slices.Concat(a.Signature, onlyDeciding(a.Exposure)) },
 	},
 	{
 		when:    Inputs.illInAnyCase,
 		outcome: Broken,
-		reason: says("the subject is not well, and the signature is unknown, so that it may be the incident or " +
+		reason: fixedText("the subject is not well, and the signature is unknown, so that it may be the incident or " +
 			"another failure"),
 		mayBeIncident: true,
 		because: func(a *Arm) []check.Finding {
-			return slices.Concat(only(a.Healed, check.NotMet), only(a.Signature, check.Unknown))
+			return slices.Concat(only(a.Healed, check.False), only(a.Signature, check.Unknown))
 		},
 	},
 	{
-		when:    func(in Inputs) bool { return in.Signature != check.NotMet },
+		when:    func(in Inputs) bool { return in.Signature != check.False },
 		outcome: Inconclusive, reason: func(in Inputs) string {
 			return missed("the signature", in.Signature, "met, or not met with every part of it known")
 		},
@@ -114,15 +114,15 @@ var table = []row{
 		next:    step.unknownSignature,
 	},
 	{
-		when:    func(in Inputs) bool { return in.Healed == check.Met },
-		outcome: NotReproduced, reason: says("the signature is not met under proven exposure, and the subject is well"),
-		because: func(a *Arm) []check.Finding { return slices.Concat(shown(a.Exposure), a.Healed) },
+		when:    func(in Inputs) bool { return in.Healed == check.True },
+		outcome: NotReproduced, reason: fixedText("the signature is not met under proven exposure, and the subject is well"),
+		because: func(a *Arm) []check.Finding { return slices.Concat(onlyDeciding(a.Exposure), a.Healed) },
 	},
 	{
-		when:    func(in Inputs) bool { return in.Healed == check.NotMet },
+		when:    func(in Inputs) bool { return in.Healed == check.False },
 		outcome: Broken,
-		reason:  says("the signature is not met, but the subject is not well either: it failed in another way"),
-		because: func(a *Arm) []check.Finding { return except(a.Healed, check.Met) },
+		reason:  fixedText("the signature is not met, but the subject is not well either: it failed in another way"),
+		because: func(a *Arm) []check.Finding { return except(a.Healed, check.True) },
 	},
 	{
 		when:    func(Inputs) bool { return true },
@@ -130,7 +130,7 @@ var table = []row{
 			return missed("whether it is healed", in.Healed,
 				"met or not met")
 		},
-		because: func(a *Arm) []check.Finding { return except(a.Healed, check.Met) },
+		because: func(a *Arm) []check.Finding { return except(a.Healed, check.True) },
 		next:    step.unknownHealth,
 	},
 }
@@ -138,11 +138,11 @@ var table = []row{
 // illInAnyCase reports that the subject isn't well and its signature is unknown: whatever the signature is, the arm
 // is no cure.
 func (in Inputs) illInAnyCase() bool {
-	return in.Signature == check.Unknown && in.Healed == check.NotMet
+	return in.Signature == check.Unknown && in.Healed == check.False
 }
 
-func says(text string) func(Inputs) string { return func(Inputs) string { return text } }
+func fixedText(text string) func(Inputs) string { return func(Inputs) string { return text } }
 
-func missed(what string, is check.Tri, want string) string {
+func missed(what string, is check.Truth, want string) string {
 	return fmt.Sprintf("%s is %s, and must be %s", what, is, want)
 }

@@ -20,11 +20,11 @@ func TestASignatureKnowsTheHost(t *testing.T) {
 	for _, tc := range []struct {
 		name, arm string // whose the host's record is; "" for none
 		tasks     int
-		want      check.Tri
+		want      check.Truth
 		seen      string
 	}{
-		{"a quiet host", bundle.Shared, 2, check.NotMet, "0.01 a second"},
-		{"a quiet host, recorded beside each arm's own cluster", "other", 2, check.NotMet, "0.01 a second"},
+		{"a quiet host", bundle.Shared, 2, check.False, "0.01 a second"},
+		{"a quiet host, recorded beside each arm's own cluster", "other", 2, check.False, "0.01 a second"},
 		{"a host that many want", bundle.Shared, 40, check.Unknown, "with 40 tasks for 2 cores"},
 		{"no record of the host", "", 0, check.Unknown, "no record of the host"},
 	} {

@@ -26,10 +26,10 @@ var byColumns = []struct {
 func TestOutcomeTableIsExhaustive(t *testing.T) {
 	seen := map[verdict.Outcome]int{}
 	for n := range 3 * 3 * 3 * 3 * 3 {
-		var cols [5]check.Tri
+		var cols [5]check.Truth
 		row := ""
 		for i, rest := 0, n; i < 5; i, rest = i+1, rest/3 {
-			cols[i] = check.Tri(rest % 3)
+			cols[i] = check.Truth(rest % 3)
 			row += string("?-+"[cols[i]])
 		}
 		var want verdict.Outcome
@@ -40,7 +40,7 @@ func TestOutcomeTableIsExhaustive(t *testing.T) {
 			}
 		}
 		got, reason := verdict.OutcomeOf(verdict.Inputs{Steady: cols[0], Baseline: cols[1], Exposure: cols[2], Signature: cols[3], Healed: cols[4],
-			Binary: check.Met, Process: check.Met})
+			Binary: check.True, Process: check.True})
 		if got != want || reason == "" {
 			t.Errorf("%s: %s (%s), want %s", row, got, reason, want)
 		}
@@ -61,8 +61,8 @@ func matches(pattern, row string) bool {
 }
 
 func TestWhatGoesBeforeTheTable(t *testing.T) {
-	good := verdict.Inputs{Steady: check.Met, Baseline: check.NotMet, Exposure: check.Met, Signature: check.NotMet, Healed: check.Met,
-		Binary: check.Met, Process: check.Met}
+	good := verdict.Inputs{Steady: check.True, Baseline: check.False, Exposure: check.True, Signature: check.False, Healed: check.True,
+		Binary: check.True, Process: check.True}
 	for _, c := range []struct {
 		name   string
 		change func(*verdict.Inputs)
@@ -70,15 +70,15 @@ func TestWhatGoesBeforeTheTable(t *testing.T) {
 		reason string
 	}{
 		{"nothing", func(*verdict.Inputs) {}, verdict.NotReproduced, "the signature is not met under proven exposure, and the subject is well"},
-		{"harness failed", func(in *verdict.Inputs) { in.HarnessError = "disk full"; in.Process = check.NotMet }, verdict.Error, "something of the harness failed: disk full"},
-		{"restarted", func(in *verdict.Inputs) { in.Process = check.NotMet }, verdict.Broken, "exited or restarted unasked"},
-		{"restarted with a signature", func(in *verdict.Inputs) { in.Process = check.NotMet; in.Signature = check.Met }, verdict.Broken, "exited or restarted unasked"},
-		{"another binary that restarted", func(in *verdict.Inputs) { in.Process = check.NotMet; in.Binary = check.NotMet }, verdict.Inconclusive, "isn't the binary that belongs to this arm"},
-		{"never ready", func(in *verdict.Inputs) { in.NeverReady = true; in.Steady = check.NotMet }, verdict.Broken, "never got Ready where a control did"},
+		{"harness failed", func(in *verdict.Inputs) { in.HarnessError = "disk full"; in.Process = check.False }, verdict.Error, "something of the harness failed: disk full"},
+		{"restarted", func(in *verdict.Inputs) { in.Process = check.False }, verdict.Broken, "exited or restarted unasked"},
+		{"restarted with a signature", func(in *verdict.Inputs) { in.Process = check.False; in.Signature = check.True }, verdict.Broken, "exited or restarted unasked"},
+		{"another binary that restarted", func(in *verdict.Inputs) { in.Process = check.False; in.Binary = check.False }, verdict.Inconclusive, "isn't the binary that belongs to this arm"},
+		{"never ready", func(in *verdict.Inputs) { in.NeverReady = true; in.Steady = check.False }, verdict.Broken, "never got Ready where a control did"},
 		{"unknown binary", func(in *verdict.Inputs) { in.Binary = check.Unknown }, verdict.Inconclusive, "unknown whether the binary that ran"},
 		{"unknown process", func(in *verdict.Inputs) { in.Process = check.Unknown }, verdict.Inconclusive, "unknown whether the subject was one process"},
-		{"no exposure", func(in *verdict.Inputs) { in.Exposure = check.NotMet }, verdict.Inconclusive, "the exposure is not met, and must be met"},
-		{"ill, and nobody knows with what", func(in *verdict.Inputs) { in.Signature, in.Healed = check.Unknown, check.NotMet }, verdict.Broken,
+		{"no exposure", func(in *verdict.Inputs) { in.Exposure = check.False }, verdict.Inconclusive, "the exposure is not met, and must be met"},
+		{"ill, and nobody knows with what", func(in *verdict.Inputs) { in.Signature, in.Healed = check.Unknown, check.False }, verdict.Broken,
 			"the subject is not well, and the signature is unknown, so that it may be the incident or another failure"},
 		{"well, and the signature unknown", func(in *verdict.Inputs) { in.Signature = check.Unknown }, verdict.Inconclusive,
 			"the signature is unknown, and must be met, or not met with every part of it known"},

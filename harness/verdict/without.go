@@ -9,26 +9,26 @@ import (
 
 // BuiltIn are the answers to what is asked of every arm of every scenario, as the outcome table takes them. Ready is
 // not met for an arm that never got Ready where a control did, and met for one whose steady state was met.
-type BuiltIn struct{ Binary, Process, Ready check.Tri }
+type BuiltIn struct{ Binary, Process, Ready check.Truth }
 
 func builtIn(in Inputs) BuiltIn {
 	b := BuiltIn{Binary: in.Binary, Process: in.Process}
 	switch {
 	case in.NeverReady:
-		b.Ready = check.NotMet
-	case in.Steady == check.Met:
-		b.Ready = check.Met
+		b.Ready = check.False
+	case in.Steady == check.True:
+		b.Ready = check.True
 	}
 	return b
 }
 
 // Said are the answers of a candidate's ground in an arm, each check's alternatives included; none if it was not
 // asked.
-func (a Arm) Said(g scenario.Ground) []check.Tri {
+func (a Arm) Said(g scenario.Ground) []check.Truth {
 	if g.List == scenario.BuiltInList {
-		return []check.Tri{*a.BuiltIn.of(g.Name)}
+		return []check.Truth{*a.BuiltIn.truthOf(g.Name)}
 	}
-	var out []check.Tri
+	var out []check.Truth
 	var walk func([]check.Finding)
 	walk = func(list []check.Finding) {
 		for _, f := range list {
@@ -47,17 +47,17 @@ func (a Arm) Said(g scenario.Ground) []check.Tri {
 // objects; without it the others of its list decide, and none of them object if there are none.
 func (a Arm) Without(grounds []scenario.Ground) Outcome {
 	for _, list := range lists {
-		*a.list(list) = without(*a.list(list), named(list, grounds))
+		*a.list(list) = without(*a.list(list), namesInList(list, grounds))
 	}
 	in := a.inputs()
 	for _, g := range grounds {
 		if g.List != scenario.BuiltInList {
 			continue
 		}
-		answer := a.BuiltIn.of(g.Name)
-		*answer = vouched(*answer)
+		answer := a.BuiltIn.truthOf(g.Name)
+		*answer = withdrawn(*answer)
 		in.Binary, in.Process = a.BuiltIn.Binary, a.BuiltIn.Process
-		in.NeverReady = a.BuiltIn.Ready == check.NotMet
+		in.NeverReady = a.BuiltIn.Ready == check.False
 	}
 	outcome, _ := OutcomeOf(in)
 	return outcome
@@ -67,7 +67,7 @@ func (a Arm) Without(grounds []scenario.Ground) Outcome {
 func (a Arm) inputs() Inputs {
 	in := Inputs{Steady: sum(a.Steady), Baseline: sum(a.Baseline), Exposure: sum(a.Exposure),
 		Signature: sum(a.Signature), Healed: sum(a.Healed),
-		Binary: a.BuiltIn.Binary, Process: a.BuiltIn.Process, NeverReady: a.BuiltIn.Ready == check.NotMet}
+		Binary: a.BuiltIn.Binary, Process: a.BuiltIn.Process, NeverReady: a.BuiltIn.Ready == check.False}
 	if len(only(a.Signature, check.Unknown)) > 0 {
 		in.Signature = check.Unknown
 	}
@@ -77,8 +77,8 @@ func (a Arm) inputs() Inputs {
 	return in
 }
 
-func sum(list []check.Finding) check.Tri {
-	var met []check.Tri
+func sum(list []check.Finding) check.Truth {
+	var met []check.Truth
 	for _, f := range list {
 		met = append(met, f.Met)
 	}
@@ -100,7 +100,7 @@ func (a *Arm) list(name string) *[]check.Finding {
 	return &a.Healed
 }
 
-func (b *BuiltIn) of(name string) *check.Tri {
+func (b *BuiltIn) truthOf(name string) *check.Truth {
 	switch name {
 	case scenario.BuiltInBinary:
 		return &b.Binary
@@ -110,8 +110,8 @@ func (b *BuiltIn) of(name string) *check.Tri {
 	return &b.Ready
 }
 
-// named are the names of a list's checks among grounds.
-func named(list string, grounds []scenario.Ground) []string {
+// namesInList are the names of a list's checks among grounds.
+func namesInList(list string, grounds []scenario.Ground) []string {
 	var out []string
 	for _, g := range grounds {
 		if g.List == list {
@@ -121,12 +121,12 @@ func named(list string, grounds []scenario.Ground) []string {
 	return out
 }
 
-// vouched is what is left of an answer once it is taken back.
-func vouched(t check.Tri) check.Tri {
-	if t == check.Met {
+// withdrawn is what is left of an answer once it is taken back.
+func withdrawn(t check.Truth) check.Truth {
+	if t == check.True {
 		return check.Unknown
 	}
-	return check.Met
+	return check.True
 }
 
 // without is a list of findings without what those of some names said. A list that loses all that objected keeps one
@@ -138,14 +138,14 @@ func without(list []check.Finding, names []string) []check.Finding {
 	out, dropped := []check.Finding{}, false
 	for _, f := range list {
 		if slices.Contains(names, f.Name) {
-			if f.Met != check.Met {
+			if f.Met != check.True {
 				dropped = true
 				continue
 			}
 			f.Met = check.Unknown
 		} else if len(f.AnyOf) > 0 {
 			f.AnyOf = without(f.AnyOf, names)
-			var met []check.Tri
+			var met []check.Truth
 			for _, alternative := range f.AnyOf {
 				met = append(met, alternative.Met)
 			}
@@ -154,7 +154,7 @@ func without(list []check.Finding, names []string) []check.Finding {
 		out = append(out, f)
 	}
 	if dropped && len(out) == 0 {
-		out = append(out, check.Finding{Met: check.Met})
+		out = append(out, check.Finding{Met: check.True})
 	}
 	return out
 }

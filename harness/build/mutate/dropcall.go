@@ -65,7 +65,7 @@ func (d *DropCall) search(f *File, body *ast.BlockStmt, out *Found) {
 			statements(n.Body, whole)
 		case *ast.CallExpr:
 			if named(n.Fun, d.Call) {
-				d.look(f, n, whole[n], out)
+				d.inspect(f, n, whole[n], out)
 			}
 		}
 		return true
@@ -83,8 +83,8 @@ func statements(list []ast.Stmt, whole map[*ast.CallExpr]ast.Stmt) {
 	}
 }
 
-// look judges one call: a site, or near one. s is nil where the call is no statement of its own.
-func (d *DropCall) look(f *File, call *ast.CallExpr, s ast.Stmt, out *Found) {
+// inspect judges one call: a site, or near one. s is nil where the call is no statement of its own.
+func (d *DropCall) inspect(f *File, call *ast.CallExpr, s ast.Stmt, out *Found) {
 	line := f.Line(call.Pos())
 	if s == nil {
 		out.Near = append(out.Near, fmt.Sprintf("a call that is no statement by itself at line %d", line))

@@ -68,7 +68,7 @@ func (d *DropCase) search(f *File, body *ast.BlockStmt, out *Found) {
 					inSelect[r] = true
 				}
 			}
-			d.look(f, n, out)
+			d.inspect(f, n, out)
 		case *ast.UnaryExpr:
 			if d.receives(n) && !inSelect[n] {
 				out.Near = append(out.Near, fmt.Sprintf("plain receive at line %d", f.Line(n.Pos())))
@@ -78,8 +78,8 @@ func (d *DropCase) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// look judges one select: a site, near one, or neither.
-func (d *DropCase) look(f *File, sel *ast.SelectStmt, out *Found) {
+// inspect judges one select: a site, near one, or neither.
+func (d *DropCase) inspect(f *File, sel *ast.SelectStmt, out *Found) {
 	var dropped, kept []*ast.CommClause
 	for _, c := range sel.Body.List {
 		c := c.(*ast.CommClause)

@@ -54,7 +54,7 @@ func (f *File) rewritten(edits []Edit) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the rewritten source does not parse: %w", err)
 	}
-	return after.withoutImports(f.lost(after))
+	return after.withoutImports(f.unusedImports(after))
 }
 
 // takeOut adds the edit that takes a statement out with its lines. One that shares them with something else is near a

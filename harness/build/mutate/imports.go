@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// lost lists the imports of f that f uses and after, its rewritten form, uses no more.
+// unusedImports lists the imports of f that f uses and after, its rewritten form, uses no more.
 //
 // An import without a name is assumed to be named like its path's last element. If that is wrong the import stays,
 // and the compiler refuses the file by name.
-func (f *File) lost(after *File) []string {
+func (f *File) unusedImports(after *File) []string {
 	was, is := f.qualifiers(), after.qualifiers()
 	var out []string
 	for _, spec := range f.AST.Imports {

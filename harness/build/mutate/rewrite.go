@@ -134,11 +134,11 @@ func (r *Replacement) Declaration() string {
 	if len(r.Methods)+len(r.Functions) == 0 {
 		return "package " + r.Package
 	}
-	return r.place()
+	return r.describeScope()
 }
 
-// place is where the shape is looked for, in words.
-func (r *Replacement) place() string {
+// describeScope is where the shape is looked for, in words.
+func (r *Replacement) describeScope() string {
 	var out []string
 	if len(r.Methods) > 0 {
 		out = append(out, "method "+InMethod{Type: r.Type, Methods: r.Methods}.method())
@@ -153,7 +153,7 @@ func (r *Replacement) place() string {
 }
 
 // Want implements Shape.
-func (r *Replacement) Want() string { return r.Pattern.String() + " in " + r.place() }
+func (r *Replacement) Want() string { return r.Pattern.String() + " in " + r.describeScope() }
 
 // Label implements Shape.
 func (r *Replacement) Label() string {

@@ -72,7 +72,7 @@ func (c *SetConstant) Find(f *File) Found {
 			for j, id := range spec.Names {
 				if id.Name == c.Name {
 					out.Declared = true
-					c.look(f, decl, i, j, &out)
+					c.inspect(f, decl, i, j, &out)
 				}
 			}
 		}
@@ -80,8 +80,8 @@ func (c *SetConstant) Find(f *File) Found {
 	return out
 }
 
-// look judges the name j of the specification i of a declaration.
-func (c *SetConstant) look(f *File, decl *ast.GenDecl, i, j int, out *Found) {
+// inspect judges the name j of the specification i of a declaration.
+func (c *SetConstant) inspect(f *File, decl *ast.GenDecl, i, j int, out *Found) {
 	spec := decl.Specs[i].(*ast.ValueSpec)
 	line := f.Line(spec.Pos())
 	repeated := i+1 < len(decl.Specs) && decl.Tok == token.CONST && len(decl.Specs[i+1].(*ast.ValueSpec).Values) == 0

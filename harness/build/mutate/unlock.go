@@ -59,18 +59,18 @@ func (u *Unlock) search(f *File, body *ast.BlockStmt, out *Found) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BlockStmt:
-			u.look(f, n.List, out)
+			u.inspect(f, n.List, out)
 		case *ast.CaseClause:
-			u.look(f, n.Body, out)
+			u.inspect(f, n.Body, out)
 		case *ast.CommClause:
-			u.look(f, n.Body, out)
+			u.inspect(f, n.Body, out)
 		}
 		return true
 	})
 }
 
-// look judges the locks of a list of statements: sites, or near ones.
-func (u *Unlock) look(f *File, list []ast.Stmt, out *Found) {
+// inspect judges the locks of a list of statements: sites, or near ones.
+func (u *Unlock) inspect(f *File, list []ast.Stmt, out *Found) {
 	for i, s := range list {
 		locked, ok := s.(*ast.ExprStmt)
 		if !ok {

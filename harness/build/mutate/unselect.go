@@ -67,7 +67,7 @@ func (u *Unselect) search(f *File, body *ast.BlockStmt, out *Found) {
 					inSelect[send] = true
 				}
 			}
-			u.look(f, n, out)
+			u.inspect(f, n, out)
 		case *ast.SendStmt:
 			if u.sends(n) && !inSelect[n] {
 				out.Near = append(out.Near, fmt.Sprintf("plain send at line %d", f.Line(n.Pos())))
@@ -77,8 +77,8 @@ func (u *Unselect) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// look judges one select: a site, near one, or neither.
-func (u *Unselect) look(f *File, sel *ast.SelectStmt, out *Found) {
+// inspect judges one select: a site, near one, or neither.
+func (u *Unselect) inspect(f *File, sel *ast.SelectStmt, out *Found) {
 	var clause *ast.CommClause
 	var send *ast.SendStmt
 	var withDefault bool

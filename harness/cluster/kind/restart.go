@@ -50,7 +50,7 @@ func (s container) restart(ctx context.Context, replace func() error) error {
 		err = replace()
 	}
 	if err == nil && before.PID != 0 {
-		err = s.gone(ctx, before.PID)
+		err = s.awaitReplaced(ctx, before.PID)
 	}
 	if err != nil {
 		return fmt.Errorf("restarting %s on %s: %w", s.name, s.n.name, err)
@@ -58,8 +58,8 @@ func (s container) restart(ctx context.Context, replace func() error) error {
 	return nil
 }
 
-// gone waits until another process than pid runs, or none.
-func (s container) gone(ctx context.Context, pid int) error {
+// awaitReplaced waits until another process than pid runs, or none.
+func (s container) awaitReplaced(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()
 	err := retry(ctx, 500*time.Millisecond, func(ctx context.Context) error {

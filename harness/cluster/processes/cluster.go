@@ -97,7 +97,7 @@ func (c *Cluster) Components(name string) []cluster.Component {
 	return []cluster.Component{c.component(name)}
 }
 
-func (c *Cluster) at(file string) string { return filepath.Join(c.home, file) }
+func (c *Cluster) path(file string) string { return filepath.Join(c.home, file) }
 
 func (c *Cluster) component(name string) *Component {
 	return &Component{n: c.node, name: name, process: name, namespace: metav1.NamespaceSystem}

@@ -55,8 +55,8 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 		url = "http://" + loopback(k.n.c.ports[k.name])
 	case k.name == "etcd" && strings.HasPrefix(path, "/debug/"): // where it has profiles, its clients are shown them
 		var err error
-		client, err = rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: k.n.c.at(etcdCAFile),
-			CertFile: k.n.c.at(etcdClient + ".crt"), KeyFile: k.n.c.at(etcdClient + ".key")}})
+		client, err = rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: k.n.c.path(etcdCAFile),
+			CertFile: k.n.c.path(etcdClient + ".crt"), KeyFile: k.n.c.path(etcdClient + ".key")}})
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +192,7 @@ func (k *Component) restart(ctx context.Context) error {
 			return err
 		}
 		wait, cancel := context.WithTimeout(ctx, gentle)
-		err := before.gone(wait)
+		err := before.awaitExit(wait)
 		cancel()
 		if err != nil {
 			if err := before.kill(); err != nil {
@@ -251,27 +251,27 @@ func (k *Component) answers(ctx context.Context, starts int) error {
 		}
 		one, serr := k.state()
 		if serr == nil && (one.Exit != "" || one.Starts > starts) {
-			return k.ended(one)
+			return k.exitError(one)
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s to be ready: %w; the last answer: %w; its last lines:\n%s", k.name,
-				context.Cause(ctx), err, k.said(one, 10))
+				context.Cause(ctx), err, k.lastLogLines(one, 10))
 		case <-tick.C:
 		}
 	}
 }
 
-func (k *Component) ended(one running) error {
-	e := &StartError{Component: k.name, Exit: one.Exit, Said: k.said(one, 10)}
+func (k *Component) exitError(one running) error {
+	e := &StartError{Component: k.name, Exit: one.Exit, Said: k.lastLogLines(one, 10)}
 	if isPortTaken(e.Said) {
 		return errors.Join(errPortTaken, e)
 	}
 	return e
 }
 
-// said is the end of the log of a process that ended: of the one before where another runs already.
-func (k *Component) said(one running, lines int) string {
+// lastLogLines is the end of the log of a process that ended: of the one before where another runs already.
+func (k *Component) lastLogLines(one running, lines int) string {
 	starts := one.Starts
 	if one.Exit == "" && starts > 1 {
 		starts--

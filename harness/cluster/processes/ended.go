@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ended is how a start came to its end. A process that could not be started has the code -1.
-type ended struct {
+// exited is how a start came to its end. A process that could not be started has the code -1.
+type exited struct {
 	Start int       `json:"start"` // from 0, as its log file is numbered
 	Code  int       `json:"code"`  // 128 and its number where a signal ended it
 	At    time.Time `json:"at"`
@@ -17,8 +17,8 @@ type ended struct {
 }
 
 // endedWith is the end of the last start, which err describes as exec.Cmd.Wait does.
-func (s state) endedWith(err error) *ended {
-	e := &ended{Start: s.Starts - 1, Code: -1, At: time.Now().UTC()}
+func (s state) endedWith(err error) *exited {
+	e := &exited{Start: s.Starts - 1, Code: -1, At: time.Now().UTC()}
 	var failed *exec.ExitError
 	switch {
 	case err == nil:

@@ -34,7 +34,7 @@ var kwokStages []byte
 // kwokFlags have kwok stand in for the kubelet of each Node object. Leases are good for as long as a kubelet's.
 func (l *layout) kwokFlags() map[string]string {
 	return map[string]string{
-		"kubeconfig": l.at(kwokConfig), "config": l.at(kwokStagesFile), "manage-all-nodes": "true",
+		"kubeconfig": l.path(kwokConfig), "config": l.path(kwokStagesFile), "manage-all-nodes": "true",
 		"node-lease-duration-seconds": "40", "server-address": loopback(l.ports[kwok]),
 		"tls-cert-file": l.certificate(kwokClient), "tls-private-key-file": l.key(kwokClient),
 	}

@@ -132,8 +132,8 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 			ours["etcd-servers"] = l.url(etcdProxy)
 		}
 		if _, there := seams[lbaas]; there && name == cloudControllerManager {
-			ours["cloud-config"] = l.at(cloudConfig)
-			err = errors.Join(err, os.WriteFile(l.at(cloudConfig), []byte(control.CloudConfig(loopback(l.ports[lbaas]))), 0o600))
+			ours["cloud-config"] = l.path(cloudConfig)
+			err = errors.Join(err, os.WriteFile(l.path(cloudConfig), []byte(control.CloudConfig(loopback(l.ports[lbaas]))), 0o600))
 		}
 		if err := errors.Join(err, add(name, spec.Programs[name], flags(ours, spec.ArgsIn(name, folder(home, name)))),
 			writeOwn(folder(home, name), spec.OwnFiles[name])); err != nil {
@@ -149,8 +149,8 @@ func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *la
 	}
 	rec := record{Node: cluster.NodeSpec{Name: spec.Name, Role: spec.Role, Arm: spec.Arm, Labels: spec.Labels,
 		Seams: spec.Seams}, Ports: l.ports, Simulated: t.Simulated}
-	return l, errors.Join(writeJSON(l.at(processesFile), list), writeJSON(l.at(recordFile), rec),
-		os.WriteFile(l.at(kwokStagesFile), kwokStages, 0o600))
+	return l, errors.Join(writeJSON(l.path(processesFile), list), writeJSON(l.path(recordFile), rec),
+		os.WriteFile(l.path(kwokStagesFile), kwokStages, 0o600))
 }
 
 func writeJSON(path string, v any) error {
@@ -161,10 +161,10 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, b, 0o600)
 }
 
-func (l *layout) at(file string) string          { return filepath.Join(l.home, file) }
+func (l *layout) path(file string) string        { return filepath.Join(l.home, file) }
 func (l *layout) url(name string) string         { return "https://" + loopback(l.ports[name]) }
-func (l *layout) certificate(file string) string { return l.at(file + ".crt") }
-func (l *layout) key(file string) string         { return l.at(file + ".key") }
+func (l *layout) certificate(file string) string { return l.path(file + ".crt") }
+func (l *layout) key(file string) string         { return l.path(file + ".key") }
 func (l *layout) port(name string) string        { return fmt.Sprint(l.ports[name]) }
 
 // logsDir is where a cluster's folder has the logs, as a node has its pods' below /var/log/pods.
@@ -230,14 +230,14 @@ func (l *layout) flags(name string) map[string]string {
 	case "etcd":
 		peers := l.url(etcdPeers)
 		return map[string]string{
-			"name": l.node, "data-dir": l.at("etcd"), "snapshot-count": "10000",
+			"name": l.node, "data-dir": l.path("etcd"), "snapshot-count": "10000",
 			"listen-client-urls": l.url("etcd"), "advertise-client-urls": l.url("etcd"),
 			"listen-metrics-urls": "http://" + loopback(l.ports[etcdMetrics]),
 			"listen-peer-urls":    peers, "initial-advertise-peer-urls": peers, "initial-cluster": l.node + "=" + peers,
 			"cert-file": l.certificate(etcdServer), "key-file": l.key(etcdServer), "client-cert-auth": "true",
-			"trusted-ca-file": l.at(etcdCAFile),
+			"trusted-ca-file": l.path(etcdCAFile),
 			"peer-cert-file":  l.certificate(etcdServer), "peer-key-file": l.key(etcdServer), "peer-client-cert-auth": "true",
-			"peer-trusted-ca-file": l.at(etcdCAFile),
+			"peer-trusted-ca-file": l.path(etcdCAFile),
 		}
 	case "kube-apiserver":
 		return map[string]string{
@@ -245,18 +245,18 @@ func (l *layout) flags(name string) map[string]string {
 			"tls-private-key-file": l.key(apiServer),
 			// No pod ever asks for it, and a loopback address could be no endpoint.
 			"advertise-address": "127.0.0.1", "endpoint-reconciler-type": "none", "service-cluster-ip-range": "10.96.0.0/16",
-			"client-ca-file": l.at(caFile), "authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction",
+			"client-ca-file": l.path(caFile), "authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction",
 			"allow-privileged": "true",
-			"etcd-servers":     l.url("etcd"), "etcd-cafile": l.at(etcdCAFile), "etcd-certfile": l.certificate(etcdClient),
+			"etcd-servers":     l.url("etcd"), "etcd-cafile": l.path(etcdCAFile), "etcd-certfile": l.certificate(etcdClient),
 			"etcd-keyfile":                     l.key(etcdClient),
 			"service-account-issuer":           "https://kubernetes.default.svc.cluster.local",
-			"service-account-key-file":         l.at(serviceAccount),
-			"service-account-signing-key-file": l.at(serviceAccount),
+			"service-account-key-file":         l.path(serviceAccount),
+			"service-account-signing-key-file": l.path(serviceAccount),
 		}
 	case "kube-controller-manager":
 		out := l.client(name, controllersConfig, controllers)
 		maps.Copy(out, map[string]string{
-			"root-ca-file": l.at(caFile), "service-account-private-key-file": l.at(serviceAccount),
+			"root-ca-file": l.path(caFile), "service-account-private-key-file": l.path(serviceAccount),
 			"use-service-account-credentials": "true",
 			"controllers":                     "*,bootstrapsigner,tokencleaner",
 		})
@@ -273,9 +273,9 @@ func (l *layout) flags(name string) map[string]string {
 // client are the flags that clients of the API server have in common.
 func (l *layout) client(name, config, certificate string) map[string]string {
 	return map[string]string{
-		"kubeconfig": l.at(config), "authentication-kubeconfig": l.at(config), "authorization-kubeconfig": l.at(config),
+		"kubeconfig": l.path(config), "authentication-kubeconfig": l.path(config), "authorization-kubeconfig": l.path(config),
 		"leader-elect": "true",
-		"bind-address": "127.0.0.1", "secure-port": l.port(name), "client-ca-file": l.at(caFile),
+		"bind-address": "127.0.0.1", "secure-port": l.port(name), "client-ca-file": l.path(caFile),
 		"tls-cert-file": l.certificate(certificate), "tls-private-key-file": l.key(certificate),
 	}
 }

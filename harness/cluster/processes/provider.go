@@ -209,7 +209,7 @@ func (p *Provider) end(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	for _, one := range all {
-		err = errors.Join(err, one.gone(ctx))
+		err = errors.Join(err, one.awaitExit(ctx))
 	}
 	return err
 }

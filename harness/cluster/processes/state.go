@@ -134,8 +134,8 @@ func (r running) signal(sig os.Signal) error {
 	return nil
 }
 
-// gone waits until the process is no longer there.
-func (r running) gone(ctx context.Context) error {
+// awaitExit waits until the process is no longer there.
+func (r running) awaitExit(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for r.alive() {

@@ -40,12 +40,12 @@ type process struct {
 
 // state is what the supervisor notes down about a process: PID 0 says that it doesn't run.
 type state struct {
-	PID        int    `json:"pid"`
-	StartTicks int64  `json:"startTicks"`
-	Starts     int    `json:"starts"`
-	Restarts   int    `json:"restarts"` // those that nobody asked for
-	Exit       string `json:"exit,omitempty"`
-	Last       *ended `json:"last,omitempty"` // the end before this start, or the last one
+	PID        int     `json:"pid"`
+	StartTicks int64   `json:"startTicks"`
+	Starts     int     `json:"starts"`
+	Restarts   int     `json:"restarts"` // those that nobody asked for
+	Exit       string  `json:"exit,omitempty"`
+	Last       *exited `json:"last,omitempty"` // the end before this start, or the last one
 }
 
 // A process that exits is started again at once, and when it exits again after a pause that doubles each time, as a
@@ -234,7 +234,7 @@ func (s *supervisor) start(p *supervised) error {
 		fmt.Fprintf(log, "%s stderr F starting it: %v\n", time.Now().UTC().Format(logTime), err)
 		_, _ = read.Close(), log.Close()
 		p.Last = p.endedWith(err)
-		return s.ended(p, fmt.Errorf("starting it: %w", err))
+		return s.recordExit(p, fmt.Errorf("starting it: %w", err))
 	}
 	cmd := p.cmd
 	me, err := identify(cmd.Process.Pid) // it is there until it is waited for
@@ -264,11 +264,11 @@ func (s *supervisor) exited(e exit) error {
 	if e.err == nil {
 		e.err = errors.New("exit status 0")
 	}
-	return s.ended(e.of, e.err)
+	return s.recordExit(e.of, e.err)
 }
 
-// ended notes down why a process doesn't run, and when it is started again.
-func (s *supervisor) ended(p *supervised, err error) error {
+// recordExit notes down why a process doesn't run, and when it is started again.
+func (s *supervisor) recordExit(p *supervised, err error) error {
 	if time.Since(p.started) > ranForLong {
 		p.pause = 0
 	}

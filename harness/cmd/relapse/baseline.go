@@ -128,8 +128,8 @@ func baselines(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) 
 	return all, nil
 }
 
-// beside are the baselines of the program, those of paths in place of them where these have the component.
-func beside(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) {
+// loadBaselines are the baselines of the program, those of paths in place of them where these have the component.
+func loadBaselines(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) {
 	shipped, err := healthy.Shipped()
 	if err != nil || len(paths) == 0 {
 		return shipped, err

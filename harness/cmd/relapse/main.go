@@ -59,7 +59,7 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	}
 	if ctx.Err() != nil {
 		said := errors.New("interrupted")
-		if more := besides(err); more != nil { // something else went wrong on the way out, and must not go unsaid
+		if more := withoutInterrupt(err); more != nil { // something else went wrong on the way out, and must not go unsaid
 			said = fmt.Errorf("interrupted: %w", more)
 		}
 		e = &exitError{code: exitInterrupted, err: said, hint: e.hint}
@@ -73,8 +73,8 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	return e.code
 }
 
-// besides is what an error says beside the interrupt itself, nil if that is all.
-func besides(err error) error {
+// withoutInterrupt is what an error says beside the interrupt itself, nil if that is all.
+func withoutInterrupt(err error) error {
 	var e *exitError
 	if errors.As(err, &e) {
 		err = e.err
@@ -82,7 +82,7 @@ func besides(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var rest []error
 		for _, part := range joined.Unwrap() {
-			rest = append(rest, besides(part))
+			rest = append(rest, withoutInterrupt(part))
 		}
 		return errors.Join(rest...)
 	}

@@ -81,7 +81,7 @@ Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none 
 			if o.measure {
 				return measureMatch(cmd, all, args, o)
 			}
-			well, err := beside(cmd, o.healthy)
+			well, err := loadBaselines(cmd, o.healthy)
 			if err != nil {
 				return err
 			}
@@ -183,7 +183,7 @@ func printMatch(out io.Writer, r match.Result, o matchFlags) error {
 		return err
 	}
 	switch r.Met() {
-	case check.Met:
+	case check.True:
 		return exitWith(verdict.ExitFailed)
 	case check.Unknown:
 		return exitWith(verdict.ExitInconclusive)

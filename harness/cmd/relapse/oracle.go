@@ -154,12 +154,12 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 		return asInput(err)
 	}
 	for _, name := range args[1:] {
-		if !slices.ContainsFunc(all, func(k scenario.Known) bool { return k.Metadata.Name == name }) {
+		if !slices.ContainsFunc(all, func(k scenario.CandidateFile) bool { return k.Metadata.Name == name }) {
 			return usage(fmt.Errorf("scenario %s has no candidate %q", s.Metadata.Name, name), "relapse list candidates")
 		}
 	}
 	if len(args) > 1 {
-		all = slices.DeleteFunc(all, func(k scenario.Known) bool { return !slices.Contains(args[1:], k.Metadata.Name) })
+		all = slices.DeleteFunc(all, func(k scenario.CandidateFile) bool { return !slices.Contains(args[1:], k.Metadata.Name) })
 	}
 	sum, err := campaign.Regrade(s.Metadata.Name, all, f.from)
 	if err != nil {
@@ -175,11 +175,11 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.OracleOptions {
 	o := e.options
 	o.Say = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "oracle:", oneLine(s)) }
-	o.Plan = func(list []scenario.Known) (*plan.Plan, error) { return e.plan(cmd, list) }
+	o.Plan = func(list []scenario.CandidateFile) (*plan.Plan, error) { return e.plan(cmd, list) }
 	o.Run = func(ctx context.Context, p *plan.Plan) (string, reports.Verdict, error) {
 		return f.perform(ctx, cmd, root, p)
 	}
-	o.Build = func(ctx context.Context, list []scenario.Known) (failed map[string]error, err error) {
+	o.Build = func(ctx context.Context, list []scenario.CandidateFile) (failed map[string]error, err error) {
 		p, err := e.plan(cmd, list)
 		if err != nil {
 			return nil, err

@@ -99,7 +99,7 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 	}
 	for _, k := range chosen {
 		if len(k.Spec.Set) > 0 {
-			if _, err := e.plan(cmd, []scenario.Known{k}); err != nil {
+			if _, err := e.plan(cmd, []scenario.CandidateFile{k}); err != nil {
 				return e, fmt.Errorf("candidate %s: %w", k.Metadata.Name, err)
 			}
 		}
@@ -165,7 +165,7 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 }
 
 // choose returns the candidates that were named, or all that are made for the pair.
-func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenario.Known, error) {
+func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([]scenario.CandidateFile, error) {
 	var known []string
 	for _, k := range all {
 		known = append(known, k.Metadata.Name)
@@ -181,13 +181,13 @@ func choose(all []scenario.Known, wanted []string, name, pair string) ([]scenari
 				strings.Join(all[i].Spec.Pairs, ", "), pair), "relapse oracle --pair")
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(k scenario.Known) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(k scenario.CandidateFile) bool {
 		return !k.For(pair) || len(wanted) > 0 && !slices.Contains(wanted, k.Metadata.Name)
 	}), nil
 }
 
 // plan plans a trial that some candidates share. The settings of one that is alone are in force.
-func (e *exam) plan(cmd *cobra.Command, list []scenario.Known) (*plan.Plan, error) {
+func (e *exam) plan(cmd *cobra.Command, list []scenario.CandidateFile) (*plan.Plan, error) {
 	flags := e.flags
 	flags.options.Candidates = nil
 	for _, k := range list {

@@ -20,7 +20,7 @@ type kept struct {
 	value any
 }
 
-func (m *memory) of(key string) *kept {
+func (m *memory) entry(key string) *kept {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.kept == nil {
@@ -35,7 +35,7 @@ func (m *memory) of(key string) *kept {
 // remember implements View.Remember for a file below dir of which a.Size bytes count.
 func (m *memory) remember(dir string, a Artifact, grows bool, as string,
 	grow func(any, io.Reader) (any, error)) (any, error) {
-	k := m.of(a.Path + "\x00" + as)
+	k := m.entry(a.Path + "\x00" + as)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.value != nil && k.bytes == a.Size && !a.Missing && a.Error == "" {

@@ -27,7 +27,7 @@ func (w *Writer) Emit(e event.Event) {
 		_, err = w.timeline.Write(line)
 	}
 	if err != nil {
-		w.lose(fmt.Errorf("recording event %q: %w", e.Message, err))
+		w.recordFailure(fmt.Errorf("recording event %q: %w", e.Message, err))
 		return
 	}
 	w.events = append(w.events, kept)

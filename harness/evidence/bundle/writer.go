@@ -91,7 +91,7 @@ func (w *Writer) Write(m Meta, ext string, r io.Reader) (Artifact, error) {
 		return Artifact{}, err
 	}
 	defer w.busy.Done()
-	a, err := w.place(m, path, r)
+	a, err := w.writeFile(m, path, r)
 	if err != nil {
 		return Artifact{}, fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -187,8 +187,8 @@ func (w *Writer) begin(m Meta, ext string) (string, error) {
 	return artifactsDir + "/" + name, nil
 }
 
-// place copies r, redacted, to path by way of a temporary file that is renamed when it is whole.
-func (w *Writer) place(m Meta, path string, r io.Reader) (Artifact, error) {
+// writeFile copies r, redacted, to path by way of a temporary file that is renamed when it is whole.
+func (w *Writer) writeFile(m Meta, path string, r io.Reader) (Artifact, error) {
 	f, err := renameio.NewPendingFile(filepath.Join(w.dir, filepath.FromSlash(path)), renameio.WithPermissions(0o644),
 		renameio.WithTempDir(filepath.Join(w.dir, artifactsDir)))
 	if err != nil {
@@ -218,7 +218,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *Writer) lose(err error) {
+func (w *Writer) recordFailure(err error) {
 	if w.err == nil {
 		w.err = err
 	}
@@ -241,14 +241,14 @@ func (w *Writer) Seal() error {
 	for _, e := range w.entries {
 		if e.stream != nil {
 			if err := e.stream.Close(); err != nil {
-				w.lose(err)
+				w.recordFailure(err)
 			}
 			e.artifact = e.stream.snapshot()
 			e.stream = nil
 		}
 	}
 	if err := w.timeline.Close(); err != nil {
-		w.lose(fmt.Errorf("closing %s: %w", TimelineFile, err))
+		w.recordFailure(fmt.Errorf("closing %s: %w", TimelineFile, err))
 	}
 	if w.err != nil {
 		return fmt.Errorf("sealing bundle %s: %w", w.dir, w.err)

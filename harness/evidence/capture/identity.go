@@ -49,7 +49,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	var hashed time.Time
 	var hashedIn string // the phase of the last digest: each phase gets one, however short it is
 	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
-		now, err := look(ctx, st, id, false)
+		now, err := observe(ctx, st, id, false)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		another := now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks || now.ArgStart != last.ArgStart)
 		if another || time.Since(hashed) > digestEvery || phase != hashedIn {
 			// A look of its own: to read a whole executable takes seconds on a busy host, and a short phase would begin without a sample.
-			if now, err = look(ctx, st, id, true); err != nil {
+			if now, err = observe(ctx, st, id, true); err != nil {
 				return err
 			}
 		}
@@ -69,8 +69,8 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return st.Close()
 }
 
-// look asks which process it is, and records the answer.
-func look(ctx context.Context, st *bundle.Stream, of cluster.Identifier, digest bool) (cluster.Identity, error) {
+// observe asks which process it is, and records the answer.
+func observe(ctx context.Context, st *bundle.Stream, of cluster.Identifier, digest bool) (cluster.Identity, error) {
 	now, err := of.Identity(ctx, digest)
 	if err != nil {
 		return now, err

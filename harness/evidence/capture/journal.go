@@ -56,7 +56,7 @@ type follower struct {
 	st    *bundle.Stream
 	open  atomic.Bool
 	done  chan struct{}
-	place place // of the last line recorded
+	place journalPosition // of the last line recorded
 }
 
 // connect opens the log and copies it in the background. The first lines are skipped up to the one seen last.
@@ -119,14 +119,14 @@ func (f *follower) copy(r io.Reader) {
 	}
 }
 
-// place is a line of a journal.
-type place struct {
+// journalPosition is a line of a journal.
+type journalPosition struct {
 	cursor string
 	at     time.Time
 }
 
 // placeOf reads a line's place; it is zero for what is no line of a journal.
-func placeOf(line []byte) place {
+func placeOf(line []byte) journalPosition {
 	var l struct {
 		Cursor string `json:"__CURSOR"`
 		Micros string `json:"__REALTIME_TIMESTAMP"`
@@ -135,5 +135,5 @@ func placeOf(line []byte) place {
 	if json.Unmarshal(line, &l) == nil {
 		us, _ = strconv.ParseInt(l.Micros, 10, 64) // a line without a time is before all others
 	}
-	return place{l.Cursor, time.UnixMicro(us).UTC()}
+	return journalPosition{l.Cursor, time.UnixMicro(us).UTC()}
 }

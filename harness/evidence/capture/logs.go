@@ -129,7 +129,7 @@ func (l *logReader) follow(ctx context.Context, every time.Duration) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, askTimeout)
-		more, err := l.look(one)
+		more, err := l.poll(one)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			for _, c := range l.logs {

@@ -175,7 +175,7 @@ func (c *componentLog) settle(asked time.Time) (more bool) {
 	for first, f := range c.files {
 		switch {
 		case f.missed > 1 && !f.over:
-			c.lose(f, here, asked)
+			c.recordMissing(f, here, asked)
 		case f.missed == 1 && !f.over: // a listing may miss a file that is being renamed
 			c.doubt = cmp.Or(c.doubt, f.container+" was not there")
 		case f.missed > forgotten:
@@ -203,9 +203,9 @@ func (c *componentLog) settle(asked time.Time) (more bool) {
 	return more
 }
 
-// lose records what may have been in a file that is gone: from where it was read to the beginning of the next file, or
+// recordMissing records what may have been in a file that is gone: from where it was read to the beginning of the next file, or
 // to now.
-func (c *componentLog) lose(f *logFile, here []*logFile, now time.Time) {
+func (c *componentLog) recordMissing(f *logFile, here []*logFile, now time.Time) {
 	c.flush(f)
 	from, to := f.began, now
 	for _, t := range []time.Time{f.last, f.known} {
@@ -230,7 +230,7 @@ func (c *componentLog) end() {
 	for _, f := range c.files {
 		c.flush(f)
 		if f.missed > 0 && !f.over {
-			c.lose(f, nil, time.Now())
+			c.recordMissing(f, nil, time.Now())
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.parts)) {

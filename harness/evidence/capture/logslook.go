@@ -111,8 +111,8 @@ $c $t "}
 }
 `
 
-// look takes in what is new and reports whether there is more.
-func (l *logReader) look(ctx context.Context) (more bool, err error) {
+// poll takes in what is new and reports whether there is more.
+func (l *logReader) poll(ctx context.Context) (more bool, err error) {
 	var known []string
 	argv := []string{"sh", "-c", lookScript, "sh", l.root, strconv.Itoa(lookBytes), l.namespace, ""}
 	for _, c := range l.logs {

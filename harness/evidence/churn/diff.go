@@ -104,8 +104,8 @@ func (d *differ) add(a, b []byte) {
 	d.found = append(d.found, found{from, len(d.text), a, b})
 }
 
-// at does something one step further down.
-func (d *differ) at(step func([]byte) []byte, do func() error) error {
+// descend does something one step further down.
+func (d *differ) descend(step func([]byte) []byte, do func() error) error {
 	was := len(d.path)
 	d.path = step(d.path)
 	if err := do(); err != nil {
@@ -158,7 +158,7 @@ func (d *differ) object(a, b []byte) error {
 
 // member compares what stands under a key; nil is nothing.
 func (d *differ) member(key, a, b []byte) error {
-	return d.at(func(p []byte) []byte { return appendKey(p, key) }, func() error { return d.either(a, b) })
+	return d.descend(func(p []byte) []byte { return appendKey(p, key) }, func() error { return d.either(a, b) })
 }
 
 func (d *differ) either(a, b []byte) error {

@@ -94,7 +94,7 @@ func bracket(s string) (step, string, error) {
 func (p Path) Of(object json.RawMessage) (string, error) {
 	at := bytes.TrimSpace(object)
 	for _, s := range p {
-		next, err := s.of(at)
+		next, err := s.applyTo(at)
 		if err != nil {
 			return "", fmt.Errorf("reading a field: %w", err)
 		}
@@ -109,7 +109,7 @@ func (p Path) Of(object json.RawMessage) (string, error) {
 	return string(at), nil
 }
 
-func (s step) of(value []byte) ([]byte, error) {
+func (s step) applyTo(value []byte) ([]byte, error) {
 	if len(value) == 0 {
 		return nil, errJSON
 	}

@@ -55,7 +55,7 @@ func (d *differ) list(a, b []byte) error {
 			y = theirs[i]
 		}
 		step := func(p []byte) []byte { return append(strconv.AppendInt(append(p, '['), int64(i), 10), ']') }
-		if err := d.at(step, func() error { return d.either(x, y) }); err != nil {
+		if err := d.descend(step, func() error { return d.either(x, y) }); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (d *differ) matched(name string, ours, theirs, keys [][]byte) error {
 		if name == "" && now != nil {
 			d.wrote(e, now)
 		}
-		if err := d.at(step(mine[i]), func() error { return d.either(e, now) }); err != nil {
+		if err := d.descend(step(mine[i]), func() error { return d.either(e, now) }); err != nil {
 			return err
 		}
 	}
@@ -156,7 +156,7 @@ func (d *differ) matched(name string, ours, theirs, keys [][]byte) error {
 		if name == "" {
 			d.wrote(nil, e)
 		}
-		if err := d.at(step(yours[i]), func() error { return d.either(nil, e) }); err != nil {
+		if err := d.descend(step(yours[i]), func() error { return d.either(nil, e) }); err != nil {
 			return err
 		}
 	}

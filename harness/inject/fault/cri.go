@@ -63,7 +63,7 @@ func (f *CRILatency) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "a ListContainers call takes %s", listTime(p).Round(time.Millisecond))
+		emit(t, event.FaultSeen, n, "a ListContainers call takes %s", listTime(p).Round(time.Millisecond))
 		return nil
 	})
 }
@@ -79,7 +79,7 @@ func (f *CRILatency) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and calls are still slow: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultGone, n, "a %s call takes %s", fastest(p), statusTime(p).Round(100*time.Microsecond))
+		emit(t, event.FaultGone, n, "a %s call takes %s", fastest(p), statusTime(p).Round(100*time.Microsecond))
 		return nil
 	})
 }
@@ -124,7 +124,7 @@ func fast(p control.Probe, method string) time.Duration {
 	return time.Duration(slices.Min(p.Seconds[method]) * float64(time.Second))
 }
 
-func say(t Target, typ string, n cluster.Node, format string, args ...any) {
+func emit(t Target, typ string, n cluster.Node, format string, args ...any) {
 	t.Events.Emit(event.Event{Type: typ, Arm: t.Arm, Message: t.Name + ": " + fmt.Sprintf(format, args...),
 		Fields: map[string]any{"fault": t.Name, "node": n.Name()}})
 }

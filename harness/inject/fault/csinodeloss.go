@@ -57,7 +57,7 @@ func (*CSINodeLoss) Inject(ctx context.Context, t Target) error {
 		if err := o.await(ctx, func(now *storagev1.CSINode) bool { return now == nil }); err != nil {
 			return err
 		}
-		say(t, event.FaultSeen, o.node, "the CSINode of %s is gone", o.name)
+		emit(t, event.FaultSeen, o.node, "the CSINode of %s is gone", o.name)
 		return nil
 	})
 }
@@ -84,7 +84,7 @@ func (*CSINodeLoss) Recover(ctx context.Context, t Target) error {
 			// cluster.
 			_ = o.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, metav1.DeleteOptions{})
 		}
-		say(t, event.FaultGone, o.node, "the CSINode of %s is there", o.name)
+		emit(t, event.FaultGone, o.node, "the CSINode of %s is there", o.name)
 		return nil
 	})
 }

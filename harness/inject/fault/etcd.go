@@ -112,7 +112,7 @@ func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 	most := time.Duration(d.Latency + d.Jitter)
 	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
 		if d.Latency == 0 {
-			say(t, event.Note, n, "a latency of 0 injects nothing: etcd is as fast as before")
+			emit(t, event.Note, n, "a latency of 0 injects nothing: etcd is as fast as before")
 			return ctx.Err()
 		}
 		if _, err := c.ArmLatency(ctx, arm(t), d); err != nil {
@@ -125,7 +125,7 @@ func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not measured: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it",
+		emit(t, event.FaultSeen, n, "etcd answers within %s to %s through the proxy, within %s past it",
 			round(control.Fastest(p.Through)),
 			round(control.Slowest(p.Through)), round(control.Fastest(p.Direct)))
 		return nil
@@ -153,7 +153,7 @@ func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and not measured to be gone: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how,
+		emit(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy, within %s past it", how,
 			round(control.Fastest(p.Through)),
 			round(control.Fastest(p.Direct)))
 		return nil

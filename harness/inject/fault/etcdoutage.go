@@ -76,7 +76,7 @@ func (f *EtcdOutage) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "etcd doesn't answer through the proxy (%s), and within %s past it", p.Err,
+		emit(t, event.FaultSeen, n, "etcd doesn't answer through the proxy (%s), and within %s past it", p.Err,
 			round(control.Fastest(p.Direct)))
 		return nil
 	})
@@ -93,7 +93,7 @@ func (f *EtcdOutage) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and there are still no answers: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy", how,
+		emit(t, event.FaultGone, n, "%s; etcd answers within %s through the proxy", how,
 			round(control.Slowest(p.Through)))
 		return nil
 	})

@@ -210,7 +210,7 @@ func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods,
+		emit(t, event.FaultSeen, n, "the runtime reports %d more pods with %d containers", f.Pods,
 			f.Pods*f.ContainersPerPod)
 		return nil
 	})
@@ -227,7 +227,7 @@ func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s disarmed and pods are still reported: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultGone, n, "the runtime reports its %d real pods only", p.RealPods)
+		emit(t, event.FaultGone, n, "the runtime reports its %d real pods only", p.RealPods)
 		return nil
 	})
 }

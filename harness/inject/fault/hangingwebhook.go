@@ -91,7 +91,7 @@ func (f *HangingWebhook) Inject(ctx context.Context, t Target) error {
 		}); err != nil {
 			return err
 		}
-		say(t, event.FaultSeen, h.node, "the API server waits for a webhook that doesn't answer")
+		emit(t, event.FaultSeen, h.node, "the API server waits for a webhook that doesn't answer")
 		return nil
 	})
 }
@@ -109,7 +109,7 @@ func (f *HangingWebhook) Recover(ctx context.Context, t Target) error {
 		if s != nil {
 			s.close()
 		}
-		say(t, event.FaultGone, h.node, "the webhooks are gone, and nobody serves them")
+		emit(t, event.FaultGone, h.node, "the webhooks are gone, and nobody serves them")
 		return nil
 	})
 }

@@ -86,7 +86,7 @@ func (f *CloudMisbehaves) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s on %s armed and not seen: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "the cloud misbehaves (%s): a request of our own had %s", f.How, seen)
+		emit(t, event.FaultSeen, n, "the cloud misbehaves (%s): a request of our own had %s", f.How, seen)
 		return nil
 	})
 }
@@ -120,7 +120,7 @@ func (f *CloudMisbehaves) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return err
 		}
-		say(t, event.FaultGone, n, "the cloud answers new requests; %d that hang stay so", s.Held)
+		emit(t, event.FaultGone, n, "the cloud answers new requests; %d that hang stay so", s.Held)
 		return nil
 	})
 }

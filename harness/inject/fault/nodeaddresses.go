@@ -66,17 +66,17 @@ func (f *NodeAddresses) Validate() error {
 
 // Inject adds the addresses on every node and returns once each lists all of them.
 func (f *NodeAddresses) Inject(ctx context.Context, t Target) error {
-	return f.on(ctx, t, f.Count, event.FaultSeen, addAddresses, strconv.Itoa(f.Count),
+	return f.runOnNodes(ctx, t, f.Count, event.FaultSeen, addAddresses, strconv.Itoa(f.Count),
 		fmt.Sprintf("%.0fs", t.Expires.Seconds()))
 }
 
 // Recover removes them and returns once no node lists any.
 func (f *NodeAddresses) Recover(ctx context.Context, t Target) error {
-	return f.on(ctx, t, 0, event.FaultGone, dropAddresses)
+	return f.runOnNodes(ctx, t, 0, event.FaultGone, dropAddresses)
 }
 
-// on runs a script on all nodes of the target at once, and waits until each lists so many addresses.
-func (f *NodeAddresses) on(ctx context.Context, t Target, want int, typ, script string, args ...string) error {
+// runOnNodes runs a script on all nodes of the target at once, and waits until each lists so many addresses.
+func (f *NodeAddresses) runOnNodes(ctx context.Context, t Target, want int, typ, script string, args ...string) error {
 	return each(t.Nodes, func(n cluster.Node) error {
 		x, ok := n.(cluster.Execer)
 		if !ok {
@@ -93,7 +93,7 @@ func (f *NodeAddresses) on(ctx context.Context, t Target, want int, typ, script 
 		if _, err := probeUntil(ctx, seenWithin, has, func(n int) bool { return n == want }); err != nil {
 			return fmt.Errorf("%s: node %s doesn't list %d addresses more: %w", t.Name, n.Name(), want, err)
 		}
-		say(t, typ, n, "the node has %d addresses more", want)
+		emit(t, typ, n, "the node has %d addresses more", want)
 		return nil
 	})
 }

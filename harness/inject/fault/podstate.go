@@ -91,9 +91,9 @@ func (f *PodState) Inject(ctx context.Context, t Target) error {
 		switch err = f.await(ctx, p, http.StatusOK); {
 		case err == nil:
 			seen.Add(1)
-			say(t, event.FaultSeen, p.on(), "%s is in the state", p)
+			emit(t, event.FaultSeen, p.onNode(), "%s is in the state", p)
 		case errors.Is(err, errNotSeen):
-			say(t, event.Warning, p.on(), "%s: %v", p, err)
+			emit(t, event.Warning, p.onNode(), "%s: %v", p, err)
 			return nil
 		}
 		return err
@@ -117,9 +117,9 @@ func (f *PodState) Recover(ctx context.Context, t Target) error {
 		}
 		switch {
 		case err == nil:
-			say(t, event.FaultGone, p.on(), "%s is not in the state", p)
+			emit(t, event.FaultGone, p.onNode(), "%s is not in the state", p)
 		case errors.Is(err, errNotSeen) && code == http.StatusServiceUnavailable:
-			say(t, event.Warning, p.on(), "%s was asked for what ends the state: %v", p, err)
+			emit(t, event.Warning, p.onNode(), "%s was asked for what ends the state: %v", p, err)
 			return nil
 		}
 		return err
@@ -153,7 +153,7 @@ func (f *PodState) await(ctx context.Context, p asked, want int) error {
 // asked is a pod, or the plain process in its place.
 type asked interface {
 	fmt.Stringer
-	on() cluster.Node
+	onNode() cluster.Node
 	// ask returns the code of the answer; 503 stands for none that could be had.
 	ask(ctx context.Context, method string, r PodRequest) (code int, err error)
 }
@@ -165,8 +165,8 @@ type pod struct {
 	namespace, name string
 }
 
-func (p pod) String() string   { return p.namespace + "/" + p.name }
-func (p pod) on() cluster.Node { return p.node }
+func (p pod) String() string       { return p.namespace + "/" + p.name }
+func (p pod) onNode() cluster.Node { return p.node }
 
 // ask's error is one of the API server's own.
 func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, err error) {
@@ -199,8 +199,8 @@ type plain struct {
 	address string
 }
 
-func (p plain) String() string   { return p.Name() + " of " + p.Node().Arm() }
-func (p plain) on() cluster.Node { return p.Node() }
+func (p plain) String() string       { return p.Name() + " of " + p.Node().Arm() }
+func (p plain) onNode() cluster.Node { return p.Node() }
 
 // direct verifies no certificates and follows no redirections, as the API server doesn't either: who is sent on to the
 // listener would be its first client. It keeps no connection, which would be a client that stays.

@@ -88,7 +88,7 @@ func (f *NodePowerOff) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s: %s is off and its loss is not seen: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultSeen, n, "the node is off: %s", seen)
+		emit(t, event.FaultSeen, n, "the node is off: %s", seen)
 		return nil
 	})
 }
@@ -118,7 +118,7 @@ func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("%s: %s is on and not back: %w", t.Name, n.Name(), err)
 		}
-		say(t, event.FaultGone, n, "%s", seen)
+		emit(t, event.FaultGone, n, "%s", seen)
 		return nil
 	})
 }

@@ -62,7 +62,7 @@ func (*ProcessPause) Needs() Needs { return Needs{} }
 
 // Inject stops the process on every node and returns once each was observed to be stopped.
 func (f *ProcessPause) Inject(ctx context.Context, t Target) error {
-	return f.on(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
+	return f.eachComponent(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
 		atMost := min(t.Expires, f.AtMost.Duration)
 		if err := p.Pause(ctx, atMost); err != nil {
 			return err
@@ -71,14 +71,14 @@ func (f *ProcessPause) Inject(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("it was sent a signal and was not seen to stop: %w", err)
 		}
-		say(t, event.FaultSeen, n, "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
+		emit(t, event.FaultSeen, n, "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
 		return nil
 	})
 }
 
 // Recover has the processes go on and returns once each was observed to run.
 func (f *ProcessPause) Recover(ctx context.Context, t Target) error {
-	return f.on(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
+	return f.eachComponent(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
 		if err := p.Resume(ctx); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (f *ProcessPause) Recover(ctx context.Context, t Target) error {
 		if err != nil {
 			return fmt.Errorf("it was sent a signal and was not seen to go on: %w", err)
 		}
-		say(t, event.FaultGone, n, "the process %d of %s runs", seen.PID, f.Component)
+		emit(t, event.FaultGone, n, "the process %d of %s runs", seen.PID, f.Component)
 		return nil
 	})
 }
@@ -96,8 +96,8 @@ func identity(id cluster.Identifier) func(context.Context) (cluster.Identity, er
 	return func(ctx context.Context) (cluster.Identity, error) { return id.Identity(ctx, false) }
 }
 
-// on acts on the component of all nodes of the target at once, and returns all errors.
-func (f *ProcessPause) on(t Target, act func(cluster.Node, cluster.Pauser, cluster.Identifier) error) error {
+// eachComponent acts on the component of all nodes of the target at once, and returns all errors.
+func (f *ProcessPause) eachComponent(t Target, act func(cluster.Node, cluster.Pauser, cluster.Identifier) error) error {
 	all := t.Cluster.Components(f.Component)
 	return each(t.Nodes, func(n cluster.Node) error {
 		i := slices.IndexFunc(all, func(k cluster.Component) bool { return k.Node().Name() == n.Name() })

@@ -84,7 +84,7 @@ func (l *CollectionProbe) Run(ctx context.Context, t Target, w *bundle.Writer) e
 	for _, s := range []struct {
 		name string
 		do   func(context.Context, *client) (string, error)
-	}{{"created", l.fill}, {"deleted", l.delete}, {"emptied", l.left}} {
+	}{{"created", l.fill}, {"deleted", l.delete}, {"emptied", l.remaining}} {
 		err = out.step(1, s.name, func() (string, error) {
 			what, err := s.do(ctx, c)
 			if err != nil && ctx.Err() == nil { // whatever it is, the API server is what was asked
@@ -135,8 +135,8 @@ func (l *CollectionProbe) delete(ctx context.Context, c *client) (string, error)
 	return what, err
 }
 
-// left lists what is there now: an API server's list without a version is as new as its etcd.
-func (l *CollectionProbe) left(ctx context.Context, c *client) (what string, err error) {
+// remaining lists what is there now: an API server's list without a version is as new as its etcd.
+func (l *CollectionProbe) remaining(ctx context.Context, c *client) (what string, err error) {
 	var names []string
 	err = insist(ctx, l.Timeout.Duration, func(ctx context.Context) error {
 		list, err := c.metadata.Resource(configMaps).Namespace(l.namespace(c.Target)).List(ctx,

@@ -60,13 +60,13 @@ func (p *progress) follow(ctx context.Context, deleted watch.Interface) {
 			}
 			p.drain(written)
 			if answers = nil; p.spec.By == ByNamespaceController && len(p.written) > 0 {
-				over = p.gone(ctx)
+				over = p.deletionsDone(ctx)
 			}
 		case e, more := <-events:
 			p.drain(written) // a request is written before anything is deleted for it
 			p.deletion(e, more)
 			if p.lost != nil {
-				p.say(event.Warning, p.out.Round, "can't be seen to begin any more, the watch was lost: %v", p.lost)
+				p.emit(event.Warning, p.out.Round, "can't be seen to begin any more, the watch was lost: %v", p.lost)
 			}
 		case in := <-p.asked:
 			p.inside(in)
@@ -148,7 +148,7 @@ func (p *progress) inside(in inDelete) {
 func (p *progress) begin(how string) {
 	p.out.Began = time.Now().UTC()
 	first, last := p.span()
-	p.say(event.Note, p.out.Round, "began: %d requests were written within %s, and %d deletions seen %s later%s",
+	p.emit(event.Note, p.out.Round, "began: %d requests were written within %s, and %d deletions seen %s later%s",
 		len(p.written), brief(last.Sub(first)), p.seen, brief(p.out.Began.Sub(last)), how)
 	p.tell(p.out.Round, true)
 }
@@ -158,8 +158,8 @@ func (p *progress) span() (first, last time.Time) {
 	return slices.MinFunc(p.written, time.Time.Compare), slices.MaxFunc(p.written, time.Time.Compare)
 }
 
-// gone is closed when no namespace is being deleted any more, or when the round has lasted long enough.
-func (p *progress) gone(ctx context.Context) <-chan struct{} {
+// deletionsDone is closed when no namespace is being deleted any more, or when the round has lasted long enough.
+func (p *progress) deletionsDone(ctx context.Context) <-chan struct{} {
 	out := make(chan struct{})
 	go func() {
 		defer close(out)
@@ -207,13 +207,13 @@ func (p *progress) finish(ctx context.Context) {
 		case p.lost != nil:
 			why = fmt.Sprintf("the watch was lost after %d deletions (want %d): %v", p.seen, p.spec.Begun, p.lost)
 		}
-		p.say(event.Warning, p.out.Round, "never began: %s", why)
+		p.emit(event.Warning, p.out.Round, "never began: %s", why)
 	}
 	var codes []string
 	for _, code := range slices.Sorted(maps.Keys(p.out.Codes)) {
 		codes = append(codes, fmt.Sprintf("%d x %s", p.out.Codes[code], code))
 	}
-	p.say(event.Note, p.out.Round, "is over after %s, its answers: %s", brief(p.out.End.Sub(p.out.Start)),
+	p.emit(event.Note, p.out.Round, "is over after %s, its answers: %s", brief(p.out.End.Sub(p.out.Start)),
 		strings.Join(codes, ", "))
 }
 

@@ -31,7 +31,7 @@ func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
 		}
 		if n, err = r.remaining(ctx); err == nil && n == was {
 			round.Cut.Left = &n
-			r.say(event.Note, round.Round,
+			r.emit(event.Note, round.Round,
 				"left %d of %d objects, of %d calls that deleted when it began %d or more were ended", n, r.spec.Items,
 				round.Cut.Deleting, round.Cut.AtLeast())
 			return
@@ -44,7 +44,7 @@ func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
 	case err != nil:
 		why = err.Error()
 	}
-	r.say(event.Warning, round.Round, "how many objects it left is not known: %s", why)
+	r.emit(event.Warning, round.Round, "how many objects it left is not known: %s", why)
 }
 
 // remaining counts the objects of the calls' namespace.

@@ -68,7 +68,7 @@ func (r *rounds) round(ctx context.Context, n int) bool {
 	deleted, err := r.ready(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.say(event.Warning, n, "can't start, and the load ends: %v", err)
+			r.emit(event.Warning, n, "can't start, and the load ends: %v", err)
 		}
 		return false
 	}
@@ -121,7 +121,7 @@ func (r *rounds) tell(n int, began bool) {
 	}
 }
 
-func (r *rounds) say(typ string, n int, format string, args ...any) {
+func (r *rounds) emit(typ string, n int, format string, args ...any) {
 	r.Events.Emit(event.Event{Type: typ, Arm: r.Arm,
 		Message: fmt.Sprintf("%s: round %d ", r.Name, n) + fmt.Sprintf(format, args...),
 		Fields:  map[string]any{"load": r.Name, "round": n}})

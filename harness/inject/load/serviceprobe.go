@@ -138,14 +138,14 @@ func (s *services) served(ctx context.Context, l *ServiceProbe) (string, error) 
 		case over && err != nil:
 			return "", fmt.Errorf("looking at the services at the end: %w", err)
 		case over:
-			return said, fmt.Errorf("%w within %s: %s, and not %s", errIdle, timeout, said, few(waiting))
+			return said, fmt.Errorf("%w within %s: %s, and not %s", errIdle, timeout, said, firstNames(waiting))
 		}
 		_ = wait(limited, time.Second) // or the time is up, and the next look is the last
 	}
 }
 
-// few names the first of some services.
-func few(names []string) string {
+// firstNames names the first of some services.
+func firstNames(names []string) string {
 	const most = 3
 	if len(names) <= most {
 		return strings.Join(names, ", ")

@@ -26,7 +26,7 @@ func Write(b *bytes.Buffer, all []*scenario.Scenario, form string) error {
 			continue
 		}
 		if s.Spec.Match.Affected != "" {
-			t.lose(s, "", "the versions that are affected (%s): %s can't tell by them", s.Spec.Match.Affected, form)
+			t.recordLoss(s, "", "the versions that are affected (%s): %s can't tell by them", s.Spec.Match.Affected, form)
 		}
 		for _, sign := range s.Spec.Match.Signs {
 			if err := t.sign(s, sign); err != nil {
@@ -56,7 +56,7 @@ type translation struct {
 	alerts    []any
 }
 
-func (t *translation) lose(s *scenario.Scenario, sign, format string, args ...any) {
+func (t *translation) recordLoss(s *scenario.Scenario, sign, format string, args ...any) {
 	at := s.Metadata.Name
 	if sign != "" {
 		at += ", " + sign
@@ -78,14 +78,14 @@ func (t *translation) sign(s *scenario.Scenario, sign scenario.Sign) error {
 		if t.form == "prometheus" && one.alert(k) || t.form == "troubleshoot" && one.analyze(k) {
 			said++
 		} else {
-			t.lose(s, sign.Name, "%s (%s) can't be said", c.Name, c.Kind)
+			t.recordLoss(s, sign.Name, "%s (%s) can't be said", c.Name, c.Kind)
 		}
 	}
 	if said > 0 {
 		t.said++
 	}
 	if said > 1 && len(sign.Checks) > 1 {
-		t.lose(s, sign.Name, "its %d checks have to be met together, and are told one by one", len(sign.Checks))
+		t.recordLoss(s, sign.Name, "its %d checks have to be met together, and are told one by one", len(sign.Checks))
 	}
 	return nil
 }
@@ -110,8 +110,8 @@ type rule struct {
 	name string
 }
 
-func (r rule) lose(format string, args ...any) {
-	r.translation.lose(r.s, r.sign.Name, r.name+": "+format, args...)
+func (r rule) recordLoss(format string, args ...any) {
+	r.translation.recordLoss(r.s, r.sign.Name, r.name+": "+format, args...)
 }
 
 // message is what the tool shows.

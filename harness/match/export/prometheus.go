@@ -26,13 +26,13 @@ func (r rule) alert(k check.Check) bool {
 		if m[2] != "" && json.Unmarshal([]byte(strings.ReplaceAll(m[2], "'", `"`)), &labels) != nil {
 			return false
 		}
-		r.lose("it is asked of every process that has such a metric, and of each set of labels by itself")
+		r.recordLoss("it is asked of every process that has such a metric, and of each set of labels by itself")
 		r.rule(m[1]+selector(labels)+" "+m[3]+" "+m[4], "0s")
 	case *check.NodeReady:
 		if k.Status == "True" {
 			return false
 		}
-		r.lose("kube-state-metrics tells neither the reason %q nor the message %q", k.Reason, k.Message)
+		r.recordLoss("kube-state-metrics tells neither the reason %q nor the message %q", k.Reason, k.Message)
 		r.rule(fmt.Sprintf(`kube_node_status_condition{condition="Ready",status=%q} == 1`, strings.ToLower(k.Status)), k.Hold)
 	default:
 		return false

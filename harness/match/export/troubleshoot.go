@@ -16,16 +16,16 @@ func (r rule) analyze(k check.Check) bool {
 			return false
 		}
 		if k.AtLeast > 1 {
-			r.lose("one line is enough, not %d", k.AtLeast)
+			r.recordLoss("one line is enough, not %d", k.AtLeast)
 		}
 		r.text("**/"+k.Component+"*.log", "(?i)"+k.Pattern)
 	case *check.LogLine:
 		if len(k.Exceeds) > 0 {
-			r.lose("the numbers in the line are not compared")
+			r.recordLoss("the numbers in the line are not compared")
 		}
 		r.text("**/*.log", "(?i)"+k.Pattern)
 	case *check.Panicked:
-		r.lose("the stack has to follow within 100 lines, and which goroutine panicked is not told")
+		r.recordLoss("the stack has to follow within 100 lines, and which goroutine panicked is not told")
 		pattern := "(?i)(?m)" + k.Message
 		for _, f := range k.Frames {
 			pattern += `(?:[^\n]*\n){1,100}?[^\n]*` + regexp.QuoteMeta(f)
@@ -63,9 +63,9 @@ func (r rule) stack(k *check.Goroutines) bool {
 		pattern += `(?:[^\n]+\n)*?[^\n]*` + regexp.QuoteMeta(k.Under) + `\(`
 	}
 	if k.Count > 1 {
-		r.lose("one goroutine is enough, not %d", k.Count)
+		r.recordLoss("one goroutine is enough, not %d", k.Count)
 	}
-	r.lose("whose dump it is isn't told, nor whether it was cut; no collector of troubleshoot takes one by itself")
+	r.recordLoss("whose dump it is isn't told, nor whether it was cut; no collector of troubleshoot takes one by itself")
 	r.text("**/*goroutine*", pattern)
 	return true
 }

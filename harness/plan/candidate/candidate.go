@@ -160,7 +160,7 @@ func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	if err != nil {
 		return nil, hinted{err, "docker images lists what the engine has; docker save -o FILE REF makes an archive"}
 	}
-	return &scenario.Source{Image: a.place(), Version: p.Version}, nil
+	return &scenario.Source{Image: a.imageName(), Version: p.Version}, nil
 }
 
 // kubeletOfImage is the kubelet of a node image.
@@ -173,11 +173,11 @@ func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	if err != nil {
 		return nil, hinted{err, "docker images lists what the engine has; docker save -o FILE REF makes an archive"}
 	}
-	return &scenario.Source{NodeImage: a.place(), Version: p.Version}, nil
+	return &scenario.Source{NodeImage: a.imageName(), Version: p.Version}, nil
 }
 
-// place is the image's reference, or its archive's absolute path.
-func (a asked) place() string {
+// imageName is the image's reference, or its archive's absolute path.
+func (a asked) imageName() string {
 	if info, err := os.Stat(a.rest); err == nil && info.Mode().IsRegular() {
 		if abs, err := filepath.Abs(a.rest); err == nil {
 			return abs
@@ -199,7 +199,7 @@ func (a asked) extract(ctx context.Context, places ...string) (p build.Program, 
 		return p, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	out, err := image.Extract(ctx, store, a.engine, a.place(), a.subject(), places...)
+	out, err := image.Extract(ctx, store, a.engine, a.imageName(), a.subject(), places...)
 	if err != nil {
 		return p, err
 	}

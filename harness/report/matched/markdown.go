@@ -16,7 +16,7 @@ func markdown(b *bytes.Buffer, r match.Result) {
 		fmt.Fprintf(b, "| `%s` | **%s** | %s |\n", i.Name, i.Word(), inTable(i.Why))
 	}
 	for _, i := range r.Incidents {
-		if i.Met == check.Met || i.Suspected {
+		if i.Met == check.True || i.Suspected {
 			incident(b, i)
 		}
 	}
@@ -60,12 +60,12 @@ func incident(b *bytes.Buffer, i match.Incident) {
 		fmt.Fprintf(b, "- on that very version: `%s`\n", i.Prove)
 	}
 	for _, j := range i.Subjects {
-		if j.Met != check.Met && !j.Suspected {
+		if j.Met != check.True && !j.Suspected {
 			continue
 		}
 		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", inTable(j.Place), j.Version, inTable(j.Why))
 		for _, s := range j.Signs {
-			if s.Met != check.Met {
+			if s.Met != check.True {
 				continue
 			}
 			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, inTable(s.Seen), inTable(strings.Join(s.Where, ", ")))

@@ -16,19 +16,19 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("match").Funcs(template.FuncMap{
 	"style":    func() template.CSS { return report.Style() },
-	"metness":  func(t check.Tri) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
+	"metness":  func(t check.Truth) string { return "is-" + strings.ReplaceAll(t.String(), " ", "-") },
 	"lead":     func(r match.Result) string { return headline(r) },
 	"colour":   func(r match.Result) string { return colours[r.Met()] },
 	"notes":    notes,
 	"inputs":   inputs,
 	"lacking":  lacking,
-	"shown":    func(i match.Incident) bool { return i.Met == check.Met || i.Suspected },
-	"known":    func(t check.Tri) bool { return t != check.Unknown },
+	"shown":    func(i match.Incident) bool { return i.Met == check.True || i.Suspected },
+	"known":    func(t check.Truth) bool { return t != check.Unknown },
 	"sentence": func(s string) string { return strings.TrimRight(s, ". \n") + "." },
 }).Parse(pageText))
 
 // colours are the style's, as verdicts have them.
-var colours = map[check.Tri]string{check.Met: "ill", check.NotMet: "good", check.Unknown: "open"}
+var colours = map[check.Truth]string{check.True: "ill", check.False: "good", check.Unknown: "open"}
 
 // headline names what is met, or else what is suspected.
 func headline(r match.Result) string {
@@ -46,7 +46,7 @@ func headline(r match.Result) string {
 		return strings.Join(met, ", ")
 	case len(suspected) > 0:
 		return "suspected: " + strings.Join(suspected, ", ")
-	case r.Met() == check.NotMet:
+	case r.Met() == check.False:
 		return "nothing known"
 	}
 	return "nothing known is met; some is unknown"

@@ -195,11 +195,11 @@ func (t *Table) arm(s *scenario.Scenario, b labelled, arm, outcome string, rows 
 	return left, nil
 }
 
-func (r *Row) count(met check.Tri, suspected bool) {
+func (r *Row) count(met check.Truth, suspected bool) {
 	switch met {
-	case check.Met:
+	case check.True:
 		r.Met++
-	case check.NotMet:
+	case check.False:
 		r.NotMet++
 	default:
 		r.Unknown++

@@ -12,7 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-func counted(rule, is string, label Label, met ...check.Tri) Row {
+func counted(rule, is string, label Label, met ...check.Truth) Row {
 	r := Row{Rule: rule, Is: is, Evidence: match.Stacks, Label: label}
 	for _, m := range met {
 		r.count(m, false)
@@ -26,14 +26,14 @@ func TestDefect(t *testing.T) {
 		row  Row
 		want bool
 	}{
-		{counted("s", scenario.Decisive, Shows, check.Met), false},
-		{counted("s", scenario.Decisive, Without, check.Met, check.NotMet), true},
-		{counted("s", scenario.Decisive, Baseline, check.NotMet, check.Unknown), false},
-		{counted("s", scenario.Suspicious, Other, check.Met), false},
-		{counted(Incident, "", Other, check.Met), true},
+		{counted("s", scenario.Decisive, Shows, check.True), false},
+		{counted("s", scenario.Decisive, Without, check.True, check.False), true},
+		{counted("s", scenario.Decisive, Baseline, check.False, check.Unknown), false},
+		{counted("s", scenario.Suspicious, Other, check.True), false},
+		{counted(Incident, "", Other, check.True), true},
 	} {
-		if got := c.row.Defect(); got != c.want || strings.Contains(c.row.says(), "DEFECT") != c.want {
-			t.Errorf("%+v: %t, %s", c.row, got, c.row.says())
+		if got := c.row.Defect(); got != c.want || strings.Contains(c.row.describe(), "DEFECT") != c.want {
+			t.Errorf("%+v: %t, %s", c.row, got, c.row.describe())
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestDefect(t *testing.T) {
 func TestTable(t *testing.T) {
 	table := Table{Schema: Schema, Scenario: "pleg-deadlock", Relapse: "v1", LeftOut: []string{"x"},
 		Bundles: []Bundle{{Run: "r", Trial: "001", Scenario: "pleg-deadlock", Pair: "modern", Outcomes: map[string]string{"fixed": "NotReproduced"}}},
-		Rows:    []Row{counted("s", scenario.Decisive, Shows, check.Met, check.Met, check.Unknown), counted("s", scenario.Decisive, Without, check.NotMet)}}
+		Rows:    []Row{counted("s", scenario.Decisive, Shows, check.True, check.True, check.Unknown), counted("s", scenario.Decisive, Without, check.False)}}
 	text, err := table.Text()
 	if err != nil {
 		t.Fatal(err)

@@ -66,8 +66,8 @@ func (t Table) lines() (out []line) {
 	return out
 }
 
-// says is an arm: met, not met, unknown of how many, and the interval.
-func (r Row) says() string {
+// describe is an arm: met, not met, unknown of how many, and the interval.
+func (r Row) describe() string {
 	c := r.Count()
 	if c.N == 0 {
 		return "none"
@@ -130,7 +130,7 @@ func (t Table) header(by string) string {
 func (l line) row(by string) string {
 	var out []string
 	for _, label := range labels {
-		out = append(out, l.arms[label].says())
+		out = append(out, l.arms[label].describe())
 	}
 	return strings.Join(out, by)
 }

@@ -236,7 +236,7 @@ func (e *Environment) podReady(ctx context.Context, core kubernetes.Interface, a
 				last = "there is no such pod"
 				return false, nil
 			}
-			last = said(list.Items[0])
+			last = describePod(list.Items[0])
 			return len(list.Items) == 1 && ready(list.Items[0]), nil
 		})
 	if err == nil {
@@ -258,8 +258,8 @@ func ready(p corev1.Pod) bool {
 	return false
 }
 
-// said says why a pod is not Ready.
-func said(p corev1.Pod) string {
+// describePod says why a pod is not Ready.
+func describePod(p corev1.Pod) string {
 	out := fmt.Sprintf("%s is %s", p.Name, p.Status.Phase)
 	for _, c := range p.Status.Conditions {
 		if c.Status != corev1.ConditionTrue && c.Message != "" {

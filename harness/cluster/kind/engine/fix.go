@@ -57,14 +57,14 @@ func Fix(ctx context.Context, e *Engine, w io.Writer, wrapperPath string) (chang
 func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err error) {
 	_, err = m.engine.ProbePrivileged(ctx, "")
 	if err == nil {
-		m.say("Privileged containers run: nothing to mend.")
+		m.printf("Privileged containers run: nothing to mend.")
 		return false, nil
 	}
 	if !errors.Is(err, ErrBounded) {
 		return false, err
 	}
 	if m.uid != 0 {
-		m.say("Run as root: relapse doctor --fix")
+		m.printf("Run as root: relapse doctor --fix")
 		return false, ErrNotRoot
 	}
 	unlock, err := m.locked(ctx)
@@ -97,9 +97,9 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 	}
 	m.sayDropped(ctx, info.Runtimes)
 	if rec.previous() != stockRuntime {
-		m.say("Until undone, containers that name no runtime run by runc, not by %s.", rec.previous())
+		m.printf("Until undone, containers that name no runtime run by runc, not by %s.", rec.previous())
 	}
-	m.say("Privileged containers run now. To undo: relapse doctor --undo")
+	m.printf("Privileged containers run now. To undo: relapse doctor --undo")
 	return true, nil
 }
 
@@ -130,14 +130,14 @@ func (m *mender) apply(ctx context.Context, d daemon, rec *record, program []byt
 	if err := os.MkdirAll(m.lib, 0o755); err != nil {
 		return fmt.Errorf("installing the bounded runtime: %w", err)
 	}
-	m.say("Installing %s.", m.wrapper())
+	m.printf("Installing %s.", m.wrapper())
 	if err := renameio.WriteFile(m.wrapper(), program, 0o755, renameio.IgnoreUmask()); err != nil {
 		return fmt.Errorf("writing %s: %w", m.wrapper(), err)
 	}
 	if err := m.writeRecord(rec); err != nil {
 		return err
 	}
-	m.say("Merging runtime %q and the default runtime into %s.", RuntimeName, d.configFile)
+	m.printf("Merging runtime %q and the default runtime into %s.", RuntimeName, d.configFile)
 	if err := writeSettings(d.configFile, rec.Written); err != nil {
 		return err
 	}
@@ -160,14 +160,14 @@ func (m *mender) sayDropped(ctx context.Context, before []string) {
 	dropped := slices.DeleteFunc(slices.Clone(before),
 		func(name string) bool { return slices.Contains(now.Runtimes, name) })
 	if len(dropped) > 0 {
-		m.say("Until dockerd is restarted it no longer lists: %s.", strings.Join(dropped, ", "))
+		m.printf("Until dockerd is restarted it no longer lists: %s.", strings.Join(dropped, ", "))
 	}
 }
 
 // rollBack returns to the settings of before, under a context that a Ctrl-C
 // can't cancel.
 func (m *mender) rollBack(ctx context.Context, d daemon, rec *record) error {
-	m.say("That didn't work: putting everything back.")
+	m.printf("That didn't work: putting everything back.")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*m.patient)
 	defer cancel()
 	if err := m.restore(ctx, d, rec); err != nil {
@@ -178,7 +178,7 @@ func (m *mender) rollBack(ctx context.Context, d daemon, rec *record) error {
 
 // reload sends SIGHUP and waits until the daemon's default runtime is name.
 func (m *mender) reload(ctx context.Context, d daemon, name string) error {
-	m.say("Having dockerd (process %d) read its settings again.", d.pid)
+	m.printf("Having dockerd (process %d) read its settings again.", d.pid)
 	if err := m.signal(d.pid, syscall.SIGHUP); err != nil {
 		return fmt.Errorf("sending SIGHUP to dockerd (process %d): %w", d.pid, err)
 	}
@@ -214,4 +214,4 @@ func (m *mender) locked(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Unlock() }, nil // closing the file frees it in any case
 }
 
-func (m *mender) say(format string, args ...any) { fmt.Fprintf(m.w, format+"\n", args...) }
+func (m *mender) printf(format string, args ...any) { fmt.Fprintf(m.w, format+"\n", args...) }

@@ -62,11 +62,11 @@ func (m *mender) undo(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if rec == nil {
-		m.say("Nothing to undo: no record in %s.", m.lib)
+		m.printf("Nothing to undo: no record in %s.", m.lib)
 		return false, nil
 	}
 	if m.uid != 0 {
-		m.say("Run as root: relapse doctor --undo")
+		m.printf("Run as root: relapse doctor --undo")
 		return false, ErrNotRoot
 	}
 	unlock, err := m.locked(ctx)
@@ -89,7 +89,7 @@ func (m *mender) undo(ctx context.Context) (changed bool, err error) {
 	if err := m.restore(ctx, d, rec); err != nil {
 		return false, err
 	}
-	m.say("Undone: the default runtime is %s again.", rec.previous())
+	m.printf("Undone: the default runtime is %s again.", rec.previous())
 	return true, nil
 }
 
@@ -144,7 +144,7 @@ func (m *mender) restore(ctx context.Context, d daemon, rec *record) error {
 		}
 		keep = true
 	}
-	m.say("Restoring %s.", rec.ConfigFile)
+	m.printf("Restoring %s.", rec.ConfigFile)
 	if err := writeSettings(rec.ConfigFile, interim); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (m *mender) restore(ctx context.Context, d daemon, rec *record) error {
 	if err != nil {
 		return err
 	}
-	m.say("Removing %s.", m.lib)
+	m.printf("Removing %s.", m.lib)
 	// The record goes last: until then a second undo can finish the first.
 	return errors.Join(removeIfThere(m.wrapper()), removeIfThere(m.recordFile()), removeIfEmpty(m.lib))
 }

@@ -12,27 +12,27 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// Mark is a moment from which on something counts, and the stretch of time that begins there. It has one of these
+// StartPoint is a moment from which on something counts, and the stretch of time that begins there. It has one of these
 // sources:
 //
 //   - log: lines in which the subject says again and again since when something lasts. The stretch is that of the lines about one beginning.
 //   - node: the stretch in which the arm's node is not Ready with such a message.
 //   - flood: from plus after the first delivery of a containerFlood to the end of the window.
-type Mark struct {
-	Log   *MarkLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts"`
-	Node  string    `json:"node,omitempty" jsonschema:"a regular expression over the message with which the arm's node is not Ready, instead"`
-	Flood string    `json:"flood,omitempty" jsonschema:"the name of a containerFlood, whose first delivery counts, instead"`
-	Plus  Quantity  `json:"plus,omitzero" jsonschema:"how long after the first delivery the mark is; nothing when left out"`
+type StartPoint struct {
+	Log   *StartLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts"`
+	Node  string     `json:"node,omitempty" jsonschema:"a regular expression over the message with which the arm's node is not Ready, instead"`
+	Flood string     `json:"flood,omitempty" jsonschema:"the name of a containerFlood, whose first delivery counts, instead"`
+	Plus  Quantity   `json:"plus,omitzero" jsonschema:"how long after the first delivery the mark is; nothing when left out"`
 }
 
-// MarkLine is a line that says for how long something has lasted.
-type MarkLine struct {
+// StartLine is a line that says for how long something has lasted.
+type StartLine struct {
 	Pattern string `json:"pattern" jsonschema:"a regular expression over the message, with a group age that is a duration; case does not matter"`
 	Exceeds string `json:"exceeds" jsonschema:"the group, a duration too, that the age has to exceed: the limit which the line itself states"`
 }
 
-// marked is the stretch that a mark names, or why there is none.
-type marked struct {
+// stretchFound is the stretch that a mark names, or why there is none.
+type stretchFound struct {
 	bundle.Window
 	said  string // what it rests on
 	short string // how there was no such moment; "" if there was
@@ -41,20 +41,20 @@ type marked struct {
 }
 
 // after names the stretch's beginning, as text to add to what is wanted.
-func (s marked) after() string {
+func (s stretchFound) after() string {
 	if s.Start.IsZero() {
 		return " from then on"
 	}
 	return " after " + clock(s.Start)
 }
 
-// since narrows the question to the stretch that begins at a mark, if there is one. Without that stretch ok is false,
+// startAt narrows the question to the stretch that begins at a mark, if there is one. Without that stretch ok is false,
 // and the question's finding is the answer.
-func (q *question) since(m *Mark) (ok bool) {
+func (q *question) startAt(m *StartPoint) (ok bool) {
 	if m == nil {
 		return true
 	}
-	mark := m.at(q)
+	mark := m.resolve(q)
 	q.Evidence = mark.paths
 	if mark.doubt != "" {
 		q.Seen = mark.doubt
@@ -62,42 +62,42 @@ func (q *question) since(m *Mark) (ok bool) {
 	}
 	q.Wanted += mark.after()
 	if mark.short != "" {
-		q.Met, q.Seen = NotMet, mark.short
+		q.Met, q.Seen = False, mark.short
 		return false
 	}
-	q.window = bundle.Window{Start: later(q.window.Start, mark.Start), End: mark.End}
+	q.window = bundle.Window{Start: laterOf(q.window.Start, mark.Start), End: mark.End}
 	return true
 }
 
-func (m *Mark) at(q *question) marked {
+func (m *StartPoint) resolve(q *question) stretchFound {
 	switch {
 	case m.Log != nil:
-		return m.Log.at(q)
+		return m.Log.resolve(q)
 	case m.Node != "":
-		return m.nodeAt(q)
+		return m.resolveNode(q)
 	}
-	return m.floodAt(q)
+	return m.resolveFlood(q)
 }
 
-func (m *Mark) floodAt(q *question) marked {
+func (m *StartPoint) resolveFlood(q *question) stretchFound {
 	plus := 0.0
 	if m.Plus != (Quantity{}) {
 		var err error
 		if plus, err = m.Plus.value(q.view, q.arm); err != nil {
-			return marked{doubt: err.Error()}
+			return stretchFound{doubt: err.Error()}
 		}
 	}
 	rec, found, st := newestFlood(q, m.Flood)
 	if !found || len(rec.Delivered) == 0 {
-		return marked{doubt: st.doubt, short: "nothing of " + m.Flood + " was delivered", paths: st.paths}
+		return stretchFound{doubt: st.doubt, short: "nothing of " + m.Flood + " was delivered", paths: st.paths}
 	}
 	first := time.Unix(0, rec.Delivered[0].From)
-	return marked{Window: bundle.Window{Start: first.Add(time.Duration(plus)), End: q.window.End}, paths: st.paths,
+	return stretchFound{Window: bundle.Window{Start: first.Add(time.Duration(plus)), End: q.window.End}, paths: st.paths,
 		said: "the first delivery was at " + clock(first)}
 }
 
-// nodeAt is the longest such stretch. It is never too long, because the API server learns of it after it begins.
-func (m *Mark) nodeAt(q *question) (out marked) {
+// resolveNode is the longest such stretch. It is never too long, because the API server learns of it after it begins.
+func (m *StartPoint) resolveNode(q *question) (out stretchFound) {
 	st := read[bundle.NodeStatus](q, bundle.Nodes)
 	re := regexp.MustCompile(m.Node) // validate has compiled it
 	var open *bundle.NodeStatus
@@ -143,7 +143,7 @@ func (o overdue) began() time.Time { return o.at.Add(-o.age) }
 
 // lines are those of the whole journal, each one record. They are asked for every two seconds while the journal
 // grows, so only what is new is read.
-func (l MarkLine) lines(q *question) stream[overdue] {
+func (l StartLine) lines(q *question) stream[overdue] {
 	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
 	type found struct {
 		lines []overdue
@@ -178,9 +178,9 @@ func (l MarkLine) lines(q *question) stream[overdue] {
 		})
 }
 
-// at is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as
+// resolve is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as
 // long as before, and does nothing in that time: the pause after the last line belongs to the stretch.
-func (l MarkLine) at(q *question) (out marked) {
+func (l StartLine) resolve(q *question) (out stretchFound) {
 	st := l.lines(q)
 	var told []suppressed
 	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool {
@@ -195,7 +195,7 @@ func (l MarkLine) at(q *question) (out marked) {
 		}
 		if last := in[n-1]; n > 1 && last.at.Sub(in[0].at) >= length(out.Window) {
 			pause := min(2*last.at.Sub(in[n-2].at), maxPause)
-			out.Window = bundle.Window{Start: in[0].at, End: earlier(last.at.Add(pause), q.window.End)}
+			out.Window = bundle.Window{Start: in[0].at, End: earlierOf(last.at.Add(pause), q.window.End)}
 			out.said = fmt.Sprintf("it said so from %s on, and at last: %s, above its own limit of %s", clock(in[0].at),
 				last.age.Round(100*time.Millisecond), last.limit)
 		} else if n == 1 && out.said == "" {
@@ -216,7 +216,7 @@ func (l MarkLine) at(q *question) (out marked) {
 }
 
 // reads are the artifacts that the mark comes from; none where there is no mark.
-func (m *Mark) reads() []bundle.Kind {
+func (m *StartPoint) reads() []bundle.Kind {
 	switch {
 	case m == nil:
 		return nil
@@ -229,7 +229,7 @@ func (m *Mark) reads() []bundle.Kind {
 }
 
 // constants are those that the mark is computed from; none where there is no mark.
-func (m *Mark) constants() []string {
+func (m *StartPoint) constants() []string {
 	if m == nil {
 		return nil
 	}
@@ -238,11 +238,11 @@ func (m *Mark) constants() []string {
 
 // validate refuses a mark without a source or with several, a pattern that is none, and a time in the wrong unit. No
 // mark at all is fine.
-func (m *Mark) validate(field string) error {
+func (m *StartPoint) validate(field string) error {
 	if m == nil {
 		return nil
 	}
-	sources := given(m.Log != nil, m.Node != "", m.Flood != "")
+	sources := countTrue(m.Log != nil, m.Node != "", m.Flood != "")
 	switch {
 	case sources != 1:
 		return fmt.Errorf("%s has %d sources (want one of log, node and flood)", field, sources)
@@ -259,7 +259,7 @@ func (m *Mark) validate(field string) error {
 	return m.Plus.validate(field+".plus", true)
 }
 
-func (l MarkLine) validate(field string) error {
+func (l StartLine) validate(field string) error {
 	re, err := regexp.Compile("(?i)" + l.Pattern)
 	if err != nil {
 		return fmt.Errorf("%s.pattern: %w", field, err)

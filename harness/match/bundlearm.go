@@ -8,8 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// own is one arm of a bundle of relapse's own: its phases by their names, or all of it.
-type own struct {
+// bundleArm is one arm of a bundle of relapse's own: its phases by their names, or all of it.
+type bundleArm struct {
 	bundle.View
 	arm    string
 	within bundle.Window // only what lies in it counts, unless it is zero
@@ -17,11 +17,11 @@ type own struct {
 	kinds  []bundle.Kind // only artifacts of these; nil for all
 }
 
-func (o own) about([]bundle.Kind) bundle.View { return o }
-func (o own) clock(bundle.Artifact) string    { return "the trial's" }
+func (o bundleArm) about([]bundle.Kind) bundle.View { return o }
+func (o bundleArm) clock(bundle.Artifact) string    { return "the trial's" }
 
 // Artifacts are those of the arm itself, and the objects that it shares with others.
-func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
+func (o bundleArm) Artifacts(q bundle.Query) []bundle.Artifact {
 	if q.Arm != o.arm && !(q.Arm == bundle.Shared && q.Kind == bundle.Objects) {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (o own) Artifacts(q bundle.Query) []bundle.Artifact {
 }
 
 // Phase is one of the trial's, or the whole trial, as far as it lies within.
-func (o own) Phase(arm, phase string) (bundle.Window, bool) {
+func (o bundleArm) Phase(arm, phase string) (bundle.Window, bool) {
 	if o.asOne {
 		return o.within, true
 	}
@@ -49,8 +49,8 @@ func (o own) Phase(arm, phase string) (bundle.Window, bool) {
 	return w, w.Start.Before(w.End)
 }
 
-func (o own) phase(arm, phase string) (bundle.Window, bool) {
-	if phase != whole {
+func (o bundleArm) phase(arm, phase string) (bundle.Window, bool) {
+	if phase != evidencePhase {
 		return o.View.Phase(arm, phase)
 	}
 	events := o.Timeline()

@@ -37,29 +37,29 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 	all := []said{{238, skip("3m0.2s"), ""}, {240, skip("3m2.2s"), ""}, {244, skip("3m6.2s"), ""}}
 	run(t, []question{
 		{
-			name: "more than the channel holds", fill: both(skipped(all...), counted(mark, 1001)), met: check.Met, evidence: both2, wanted: "delivered after 10:03:58",
+			name: "more than the channel holds", fill: both(skipped(all...), counted(mark, 1001)), met: check.True, evidence: both2, wanted: "delivered after 10:03:58",
 			seen: "1001 delivered from then on, of 1201 in all; it said so from 10:03:58 on, and at last: 3m6.2s, above its own limit of 3m0s",
 		},
 		{
-			name: "a threshold changed where it is used: the declared one has passed, and it goes on reading", fill: both(skipped(), counted(mark, 9000)), met: check.NotMet,
+			name: "a threshold changed where it is used: the declared one has passed, and it goes on reading", fill: both(skipped(), counted(mark, 9000)), met: check.False,
 			evidence: both2, seen: "it never said so: no line like",
 		},
 		{
-			name: "deliveries before that", fill: both(skipped(all...), counted(mark-10, 9000)), met: check.NotMet, evidence: both2, seen: "0 delivered from then on",
+			name: "deliveries before that", fill: both(skipped(all...), counted(mark-10, 9000)), met: check.False, evidence: both2, seen: "0 delivered from then on",
 		},
 		{
-			name: "deliveries after it went on reading", fill: both(skipped(all...), counted(mark+10, 9000)), met: check.NotMet, evidence: both2, seen: "0 delivered from then on",
+			name: "deliveries after it went on reading", fill: both(skipped(all...), counted(mark+10, 9000)), met: check.False, evidence: both2, seen: "0 delivered from then on",
 		},
 		{
 			name: "the longest of two relists counts", fill: both(skipped(append([]said{{100, skip("3m1s"), ""}, {101, skip("3m2s"), ""}}, all...)...), counted(mark, 1001)),
-			met: check.Met, evidence: both2, seen: "from 10:03:58 on",
+			met: check.True, evidence: both2, seen: "from 10:03:58 on",
 		},
 		{
 			name: "a line whose age is within its limit is none", fill: both(skipped(said{238, skip("2m59s"), ""}, said{244, skip("3m0s"), ""}), counted(mark, 9000)),
-			met: check.NotMet, evidence: both2, seen: "it never said so",
+			met: check.False, evidence: both2, seen: "it never said so",
 		},
 		{
-			name: "one line says nothing of how long", fill: both(skipped(said{238, skip("3m1s"), ""}), counted(mark, 9000)), met: check.NotMet, evidence: both2,
+			name: "one line says nothing of how long", fill: both(skipped(said{238, skip("3m1s"), ""}), counted(mark, 9000)), met: check.False, evidence: both2,
 			seen: "it said so only once, at 10:03:58: 3m1s, above its own limit of 3m0s",
 		},
 		{name: "no journal", fill: both(func(tr *trial) { tr.phases() }, counted(mark, 9000)), met: check.Unknown, seen: "no journal was recorded for vulnerable"},
@@ -87,16 +87,16 @@ func TestFloodDeliveredWhileTheNodeIsNotReady(t *testing.T) {
 	both2 := []bundle.Kind{bundle.Nodes, bundle.Interposer}
 	run(t, []question{
 		{
-			name: "not ready to the end", fill: both(watched(arm, 0, 400, ready, ill), counted(240, 1001)), met: check.Met, evidence: both2,
+			name: "not ready to the end", fill: both(watched(arm, 0, 400, ready, ill), counted(240, 1001)), met: check.True, evidence: both2,
 			seen: "1001 delivered from then on, of 1201 in all; the node was not Ready: PLEG is not healthy: the lister is late",
 		},
 		{
-			name: "ready again", fill: both(watched(arm, 0, 400, ready, ill, beat{239, "True", "KubeletReady", "", ""}), counted(240, 1001)), met: check.NotMet,
+			name: "ready again", fill: both(watched(arm, 0, 400, ready, ill, beat{239, "True", "KubeletReady", "", ""}), counted(240, 1001)), met: check.False,
 			evidence: both2, seen: "0 delivered from then on",
 		},
 		{
 			name: "for another reason", fill: both(watched(arm, 0, 400, ready, beat{238, "False", "KubeletNotReady", "container runtime is down", ""}), counted(240, 1001)),
-			met: check.NotMet, evidence: both2, seen: "the node was never not Ready with a message like",
+			met: check.False, evidence: both2, seen: "the node was never not Ready with a message like",
 		},
 	}, func(q *question) {
 		q.kind, q.scope = "floodDelivered", check.Scope{Arm: arm, Phase: check.Fault}
@@ -112,24 +112,24 @@ func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
 	phases := func(tr *trial) { tr.phases() }
 	run(t, []question{
 		{
-			name: "kept young", fill: both(phases, young, counted(75, 1001)), met: check.Met, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples},
+			name: "kept young", fill: both(phases, young, counted(75, 1001)), met: check.True, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples},
 			seen: "1001 delivered from then on, of 1201 in all; the first delivery was at 10:00:55; kubelet_pleg_last_seen_seconds was at most 0s old",
 		},
 		{
-			name: "grown old, and it went on reading", fill: both(phases, old, counted(75, 9000)), met: check.NotMet, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples},
+			name: "grown old, and it went on reading", fill: both(phases, old, counted(75, 9000)), met: check.False, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples},
 			seen: "kubelet_pleg_last_seen_seconds was at most 3m48s old", wanted: "while kubelet_pleg_last_seen_seconds is never 1m30s old",
 		},
 		{
-			name: "too fast to be overdue", spec: `{"since":{"flood":"flood","plus":{"duration":"30s"}}}`, fill: both(phases, young, counted(75, 9000)), met: check.NotMet,
+			name: "too fast to be overdue", spec: `{"since":{"flood":"flood","plus":{"duration":"30s"}}}`, fill: both(phases, young, counted(75, 9000)), met: check.False,
 			evidence: []bundle.Kind{bundle.Interposer}, seen: "0 delivered from then on",
 		},
 		{
-			name: "from the first delivery on", spec: `{"since":{"flood":"flood"}}`, fill: both(phases, young, counted(75, 1001)), met: check.Met,
+			name: "from the first delivery on", spec: `{"since":{"flood":"flood"}}`, fill: both(phases, young, counted(75, 1001)), met: check.True,
 			evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "1201 delivered from then on, of 1201 in all", wanted: "delivered after 10:00:55",
 		},
 		{
 			name: "old during the lift only", fill: both(phases, func(tr *trial) { tr.stale(tr.stream(bundle.MetricSamples, arm), 0, 394, 205) }, counted(75, 1001)),
-			met: check.Met, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "kubelet_pleg_last_seen_seconds was at most 1m23s old",
+			met: check.True, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "kubelet_pleg_last_seen_seconds was at most 1m23s old",
 		},
 		{
 			name: "samples that were not asked for and answered in the phase are not of it",
@@ -141,7 +141,7 @@ func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
 				tr.stale(st, 290, 394, 400)
 				st.Alive(tr.at(0))
 			}, counted(75, 1001)),
-			met: check.Met, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "was at most 0s old",
+			met: check.True, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "was at most 0s old",
 		},
 		{
 			name: "young, with a gap in which it could have grown old", fill: both(phases, func(tr *trial) {
@@ -162,7 +162,7 @@ func TestFloodDeliveredToOneThatIsNeverOverdue(t *testing.T) {
 			met: check.Unknown, evidence: []bundle.Kind{bundle.Interposer, bundle.MetricSamples}, seen: "another",
 		},
 		{name: "no time stamp", fill: both(phases, counted(75, 1001)), met: check.Unknown, evidence: []bundle.Kind{bundle.Interposer}, seen: "no metrics.samples was recorded"},
-		{name: "no flood", fill: both(phases, young, counted(75, 1)), spec: `{"since":{"flood":"another","plus":{"duration":"30s"}}}`, met: check.NotMet,
+		{name: "no flood", fill: both(phases, young, counted(75, 1)), spec: `{"since":{"flood":"another","plus":{"duration":"30s"}}}`, met: check.False,
 			evidence: []bundle.Kind{bundle.Interposer}, seen: "nothing of another was delivered"},
 	}, func(q *question) {
 		q.kind, q.scope = "floodDelivered", check.Scope{Arm: arm, Phase: check.Fault}

@@ -20,8 +20,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
-// items are a trial's loads and faults, and where each acts.
-type items struct {
+// injections are a trial's loads and faults, and where each acts.
+type injections struct {
 	env    *environment.Environment
 	events *event.Stream
 	writer *bundle.Writer
@@ -36,14 +36,14 @@ type aimedFault struct {
 }
 
 // loadsOf are the loads of a phase that act in an arm.
-func (x *items) loadsOf(arm, phase string) []plan.Load {
+func (x *injections) loadsOf(arm, phase string) []plan.Load {
 	return slices.DeleteFunc(slices.Clone(x.loads), func(l plan.Load) bool {
 		return cmp.Or(l.Phase, check.Fault) != phase || l.Target.Arm != "" && l.Target.Arm != arm
 	})
 }
 
 // prepareLoads has the loads create what they need.
-func (x *items) prepareLoads(ctx context.Context, arms []string) (err error) {
+func (x *injections) prepareLoads(ctx context.Context, arms []string) (err error) {
 	if len(x.loads) == 0 {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (x *items) prepareLoads(ctx context.Context, arms []string) (err error) {
 	return g.Wait()
 }
 
-func (x *items) loadTarget(arm string, item plan.Item) (load.Target, error) {
+func (x *injections) loadTarget(arm string, item plan.Item) (load.Target, error) {
 	t, _, err := x.target(arm, item)
 	return load.Target{
 		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: x.env.ClusterOf(arm), Nodes: t.Nodes, Events: x.events,
@@ -79,7 +79,7 @@ func (x *items) loadTarget(arm string, item plan.Item) (load.Target, error) {
 
 // targeted are the arms that faults act in. If arms share everything but a namespace, a fault acts once, for all of
 // them.
-func (x *items) targeted(arms []string) []string {
+func (x *injections) targeted(arms []string) []string {
 	if x.env.Trial.Place().SharedNodes() {
 		return []string{bundle.Shared}
 	}
@@ -88,7 +88,7 @@ func (x *items) targeted(arms []string) []string {
 
 // aim chooses the targets of all faults in arms. Beside an error it returns what it chose, so that it can be
 // recovered.
-func (x *items) aim(arms []string) (aimed []aimedFault, err error) {
+func (x *injections) aim(arms []string) (aimed []aimedFault, err error) {
 	for _, arm := range x.targeted(arms) {
 		for _, f := range x.faults {
 			t, acts, e := x.target(arm, f.Item)
@@ -103,7 +103,7 @@ func (x *items) aim(arms []string) (aimed []aimedFault, err error) {
 }
 
 // target is where an item acts in an arm; false if it doesn't.
-func (x *items) target(arm string, item plan.Item) (t fault.Target, acts bool, err error) {
+func (x *injections) target(arm string, item plan.Item) (t fault.Target, acts bool, err error) {
 	if item.Target.Arm != "" && item.Target.Arm != arm {
 		return t, false, nil
 	}
@@ -131,7 +131,7 @@ func (x *items) target(arm string, item plan.Item) (t fault.Target, acts bool, e
 const lifted = 5 * time.Minute
 
 // recover lifts every fault in every arm and returns once each lift was observed.
-func (x *items) recover(ctx context.Context, arms []string) error {
+func (x *injections) recover(ctx context.Context, arms []string) error {
 	if x.env.Trial.NoFaults {
 		return nil
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// KnownKind is the kind of the files in a scenario's CandidatesDir.
+// CandidateKind is the kind of the files in a scenario's CandidatesDir.
 const (
-	KnownKind     = "Candidate"
+	CandidateKind = "Candidate"
 	CandidatesDir = "candidates"
 )
 
@@ -29,21 +29,21 @@ type Oracle struct {
 	Beside int `json:"beside,omitzero" jsonschema:"how many candidates share a trial at most; none is as many as this machine's cores and memory allow"`
 }
 
-// Known is a candidate whose right answer is known: a change to the source of one of the scenario's arms. It tests
+// CandidateFile is a candidate whose right answer is known: a change to the source of one of the scenario's arms. It tests
 // the scenario's own checks.
-type Known struct {
-	APIVersion string    `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
-	Kind       string    `json:"kind" jsonschema:"Candidate"`
-	Metadata   Metadata  `json:"metadata"`
-	Spec       KnownSpec `json:"spec"`
+type CandidateFile struct {
+	APIVersion string        `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
+	Kind       string        `json:"kind" jsonschema:"Candidate"`
+	Metadata   Metadata      `json:"metadata"`
+	Spec       CandidateSpec `json:"spec"`
 
 	File string `json:"-"` // where it was read from
 
 	oneGround bool // because is no list in its file
 }
 
-// KnownSpec is what a candidate changes, and its right outcome.
-type KnownSpec struct {
+// CandidateSpec is what a candidate changes, and its right outcome.
+type CandidateSpec struct {
 	Doc   string `json:"doc" jsonschema:"what it changes, one line"`
 	Right string `json:"right" jsonschema:"the outcome that is right for its arm"`
 	Why   string `json:"why" jsonschema:"why that is the right answer"`
@@ -65,7 +65,7 @@ const knownPattern = `^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$`
 
 // Candidates reads the candidates beside a scenario's file, sorted by name. The error is Violations for what is wrong
 // in their files.
-func (s *Scenario) Candidates() ([]Known, error) {
+func (s *Scenario) Candidates() ([]CandidateFile, error) {
 	if s.Origin == nil {
 		return nil, fmt.Errorf("scenario %s was made in memory: candidates lie beside a scenario's file",
 			s.Metadata.Name)
@@ -78,7 +78,7 @@ func (s *Scenario) Candidates() ([]Known, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the candidates of %s: %w", s.Metadata.Name, err)
 	}
-	var out []Known
+	var out []CandidateFile
 	var wrong Violations
 	for _, e := range entries {
 		k, err := s.Candidate(filepath.Join(dir, e.Name()))
@@ -99,7 +99,7 @@ func (s *Scenario) Candidates() ([]Known, error) {
 }
 
 // Candidate reads one candidate of the scenario. The error is Violations for what is wrong in the file.
-func (s *Scenario) Candidate(path string) (*Known, error) {
+func (s *Scenario) Candidate(path string) (*CandidateFile, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading candidate %s: %w", path, err)
@@ -119,7 +119,7 @@ func (s *Scenario) Candidate(path string) (*Known, error) {
 	if err != nil {
 		return nil, fmt.Errorf("converting %s to JSON: %w", path, err)
 	}
-	k := &Known{File: path}
+	k := &CandidateFile{File: path}
 	_, k.oneGround = lookup(tree, []string{"spec", "because"}).(map[string]any)
 	if err := d.into(k, v, tree, func(known []complaint) []complaint { return k.related(s, known) }); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (s *Scenario) Candidate(path string) (*Known, error) {
 }
 
 // related applies the rules that the schema can't express.
-func (k *Known) related(s *Scenario, known []complaint) []complaint {
+func (k *CandidateFile) related(s *Scenario, known []complaint) []complaint {
 	r := &rules{s: s, known: known}
 	if base, ok := strings.CutSuffix(filepath.Base(k.File), ".yaml"); !ok || base != k.Metadata.Name {
 		r.add("metadata.name", "%q is not the file's name (want %s)", k.Metadata.Name,
@@ -159,14 +159,14 @@ func (k *Known) related(s *Scenario, known []complaint) []complaint {
 }
 
 // IsAlone reports whether no other candidate may be in its trial.
-func (k Known) IsAlone() bool { return k.Spec.Alone || len(k.Spec.Set) > 0 }
+func (k CandidateFile) IsAlone() bool { return k.Spec.Alone || len(k.Spec.Set) > 0 }
 
 // For reports whether the candidate is made for a pair.
-func (k Known) For(pair string) bool {
+func (k CandidateFile) For(pair string) bool {
 	return len(k.Spec.Pairs) == 0 || slices.Contains(k.Spec.Pairs, pair)
 }
 
-func (k Known) base(pair Pair) (Arm, bool) {
+func (k CandidateFile) base(pair Pair) (Arm, bool) {
 	i := slices.IndexFunc(pair.Arms, func(a Arm) bool { return a.Role == k.Spec.Base })
 	if i < 0 {
 		return Arm{}, false
@@ -175,7 +175,7 @@ func (k Known) base(pair Pair) (Arm, bool) {
 }
 
 // Arm is the candidate as a further arm of a pair.
-func (k Known) Arm(pair Pair) (Arm, error) {
+func (k CandidateFile) Arm(pair Pair) (Arm, error) {
 	base, ok := k.base(pair)
 	if !ok {
 		return Arm{}, fmt.Errorf("candidate %s starts from the %s arm, which pair %s doesn't have", k.Metadata.Name,
@@ -188,7 +188,7 @@ func (k Known) Arm(pair Pair) (Arm, error) {
 
 // KnownSchema is the JSON Schema of a candidate's file. The error names a mutation whose spec type can't be expressed.
 func KnownSchema() (*jsonschema.Schema, error) {
-	root, err := jsonschema.For[Known](options())
+	root, err := jsonschema.For[CandidateFile](options())
 	if err != nil {
 		return nil, fmt.Errorf("making the schema of a candidate: %w", err)
 	}
@@ -198,7 +198,7 @@ func KnownSchema() (*jsonschema.Schema, error) {
 	if err := addKinds(root.Defs, kinds.Mutation); err != nil {
 		return nil, err
 	}
-	var version, kind any = APIVersion, KnownKind
+	var version, kind any = APIVersion, CandidateKind
 	root.Properties["apiVersion"].Const, root.Properties["kind"].Const = &version, &kind
 	root.Properties["metadata"].Properties["name"].Pattern = knownPattern
 	root.Defs[kinds.Mutation].Properties["sites"].Minimum = new(1.0)
@@ -241,7 +241,7 @@ func (r *rules) settings(path []string, set map[string]Scalar) {
 		first, _, _ := strings.Cut(name, ".")
 		if i := slices.IndexFunc(r.s.Spec.Parameters, func(p Parameter) bool { return p.Name == name }); i >= 0 {
 			if _, err := r.s.Spec.Parameters[i].value(string(v)); err != nil {
-				r.at(at, "%s", err)
+				r.violate(at, "%s", err)
 			}
 		} else if err == nil && !slices.Contains(fields, first) {
 			r.about(at, "%s", unknownParameter(name, r.s.Spec.Parameters, fields))

@@ -18,7 +18,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// It is how the incident was found: the server's log says nothing, so somebody has it print its goroutines.
+// The incident was found in this way: the server's log says nothing, so somebody makes the server print its
+// goroutines.
 var _ = Describe("A pod that burns a CPU and gets SIGABRT", Label("nightly"), func() {
 	It("leaves a dump in its node's files that names the goroutine which never waits", func(ctx SpecContext) {
 		s := newSite(ctx)
@@ -26,7 +27,7 @@ var _ = Describe("A pod that burns a CPU and gets SIGABRT", Label("nightly"), fu
 		s.says(ctx, session, saysCreating)
 		cluster := string(clusterLine.FindSubmatch(session.Err.Contents())[1])
 		s.clusters = append(s.clusters, cluster)
-		s.says(ctx, session, `\[vulnerable\]: exposure met`) // it spins, and nobody has called it yet
+		s.says(ctx, session, `\[vulnerable\]: exposure met`) // the server spins, and nobody has called it yet
 
 		const pods = "/var/log/pods/relapse-vulnerable_listener-*/listener/"
 		var log []byte
@@ -34,11 +35,11 @@ var _ = Describe("A pod that burns a CPU and gets SIGABRT", Label("nightly"), fu
 		Expect(err).NotTo(HaveOccurred())
 		for _, node := range nodes {
 			if out, err := osexec.CommandContext(ctx, "docker", "exec", node, "sh", "-c", "ls "+pods).Output(); err != nil || len(out) == 0 {
-				continue // it runs on another one
+				continue // the pod runs on another node
 			}
 			_, err := docker(ctx, "exec", node, "pkill", "-ABRT", "--full", "^(/[^ ]*/)?listener( |$)")
 			Expect(err).NotTo(HaveOccurred())
-			// Once the kubelet has started the next one, the log of the one that ended is whole.
+			// Once the kubelet has started the next container, the log of the one that ended is complete.
 			Eventually(ctx, func(g Gomega) {
 				var err error
 				log, err = osexec.CommandContext(ctx, "docker", "exec", node, "sh", "-c", "ls "+pods+"1.log && cat "+pods+"0.log").Output()
@@ -66,7 +67,7 @@ var _ = Describe("A pod that burns a CPU and gets SIGABRT", Label("nightly"), fu
 		for _, i := range r.Incidents {
 			want := "not met|unknown"
 			if i.Name == "listener-busy-wait" {
-				want = "suspected" // one dump doesn't say that it is always so
+				want = "suspected" // one dump doesn't show that the goroutine never waits
 			}
 			Expect(i.Word()).To(MatchRegexp("^("+want+")$"), "%s: %s", i.Name, i.Why)
 		}

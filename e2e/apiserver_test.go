@@ -17,7 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// short makes a trial of apiserver-goroutine-leak take three minutes: calls give up sooner, and what is left counts as leaked sooner.
+// short makes a trial of apiserver-goroutine-leak take three minutes: calls give up sooner, and goroutines that
+// remain count as leaked sooner.
 var short = []string{
 	"--pair", "modern", "--set", "items=600", "--set", "calls=6", "--set", "failed=3", "--set", "quiet=20s",
 	"--set", "args.kube-apiserver.request-timeout=25s",
@@ -29,7 +30,7 @@ func leak(ctx SpecContext, want verdict.Verdict, exit int, args ...string) (dir 
 	return reproduce(ctx, "apiserver-goroutine-leak", want, exit, args...)
 }
 
-// Two clusters at once need both cores of a small machine to themselves.
+// These specs are serial, because two clusters at once need both cores of a small machine.
 var _ = Describe("A leak in the API server", Serial, func() {
 	It("is shown in clusters of their own, by goroutines that stay when etcd is well again", func(ctx SpecContext) {
 		dir, v := leak(ctx, verdict.Validated, verdict.ExitOK, short...)
@@ -64,7 +65,7 @@ var _ = Describe("A leak in the API server", Serial, func() {
 		},
 		Entry("no fault", SpecTimeout(15*time.Minute), "the exposure is not met, and must be met: etcd-slow", "--no-faults"),
 		Entry("an etcd that was not slow", SpecTimeout(15*time.Minute), "the exposure is not met, and must be met: etcd-slow", "--set", "latency=0s"),
-		// Current versions list from their watch cache, which no latency of etcd's holds up for long.
+		// Current versions list from their watch cache, so a latency of etcd doesn't delay their lists for long.
 		Entry("a latency that meets the lists", SpecTimeout(15*time.Minute), "0 calls with a failed delete", "--pair", "genuine", "--set", "calls=20",
 			"--set", "items=1000", "--set", "bytes=20Ki", "--set", "faults.slow-etcd.after=null", "--set", "faults.slow-etcd.duration=null",
 			"--set", "loads.deletes.after={name: slow-etcd}"),

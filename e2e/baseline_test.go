@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// What ships as the baseline of a component holds of processes that it wasn't made of.
+// The baselines that ship with the program must hold for processes that they weren't made from.
 var _ = Describe("Baselines", Label("nightly"), func() {
 	It("find nothing unusual in a cluster that is well", func(ctx SpecContext) {
 		dir := filepath.Join(scratch, "baseline-"+draw())

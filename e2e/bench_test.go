@@ -29,14 +29,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// bench is one cluster with the smoke pair's arms on its workers, for several trials in turn.
+// bench is one cluster with the smoke pair's arms on its workers, on which several trials run in turn.
 type bench struct {
 	name  string
 	files string // the provider's private directory
 	env   *environment.Environment
 }
 
-// newBench makes the cluster and has it removed when the container of specs is done.
+// newBench creates the cluster. The cluster is removed when the container of specs is done.
 func newBench(ctx SpecContext) *bench {
 	GinkgoHelper()
 	b := &bench{name: "relapse-e2e-" + draw(), files: filepath.Join(scratch, "files-"+draw())}
@@ -54,7 +54,8 @@ func newBench(ctx SpecContext) *bench {
 	return b
 }
 
-// podsReady waits until the pods of each worker are there and Ready, so that what runs on them no longer changes by itself.
+// podsReady waits until the pods of each worker exist and are Ready. From then on they no longer change unless a spec
+// changes them.
 func (b *bench) podsReady(ctx context.Context) {
 	GinkgoHelper()
 	client, err := kubernetes.NewForConfig(b.env.Cluster().RESTConfig())
@@ -73,21 +74,22 @@ func (b *bench) podsReady(ctx context.Context) {
 	}
 }
 
-// draw is eight random hex digits.
+// draw returns eight random hex digits.
 func draw() string {
 	b := make([]byte, 4)
 	_, _ = rand.Read(b) // never fails: see crypto/rand
 	return hex.EncodeToString(b)
 }
 
-// settle gives every worker its own arm's kubelet again and waits until all nodes are Ready.
+// settle installs each arm's kubelet on its worker again and waits until all nodes are Ready.
 func (b *bench) settle(ctx context.Context, p *plan.Plan, t plan.Trial) {
 	GinkgoHelper()
 	Expect(b.env.Reinstall(ctx, p, t)).To(Succeed())
 	Expect(b.env.WaitReady(ctx, 3*time.Minute)).To(Succeed())
 }
 
-// trial runs one trial of the smoke pair as the options change it, and judges it. The run's directory has the layout of `relapse run`.
+// trial runs one trial of the smoke pair with the given options, and judges it. The run's directory has the layout of
+// `relapse run`.
 func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report.Verdict) {
 	GinkgoHelper()
 	p := newPlan(o)
@@ -104,7 +106,7 @@ func (b *bench) trial(ctx context.Context, o plan.Options) (dir string, v report
 	return dir, v
 }
 
-// show keeps a verdict's text for the report of a spec that fails.
+// show adds a verdict's text to the report, which prints it if the spec fails.
 func show(v report.Verdict) {
 	GinkgoHelper()
 	var text bytes.Buffer
@@ -112,7 +114,7 @@ func show(v report.Verdict) {
 	AddReportEntry("verdict", ReportEntryVisibilityFailureOrVerbose, text.String()+v.LastLine())
 }
 
-// armOf is an arm of a verdict by name.
+// armOf returns an arm of a verdict by name.
 func armOf(v report.Verdict, name string) verdict.Arm {
 	GinkgoHelper()
 	i := slices.IndexFunc(v.Arms, func(a verdict.Arm) bool { return a.Name == name })
@@ -120,13 +122,13 @@ func armOf(v report.Verdict, name string) verdict.Arm {
 	return v.Arms[i]
 }
 
-// concluded asserts a verdict with its exit code.
+// concluded asserts that a verdict and its exit code are as wanted.
 func concluded(v report.Verdict, want verdict.Verdict, exit int) {
 	GinkgoHelper()
 	Expect(fmt.Sprintf("%s (exit %d)", v.Verdict, v.ExitCode)).To(Equal(fmt.Sprintf("%s (exit %d)", want, exit)), "%s", v.Sentence)
 }
 
-// node is the node of an arm.
+// node returns the node of an arm.
 func (b *bench) node(arm string) cluster.Node {
 	GinkgoHelper()
 	for _, n := range b.env.Cluster().Nodes() {
@@ -146,7 +148,7 @@ func exec(ctx context.Context, n cluster.Node, argv ...string) string {
 	return string(out)
 }
 
-// kubelet is the kubelet of an arm.
+// kubelet returns the kubelet of an arm.
 func (b *bench) kubelet(arm string) cluster.Component {
 	GinkgoHelper()
 	for _, c := range b.env.Cluster().Components("kubelet") {
@@ -158,7 +160,8 @@ func (b *bench) kubelet(arm string) cluster.Component {
 	return nil
 }
 
-// running lists what really runs on a node, containers and sandboxes alike, with their processes: containerd's own view, past the seam.
+// running lists the containers and sandboxes that really run on a node, with their processes. It asks containerd,
+// past the seam.
 func running(ctx context.Context, n cluster.Node) []string {
 	GinkgoHelper()
 	var out []string

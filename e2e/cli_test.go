@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// result is what a command that ended has said.
+// result is the exit code and the output of a command that ended.
 type result struct {
 	code      int
 	out, errs string
@@ -39,7 +39,7 @@ func relapse(ctx context.Context, dir string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
-// lastLine is the last line of a text.
+// lastLine returns the last line of a text.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
@@ -47,13 +47,14 @@ func lastLine(text string) string {
 
 var keeping = regexp.MustCompile("kept the cluster \\S+-(\\S+): KUBECONFIG=(\\S+) kubectl get nodes; `relapse clean (\\S+)` removes it")
 
-// kept are the kubeconfigs of the clusters that a run with --retain kept, by their arms. They are removed after the spec.
+// kept returns the kubeconfigs of the clusters that a run with --retain kept, by arm. The clusters are removed after
+// the spec.
 func kept(dir string, ran result) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{}
 	for i, line := range keeping.FindAllStringSubmatch(ran.errs, -1) {
 		out[line[1]] = line[2]
-		if i == 0 { // all of them are the run's
+		if i == 0 { // one clean removes all clusters of the run
 			DeferCleanup(func(ctx SpecContext) {
 				cleaned := relapse(ctx, dir, "clean", line[3])
 				Expect(cleaned.code).To(Equal(0), cleaned.said())

@@ -19,8 +19,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// A container that crashed has left its log on its node, and its kubelet gives that out for as long as there is no later crash. A process has left it
-// with its supervisor.
+// A container that crashed left its log on its node, and its kubelet returns that log until the next crash. A process
+// that crashed left its log with its supervisor.
 var _ = Describe("A component that crashed", Label("nightly"), func() {
 	It("is told by the same stack from its node's files, from its kubelet's previous log and from a supervisor's files", func(ctx SpecContext) {
 		crash := func(v report.Verdict) string {
@@ -63,7 +63,7 @@ var _ = Describe("A component that crashed", Label("nightly"), func() {
 	}, SpecTimeout(60*time.Minute))
 })
 
-// calls are the functions of a stack, the innermost first.
+// calls returns the functions of a stack, the innermost first.
 func calls(stack string) string {
 	_, stack, _ = strings.Cut(stack, "goroutine ")
 	var out []string

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// csiNodeSpecs hold the loss of a CSINode to what a fault promises, by the API server's own word.
+// csiNodeSpecs check the loss of a CSINode against the contract of Fault, by asking the API server.
 func csiNodeSpecs(bench func() *bench) {
 	It("takes a node's CSINode away, which its kubelet doesn't bring back, and creates it again as it was", func(ctx SpecContext) {
 		b := bench()
@@ -32,7 +32,7 @@ func csiNodeSpecs(bench func() *bench) {
 		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
 		Consistently(ctx, get).WithTimeout(15*time.Second).WithPolling(time.Second).Should(Satisfy(apierrors.IsNotFound), "it stays away")
 		for range 2 {
-			Expect(newFault(c).Recover(ctx, t)).To(Succeed()) // another fault, which shares no memory with the one that injected
+			Expect(newFault(c).Recover(ctx, t)).To(Succeed()) // a new fault, which shares no memory with the one that injected
 			is, err := client.StorageV1().CSINodes().Get(ctx, n.Name(), metav1.GetOptions{})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(is.Annotations).To(Equal(was.Annotations))

@@ -19,10 +19,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// etcdLimit is how long a request of ours waits for etcd.
+// etcdLimit is how long a spec's own request waits for etcd.
 const etcdLimit = 2 * time.Second
 
-// A control plane with the etcd seam, on which the faults of that seam are held to what Fault promises by requests past the fault's own judgement.
+// These specs use a control plane with the etcd seam. They check the seam's faults against the contract of Fault by
+// requests that don't rely on the fault's own judgement.
 var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnFailure, func() {
 	var (
 		dir, name string
@@ -69,7 +70,7 @@ var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnF
 		}
 
 		Expect(f.Inject(ctx, t)).To(Succeed())
-		prov, err := kind.New(kind.Options{Dir: dir}) // what another process has
+		prov, err := kind.New(kind.Options{Dir: dir}) // all that another process has
 		Expect(err).NotTo(HaveOccurred())
 		found, err := prov.Open(ctx, name)
 		Expect(err).NotTo(HaveOccurred())
@@ -89,7 +90,7 @@ var _ = Describe("A fault between the API server and etcd", Ordered, ContinueOnF
 	)
 })
 
-// etcdProbe is two requests to etcd through the proxy, and two past it.
+// etcdProbe makes two requests to etcd through the proxy, and two past it.
 func etcdProbe(ctx context.Context, n cluster.Node) control.EtcdProbe {
 	GinkgoHelper()
 	c, err := seam.EtcdProxy(n)

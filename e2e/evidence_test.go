@@ -12,7 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// clone copies a run's directory without what was derived from its bundles.
+// clone copies a run's directory without the files that were derived from its bundles.
 func clone(dir string) string {
 	GinkgoHelper()
 	to := filepath.Join(scratch, "clone-"+draw())
@@ -20,7 +20,7 @@ func clone(dir string) string {
 	derived, err := filepath.Glob(filepath.Join(to, "*.*"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, f := range derived {
-		if name := filepath.Base(f); name == bundle.PlanFile || name == bundle.IndexFile { // what binds the bundles to their run is no product of judging
+		if name := filepath.Base(f); name == bundle.PlanFile || name == bundle.IndexFile { // these aren't made by judging
 			continue
 		}
 		Expect(os.Remove(f)).To(Succeed())
@@ -28,7 +28,7 @@ func clone(dir string) string {
 	return to
 }
 
-// files are the paths of the artifacts of a kind in a run's only trial.
+// files returns the paths of the artifacts of a kind in a run's only trial.
 func files(dir string, kind bundle.Kind) []string {
 	GinkgoHelper()
 	trial := filepath.Join(dir, "trials", "001")
@@ -44,7 +44,7 @@ func files(dir string, kind bundle.Kind) []string {
 	return out
 }
 
-// remove deletes all files of a kind and returns how many they were.
+// remove deletes all files of a kind and returns their number.
 func remove(dir string, kind bundle.Kind) int {
 	GinkgoHelper()
 	all := files(dir, kind)
@@ -65,13 +65,13 @@ func changeByte(kind bundle.Kind) func(string) {
 	}
 }
 
-// unlisted adds a file that no manifest knows.
+// unlisted adds a file that is in no manifest.
 func unlisted(dir string) {
 	GinkgoHelper()
 	Expect(os.WriteFile(filepath.Join(dir, "trials", "001", "artifacts", "more.txt"), []byte("more\n"), 0o644)).To(Succeed())
 }
 
-// noManifest takes away what the bundle is verified by.
+// noManifest removes the manifest, against which the bundle is verified.
 func noManifest(dir string) {
 	GinkgoHelper()
 	Expect(os.Remove(filepath.Join(dir, "trials", "001", bundle.ManifestFile))).To(Succeed())

@@ -18,12 +18,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// delay is far above what a listing of a real runtime takes.
+// delay is far longer than a listing of a real runtime takes.
 const delay = 300 * time.Millisecond
 
-// faultCase is one fault with how its effect shows in CRI calls of our own, past the fault's own judgement.
+// faultCase is one fault and how its effect shows in the spec's own CRI calls, which don't rely on the fault's
+// judgement.
 type faultCase struct {
-	kind, spec, control string // control is the interposer's word for it
+	kind, spec, control string // control is the interposer's name for the fault
 	hit                 func(control.Probe) bool
 }
 
@@ -36,7 +37,7 @@ var faultCases = []faultCase{
 	}},
 }
 
-// A cluster of its own, so that these specs can run beside those that judge trials.
+// These specs have a separate cluster, so that they can run at the same time as the specs that judge trials.
 var _ = Describe("A worker's faults and seam", Ordered, ContinueOnFailure, SpecPriority(1), func() {
 	var b *bench
 	BeforeAll(func(ctx SpecContext) { b = newBench(ctx) }, NodeTimeout(6*time.Minute))
@@ -46,7 +47,7 @@ var _ = Describe("A worker's faults and seam", Ordered, ContinueOnFailure, SpecP
 	seamSpecs(func() *bench { return b })
 })
 
-// faultSpecs hold every fault to what Fault promises, on a real cluster.
+// faultSpecs check every fault against the contract of Fault, on a real cluster.
 func faultSpecs(bench func() *bench) {
 	var entries []any
 	for _, c := range faultCases {
@@ -69,7 +70,7 @@ func faultSpecs(bench func() *bench) {
 			Expect(c.hit(probe(ctx, n))).To(BeFalse(), "recovered: its effect is gone when Recover returns")
 		}
 
-		// Another provider, cluster and fault, that share no memory with the ones that injected, are what another process has.
+		// Another process has a new provider, cluster and fault, which share no memory with those that injected.
 		Expect(newFault(c).Inject(ctx, t)).To(Succeed())
 		Expect(c.hit(probe(ctx, n))).To(BeTrue(), "injected again")
 		prov, err := kind.New(kind.Options{Dir: b.files})
@@ -112,12 +113,12 @@ func newFault(c faultCase) fault.Fault {
 	return f
 }
 
-// target is one node, for a fault of a name.
+// target returns the target of a fault with that name on one node.
 func (b *bench) target(n cluster.Node, name string, expires time.Duration) fault.Target {
 	return fault.Target{Run: b.name, Name: name, Arm: n.Arm(), Cluster: b.env.Cluster(), Nodes: []cluster.Node{n}, Expires: expires, Events: events}
 }
 
-// probe is one set of CRI calls as kubelet makes them, through kubelet's socket.
+// probe makes one set of CRI calls as kubelet makes them, through kubelet's socket.
 func probe(ctx context.Context, n cluster.Node) control.Probe {
 	GinkgoHelper()
 	c, err := seam.Interposer(n)
@@ -129,7 +130,7 @@ func probe(ctx context.Context, n cluster.Node) control.Probe {
 	return p
 }
 
-// counts are what the interposer of a node did so far.
+// counts returns the totals of what the interposer of a node did so far.
 func counts(ctx context.Context, n cluster.Node) control.Counts {
 	GinkgoHelper()
 	c, err := seam.Interposer(n)
@@ -139,7 +140,7 @@ func counts(ctx context.Context, n cluster.Node) control.Counts {
 	return t
 }
 
-// nothingArmed asserts that every arming has ended and that nothing unreal is listed.
+// nothingArmed asserts that every arming has ended and that no reported pod or container is listed.
 func nothingArmed(ctx context.Context, n cluster.Node) {
 	GinkgoHelper()
 	all := counts(ctx, n).Arms

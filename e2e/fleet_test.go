@@ -16,12 +16,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// hasty makes a trial of fleet-status-churn take four minutes: pods leave a node that is gone sooner, and writes are counted for a shorter time. In so short
-// a window one write with which the agent follows the world late would weigh too much, hence the 10s.
+// hasty makes a trial of fleet-status-churn take four minutes: pods leave a lost node sooner, and writes are counted
+// for a shorter time. In such a short window one late write of the agent would weigh too much, so the world outside
+// must have stood still for 20s before writes are counted.
 var hasty = []string{"--set", "tolerationSeconds=10", "--set", "still=20s", "--set", "window=20s", "--set", "watch=30s",
 	"--set", "phases.baseline.atLeast=25s", "--set", "phases.recovery.atLeast=30s"}
 
-// What an agent does at rest can't be told beside another cluster on a small machine.
+// These specs are serial: on a small machine with another cluster, what the agent does at rest can't be told.
 var _ = Describe("An agent that writes for ever", Serial, func() {
 	It("is shown by what its writes changed while a node was off", func(ctx SpecContext) {
 		dir, v := reproduce(ctx, "fleet-status-churn", verdict.Validated, verdict.ExitOK, hasty...)

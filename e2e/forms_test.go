@@ -23,7 +23,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// What others take of a cluster, with their own tools, of one that is well.
+// The evidence that others take of a healthy cluster with their own tools.
 var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, Label("nightly"), func() {
 	const auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [{level: Metadata}]\n"
 	var (
@@ -50,7 +50,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 		Expect(cluster.WaitReady(ctx, client, []string{node}, 3*time.Minute)).To(Succeed())
 	}, NodeTimeout(15*time.Minute))
 
-	// keep writes what a command prints on the node to a file.
+	// keep writes the output of a command on the node to a file.
 	keep := func(ctx context.Context, file string, argv ...string) {
 		GinkgoHelper()
 		out, err := c.Nodes()[0].(cluster.Execer).Exec(ctx, nil, argv...)
@@ -83,7 +83,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 			cmd := osexec.CommandContext(ctx, "go", "run", "sigs.k8s.io/kind", "export", "logs", "--name", name, at)
 			cmd.Dir = root
 			out, err := cmd.CombinedOutput()
-			if err != nil { // an assembled node image has no crictl, without which the rest is exported all the same
+			if err != nil { // an assembled node image has no crictl, and the rest is exported without it
 				Expect(string(out)).To(And(ContainSubstring("crictl images"), Not(ContainSubstring("journalctl"))))
 			}
 		}, `text of \d+ lines by .*kubelet`, `text of \d+ lines by .*containerd`),
@@ -112,7 +112,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 		Entry("a component that got SIGQUIT", SpecTimeout(5*time.Minute), func(ctx context.Context, at string) {
 			Expect(c.Components("kube-scheduler")[0].Signal(ctx, syscall.SIGQUIT)).To(Succeed())
 			Eventually(ctx, func(ctx context.Context) string {
-				keep(ctx, filepath.Join(at, "pods.tar"), "sh", "-c", "tar -C /var/log -cf - pods || [ $? = 1 ]") // logs grow meanwhile
+				keep(ctx, filepath.Join(at, "pods.tar"), "sh", "-c", "tar -C /var/log -cf - pods || [ $? = 1 ]") // logs grow
 				b, err := os.ReadFile(filepath.Join(at, "pods.tar"))
 				Expect(err).NotTo(HaveOccurred())
 				return string(b)
@@ -161,7 +161,8 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 	}, SpecTimeout(5*time.Minute))
 })
 
-// matched reads evidence and wants no incident in it, nothing that can't be read, and for each unknown a command.
+// matched reads evidence. It requires that no incident is found, that everything can be read except systemd's
+// journals, and that each unknown answer comes with a command that settles it.
 func matched(ctx context.Context, at string) (r match.Result) {
 	GinkgoHelper()
 	out := relapse(ctx, at, "match", at, "--output", "json")
@@ -169,7 +170,7 @@ func matched(ctx context.Context, at string) (r match.Result) {
 	Expect(json.Unmarshal([]byte(out.out), &r)).To(Succeed(), out.said())
 	Expect(r.Problems).To(Or(BeEmpty(), HaveEach(HaveField("Path", HaveSuffix(".journal")))), "what can't be read but systemd's own journals, which journalctl reads")
 	Expect(r.Incidents).NotTo(BeEmpty())
-	for _, c := range r.Unexplained.Compared { // what has not waited yet comes and goes
+	for _, c := range r.Unexplained.Compared { // goroutines that have not waited for a minute come and go
 		Expect(c.Unusual).To(HaveEach(HaveField("Minutes", 0)), "what %s has beyond healthy ones", c.Where)
 	}
 	for _, i := range r.Incidents {
@@ -181,7 +182,7 @@ func matched(ctx context.Context, at string) (r match.Result) {
 	return r
 }
 
-// announcedPaths are the paths that --dry-run lists, with any name for what the first answers tell.
+// announcedPaths returns the paths that --dry-run lists. NODE, NAMESPACE and POD stand for any name.
 func announcedPaths(out string) (all []*regexp.Regexp) {
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)

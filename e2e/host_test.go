@@ -18,14 +18,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// kindLabel is what kind writes on the containers of a cluster: its name.
+// kindLabel is the label that kind puts on a cluster's containers. Its value is the cluster's name.
 const kindLabel = "io.x-k8s.kind.cluster"
 
-// host is what a run must leave as it found it.
+// host lists what a run must leave as it was before.
 type host struct{ containers, networks, volumes, mounts []string }
 
-// look takes stock of the host. Clusters of others come and go meanwhile, those of specs that run beside this one too: their containers and
-// networks carry a cluster's name, and are left out unless mine says that the name is the run's own. Everything without such a name counts.
+// look lists the host's containers, networks, volumes and mounts. Clusters of other processes come and go meanwhile,
+// also those of specs that run at the same time. Their containers and networks carry a cluster's name, and look
+// leaves them out unless mine says that the name belongs to this run. Everything without such a name counts.
 func look(ctx context.Context, mine func(cluster string) bool) (h host, err error) {
 	others := map[string]bool{}
 	all, err := docker(ctx, "ps", "--all", "--no-trunc", "--format", `{{.ID}} {{.Names}} {{.Label "`+kindLabel+`"}}`)
@@ -44,7 +45,7 @@ func look(ctx context.Context, mine func(cluster string) bool) (h host, err erro
 		return h, err
 	}
 	for _, n := range networks {
-		if !others[n] && (mine(n) || !strings.HasPrefix(n, "relapse-")) { // a cluster's network is there before its containers
+		if !others[n] && (mine(n) || !strings.HasPrefix(n, "relapse-")) { // a cluster's network exists before its containers
 			h.networks = append(h.networks, n)
 		}
 	}
@@ -55,7 +56,8 @@ func look(ctx context.Context, mine func(cluster string) bool) (h host, err erro
 	return h, err
 }
 
-// mounts are the places where something is mounted, without the engine's own: those belong to containers, which are looked at themselves.
+// mounts lists the mount points outside the engine's root directory. Those inside belong to containers, which look
+// lists.
 func mounts(ctx context.Context) ([]string, error) {
 	engine, err := docker(ctx, "info", "--format", "{{.DockerRootDir}}")
 	if err != nil {
@@ -89,7 +91,7 @@ func docker(ctx context.Context, args ...string) ([]string, error) {
 	return lines, nil
 }
 
-// more lists what is there now and wasn't in before.
+// more lists what is in h and wasn't in before.
 func (h host) more(before host) []string {
 	var out []string
 	for what, pair := range map[string][2][]string{
@@ -106,7 +108,8 @@ func (h host) more(before host) []string {
 	return out
 }
 
-// offspring lists the processes that have mark in their environment: a run's own and all that it started on the host, orphans too.
+// offspring lists the processes that have mark in their environment: a run's own process and all that it started on
+// the host, orphans included.
 func offspring(mark string) ([]string, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -115,18 +118,18 @@ func offspring(mark string) ([]string, error) {
 	var out []string
 	for _, p := range procs {
 		env, err := os.ReadFile(filepath.Join(p, "environ"))
-		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), mark) { // it ended, or has no environment
+		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), mark) { // ended, or no environment
 			continue
 		}
 		cmd, err := os.ReadFile(filepath.Join(p, "cmdline"))
-		if err == nil && len(cmd) > 0 { // a zombie has none
+		if err == nil && len(cmd) > 0 { // a zombie has no command line
 			out = append(out, filepath.Base(p)+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
 		}
 	}
 	return out, nil
 }
 
-// tree maps every file below dir to its content; a folder that isn't there is empty.
+// tree maps every file below dir to its content. A folder that doesn't exist is empty.
 func tree(dir string) map[string]string {
 	GinkgoHelper()
 	out := map[string]string{}
@@ -149,5 +152,5 @@ func tree(dir string) map[string]string {
 	return out
 }
 
-// names are the paths of a tree.
+// names returns the paths of a tree, sorted.
 func names(t map[string]string) []string { return slices.Sorted(maps.Keys(t)) }

@@ -26,9 +26,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// What others take of a cluster, with their own tools, of one that is ill. The vulnerable arm of apiserver-goroutine-leak stays so after its trial.
-// It is a build of v1.36.3 without the fix, which says that it is v1.36.3. So where evidence names the version the answer is a suspicion, which says so;
-// stacks without a version show the incident.
+// The evidence that others take of an ill cluster with their own tools. The vulnerable arm of
+// apiserver-goroutine-leak stays ill after its trial. It is a build of v1.36.3 without the fix, and reports the
+// version v1.36.3. So where evidence names the version, the answer is only a suspicion and gives that reason. Stacks
+// without a version show the incident.
 var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label("nightly"), func() {
 	const (
 		leak     = "apiserver-goroutine-leak"
@@ -64,7 +65,8 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 		kubectl(ctx, ill, file, "get", "--raw", path)
 	}
 
-	// crashed has the ill API server print its goroutines and end, once, and returns its log as the container runtime's files have it.
+	// crashed makes the ill API server print its goroutines and end, once. It returns the server's log as the
+	// container runtime's files have it.
 	var log string
 	crashed := func(ctx context.Context) string {
 		GinkgoHelper()
@@ -84,7 +86,8 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 		log = string(content(files[0]))
 		return log
 	}
-	// end is the log without what the container runtime puts before each line, from a little before the dump: nothing in it tells the version.
+	// end returns the end of the log, from a little before the dump, without what the container runtime writes before
+	// each line. Nothing in this part tells the version.
 	end := func(ctx context.Context) []string {
 		GinkgoHelper()
 		lines := regexp.MustCompile(`(?m)^\S+ stderr F `).ReplaceAllString(crashed(ctx), "")
@@ -92,7 +95,8 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 		return strings.Split(strings.TrimSuffix(lines[strings.LastIndex(lines[:max(0, at-20_000)], "\n")+1:], "\n"), "\n")
 	}
 
-	// A form of evidence, how it is taken, the answer to it, and what that says. Stacks show what a healthy process hasn't, too.
+	// answer is the answer that match must give to a form of evidence, and its reason. Stacks also show what a
+	// healthy process doesn't have.
 	type answer struct {
 		word, why string
 		unusual   bool
@@ -122,14 +126,15 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 			Expect(r.Unexplained.Compared[0].Unusual[0]).To(And(HaveField("At", HaveSuffix(leaks)), HaveField("Usual", 0), HaveField("Count", BeNumerically(">=", 10))))
 		}
 	},
-		// No goroutine's state is in these two, so that they can't tell a distributor that sends from one that is at work.
+		// These two forms have no goroutine states, so they can't tell a distributor that sends from one that is at
+		// work.
 		Entry("a goroutine profile by go tool pprof", SpecTimeout(5*time.Minute), stateless, "^goroutine profile with",
 			func(ctx context.Context, at string) { pprof(ctx, ill, filepath.Join(at, "kube-apiserver.pb.gz")) }),
 		Entry("goroutines at debug=1", SpecTimeout(5*time.Minute), stateless, `^goroutine dump \(debug=1\)`,
 			func(ctx context.Context, at string) {
 				raw(ctx, "/debug/pprof/goroutine?debug=1", filepath.Join(at, "kube-apiserver", "goroutines.txt"))
 			}),
-		// The trial's quiet time lies behind them.
+		// The goroutines have waited since before the trial's quiet time.
 		Entry("goroutines at debug=2", SpecTimeout(5*time.Minute), met("no version is known|the version isn't known"), `^goroutine dump \(debug=2\)`,
 			func(ctx context.Context, at string) {
 				raw(ctx, "/debug/pprof/goroutine?debug=2", filepath.Join(at, "stacks.txt"))
@@ -145,7 +150,7 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 					put(file, regexp.MustCompile(`(?m)^(goroutine \d+ \[[^\],]+), \d+ minutes`).ReplaceAllString(string(content(file)), "$1"))
 				}
 			}),
-		// They hold nothing that a sign asks for but the version, and what is v1.36.3 has the fix.
+		// Metrics hold nothing that a sign asks for except the version, and v1.36.3 has the fix.
 		Entry("metrics", SpecTimeout(5*time.Minute), answer{"not met", regexp.QuoteMeta(strings.TrimPrefix(hasFix, "but ")), false}, "^Prometheus metrics",
 			func(ctx context.Context, at string) {
 				raw(ctx, "/metrics", filepath.Join(at, "kube-apiserver", "metrics.txt"))
@@ -155,7 +160,7 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 				raw(ctx, "/debug/pprof/goroutine?debug=2", filepath.Join(at, "kube-apiserver", "goroutines.txt"))
 				raw(ctx, "/metrics", filepath.Join(at, "kube-apiserver", "metrics.txt"))
 			}),
-		// The API server is no pod here: its log isn't in it, and nothing tells of it.
+		// The API server is no pod here, so the dump has neither its log nor anything else about it.
 		Entry("kubectl cluster-info dump", SpecTimeout(5*time.Minute), answer{"unknown", "nothing here is known to be of kube-apiserver", false}, "^resources, ",
 			func(ctx context.Context, at string) {
 				kubectl(ctx, ill, filepath.Join(at, "dump.txt"), "cluster-info", "dump", "--all-namespaces")
@@ -165,7 +170,7 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 				collected := relapse(ctx, dir, "collect", "--kubeconfig", ill, "--dir", filepath.Join(at, "collected"))
 				Expect(collected.code).To(Equal(0), collected.said())
 			}),
-		// From here on it has crashed.
+		// From here on the API server has crashed.
 		Entry("the log of an API server that got SIGQUIT, as the node has it", SpecTimeout(5*time.Minute), suspected, dump,
 			func(ctx context.Context, at string) { put(filepath.Join(at, "kube-apiserver", "0.log"), crashed(ctx)) }),
 		Entry("the end of it, as kubectl logs prints it", SpecTimeout(5*time.Minute), met("the version isn't known"), dump,
@@ -210,7 +215,7 @@ var _ = Describe("Evidence of an ill cluster", Ordered, ContinueOnFailure, Label
 	}, SpecTimeout(5*time.Minute))
 })
 
-// read has evidence read.
+// read runs match on evidence and returns its result.
 func read(ctx context.Context, at string) (r match.Result) {
 	GinkgoHelper()
 	out := relapse(ctx, at, "match", at, "--output", "json")
@@ -226,7 +231,8 @@ func put(file, text string) {
 	Expect(os.WriteFile(file, []byte(text), 0o644)).To(Succeed())
 }
 
-// pprof has go tool pprof take a goroutine profile through kubectl proxy, since it has no client certificate of its own.
+// pprof runs go tool pprof, which takes a goroutine profile. It goes through kubectl proxy, because go tool pprof has
+// no client certificate.
 func pprof(ctx context.Context, kubeconfig, file string) {
 	GinkgoHelper()
 	proxy := osexec.CommandContext(ctx, "kubectl", "--kubeconfig", kubeconfig, "proxy", "--port", "0")
@@ -247,7 +253,7 @@ func pprof(ctx context.Context, kubeconfig, file string) {
 	Expect(err).NotTo(HaveOccurred(), string(said))
 }
 
-// stamped puts before each line when it was written, as the API does where it is asked for time stamps.
+// stamped puts a time before each line, as the API does if it is asked for time stamps.
 func stamped(lines []string) string {
 	var b strings.Builder
 	for i, l := range lines {
@@ -256,7 +262,8 @@ func stamped(lines []string) string {
 	return b.String()
 }
 
-// mustGather lays a log out as oc adm inspect does: namespaces/NAMESPACE/pods/POD/CONTAINER/CONTAINER/logs/previous.log, by its documentation.
+// mustGather packs a log as oc adm inspect does by its documentation:
+// namespaces/NAMESPACE/pods/POD/CONTAINER/CONTAINER/logs/previous.log.
 func mustGather(lines []string) string {
 	GinkgoHelper()
 	var b bytes.Buffer
@@ -273,7 +280,8 @@ func mustGather(lines []string) string {
 	return b.String()
 }
 
-// supportBundle lays a log out as Harvester's support bundles do: logs/NAMESPACE/POD/CONTAINER.log in a zip, by its documentation.
+// supportBundle packs a log as Harvester's support bundles do by their documentation:
+// logs/NAMESPACE/POD/CONTAINER.log in a zip.
 func supportBundle(lines []string) string {
 	GinkgoHelper()
 	var b bytes.Buffer
@@ -286,7 +294,8 @@ func supportBundle(lines []string) string {
 	return b.String()
 }
 
-// journal has a journald of its own log lines as kube-apiserver's, and journalctl print them in a form.
+// journal starts a separate journald, makes it log lines as kube-apiserver's, and has journalctl print them in a
+// form.
 func journal(ctx context.Context, lines []string, file, form string) {
 	GinkgoHelper()
 	const daemon = "/usr/lib/systemd/systemd-journald"

@@ -19,11 +19,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// This file holds what specs do behind the harness's back.
+// This file holds what specs do without the harness's knowledge.
 
 const kubeletPath = "/usr/bin/kubelet"
 
-// take copies the kubelet that an arm's node has to the host.
+// take copies the kubelet of an arm's node to the host and returns the copy's path.
 func (b *bench) take(ctx context.Context, arm string) string {
 	GinkgoHelper()
 	out, err := b.node(arm).(cluster.Execer).Exec(ctx, nil, "cat", kubeletPath)
@@ -33,7 +33,7 @@ func (b *bench) take(ctx context.Context, arm string) string {
 	return name
 }
 
-// put lays a kubelet into an arm's node and runs it.
+// put installs a kubelet in an arm's node and restarts it.
 func (b *bench) put(ctx context.Context, arm, source string) {
 	GinkgoHelper()
 	k := b.kubelet(arm)
@@ -48,14 +48,14 @@ func (b *bench) put(ctx context.Context, arm, source string) {
 	Expect(b.env.WaitReady(ctx, 3*time.Minute)).To(Succeed())
 }
 
-// kill is a SIGKILL that is under way.
+// kill is a SIGKILL that was planned and may be done.
 type kill struct {
 	done chan struct{}
 	once sync.Once
 	said error
 }
 
-// err waits until the kubelet was killed and another process had taken its place, and says what went wrong.
+// err returns nil if the kubelet was killed and another process took its place. Otherwise it returns what went wrong.
 func (k *kill) err() error {
 	select {
 	case <-k.done:
@@ -65,7 +65,7 @@ func (k *kill) err() error {
 	}
 }
 
-// killDuringFlood kills an arm's kubelet, once, as soon as the flood is seen on its node.
+// killDuringFlood kills an arm's kubelet once, as soon as the flood is seen on its node.
 func killDuringFlood(ctx SpecContext, b *bench, arm string) *kill {
 	GinkgoHelper()
 	k := &kill{done: make(chan struct{})}

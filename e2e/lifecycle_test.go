@@ -20,7 +20,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// How long the specs wait: for a phase of a run, for a process to end after a signal, and for the host to be as before.
+// How long the specs wait: for a phase of a run, for a process to end after a signal, and for the host to be as
+// before the run.
 const (
 	phaseTime = 6 * time.Minute
 	endTime   = 2 * time.Minute
@@ -36,16 +37,17 @@ const (
 
 var clusterLine = regexp.MustCompile(saysCreating)
 
-// site is a user's machine of its own: state, runs and a kubeconfig that nobody may touch. The cache and the engine are the host's.
+// site stands for a user's machine, with separate state, runs and a kubeconfig that nobody may touch. Only the cache
+// and the container engine are the host's.
 type site struct {
 	dir, state, runs, kubeconfig, mark string
 	touched                            os.FileInfo
 	before                             host
-	clusters                           []string // of the runs made here
+	clusters                           []string // the clusters of the runs that were started here
 	sessions                           []*gexec.Session
 }
 
-// sentinel is a kubeconfig that would fail whoever reads it.
+// sentinel is the text of a kubeconfig that makes everyone fail who reads it.
 const sentinel = "this is the user's own file: {{{ not YAML\n"
 
 func newSite(ctx SpecContext) *site {
@@ -61,10 +63,11 @@ func newSite(ctx SpecContext) *site {
 	Expect(err).NotTo(HaveOccurred())
 	s.before, err = look(ctx, func(string) bool { return false })
 	Expect(err).NotTo(HaveOccurred())
-	// Whatever a spec leaves when it fails is undone by what users have for it, so that the next spec starts clean.
+	// What a spec leaves when it fails is removed with the command that users have for that, so that the next spec
+	// starts clean.
 	DeferCleanup(func(ctx SpecContext) {
 		for _, session := range s.sessions {
-			if session.ExitCode() == -1 { // the spec failed before it had ended
+			if session.ExitCode() == -1 { // the spec failed before the session had ended
 				session.Kill().Wait(endTime)
 			}
 		}
@@ -77,7 +80,7 @@ func (s *site) env() []string {
 	return append(os.Environ(), "XDG_STATE_HOME="+s.state, "KUBECONFIG="+s.kubeconfig, s.mark)
 }
 
-// start starts the program in a process group of its own, as a shell would.
+// start starts the program in a separate process group, as a shell would.
 func (s *site) start(args ...string) *gexec.Session {
 	GinkgoHelper()
 	cmd := osexec.Command(program, append([]string{"--root", root}, args...)...)
@@ -89,7 +92,7 @@ func (s *site) start(args ...string) *gexec.Session {
 	return session
 }
 
-// run starts a trial of the smoke pair and returns when its cluster is being created, with the cluster's name.
+// run starts a trial of the smoke pair. It returns the cluster's name once the cluster is being created.
 func (s *site) run(ctx context.Context, args ...string) (session *gexec.Session, cluster string) {
 	GinkgoHelper()
 	session = s.start(append([]string{"run", "pleg-deadlock", "--pair", "smoke", "--out", s.runs, "--progress", "plain",
@@ -101,7 +104,7 @@ func (s *site) run(ctx context.Context, args ...string) (session *gexec.Session,
 	return session, string(found[1])
 }
 
-// says waits for a line, and gives up at once when the run ends without it.
+// says waits for a line that matches line, and gives up at once if the run ends without one.
 func (s *site) says(ctx context.Context, session *gexec.Session, line string) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
@@ -112,13 +115,13 @@ func (s *site) says(ctx context.Context, session *gexec.Session, line string) {
 	}).WithTimeout(phaseTime).WithPolling(100 * time.Millisecond).Should(Succeed())
 }
 
-// interrupt is Ctrl-C: the terminal sends it to the whole process group.
+// interrupt does what Ctrl-C does: the terminal sends SIGINT to the whole process group.
 func interrupt(session *gexec.Session) {
 	GinkgoHelper()
 	Expect(syscall.Kill(-session.Command.Process.Pid, syscall.SIGINT)).To(Succeed())
 }
 
-// relapse runs another command to its end on this site.
+// relapse runs another command of the program to its end on this site.
 func (s *site) relapse(ctx context.Context, args ...string) result {
 	GinkgoHelper()
 	session := s.start(args...)
@@ -126,12 +129,12 @@ func (s *site) relapse(ctx context.Context, args ...string) result {
 	return result{session.ExitCode(), string(session.Out.Contents()), string(session.Err.Contents())}
 }
 
-// containers lists what a cluster consists of.
+// containers lists the containers of a cluster.
 func containers(ctx context.Context, cluster string) ([]string, error) {
 	return docker(ctx, "ps", "--all", "--filter", "label="+kindLabel+"="+cluster, "--format", "{{.Names}}")
 }
 
-// asBefore asserts that nothing of this site's runs is left anywhere, and that the user's kubeconfig was not touched.
+// asBefore asserts that this site's runs left nothing anywhere, and that the user's kubeconfig was not touched.
 func (s *site) asBefore(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) {
@@ -207,7 +210,7 @@ var _ = Describe("A run's life", func() {
 		s.says(ctx, living, saysHealing)
 		Eventually(ctx, living).WithTimeout(10 * time.Minute).Should(gexec.Exit(verdict.ExitOK))
 		Expect(lastLine(string(living.Out.Contents()))).To(Equal("relapse: Validated (exit 0)"))
-		Expect(os.RemoveAll(s.runs)).To(Succeed()) // its evidence stays on purpose
+		Expect(os.RemoveAll(s.runs)).To(Succeed()) // runs keep their evidence on purpose
 		s.asBefore(ctx)
 	}, SpecTimeout(30*time.Minute))
 })

@@ -20,14 +20,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// trialTime bounds one trial of the smoke pair, which takes about two minutes.
+// trialTime is the time limit of one trial of the smoke pair, which takes about two minutes.
 const trialTime = 8 * time.Minute
 
-// judgeTime bounds a spec that only judges.
+// judgeTime is the time limit of a spec that only judges.
 const judgeTime = SpecTimeout(2 * time.Minute)
 
-// One cluster, several trials in turn. A failed one doesn't stop the next: each begins with its arms laid and all nodes Ready.
-// They take longest, so they start first.
+// These specs run several trials in turn on one cluster. A failed trial doesn't stop the next, which begins with each
+// arm's kubelet installed again and all nodes Ready. These specs take longest, so they start first.
 var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFailure, SpecPriority(2), func() {
 	var b *bench
 	var first struct {
@@ -168,13 +168,13 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	DescribeTable("takes half of the fault for no fault", Label("nightly"), func(ctx SpecContext, without string) {
 		_, v := b.trial(ctx, plan.Options{Without: []string{without}, Params: map[string]string{
 			"phases.fault.deadline":   "30s", // more than twice the compressed threshold
-			"phases.recovery.atLeast": "20s", // the exposure decides, nothing after it
+			"phases.recovery.atLeast": "20s", // the exposure decides, and nothing after it does
 		}})
 		concluded(v, verdict.VerdictInconclusive, verdict.ExitInconclusive)
 		Expect(v.Deviates).To(ContainElement(ContainSubstring(without)))
 		for _, a := range v.Arms {
 			Expect(a.Outcome).To(Equal(verdict.Inconclusive), a.Reason)
-			// In so short a phase nothing can be seen to hang for a minute, so that alternative has no answer.
+			// In such a short phase nothing can be seen to hang for a minute, so that alternative has no answer.
 			Expect(a.Reason).To(MatchRegexp("the exposure is (not met|unknown), and must be met"))
 		}
 	},
@@ -185,7 +185,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	It("calls an arm Broken whose kubelet was killed and came back healthy", func(ctx SpecContext) {
 		killed := killDuringFlood(ctx, b, "fixed")
 		_, v := b.trial(ctx, plan.Options{Params: map[string]string{
-			"phases.fault.atLeast":  "40s", // time to come back while the flood lasts
+			"phases.fault.atLeast":  "40s", // time for the kubelet to come back while the flood lasts
 			"phases.fault.deadline": "60s",
 		}})
 		Expect(killed.err()).NotTo(HaveOccurred())
@@ -194,7 +194,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		Expect(fixed.Reason).To(ContainSubstring("the subject exited or restarted unasked"))
 		for _, f := range fixed.Healed {
 			want := check.True
-			if strings.HasPrefix(f.Name, plan.BuiltIn) { // the baseline was of another process
+			if strings.HasPrefix(f.Name, plan.BuiltIn) { // the baseline was of the process before
 				want = check.Unknown
 			}
 			Expect(f.Met).To(Equal(want), "it came back healthy, and is Broken all the same: %s: %s", f.Name, f.Seen)
@@ -219,8 +219,8 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 	}, SpecTimeout(trialTime))
 })
 
-// untouched asserts that no Stop or Remove call for what ran before the trial went on to the runtime from its start to its end: the
-// interposer's own list of such calls, over the trial's evidence.
+// untouched asserts that the interposer forwarded no Stop or Remove call for a task of was. It reads the interposer's
+// own list of such calls in the trial's evidence, from the steady phase on.
 func untouched(dir, arm string, was []string) {
 	GinkgoHelper()
 	sealed, err := bundle.Open(filepath.Join(dir, "trials", "001"))

@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// judged runs a scenario through the command line, which has to say what its evidence is judged to be.
+// judged runs a scenario through the command line and judges its evidence. The command must report the same verdict.
 func judged(ctx SpecContext, scenario string, args ...string) (dir string, v report.Verdict) {
 	GinkgoHelper()
 	s := newSite(ctx)
@@ -31,7 +31,7 @@ func judged(ctx SpecContext, scenario string, args ...string) (dir string, v rep
 	return dir, v
 }
 
-// reproduce is judged where the verdict is known.
+// reproduce runs and judges a scenario as judged does, and asserts the verdict and the exit code.
 func reproduce(ctx SpecContext, scenario string, want verdict.Verdict, exit int, args ...string) (dir string, v report.Verdict) {
 	GinkgoHelper()
 	dir, v = judged(ctx, scenario, args...)
@@ -39,7 +39,7 @@ func reproduce(ctx SpecContext, scenario string, want verdict.Verdict, exit int,
 	return dir, v
 }
 
-// The three scenarios that were first have specs of their own.
+// The three oldest scenarios have separate specs.
 var _ = DescribeTable("A scenario proves its own oracle", Label("nightly"), func(ctx SpecContext, scenario, provider string) {
 	By("validating the fix, and never without one of its captures")
 	dir, _ := reproduce(ctx, scenario, verdict.Validated, verdict.ExitOK, "--provider", provider)

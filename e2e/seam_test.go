@@ -34,10 +34,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// proberImage is the image's name inside the node. Its domain can't be had, so nothing is ever pulled.
+// proberImage is the image's name inside the node. Nobody can own its domain, so the image is never pulled.
 const proberImage = "relapse.invalid/prober:e2e"
 
-// seamSpecs use a worker's whole container runtime through the interposer.
+// seamSpecs use all functions of a worker's container runtime through the interposer.
 func seamSpecs(bench func() *bench) {
 	It("passes a pod's whole life through the cri seam: init container, probes, exec, logs, port-forward", func(ctx SpecContext) {
 		b := bench()
@@ -95,7 +95,7 @@ func seamSpecs(bench func() *bench) {
 	}, SpecTimeout(6*time.Minute))
 }
 
-// importProber builds the fixture, wraps it as an image and loads that into the node's containerd.
+// importProber builds the fixture, makes an image of it and loads the image into the node's containerd.
 func importProber(ctx SpecContext, n cluster.Node) {
 	GinkgoHelper()
 	program := content(goBuild(ctx, "prober", "./fixtures/prober"))
@@ -127,7 +127,7 @@ func importProber(ctx SpecContext, n cluster.Node) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// goarch is the architecture of a node in Go's words.
+// goarch returns the architecture of a node under Go's name.
 func goarch(ctx context.Context, n cluster.Node) string {
 	GinkgoHelper()
 	machine := strings.TrimSpace(exec(ctx, n, "uname", "-m"))
@@ -178,7 +178,7 @@ func execInPod(ctx context.Context, cfg *rest.Config, client kubernetes.Interfac
 	return out.String(), err
 }
 
-// forwarded gets a path from the prober over a forwarded port.
+// forwarded gets a path from the prober through a forwarded port.
 func forwarded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, path string) (string, error) {
 	GinkgoHelper()
 	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(metav1.NamespaceDefault).Name("prober").SubResource("portforward").URL()

@@ -24,7 +24,7 @@ var (
 	root    string               // the module's root
 	scratch string               // a folder that is removed after the suite
 	program string               // the command line program, built from this checkout
-	made    *artifacts.Artifacts // with the smoke pair ready, so that no spec waits for a build
+	made    *artifacts.Artifacts // with the smoke pair built, so that no spec waits for a build
 	image   string               // the node image of the smoke pair's nodes
 	smoke   *plan.Plan           // one trial of pleg-deadlock's smoke pair
 	events  = event.NewStream(event.Lines{W: GinkgoWriter})
@@ -35,8 +35,8 @@ func TestE2E(t *testing.T) {
 	RunSpecs(t, "relapse on real clusters")
 }
 
-// The first process builds what all need, which takes about ten minutes on two cores if nothing is cached; the others
-// find it in the cache.
+// The first process builds what all specs need, which takes about ten minutes on two cores if nothing is cached. The
+// other processes find the results in the cache.
 var _ = SynchronizedBeforeSuite(prepare, func(ctx SpecContext) {
 	if made == nil {
 		prepare(ctx)
@@ -77,7 +77,7 @@ func goBuild(ctx SpecContext, name, pkg string) string {
 	return out
 }
 
-// start has a plan's nodes started from the node image that was prepared for all specs.
+// start makes a plan start its nodes from the node image that was prepared for all specs.
 func start(p *plan.Plan) {
 	for _, t := range p.Trials {
 		for _, c := range t.Clusters {
@@ -88,7 +88,7 @@ func start(p *plan.Plan) {
 	}
 }
 
-// newPlan plans one trial of the smoke pair as the options change it.
+// newPlan plans one trial of the smoke pair with the given options.
 func newPlan(o plan.Options) *plan.Plan {
 	GinkgoHelper()
 	s, err := scenario.Load(filepath.Join(root, "scenarios", "pleg-deadlock", scenario.FileName))

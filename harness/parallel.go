@@ -11,20 +11,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// runSlot is where a trial runs that isn't alone: the name that its clusters' names begin with, and what it says.
+// runSlot is what a trial needs to run while others may: the prefix of its clusters' names, and its own events and
+// stages.
 type runSlot struct {
 	run    string
 	events *event.Stream
 	stages *stages
 }
 
-// soleSlot is the place of trials that run one after the other.
+// soleSlot returns the slot of trials that run one after the other.
 func (r *run) soleSlot() runSlot { return runSlot{r.ledger.Run, r.Events, r.stages} }
 
-// runParallel runs all trials of the plan, o.Parallel of them at once. When one fails the others end.
+// runParallel runs all trials of the plan, r.Parallel of them at once. When one fails, the others end.
 func (r *run) runParallel(ctx context.Context, made *artifacts.Artifacts) error {
 	g, running := errgroup.WithContext(ctx)
-	names := make(chan string, r.Parallel) // those that no trial has
+	names := make(chan string, r.Parallel) // names that no trial is using
 	for _, name := range runNames(r.ledger.Run, r.Parallel) {
 		names <- name
 	}
@@ -49,7 +50,7 @@ func (r *run) runParallel(ctx context.Context, made *artifacts.Artifacts) error 
 	return context.Cause(ctx)
 }
 
-// runInSlot runs one trial, whose timeline has its own events only.
+// runInSlot runs one trial, whose timeline has only its own events.
 func (r *run) runInSlot(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, name string,
 	before []event.Event) error {
 	own := event.NewStream(event.SinkFunc(func(e event.Event) {
@@ -62,7 +63,7 @@ func (r *run) runInSlot(ctx context.Context, made *artifacts.Artifacts, t plan.T
 	return r.trial(ctx, made, t, false, at)
 }
 
-// runNames are what the clusters' names begin with, of so many trials at once.
+// runNames returns the prefixes of the clusters' names, one for each of the parallel trials.
 func runNames(run string, parallel int) []string {
 	if parallel < 2 {
 		return []string{run}

@@ -9,15 +9,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
-// queue hands out a run's trials: those of its plan, or in an open-ended run one after the other, depending on the
+// queue hands out a run's trials: those of its plan or, in an open-ended run, one after the other, depending on the
 // verdicts so far.
 type queue struct {
 	plan     *plan.Plan
 	schedule *report.Schedule // nil unless the run is open-ended
-	had      int              // trials that are over
+	had      int              // number of finished trials
 
-	trial plan.Trial // the one that runs
-	last  bool       // there will be none after it, as far as can be known before it
+	trial plan.Trial // the current one
+	last  bool       // no other trial follows, as far as is known before it runs
 	err   error
 }
 
@@ -29,7 +29,7 @@ func newQueue(p *plan.Plan) *queue {
 	return q
 }
 
-// next goes to the next trial; false when there is none, or on an error.
+// next moves to the next trial. It returns false if there is none, or on an error.
 func (q *queue) next() bool {
 	if q.schedule == nil {
 		if q.had == len(q.plan.Trials) {
@@ -46,7 +46,7 @@ func (q *queue) next() bool {
 	return q.err == nil
 }
 
-// over ends the trial. In an open-ended run it judges the trial's bundle and says what is known by now.
+// over ends the current trial. In an open-ended run it judges the trial's bundle and reports what is known so far.
 func (q *queue) over(dir string, events *event.Stream) error {
 	q.had++
 	if q.schedule == nil {

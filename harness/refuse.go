@@ -7,16 +7,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// CapabilityError says what a plan needs and the provider's clusters can't do. Nothing was built or created for it.
+// CapabilityError says what a plan needs that the provider's clusters can't do. Nothing was built or created.
 type CapabilityError struct{ Err error }
 
-// Error lists all of it.
+// Error lists all reasons.
 func (e *CapabilityError) Error() string { return "this can't be run here: " + e.Err.Error() }
 
-// Unwrap gives the reasons.
+// Unwrap returns the reasons.
 func (e *CapabilityError) Unwrap() error { return e.Err }
 
-// refuse asks the provider what its clusters can do, and compares that with the plan.
+// refuse returns an error if the plan needs something that the provider's clusters can't do.
 func refuse(ctx context.Context, prov cluster.Provider, p *plan.Plan) error {
 	have, err := prov.Capabilities(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package harness runs scenarios: it builds the arms, creates clusters, injects faults, collects evidence and has it
-// judged. Run reads from top to bottom; everything else is one of its steps.
+// Package harness runs scenarios: it builds the arms, creates clusters, injects faults, collects evidence and has the
+// evidence judged. Run lists the steps from top to bottom; everything else is part of one of them.
 package harness
 
 import (
@@ -28,21 +28,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
-// Options say how a plan is run.
+// Options say how to run a plan.
 type Options struct {
 	Plan     *plan.Plan
-	Provider cluster.Provider // of the trials' clusters
+	Provider cluster.Provider // makes the trials' clusters
 	Root     string           // the module's root, which has the fixtures
 	Out      string           // the directory of run directories
-	CacheDir string           // "" is the user's own
+	CacheDir string           // "" for the user's default cache
 	Engine   image.Engine     // opens images that hold candidates; nil if there is none
 	Retain   bool             // keep the clusters of the last trial, or of the one that failed
-	Parallel int              // trials at once, of a plan that is not open-ended and whose clusters aren't kept; 0 is 1
+	Parallel int              // trials at once, 0 is 1; more only with a fixed number of trials and without Retain
 	Events   *event.Stream
 }
 
-// Run runs every trial of a plan, and judges the bundles. Each trial gets fresh clusters: a cluster that has been
-// through a fault may not behave like a new one. It returns the run directory and the verdict. When ctx ends it
+// Run runs every trial of a plan and judges the bundles. Each trial gets fresh clusters: a cluster that has been
+// through a fault may not behave like a new one. Run returns the run directory and the verdict. When ctx ends, Run
 // removes what it made, including faults and half-written bundles, and returns ctx's cause.
 func Run(ctx context.Context, o Options) (dir string, v report.Verdict, err error) {
 	if err := o.Provider.Check(ctx, o.Plan.Needs(nil)); err != nil {
@@ -90,17 +90,17 @@ func (r *run) trials(ctx context.Context, made *artifacts.Artifacts) error {
 	return queue.err
 }
 
-// run is a run that has begun: it is in the ledger and has a directory.
+// run is a run that has begun: the ledger lists it, and it has a directory.
 type run struct {
 	Options
 	ledger ledger.Ledger
 	dir    *trial.RunDir
 	stages *stages
 
-	versions map[string]string // of what trials are made with
+	versions map[string]string // of the tools that make the trials
 }
 
-// begin enters a run in the ledger before anything of it exists, and makes its directory.
+// begin records a run in the ledger before anything of it exists, and creates its directory.
 func begin(o Options) (*run, error) {
 	id := NewID()
 	dir, err := filepath.Abs(filepath.Join(o.Out, id+"-"+o.Plan.Scenario))
@@ -119,7 +119,7 @@ func begin(o Options) (*run, error) {
 	return r, nil
 }
 
-// prepare builds the arms and the fixtures while the provider gets what its clusters are made of.
+// prepare builds the arms and the fixtures while the provider prepares its clusters' parts.
 func (r *run) prepare(ctx context.Context, made *artifacts.Artifacts) (err error) {
 	stage := r.Events.Stage("build", "building the arms and getting what the clusters are made of", made.Estimate())
 	defer func() { stage(err) }()
@@ -137,7 +137,7 @@ func (r *run) prepare(ctx context.Context, made *artifacts.Artifacts) (err error
 	return err
 }
 
-// end removes what a failed run left unfinished, and takes the run out of the ledger unless its clusters are kept.
+// end removes unfinished parts of a failed run. It removes the run from the ledger unless the run's clusters are kept.
 func (r *run) end(ctx context.Context, failed error) (err error) {
 	r.stages.stop()
 	if ctx.Err() != nil || failed != nil {
@@ -149,8 +149,8 @@ func (r *run) end(ctx context.Context, failed error) (err error) {
 	return errors.Join(err, r.ledger.Close(ctx, r.Provider))
 }
 
-// trial creates a trial's clusters, runs the trial and deletes them again. Clusters are found by the run's name and
-// trials reuse the names, so only those of the last trial, or of the one that failed, can be kept.
+// trial creates a trial's clusters, runs the trial and deletes the clusters. Clusters are found by the run's name, and
+// trials reuse the names. So only the clusters of the last trial, or of the one that failed, can be kept.
 func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial, last bool, at runSlot) (err error) {
 	env, err := environment.Create(ctx,
 		environment.Options{Run: at.run, Plan: r.Plan, Trial: t, Artifacts: made, Provider: r.Provider,
@@ -178,7 +178,7 @@ func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial
 	return errors.Join(err, r.ledger.Save())
 }
 
-// judge judges the bundles and writes the reports.
+// judge marks the run as complete, judges the bundles and writes the reports.
 func (r *run) judge() (v report.Verdict, err error) {
 	if err := r.dir.Complete(); err != nil {
 		return v, err
@@ -194,8 +194,8 @@ func (r *run) judge() (v report.Verdict, err error) {
 	return v, report.Latest(r.dir.Path())
 }
 
-// inForce says whether a fault may still be in force in clusters that are kept. Each trial lifts its faults before it
-// ends, however it ends.
+// inForce reports in an event whether a fault may still be in force in clusters that are kept. Each trial lifts its
+// faults before it ends, in whatever way it ends.
 func inForce(events *event.Stream, err error) {
 	var left *trial.LiftError
 	if errors.As(err, &left) {
@@ -205,7 +205,7 @@ func inForce(events *event.Stream, err error) {
 	events.Say(event.Note, "no fault is in force any more: all that were injected were lifted")
 }
 
-// clusterNames are the names of all clusters that a run may create, each beginning with one of some names.
+// clusterNames returns the names of all clusters that a run may create, for each of the given prefixes.
 func clusterNames(runs []string, p *plan.Plan) []string {
 	var out []string
 	for _, run := range runs {
@@ -220,7 +220,7 @@ func clusterNames(runs []string, p *plan.Plan) []string {
 	return out
 }
 
-// stages keeps the stages that end before a trial's bundle exists, so that its timeline can begin with them.
+// stages records the stages that end before a trial's bundle exists, so that the bundle's timeline can begin with them.
 type stages struct {
 	mu   sync.Mutex
 	kept []event.Event
@@ -239,7 +239,7 @@ func recordStages(events *event.Stream) *stages {
 	return s
 }
 
-// take returns the stages since it was last called.
+// take returns the events recorded since the last call.
 func (s *stages) take() []event.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,9 +248,9 @@ func (s *stages) take() []event.Event {
 	return out
 }
 
-// NewID is a run's id: eight random hex digits, so that runs side by side don't share one.
+// NewID returns a run's id: eight random hex digits, so that parallel runs don't share one.
 func NewID() string {
 	b := make([]byte, 4)
-	_, _ = rand.Read(b) // never fails: see crypto/rand
+	_, _ = rand.Read(b) // it never fails, see crypto/rand
 	return hex.EncodeToString(b)
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// buildArm builds one arm, or takes a given executable.
+// buildArm builds one arm, or takes the executable that the arm's source gives. It does nothing if the arm was already
+// built.
 func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject string,
 	constants []scenario.Constant) error {
 	key := armKey(arm)
@@ -37,7 +38,7 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	defer a.building.Unlock()
 	b, err := get(ctx, arm, subject, constants)
 	var failed *exec.ExitError
-	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command: the source is the user's
+	if arm.Role == scenario.Candidate && !arm.Source.Given() && ctx.Err() == nil && errors.As(err, &failed) { // the go command
 		return &candidate.Error{Given: describe(arm.Source), Err: err, Hint: "mend the source: it doesn't build"}
 	}
 	if err != nil {
@@ -47,7 +48,7 @@ func (a *Artifacts) buildArm(ctx context.Context, arm scenario.Arm, subject stri
 	return nil
 }
 
-// given takes an executable that exists already. Its constants can't be read.
+// given takes an existing executable. Its constants can't be read.
 func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 	_ []scenario.Constant) (b Build, err error) {
 	src := arm.Source
@@ -87,7 +88,7 @@ func (a *Artifacts) given(ctx context.Context, arm scenario.Arm, subject string,
 	return b, nil
 }
 
-// aboutProgram is what an executable says about its build.
+// aboutProgram describes what an executable reports about its build.
 func aboutProgram(p build.Program) string {
 	about := []string{"how it was built is known only as far as it says so itself"}
 	switch {
@@ -128,7 +129,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 		}
 	}
 	refs := references(constants)
-	if arm.Role != scenario.Candidate { // a candidate may have done away with one
+	if arm.Role != scenario.Candidate { // a candidate may lack one
 		src.Constants = refs
 	}
 	began := time.Now()
@@ -156,7 +157,7 @@ func (a *Artifacts) build(ctx context.Context, arm scenario.Arm, _ string,
 	return b, nil
 }
 
-// describe names what an arm is built from.
+// describe names the place that an arm is built from.
 func describe(s scenario.Source) string {
 	switch {
 	case s.Dir != "":
@@ -175,8 +176,8 @@ func references(constants []scenario.Constant) []build.ConstantRef {
 	return out
 }
 
-// candidateConstants reads each constant by itself. One that a candidate no longer has is unknown; the others are
-// read.
+// candidateConstants reads a candidate's constants one by one. A constant that the candidate no longer has stays
+// unknown; the others are read.
 func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, refs []build.ConstantRef,
 	b *Build) error {
 	for _, ref := range refs {
@@ -194,7 +195,7 @@ func (a *Artifacts) candidateConstants(ctx context.Context, src build.Source, re
 	return nil
 }
 
-// stateOf is what git knows of a tree: a sentence, and the diff to its commit.
+// stateOf returns a sentence about git's state of a tree, and the diff to its commit.
 func stateOf(ctx context.Context, dir string) (said []string, diff []byte) {
 	s, err := build.LookAt(ctx, dir)
 	if err != nil {
@@ -210,7 +211,7 @@ func howLong(cached bool, began time.Time) string {
 	return "built in " + time.Since(began).Round(time.Second).String()
 }
 
-// armKey is the key of an arm: all that it is built from.
+// armKey returns the key of an arm, which covers everything that the arm is built from.
 func armKey(a scenario.Arm) string {
 	raw, err := json.Marshal(a.Source)
 	if err != nil { // a Source is plain data

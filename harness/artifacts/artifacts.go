@@ -1,5 +1,5 @@
-// Package artifacts builds what all trials of a plan share: the arms' programs and the fixtures. What is wrong with
-// an arm is found here, before a cluster exists. Providers get what else their clusters are made of.
+// Package artifacts builds what all trials of a plan share: the arms' programs and the fixtures. It finds mistakes in
+// arms before a cluster exists. It also builds for providers the other parts of their clusters.
 package artifacts
 
 import (
@@ -21,27 +21,27 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// Artifacts are a plan's builds and fixtures, and the means to make them. It is a cluster.Builder.
+// Artifacts holds a plan's builds and fixtures, and the means to make them. It is a cluster.Builder.
 type Artifacts struct {
 	Events *event.Stream
 
 	root     string       // the module's root
 	engine   image.Engine // nil if there is none
 	cache    *cache.Store
-	building sync.Mutex // one go command at a time: each uses all cores by itself
+	building sync.Mutex // one go command at a time, because each uses all cores
 	builder  *build.Builder
 	arms     map[string]Build // by armKey
 	fixtures map[string]string
 }
 
-// Build is one arm's executable and what is known of it.
+// Build is one arm's executable and the facts about it.
 type Build struct {
-	Path      string // of the executable, on this host
+	Path      string // path of the executable on this host
 	Digest    string // its SHA-256 in hex
-	Graph     string // the sum of its module graph; "" if it was given
+	Graph     string // checksum of its module graph; "" for a given executable
 	GoVersion string
 	Flags     []string
-	Changes   []string // what else had to be changed to build it, or what is known of a program that was given, a sentence each
+	Changes   []string // one sentence each: how the build differs, or what is known about a given program
 	Constants map[string]int64
 	Modelled  []string
 	Diff      []byte // of a source tree to its commit, as git prints it
@@ -49,13 +49,13 @@ type Build struct {
 
 // Options say where artifacts are made.
 type Options struct {
-	Root     string        // the root of this module, whose fixtures are built; "" where none is
-	CacheDir string        // "" is the user's
+	Root     string        // this module's root, to build its fixtures; "" for none
+	CacheDir string        // "" for the user's default cache
 	Events   *event.Stream // nil drops the progress
-	Engine   image.Engine  // opens the images that candidates are in; nil if there is none
+	Engine   image.Engine  // opens images with candidates; nil if there is none
 }
 
-// Open opens the cache.
+// Open opens the cache and returns Artifacts without any builds yet.
 func Open(o Options) (*Artifacts, error) {
 	dir := o.CacheDir
 	if dir == "" {
@@ -76,7 +76,7 @@ func Open(o Options) (*Artifacts, error) {
 	}, nil
 }
 
-// Of is the build of an arm that was prepared.
+// Of returns the build of an arm. It is an error if the arm was not prepared.
 func (a *Artifacts) Of(arm scenario.Arm) (Build, error) {
 	b, ok := a.arms[armKey(arm)]
 	if !ok {
@@ -85,7 +85,7 @@ func (a *Artifacts) Of(arm scenario.Arm) (Build, error) {
 	return b, nil
 }
 
-// Fixture is the path of a prepared fixture on this host.
+// Fixture returns the path on this host of a prepared fixture's program.
 func (a *Artifacts) Fixture(name string) string { return a.fixtures[name] }
 
 // Close releases the cache.
@@ -99,8 +99,8 @@ func (a *Artifacts) Prepare(ctx context.Context, p *plan.Plan) error {
 	return a.buildArms(ctx, p)
 }
 
-// Estimate is how long preparing a plan and a provider takes, as measured on 2 cores: with empty caches, or with
-// everything built.
+// Estimate returns how long it takes to prepare a plan and a provider, as measured on 2 cores: with empty caches, or
+// with everything built.
 func (a *Artifacts) Estimate() time.Duration {
 	if have, err := a.cache.List(); err == nil && len(have) == 0 {
 		return 6 * time.Minute
@@ -108,8 +108,8 @@ func (a *Artifacts) Estimate() time.Duration {
 	return 5 * time.Second
 }
 
-// buildArms builds each distinct arm of the plan once. It refuses a pair that became one program, and constants that
-// no fault is large enough for.
+// buildArms builds each distinct arm of the plan once. It refuses a pair whose arms became the same program, and
+// constants that no fault is large enough for.
 func (a *Artifacts) buildArms(ctx context.Context, p *plan.Plan) error {
 	for _, t := range p.Trials {
 		for _, c := range t.Arms {
@@ -147,7 +147,7 @@ func (a *Artifacts) BuildFixture(ctx context.Context, name string) (string, erro
 	return b.Path, err
 }
 
-// BuildPrograms builds main packages of a published module and returns the programs' paths by their names.
+// BuildPrograms builds main packages of a published module. It returns the programs' paths, by program name.
 func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string,
 	packages ...string) (map[string]string, error) {
 	a.building.Lock()
@@ -163,7 +163,7 @@ func (a *Artifacts) BuildPrograms(ctx context.Context, module, version string,
 	return out, nil
 }
 
-// Versions are the versions of this program and this machine that the verdict names.
+// Versions returns the versions of this program and this machine that the verdict names.
 func Versions() map[string]string {
 	v := map[string]string{
 		"relapse": version.Relapse(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,

@@ -6,10 +6,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
-// Kept lists the builds in the cache.
+// Kept returns the builds in the cache.
 func (a *Artifacts) Kept() ([]cache.Entry, error) { return a.cache.List() }
 
-// Prune removes the builds that nobody is using, and returns them and how many bytes it freed.
+// Prune removes the builds that nobody is using. It returns them and the number of bytes freed.
 func (a *Artifacts) Prune() ([]cache.Entry, int64, error) { return a.cache.Prune(cache.PruneOptions{}) }
 
 // Clean removes the scratch directories of builds that were killed, and reports each.

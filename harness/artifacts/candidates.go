@@ -7,8 +7,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// BuildCandidates builds every arm of a plan's first trial into the cache, the controls first. failed says why a
-// candidate can't be built. The error is for a control or this machine: then no candidate can be judged.
+// BuildCandidates builds every arm of a plan's first trial into the cache, the controls first. failed maps each
+// candidate that can't be built to the reason. The error is about a control or this machine; then no candidate can be
+// judged.
 func (a *Artifacts) BuildCandidates(ctx context.Context, p *plan.Plan) (failed map[string]error, err error) {
 	stage := a.Events.Stage("build", "building the candidates", a.Estimate())
 	defer func() { stage(err) }()

@@ -11,10 +11,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// fixtureVersion is the required version of a fixture's module, which is never published.
+// fixtureVersion is the version given to a fixture's module, which is never published.
 const fixtureVersion = "v0.0.0"
 
-// resolve finds a fixture that is a subject, or a candidate for it. Its go.mod names the module.
+// resolve fills in the directory, module, version and package of a fixture that is a subject, or of a candidate for
+// one. The go.mod names the module. Other sources stay unchanged.
 func (a *Artifacts) resolve(s scenario.Source) (scenario.Source, error) {
 	what := "fixture " + s.Fixture
 	switch {

@@ -10,27 +10,27 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// PairError says that the arms of a pair became one program, so that no trial can tell them apart. No cluster was
-// created for it.
+// PairError says that the arms of a pair became the same program, so that no trial can tell them apart. No cluster was
+// created.
 type PairError struct {
 	Pair, Vulnerable, Fixed string // the pair's name and the arms'
 	Digest                  string
 }
 
-// Error names the arms.
+// Error returns the reason, with the names of the arms.
 func (e *PairError) Error() string {
 	return fmt.Sprintf("pair %s: %s and %s are the same program (SHA-256 %.12s), so nothing that happens to them "+
 		"tells the bug from its cure",
 		e.Pair, e.Vulnerable, e.Fixed, e.Digest)
 }
 
-// Hint is what to do next.
+// Hint returns what to do next.
 func (e *PairError) Hint() string {
 	return fmt.Sprintf("give %s a mutation that takes the fix out, or a version without it; --swap %s=%s gives both "+
 		"one build on purpose", e.Vulnerable, e.Vulnerable, e.Fixed)
 }
 
-// distinct refuses vulnerable and fixed arms that became one program, unless one was given the other's build on
+// distinct refuses a vulnerable and a fixed arm that became the same program, unless one was given the other's build on
 // purpose.
 func (a *Artifacts) distinct(p *plan.Plan) error {
 	for _, t := range p.Trials {

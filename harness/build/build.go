@@ -1,16 +1,16 @@
 // Package build turns an arm's source into binaries.
 //
-// A source is a Go module at a version, the main packages wanted from it, and the mutations that make the arm what it
-// is. Every arm is built alike: the module is copied, the copy is mutated or left as it is, and a generated main
-// module replaces the module by the copy. With one toolchain, one set of flags and one module graph, two arms of the
-// same version differ in their mutations only. Go's build cache serves the second arm with every package that the
-// mutation did not touch.
+// A source is a Go module at a version, the main packages to build from it, and the arm's mutations. Every arm is built
+// in the same way: the module is copied, the copy is mutated or left unchanged, and a generated main module replaces
+// the module by the copy. With one toolchain, one set of flags and one module graph, two arms of the same version
+// differ in their mutations only. For the second arm, Go's build cache has every package that the mutation did not
+// touch.
 //
-// A source that a current Go can't build as it was published gets what it lacks; Result.Changes names each change.
+// If a current Go can't build a source as it was published, the build adds what is missing; Result.Changes names each
+// change.
 //
-// Binaries are kept in a cache.Store under the hash of all that went into them. Once Go's module cache has the
-// modules, a build doesn't need the network. The user's own proxy, checksum database and GOFLAGS are never
-// overridden.
+// Binaries are kept in a cache.Store under the hash of everything that went into them. Once Go's module cache has the
+// modules, a build doesn't need the network. The user's own proxy, checksum database and GOFLAGS are never overridden.
 package build
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
-// recipe changes whenever this package builds the same source differently, so that binaries of an older recipe are
-// not used.
+// recipe changes whenever this package builds the same source differently, so that binaries of an older recipe are not
+// used.
 const recipe = "2"
 
 // Binary is one program that was built.
@@ -39,32 +39,32 @@ type Binary struct {
 	Package string `json:"package"`
 }
 
-// Result is what a build made.
+// Result describes what a build made.
 type Result struct {
-	Key       string              `json:"key"`      // hash of all that went into it
+	Key       string              `json:"key"`      // hash of everything that went into it
 	Binaries  map[string]Binary   `json:"binaries"` // by base name, as `go install` would name them
 	Constants map[string]Constant `json:"constants,omitempty"`
 	Sites     []mutate.Site       `json:"sites"`     // what the mutations changed
-	Changes   []string            `json:"changes"`   // everything that differs from the module as published, one sentence each
+	Changes   []string            `json:"changes"`   // each difference from the published module, one sentence
 	GoVersion string              `json:"goVersion"` // go1.26.8
-	Flags     []string            `json:"flags"`     // of go build, and the settings of its environment that matter
+	Flags     []string            `json:"flags"`     // of go build, and the relevant settings of its environment
 	GraphSum  string              `json:"graphSum"`  // SHA-256 over the go.mod and go.sum it was built with
-	Cached    bool                `json:"cached"`    // nothing was built: the cache had it
+	Cached    bool                `json:"cached"`    // it came from the cache, without a build
 }
 
 // Builder builds sources. Cache is required.
 type Builder struct {
 	Cache    *cache.Store
-	Progress func(string) // told each stage, and every few seconds how far it is; may be nil
+	Progress func(string) // called at each stage and every few seconds with its progress; may be nil
 	Go       string       // the go command; "" is the one in PATH
 }
 
-// resultFile holds a Result beside its binaries; its paths are relative.
+// resultFile is the file next to the binaries that holds their Result. Its paths are relative.
 const resultFile = "result.json"
 
 // Build returns the source's binaries and constants, from the cache if it has them. The binaries stay in place until
-// the cache is closed. Build the arms of a pair one after the other: what both need is then compiled once. Cached
-// binaries are hashed again; if one has changed, the entry is built anew.
+// the cache is closed. Build hashes cached binaries again; if one has changed, it rebuilds the entry. Callers should
+// build the arms of a pair one after the other, so that packages which both need are compiled once.
 func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	if err := src.validate(); err != nil {
 		return Result{}, err
@@ -89,7 +89,7 @@ func (b *Builder) Build(ctx context.Context, src Source) (Result, error) {
 	return r, nil
 }
 
-// build builds a copy of the source in a generated module, or a tree in place.
+// build builds a copy of the source in a generated module, or a source tree in place.
 func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, error) {
 	var copied string
 	if src.InPlace {
@@ -114,7 +114,7 @@ func (b *Builder) build(ctx context.Context, src Source, tc toolchain) (Result, 
 	return r, err
 }
 
-// entry is a result from the cache. compile makes it if it is missing or has changed.
+// entry returns a result from the cache. It calls compile to make the result if it is missing or has changed.
 func (b *Builder) entry(ctx context.Context, key string,
 	compile func(ctx context.Context, dir string) error) (Result, error) {
 	r, err := b.obtain(ctx, key, compile)
@@ -128,7 +128,7 @@ func (b *Builder) entry(ctx context.Context, key string,
 	return r, err
 }
 
-// errChanged is a cached binary that has changed.
+// errChanged means that a cached binary has changed.
 var errChanged = errors.New("a cached binary was changed")
 
 func (b *Builder) obtain(ctx context.Context, key string,
@@ -153,7 +153,7 @@ func (b *Builder) obtain(ctx context.Context, key string,
 	return r, nil
 }
 
-// compile fills a cache entry: bin/, the module files that the graph came from, and the result.
+// compile fills a cache entry with bin/, the module files that determine the graph, and the result.
 func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, dir string) error {
 	start := time.Now()
 	work := filepath.Join(dir, "work")
@@ -211,7 +211,7 @@ func (b *Builder) compile(ctx context.Context, src Source, tc toolchain, key, di
 	return nil
 }
 
-// take names the programs that were built into the entry's bin/, and checks them.
+// take renames the built programs in the entry's bin/, and checks and lists them.
 func (r *Result) take(src Source, dir string) error {
 	for _, pkg := range src.Packages {
 		name := programName(pkg)
@@ -230,7 +230,7 @@ func (r *Result) take(src Source, dir string) error {
 	return nil
 }
 
-// keep writes a result into its entry and removes what was only needed for building.
+// keep writes a result into its entry and removes files that were only needed for building.
 func keep(dir, work string, src Source, r Result) error {
 	for _, f := range []string{"go.mod", "go.sum"} {
 		if err := os.Rename(filepath.Join(work, f), filepath.Join(dir, f)); err != nil {

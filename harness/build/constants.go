@@ -24,32 +24,32 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
-// ConstantRef names a number of the subject.
+// ConstantRef names a Go constant of the subject, and gives it the name that the scenario uses.
 type ConstantRef struct {
-	Name    string `json:"name"`    // what the scenario calls it
+	Name    string `json:"name"`    // the scenario's name for it
 	Package string `json:"package"` // import path inside the source's module
-	Ident   string `json:"ident"`   // the Go constant; its uses are looked for in its own package, so it should not be exported
+	Ident   string `json:"ident"`   // the Go constant, best unexported: only its own package is searched for uses
 }
 
-// Constant is a number in the arm's own, mutated source.
+// Constant is the value of a Go constant in the arm's own, mutated source.
 type Constant struct {
 	Name     string        `json:"name"`
 	Package  string        `json:"package"`
 	Ident    string        `json:"ident"`
-	Expr     string        `json:"expr"`     // as written: "time.Minute * 3"
+	Expr     string        `json:"expr"`     // as in the source: "time.Minute * 3"
 	Int      int64         `json:"int"`      // nanoseconds if it is a duration
 	Duration time.Duration `json:"duration"` // 0 if it isn't one
 	File     string        `json:"file"`     // relative to the module's root
 	Line     int           `json:"line"`
 }
 
-// Constants reads the source's constants without building anything. It fetches the module if Go's module cache lacks
-// it and the answer isn't in the cache.
+// Constants reads the source's constants without building anything. It fetches the module if the constants aren't in
+// the cache and Go's module cache lacks the module.
 func (b *Builder) Constants(ctx context.Context, src Source) (map[string]Constant, error) {
 	if len(src.Constants) == 0 {
 		return map[string]Constant{}, nil
 	}
-	if src.Dir != "" { // reading it is quicker than finding out whether it has changed
+	if src.Dir != "" { // reading a tree is quicker than finding out whether it has changed
 		out, err := b.constants(ctx, src)
 		if err != nil {
 			return nil, fmt.Errorf("reading the constants of %s: %w", src.Dir, err)
@@ -87,9 +87,10 @@ func (b *Builder) constants(ctx context.Context, src Source) (map[string]Constan
 	return ReadConstants(mod, mutations, src.Constants)
 }
 
-// ReadConstants evaluates constants in a module's mutated source. It knows integer and float arithmetic, the units of
-// package time, conversions, and constants of the same package. Anything else is an error that shows the expression.
-// So is a constant that the package doesn't use as it is declared: that error has the place and the expression.
+// ReadConstants evaluates constants in a module's mutated source. It supports integer and float arithmetic, the units
+// of package time, conversions, and constants of the same package. Any other expression is an error that shows the
+// expression. It is also an error if the package uses the constant otherwise than declared; that error shows the place
+// and the expression.
 func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []ConstantRef) (map[string]Constant, error) {
 	changed, err := mutate.Rewrite(mod, mutations)
 	if err != nil {
@@ -115,11 +116,11 @@ func ReadConstants(mod mutate.Module, mutations []mutate.Mutation, refs []Consta
 	return out, nil
 }
 
-// constants are the package-level constants of one package.
+// constants holds the package-level constants of one package.
 type constants struct {
 	fset  *token.FileSet
 	decls map[string]declaration
-	other map[string]string // what else is declared under a name: "a variable"
+	other map[string]string // what a name is if it is no constant: "a variable"
 	files []*ast.File
 }
 
@@ -127,10 +128,10 @@ type declaration struct {
 	typ, expr ast.Expr
 	iota      int
 	at        token.Position
-	imports   map[string]string // of its file, name to path
+	imports   map[string]string // of its file: name -> path
 }
 
-// value is an evaluated constant.
+// value is an evaluated constant, with whether it is a time.Duration.
 type value struct {
 	constant.Value
 	duration bool
@@ -183,7 +184,7 @@ func parsePackage(mod mutate.Module, changed map[string][]byte, pkg string) (*co
 	return p, nil
 }
 
-// goFiles are the names of a folder's source files, tests left out, with those that a mutation adds.
+// goFiles returns the names of a directory's Go files without tests, including files that a mutation adds.
 func goFiles(mod mutate.Module, changed map[string][]byte, dir string) ([]string, error) {
 	list, err := fs.ReadDir(mod.FS, dir)
 	if err != nil {
@@ -204,7 +205,7 @@ func goFiles(mod mutate.Module, changed map[string][]byte, dir string) ([]string
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// add records a file's constants, each with the expression that it repeats if it has none of its own.
+// add records a file's constants, each with its expression. A constant without one repeats the expression above it.
 func (p *constants) add(tree *ast.File) {
 	imports := map[string]string{}
 	for _, i := range tree.Imports {
@@ -259,7 +260,7 @@ func (p *constants) read(ref ConstantRef) (Constant, error) {
 	return c, nil
 }
 
-// named evaluates a constant of the package; stack is what led to it.
+// named evaluates a constant of the package. stack lists the constants whose evaluation led to it.
 func (p *constants) named(name string, stack []string) (value, error) {
 	d, ok := p.decls[name]
 	switch {

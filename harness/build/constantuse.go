@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A constant's value says what a program does only if the program uses it as it is. `make(chan T, capacity*5)` holds
-// five times what the declaration says. So each use is checked: it has to stand alone as an argument, as an
-// initializer or in a comparison, and the same goes for every variable or parameter of this package that takes it.
-// Otherwise the constant's effect is unknown, which is always safe.
+// A constant's value predicts what a program does only if the program uses the value unchanged: `make(chan T,
+// capacity*5)` holds five times the declared number. So each use is checked. The constant has to stand alone as an
+// argument, as an initializer or in a comparison, and so does every variable or parameter of the package that takes its
+// value. Otherwise the constant's effect counts as unknown, which is always safe.
 
-// asDeclared returns an error if the package doesn't use a constant as it is declared, with the place and the
-// expression.
+// asDeclared returns an error if the package changes a constant's value where it uses it. The error has the place and
+// the expression.
 func (p *constants) asDeclared(name string) error {
 	uses, err := p.checkUses(name, nil, 0)
 	if err == nil && uses == 0 {
@@ -25,11 +25,11 @@ func (p *constants) asDeclared(name string) error {
 	return err
 }
 
-// maxFollowed is how many variables and parameters a constant is followed through.
+// maxFollowed is how many variables and parameters a constant's value is followed through.
 const maxFollowed = 8
 
-// checkUses judges every use of a name, in a function or in the whole package, and returns how many there are. depth is
-// how many variables the constant came through.
+// checkUses checks every use of a name, in a function or in the whole package, and returns the number of uses. depth is
+// how many variables the value has come through.
 func (p *constants) checkUses(name string, within ast.Node, depth int) (uses int, err error) {
 	if depth > maxFollowed {
 		return 0, fmt.Errorf("%s: it goes through more than %d variables", name, maxFollowed)
@@ -45,7 +45,7 @@ func (p *constants) checkUses(name string, within ast.Node, depth int) (uses int
 	for _, root := range roots {
 		for _, path := range occurrences(root, name) {
 			if declares(path, within != nil) {
-				if declared++; declared > 1 { // := gives a variable that is there another value
+				if declared++; declared > 1 { // := gives an existing variable another value
 					return uses, p.changed(path[len(path)-2])
 				}
 				continue
@@ -59,7 +59,8 @@ func (p *constants) checkUses(name string, within ast.Node, depth int) (uses int
 	return uses, nil
 }
 
-// occurrences are the identifiers of a name below a node that may be a value, each with the path of nodes to it.
+// occurrences returns the identifiers of a name below a node that may be a value, each with the path of nodes that
+// leads to it.
 func occurrences(root ast.Node, name string) (out [][]ast.Node) {
 	var path []ast.Node
 	ast.Inspect(root, func(n ast.Node) bool {
@@ -76,7 +77,7 @@ func occurrences(root ast.Node, name string) (out [][]ast.Node) {
 	return out
 }
 
-// namesElse reports that an identifier is a field, a method, a label or a composite's key, not a value of the
+// namesElse reports whether an identifier names a field, a method, a label or a composite's key, and not a value in the
 // package's scope.
 func namesElse(path []ast.Node) bool {
 	id := path[len(path)-1]
@@ -103,8 +104,8 @@ func isStruct(n ast.Node) bool {
 	return ok
 }
 
-// declares reports that an identifier is the first declaration of its name: at the top level, or inside a function as
-// a parameter, a variable's declaration or :=. A second declaration shadows the first and is judged as a change.
+// declares reports whether an identifier is a declaration of its name: at the top level or, if local, as a parameter, a
+// variable's declaration or by :=. The caller treats a second declaration as a change of the value.
 func declares(path []ast.Node, local bool) bool {
 	id := path[len(path)-1]
 	switch parent := path[len(path)-2].(type) {
@@ -118,7 +119,7 @@ func declares(path []ast.Node, local bool) bool {
 	return false
 }
 
-// plain returns an error unless the identifier at the end of a path is used as it is.
+// plain returns an error unless the identifier at the end of path is used unchanged.
 func (p *constants) plain(path []ast.Node, depth int) error {
 	node := path[len(path)-1]
 	for i := len(path) - 2; i >= 0; i-- {
@@ -170,8 +171,8 @@ func (p *constants) plain(path []ast.Node, depth int) error {
 	return p.changed(node)
 }
 
-// passed judges an argument. A function of this package is followed; the result of another has to stand alone, or it
-// could be the changed value.
+// passed checks a value that is passed as an argument. A function of this package is followed. The result of any other
+// function has to stand alone, because it could be the changed value.
 func (p *constants) passed(call *ast.CallExpr, arg ast.Node, above []ast.Node, depth int) error {
 	callee, _ := call.Fun.(*ast.Ident)
 	switch {
@@ -198,7 +199,7 @@ func (p *constants) passed(call *ast.CallExpr, arg ast.Node, above []ast.Node, d
 	return nil
 }
 
-// follow judges a variable or constant that was given the value.
+// follow checks the uses of a variable or constant that was given the value.
 func (p *constants) follow(to *ast.Ident, path []ast.Node, depth int) error {
 	if to.Name == "_" {
 		return nil
@@ -213,8 +214,8 @@ func (p *constants) follow(to *ast.Ident, path []ast.Node, depth int) error {
 	return err
 }
 
-// assigned returns an error if a field that takes a constant is also assigned elsewhere in the package, also for
-// another type: its value may be changed there.
+// assigned returns an error if a field that takes a constant is also assigned elsewhere in the package, because its
+// value may be changed there. It matches fields by name, so a field of another type counts, too.
 func (p *constants) assigned(field string, here ast.Node) (err error) {
 	for _, f := range p.files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -252,7 +253,7 @@ func (p *constants) changed(n ast.Node) error {
 		p.fset.PositionFor(n.Pos(), false), strings.Join(strings.Fields(text.String()), " "))
 }
 
-// conversion reports that a call only gives a value another numeric type.
+// conversion reports whether a call only converts a value to another numeric type.
 func conversion(call *ast.CallExpr) bool {
 	if len(call.Args) != 1 {
 		return false
@@ -267,7 +268,7 @@ func conversion(call *ast.CallExpr) bool {
 	return false
 }
 
-// function is a function of the package, nil if it has none of that name.
+// function returns the package's function with this name, or nil.
 func (p *constants) function(name string) *ast.FuncDecl {
 	for _, f := range p.files {
 		for _, d := range f.Decls {
@@ -279,7 +280,7 @@ func (p *constants) function(name string) *ast.FuncDecl {
 	return nil
 }
 
-// parameter is a function's parameter by its place, nil if it can't be told.
+// parameter returns the parameter of a function at a position, or nil if it can't be determined.
 func parameter(f *ast.FuncDecl, at int) *ast.Ident {
 	if f == nil || f.Body == nil || at < 0 {
 		return nil

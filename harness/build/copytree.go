@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// copyTree copies a module. A published one is copied without what its build never reads: vendored packages and the
-// remains of staging modules.
+// copyTree copies a module's regular files. It leaves out what the build never reads: .git, _output, vendored packages
+// and, in a published module, the remains of staging modules.
 func copyTree(ctx context.Context, from, to string, published bool) error {
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// units are the constants of package time that a duration is written with.
+// units lists the constants of package time in which durations are written.
 var units = map[string]time.Duration{
 	"Nanosecond": time.Nanosecond, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond,
 	"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
 }
 
-// integers are the types whose conversion keeps an integer or fails.
+// integers lists the types whose conversion keeps an integer's value or fails.
 var integers = []string{"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64"}
 
-// eval evaluates an expression of a declaration by Go's rules for constants.
+// eval evaluates an expression of declaration d by Go's rules for constants.
 func (p *constants) eval(d declaration, e ast.Expr, stack []string) (value, error) {
 	switch e := e.(type) {
 	case *ast.ParenExpr:
@@ -69,7 +69,7 @@ func (p *constants) binary(d declaration, e *ast.BinaryExpr, stack []string) (va
 		return value{}, err
 	}
 	duration := x.duration || y.duration
-	if duration { // a typed operand makes an integer of the other
+	if duration { // a typed operand turns the other into an integer
 		x.Value, y.Value = constant.ToInt(x.Value), constant.ToInt(y.Value)
 	}
 	bothInts := x.Kind() == constant.Int && y.Kind() == constant.Int
@@ -98,7 +98,7 @@ func (p *constants) binary(d declaration, e *ast.BinaryExpr, stack []string) (va
 	return value{Value: constant.BinaryOp(x.Value, op, y.Value), duration: duration}, nil
 }
 
-// convert gives a value the type that an expression names: an integer type or time.Duration.
+// convert converts a value to the type that an expression names: an integer type or time.Duration.
 func (p *constants) convert(d declaration, typ ast.Expr, v value) (value, error) {
 	switch t := typ.(type) {
 	case *ast.ParenExpr:

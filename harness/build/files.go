@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// FileSum is the SHA-256 of a file, in hex.
+// FileSum returns the SHA-256 of a file, in hex.
 func FileSum(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -25,8 +25,8 @@ func FileSum(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// graphSum is the SHA-256 over the module files of a generated module, which decide every version and every byte of
-// its graph.
+// graphSum returns the SHA-256 over go.mod and go.sum of a generated module. These files decide every version and every
+// byte of the module graph.
 func graphSum(work string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -39,7 +39,7 @@ func graphSum(work string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// treeSum is the SHA-256 over the names and contents of the files in a directory that copyTree would copy from a
+// treeSum returns the SHA-256 over the names and contents of those files in a directory that copyTree copies from a
 // checkout.
 func treeSum(root string) (string, error) {
 	h := sha256.New()

@@ -16,10 +16,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
-// fixtureFlags build a small static program that holds nothing of this machine.
+// fixtureFlags are flags for a small static program that contains nothing specific to this machine.
 var fixtureFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 
-// listed is what `go list` tells of a package that goes into a fixture.
+// listed is what `go list` reports about one package.
 type listed struct {
 	ImportPath, Dir                     string
 	Standard                            bool
@@ -32,7 +32,7 @@ type listedModule struct {
 	Replace            *listedModule
 }
 
-// Fixture builds the program in fixtures/<name> of the module at root, static and without cgo. Its key is the
+// Fixture builds the program in fixtures/<name> of the module at root, static and without cgo. Its cache key covers the
 // contents of every local package in it and the versions of published ones.
 func (b *Builder) Fixture(ctx context.Context, root, name string) (Binary, error) {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
@@ -94,7 +94,7 @@ func (b *Builder) fixture(ctx context.Context, src, name, key, pkg string) (Bina
 	return bin, nil
 }
 
-// fixtureKey hashes what goes into the main package in dir, and returns the package's import path.
+// fixtureKey hashes everything that goes into the main package in dir, and returns the package's import path, too.
 func (b *Builder) fixtureKey(ctx context.Context, tc toolchain, dir string) (key, pkg string, err error) {
 	out, err := b.run(ctx, command{dir: dir, args: []string{"list", "-mod=readonly", "-deps",
 		"-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module", "."}})
@@ -119,8 +119,8 @@ func (b *Builder) fixtureKey(ctx context.Context, tc toolchain, dir string) (key
 	return hex.EncodeToString(h.Sum(nil)[:16]), pkg, nil
 }
 
-// hash writes a package's identity: nothing for the standard library, which the Go version identifies; the version of
-// a published module's package; the contents of a local one.
+// hash writes what identifies a package: nothing for the standard library, which the Go version identifies; the version
+// for a package of a published module; the contents for a local package.
 func (p listed) hash(w io.Writer) error {
 	if p.Standard || p.Module == nil {
 		return nil

@@ -16,18 +16,19 @@ import (
 	"time"
 )
 
-// every is how often a running stage is reported; tail is how many of its last lines an error shows.
+// every is the interval at which a running stage is reported. tail is how many of the last lines of output an error
+// shows.
 const (
 	every = 5 * time.Second
 	tail  = 30
 )
 
-// toolchain is what determines the output of the go command: its version and its environment.
+// toolchain holds what determines the output of the go command: its version and its environment.
 type toolchain struct {
 	GOVERSION, GOOS, GOARCH, GOAMD64, GOARM64, GOEXPERIMENT, GOFLAGS, GOFIPS140 string
 }
 
-// settings lists the environment of a source's build for the report; what is not set is left out.
+// settings lists the environment of a source's build for the report, without unset variables.
 func (t toolchain) settings(src Source) []string {
 	out := []string{src.cgo(), "GOOS=" + t.GOOS, "GOARCH=" + t.GOARCH}
 	for _, s := range []struct{ name, value string }{
@@ -44,7 +45,7 @@ func (b *Builder) toolchain(ctx context.Context) (toolchain, error) {
 	return b.toolchainIn(ctx, command{})
 }
 
-// toolchainIn is what go says of itself where a command runs.
+// toolchainIn returns what go reports about itself in the environment of c.
 func (b *Builder) toolchainIn(ctx context.Context, c command) (t toolchain, err error) {
 	c.args = []string{"env", "-json", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOFIPS140"}
 	out, err := b.run(ctx, c)
@@ -58,18 +59,18 @@ func readToolchain(out []byte) (t toolchain, err error) {
 	if err := json.Unmarshal(out, &t); err != nil {
 		return t, fmt.Errorf("reading go env: %w", err)
 	}
-	// How many compilers run at once changes nothing that they make.
+	// The number of parallel compilers doesn't change the output.
 	t.GOFLAGS = strings.Join(slices.DeleteFunc(strings.Fields(t.GOFLAGS),
 		func(flag string) bool { return strings.HasPrefix(flag, "-p=") }), " ")
 	return t, nil
 }
 
-// buildFlags are the flags of go build that determine its output. They don't depend on mutations. DWARF is left out
+// buildFlags returns the flags of go build that determine its output. They don't depend on mutations. DWARF is left out
 // for speed and size; stacks don't need it.
 func buildFlags(src Source) []string {
 	ld := append([]string{"-w"}, stamps(src)...)
 	flags := []string{"-trimpath", "-buildvcs=false"}
-	if src.Race { // where a component runs there may be no C library
+	if src.Race { // a component's image may have no C library
 		flags = append(flags, "-race", "-tags=netgo,osusergo")
 		ld = append(ld, "-linkmode=external", "-extldflags=-static")
 	}
@@ -80,7 +81,7 @@ func buildFlags(src Source) []string {
 	return flags
 }
 
-// cgo is the setting of its environment that a source's build needs: Go's race detector is written in C.
+// cgo returns the cgo setting for a source's build. Go's race detector is written in C, so it needs cgo.
 func (s Source) cgo() string {
 	if s.Race {
 		return "CGO_ENABLED=1"
@@ -88,7 +89,7 @@ func (s Source) cgo() string {
 	return "CGO_ENABLED=0"
 }
 
-// linking says in words how a source's programs are linked.
+// linking describes how a source's programs are linked.
 func (s Source) linking() string {
 	if s.Race {
 		return "with the race detector and static"
@@ -98,8 +99,8 @@ func (s Source) linking() string {
 
 var major = regexp.MustCompile(`^v[0-9]+$`)
 
-// programName is go build's name for a main package's program: the last element that isn't a major version. Programs
-// with another name are listed.
+// programName returns the name of a main package's program. It is go build's name, the last path element that isn't a
+// major version, except for the packages in renamed.
 func programName(pkg string) string {
 	if name := renamed[pkg]; name != "" {
 		return name
@@ -107,7 +108,7 @@ func programName(pkg string) string {
 	return defaultName(pkg)
 }
 
-// renamed are the programs that go build would name differently.
+// renamed lists the programs that go build would name differently.
 var renamed = map[string]string{"go.etcd.io/etcd/server/v3": "etcd"}
 
 func defaultName(pkg string) string {
@@ -117,19 +118,19 @@ func defaultName(pkg string) string {
 	return path.Base(path.Dir(pkg))
 }
 
-// command is one call of the go command. Its standard error is read line by line; with a stage it is reported as it
-// goes.
+// command is one call of the go command. Its standard error is read line by line. If it has a stage, its progress is
+// reported.
 type command struct {
 	dir    string
 	args   []string
-	env    []string      // on top of the one that every call gets
+	env    []string      // in addition to that of every call
 	stage  string        // "" reports nothing
 	line   func(string)  // sees each line of standard error; may be nil
-	detail func() string // says how far it is; called under the same lock as line
+	detail func() string // describes the progress; called under the same lock as line
 }
 
-// run runs the go command and returns its standard output. The command leads a process group that is killed as one
-// when ctx ends. The error carries the command and the last of its output.
+// run runs the go command and returns its standard output. The command leads a process group, which is killed as a
+// whole when ctx ends. The error contains the command and the last lines of its output.
 func (b *Builder) run(ctx context.Context, c command) ([]byte, error) {
 	goTool := b.Go
 	if goTool == "" {
@@ -164,15 +165,15 @@ func (c command) name(goTool string) string {
 	return "running " + goTool + " " + strings.Join(c.args, " ")
 }
 
-// runLocked keeps the thread that started the process alive until the process ends, because the kernel kills the
-// process with that thread.
+// runLocked runs a command and keeps the thread that started it alive until it ends, because the kernel kills the
+// process when that thread ends.
 func runLocked(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return cmd.Run()
 }
 
-// follow reports a stage now and every few seconds until the function that it returns is called.
+// follow reports a stage now and every few seconds, until stop is called.
 func (b *Builder) follow(c command, w *lineWriter) (stop func()) {
 	if c.stage == "" {
 		return func() {}
@@ -196,7 +197,7 @@ func (b *Builder) follow(c command, w *lineWriter) (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
-// lineWriter splits what is written to it into lines and keeps the last of them.
+// lineWriter splits its input into lines and keeps the last of them.
 type lineWriter struct {
 	line func(string)
 

@@ -21,17 +21,17 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 )
 
-// This file builds a user's source tree in place, with its own go.mod or go.work and its own vendor directory if it
+// This file builds a user's source tree in place, with the tree's own go.mod or go.work, and its vendor directory if it
 // has one. It never writes into the tree. Toolchain, flags and stamps are those of every other arm.
 
 // tree is a source tree that is built in place.
 type tree struct {
-	root string // the subject's module
-	work string // its go.work; "" for none
-	mod  string // readonly or vendor
+	root string // directory of the subject's module
+	work string // its go.work file; "" for none
+	mod  string // value of -mod: readonly or vendor
 }
 
-// env points the go command at the tree's own workspace.
+// env returns the environment that points the go command at the tree's own workspace.
 func (t tree) env() []string {
 	if t.work == "" {
 		return nil // GOWORK=off, as for every call
@@ -39,7 +39,7 @@ func (t tree) env() []string {
 	return []string{"GOWORK=" + t.work}
 }
 
-// openTree inspects a tree. Why says what keeps it from being built in place.
+// openTree inspects a tree. why says what keeps it from being built in place, "" if nothing does.
 func (b *Builder) openTree(ctx context.Context, src Source) (t tree, why string, err error) {
 	if t.root, err = filepath.Abs(src.Dir); err != nil {
 		return t, "", err
@@ -70,7 +70,7 @@ func (b *Builder) openTree(ctx context.Context, src Source) (t tree, why string,
 	return t, why, err
 }
 
-// lacks says what a tree lacks that a current Go needs to build it as it is.
+// lacks says what keeps a current Go from building the tree unchanged, "" if nothing does.
 func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
 	required := map[string]bool{}
 	for _, r := range mod.Require {
@@ -122,9 +122,9 @@ func (t tree) lacks(src Source, mod *modfile.File) (string, error) {
 	return "", nil
 }
 
-// buildTree builds a tree in place. Its key is the contents of every package that goes into it.
+// buildTree builds a tree in place. Its cache key covers the contents of every package that goes into the programs.
 func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, error) {
-	// The tree may ask for another than a generated module gets.
+	// The tree may ask for another toolchain than a generated module does.
 	tc, err := b.toolchainIn(ctx, command{dir: t.root, env: t.env()})
 	if err != nil {
 		return Result{}, err
@@ -138,7 +138,7 @@ func (b *Builder) buildTree(ctx context.Context, src Source, t tree) (Result, er
 	})
 }
 
-// treeKey hashes what goes into the tree's programs and counts its packages.
+// treeKey hashes everything that goes into the tree's programs, and counts the packages.
 func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain) (key string, packages int, err error) {
 	args := append([]string{"list", "-mod=" + t.mod, "-deps",
 		"-json=ImportPath,Dir,Standard,GoFiles,SFiles,HFiles,EmbedFiles,Module"}, src.Packages...)
@@ -157,7 +157,7 @@ func (b *Builder) treeKey(ctx context.Context, src Source, t tree, tc toolchain)
 		if p.Module != nil && !p.Standard &&
 			strings.HasPrefix(p.Dir,
 				filepath.Dir(cmp.Or(t.work, filepath.Join(t.root, "go.mod")))+string(filepath.Separator)) {
-			p.Module = &listedModule{Path: p.Module.Path} // vendored code is the tree's own, whatever version it says it is
+			p.Module = &listedModule{Path: p.Module.Path} // vendored code is the tree's own, whatever version it names
 		}
 		if err := p.hash(h); err != nil {
 			return "", 0, err
@@ -215,7 +215,7 @@ func (b *Builder) compileTree(ctx context.Context, src Source, t tree, tc toolch
 	return nil
 }
 
-// graph is the SHA-256 over the files that decide the tree's module graph.
+// graph returns the SHA-256 over the files that decide the tree's module graph.
 func (t tree) graph() (string, error) {
 	files := []string{filepath.Join(t.root, "go.mod"), filepath.Join(t.root, "go.sum")}
 	above := t.root
@@ -240,7 +240,7 @@ func (t tree) graph() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// changes says how the build differs from the other arms' and from its publisher's.
+// changes describes how the build differs from those of the other arms and of the tree's publisher.
 func (t tree) changes(src Source) []string {
 	with := "its own go.mod"
 	if t.work != "" {

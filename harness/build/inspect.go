@@ -20,23 +20,23 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Program is what an executable file says about itself.
+// Program describes an executable file, by what the file says about itself.
 type Program struct {
-	Arch    string // Go's name: amd64, arm64; an ELF machine's own where Go has none
-	Loader  string // the dynamic linker that it wants in a node; "" for a static program
-	Main    string // import path of its main package; "" where that isn't recorded
+	Arch    string // Go's name, such as amd64; the ELF machine's if Go has none
+	Loader  string // the dynamic linker that it needs; "" for a static program
+	Main    string // import path of its main package; "" if not recorded
 	Module  string // the main module, with its version if it has one
-	Go      string // the Go version that built it; "" for what Go didn't build
-	Version string // of a Kubernetes program, vX.Y.Z…; "" if it can't be told
-	Doubt   string // why the version can't be told
+	Go      string // the Go version that built it; "" for other compilers
+	Version string // of a Kubernetes program, vX.Y.Z…; "" if unknown
+	Doubt   string // why the version is unknown
 }
 
-// versionTime is how long a program may take to print its version: a faulty one may hang.
+// versionTime limits how long a program may take to print its version, because a faulty one may hang.
 const versionTime = 10 * time.Second
 
-// Inspect reads an executable and refuses what can't run as the subject on a node of this machine: a file that isn't
-// ELF, another architecture or program, and a dynamically linked program if there are no libraries. A Kubernetes
-// subject is run once with --version; if that fails, its version is unknown.
+// Inspect reads an executable and refuses one that can't run as the subject on a node of this machine: a file that
+// isn't ELF, another architecture or program, and a dynamically linked program where there are no libraries. It runs a
+// Kubernetes subject once with --version. If that fails, the version is unknown.
 func Inspect(ctx context.Context, file, subject string) (Program, error) {
 	p, err := readProgram(file)
 	if err != nil {
@@ -48,7 +48,7 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 	if p.Main != "" && p.Main != "command-line-arguments" && programName(p.Main) != subject {
 		return p, fmt.Errorf("%s is the program %s (%s): want a %s", file, programName(p.Main), p.Main, subject)
 	}
-	// A node has Debian's C library; an image of a control plane's component has none.
+	// A node has Debian's C library; the image of a control plane component has none.
 	row, _ := component.Of(subject)
 	if p.Loader != "" && row.Runs != component.AsService {
 		return p, fmt.Errorf("%s is dynamically linked (%s), and there is nothing to link it with where a %s runs: "+
@@ -61,7 +61,7 @@ func Inspect(ctx context.Context, file, subject string) (Program, error) {
 	return p, nil
 }
 
-// readProgram reads what the file's headers say.
+// readProgram reads the file's ELF headers and Go build information.
 func readProgram(file string) (Program, error) {
 	f, err := elf.Open(file)
 	var format *elf.FormatError
@@ -86,7 +86,7 @@ func readProgram(file string) (Program, error) {
 		}
 		p.Loader = string(bytes.TrimRight(name, "\x00"))
 	}
-	if info, err := buildinfo.ReadFile(file); err == nil { // what Go didn't build has none
+	if info, err := buildinfo.ReadFile(file); err == nil { // other compilers leave none
 		p.Go, p.Main, p.Module = info.GoVersion, info.Path, strings.TrimSpace(info.Main.Path+" "+info.Main.Version)
 	}
 	return p, nil
@@ -102,7 +102,7 @@ func archOf(h elf.FileHeader) string {
 	return strings.ToLower(strings.TrimPrefix(h.Machine.String(), "EM_"))
 }
 
-// otherwise says what a file that isn't ELF is, by its first bytes.
+// otherwise describes a file that isn't ELF, by its first bytes.
 func otherwise(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -126,7 +126,7 @@ func otherwise(file string) string {
 
 var printedVersion = regexp.MustCompile(`\bv[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]*`)
 
-// versionOf asks a program for its version, and looks for the stamp in its memory if it doesn't answer.
+// versionOf asks a program for its version. If it doesn't answer, versionOf looks for the version stamp in the file.
 func versionOf(ctx context.Context, file string) (version, doubt string) {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
@@ -143,7 +143,7 @@ func versionOf(ctx context.Context, file string) (version, doubt string) {
 		doubt = fmt.Sprintf("asking for its --version: %v", err)
 	}
 	found, err := stringVariables(file, stamped)
-	if err != nil { // stripped, for example
+	if err != nil { // the file is stripped, for example
 		return "", doubt
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -154,7 +154,7 @@ func versionOf(ctx context.Context, file string) (version, doubt string) {
 	return "", doubt
 }
 
-// stampOf separates a version from what a build without a stamp has in its place.
+// stampOf returns a version, or a doubt if it is only the placeholder of a build without a stamp.
 func stampOf(v string) (version, doubt string) {
 	if strings.HasPrefix(v, "v0.0.0") {
 		return "", "it says that it is " + v + ", which is no version of Kubernetes"

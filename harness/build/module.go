@@ -18,22 +18,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/mutate"
 )
 
-// armModule is the path of the generated main module. It is the same for every arm, as are all paths in its go.mod.
+// armModule is the path of the generated main module. Like all paths in its go.mod, it is the same for every arm.
 const armModule = "relapse.invalid/arm"
 
-// kubernetes is the module whose staging modules are published at v0.Y.Z, and whose programs are stamped with their
-// version.
+// kubernetes is the path of Kubernetes' module. Its staging modules are published at v0.Y.Z, and its programs are
+// stamped with their version.
 const kubernetes = "k8s.io/kubernetes"
 
-// generated tells what was done to the source on the way into the generated module.
+// generated describes what was done to the source in order to generate the arm's module.
 type generated struct {
 	sites   []mutate.Site
 	changes []string
-	copied  []string // the required modules that mutated copies are to stand in for
-	own     []string // the other modules of its repository, sorted
+	copied  []string // required modules that are replaced by mutated copies
+	own     []string // the other modules of the source's repository, sorted
 }
 
-// locate returns the directory of the source's module, downloading the module into Go's module cache if it isn't there.
+// locate returns the directory of the source's module. It downloads the module if Go's module cache lacks it.
 func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
 	if src.Dir != "" {
 		return filepath.Abs(src.Dir)
@@ -42,12 +42,12 @@ func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
 	if src.Fork != "" {
 		at = src.Fork
 	}
-	// The directory must not be inside another module, whose go.mod would have its say; a scratch root is as good as
-	// any.
+	// The working directory must not be inside another module, whose go.mod would have an effect. The cache's directory
+	// is not inside any.
 	out, err := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", "-json", at},
 		stage: "fetching " + at})
 	if err != nil {
-		// With -json the reason stands in the output that run leaves out; the plain form prints it.
+		// With -json, the reason is in the output that run leaves out. The plain form prints the reason.
 		if _, plain := b.run(ctx, command{dir: b.Cache.Dir(), args: []string{"mod", "download", at}}); plain != nil {
 			err = plain
 		}
@@ -60,7 +60,7 @@ func (b *Builder) locate(ctx context.Context, src Source) (string, error) {
 	return m.Dir, nil
 }
 
-// generate lays the arm's module down in work: go.mod, go.sum and the copied, mutated source under src/.
+// generate writes the arm's module to work: go.mod, go.sum, and the copied and mutated source under src/.
 func (b *Builder) generate(ctx context.Context, src Source, work string) (generated, error) {
 	root, err := b.locate(ctx, src)
 	if err != nil {
@@ -107,9 +107,9 @@ func (b *Builder) generate(ctx context.Context, src Source, work string) (genera
 	return generated{sites: sites, changes: changes, own: own, copied: slices.Sorted(maps.Keys(required))}, nil
 }
 
-// armMod writes the generated main module's go.mod: the subject's own requirements, its Go version and GODEBUG
-// settings, its replacements with those of local directories turned into published versions, and the subject itself
-// replaced by its copy. It also returns the modules of those directories, and what was changed.
+// armMod returns the generated main module's go.mod. It has the subject's requirements, Go version, GODEBUG settings
+// and replacements, with local directories replaced by published versions. It replaces the subject itself by its copy.
+// armMod also returns the modules of the local directories, and what was changed.
 func armMod(src Source, root string) (text []byte, own, changed []string, err error) {
 	file := filepath.Join(root, "go.mod")
 	b, err := os.ReadFile(file)
@@ -169,8 +169,8 @@ func armMod(src Source, root string) (text []byte, own, changed []string, err er
 	return text, slices.Sorted(maps.Keys(published)), slices.Concat(changes(src, published), treated, replaced), nil
 }
 
-// replacements says which versions the source has built instead of which. A module that its go.mod doesn't require is
-// an error: nothing would be replaced.
+// replacements says which versions the source is built with in place of which others. A module that the go.mod doesn't
+// require is an error, because nothing would be replaced.
 func replacements(src Source, mod *modfile.File) (said []string, err error) {
 	for _, module := range slices.Sorted(maps.Keys(src.Replace)) {
 		i := slices.IndexFunc(mod.Require, func(r *modfile.Require) bool { return r.Mod.Path == module })
@@ -183,7 +183,7 @@ func replacements(src Source, mod *modfile.File) (said []string, err error) {
 	return said, nil
 }
 
-// publishedVersions says what stands in for each module that the subject replaces by a directory of its own repository.
+// publishedVersions returns what replaces each module that the subject takes from a directory of its own repository.
 func publishedVersions(src Source, root string, mod *modfile.File) (map[string]string, error) {
 	required := map[string]string{}
 	for _, r := range mod.Require {
@@ -196,7 +196,7 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		}
 		dir := filepath.Join(root, r.New.Path)
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && src.Dir != "" {
-			if !addressed(root, dir) { // a change of what lies there would go unnoticed
+			if !addressed(root, dir) { // otherwise a change in it would go unnoticed
 				return nil, fmt.Errorf("%s replaces %s by %s, which is not in its tree, and it can't be built in "+
 					"place: move that module into the tree",
 					filepath.Join(root, "go.mod"), r.Old.Path, r.New.Path)
@@ -207,8 +207,8 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 		version := required[r.Old.Path]
 		if version == "" || strings.HasPrefix(version, "v0.0.0") {
 			if version == "" && src.Module != kubernetes {
-				// Nothing may need it: etcd forbids modules by replacing them by a directory that isn't there. It
-				// still isn't.
+				// Nothing may need the module: etcd forbids modules by replacing them by a directory that doesn't
+				// exist. This directory doesn't exist either.
 				out[r.Old.Path] = "./src/" + strings.TrimPrefix(r.New.Path, "./")
 				continue
 			}
@@ -228,8 +228,8 @@ func publishedVersions(src Source, root string, mod *modfile.File) (map[string]s
 	return out, nil
 }
 
-// addressed reports whether a directory's contents are part of a tree's address: it lies in the tree, not only by a
-// link, and isn't passed over.
+// addressed reports whether treeSum covers a directory's contents: the directory lies in the tree, not only by a link,
+// and isn't skipped.
 func addressed(root, dir string) bool {
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -243,8 +243,8 @@ func addressed(root, dir string) bool {
 	return err == nil && filepath.IsLocal(rel) && !skipped(first, false)
 }
 
-// changes says in sentences what any build of the source differs in from its publisher's; published is what stands in
-// for the modules of its own repository.
+// changes describes how any build of the source differs from its publisher's, one sentence each. published holds what
+// replaces the modules of the source's own repository.
 func changes(src Source, published map[string]string) []string {
 	what := "a copy of the module"
 	if src.Fork != "" {
@@ -272,8 +272,7 @@ func changes(src Source, published map[string]string) []string {
 	return out
 }
 
-// resolve loads every package that the given ones need, which downloads missing modules and completes go.sum, and
-// lists them.
+// resolve lists every package that the given ones need. That downloads missing modules and completes go.sum.
 func (b *Builder) resolve(ctx context.Context, src Source, work string, packages []string) ([]string, error) {
 	fetched := 0
 	args := append([]string{"list", "-mod=mod", "-deps", "-f", "{{.ImportPath}}"}, packages...)

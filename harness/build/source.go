@@ -16,23 +16,23 @@ import (
 type Source struct {
 	Module    string            `json:"module"`         // k8s.io/kubernetes
 	Version   string            `json:"version"`        // v1.34.4
-	Fork      string            `json:"fork,omitempty"` // PATH@VERSION: a published fork's source in place of the module's own
-	Dir       string            `json:"dir,omitempty"`  // the module's root on this machine, instead of what Version resolves to
-	InPlace   bool              `json:"-"`              // Dir is built where it lies, as it is, if a current Go can
+	Fork      string            `json:"fork,omitempty"` // PATH@VERSION of a published fork whose source is built
+	Dir       string            `json:"dir,omitempty"`  // the module's root on this machine, instead of Version
+	InPlace   bool              `json:"-"`              // build Dir in place and unchanged, if a current Go can
 	Packages  []string          `json:"packages"`       // import paths of main packages
 	Mutations []mutate.Mutation `json:"mutations"`      // applied in order
-	LDFlags   []string          `json:"ldflags"`        // beside those that every arm gets
-	// Replace has the versions of required modules, by path, that are built instead of those that go.mod requires.
+	LDFlags   []string          `json:"ldflags"`        // in addition to those of every arm
+	// Replace maps required modules to the versions that are built instead of those in go.mod.
 	Replace map[string]string `json:"replace,omitempty"`
-	// Unoptimized are import paths that are compiled with -N: what a function's source refers to then stays reachable
-	// while it runs, as with compilers before Go 1.17.
+	// Unoptimized lists import paths that are compiled with -N. Everything that a function's source refers to then
+	// stays reachable while the function runs, as with compilers before Go 1.17.
 	Unoptimized []string `json:"unoptimized,omitempty"`
-	// Race builds with Go's race detector: with cgo and a C compiler, and linked statically all the same.
+	// Race builds with Go's race detector: with cgo and a C compiler, but still linked statically.
 	Race      bool          `json:"race,omitempty"`
 	Constants []ConstantRef `json:"-"` // numbers to read from the arm's own source
 }
 
-// String names a source for people: its module, version, programs and mutations.
+// String describes a source for people: its module, version, programs and mutations.
 func (s Source) String() string {
 	names := make([]string, 0, len(s.Packages))
 	for _, p := range s.Packages {
@@ -86,7 +86,7 @@ func (s Source) validate() error {
 	return nil
 }
 
-// key is the hash of all that goes into a build.
+// key returns the hash of everything that goes into a build.
 func (s Source) key(tc toolchain, more ...any) (string, error) {
 	in := struct {
 		Recipe    string
@@ -100,7 +100,7 @@ func (s Source) key(tc toolchain, more ...any) (string, error) {
 		if in.Tree, err = treeSum(s.Dir); err != nil {
 			return "", err
 		}
-		in.Source.Dir = "" // the same tree elsewhere is the same tree: paths are trimmed
+		in.Source.Dir = "" // paths are trimmed, so the tree's place doesn't matter
 	}
 	b, err := json.Marshal(in)
 	if err != nil {

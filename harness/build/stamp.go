@@ -11,8 +11,8 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// stamps are the linker flags that tell Kubernetes programs their version; kubeadm refuses to work without. They are
-// the same for all arms of a version. The binary's digest tells arms apart.
+// stamps returns the linker flags that set the version of Kubernetes programs; kubeadm refuses to work without one. The
+// flags are the same for all arms of a version; the binary's digest tells the arms apart.
 func stamps(src Source) []string {
 	v, err := semver.ParseTolerant(src.Version)
 	if src.Module != kubernetes || err != nil {
@@ -30,11 +30,12 @@ func stamps(src Source) []string {
 	return out
 }
 
-// stamped is the variable that `--version` and kubeadm read; older versions have it in a package of another path.
+// stamped is the end of the name of the variable that `--version` and kubeadm read. Older versions have it in a package
+// with another path.
 const stamped = "/version.gitVersion"
 
-// checkStamp refuses a Kubernetes program that doesn't hold the version it was stamped with. The linker doesn't
-// complain about a flag for a missing variable, so this looks into the program's memory. The program need not run on
+// checkStamp refuses a Kubernetes program that doesn't contain the version that it was stamped with. The linker doesn't
+// complain about a flag for a missing variable, so checkStamp looks into the program file. The program need not run on
 // this machine.
 func checkStamp(src Source, file string) error {
 	if len(stamps(src)) == 0 {
@@ -59,8 +60,8 @@ func checkStamp(src Source, file string) error {
 	return nil
 }
 
-// stringVariables reads from a program with symbols the initial values of its string variables whose names end in
-// suffix.
+// stringVariables returns the initial values of a program's string variables whose names end in suffix. The program
+// must have symbols.
 func stringVariables(file, suffix string) (map[string]string, error) {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -71,7 +72,7 @@ func stringVariables(file, suffix string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	const pointer = 8 // all of Go's targets that run nodes have 64 bits
+	const pointer = 8 // all targets of Go that run nodes have 64 bits
 	out := map[string]string{}
 	for _, s := range symbols {
 		if !strings.HasSuffix(s.Name, suffix) || s.Size != 2*pointer {
@@ -90,7 +91,7 @@ func stringVariables(file, suffix string) (map[string]string, error) {
 	return out, nil
 }
 
-// readMemory fills p with what the program has at an address when it starts.
+// readMemory fills p with the program's initial memory at an address.
 func readMemory(f *elf.File, address uint64, p []byte) error {
 	if len(p) == 0 {
 		return nil
@@ -98,7 +99,7 @@ func readMemory(f *elf.File, address uint64, p []byte) error {
 	for _, seg := range f.Progs {
 		if seg.Type == elf.PT_LOAD && address >= seg.Vaddr && address+uint64(len(p)) <= seg.Vaddr+seg.Memsz {
 			_, err := seg.ReadAt(p, int64(address-seg.Vaddr))
-			if err == io.EOF { // behind what the file holds there are zeros
+			if err == io.EOF { // memory beyond the file's content is zero
 				err = nil
 			}
 			return err

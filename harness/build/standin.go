@@ -18,12 +18,12 @@ import (
 // This file handles mutations of packages in a module that the source requires, such as Kubernetes' staging modules.
 // A mutated copy of that module replaces it.
 
-// standInDir has the copies, below the generated module, each under its module's path.
+// standInDir is the directory below the generated module that holds the copies, each under its module's path.
 const standInDir = "standin"
 
-// partMutations separates the mutations of packages in the source's own module from those in modules that its go.mod,
-// in root, requires; the latter by module path, each in order. A package in none of them is left to the own module,
-// whose search says that it is missing.
+// partMutations separates the mutations of the source's own module from those of modules that the go.mod in root
+// requires. required holds the latter by module path, each list in order. A package in none of these modules is left to
+// the own module, whose search then reports that the package is missing.
 func partMutations(src Source, root string) (own []mutate.Mutation, required map[string][]mutate.Mutation, err error) {
 	mod, err := readMod(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -44,8 +44,8 @@ func partMutations(src Source, root string) (own []mutate.Mutation, required map
 	return own, required, nil
 }
 
-// ownerOf is the module that has a package: of those whose path begins the package's, the longest. It is own if there
-// is none.
+// ownerOf returns the module that has a package: the one with the longest path that the package's path begins with. It
+// returns own if there is none.
 func ownerOf(pkg, own string, mod *modfile.File) string {
 	has := func(module string) bool { return strings.HasPrefix(pkg+"/", module+"/") }
 	owner := own
@@ -57,9 +57,9 @@ func ownerOf(pkg, own string, mod *modfile.File) string {
 	return owner
 }
 
-// mutateRequired copies each of the required modules from where the generated go.mod, in work, has it and rewrites
-// the copy. A mutation's range of versions is about the source's own version, because its author knows that one. A
-// site's file begins with its module's path.
+// mutateRequired copies each of the required modules, in the version or from the directory that the go.mod in work
+// names, and rewrites the copy. A mutation's range of versions is about the source's version, because the mutation's
+// author knows that one. Each site's file begins with its module's path.
 func (b *Builder) mutateRequired(ctx context.Context, src Source, work string,
 	required map[string][]mutate.Mutation) ([]mutate.Site, []string, error) {
 	if len(required) == 0 {
@@ -99,7 +99,7 @@ func (b *Builder) mutateRequired(ctx context.Context, src Source, work string,
 	return sites, changes, nil
 }
 
-// origin says where a generated go.mod has a module from: a directory or a version.
+// origin returns where a generated go.mod takes a module from: a directory or a version.
 func origin(mod *modfile.File, module string) Source {
 	from := Source{Module: module}
 	for _, r := range mod.Require {
@@ -119,8 +119,8 @@ func origin(mod *modfile.File, module string) Source {
 	return from
 }
 
-// standIn replaces modules by their copies in the generated go.mod. That happens after the graph was resolved and
-// summed up, so that arms that only differ in their mutations have the same graph, byte for byte.
+// standIn replaces modules by their copies in the generated go.mod. It runs after the graph was resolved and hashed, so
+// that arms that differ only in their mutations have the same graph, byte for byte.
 func standIn(work string, modules []string) error {
 	if len(modules) == 0 {
 		return nil

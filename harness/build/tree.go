@@ -15,27 +15,27 @@ import (
 	"strings"
 )
 
-// State is what version control knows about a source tree.
+// State describes a source tree, by what version control knows about it.
 type State struct {
-	Commit  string // "" where the tree is in no repository
+	Commit  string // "" if the tree is in no repository
 	Version string // of the nearest tag, vX.Y.Z…; "" if there is none
 	Dirty   bool   // it differs from Commit
-	Diff    []byte // how, as git prints it, with the files that git doesn't know of and doesn't ignore
-	Files   int    // that differ
-	Added   int    // lines
+	Diff    []byte // the differences, as git prints them, with files that are neither known nor ignored
+	Files   int    // number of files that differ
+	Added   int    // number of lines
 	Removed int
 }
 
-// maxUnknown is the most untracked files that a diff includes; more of them are left over from a build.
+// maxUnknown is the maximum number of untracked files that a diff includes. More of them probably come from a build.
 const maxUnknown = 500
 
-// LookAt asks git about a tree and writes nothing, not even git's index. A tree without a repository has no state,
-// which is no error.
+// LookAt asks git for the state of a tree. It writes nothing, not even git's index. A tree outside any repository has
+// an empty state, which is not an error.
 func LookAt(ctx context.Context, dir string) (State, error) {
 	var s State
 	if _, err := git(ctx, dir, "ls-files", "--error-unmatch", "go.mod"); err != nil {
 		var exit *exec.ExitError
-		around := errors.As(err, &exit) && exit.ExitCode() == 1 // the repository only happens to lie around it
+		around := errors.As(err, &exit) && exit.ExitCode() == 1 // the tree only lies inside another repository
 		if around || strings.Contains(err.Error(), "not a git repository") {
 			return s, nil
 		}
@@ -47,7 +47,7 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 	}
 	s.Commit = strings.TrimSpace(string(out))
 	if out, err := git(ctx, dir, "describe", "--tags", "--abbrev=0", "--match=v[0-9]*.[0-9]*.[0-9]*",
-		"HEAD"); err == nil { // it may have no tags
+		"HEAD"); err == nil { // there may be no tags
 		s.Version = strings.TrimSpace(string(out))
 	}
 	if s.Diff, err = git(ctx, dir, "diff", "--no-ext-diff", "--no-textconv", "--binary", "HEAD", "--",
@@ -67,7 +67,7 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 		if name == "" {
 			continue
 		}
-		// It exits with 1 for a difference, which there always is.
+		// git diff exits with 1 if there is a difference, and here there always is one.
 		out, err := git(ctx, dir, "diff", "--no-ext-diff", "--no-textconv", "--binary", "--no-index", "--", os.DevNull,
 			name)
 		var exit *exec.ExitError
@@ -80,10 +80,10 @@ func LookAt(ctx context.Context, dir string) (State, error) {
 	return s, nil
 }
 
-// count counts what the diff says: files by their headers, lines as `git diff --stat` does.
+// count counts the diff's files by their headers, and its lines as `git diff --stat` does.
 func (s *State) count() {
 	s.Dirty = len(s.Diff) > 0
-	inHunk := 0 // lines of the hunk that are still to come, on either side
+	inHunk := 0 // lines of the hunk still to come, of both sides
 	for line := range bytes.Lines(s.Diff) {
 		switch {
 		case inHunk > 0 && line[0] == '+':
@@ -104,7 +104,7 @@ func (s *State) count() {
 
 var hunkHeader = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
-// hunk is how many lines of both sides a hunk has.
+// hunk returns how many lines a hunk has, of both sides together.
 func hunk(line []byte) int {
 	n := 0
 	m := hunkHeader.FindSubmatch(line)
@@ -114,14 +114,14 @@ func hunk(line []byte) int {
 	for _, side := range m[1:] {
 		length := 1
 		if len(side) > 0 {
-			length, _ = strconv.Atoi(string(side)) // digits, by the expression
+			length, _ = strconv.Atoi(string(side)) // always digits, because the expression matched
 		}
 		n += length
 	}
 	return n
 }
 
-// Sentence says in short what the tree is.
+// Sentence describes the tree in one sentence.
 func (s State) Sentence() string {
 	switch {
 	case s.Commit == "":
@@ -135,7 +135,7 @@ func (s State) Sentence() string {
 		hex.EncodeToString(sum[:]))
 }
 
-// git runs git in a directory, without its optional writes.
+// git runs git in a directory, without git's optional writes.
 func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks", "-C", dir}, args...)...)
 	cmd.Env = append(os.Environ(), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
@@ -153,9 +153,9 @@ func git(ctx context.Context, dir string, args ...string) ([]byte, error) {
 
 var listedRelease = regexp.MustCompile(`(?m)^- \[(v[0-9]+\.[0-9]+\.[0-9]+)\]`)
 
-// VersionOfTree is the version of a tree without a tag: that of its folder's name in a module cache, or the newest
-// release in Kubernetes' change log, which is one patch behind at a release; "" if there is neither. exact says that
-// it is the first.
+// VersionOfTree returns the version of a tree without a tag. It is the version in the name of the tree's folder in a
+// module cache, and exact is then true. Otherwise it is the newest release in Kubernetes' change log, which is one
+// patch behind at a release. It is "" if there is neither.
 func VersionOfTree(dir string) (version string, exact bool) {
 	if abs, err := filepath.Abs(dir); err == nil {
 		if _, v, ok := strings.Cut(filepath.Base(abs), "@"); ok && printedVersion.FindString(v) == v {
@@ -173,8 +173,8 @@ func VersionOfTree(dir string) (version string, exact bool) {
 	return "", false
 }
 
-// Resolve asks the go command which version of a module a query (a version, a branch, latest) means. It fetches no
-// source.
+// Resolve returns the version of a module that a query (a version, a branch, latest) means. It asks the go command, and
+// fetches no source.
 func Resolve(ctx context.Context, module, query string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-mod=mod", "-m", "-f", "{{.Version}}", module+"@"+query)
 	cmd.Dir = os.TempDir()

@@ -20,21 +20,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/ledger"
 )
 
-// BaselineOptions say of which cluster dumps are taken, and how many.
+// BaselineOptions say from which cluster dumps are taken, and how many.
 type BaselineOptions struct {
 	Provider cluster.Provider
-	Topology cluster.Topology // of which the network is named by Baseline
+	Topology cluster.Topology // Baseline names its network
 	Root     string           // the module's root
 	Out      string           // the directory of run directories
-	CacheDir string           // "" is the user's own
+	CacheDir string           // "" for the user's own
 	Dumps    int
 	Every    time.Duration
 	Events   *event.Stream
 }
 
-// Baseline creates a cluster, has it do a little work, and takes dumps of the goroutines of each component whose
-// program is Kubernetes' own, and of those with --enable-pprof, with their metrics, which tell their version. It returns the folder that relapse match
-// reads them from. Nothing of the cluster is left.
+// Baseline creates a cluster, has it do a little work, and takes dumps of the goroutines of its components, together
+// with their metrics, which tell their version. The components are those whose program is Kubernetes' own, and those
+// that run with --enable-pprof. Baseline returns the folder from which relapse match reads the dumps. Nothing of the
+// cluster is left.
 func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
 	made, err := artifacts.Open(artifacts.Options{Root: o.Root, CacheDir: o.CacheDir, Events: o.Events})
 	if err != nil {
@@ -71,7 +72,7 @@ func Baseline(ctx context.Context, o BaselineOptions) (dir string, err error) {
 	return dir, err
 }
 
-// ready creates the cluster and waits for its nodes.
+// ready creates the cluster and, if its nodes have kubelets, waits until the nodes are ready.
 func (o BaselineOptions) ready(ctx context.Context, name string) (cluster.Cluster, error) {
 	can, err := o.Provider.Capabilities(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func (o BaselineOptions) dumps(ctx context.Context, c cluster.Cluster, dir strin
 	return nil
 }
 
-// keep writes an answer to a file, without secrets.
+// keep writes the answer of a component to a file, without secrets.
 func keep(ctx context.Context, c cluster.Component, path, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

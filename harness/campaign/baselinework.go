@@ -15,8 +15,8 @@ import (
 // workPause is how long the work rests after each object.
 const workPause = 200 * time.Millisecond
 
-// work creates, lists and deletes objects until ctx ends: a ConfigMap each time, and now and then a pod, which the
-// scheduler and the controllers have to do with. It returns how many were created and deleted.
+// work creates, lists and deletes objects until ctx ends, and returns how many were created and deleted. Every tenth
+// object is a pod, which gives the scheduler and the controllers something to do. The others are ConfigMaps.
 func work(ctx context.Context, config *rest.Config) (done int) {
 	client, err := klient.New(config)
 	if err != nil {

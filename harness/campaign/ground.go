@@ -10,13 +10,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// answers are what a ground's answer is in a finding.
+// answers maps the answer that a ground names to its value in a finding.
 var answers = map[string]check.Truth{
 	scenario.IsMet: check.True, scenario.IsNotMet: check.False, scenario.IsUnknown: check.Unknown,
 }
 
-// byItsGrounds grades an arm with the right outcome by what it came from: it is right only if each of the candidate's
-// grounds is as said, and without all of them the outcome is another one.
+// byItsGrounds grades an arm with the right outcome by the checks that led to it. The arm is right only if each of the
+// candidate's grounds has the answer that it names, and if without all of them the outcome would be another one.
 func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 	var held []scenario.Ground
 	must := 0
@@ -49,8 +49,8 @@ func (g *Graded) byItsGrounds(a verdict.Arm) (Grade, string) {
 	return Right, a.Reason
 }
 
-// commonlyIll are the parts of the common health that are not met: most of what is ill leaves goroutines, memory or a loop,
-// too, beside what the candidate names.
+// commonlyIll returns the checks of the common health that are not met. Most things that go wrong leave goroutines,
+// memory or a loop as well, in addition to what the candidate names.
 func commonlyIll(a verdict.Arm) (out []scenario.Ground) {
 	for _, f := range a.Healed {
 		if strings.HasPrefix(f.Name, plan.BuiltIn) && f.Met == check.False {
@@ -60,7 +60,8 @@ func commonlyIll(a verdict.Arm) (out []scenario.Ground) {
 	return out
 }
 
-// otherAnswer is the first answer that is not the ground's.
+// otherAnswer returns the first answer that is not the ground's, and whether there is one. If the check has no answer,
+// that is Unknown.
 func otherAnswer(ground scenario.Ground, said []check.Truth) (check.Truth, bool) {
 	if len(said) == 0 {
 		return check.Unknown, true
@@ -73,7 +74,7 @@ func otherAnswer(ground scenario.Ground, said []check.Truth) (check.Truth, bool)
 	return check.Unknown, false
 }
 
-// listed are grounds in one line.
+// listed joins grounds into one line.
 func listed(grounds []scenario.Ground) string {
 	var out []string
 	for _, g := range grounds {

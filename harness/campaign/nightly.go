@@ -23,14 +23,14 @@ type Unit struct {
 	key  string
 }
 
-// NewUnit makes a unit of a plan of one pair.
+// NewUnit makes a unit from a plan, which must have exactly one pair.
 func NewUnit(p *plan.Plan) (Unit, error) {
 	if n := len(p.Pairs()); n != 1 {
 		return Unit{}, fmt.Errorf("a unit of %s has %d pairs: want 1", p.Scenario, n)
 	}
 	same := *p
 	same.Trials = slices.Clone(p.Trials)
-	for i := range same.Trials { // whether arms run at once hangs on the memory that is free, and is no other unit
+	for i := range same.Trials { // whether arms run in parallel depends on free memory, and makes no other unit
 		same.Trials[i].Sequential, same.Trials[i].Why = false, ""
 	}
 	raw, err := plan.Encode(&same)
@@ -41,28 +41,30 @@ func NewUnit(p *plan.Plan) (Unit, error) {
 	return Unit{Plan: p, key: hex.EncodeToString(sum[:])}, nil
 }
 
-// Pair is the name of its pair.
+// Pair returns the name of the unit's pair.
 func (u Unit) Pair() string { return u.Plan.Trials[0].Pair }
 
 func (u Unit) name() string { return u.Plan.Scenario + ", pair " + u.Pair() }
 
-// Options say what a campaign runs and within which limits.
+// Options say what a campaign runs and within which limits. Prune gets the names of the campaign's own run directories,
+// which it must keep.
 type Options struct {
 	Out       string // the folder of run directories, and of the summary
 	Units     []Unit
-	Relapse   string        // what the program is: a summary of another one is not resumed
+	Relapse   string        // the version of the program: the summary of another version is not resumed
 	Resume    bool          // take over what the summary in Out says is done
-	TimeLimit time.Duration // 0 is none; like budgets it is for this part of a campaign, and a resumed one has it anew
-	Budget    time.Duration // of each scenario, instead of its own; 0 is its own
+	TimeLimit time.Duration // 0 is none; like the budgets, it starts anew when a campaign is resumed
+	Budget    time.Duration // of each scenario, in place of its own; 0 keeps its own
 	Run       func(context.Context, Unit) (dir string, v report.Verdict, err error)
-	Prune     func(keep []string) ([]string, error) // called before each run and at the end, with the campaign's own run directories; may be nil
+	Prune     func(keep []string) ([]string, error) // called before each run and at the end; may be nil
 	Say       func(string)
 	Now       func() time.Time // nil is time.Now
 }
 
-// Nightly runs every unit and returns the summary, which is also written after each unit. It goes on after a unit
-// that fails or is not as expected. A unit for which its scenario's budget or the campaign's time limit is too short
-// is ended cleanly and listed as not done. When ctx ends, so does the campaign; Resume goes on from the summary.
+// Nightly runs every unit and returns the summary, which is also written after each unit. A unit that fails, or is not
+// as expected, doesn't stop the campaign. A unit for which its scenario's budget or the campaign's time limit is too
+// short is ended cleanly and listed as not done. When ctx ends, so does the campaign; Resume continues from the
+// summary.
 func Nightly(ctx context.Context, o Options) (Summary, error) {
 	if o.Now == nil {
 		o.Now = time.Now

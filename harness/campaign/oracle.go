@@ -17,15 +17,15 @@ import (
 // OracleOptions say which of a scenario's candidates are run, and how.
 type OracleOptions struct {
 	Scenario   string
-	Relapse    string // what the program is
+	Relapse    string // the version of the program
 	Settings   Settings
 	Candidates []scenario.CandidateFile
-	Beside     int    // how many are in one trial, at least 1
-	Dir        string // where oracle.json and oracle.md go; it is made
-	// Build builds the arms of some candidates, and says why one can't be built. The error is for the controls or
-	// this machine.
+	Beside     int    // how many candidates share a trial, at least 1
+	Dir        string // where oracle.json and oracle.md are written; created if it is missing
+	// Build builds the arms of candidates. failed says why a candidate can't be built. An error is a failure of the
+	// controls or of this machine.
 	Build func(context.Context, []scenario.CandidateFile) (failed map[string]error, err error)
-	// Plan plans the trials that some candidates share.
+	// Plan plans the trials that these candidates share.
 	Plan func([]scenario.CandidateFile) (*plan.Plan, error)
 	Run  func(context.Context, *plan.Plan) (dir string, v report.Verdict, err error)
 	Say  func(string)
@@ -43,8 +43,8 @@ type Settings struct {
 // Grade says how a candidate's answer compares with the right one.
 type Grade string
 
-// The grades. NoAnswer is never as good as right: nothing was shown. ByLuck is the right outcome for another reason than
-// the candidate's own.
+// The grades. NoAnswer is never as good as Right, because nothing was shown. ByLuck is the right outcome for a reason
+// that is not the candidate's own.
 const (
 	Right    Grade = "right"
 	Wrong    Grade = "wrong"
@@ -54,7 +54,7 @@ const (
 	NotRun   Grade = "not run"
 )
 
-// exit is the exit code that a grade calls for.
+// exit returns the exit code that a grade calls for.
 func (g Grade) exit() int {
 	switch g {
 	case Right:
@@ -67,9 +67,9 @@ func (g Grade) exit() int {
 	return verdict.ExitError
 }
 
-// Oracle runs candidates whose answer is known and returns the scenario's score, which is also written after each
-// batch. It goes on after a candidate that doesn't build or a run that fails. When ctx ends, what was not run is
-// listed.
+// Oracle runs candidates whose right answer is known and returns the scenario's score, which is also written after each
+// batch. A candidate that doesn't build, or a run that fails, doesn't stop it. When ctx ends, the candidates that were
+// not run are listed as not run.
 func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -127,7 +127,7 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 	return s, s.write(o)
 }
 
-// ungraded is a candidate that was not run yet.
+// ungraded returns the entry of a candidate that was not run yet.
 func ungraded(k scenario.CandidateFile) Graded {
 	return Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why),
 		Because: k.Spec.Because, Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"}
@@ -141,8 +141,9 @@ func (o OracleOptions) run(ctx context.Context, b []scenario.CandidateFile) (dir
 	return o.Run(ctx, p)
 }
 
-// batch splits candidates into those that share a trial. One that must be alone gets its own. Those that are to be Broken
-// come last, beside each other: each of them takes all the time that a recovery has, whoever is with it.
+// batch splits candidates into groups that share a trial. A candidate that must be alone gets a group to itself.
+// Candidates that should be Broken come last, next to each other: each of them takes all the time that a recovery has,
+// whichever candidates share its trial.
 func batch(list []scenario.CandidateFile, beside int) [][]scenario.CandidateFile {
 	var out [][]scenario.CandidateFile
 	var open []scenario.CandidateFile
@@ -176,12 +177,12 @@ func names(list []scenario.CandidateFile) []string {
 	return out
 }
 
-// grade compares the candidate's outcome in each trial of a run with the right one. A trial whose controls are not as
-// expected says nothing about it.
+// grade compares the candidate's outcome in each trial of a run with the right one, and keeps the worst grade. A trial
+// whose controls are not as expected says nothing about the candidate.
 func (g *Graded) grade(v report.Verdict) {
 	g.Grade = NoAnswer
 	g.Reason = "the run has no trial of it"
-	rank := []Grade{Right, NoAnswer, Errored, ByLuck, Wrong} // the last one that a trial gives
+	rank := []Grade{Right, NoAnswer, Errored, ByLuck, Wrong} // the worst that a trial gives, the last one here, counts
 	worst := -1
 	for _, a := range v.Arms {
 		if a.Name != g.Name || a.Role != scenario.Candidate {
@@ -195,7 +196,7 @@ func (g *Graded) grade(v report.Verdict) {
 	}
 }
 
-// judge grades one trial, that of a.
+// judge grades the trial of arm a.
 func (g *Graded) judge(v report.Verdict, a verdict.Arm) (Grade, string) {
 	if a.Outcome == verdict.Error {
 		return Errored, a.Reason

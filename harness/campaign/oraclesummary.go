@@ -31,13 +31,13 @@ type OracleSummary struct {
 	Schema     string            `json:"schema"`
 	Scenario   string            `json:"scenario"`
 	StartedAt  time.Time         `json:"startedAt"`
-	EndedAt    time.Time         `json:"endedAt"` // of its latest change
+	EndedAt    time.Time         `json:"endedAt"` // when it was last changed
 	Relapse    string            `json:"relapse"`
 	Versions   map[string]string `json:"versions,omitempty"` // of the latest run
 	Settings   Settings          `json:"settings"`
 	Beside     int               `json:"beside"`
 	Candidates []Graded          `json:"candidates"`
-	Grade      Grade             `json:"grade"` // of the first candidate with the exit code that outranks the others
+	Grade      Grade             `json:"grade"` // of the first candidate whose exit code outranks the others
 	ExitCode   int               `json:"exitCode"`
 }
 
@@ -46,19 +46,19 @@ type Graded struct {
 	Name  string `json:"name"`
 	Doc   string `json:"doc"`
 	Right string `json:"right"`
-	Why   string `json:"why"` // that is right
-	// Because is by which checks it has to be right.
+	Why   string `json:"why"` // why that is right
+	// Because lists the checks by which the candidate has to be right.
 	Because scenario.Grounds `json:"because"`
 	Given   []string         `json:"given,omitempty"` // the outcome of its arm in each trial
 	Grade   Grade            `json:"grade"`
-	Reason  string           `json:"reason"` // of the outcome, or why there is none
+	Reason  string           `json:"reason"` // why the outcome is what it is, or why there is none
 	Dir     string           `json:"dir,omitempty"`
-	// Set is what only its own trials were run with.
+	// Set holds the parameters that only this candidate's trials were run with.
 	Set     map[string]scenario.Scalar `json:"set,omitempty"`
-	Seconds float64                    `json:"seconds"` // of its run, which it shares with those beside it
+	Seconds float64                    `json:"seconds"` // of its run, which other candidates may share
 }
 
-// describe is a candidate's line while others are still to come.
+// describe returns the line that reports a candidate while others are still to come.
 func (g Graded) describe() string {
 	out := fmt.Sprintf("%s: %s (right is %s)", g.Name, g.answer(), g.Right)
 	if g.Grade != Right {
@@ -67,7 +67,7 @@ func (g Graded) describe() string {
 	return out
 }
 
-// answer is the given answer, with counts if trials differ, and the grade if it is not right.
+// answer returns the given answer, with counts if there were several trials, and with the grade if that is not Right.
 func (g Graded) answer() string {
 	times := map[string]int{}
 	for _, o := range g.Given {
@@ -90,10 +90,10 @@ func (g Graded) answer() string {
 	return fmt.Sprintf("%s: %s", g.Grade, out)
 }
 
-// Took is the time from the first run to the end of the last.
+// Took returns the time from the first run to the end of the last.
 func (s OracleSummary) Took() time.Duration { return s.EndedAt.Sub(s.StartedAt).Round(time.Second) }
 
-// Count is how many candidates have a grade.
+// Count returns how many candidates have a grade.
 func (s OracleSummary) Count(g Grade) int {
 	n := 0
 	for _, c := range s.Candidates {
@@ -104,7 +104,7 @@ func (s OracleSummary) Count(g Grade) int {
 	return n
 }
 
-// Sentence sums it up.
+// Sentence sums up the grades in one sentence.
 func (s OracleSummary) Sentence() string {
 	var parts []string
 	for _, g := range []Grade{Right, Wrong, ByLuck, NoAnswer, Errored, NotRun} {
@@ -115,7 +115,7 @@ func (s OracleSummary) Sentence() string {
 	return fmt.Sprintf("%s: of %d candidates %s", s.Scenario, len(s.Candidates), strings.Join(parts, ", "))
 }
 
-// Rows are the table's rows; the first one is its head.
+// Rows returns the table's rows; the first one is its head.
 func (s OracleSummary) Rows() [][]string {
 	out := [][]string{{"CANDIDATE", "RIGHT", "GIVEN", "TIME", "RUN"}}
 	for _, g := range s.Candidates {
@@ -125,7 +125,7 @@ func (s OracleSummary) Rows() [][]string {
 	return out
 }
 
-// Unexplained are the candidates whose answer was not right, one sentence each.
+// Unexplained returns a sentence for each candidate whose answer was not right.
 func (s OracleSummary) Unexplained() []string {
 	var out []string
 	for _, g := range s.Candidates {
@@ -136,7 +136,7 @@ func (s OracleSummary) Unexplained() []string {
 	return out
 }
 
-// Markdown is the table as it stands in the scenario's README.
+// Markdown returns the table in the form that it has in the scenario's README.
 func (s OracleSummary) Markdown() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s with pair %s on the provider %s", s.StartedAt.Format(time.DateOnly), s.Settings.Pair,
@@ -165,15 +165,15 @@ func (s OracleSummary) Markdown() []byte {
 	return b.Bytes()
 }
 
-// inTable is a text for an arm of a Markdown table.
+// inTable makes a text fit a cell of a Markdown table.
 func inTable(s string) string { return strings.ReplaceAll(oneLine(s), "|", `\|`) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// JSON is oracle.json.
+// JSON returns the content of oracle.json.
 func (s OracleSummary) JSON() ([]byte, error) { return report.JSON(OracleFile, s) }
 
-// sum finds the grade and the exit code of all candidates together.
+// sum sets the grade and the exit code of all candidates together.
 func (s *OracleSummary) sum() {
 	var exits []int
 	for _, g := range s.Candidates {
@@ -188,7 +188,7 @@ func (s *OracleSummary) sum() {
 	}
 }
 
-// write sums up what is known by now and writes it to the oracle's directory.
+// write sums up the grades so far and writes oracle.json and oracle.md to the oracle's directory.
 func (s *OracleSummary) write(o OracleOptions) error {
 	s.EndedAt = o.Now().UTC()
 	s.sum()

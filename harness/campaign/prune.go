@@ -17,11 +17,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// PruneOptions limit what run directories take up. Zero is no limit.
+// PruneOptions limit how many run directories stay and how much disk they take up. A limit of zero is none.
 type PruneOptions struct {
 	KeepRuns     int           // runs of each scenario
 	MaxDisk      int64         // bytes of all runs together
-	KeepFindings time.Duration // how long a run that was not as expected stays, whatever the bounds say
+	KeepFindings time.Duration // how long a run that was not as expected stays, whatever the limits say
 	Keep         []string      // names of run directories that stay
 	Now          time.Time
 }
@@ -39,10 +39,10 @@ type run struct {
 }
 
 // Prune removes run directories below out, oldest first, until there are at most KeepRuns of each scenario and they
-// take up at most MaxDisk. It never removes the newest run of a scenario, a run in Keep, or one that was not as
-// expected and is younger than KeepFindings. If these alone take too much, over says by how many bytes. A run without
-// a verdict is removed once it is a day old and older than KeepFindings. A directory without a plan of relapse is
-// neither counted nor touched.
+// take up at most MaxDisk. It never removes the newest run of a scenario that has a verdict, a run in Keep, or a run
+// that was not as expected and is younger than KeepFindings. If these alone take too much, over says by how many bytes.
+// A run without a verdict is removed once it is a day old and older than KeepFindings. A directory without a plan of
+// relapse is neither counted nor touched.
 func Prune(out string, o PruneOptions) (removed []string, over int64, err error) {
 	if o.KeepRuns == 0 && o.MaxDisk == 0 {
 		return nil, 0, nil
@@ -114,8 +114,8 @@ func runsBelow(out string) ([]run, error) {
 	return runs, nil
 }
 
-// readRun reports whether a directory is a run's: it has a plan of relapse, and its verdict, if it has one, is of the
-// same scenario.
+// readRun returns the run in a directory, and whether the directory is a run's. It must have a plan of relapse, and its
+// verdict, if it has one, must be of the same scenario.
 func readRun(dir string) (run, bool) {
 	var p plan.Plan
 	path := filepath.Join(dir, bundle.PlanFile)
@@ -145,7 +145,7 @@ func readInto(path string, to any) bool {
 	return err == nil && json.Unmarshal(raw, to) == nil
 }
 
-// size is the bytes of all files in a directory.
+// size returns the bytes of all files in a directory.
 func size(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

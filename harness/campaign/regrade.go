@@ -16,8 +16,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Regrade judges again what was recorded of candidates and grades them by it: in a run's directory, or in all runs of
-// an oracle whose directory it is. It runs and writes nothing. Candidates that no run has are left out.
+// Regrade judges recorded runs again and grades candidates by the new verdicts. dir is a run's directory, or an
+// oracle's, which stands for all of the oracle's runs. Regrade runs and writes nothing. Candidates that no run has are
+// left out.
 func Regrade(name string, candidates []scenario.CandidateFile, dir string) (OracleSummary, error) {
 	s := OracleSummary{Schema: OracleSchema, Scenario: name}
 	dirs, err := s.recorded(dir)
@@ -53,7 +54,8 @@ func Regrade(name string, candidates []scenario.CandidateFile, dir string) (Orac
 	return s, nil
 }
 
-// recorded takes over what an earlier oracle, or a run's plan, says of how candidates were run, and returns the runs.
+// recorded returns the run directories that dir stands for. It takes over how their candidates were run from an earlier
+// oracle's summary, or else from the run's plan.
 func (s *OracleSummary) recorded(dir string) ([]string, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, OracleFile))
 	if errors.Is(err, fs.ErrNotExist) {

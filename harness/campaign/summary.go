@@ -15,26 +15,26 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// SummaryFile is the campaign's summary in the folder of run directories, and what Resume reads.
+// SummaryFile is the name of the campaign's summary in the folder of run directories. Resume reads it.
 const SummaryFile = "nightly.json"
 
-// SummarySchema is the value of its schema field.
+// SummarySchema is the value of the schema field of SummaryFile.
 const SummarySchema = "relapse.dev/nightly/v1alpha1"
 
 // What became of a unit.
 const (
-	Done    = "done"    // there is a verdict, whichever
-	Failed  = "failed"  // something of ours failed, and there is none
+	Done    = "done"    // there is a verdict, whichever it is
+	Failed  = "failed"  // relapse failed, and there is no verdict
 	NotDone = "notDone" // it had no time, or not enough
 )
 
-// Summary is nightly.json. If a campaign was resumed, Seconds are summed over all its parts.
+// Summary is the content of nightly.json. Seconds covers all parts of a campaign that was resumed.
 type Summary struct {
 	Schema    string             `json:"schema"`
 	StartedAt time.Time          `json:"startedAt"`
-	EndedAt   time.Time          `json:"endedAt"` // of its latest change
+	EndedAt   time.Time          `json:"endedAt"` // when it was last changed
 	Relapse   string             `json:"relapse"`
-	Verdict   verdict.Verdict    `json:"verdict"` // of the first unit with the exit code that outranks the others
+	Verdict   verdict.Verdict    `json:"verdict"` // of the first unit whose exit code outranks the others
 	ExitCode  int                `json:"exitCode"`
 	Units     []Result           `json:"units"`
 	Seconds   map[string]float64 `json:"secondsByScenario"`
@@ -45,15 +45,15 @@ type Summary struct {
 type Result struct {
 	Scenario string        `json:"scenario"`
 	Pair     string        `json:"pair"`
-	Key      string        `json:"key"` // SHA-256 of its plan: with another one it is another unit
+	Key      string        `json:"key"` // SHA-256 of its plan: a unit with another plan is another unit
 	Trials   int           `json:"trials"`
 	Seed     int64         `json:"seed"`
 	Status   string        `json:"status"`
-	Why      string        `json:"why,omitempty"` // it failed or is not done
+	Why      string        `json:"why,omitempty"` // why it failed or is not done
 	Verdict  string        `json:"verdict,omitempty"`
 	Exit     int           `json:"exitCode"`
 	Seconds  float64       `json:"seconds"`
-	Dir      string        `json:"dir,omitempty"` // the run's directory, beside the summary
+	Dir      string        `json:"dir,omitempty"` // the run's directory, next to the summary
 	Rates    []report.Rate `json:"rates,omitempty"`
 }
 
@@ -65,8 +65,8 @@ func (r Result) describe() string {
 	return fmt.Sprintf("%s after %s: %s", r.Status, took, r.Why)
 }
 
-// begin lists every unit as not done, unless an earlier part of the campaign has done it with the same program and
-// plan and its verdict is still there.
+// begin returns a summary that lists every unit as not done, and writes it. A unit stays done if an earlier part of the
+// campaign has done it with the same program and plan, and its verdict is still there.
 func begin(o Options) (Summary, error) {
 	s := Summary{Schema: SummarySchema, StartedAt: o.Now().UTC(), Relapse: o.Relapse}
 	if len(o.Units) == 0 {
@@ -132,7 +132,7 @@ func ReadSummary(out string) (Summary, error) {
 	return s, nil
 }
 
-// conclude sums up over the units. One that is not done is Inconclusive.
+// conclude sets the verdict and the sums over all units. A unit that is not done is Inconclusive.
 func (s *Summary) conclude(o Options) {
 	var exits []int
 	s.Seconds = map[string]float64{}
@@ -171,7 +171,7 @@ func (s *Summary) prune(o Options) error {
 	return nil
 }
 
-// write places the summary and one JUnit file for all units in out.
+// write writes the summary, and one JUnit file for all units, to out.
 func (s *Summary) write(out string) error {
 	b, err := report.JSON(SummaryFile, s)
 	if err != nil {

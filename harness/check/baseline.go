@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// baseline is the whole baseline, to compare the window with; why says that there is none.
+// baseline returns the window of the arm's whole baseline. If the baseline never began or has not ended, why says that
+// there is nothing to compare with.
 func (q *question) baseline() (w bundle.Window, why string) {
 	w, ok := q.view.Phase(q.arm, Baseline)
 	if !ok || w.End.IsZero() {
@@ -17,14 +18,15 @@ func (q *question) baseline() (w bundle.Window, why string) {
 	return w, ""
 }
 
-// taken are the snapshots of one window: how they were read, and what each shows.
+// taken holds the snapshots of one window: how reading them went, and what each of them shows.
 type taken[T any] struct {
 	captured
 	in []T
 }
 
-// against has answer compare the snapshots of the whole baseline with the last of the window's, need of them, which one
-// process must have made. Where they don't answer, the finding says why.
+// against returns the finding of answer, which compares all snapshots of the baseline with the last need snapshots of
+// the window. The finding is unknown and says why if a snapshot can't be read, if the subject restarted in between, if
+// there are too few snapshots, or if the last is earlier than lastAfter.
 func against[T any](q *question, noun string, need int, lastAfter string, in func(*question) taken[T],
 	answer func(before, last []T) Truth) Finding {
 	base, why := q.baseline()
@@ -45,14 +47,14 @@ func against[T any](q *question, noun string, need int, lastAfter string, in fun
 	default:
 		q.Met = answer(was.in, now.in[len(now.in)-need:])
 	}
-	if q.Met == False && len(was.notes) > 0 { // the one that failed may have shown that it was there before
+	if q.Met == False && len(was.notes) > 0 { // a failed snapshot of the baseline might have shown the same
 		q.Met, q.Seen = Unknown, q.Seen+"; one of the baseline is missing"
 	}
 	return q.Finding
 }
 
-// lasting is by how much each key counts for more in every one of the last looks than in any look before, which
-// leaves out what comes and goes.
+// lasting returns by how much the smallest count of each key in last exceeds the largest count in before; the
+// difference may be negative. A key that comes and goes has no lasting excess.
 func lasting[L any, K comparable](before, last []L, counts func(L) map[K]int64) map[K]int64 {
 	out := counts(last[0])
 	for _, l := range last[1:] {

@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// CallsCutShort asks for calls that failed while they deleted.
+// CallsCutShort asks for calls of a load that ended while they were deleting a collection.
 type CallsCutShort struct {
 	Load     string    `json:"load" jsonschema:"the name of the load that made the calls and their objects"`
 	Failed   *LogLines `json:"failed,omitempty" jsonschema:"the line that a call with a failed delete writes; its group index is the object's number in the list. Without it the load's own record is asked"`
@@ -37,13 +37,13 @@ type CallsCutShort struct {
 	MoreThan int       `json:"moreThan,omitzero" jsonschema:"only calls with more items left than this count: what the channel holds at most"`
 }
 
-// Reads names the log, if it is asked. The load's summary comes from the load itself.
+// Reads names the log if Failed is given. No collector makes the load's summary: the load writes it.
 func (c *CallsCutShort) Reads() []bundle.Kind { return c.Failed.reads() }
 
 // Needs names the load.
 func (c *CallsCutShort) Needs() Needs { return Needs{Loads: []string{c.Load}} }
 
-// Validate refuses what any load would meet.
+// Validate refuses a missing load, numbers out of range, and a pattern that doesn't name the object.
 func (c *CallsCutShort) Validate() error {
 	return errors.Join(
 		refuse(c.Load == "", "load is empty"),
@@ -53,7 +53,7 @@ func (c *CallsCutShort) Validate() error {
 	)
 }
 
-// indexed refuses a pattern that doesn't say which object a line is about. None at all is fine.
+// indexed refuses a pattern without the group index, which says which object a line is about. A nil l is valid.
 func (l *LogLines) indexed() error {
 	if l == nil {
 		return nil
@@ -96,7 +96,7 @@ func (c *CallsCutShort) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// describeTried is what an arm was exposed to.
+// describeTried says in words how many calls an arm was exposed to, and how many items they left.
 func (c calls) describeTried() string {
 	if c.seen || c.lo == c.hi {
 		return fmt.Sprintf("%d failed calls that left at least %d of %d items each", c.n, c.lo, c.items)
@@ -104,29 +104,29 @@ func (c calls) describeTried() string {
 	return fmt.Sprintf("%d failed calls that left %d to %d of %d items each", c.n, c.lo, c.hi, c.items)
 }
 
-// alsoListed is how many objects a list of a load's namespace has beside the load's own: kube-root-ca.crt, which
-// Kubernetes puts into every namespace and which sorts after them.
+// alsoListed is how many objects a list of a load's namespace has in addition to the load's own: kube-root-ca.crt,
+// which Kubernetes puts into every namespace and which sorts after the load's objects.
 const alsoListed = 1
 
-// calls are the calls in which a worker got as far as a failed delete, by the log or by the load. Both only know
-// bounds of how many there were. With one worker for each call, kube-apiserver's default, what its list has behind the
-// object whose delete failed is left; the load knows the least that each left.
+// calls counts the calls that ended while a worker was deleting, by the log or by the load's record. Both give only
+// bounds for how many there were. By the log, a call left the items that its list has after the object whose delete
+// failed: by default, kube-apiserver has one worker for each call. The load's record has the least that each call left.
 type calls struct {
-	n      int // calls, at least
-	most   int // calls, at most
-	over   int // those with more items left than the channel holds, at least
-	upto   int // and at most
-	lo, hi int // items left, of any of them
-	items  int // in a list
-	seen   bool
+	n      int  // calls, at least
+	most   int  // calls, at most
+	over   int  // calls with more items left than the channel holds, at least
+	upto   int  // the same, at most
+	lo, hi int  // the fewest and the most items that any of the calls left
+	items  int  // in the list of one call; 0 if the load left no record
+	seen   bool // counted by the load's record, not by the log
 	paths  []string
-	doubt  string
+	doubt  string // why the numbers can't be relied on; "" if they can
 }
 
-// callsSeen counts the calls of the window's rounds by what the load saw: they were deleting when the round began,
-// the API server ended them, with a failure or not, and when their collection had stood still for a while, some of it
-// was left, but not all. Such a call never came to the end of its list, and what the list of all shows is in the rest
-// of each: every worker has behind it only what is gone.
+// callsSeen counts the calls of the window's rounds by the load's record. A call counts if it was deleting when the
+// round began, if the API server ended it, with a failure or not, and if some of its collection, but not all, was left
+// once the collection had stood still for a while. Such a call never came to the end of its list. Each call left at
+// least the objects that a list still shows, because every object that a worker has passed is gone.
 func callsSeen(q *question, name string, moreThan int) (out calls) {
 	load, path, err := loadOf(q, name)
 	if err != nil {
@@ -139,7 +139,7 @@ func callsSeen(q *question, name string, moreThan int) (out calls) {
 		case r.Cut == nil:
 			out.doubt = fmt.Sprintf("in how many calls of round %d of load %s a worker deleted was not seen", r.Round,
 				name)
-		case r.Cut.Ended() == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // none that ended had been seen to delete
+		case r.Cut.Ended() == 0 || r.Cut.Deleting == 0 && r.Cut.Left != nil: // no call ended, or none was seen to delete
 		case r.Cut.Left == nil:
 			out.doubt = fmt.Sprintf("how many objects round %d of load %s left is not known", r.Round, name)
 		case *r.Cut.Left > 0 && *r.Cut.Left < load.Objects:
@@ -152,8 +152,8 @@ func callsSeen(q *question, name string, moreThan int) (out calls) {
 	return out
 }
 
-// add counts calls that left so many items. What the load saw is the least that they left, so any of them may have
-// left more than the channel holds.
+// add counts between least and most calls, which left the given number of items. The load's record has only the least
+// that a call left, so by that record any of the calls may have left more than the channel holds.
 func (c *calls) add(least, most, left, moreThan int) {
 	if c.most == 0 {
 		c.lo, c.hi = left, left
@@ -167,8 +167,9 @@ func (c *calls) add(least, most, left, moreThan int) {
 	}
 }
 
-// explains says whether so many goroutines can come from these calls, one from each that left more than the channel
-// holds. A build may leave some of them behind only now and then.
+// explains reports whether n goroutines can come from these calls: at most one from each call that left more items
+// than the channel holds. Fewer goroutines than calls are explained, too: a build may leave one behind only now and
+// then.
 func (c calls) explains(n int) bool { return 0 < n && n <= c.upto }
 
 func (c calls) describe(moreThan int) string {
@@ -185,7 +186,7 @@ func (c calls) describe(moreThan int) string {
 	return out
 }
 
-// describeRemaining is how many items the calls left.
+// describeRemaining says in words how many items the calls left.
 func (c calls) describeRemaining() string {
 	if c.seen {
 		return fmt.Sprintf("at least %d of %d", c.lo, c.items)
@@ -193,7 +194,7 @@ func (c calls) describeRemaining() string {
 	return fmt.Sprintf("%d..%d of %d", c.lo, c.hi, c.items)
 }
 
-// loadOf reads what a load said of itself, by its name.
+// loadOf returns the summary that the load of the given name wrote, and the path of the summary.
 func loadOf(q *question, name string) (found bundle.Load, path string, err error) {
 	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Arm: q.arm}) {
 		one, err := document[bundle.Load](q.view, a, "a load's summary")

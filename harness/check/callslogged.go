@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// callsLogged counts the calls of the window by their log lines, with what each line says is left.
+// callsLogged counts the calls of the window by their log lines. From the object that a line names follows how many
+// items were left.
 func callsLogged(q *question, lines LogLines, name string, moreThan int) (out calls) {
 	load, path, err := loadOf(q, name)
 	if err != nil {
@@ -22,7 +23,7 @@ func callsLogged(q *question, lines LogLines, name string, moreThan int) (out ca
 		return out
 	}
 	for _, about := range collections(l.found, name) {
-		lo, hi := out.items, -1 // what the lines about this collection say is left
+		lo, hi := out.items, -1 // the fewest and the most items left, by the lines about this collection
 		for _, line := range about {
 			text := re.FindStringSubmatch(line.Text)[re.SubexpIndex("index")]
 			index, err := strconv.Atoi(text)
@@ -45,15 +46,15 @@ func callsLogged(q *question, lines LogLines, name string, moreThan int) (out ca
 			out.lo, out.hi = lo, hi
 		}
 		out.n, out.lo, out.hi = out.n+1, min(out.lo, lo), max(out.hi, hi)
-		if lo > moreThan { // which of the lines is the call's last is not known
+		if lo > moreThan { // any of the lines may be the call's last
 			out.over++
 		}
 	}
 	return out.limitedToLoad(load, q.window)
 }
 
-// collections parts log lines by the collection of a load that they are about, in the order in which the log comes to
-// them. Lines that name none are about one.
+// collections groups log lines by the collection of the load that they name, in the order in which the log first names
+// each collection. Lines that name no collection form one group.
 func collections(lines []bundle.LogLine, load string) (out [][]bundle.LogLine) {
 	namespace := regexp.MustCompile(`relapse-` + regexp.QuoteMeta(load) + `-[0-9]+`)
 	at := map[string]int{}
@@ -69,8 +70,8 @@ func collections(lines []bundle.LogLine, load string) (out [][]bundle.LogLine) {
 	return out
 }
 
-// limitedToLoad limits a count of lines to the calls that the load made in a window. How often the namespace controller tried
-// again nobody knows.
+// limitedToLoad returns c with each count of calls limited to the calls that the load made in a window. There is no
+// limit for the namespace controller: nobody knows how often it tried again.
 func (c calls) limitedToLoad(load bundle.Load, w bundle.Window) calls {
 	if load.Way == bundle.ByNamespaceController {
 		return c

@@ -12,11 +12,11 @@ import (
 // seenLate is how much later than a writer the recorder may see the same change, on a busy host.
 const seenLate = 5 * time.Second
 
-// world is what a standstill is about.
+// world holds the recorded objects by which a standstill is judged.
 type world struct {
 	all         []*recorded            // the records of all its resources, each once
-	used        [][]*recorded          // those of each resource
-	disturbed   []written              // what disturbs it, in order of time
+	used        [][]*recorded          // the records of each resource, in the order of Quiet.Resources
+	disturbed   []written              // the writes that disturb the standstill, in order of time
 	terminating func(at time.Time) int // how many pods are terminating
 }
 
@@ -40,8 +40,9 @@ func (c Quiet) world(q *question) (out world, doubt string) {
 	return out, ""
 }
 
-// caused reports whether something in the world changed in the time before a write, of which own says that it is not
-// the writer's doing. doubt says why that there was nothing isn't known.
+// caused reports whether another writer changed the world shortly before a write. A change counts from within before
+// the write to seenLate after it; own reports whether the writer made a change. If no change is found, doubt says why
+// there may still have been one; "" if there was none.
 func (w world) caused(at time.Time, within time.Duration, own func(written) bool) (is bool, doubt string) {
 	span := bundle.Window{Start: at.Add(-within), End: at.Add(seenLate)}
 	if slices.ContainsFunc(w.disturbed, func(d written) bool { return contains(span, d.at) && !own(d) }) {

@@ -50,7 +50,7 @@ func init() {
 	})
 }
 
-// CEL asks what an expression says.
+// CEL asks whether an expression over the evidence is true.
 type CEL struct {
 	Expression string `json:"expression" jsonschema:"a CEL expression that is a bool"`
 }
@@ -58,14 +58,14 @@ type CEL struct {
 // maxCost limits an evaluation to about a second. A walk through all frames of a phase's dumps costs less.
 const maxCost = 2_000_000
 
-// asks are the functions of evidence, and what each reads.
+// asks maps each function of an expression to the kinds of evidence that it reads.
 var asks = map[string][]bundle.Kind{
 	"dumps": {bundle.Goroutines2}, "metric": {bundle.MetricSamples}, "increase": {bundle.MetricSamples},
 	"messages": {bundle.Logs}, "writes": {bundle.Objects}, "audited": {bundle.Audit},
 	"reviewed": {bundle.Audit, bundle.Reviews},
 }
 
-// Reads names what the functions in the expression read.
+// Reads names the evidence that the functions in the expression read.
 func (c *CEL) Reads() []bundle.Kind {
 	var out []bundle.Kind
 	if _, compiled, err := c.compile(nil); err == nil {
@@ -93,7 +93,7 @@ func (c *CEL) Validate() error {
 	return refuse(len(c.Reads()) == 0, "expression asks for no evidence (want one of %s)", known)
 }
 
-// compile parses and checks the expression. The error has the line and column of all that is wrong.
+// compile parses and checks the expression. The error gives the line and the column of each mistake.
 func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
 	env, err := cel.NewEnv(slices.Concat(a.functions(), []cel.EnvOption{
 		ext.NativeTypes(reflect.TypeFor[celGroup](), reflect.TypeFor[celMetric](), reflect.TypeFor[celMessage](),
@@ -117,8 +117,8 @@ func (c *CEL) compile(a *asked) (*cel.Env, *cel.Ast, error) {
 	return env, compiled, errors.Join(errs...)
 }
 
-// Eval evaluates the expression over the evidence of the window. CEL's errors make it three-valued: of && and || the
-// side that has none may decide alone.
+// Eval evaluates the expression over the evidence of the window. Missing data is a CEL error, so && and ||
+// short-circuit past it exactly as Kleene logic would.
 func (c *CEL) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.Expression)
 	if !ok {
@@ -141,8 +141,8 @@ func (c *CEL) Eval(v bundle.View, s Scope) Finding {
 	return q.answer(Of(out == types.True), strings.Join(a.said, "; "))
 }
 
-// asked answers the functions of an expression, each with the same arguments once. It is nil where an expression is
-// only compiled.
+// asked answers the calls of an expression's functions, and reads the evidence once for calls with the same arguments.
+// An expression that is only compiled has a nil asked.
 type asked struct {
 	*question
 	adapter types.Adapter

@@ -18,7 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// What the functions give.
+// The types of the values that the functions return.
 type (
 	celGroup struct {
 		State     string   `cel:"state"`
@@ -76,10 +76,10 @@ func (a *asked) functions() []cel.EnvOption {
 	}
 }
 
-// reader gives a function's value and says it in words, or else says in doubt why it has none.
+// reader returns a function's value and a description of the value in words. If there is no value, doubt says why.
 type reader func(args []ref.Val) (value any, said, doubt string)
 
-// answer is what a function gives: its value, or an error where there is a doubt.
+// answer returns the value of a function called with args, or an error if read has a doubt.
 func (a *asked) answer(name string, args []ref.Val, read reader) ref.Val {
 	var given []string
 	for _, arg := range args {
@@ -135,7 +135,7 @@ func grouped(d *goroutine.Dump) []celGroup {
 	return out
 }
 
-// series is the metric that a call names, with its labels if it has any.
+// series returns the samples of the metric that args names, with the labels in args if there are any.
 func (a *asked) series(args []ref.Val) series {
 	var labels map[string]string
 	if len(args) > 1 {
@@ -186,8 +186,8 @@ func (a *asked) messages(args []ref.Val) (any, string, string) {
 }
 
 const (
-	received = "RequestReceived" // the stage
-	// stillUnderWay is for how long a request that was received may lack its end.
+	received = "RequestReceived" // the audit stage of a request that has no answer yet
+	// stillUnderWay is how long a received request may go without its end before it counts as lost.
 	stillUnderWay = 10 * time.Second
 )
 
@@ -242,7 +242,8 @@ func (a *asked) writes(args []ref.Val) (any, string, string) {
 	return out, fmt.Sprintf("%d writes of %d kinds", len(all), len(out)), ""
 }
 
-// counted has each distinct value once, with how many there are, in the order of their first appearance.
+// counted returns each distinct value of all once, in the order of first appearance. The field that count points to has
+// the number of times that the value appears.
 func counted[T comparable](all []T, count func(*T) *int) []T {
 	out, at := []T{}, map[T]int{}
 	for _, one := range all {

@@ -9,17 +9,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// celReviewed is a request of which the webhooks say how many audit annotations they had given it before its event was
-// written.
+// celReviewed is a request in the audit log, with the number of audit annotations that the webhooks had given it before
+// its event was written.
 type celReviewed struct {
 	Code  int `cel:"code"`  // of the answer
 	Given int `cel:"given"` // annotations that its event must have
 	Has   int `cel:"has"`   // annotations that it has
 }
 
-// reviewed joins the audit log with the webhooks' own record. An API server asks the validating webhooks only once it has
-// added the mutating ones' annotations to the event. So an event that was written after a validating one was asked
-// has to have them, however slow the API server is.
+// reviewed joins the audit log with the webhooks' own record, and returns the events that were written after a
+// validating webhook was asked about their object. An API server asks the validating webhooks only once it has added
+// the mutating webhooks' annotations to the event. So these events must have the annotations, however slow the API
+// server is.
 func (a *asked) reviewed([]ref.Val) (any, string, string) {
 	given, validated, doubt := a.reviews()
 	st := read[bundle.AuditEvent](a.question, bundle.Audit)
@@ -47,8 +48,8 @@ func (a *asked) reviewed([]ref.Val) (any, string, string) {
 		lacking), doubt
 }
 
-// reviews are how many annotations the mutating webhooks gave each object, and when a validating one was asked about it
-// first.
+// reviews returns how many annotations the mutating webhooks gave each object, and the first review of each object by a
+// validating webhook.
 func (a *asked) reviews() (given map[string]int, validated map[string]bundle.Review, doubt string) {
 	given, validated = map[string]int{}, map[string]bundle.Review{}
 	arts := a.view.Artifacts(bundle.Query{Kind: bundle.Reviews, Arm: a.arm})

@@ -1,5 +1,5 @@
-// Package check has the questions that scenarios ask of the evidence. A check is met, not met, or unknown because its
-// data is not there. It reads only a bundle.View, so it gives the same answer live and afterwards.
+// Package check defines the questions that scenarios ask of the evidence. The answer to a check is true, false, or
+// unknown where data is missing. A check reads only a bundle.View, so the answer is the same live and afterwards.
 //
 // All kinds work alike: ask validates the spec and opens the window, a question carries both through the package, and
 // unknown says why the evidence doesn't answer.
@@ -15,10 +15,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// Truth is a three-valued truth. Its zero value is Unknown, and JSON shows it as true, false or null.
+// Truth is the answer to a check: True, False or Unknown. The zero value is Unknown, which JSON shows as null.
 type Truth int
 
-// The three values.
+// The three values of a Truth.
 const (
 	Unknown Truth = iota
 	False
@@ -33,10 +33,10 @@ func Of(b bool) Truth {
 	return False
 }
 
-// String is "met", "not met" or "unknown".
+// String returns "met" for True, "not met" for False and "unknown" for Unknown.
 func (t Truth) String() string { return [...]string{"unknown", "not met", "met"}[t] }
 
-// asJSON are the three values in JSON.
+// asJSON has the JSON text of Unknown, False and True, in this order.
 var asJSON = [...]string{"null", "false", "true"}
 
 // MarshalJSON writes true, false or null.
@@ -52,14 +52,16 @@ func (t *Truth) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// All is met when every part is met, not met when any part is not met, else unknown. Nothing at all is unknown: an
-// empty list proves nothing.
+// All returns True if every part is True, False if any part is False, and else Unknown. Without parts, All returns
+// Unknown: an empty list proves nothing.
 func All(parts ...Truth) Truth { return combine(parts, False) }
 
-// Any is met when a part is met, not met when every part is not met, else unknown.
+// Any returns True if any part is True, False if every part is False, and else Unknown. Without parts, Any returns
+// Unknown.
 func Any(parts ...Truth) Truth { return combine(parts, True) }
 
-// combine returns the decisive value if one part has it. Otherwise the parts are all the same, or one is unknown.
+// combine returns decisive if one part has that value, and Unknown if a part is Unknown or there is no part. Otherwise
+// all parts are the same, and combine returns their value.
 func combine(parts []Truth, decisive Truth) Truth {
 	switch {
 	case slices.Contains(parts, decisive):
@@ -70,8 +72,8 @@ func combine(parts []Truth, decisive Truth) Truth {
 	return parts[0]
 }
 
-// Finding is a check's answer. Seen and Wanted complete sentences for people, Evidence lists the paths of the
-// artifacts that decided, and Differs says how it nearly matched.
+// Finding is a check's answer. Seen and Wanted tell people what was found and what was asked for. Evidence lists the
+// paths of the artifacts that decided, and Differs lists what nearly matched, and how it differed.
 type Finding struct {
 	Name     string    `json:"name"`
 	Met      Truth     `json:"met"`
@@ -84,14 +86,14 @@ type Finding struct {
 	// Tried says in numbers what the subject was exposed to, where the check measures that: an arm is only shown to
 	// survive that much.
 	Tried string `json:"tried,omitempty"`
-	// Ended is when the subject's process ended, set by a check that asks whether the incident ended it. If the check
-	// is met, the process's identity is judged up to that time. If it is unknown, so is whether it was one process
-	// all along.
+	// Ended is when the subject's process ended. A check that asks whether the incident ended the process sets it. If
+	// the check is True, the process's identity is judged up to that time. If the check is Unknown, so is whether the
+	// subject was one process all along.
 	Ended time.Time `json:"ended,omitzero"`
 }
 
 // The phases of a trial, in order. Lifting lasts from when the harness begins to lift the faults until it has seen
-// every one gone. No check is asked about it: what happens then may be caused by the lifting itself.
+// that every fault is gone. No check is asked about Lifting: what happens then may be caused by the lifting itself.
 const (
 	Steady   = "steady"
 	Baseline = "baseline"
@@ -100,16 +102,16 @@ const (
 	Recovery = "recovery"
 )
 
-// Scope says what a check is about: an arm, the phase that it is judged in, and the offset from where that
-// phase was seen to begin.
+// Scope says where a check looks: at which arm, in which phase, and from which offset after the phase was seen to
+// begin.
 type Scope struct {
 	Arm   string
 	Phase string
 	After time.Duration
 }
 
-// Window is the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now while
-// it lasts. It is false when the phase never began.
+// Window returns the scope's stretch of time in v: from the phase's start plus After to the phase's end, or to now
+// while the phase lasts. The bool is false if the phase never began.
 func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 	w, ok := v.Phase(s.Arm, s.Phase)
 	if !ok {
@@ -124,35 +126,36 @@ func (s Scope) Window(v bundle.View) (bundle.Window, bool) {
 
 // Check is a question over the evidence.
 type Check interface {
-	// Reads says which artifacts it needs. A plan in which no collector makes them is refused.
+	// Reads returns the kinds of artifacts that the check needs. A plan in which no collector makes them is refused.
 	Reads() []bundle.Kind
-	// Eval answers. It never panics on missing or damaged data: that is Unknown, with Seen saying what was missing.
+	// Eval answers the question. Missing or damaged data never makes Eval panic: the finding is then Unknown, and Seen
+	// says what was missing.
 	Eval(v bundle.View, s Scope) Finding
 }
 
-// Needs are what a Check names of the rest of its scenario.
+// Needs lists the names by which a Check refers to the rest of its scenario.
 type Needs struct {
-	Constants []string // of the subject, which the scenario declares
-	Nodes     []string // relative to the arm's cluster
-	Loads     []string // which say themselves what they did
-	Probes    []string // in the phase of the check
+	Constants []string // constants of the subject that the scenario declares
+	Nodes     []string // names of nodes within the arm's cluster
+	Loads     []string // loads whose own record the check reads
+	Probes    []string // probes in the phase of the check
 }
 
-// Needer is a Check that names something. A plan that lacks any of it is refused.
+// Needer is a Check that refers to other parts of its scenario. A plan that lacks any of these parts is refused.
 type Needer interface{ Needs() Needs }
 
-// Figure is a quantity over time that a check is about. One of its fields is set; a check that has nothing to draw
-// has none.
+// Figure names a quantity over time that a report can draw for a check. One field is set, or none if there is nothing
+// to draw.
 type Figure struct {
-	Goroutines goroutine.Match // how many of them each dump shows
-	Writes     string          // objects of a resource: how often they are written to
-	Counter    string          // a metric: how fast it grows
+	Goroutines goroutine.Match // draws how many such goroutines each dump shows
+	Writes     string          // a resource: draws how often its objects are written to
+	Counter    string          // a metric: draws how fast it grows
 }
 
-// Figured is a Check that says what a report can draw of it.
+// Figured is a Check that names a quantity for a report to draw.
 type Figured interface{ Figure() Figure }
 
-// kind is what each file registers.
+// kind describes a kind of check, for register.
 type kind = kinds.Kind[Check]
 
 func register(k kind) { kinds.Register(kinds.Check, k) }

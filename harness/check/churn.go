@@ -55,10 +55,10 @@ type Churn struct {
 // Reads names recorded objects.
 func (c *Churn) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
-// Figure is how often the objects are written.
+// Figure returns what a report can draw: how often the objects are written.
 func (c *Churn) Figure() Figure { return Figure{Writes: c.Resource} }
 
-// Validate refuses what any writes would meet.
+// Validate refuses numbers out of range, empty paths, and fields that say nothing together.
 func (c *Churn) Validate() error {
 	errs := []error{
 		c.Window.validate("window."),
@@ -114,10 +114,10 @@ func (c *Churn) wanted(arm string) string {
 	return out
 }
 
-// ofArm puts an arm's name where $(arm) stands.
+// ofArm returns text with each $(arm) replaced by the arm's name.
 func ofArm(text, arm string) string { return strings.ReplaceAll(text, "$(arm)", arm) }
 
-// Eval counts what was written in the quiet window.
+// Eval judges the writes in the quiet window, or with noneOnly those in the whole phase.
 func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted(s.Arm))
 	if !ok {
@@ -170,12 +170,12 @@ func (c *Churn) before(q *question, of []*recorded, doubt string) Finding {
 	return q.Finding
 }
 
-// nothingThere answers where nothing was written because there was nothing to write.
+// nothingThere returns the finding, unknown, for a window without any object that could have been written.
 func (c *Churn) nothingThere(q *question) Finding {
 	return q.unknown(fmt.Sprintf("there was no %s to be written in %s", c.Resource, span(q.window)))
 }
 
-// silent wants no write in the window, and something that could have been written.
+// silent judges a check with none: the window may have no write, but must have an object that could have been written.
 func (c *Churn) silent(q *question, of []*recorded) Finding {
 	got := writes(of, c.Resource, c.Name, q.window)
 	if got.none() {
@@ -189,7 +189,8 @@ func (c *Churn) silent(q *question, of []*recorded) Finding {
 	return q.Finding
 }
 
-// loop wants the writes of a loop in the window.
+// loop judges whether the window has the writes of a loop to one object: frequent enough, without long gaps, and enough
+// of them limited to the paths in Only.
 func (c *Churn) loop(q *question, of []*recorded) Finding {
 	got := writes(of, c.Resource, c.Name, q.window)
 	most, all := got.busiest()
@@ -215,7 +216,7 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	stalled := beyond(times, q.window, duration(c.Gap))
 	rate := float64(len(all)) / length(q.window).Seconds()
 	share := float64(len(like)) / float64(len(all))
-	if len(like) == 0 { // what there is instead is shown
+	if len(like) == 0 { // show the writes that there are instead
 		like = all
 	}
 	q.Met, q.Detail = Of(rate >= c.Rate && stalled <= c.Stalls && share >= c.Share), exampleOf(of, like)
@@ -229,11 +230,12 @@ func (c *Churn) loop(q *question, of []*recorded) Finding {
 	return q.Finding
 }
 
-// reach is for how long a change outside is a cause to write. A loaded agent may take two rounds to follow it.
+// reach returns for how long a change outside is a cause to write. A loaded agent may take two rounds to follow the
+// change.
 func (c *Churn) reach() time.Duration { return cmp.Or(duration(c.Within), 45*time.Second) }
 
-// judgeVain wants no write in the whole phase that changed only what a loop changes, or nothing at all, and none for which
-// nothing outside gave a reason. The record has to cover the whole phase.
+// judgeVain judges a check with noneOnly. In the whole phase, no write may change only what a loop changes, or nothing
+// at all, and every other write needs a cause outside. The record has to cover the whole phase.
 func (c *Churn) judgeVain(q *question, of []*recorded, doubt string) Finding {
 	got := writes(of, c.Resource, c.Name, q.window)
 	idle, unprompted, unseen := c.sortWrites(q, got.all)
@@ -242,7 +244,7 @@ func (c *Churn) judgeVain(q *question, of []*recorded, doubt string) Finding {
 	if len(unprompted) > 0 {
 		q.Seen += fmt.Sprintf(", and %d more had no cause outside", len(unprompted))
 	}
-	if vain := append(idle, unprompted...); len(vain) > 0 { // what was seen stands, whatever may be missing beside it
+	if vain := append(idle, unprompted...); len(vain) > 0 { // a write that was seen counts, whatever else is missing
 		q.Seen += ", the first at " + clock(slices.MinFunc(vain,
 			func(a, b written) int { return a.at.Compare(b.at) }).at)
 		q.Differs, q.Detail = firstAndLast(groups(vain)), exampleOf(of, vain)
@@ -257,8 +259,8 @@ func (c *Churn) judgeVain(q *question, of []*recorded, doubt string) Finding {
 	return q.Finding
 }
 
-// sortWrites picks out the writes that changed nothing but what a loop changes, and of the others those without a cause
-// outside. unseen says why it isn't known of one whether it has a cause.
+// sortWrites returns as idle the writes that changed nothing but what a loop changes, and as unprompted the other
+// writes that have no cause outside. If nobody can tell whether one of these has a cause, unseen says why.
 func (c *Churn) sortWrites(q *question, all []written) (idle, unprompted []written, unseen string) {
 	meant := matchers(c.NoneOnly)
 	var others []written
@@ -288,7 +290,8 @@ func (c *Churn) sortWrites(q *question, all []written) (idle, unprompted []writt
 	return idle, unprompted, unseen
 }
 
-// beyond is the share of a window that lies further than limit after the last write, or after the window's beginning.
+// beyond returns which share of a window lies more than limit after the previous write, or after the window's beginning
+// where there is no previous write.
 func beyond(times []time.Time, w bundle.Window, limit time.Duration) float64 {
 	last, sum := w.Start, time.Duration(0)
 	for _, t := range append(slices.Clone(times), w.End) {

@@ -14,40 +14,41 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
 
-// written is one version of an object, in short.
+// written is one version of an object, without the object's content.
 type written struct {
 	at                   time.Time
-	typ                  string // as in churn.Version
+	typ                  string // Type of the churn.Version
 	resource             string
 	namespace, name      string
-	compared             bool // with the version before it
+	compared             bool // paths come from a comparison with the version before
 	paths                []string
 	class                string
 	manager, subresource string
-	terminating          bool // it has a deletionTimestamp
+	terminating          bool // the object has a deletionTimestamp
 }
 
-// effective says that it is a write that a watch showed.
+// effective reports whether the version is a write that a watch showed.
 func (w written) effective() bool {
 	return w.typ == churn.Added || w.typ == churn.Modified || w.typ == churn.Deleted
 }
 
-// object names what was written.
+// object returns the name of the object that was written, with the namespace if there is one.
 func (w written) object() string { return strings.TrimPrefix(w.namespace+"/"+w.name, "/") }
 
-// recorded is what an artifact says of all objects in it.
+// recorded holds the versions of all objects in one artifact.
 type recorded struct {
 	bundle.Artifact
 	versions []written
-	followed []string          // the resources that were listed whole
-	examples map[string]string // class -> what one write of it changed, before and after
+	followed []string          // the resources whose objects were all listed, and followed from then on
+	examples map[string]string // class -> what one write of that class changed, before and after
 }
 
-// maxExamples bounds how many classes are shown by an example: a record in which every write is a class of its own
+// maxExamples is how many classes of a record get an example, at most. A record in which every write has another class
 // needs no more.
 const maxExamples = 100
 
-// recordsOf are the records of objects that an arm has. doubt says which of them can't be read, and why.
+// recordsOf returns the records of objects that an arm has. doubt says which record can't be read, and why; "" if all
+// can.
 func recordsOf(v bundle.View, arm string) (out []*recorded, doubt string) {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Objects, Arm: arm}) {
 		if a.Missing || a.Error != "" {
@@ -58,7 +59,7 @@ func recordsOf(v bundle.View, arm string) (out []*recorded, doubt string) {
 			if strings.HasSuffix(a.Path, bundle.Packed) {
 				return readRecord(r)
 			}
-			whole, err := v.Open(a) // what is new can't be compared without what was there before
+			whole, err := v.Open(a) // new versions alone can't be compared with the ones before
 			if err != nil {
 				return recorded{}, err
 			}
@@ -109,7 +110,7 @@ func deleting(object []byte) bool {
 	return err == nil && at != ""
 }
 
-// example shows what a write changed.
+// example describes what a write changed, with the first five paths.
 func example(u churn.Update) string {
 	all, err := churn.Changes(u.Before, u.Object)
 	if err != nil {
@@ -127,7 +128,7 @@ func example(u churn.Update) string {
 	return out
 }
 
-// brevity is a shortened value.
+// brevity returns a value as text, and only its beginning if the value is long.
 func brevity(value []byte) string {
 	switch {
 	case value == nil:
@@ -138,14 +139,14 @@ func brevity(value []byte) string {
 	return string(value)
 }
 
-// following keeps the records in which a resource was followed.
+// following returns the records in which a resource was followed.
 func following(all []*recorded, resource string) []*recorded {
 	return slices.DeleteFunc(slices.Clone(all),
 		func(r *recorded) bool { return !slices.Contains(r.followed, resource) })
 }
 
-// followersOf are the records of an arm in which a resource was followed. doubt says what is wrong with the arm's
-// records, or that there are none of it.
+// followersOf returns the records of an arm in which a resource was followed. doubt says what is wrong with the arm's
+// records, or that none of them followed the resource.
 func followersOf(v bundle.View, arm, resource string) (of []*recorded, doubt string) {
 	all, doubt := recordsOf(v, arm)
 	if of = following(all, resource); len(of) == 0 {
@@ -154,8 +155,8 @@ func followersOf(v bundle.View, arm, resource string) (of []*recorded, doubt str
 	return of, doubt
 }
 
-// uncovered says why none of the records speaks for all of a window, "" if one does. Its coverage may fall short by
-// slack at either end.
+// uncovered says why no record covers a whole window; "" if one does. The record's coverage may fall short by slack at
+// either end.
 func uncovered(all []*recorded, w bundle.Window, slack time.Duration) string {
 	var arts []bundle.Artifact
 	for _, r := range all {
@@ -167,7 +168,7 @@ func uncovered(all []*recorded, w bundle.Window, slack time.Duration) string {
 	return fmt.Sprintf("the record of objects does not cover %s", span(w)) + describeGaps(arts, w)
 }
 
-// bestOf is the first record that speaks for all of a window, or the first of all.
+// bestOf returns the first record that covers a whole window, or else the first record.
 func bestOf(all []*recorded, w bundle.Window, slack time.Duration) *recorded {
 	return all[max(0, slices.IndexFunc(all,
 		func(r *recorded) bool { return r.Coverage.Covers(w.Start, w.End, slack) }))]
@@ -180,17 +181,17 @@ func pathsOf(all []*recorded) (out []string) {
 	return out
 }
 
-// activity is what was written of a resource in a window.
+// activity holds the writes to objects of a resource in a window.
 type activity struct {
 	all   []written            // in order of time
 	by    map[string][]written // the same by object
-	there int                  // how many objects were there when the window began, written or not
+	there int                  // how many objects existed when the window began, written or not
 }
 
-// writes reads the activity in a window. With a name, only objects of that name count.
+// writes returns a resource's activity in a window. With a name, only objects of that name count.
 func writes(of []*recorded, resource, name string, w bundle.Window) activity {
 	out, there := activity{by: map[string][]written{}}, map[string]bool{}
-	for _, x := range bestOf(of, w, 0).versions { // in several records each write would count several times
+	for _, x := range bestOf(of, w, 0).versions { // with several records each write would count several times
 		switch object := x.object(); {
 		case x.resource != resource || name != "" && x.name != name || !x.at.Before(w.End):
 		case x.at.Before(w.Start) && x.typ == churn.Deleted:
@@ -205,10 +206,10 @@ func writes(of []*recorded, resource, name string, w bundle.Window) activity {
 	return out
 }
 
-// none says that nothing was written because there was nothing to write.
+// none reports whether nothing was written because there was no object to write.
 func (a activity) none() bool { return len(a.all) == 0 && a.there == 0 }
 
-// busiest is the object that was written most, and what was written to it.
+// busiest returns the object that was written most often, and the writes to that object.
 func (a activity) busiest() (object string, all []written) {
 	for _, name := range slices.Sorted(maps.Keys(a.by)) {
 		if len(a.by[name]) > len(all) {
@@ -218,7 +219,7 @@ func (a activity) busiest() (object string, all []written) {
 	return object, all
 }
 
-// groups are writes by what they changed and by whom, the most first.
+// groups describes how many writes changed the same paths and came from the same manager, the largest number first.
 func groups(all []written) []string {
 	count := map[string]int{}
 	for _, x := range all {
@@ -237,7 +238,7 @@ func groups(all []written) []string {
 	return out
 }
 
-// managers are those who wrote, each once.
+// managers returns the names of those who wrote, each once.
 func managers(all []written) string {
 	var out []string
 	for _, x := range all {
@@ -250,7 +251,7 @@ func managers(all []written) string {
 	return strings.Join(out, ", ")
 }
 
-// exampleOf is what one write like the first of them changed.
+// exampleOf returns what one write of the same class as the first of all changed; "" if no record has an example.
 func exampleOf(of []*recorded, all []written) string {
 	if len(all) == 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/heap"
 )
 
-// Cost is what the subject's work costs, and how the work is counted.
+// Cost says which cost of the subject's work is measured, and how the work is counted.
 type Cost struct {
 	Of      string            `json:"of" jsonschema:"cpu or allocated"`
 	Under   []string          `json:"under,omitempty" jsonschema:"of allocated: parts of names of functions; what is below one of them counts"`
@@ -26,10 +26,10 @@ type Cost struct {
 
 const costCPU, costAllocated = "cpu", "allocated"
 
-// oneUnit is how costs are counted where nothing else is said.
+// oneUnit has the defaults of a Cost: each count is one unit, and one unit is enough to answer by.
 var oneUnit = Cost{Each: 1, Units: 1}
 
-// Reads names metric samples and what the cost is read from.
+// Reads names metric samples, and the artifacts that show the cost: heap profiles, or identities for CPU time.
 func (c *Cost) Reads() []bundle.Kind {
 	if c.Of == costAllocated {
 		return []bundle.Kind{bundle.MetricSamples, bundle.Heap}
@@ -56,7 +56,7 @@ func (c *Cost) Needs() Needs {
 	return Needs{Loads: []string{c.Load}}
 }
 
-// name is what counts the work.
+// name returns a name for the count of the work: the counter's, or a phrase with the load's.
 func (c *Cost) name() string {
 	if c.Load != "" {
 		return "what load " + c.Load + " did"
@@ -75,14 +75,14 @@ func (c *Cost) describe() string {
 	return fmt.Sprintf("%s for %s, over at least %d", of, per, c.Units)
 }
 
-// divide is what a unit cost at least and at most in q's window, by the cost and the counter at its looks. seen says
-// how much work there was; doubt says why it can't be told.
+// divide returns what a unit cost at least and at most in q's window, from the samples of the cost and of the counter.
+// seen says how much work there was; doubt says why the cost can't be told, "" if it can.
 func (c *Cost) divide(q *question, spent, work series) (cheap, dear float64, seen, doubt string) {
 	if c.Load != "" {
 		return c.byLoad(q, spent)
 	}
 	one := q.restarted()
-	if one == "" && len(work.samples) > 0 { // what one process counts only grows, whoever failed to look in between
+	if one == "" && len(work.samples) > 0 { // one process's counters only grow, so a gap between samples does no harm
 		work.doubt = ""
 		if c.Of == costCPU && len(spent.samples) > 0 {
 			spent.doubt = ""
@@ -105,11 +105,12 @@ func (c *Cost) divide(q *question, spent, work series) (cheap, dear float64, see
 	return cheap, dear, seen + ": " + rangeText(cheap, dear, c.show) + " each", ""
 }
 
-// loadEarly is how long before the window a load may have begun: what its calls cost until then is not seen.
+// loadEarly is how long before the window a load may begin. What the load's calls cost before the window is not seen.
 const loadEarly = 10 * time.Second
 
-// byLoad divides what was spent between the first and the last look of the window by the calls of the load. Calls of
-// which most were made at another time would make the cost look small.
+// byLoad returns what was spent between the first and the last sample of the window, divided by the load's calls that
+// were answered with 200. A round that began outside the window is a doubt: calls that were made at another time would
+// make the cost look small.
 func (c *Cost) byLoad(q *question, spent series) (cheap, dear float64, seen, doubt string) {
 	one := q.restarted()
 	if c.Of == costCPU && one == "" && len(spent.samples) > 0 {
@@ -138,7 +139,7 @@ func (c *Cost) byLoad(q *question, spent series) (cheap, dear float64, seen, dou
 	return each, each, seen + ": " + c.show(each) + " each", ""
 }
 
-// spent is the cost since the process began, each time that somebody looked.
+// spent returns a series of the total cost since the process began.
 func (c *Cost) spent(q *question) series {
 	if c.Of == costCPU {
 		return cpuSeries(q)
@@ -166,7 +167,7 @@ func (c *Cost) spent(q *question) series {
 	return s
 }
 
-// show is a cost in its unit.
+// show returns a cost as text with its unit.
 func (c *Cost) show(x float64) string {
 	if c.Of == costCPU {
 		return strconv.FormatFloat(x, 'g', 3, 64) + " s of CPU"
@@ -174,7 +175,7 @@ func (c *Cost) show(x float64) string {
 	return strconv.FormatFloat(x/1000, 'f', 1, 64) + " kB"
 }
 
-// rangeText is a range as findings show it.
+// rangeText returns a range as findings show it: one number if both ends look the same.
 func rangeText(from, to float64, show func(float64) string) string {
 	if show(from) == show(to) {
 		return show(from)
@@ -182,7 +183,7 @@ func rangeText(from, to float64, show func(float64) string) string {
 	return show(from) + " to " + show(to)
 }
 
-// before is the last sample that was answered by a time, after the first that was asked for from then on.
+// before returns the last sample that was answered by t.
 func (s series) before(t time.Time) (x sample, ok bool) {
 	for _, x := range slices.Backward(s.samples) {
 		if !x.answered.After(t) {
@@ -192,6 +193,7 @@ func (s series) before(t time.Time) (x sample, ok bool) {
 	return x, false
 }
 
+// after returns the first sample that was asked for at t or later.
 func (s series) after(t time.Time) (x sample, ok bool) {
 	i := slices.IndexFunc(s.samples, func(x sample) bool { return !x.asked.Before(t) })
 	if i < 0 {
@@ -200,15 +202,15 @@ func (s series) after(t time.Time) (x sample, ok bool) {
 	return s.samples[i], true
 }
 
-// around reports whether there are samples on both sides of a look at something else.
+// around reports whether s has a sample before and a sample after look, which belongs to another series.
 func (s series) around(look sample) bool {
 	_, before := s.before(look.asked)
 	_, after := s.after(look.answered)
 	return before && after
 }
 
-// grownBetween is by how much a counter grew between two looks at something else that it has samples around, at least
-// and at most: somebody who looks takes a while, and so does a sample.
+// grownBetween returns by how much a counter grew, at least and at most, between two samples of another series. The
+// counter must have samples around both. The growth is a range because taking a sample takes a while.
 func (s series) grownBetween(from, to sample) (least, most float64) {
 	first, _ := s.before(from.asked)
 	second, _ := s.after(from.answered)

@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// CostGrowth asks how what a unit of work costs grows with a size.
+// CostGrowth asks how the cost of a unit of work grows with a size.
 type CostGrowth struct {
 	Cost
 	With  string  `json:"with" jsonschema:"the metric that is the size: node_ipv4_addresses"`
@@ -42,10 +42,11 @@ type CostGrowth struct {
 	AtMostMore float64 `json:"atMostMore,omitzero" jsonschema:"instead: by how many times what it costs at the smallest size a unit costs more at any other, at most"`
 }
 
-// settled is the shortest time for which a size has to stand still: what was begun at the one before is done by then.
+// settled is the shortest time for which a size has to stand still. Work that began at the previous size is done by
+// then.
 const settled = 15 * time.Second
 
-// Validate refuses one size, which shows no growth.
+// Validate refuses fewer than two sizes, which show no growth, a load in place of a counter, and no limit or two.
 func (c *CostGrowth) Validate() error {
 	return errors.Join(c.Cost.validate(),
 		refuse(c.With == "", "with is empty"),
@@ -56,13 +57,14 @@ func (c *CostGrowth) Validate() error {
 			refuse(c.AtMostMore < 0, "atMostMore is %g (want above 0)", c.AtMostMore)))
 }
 
-// sized is the cost of a unit at one size. alone is what it costs the process without its children, at least and at most.
+// sized has the cost of a unit at one size, at least and at most. alone is what a unit costs the process without its
+// children, at least and at most.
 type sized struct {
 	size, cheap, dear float64
 	alone             [2]float64
 }
 
-// wanted says what is asked.
+// wanted says in words what the check asks for.
 func (c *CostGrowth) wanted() string {
 	if c.AtMostMore != 0 {
 		return fmt.Sprintf("at %d sizes of %s: %s; at none more than at the smallest by over %g times what it costs the "+
@@ -72,7 +74,7 @@ func (c *CostGrowth) wanted() string {
 		c.Cost.describe(), c.Times)
 }
 
-// Eval tells the cost at each size, and compares.
+// Eval computes the cost of a unit at each size, and compares the costs.
 func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
@@ -85,7 +87,7 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	q.Evidence = sizes.paths
 	var all []sized
 	var shown []string
-	var least, most float64 // of the sizes, known or not
+	var least, most float64 // the smallest and the largest size, whether or not the cost there is known
 	for i, p := range plateaus(sizes.samples) {
 		size := p.first().value
 		if i == 0 || size < least {
@@ -121,7 +123,8 @@ func (c *CostGrowth) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// costAtSize is the cost at one size. doubt says why it can't be told.
+// costAtSize returns the cost of a unit during p, in which the size stood still. doubt says why the cost can't be told,
+// "" if it can.
 func (c *CostGrowth) costAtSize(q *question, p series) (one sized, doubt string) {
 	at := q.over(p.extent())
 	spent, work := c.spent(at), metricSeries(at, c.Counter, c.Labels)
@@ -138,8 +141,8 @@ func (c *CostGrowth) costAtSize(q *question, p series) (one sized, doubt string)
 	return one, doubt
 }
 
-// grows reports whether a unit costs more at each size than at the one before, and at the last so many times as much as
-// at the first.
+// grows reports whether a unit costs more at each size than at the previous size, and at the last size at least Times
+// as much as at the first.
 func (c *CostGrowth) grows(all []sized) Truth {
 	first, last := all[0], all[len(all)-1]
 	rises := true
@@ -155,7 +158,8 @@ func (c *CostGrowth) grows(all []sized) Truth {
 	return Unknown
 }
 
-// stays reports whether a unit costs little more at any size than at the smallest.
+// stays reports whether a unit costs little more at every size than at the smallest: AtMostMore times what the unit
+// costs the process alone at the smallest size.
 func (c *CostGrowth) stays(all []sized) Truth {
 	first := all[0]
 	met := []Truth{}
@@ -172,7 +176,8 @@ func (c *CostGrowth) stays(all []sized) Truth {
 	return All(met...)
 }
 
-// plateaus are the stretches in which a number stays within a twentieth of what it was at first for long enough.
+// plateaus returns the stretches in which the samples stay within a twentieth of their first value, for settled or
+// longer.
 func plateaus(all []sample) (out []series) {
 	for i := 0; i < len(all); {
 		end := i

@@ -41,14 +41,14 @@ type CostPerUnit struct {
 	Below   string `json:"below,omitempty" jsonschema:"the cost that must not be reached, instead of atLeast"`
 }
 
-// Validate refuses no limit or two, and one in the wrong unit.
+// Validate refuses no limit or two limits, and a limit in the wrong unit.
 func (c *CostPerUnit) Validate() error {
 	_, err := c.limit()
 	return errors.Join(c.Cost.validate(),
 		cmp.Or(refuse(countTrue(c.AtLeast != "", c.Below != "") != 1, "want one of atLeast and below"), err))
 }
 
-// limit is what is compared with, in seconds or bytes.
+// limit returns the limit that the cost is compared with, in seconds or bytes.
 func (c *CostPerUnit) limit() (float64, error) {
 	field, text := "atLeast", cmp.Or(c.AtLeast, c.Below)
 	if c.Below != "" {
@@ -64,7 +64,7 @@ func (c *CostPerUnit) limit() (float64, error) {
 	return q.AsApproximateFloat64(), nil
 }
 
-// Describe says in words what is asked.
+// Describe says in words what the check asks for.
 func (c *CostPerUnit) Describe() string {
 	side := "at least " + c.AtLeast
 	if c.Below != "" {
@@ -73,7 +73,7 @@ func (c *CostPerUnit) Describe() string {
 	return side + " of " + c.Cost.describe()
 }
 
-// Eval divides the cost between the first and the last look by the work between them.
+// Eval divides the cost between the first and the last sample by the work between them.
 func (c *CostPerUnit) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.Describe())
 	if !ok {

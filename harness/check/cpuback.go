@@ -24,12 +24,12 @@ func init() {
 	})
 }
 
-// CPUBack asks that no loop was left behind.
+// CPUBack asks that the subject uses about as much CPU as in the baseline: that no loop was left behind.
 type CPUBack struct {
 	For string `json:"for,omitempty" jsonschema:"how long before the end of the window: a duration with its unit"`
 }
 
-// Reads names identities, which have the CPU time, the host's load, and the dumps that show a loop.
+// Reads names identities for the CPU time, samples of the host for its load, and dumps, which show a loop.
 func (c *CPUBack) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Identity, bundle.Host, bundle.Goroutines2}
 }
@@ -77,7 +77,7 @@ func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
 		was.rate(), limit)
 	if q.Met = Of(now.rate() < limit); q.Met == True {
 		least := limit
-		if still, dumps := phase.nobodySpins(); still { // so that it is no loop that starves in a control group of little weight
+		if still, dumps := phase.nobodySpins(); still { // so no loop starves in a control group of little weight
 			least = min(limit, 2*now.rate())
 			q.Evidence = append(q.Evidence, dumps...)
 		}
@@ -86,11 +86,11 @@ func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// spinDumps is how many of the last dumps a loop shows in.
+// spinDumps is how many of the last dumps must all show a goroutine at work for it to count as a loop.
 const spinDumps = 3
 
-// nobodySpins reports whether no goroutine is at work in each of the last dumps, and by which. Those that serve the
-// profile itself are.
+// nobodySpins reports whether no goroutine is at work in every one of the last dumps, and returns the paths of these
+// dumps. Goroutines that serve the profile itself don't count.
 func (q *question) nobodySpins() (still bool, paths []string) {
 	all := dumpsIn(q)
 	if all.missing != "" || len(all.in) < spinDumps {

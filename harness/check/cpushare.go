@@ -67,7 +67,7 @@ func (c *CPUShare) Eval(v bundle.View, s Scope) Finding {
 		if err != nil {
 			return err
 		}
-		if a.Time.Add(one.took).After(q.window.End) { // what it shows is of the next phase, too
+		if a.Time.Add(one.took).After(q.window.End) { // the profile goes on after the window
 			return nil
 		}
 		sum = cpuTime{sum.in + one.in, sum.all + one.all, sum.took + one.took, sum.n + 1}
@@ -91,11 +91,11 @@ func (c *CPUShare) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// cpuTime is what CPU profiles show.
+// cpuTime adds up what CPU profiles show.
 type cpuTime struct {
-	in, all time.Duration // in the functions, and of the process
-	took    time.Duration // profiling
-	n       int           // profiles
+	in, all time.Duration // CPU time in the functions, and of the whole process
+	took    time.Duration // how long profiling lasted
+	n       int           // how many profiles
 }
 
 func (c *CPUShare) read(v bundle.View, a bundle.Artifact) (cpuTime, error) {

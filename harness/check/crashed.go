@@ -45,7 +45,7 @@ type Crashed struct {
 // Reads names container statuses and logs.
 func (c *Crashed) Reads() []bundle.Kind { return []bundle.Kind{bundle.Statuses, bundle.Logs} }
 
-// Validate refuses what any end would meet.
+// Validate refuses empty fields, numbers out of range, and a message that is no regular expression.
 func (c *Crashed) Validate() error {
 	_, err := pattern(c.Message)
 	return errors.Join(
@@ -72,7 +72,7 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 	left := logsLeft(logs.records)
 	ends = append(ends, unseenEnds(st.records, c.Container, q.window, ends, left)...)
 	slices.SortStableFunc(ends, func(a, b end) int { return a.at.Compare(b.at) })
-	var counted []string // when they were
+	var counted []string // the times of the ends that count
 	silent := 0
 	for _, e := range ends {
 		why, unread := c.differs(q, e, left)
@@ -110,14 +110,15 @@ func (c *Crashed) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// unknown is the finding where it can't be told whether the incident ended the process.
+// unknown returns the finding if nobody can tell whether the incident ended the process, which ended at the given time.
 func (c *Crashed) unknown(q *question, at time.Time, why string) Finding {
 	f := q.unknown(why)
 	f.Ended, f.Differs = at, q.Differs
 	return f
 }
 
-// differs says how an end is not the incident's, "" if it is. unread says that its log, or its end, isn't there.
+// differs says why an end is not the incident's, "" if it is. unread says that the container's log is missing or can't
+// be read.
 func (c *Crashed) differs(q *question, e end, left []*leftLog) (why string, unread bool) {
 	if !e.unseen && e.code != c.ExitCode && !(c.ExitCode == panics && e.code == aborts) {
 		return fmt.Sprintf("want exit code %d", c.ExitCode), false
@@ -142,8 +143,8 @@ const (
 	aborts = 134
 )
 
-// died shows the panic that ended a container, or says how it is not like the message or lacks the frames, or that
-// it can't be read.
+// died returns the message and the stack of the panic that ended a container. If there is none, if the message does not
+// match like, or if the stack lacks one of frames, why says so. unread says that the panic can't be read.
 func (l *leftLog) died(like string, frames []string) (stack, why string, unread bool) {
 	message, d, err := l.panicked()
 	switch {
@@ -164,8 +165,8 @@ func (l *leftLog) died(like string, frames []string) (stack, why string, unread 
 	return message + "\n\n" + text(d.Groups[0]), "", false
 }
 
-// endsOf are the ends of a container in a window, in order of time, each once. When an end was is told by the
-// statuses that come after it.
+// endsOf returns the ends of a container in a window, in order of time, each once. The time of an end comes from the
+// statuses recorded after it.
 func endsOf(all []bundle.ContainerStatus, container string, w bundle.Window) (out []end) {
 	seen := map[string]bool{}
 	for _, r := range all {
@@ -182,14 +183,14 @@ func endsOf(all []bundle.ContainerStatus, container string, w bundle.Window) (ou
 	return out
 }
 
-// leftLog is what one container, of several with the same name, has logged.
+// leftLog is the log of one container. Several containers may have had the same name.
 type leftLog struct {
 	first, last time.Time
 	lines       []string
 	times       []time.Time // of each line
 }
 
-// logsLeft parts the lines of a component by the file that their container had.
+// logsLeft groups the lines of a component by log file. Each container had one file.
 func logsLeft(lines []bundle.LogLine) (out []*leftLog) {
 	of := map[string]*leftLog{}
 	for _, l := range lines {
@@ -204,13 +205,13 @@ func logsLeft(lines []bundle.LogLine) (out []*leftLog) {
 	return out
 }
 
-// endLag is how long before a container's end its last line may lie, and how long after it, as the end is told in
-// whole seconds.
+// endLag is how long before or after a container's end its last line may lie. The line may lie after the end because
+// the kubelet tells the time of an end in whole seconds.
 const endLag = 5 * time.Second
 
-// logOf is the log that ends when a container did, nil if there is none: of several, the one whose last line is nearest
-// to the second of the end. The next container may begin in that same second, so of two that are as near it is the
-// earlier one.
+// logOf returns the log that ends when a container did, nil if there is none. Of several, logOf returns the log whose
+// last line is nearest to the second of the end. The next container may begin in that same second, so of two logs that
+// are equally near, logOf returns the earlier one.
 func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
 	off := func(l *leftLog) time.Duration {
 		return max(0, ended.Sub(l.last), l.last.Sub(ended.Add(time.Second)))
@@ -224,7 +225,8 @@ func logOf(all []*leftLog, ended time.Time) (found *leftLog) {
 	return found
 }
 
-// panicked is what the runtime said at the end, "" if it said nothing, and the goroutines that it printed.
+// panicked returns the message with which the runtime ended the program, and the goroutines that the runtime printed.
+// The message is "" if the log has none.
 func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
 	at := lastWords(l.lines)
 	if at < 0 {
@@ -238,12 +240,12 @@ func (l *leftLog) panicked() (message string, d *goroutine.Dump, err error) {
 	return strings.TrimSpace(message), d, nil
 }
 
-// running is the goroutine that the runtime prints first as it ends a program.
+// running matches the first line of a running goroutine, which the runtime prints first when it ends a program.
 var running = regexp.MustCompile(`^goroutine \d+ .*\[running`)
 
-// lastWords is the line in which the runtime says why it ends the program, -1 if there is none: of several that look
-// like it the last one that the stack of a running goroutine follows, before any other goroutine's. What comes before
-// it was printed by a handler that went on.
+// lastWords returns the index of the line in which the runtime says why it ends the program, -1 if there is none. Of
+// several lines that look alike, lastWords returns the last one after which the first stack is that of a running
+// goroutine, or else the last one. The lines before were printed by a handler that went on.
 func lastWords(lines []string) int {
 	found, withStack := -1, false
 	for at := 0; at < len(lines); at++ {

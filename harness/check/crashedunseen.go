@@ -7,11 +7,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// unseenEnds are the ends of a container in a window of which only the count of restarts tells: a status shows the last
-// end, and between two statuses there may have been several. seen are the others, and left the logs of all containers.
+// unseenEnds returns the ends of a container in a window that only the count of restarts shows. A status shows only the
+// last end, and there may have been several ends between two statuses. seen are the ends that a status shows, and left
+// are the logs of all containers.
 //
-// An unseen end gets a log that is no other's: one that ends in the time between the two statuses. Without one it is
-// not known how it ended.
+// An unseen end gets a log that belongs to no other end, and that ends in the time between the two statuses. Without
+// such a log, nobody knows how the container ended.
 func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window, seen []end, left []*leftLog) (out []end) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
 	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
@@ -50,11 +51,11 @@ func unseenEnds(all []bundle.ContainerStatus, container string, w bundle.Window,
 
 // restarts follows the count of restarts of a pod's container.
 type restarts struct {
-	first  int32           // ends at the first status, as the count tells
-	known  map[string]bool // the containers whose end a status showed, at the first one or later
-	before int             // those of known at the first status
+	first  int32           // ends until the first status, by the count of restarts
+	known  map[string]bool // ids of the containers whose end a status showed, the first status included
+	before int             // how many of known the first status showed
 	told   int             // unseen ends so far
-	last   time.Time       // of the latest status
+	last   time.Time       // the time of the latest status
 }
 
 func newRestarts(r bundle.ContainerStatus) *restarts {
@@ -65,7 +66,7 @@ func newRestarts(r bundle.ContainerStatus) *restarts {
 	return out
 }
 
-// unseen is how many ends a further status adds of which no status shows anything.
+// unseen returns how many more ends the next status, r, counts that no status shows.
 func (s *restarts) unseen(r bundle.ContainerStatus) int {
 	s.last = r.Time
 	if r.LastID != "" {
@@ -76,8 +77,8 @@ func (s *restarts) unseen(r bundle.ContainerStatus) int {
 	return max(0, more)
 }
 
-// endsBy is how many containers of a pod have ended by a status: each restart needs an end, and one that waits to be
-// started again has ended, too.
+// endsBy returns how many containers of a pod have ended, by a status. Each restart needs an end, and a container that
+// waits to be started again has ended, too.
 func endsBy(r bundle.ContainerStatus) int32 {
 	if r.State == "waiting" && r.ID != "" && r.ID == r.LastID {
 		return r.RestartCount + 1

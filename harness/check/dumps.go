@@ -23,7 +23,7 @@ func dump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 		func(_ *goroutine.Dump, r io.Reader) (*goroutine.Dump, error) { return goroutine.Read(r) })
 }
 
-// completeDump reads a dump that may not be cut short.
+// completeDump reads a dump, and returns an error if the dump is cut short.
 func completeDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	d, err := dump(v, a)
 	if err == nil && d.Truncated {
@@ -47,7 +47,7 @@ func top(g goroutine.Group) string {
 	return g.Frames[0].Func
 }
 
-// firstAndLast keeps the first and the last notes of many.
+// firstAndLast returns the first two and the last two of notes, with the number of those left out in between.
 func firstAndLast(notes []string) []string {
 	if len(notes) <= 4 {
 		return notes

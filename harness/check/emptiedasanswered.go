@@ -24,12 +24,12 @@ func init() {
 	})
 }
 
-// EmptiedAsAnswered asks that collections are empty whose deletion was said to have succeeded.
+// EmptiedAsAnswered asks that a collection is empty if a call to delete it was answered with success.
 type EmptiedAsAnswered struct {
 	Load string `json:"load" jsonschema:"the name of the load that had collections deleted"`
 }
 
-// Reads names nothing: the load's summary comes from the load itself.
+// Reads returns nothing. No collector makes the load's summary: the load writes it.
 func (*EmptiedAsAnswered) Reads() []bundle.Kind { return nil }
 
 // Needs names the load.
@@ -38,7 +38,7 @@ func (c *EmptiedAsAnswered) Needs() Needs { return Needs{Loads: []string{c.Load}
 // Validate refuses a load without a name.
 func (c *EmptiedAsAnswered) Validate() error { return refuse(c.Load == "", "load is empty") }
 
-// Eval compares the answers of each of the load's rounds, whichever phase it was in, with what that round left.
+// Eval compares the answers in each of the load's rounds, in whichever phase, with the objects that the round left.
 func (c *EmptiedAsAnswered) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("no call of load %s that was answered with success and left objects behind", c.Load))
 	if !ok {
@@ -63,10 +63,10 @@ func (c *EmptiedAsAnswered) Eval(v bundle.View, s Scope) Finding {
 	return q.answer(met, strings.Join(firstAndLast(said), "; "))
 }
 
-// round answers for one round, and says what it rests on.
+// round answers for one round, and says in words what the answer rests on.
 func (c *EmptiedAsAnswered) round(load bundle.Load, r bundle.LoadRound) (Truth, string) {
 	codes := r.Codes
-	if codes == nil && len(load.Rounds) == 1 { // an earlier version's, whose sum is this round's
+	if codes == nil && len(load.Rounds) == 1 { // an earlier version counted only by load, not by round
 		codes = load.Codes
 	}
 	if codes == nil {

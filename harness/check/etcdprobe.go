@@ -24,7 +24,7 @@ func init() {
 	})
 }
 
-// EtcdHealthy asks how etcd answers through the seam.
+// EtcdHealthy asks whether etcd, probed through the seam, is healthy and answers quickly.
 type EtcdHealthy struct {
 	Below string `json:"below,omitempty" jsonschema:"what each answer must stay below: a duration with its unit"`
 	For   string `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`

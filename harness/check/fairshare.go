@@ -8,9 +8,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// starved takes back that a process used little of the CPU, where one that always wants a CPU might have got no more
-// than limit: where its control group was throttled, and where too many others wanted the host's cores. The weight of
-// its control group is not known, so that such a one may also get less than its share of the tasks.
+// starved makes the finding unknown if even a process that always wants a CPU might have got less than limit CPUs, so
+// that using little proves nothing. That is so if the subject's control group was throttled, or if too many others
+// wanted the host's cores. The weight of that control group is not known, so a process in it may also get less than its
+// share among the tasks. used is how many CPUs the subject used. In the baseline, starved changes nothing.
 func (q *question) starved(used, limit float64) {
 	if q.phase == Baseline {
 		return
@@ -22,7 +23,7 @@ func (q *question) starved(used, limit float64) {
 	}
 	of := bundle.Query{Kind: bundle.Host}
 	if len(q.view.Artifacts(of)) == 0 {
-		if q.view.World().Format > 0 { // before that, not every trial recorded the host
+		if q.view.World().Format > 0 { // without a format, not every trial recorded the host
 			q.Met, q.Seen = Unknown, q.Seen+"; nobody knows how much it could have got: no record of the host"
 		}
 		return
@@ -45,11 +46,12 @@ func (q *question) starved(used, limit float64) {
 	if pinned {
 		cores = own.cores
 	}
-	// It gets about as much of a CPU as there are cores for each task that could run. A loop among 84 such tasks on two
-	// cores was seen to get 0.07 CPUs, and passed for one at rest.
+	// A process gets about as much of a CPU as there are cores for each task that could run. A loop among 84 such tasks
+	// on two cores was seen to get 0.07 CPUs, and passed for a process at rest.
 	share := float64(cores) / running
 	if own.cores > 0 && !pinned {
-		// Samples count the tasks when many of them wake up. What nobody used in between it could have had as well.
+		// Samples count the tasks when many of them wake up. The process could also have had the CPU time that nobody
+		// used in between.
 		share = max(share, used+spareCPU(samples))
 	}
 	if share < limit {
@@ -59,8 +61,8 @@ func (q *question) starved(used, limit float64) {
 	}
 }
 
-// spareCPU is how many CPUs one more thread could have had, 1 at most, because they were idle: the mean between the first
-// and the last sample.
+// spareCPU returns how many CPUs one more thread could have had because they were idle: the mean between the first and
+// the last sample, and 1 at most.
 func spareCPU(all []bundle.HostSample) float64 {
 	all = slices.SortedFunc(slices.Values(all), func(a, b bundle.HostSample) int { return a.Time.Compare(b.Time) })
 	var had, long time.Duration
@@ -81,14 +83,14 @@ func spareCPU(all []bundle.HostSample) float64 {
 	return float64(had) / float64(long)
 }
 
-// allowance is what the kernel let the subject's process have of the CPUs in a window.
+// allowance says how many CPUs the kernel let the subject's process have in a window.
 type allowance struct {
-	cores int    // on how many it could run; 0 is not known
-	doubt string // why it may have got less than it wanted
+	cores int    // how many cores the process could run on; 0 is not known
+	doubt string // why the process may have got less than it wanted
 }
 
-// allowance reads the limits of the window, from the last look before it to the first after it. Identities without
-// limits are of versions that did not record them.
+// allowance reads the CPU limits of the window, from the last sample before the window to the first sample after it.
+// Identities without limits are of versions that did not record them.
 func (q *question) allowance() (out allowance) {
 	var looks []bundle.CPULimits
 	unread := false
@@ -116,8 +118,8 @@ func (q *question) allowance() (out allowance) {
 	return out
 }
 
-// looksAround are the looks at the subject's process in the window that have limits, with the one before and the one
-// after.
+// looksAround returns the identities of the subject's process in the window that have limits, and the nearest one
+// before and after the window.
 func (q *question) looksAround() (out []bundle.IdentitySample) {
 	for _, r := range read[bundle.IdentitySample](q, bundle.Identity).records {
 		switch {

@@ -35,13 +35,13 @@ type FloodDelivered struct {
 	Fresh    *Fresh     `json:"fresh,omitempty" jsonschema:"a time stamp of the subject's own that has to stay young in the whole window"`
 }
 
-// Fresh is a timestamp metric that never grows as old as a limit.
+// Fresh asks that a timestamp metric never grows as old as a limit.
 type Fresh struct {
 	Metric string   `json:"metric" jsonschema:"a metric whose value is a time in seconds since the epoch"`
 	Below  Quantity `json:"below" jsonschema:"the age that it must not reach"`
 }
 
-// Reads names the interposer's counts, and what the mark and the time stamp come from.
+// Reads names the interposer's counts, and the artifacts that the start point and the time stamp come from.
 func (c *FloodDelivered) Reads() []bundle.Kind {
 	out := union(c.Since.reads(), bundle.Interposer)
 	if c.Fresh != nil {
@@ -50,7 +50,7 @@ func (c *FloodDelivered) Reads() []bundle.Kind {
 	return out
 }
 
-// Needs names the constants of the limit, of the moment and of the age.
+// Needs names the constants of the limit, of the start point and of the age.
 func (c *FloodDelivered) Needs() Needs {
 	out := append(c.MoreThan.constants(), c.Since.constants()...)
 	if c.Fresh != nil {
@@ -59,7 +59,7 @@ func (c *FloodDelivered) Needs() Needs {
 	return Needs{Constants: out}
 }
 
-// Validate refuses a limit and a moment in the wrong unit.
+// Validate refuses empty names, a limit below 0, and quantities in the wrong unit.
 func (c *FloodDelivered) Validate() error {
 	switch {
 	case c.Fault == "":
@@ -75,7 +75,8 @@ func (c *FloodDelivered) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Eval takes the last reading of the window in which the flood was armed: deliveries only grow.
+// Eval counts the deliveries by the last reading of the window in which the flood was armed, because deliveries only
+// grow.
 func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	limit, err := c.MoreThan.value(v, s.Arm)
 	q, ok := ask(c, v, s, fmt.Sprintf("more than %g state changes delivered", limit)+c.MoreThan.assumed(v, s.Arm), err)
@@ -116,7 +117,7 @@ func (c *FloodDelivered) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// judge takes a finding back where the time stamp grew old, or isn't known.
+// judge makes a finding false if the time stamp grew too old, and unknown if its age isn't known.
 func (r Fresh) judge(q *question) {
 	below, err := r.Below.value(q.view, q.arm)
 	limit := time.Duration(below)
@@ -137,9 +138,10 @@ func (r Fresh) judge(q *question) {
 	}
 }
 
-// newestFlood is a flood's record in the last reading of the window. A flood that was over before the window began is
-// another one, for example an earlier trial's in the same cluster, and doesn't count. An interposer that was
-// restarted counts from zero with nothing armed, so its number may be too low: the stream is then in doubt.
+// newestFlood returns a flood's record from the last reading of the window that has one. A flood that was over before
+// the window began is another flood, for example an earlier trial's in the same cluster, and doesn't count. An
+// interposer that was restarted counts from zero with nothing armed, so its number may be too low: the stream then has
+// a doubt.
 func newestFlood(q *question,
 	name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
 	st = read[bundle.Stamped[control.Counts]](q, bundle.Interposer)

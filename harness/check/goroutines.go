@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// Goroutines asks for goroutines that are blocked in a function.
+// Goroutines asks for goroutines in a given state, by the function that they are in or by their creator.
 type Goroutines struct {
 	Func      string      `json:"func,omitempty" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter. May be left out where createdBy is given"`
 	State     string      `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or ready: running or runnable, or any: whatever it is"`
@@ -52,13 +52,14 @@ type Goroutines struct {
 	Since     *StartPoint `json:"since,omitempty" jsonschema:"only dumps of the stretch that begins here count"`
 }
 
-// Reads names debug=2 dumps, and what the mark comes from.
+// Reads names debug=2 dumps, and the artifacts that the start point comes from.
 func (c *Goroutines) Reads() []bundle.Kind { return union(c.Since.reads(), bundle.Goroutines2) }
 
-// Needs names the constant of the mark.
+// Needs names the constant of the start point.
 func (c *Goroutines) Needs() Needs { return Needs{Constants: c.Since.constants()} }
 
-// Validate refuses what any dump would meet, or no dump at all.
+// Validate refuses a question that every dump would answer with yes, or none could, and fields that contradict each
+// other.
 func (c *Goroutines) Validate() error {
 	return cmp.Or(
 		refuse(c.Func == "" && c.CreatedBy == "", "func is empty, which every goroutine would match"),
@@ -77,7 +78,7 @@ func (c *Goroutines) Validate() error {
 	)
 }
 
-// Figure is how many such goroutines there are; none where only their creator tells them.
+// Figure returns what a report can draw: how many such goroutines there are. It is empty if no function is given.
 func (c *Goroutines) Figure() Figure {
 	if c.Func == "" {
 		return Figure{}
@@ -151,12 +152,12 @@ func (c *Goroutines) howMany() string {
 // collected is what the dumps of a window show.
 type collected struct {
 	captured
-	with    int           // dumps that show it
-	short   bool          // some dump shows it, but not for as long as it has to wait
-	row     time.Duration // the longest stretch between dumps in a row that all show it
+	with    int           // how many dumps show enough such goroutines
+	short   bool          // some dump shows such goroutines, but too few that are known to have waited long enough
+	row     time.Duration // the longest stretch between dumps in a row that all show enough
 	watched time.Duration // from the first dump to the last
-	stack   string        // the last one seen
-	same    []uint64      // with same: the ids that all dumps so far show
+	stack   string        // of such a goroutine in the last dump that shows enough
+	same    []uint64      // with Same: the ids that all dumps so far show, or with Span all dumps of the row
 }
 
 func (c *Goroutines) collect(q *question) (r collected) {
@@ -178,7 +179,7 @@ func (c *Goroutines) collect(q *question) (r collected) {
 			if !first.IsZero() && (c.Persist || !rowBegan.IsZero()) {
 				row = slices.DeleteFunc(row, func(id uint64) bool { return !slices.Contains(r.same, id) })
 			}
-			if c.Span != "" && len(row) < c.Count { // others begin a row of their own
+			if c.Span != "" && len(row) < c.Count { // these goroutines begin a new row
 				row, rowBegan = ids, time.Time{}
 			}
 			r.same, n = row, len(row)
@@ -216,7 +217,8 @@ func (c *Goroutines) collect(q *question) (r collected) {
 	return r
 }
 
-// waited is how many of a group have waited for as long as is asked. A group knows its shortest and its longest wait.
+// waited returns how many goroutines of a group are known to have waited as long as c.Waited. A group records only its
+// shortest and its longest wait.
 func (c *Goroutines) waited(g goroutine.Group) int {
 	switch d := duration(c.Waited); {
 	case g.MinWait >= d:
@@ -227,10 +229,10 @@ func (c *Goroutines) waited(g goroutine.Group) int {
 	return 0
 }
 
-// match chooses goroutines by function and state; leavesOut then drops those that don't count.
+// match returns a Match that chooses goroutines by function and state; leavesOut then drops those that don't count.
 func (c *Goroutines) match() goroutine.Match {
 	m := goroutine.Match{Func: c.Func, State: c.State, FoldCase: true, Closures: c.Closures, Depth: 1}
-	if c.Depth == "any" || c.State == ready { // leavesOut looks at what is on top of the latter
+	if c.Depth == "any" || c.State == ready { // of ready goroutines, leavesOut looks at the top
 		m.Depth = 0
 	}
 	if slices.Contains([]string{anyWait, ready, anyState}, c.State) {
@@ -239,14 +241,15 @@ func (c *Goroutines) match() goroutine.Match {
 	return m
 }
 
-// near are goroutines that are what is asked for, but for the state that they are in or what is on top of them.
+// near returns the goroutines that have the function and the creator asked for, whatever their state and whatever is on
+// top of their stack.
 func (c *Goroutines) near(d *goroutine.Dump) []goroutine.Group {
 	return slices.DeleteFunc(d.Find(goroutine.Match{Func: c.Func, FoldCase: true}),
 		func(g goroutine.Group) bool { return !strings.HasPrefix(g.CreatedBy, c.CreatedBy) })
 }
 
-// leavesOut reports whether a goroutine doesn't count: it should wait or be ready and isn't, another function made it,
-// or its stack has a function that Without names.
+// leavesOut reports whether a goroutine doesn't count: another function created it, it should wait or be ready and
+// isn't, its stack lacks the function that Under names, or its stack has a function that Without names.
 func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	if !strings.HasPrefix(g.CreatedBy, c.CreatedBy) {
 		return true
@@ -262,22 +265,23 @@ func (c *Goroutines) leavesOut(g goroutine.Group) bool {
 	})
 }
 
-// onTop reports whether the function is on top of a stack, but for the runtime's own.
+// onTop reports whether the function is on top of a stack, not counting the runtime's own functions above it.
 func (c *Goroutines) onTop(g goroutine.Group) bool {
 	own := slices.IndexFunc(g.Frames, func(f goroutine.Frame) bool { return !strings.HasPrefix(f.Func, "runtime.") })
 	g.Frames = g.Frames[max(own, 0):]
 	return goroutine.Match{Func: c.Func, FoldCase: true, Closures: c.Closures, Depth: 1}.Chooses(g)
 }
 
-// anyWait stands for every state that waits reports, ready for running and runnable, anyState for every state there
-// is: a goroutine in a hard loop gets no further than one that waits.
+// These values of State stand for several states: anyWait for every state that waits reports, ready for running and
+// runnable, and anyState for every state there is, because a goroutine in a hard loop gets no further than one that
+// waits.
 const (
 	anyWait  = "blocked"
 	ready    = "ready"
 	anyState = "any"
 )
 
-// waits reports whether a goroutine in a state waits for another one, a lock or a timer: `chan send`, `select (no
+// waits reports whether a goroutine in a state waits for another goroutine, a lock or a timer: `chan send`, `select (no
 // cases)`, `sync.Mutex.Lock`.
 func waits(state string) bool {
 	return slices.ContainsFunc([]string{"chan ", "select", "semacquire", "sync.", "sleep"},

@@ -26,18 +26,19 @@ type GoroutinesBack struct {
 	Dumps int `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show what is left, and how many there must be"`
 }
 
-// held are the states in which a goroutine waits for another one of its own process, and not for a client or the time.
+// held lists the states in which a goroutine waits for another goroutine of its process, and not for a client or the
+// time.
 var held = []string{"chan send", "chan send (nil chan)", "chan receive (nil chan)", "select (no cases)", "sync.Mutex.Lock",
 	"sync.RWMutex.Lock", "sync.RWMutex.RLock"}
 
-// crowd is by how many goroutines a small group may not grow: a client brings a few for each of its connections and
-// watches.
+// crowd is by how many goroutines a small group has to grow to count as too large. Less is allowed because a client
+// brings a few goroutines for each of its connections and watches.
 const crowd = 8
 
 // Reads names debug=2 dumps.
 func (c *GoroutinesBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Goroutines2} }
 
-// Validate refuses a number of dumps by which nobody could tell what stays from what is at work.
+// Validate refuses fewer than two dumps, which can't tell goroutines that stay from goroutines at work.
 func (c *GoroutinesBack) Validate() error {
 	return refuse(c.Dumps < 2, "dumps is %d (want at least 2: one can't tell stuck from busy)", c.Dumps)
 }
@@ -54,8 +55,9 @@ func (c *GoroutinesBack) Eval(v bundle.View, s Scope) Finding {
 	})
 }
 
-// released answers for goroutines that wait for another of their process: those that every one of the last dumps shows
-// waiting so, by their ids, as far as their group has more of them than it had in the baseline.
+// released answers whether few enough goroutines are left that wait for another goroutine of their process. A goroutine
+// counts if each of the last dumps shows its id waiting like that. Of a group, at most as many count as the group has
+// grown by since the baseline.
 func (c *GoroutinesBack) released(q *question, before, last []goroutines) Truth {
 	waiting := func(in goroutines) map[goroutine.Origin]int64 {
 		out := map[goroutine.Origin]int64{}
@@ -77,8 +79,8 @@ func (c *GoroutinesBack) released(q *question, before, last []goroutines) Truth 
 	return c.judgeCount(q, all < fewest, most)
 }
 
-// asMany answers for groups of goroutines in any state. Ids say nothing here: a group that is larger each time has too
-// many, also where they take turns.
+// asMany answers whether every group of goroutines, in any state, is about as large as in the baseline. Ids say nothing
+// here: a group that is larger in each dump has too many goroutines, even if these take turns.
 func (c *GoroutinesBack) asMany(q *question, before, last []goroutines) Truth {
 	had := map[goroutine.Origin]int64{}
 	for _, d := range before {
@@ -104,7 +106,8 @@ func (c *GoroutinesBack) asMany(q *question, before, last []goroutines) Truth {
 	return c.judgeCount(q, over.one == nil, over)
 }
 
-// judgeCount is met if so, else not met, with one of the goroutines that are too many.
+// judgeCount returns so as a Truth. If so is false, judgeCount adds the group that is too large to the finding, with
+// one of its stacks.
 func (c *GoroutinesBack) judgeCount(q *question, so bool, of group) Truth {
 	if !so {
 		q.Seen += fmt.Sprintf(": too many, %d of them in %s", of.n, of.name())

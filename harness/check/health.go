@@ -33,7 +33,7 @@ type Healthy struct {
 // Reads names health samples.
 func (c *Healthy) Reads() []bundle.Kind { return []bundle.Kind{bundle.Health} }
 
-// Validate refuses what is no path, a bad duration and a bad share.
+// Validate refuses a path without a leading slash, a bad duration and a bad share.
 func (c *Healthy) Validate() error {
 	if !strings.HasPrefix(c.Path, "/") {
 		return fmt.Errorf("path is %q (want one that begins with a slash: /readyz)", c.Path)

@@ -25,17 +25,17 @@ type HeapBack struct {
 	Profiles int `json:"profiles,omitzero" jsonschema:"how many of the last profiles must show what is kept, and how many there must be"`
 }
 
-// small is how much memory may stay in any case, in bytes: a cache that was empty in the baseline.
+// small is how many bytes may always be added to the baseline, for example for a cache that was empty in the baseline.
 const small = 8 << 20
 
-// bounded are parts of the names of functions below which memory is no leak: what looking holds, and caches that grow
-// with the objects there are.
+// bounded lists parts of the names of functions below which memory is no leak: what profiling holds, and caches that
+// grow with the objects there are.
 var bounded = []string{"net/http/pprof.", "runtime/pprof.", "etcd3.(*watchChan)", "cache.(*Reflector)"}
 
 // Reads names heap profiles.
 func (c *HeapBack) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
-// Validate refuses an answer by one profile: what it shows may be in use for a moment.
+// Validate refuses fewer than two profiles: the memory that one profile shows may be in use only for a moment.
 func (c *HeapBack) Validate() error {
 	return refuse(c.Profiles < 2, "profiles is %d (want at least 2: one can't tell what stays)", c.Profiles)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// atOnce is how far apart a goroutine profile and a heap profile may lie to count as one look. Further apart, the
-// memory of calls that came in between would count as leaked.
+// atOnce is the longest time between a goroutine profile and a heap profile that count as one snapshot. If they were
+// further apart, the memory of calls that came in between would count as leaked.
 const atOnce = 5 * time.Second
 
 func init() {
@@ -31,7 +31,7 @@ func init() {
 	})
 }
 
-// KilledForMemory asks for the kill that a leak leads to.
+// KilledForMemory checks that a leak grew until its container was killed for its memory.
 type KilledForMemory struct {
 	Leak
 	Container string `json:"container" jsonschema:"the subject's container: kube-apiserver"`
@@ -44,7 +44,7 @@ func (c *KilledForMemory) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Statuses, bundle.Goroutines1, bundle.Goroutines2, bundle.Heap}
 }
 
-// Validate refuses what any kill would meet.
+// Validate refuses a spec that any kill would satisfy.
 func (c *KilledForMemory) Validate() error {
 	return errors.Join(
 		c.Leak.validate(),
@@ -54,7 +54,8 @@ func (c *KilledForMemory) Validate() error {
 	)
 }
 
-// Eval looks for the end of the container that ran when the window began, and then at what came before it.
+// Eval finds how the container that ran when the window began ended. If the container was killed for its memory, Eval
+// then checks whether the leak grew before the kill.
 func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s,
 		fmt.Sprintf("goroutines [%s] in %s and the bytes below %s growing in at least %d quiet snapshots, and then a "+
@@ -72,7 +73,7 @@ func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 		return q.unknown(doubt)
 	case e.at.IsZero():
 		return q.answer(False, fmt.Sprintf("%s ran on as %s", c.Container, shortID(e.id)))
-	case e.at.After(q.window.End) && q.phase == Baseline: // until then it ran
+	case e.at.After(q.window.End) && q.phase == Baseline: // the container ran until the phase was over
 		return q.answer(False, "that was after the phase: "+e.describe())
 	case e.at.After(q.window.End):
 		return q.unknown("that was after the phase: " + e.describe())
@@ -85,7 +86,8 @@ func (c *KilledForMemory) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// growth completes a finding about a kill with what the snapshots before it show.
+// growth completes a finding about a kill: the answer is True if the quiet snapshots before the kill show enough
+// growth.
 func (c *KilledForMemory) growth(q *question) {
 	look := c.observe(q)
 	q.Differs = look.notes
@@ -125,7 +127,7 @@ func (c *KilledForMemory) growth(q *question) {
 	}
 }
 
-// level is how far a leak had come at a time.
+// level is the size of a leak at one time.
 type level struct {
 	at      time.Time
 	blocked int
@@ -143,7 +145,8 @@ func levels(all []level) string {
 	return "before it " + strings.Join(out, ", ")
 }
 
-// retained reads the heap profile that was taken on the same occasion as a snapshot.
+// retained reads the heap profile nearest to a snapshot, which must lie within atOnce of the snapshot. It returns the
+// bytes in use that were allocated below HeapFunc, and the path of the profile.
 func (c *KilledForMemory) retained(q *question, at time.Time) (bytes int64, path string, err error) {
 	var nearest *bundle.Artifact
 	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.Heap, Arm: q.arm, From: q.window.Start,
@@ -160,7 +163,7 @@ func (c *KilledForMemory) retained(q *question, at time.Time) (bytes int64, path
 	return kept.bytes, nearest.Path, err
 }
 
-// includes reports whether a sorted list of ids holds all of another.
+// includes reports whether all, which is sorted, contains every id in some.
 func includes(all, some []uint64) bool {
 	for _, id := range some {
 		if _, ok := slices.BinarySearch(all, id); !ok {
@@ -172,7 +175,7 @@ func includes(all, some []uint64) bool {
 
 func mebi(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// end is how a container ended; its time is zero while it runs.
+// end describes how a container ended. Its time is zero while the container runs.
 type end struct {
 	container string
 	id        string
@@ -180,12 +183,12 @@ type end struct {
 	reason    string
 	code      int32
 
-	unseen bool     // the count of restarts tells that there was one more end, and nobody saw how it came
-	log    *leftLog // of an unseen end, if there is one that can be its
+	unseen bool     // the restart count shows one more end, but nobody saw how the container ended
+	log    *leftLog // for an unseen end: the log that the container may have left, else nil
 }
 
-// killed reports whether it was a kill for memory, or one by the same signal: the kubelet doesn't always learn that
-// it was for memory.
+// killed reports whether the container was killed for its memory, or by the same signal. The kubelet doesn't always
+// learn that memory was the reason.
 func (e end) killed() bool { return e.reason == "OOMKilled" || e.code == 137 }
 
 func (e end) describe() string {
@@ -196,12 +199,12 @@ func (e end) describe() string {
 		e.reason, e.code)
 }
 
-// endOf finds how the container that ran when a window began came to its end, even where that was seen after the
-// window: an API server can't report its own end. doubt says why it can't be told.
+// endOf finds how the container that ran when a window began ended, even if the end was only seen after the window: an
+// API server can't report its own end. doubt says why the answer isn't known.
 func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e end, doubt string) {
 	all = slices.DeleteFunc(slices.Clone(all), func(r bundle.ContainerStatus) bool { return r.Container != container })
 	slices.SortStableFunc(all, func(a, b bundle.ContainerStatus) int { return a.Time.Compare(b.Time) })
-	var ran *bundle.ContainerStatus // the newest by the window's beginning, or the first one soon after
+	var ran *bundle.ContainerStatus // the newest status when the window began, or the first one soon after
 	for i, r := range all {
 		if r.Time.After(w.Start) && (ran != nil || r.Time.After(w.Start.Add(slack(w)))) {
 			break
@@ -220,7 +223,7 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e e
 			continue
 		}
 		switch {
-		case r.LastID == e.id: // the next container's status says when that was, which the ended one's own doesn't
+		case r.LastID == e.id: // only the next container's status says when this one ended
 			e.reason, e.code = r.LastReason, r.LastExitCode
 			if e.at = r.LastFinished; e.at.IsZero() {
 				e.at = r.Time
@@ -236,7 +239,7 @@ func endOf(all []bundle.ContainerStatus, container string, w bundle.Window) (e e
 	return e, ""
 }
 
-// shortID is a container's id as people compare it.
+// shortID returns the first 12 characters of a container's id, without the scheme of its runtime.
 func shortID(id string) string {
 	if _, bare, found := strings.Cut(id, "://"); found {
 		id = bare
@@ -244,8 +247,8 @@ func shortID(id string) string {
 	return fmt.Sprintf("%.12s", id)
 }
 
-// statuses reads the records of containers. A container can't come back once it is gone: that it is still there at
-// the end of a window shows that it was there all along, so a gap before that doesn't matter.
+// statuses reads the records of container statuses. A container can't come back once it is gone. So a container that is
+// still there at the end of a window was there all along, and a gap in the records before that doesn't matter.
 func statuses(q *question) stream[bundle.ContainerStatus] {
 	w := q.window
 	word := lastWord(q.view.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: q.arm}))
@@ -255,7 +258,8 @@ func statuses(q *question) stream[bundle.ContainerStatus] {
 	return read[bundle.ContainerStatus](q.over(w), bundle.Statuses)
 }
 
-// lastWord is the latest moment for which streams speak; zero if there is none.
+// lastWord returns the latest time that the streams cover, or zero if they cover none. A gap at the end of a stream
+// isn't covered.
 func lastWord(arts []bundle.Artifact) time.Time {
 	var out time.Time
 	for _, a := range arts {

@@ -32,7 +32,8 @@ func init() {
 	})
 }
 
-// LeakedGoroutines asks for goroutines that nothing will ever wake up again, or for their absence.
+// LeakedGoroutines checks that calls left goroutines behind that nothing will ever wake up or, with None, that there
+// are no such goroutines.
 type LeakedGoroutines struct {
 	Leak
 	Snapshots int       `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots the answer must rest on, at least"`
@@ -43,8 +44,8 @@ type LeakedGoroutines struct {
 	None      bool      `json:"none,omitempty" jsonschema:"asks that there be none of them, instead"`
 }
 
-// Reads names both goroutine profiles, and the log that tells the calls. The load's summary comes from the load
-// itself, and the subject's identity is in every trial.
+// Reads names both goroutine profiles, and the log in which the calls are counted. It doesn't name the load's summary,
+// which the load itself writes, or the subject's identity, which every trial records.
 func (c *LeakedGoroutines) Reads() []bundle.Kind {
 	if c.None {
 		return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2}
@@ -60,7 +61,7 @@ func (c *LeakedGoroutines) Needs() (n Needs) {
 	return n
 }
 
-// Validate refuses what any dump would meet, and a leak whose calls nobody could count.
+// Validate refuses a spec that any dump would satisfy, and a leak whose calls nobody could count.
 func (c *LeakedGoroutines) Validate() error {
 	errs := []error{
 		c.Leak.validate(),
@@ -68,7 +69,7 @@ func (c *LeakedGoroutines) Validate() error {
 		optional("lastAfter", c.LastAfter),
 	}
 	switch {
-	case c.None: // failed and load may be given all the same: a scenario writes both forms of its leak from one YAML anchor
+	case c.None: // failed and load are still allowed: a scenario writes both forms of its leak from one YAML anchor
 	case c.Failed == nil:
 		errs = append(errs, errors.New("failed is missing"))
 	case c.Load == "":
@@ -81,7 +82,8 @@ func (c *LeakedGoroutines) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Eval reads every snapshot of the window, and the log only if there is something to compare with it.
+// Eval reads every snapshot of the window. It reads the log only if the snapshots show goroutines whose number the log
+// has to explain.
 func (c *LeakedGoroutines) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
@@ -119,11 +121,11 @@ func (c *LeakedGoroutines) wanted() string {
 		c.State, c.Func, many, c.MoreThan)
 }
 
-// absent answers for a window whose last quiet snapshot shows none. Goroutines that were there and are gone by then
-// were not left for good.
+// absent answers for a window whose last quiet snapshot shows no leaked goroutine. Goroutines that only earlier
+// snapshots show were not left for good.
 func (c *LeakedGoroutines) absent(q *question, look observed) {
 	switch {
-	case q.phase == Baseline && !c.None: // no fault yet: it only has to be shown that they aren't there already
+	case q.phase == Baseline && !c.None: // no fault yet: one snapshot without leaked goroutines is enough
 		q.Met = False
 	case look.without() < c.Snapshots || !q.reached(c.LastAfter, look.newest().at):
 		q.Seen += ": too few to answer by"
@@ -132,7 +134,8 @@ func (c *LeakedGoroutines) absent(q *question, look observed) {
 	}
 }
 
-// showWhere answers for a window whose last quiet snapshot shows some.
+// showWhere answers for a window whose last quiet snapshot shows leaked goroutines. The answer is True if every quiet
+// snapshot shows the same ones and the failed calls explain their number.
 func (c *LeakedGoroutines) showWhere(q *question, look observed) {
 	newest := look.newest()
 	q.Detail = newest.stack
@@ -150,9 +153,9 @@ func (c *LeakedGoroutines) showWhere(q *question, look observed) {
 	}
 	since := q.over(bundle.Window{Start: fault.Start, End: q.window.End})
 	calls := callsLogged(since, *c.Failed, c.Load, c.MoreThan)
-	if calls.n == 0 && calls.doubt == "" { // a build may log another text
+	if calls.n == 0 && calls.doubt == "" { // this build may log a failed delete in other words
 		if seen := callsSeen(since, c.Load, c.MoreThan); seen.n > 0 && seen.doubt == "" {
-			seen.paths = calls.paths // that the log has none is evidence, too
+			seen.paths = calls.paths // a log without such lines is evidence, too
 			calls = seen
 		}
 	}
@@ -164,7 +167,7 @@ func (c *LeakedGoroutines) showWhere(q *question, look observed) {
 	switch {
 	case calls.doubt != "":
 		q.Seen += "; " + calls.doubt
-	case !calls.explains(newest.blocked): // something else goes on as well, which is no clear no either
+	case !calls.explains(newest.blocked): // something else blocks goroutines too, so the answer is no clear no
 		q.Seen += fmt.Sprintf(": the numbers differ, %d goroutines and %d such calls", newest.blocked, calls.upto)
 	default:
 		q.Met = True

@@ -11,7 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// Leak says what a leaked goroutine looks like, and how to tell a call that is still being served from one that is
+// Leak says what a leaked goroutine looks like, and how to tell a call that is still being served from a call that is
 // over.
 type Leak struct {
 	Func     string   `json:"func" jsonschema:"the function that is blocked, or whose closure is, without arguments; the import path's front may be left out"`
@@ -19,7 +19,7 @@ type Leak struct {
 	InFlight []string `json:"inFlight,omitempty" jsonschema:"parts of function names that mean that such a call is still being served; so does func in any other state"`
 }
 
-// Figure is how many goroutines are blocked there.
+// Figure returns what a report draws: how many goroutines are blocked in the function.
 func (l Leak) Figure() Figure {
 	return Figure{Goroutines: goroutine.Match{Func: l.Func, State: l.State, FoldCase: true, Closures: true, Depth: 1}}
 }
@@ -34,28 +34,28 @@ func (l Leak) validate() error {
 
 // snapshot is a pair of goroutine profiles that were taken one after the other.
 type snapshot struct {
-	at      time.Time // of debug=2
+	at      time.Time // when debug=2 was taken
 	blocked int       // goroutines in the state whose innermost call is the function, by debug=2
 	onTop   int       // goroutines whose innermost call is the function, by debug=1, which knows no states
-	serving int       // other goroutines of calls that are in flight
-	ids     []uint64  // of the blocked ones, sorted
-	stack   string    // of the largest group of them
+	serving int       // other goroutines, of calls that are in flight
+	ids     []uint64  // of the blocked goroutines, sorted
+	stack   string    // of the largest group of blocked goroutines
 }
 
-// quiet says that what is blocked belongs to no call in flight. A call that is being served blocks in the same send
-// for a moment; if the two profiles differ, something moved between them.
+// quiet reports whether no blocked goroutine belongs to a call in flight. A call that is being served blocks in the
+// same send for a moment. If the two profiles differ, something moved between them.
 func (s snapshot) quiet() bool { return s.serving == 0 && s.onTop == s.blocked }
 
 // observed is what the snapshots of a window show.
 type observed struct {
 	captured
 	quiet []snapshot // in order of time
-	read  int        // all that could be read
+	read  int        // how many snapshots could be read, quiet or not
 }
 
 func (l observed) newest() snapshot { return l.quiet[len(l.quiet)-1] }
 
-// without is how many of the last quiet snapshots in a row show no such goroutine.
+// without returns how many of the last quiet snapshots in a row show no blocked goroutine.
 func (l observed) without() int {
 	n := 0
 	for _, s := range slices.Backward(l.quiet) {
@@ -67,12 +67,12 @@ func (l observed) without() int {
 	return n
 }
 
-// same says that every quiet snapshot shows the very same goroutines.
+// same reports whether every quiet snapshot shows exactly the same goroutines.
 func (l observed) same() bool {
 	return !slices.ContainsFunc(l.quiet, func(s snapshot) bool { return !slices.Equal(s.ids, l.quiet[0].ids) })
 }
 
-// describe sums up, as in "20 goroutines, the same in 4 quiet snapshots of 5".
+// describe sums up the snapshots: "20 such goroutines, the same in 4 quiet snapshots of 5".
 func (l observed) describe() string {
 	if len(l.quiet) == 0 {
 		return fmt.Sprintf("0 quiet snapshots of %d", l.read)
@@ -93,8 +93,8 @@ func (l observed) describe() string {
 	return fmt.Sprintf("%d such goroutines in each of %s", hi, of)
 }
 
-// observe reads the snapshots of the window, under the same rules as captured.each: each is a debug=2 with the debug=1
-// beside it.
+// observe reads the snapshots of the window: each debug=2 dump with the debug=1 dump taken just before it. Captures
+// that failed, or that can't be read, count as in captured.each.
 func (l Leak) observe(q *question) (out observed) {
 	in := bundle.Query{Kind: bundle.Goroutines1, Arm: q.arm, From: q.window.Start, To: q.window.End}
 	firsts := q.view.Artifacts(in)
@@ -136,8 +136,8 @@ func (l Leak) observe(q *question) (out observed) {
 	return out
 }
 
-// precedingDump finds the debug=1 that belongs to a debug=2: the newest that was taken after the debug=2 before it, and not
-// after it.
+// precedingDump finds the debug=1 dump that belongs to the debug=2 dump taken at by: the newest one taken after the
+// previous debug=2 dump, and not after this one.
 func precedingDump(firsts []bundle.Artifact, after, by time.Time) (one bundle.Artifact, ok bool) {
 	for _, a := range firsts {
 		if a.Time.After(after) && !a.Time.After(by) {
@@ -180,7 +180,7 @@ func (l Leak) snapshot(v bundle.View, one, two bundle.Artifact) (s snapshot, err
 	return s, nil
 }
 
-// serves reports whether a goroutine has a frame that means that a call is being served.
+// serves reports whether a frame of a goroutine shows that its call is still being served.
 func (l Leak) serves(g goroutine.Group) bool {
 	return slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
 		return slices.ContainsFunc(l.InFlight, func(part string) bool { return strings.Contains(f.Func, part) })

@@ -32,17 +32,17 @@ type LeaseStale struct {
 	For   string   `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
 }
 
-// leaseMissed is how old the last look at a Lease may be: it is looked at every two seconds, and may have been
-// deleted since.
+// leaseMissed is how old the newest record of a Lease may be. The collector looks at each Lease every two seconds;
+// without newer records the Lease may have been deleted.
 const leaseMissed = 6 * time.Second
 
 // Reads names leases.
 func (c *LeaseStale) Reads() []bundle.Kind { return []bundle.Kind{bundle.Leases} }
 
-// Needs names the nodes, unless a fault tells them.
+// Needs names the nodes, unless the spec names a fault instead.
 func (c *LeaseStale) Needs() Needs { return Needs{Nodes: c.Nodes} }
 
-// Validate refuses nodes that are named in both ways or in neither, and a bad duration.
+// Validate refuses a spec with both nodes and a fault or with neither, and a bad duration.
 func (c *LeaseStale) Validate() error {
 	if (len(c.Nodes) > 0) == (c.Fault != "") || slices.Contains(c.Nodes, "") {
 		return errors.New("want either nodes, by name, or the fault that they are the targets of")
@@ -50,7 +50,7 @@ func (c *LeaseStale) Validate() error {
 	return positive("for", c.For)
 }
 
-// Eval looks at the last stretch of the window.
+// Eval checks that each node's Lease had run out throughout the last stretch of the window.
 func (c *LeaseStale) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("the Lease of %s run out for the last %s", c.meant(), c.For))
 	if !ok {
@@ -88,8 +88,8 @@ func (c *LeaseStale) meant() string {
 	return strings.Join(c.Nodes, ", ")
 }
 
-// nodes are the full names of the nodes meant. That a fault was seen on a node only says which node it is; the Leases
-// tell what became of it.
+// nodes returns the full names of the nodes in the spec, or of those on which its fault was seen. A fault seen on a
+// node only says which node it is; the Leases say what became of the node.
 func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string, doubt string) {
 	var among []string
 	for _, r := range all {
@@ -120,8 +120,8 @@ func (c *LeaseStale) nodes(q *question, all []bundle.LeaseSample) (out []string,
 	return out, ""
 }
 
-// staleness says what was seen of one node's Lease. differs says how it was still good in w, "" if it wasn't; doubt
-// why that can't be told.
+// staleness describes the newest record of one node's Lease by the end of w. differs says how the Lease was still good
+// in w, "" if it wasn't. doubt says why that isn't known.
 func staleness(all []bundle.LeaseSample, node string, w bundle.Window) (seen, differs, doubt string) {
 	var newest bundle.LeaseSample
 	for _, r := range all {

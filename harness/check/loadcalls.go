@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// LoadCalls counts the answers that a load got.
+// LoadCalls checks how many calls of a load were answered with a code.
 type LoadCalls struct {
 	Load    string `json:"load" jsonschema:"the name of the load"`
 	Code    int    `json:"code" jsonschema:"the response code"`
@@ -34,7 +34,7 @@ func (*LoadCalls) Reads() []bundle.Kind { return nil }
 // Needs names the load.
 func (c *LoadCalls) Needs() Needs { return Needs{Loads: []string{c.Load}} }
 
-// Validate refuses what any load would meet.
+// Validate refuses a spec that any load would satisfy, and a code that isn't an HTTP status.
 func (c *LoadCalls) Validate() error {
 	return errors.Join(
 		refuse(c.Load == "", "load is empty"),
@@ -43,7 +43,7 @@ func (c *LoadCalls) Validate() error {
 	)
 }
 
-// Eval counts the calls of a load whose rounds all began in the window.
+// Eval counts the calls of a load with the wanted answer. A load of which a round began outside the window is unknown.
 func (c *LoadCalls) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("at least %d calls of load %s answered with %d", c.AtLeast, c.Load, c.Code))
 	if !ok {

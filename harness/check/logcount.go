@@ -38,7 +38,7 @@ type LogCount struct {
 // Reads names component logs.
 func (c *LogCount) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
-// Validate refuses a pattern that any line would match, and numbers that any log would meet or none could.
+// Validate refuses a pattern that any line would match, and limits that every log or no log would satisfy.
 func (c *LogCount) Validate() error {
 	switch {
 	case c.AtLeast < 0:
@@ -52,7 +52,7 @@ func (c *LogCount) Validate() error {
 	return err
 }
 
-// reads are the artifacts that have the lines; none where no lines are asked for.
+// reads returns the kinds of artifacts that hold the lines, or none if l is nil.
 func (l *LogLines) reads() []bundle.Kind {
 	if l == nil {
 		return nil
@@ -60,13 +60,13 @@ func (l *LogLines) reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Logs}
 }
 
-// compile makes the pattern, or says what is wrong with it or with the component.
+// compile returns the compiled pattern, or an error if the pattern or the component is wrong.
 func (l LogLines) compile() (*regexp.Regexp, error) {
 	re, err := pattern(l.Pattern)
 	return re, cmp.Or(err, refuse(l.Component == "", "component is empty"))
 }
 
-// Eval counts the lines of the window.
+// Eval counts the matching lines in the window.
 func (c *LogCount) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
@@ -102,13 +102,14 @@ func (c *LogCount) wanted() string {
 
 // logged is what a component's log says about a window.
 type logged struct {
-	found []bundle.LogLine // those that match, in order
-	total int              // lines of the window
+	found []bundle.LogLine // matching lines, in order
+	total int              // all lines of the window
 	paths []string
-	doubt string // "" when the window is covered and nothing of it was left out
+	// why lines of the window may be missing; "" if none is
+	doubt string
 }
 
-// find reads the lines of the window.
+// find returns the lines of the window that match.
 func (l LogLines) find(q *question) (out logged) {
 	re, err := l.compile()
 	if err != nil {

@@ -37,7 +37,7 @@ type LogLine struct {
 // Reads names the journal.
 func (c *LogLine) Reads() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
 
-// Validate refuses a pattern that isn't one, and what any log would meet.
+// Validate refuses a bad pattern, a group that the pattern lacks, and a count that any log would reach.
 func (c *LogLine) Validate() error {
 	re, err := pattern(c.Pattern)
 	if err = cmp.Or(err, refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast)); err != nil {
@@ -51,7 +51,7 @@ func (c *LogLine) Validate() error {
 	return nil
 }
 
-// Eval reads the log of the window.
+// Eval counts the matching lines of the subject's journal in the window.
 func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("at least %d line like %q", c.AtLeast, c.Pattern))
 	if !ok {
@@ -90,7 +90,7 @@ func (c *LogLine) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// journal reads all of a journal, from its beginning each time: an entry may go over several lines.
+// journal reads a whole journal. It starts at the beginning each time, because an entry may span several lines.
 func journal(v bundle.View, a bundle.Artifact) (out []klog.Entry, err error) {
 	rc, err := v.Open(a)
 	if err != nil {
@@ -106,7 +106,7 @@ func journal(v bundle.View, a bundle.Artifact) (out []klog.Entry, err error) {
 	return out, nil
 }
 
-// short says which group of a match doesn't exceed the other, "" if all do.
+// short says which group of a match doesn't exceed the group that it should, "" if all do.
 func (c *LogLine) short(re *regexp.Regexp, m []string) string {
 	for _, group := range slices.Sorted(maps.Keys(c.Exceeds)) {
 		other := c.Exceeds[group]

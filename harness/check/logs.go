@@ -9,14 +9,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// logStream is what there is of a log. A check that looks for lines, and finds none, has to ask for its doubt: lines
-// that the source dropped may have been those.
+// logStream holds the records of a log. A check that finds no matching line has to look at doubt: the lines that the
+// source dropped may have matched.
 type logStream[T any] struct {
 	stream[T]
-	skipped int // lines that are not among the records, as nobody asks for them
+	skipped int // lines that were not recorded because no check asks for them
 }
 
-// componentLog reads the log of a component. When the source dropped lines of it is not known.
+// componentLog reads the log of a component. Any dropped line is a doubt, because nobody knows when the source dropped
+// it.
 func componentLog(q *question, component string) (out logStream[bundle.LogLine]) {
 	own := bundle.Query{Kind: bundle.Logs, Arm: q.arm, Component: component}
 	if len(q.view.Artifacts(own)) == 0 {
@@ -45,14 +46,15 @@ func subjectJournal(q *question) (out logStream[klog.Entry]) {
 	return out
 }
 
-// suppressed are lines that journald says it dropped just before a time.
+// suppressed is the number of lines that journald reports as dropped just before a time.
 type suppressed struct {
 	at time.Time
 	n  int
 }
 
-// suppressed says that the subject's journal lacks lines of the window, "" if it doesn't. Where journald tells when it
-// dropped lines, only those of the window are a doubt; of others nobody knows when they were.
+// suppressed says how many lines of the window the subject's journal may lack, "" if none. If journald says when it
+// dropped lines, they count only if that was in the window. The other dropped lines always count, because nobody knows
+// when journald dropped them.
 func (q *question) suppressed(told []suppressed) string {
 	_, n := droppedLines(q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.arm}))
 	in := 0
@@ -68,7 +70,8 @@ func (q *question) suppressed(told []suppressed) string {
 	return fmt.Sprintf("the journal suppressed %d lines", in)
 }
 
-// droppedLines counts the lines that artifacts lack: those that nobody asks for, and those that the source dropped.
+// droppedLines counts the lines that artifacts lack: lines skipped because no check asks for them, and lines that the
+// source dropped.
 func droppedLines(arts []bundle.Artifact) (skipped, dropped int) {
 	for _, a := range arts {
 		skipped += a.Skipped

@@ -46,13 +46,13 @@ type MetricIncrease struct {
 // Reads names metric samples.
 func (c *MetricIncrease) Reads() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
-// Needs names the constant of the amount.
+// Needs names the constant from which the amount is computed.
 func (c *MetricIncrease) Needs() Needs { return Needs{Constants: c.By.constants()} }
 
-// Figure is how fast the metric grows, of all its label sets together.
+// Figure returns what a report draws: how fast the metric grows, with all its label sets added up.
 func (c *MetricIncrease) Figure() Figure { return Figure{Counter: c.Metric} }
 
-// Validate refuses an amount that nothing has to grow for.
+// Validate refuses an empty metric, an amount that isn't above 0 and a bad duration.
 func (c *MetricIncrease) Validate() error {
 	if c.Metric == "" {
 		return errors.New("metric is empty")
@@ -63,7 +63,7 @@ func (c *MetricIncrease) Validate() error {
 	return errors.Join(c.By.validate("by", false), optional("tail", c.Tail))
 }
 
-// Eval takes the first and the last sample that lie wholly inside the window, so that a change at its edges does not
+// Eval compares the first and the last sample that lie wholly inside the window, so that a change at its edges does not
 // count.
 func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	by, err := c.By.value(v, s.Arm)
@@ -93,7 +93,7 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 	case q.Met == True:
 	case counter.doubt != "":
 		return q.unknown(counter.doubt)
-	case have < of/2: // as around one slow answer
+	case have < of/2: // one slow answer can leave so short a span
 		q.Met = Unknown
 		q.Seen += fmt.Sprintf("; its samples lie within %s of the %s", have.Round(100*time.Millisecond),
 			of.Round(100*time.Millisecond))

@@ -32,7 +32,8 @@ func (c *MetricAbsent) Reads() []bundle.Kind { return []bundle.Kind{bundle.Metri
 // Validate refuses an empty name, which no component exposes.
 func (c *MetricAbsent) Validate() error { return refuse(c.Metric == "", "metric is empty") }
 
-// Eval looks through all that was recorded of the component: one sample at any time shows that it has the metric.
+// Eval searches all recorded samples of the component, not only those in the window: one sample at any time shows that
+// the component has the metric.
 func (c *MetricAbsent) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, "no "+c.Metric+" among the metrics")
 	if !ok {

@@ -30,7 +30,7 @@ func init() {
 	})
 }
 
-// MetricMean asks for the mean of a histogram's or summary's observations.
+// MetricMean compares the mean of a histogram's or summary's observations with a limit.
 type MetricMean struct {
 	Metric  string            `json:"metric" jsonschema:"the family's name, without _sum and _count"`
 	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
@@ -40,12 +40,12 @@ type MetricMean struct {
 	Span    string            `json:"span,omitempty" jsonschema:"the length of the stretches that are compared, a duration with its unit; the whole window when left out"`
 }
 
-// Reads names metric samples, and identities for what limits the process.
+// Reads names metric samples, and identities, which record the CPU limits of the process.
 func (c *MetricMean) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.MetricSamples, bundle.Identity}
 }
 
-// Needs names the constant of the limit.
+// Needs names the constant from which the limit is computed.
 func (c *MetricMean) Needs() (n Needs) {
 	if q, _ := c.limit(); q != nil {
 		n.Constants = q.constants()
@@ -53,7 +53,7 @@ func (c *MetricMean) Needs() (n Needs) {
 	return n
 }
 
-// Validate refuses no limit and two of them, one in the wrong unit, and a mean of nothing.
+// Validate refuses a spec without exactly one limit, a limit in the wrong unit, and a mean of no observations.
 func (c *MetricMean) Validate() error {
 	q, field := c.limit()
 	return cmp.Or(
@@ -64,7 +64,7 @@ func (c *MetricMean) Validate() error {
 	)
 }
 
-// limit is the one limit that is given and its field's name; nil unless there is exactly one.
+// limit returns the limit and the name of its field; nil unless exactly one limit is given.
 func (c *MetricMean) limit() (*Quantity, string) {
 	switch {
 	case c.Above != nil && c.Below == nil:
@@ -75,11 +75,11 @@ func (c *MetricMean) limit() (*Quantity, string) {
 	return nil, ""
 }
 
-// inSeconds says that the limit is a duration: Prometheus has base units in names.
+// inSeconds reports whether the limit is a duration. Prometheus metrics have their base unit in their names.
 func (c *MetricMean) inSeconds() bool { return strings.HasSuffix(c.Metric, "_seconds") }
 
-// Eval compares the largest mean with the limit. A stretch above it is decisive either way; anything else needs the
-// whole window.
+// Eval compares the largest mean with the limit. One stretch with a mean above the limit decides, for above as for
+// below. Any other answer needs samples from the whole window.
 func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	wanted, limit, err := c.wanted(v, s.Arm)
 	q, ok := ask(c, v, s, wanted, err)
@@ -88,7 +88,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	}
 	all := histogramSeries(q, c.Metric, c.Labels)
 	q.Evidence = all.paths
-	if i := all.reset(); i > 0 { // another process; what the first one observed stands
+	if i := all.reset(); i > 0 { // a new process began; the samples of the first process still count
 		all.doubt = fmt.Sprintf("%s fell at %s: it was reset", c.Metric, clock(all.samples[i].asked))
 		all.samples = all.samples[:i]
 	}
@@ -96,7 +96,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	q.Seen = c.seen(worst, total)
 	enough := worst.count > 0 && total.count >= float64(c.AtLeast)
 	if enough && c.value(worst) > limit {
-		if slow := q.allowance().doubt; c.inSeconds() && slow != "" { // what is throttled is slow by itself
+		if slow := q.allowance().doubt; c.inSeconds() && slow != "" { // throttling alone makes a process slow
 			return q.unknown(q.Seen + "; " + slow)
 		}
 		q.Met = Of(c.Above != nil)
@@ -106,7 +106,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	case doubt != "":
 		return q.unknown(q.Seen + "; " + doubt)
 	case !enough && c.Below != nil:
-		return q.unknown(q.Seen + ": too few to call it quick") // too few requests are no sign of health
+		return q.unknown(q.Seen + ": too few to call it quick") // few observations are no sign of health
 	case !enough:
 		q.Met = False
 	default:
@@ -115,7 +115,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// wanted is what is asked for, and the limit in it.
+// wanted returns the text of what is asked for, and the limit as a float.
 func (c *MetricMean) wanted(v bundle.View, arm string) (text string, limit float64, err error) {
 	if c.Validate() != nil { // there may be no limit to name
 		return "a mean of " + c.Metric, 0, nil
@@ -126,7 +126,8 @@ func (c *MetricMean) wanted(v bundle.View, arm string) (text string, limit float
 		c.AtLeast, c.within()), limit, err
 }
 
-// short says why the samples can't answer for stretches of the length asked for, "" if they can.
+// short says why the samples are too few, or span too little time, for stretches of the length asked for; "" if they
+// are enough.
 func (c *MetricMean) short(s series) string {
 	if len(s.samples) < 2 {
 		return fmt.Sprintf("%d samples, two are needed", len(s.samples))
@@ -137,7 +138,7 @@ func (c *MetricMean) short(s series) string {
 	return ""
 }
 
-// needed is how many observations a stretch must have to be compared. With below, one is enough, so that a slow
+// needed returns how many observations a stretch must have to be compared. With below, one is enough, so that a slow
 // stretch with few observations counts.
 func (c *MetricMean) needed() float64 {
 	if c.Below != nil {
@@ -146,7 +147,7 @@ func (c *MetricMean) needed() float64 {
 	return float64(c.AtLeast)
 }
 
-// value is a stretch's mean in the unit of the limit.
+// value returns a stretch's mean in the unit of the limit.
 func (c *MetricMean) value(s stretch) float64 {
 	if c.inSeconds() {
 		return s.sum / s.count * float64(time.Second)
@@ -187,7 +188,7 @@ func (c *MetricMean) within() string {
 	return " within " + c.Span
 }
 
-// selector is the metric with its labels as Prometheus writes them.
+// selector returns the metric with its labels as Prometheus writes them.
 func (c *MetricMean) selector() string {
 	var pairs []string
 	for _, k := range slices.Sorted(maps.Keys(c.Labels)) {
@@ -199,14 +200,15 @@ func (c *MetricMean) selector() string {
 	return c.Metric + "{" + strings.Join(pairs, ",") + "}"
 }
 
-// stretch is what was observed between two samples.
+// stretch holds a histogram's observations between two samples: their sum and their count.
 type stretch struct {
 	from, to   time.Time
 	sum, count float64
 }
 
-// largest finds the stretch with the largest mean among those that last just as long as span and hold at least so
-// many observations. A span of 0 means the whole. If there is no such stretch, worst has no observations.
+// largest finds the stretch with the largest mean. A stretch begins at a sample and ends at the first sample at least
+// span later; a span of 0 means the whole series. Stretches with fewer than needed observations don't count. If no
+// stretch counts, worst has no observations. total is the whole series.
 func largest(all []sample, span time.Duration, needed float64) (worst, total stretch) {
 	if len(all) == 0 {
 		return worst, total

@@ -31,7 +31,7 @@ type MetricRate struct {
 	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
 	RateLimit
 
-	ofProcess bool // the counter is the CPU time of the subject's process, and no metric
+	ofProcess bool // the counter is the CPU time of the subject's process instead of a metric
 }
 
 // RateLimit says what a rate must be, and when. A rate is in the counter's own unit a second: for CPU time, in CPUs.
@@ -44,24 +44,25 @@ type RateLimit struct {
 	Window              *Quiet   `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
 }
 
-// Reads names metric samples, and recorded objects where there is a window.
+// Reads names metric samples, and recorded objects if the spec has a window.
 func (c *MetricRate) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.MetricSamples}, c.Window.reads()...)
 }
 
-// Figure is how fast the counter grows, of all its label sets together.
+// Figure returns what a report draws: how fast the counter grows, with all its label sets added up.
 func (c *MetricRate) Figure() Figure { return Figure{Counter: c.Metric} }
 
-// Validate refuses no limit, more than one, a limit that any rate would meet, and one that depends on the baseline alone.
+// Validate refuses a spec without a limit or with limits that don't go together, a limit that any rate would satisfy,
+// and a limit that depends on the baseline alone.
 func (c *MetricRate) Validate() error { return errors.Join(c.validate(), c.validateAbsolute()) }
 
-// asPlanned validates the spec in a bundle's own plan as its version did.
+// asPlanned validates the spec in a bundle's plan by the rules of the version that made the plan.
 type asPlanned struct {
 	*MetricRate
 	format int
 }
 
-// Validate lets a limit depend on the baseline alone where that was let through when it was planned.
+// Validate accepts a limit that depends on the baseline alone if the plan's version accepted it.
 func (c asPlanned) Validate() error {
 	if c.format == 0 {
 		return c.validate()
@@ -80,8 +81,8 @@ func (c *MetricRate) validate() error {
 	)
 }
 
-// validateAbsolute refuses many times the baseline as the only limit: of a subject that was busy already that is more
-// than there is, and it would neither be busy nor not at rest.
+// validateAbsolute refuses a multiple of the baseline's rate as the only limit. A subject that was already busy in the
+// baseline can't reach the multiple: it could never count as busy and would always count as at rest.
 func (c *MetricRate) validateAbsolute() error {
 	return errors.Join(
 		refuse(c.TimesBaseline != 0 && c.Above == nil,
@@ -105,7 +106,7 @@ func (c *MetricRate) validateLimit() error {
 			c.AtMostTimesBaseline))
 }
 
-// value is 0 where none is given.
+// value returns the number that n points to, or 0 if n is nil.
 func value(n *float64) float64 {
 	if n == nil {
 		return 0
@@ -132,7 +133,7 @@ func (c *MetricRate) wanted() string {
 	return fmt.Sprintf("%s growing by at most %g a second", c.Metric, value(c.AtMost))
 }
 
-// Eval compares the growth between the first and the last sample with the limit.
+// Eval compares the rate between the first and the last sample with the limit.
 func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(asPlanned{c, v.World().Format}, v, s, c.wanted())
 	if !ok {
@@ -163,15 +164,15 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 	return q.Finding
 }
 
-// hold answers, unless the answer is that a process used less than a limit which it might not have got. upper says that
-// less than the limit is what was asked for.
+// hold sets the answer. It makes the answer unknown if the process used less CPU than the limit, but might not have got
+// more. upper says that the limit is the most allowed, not the least.
 func (c *MetricRate) hold(q *question, rate, limit float64, upper, met bool) {
 	if q.Met = Of(met); c.ofProcess && met == upper {
 		q.starved(rate, limit)
 	}
 }
 
-// compare completes the finding with the rate of the baseline.
+// compare answers for a limit that is a multiple of the baseline's rate.
 func (c *MetricRate) compare(q *question, now series) Finding {
 	w, ok := q.view.Phase(q.arm, Baseline)
 	if !ok || w.End.IsZero() && q.phase != Baseline {
@@ -196,7 +197,7 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 	if base.rate() < c.Floor {
 		q.Seen += fmt.Sprintf(" (counted as %g)", c.Floor)
 	}
-	// The lower limit counts: of what was busy already, many times as much is more than there is.
+	// The lower limit counts: a subject that was already busy can't reach many times its rate.
 	absolute := c.Above
 	if c.TimesBaseline == 0 {
 		absolute = c.AtMost
@@ -214,7 +215,7 @@ func (c *MetricRate) compare(q *question, now series) Finding {
 	return q.Finding
 }
 
-// series is the counter in the window.
+// series returns the samples of the counter in the window.
 func (c *MetricRate) series(q *question) series {
 	if c.ofProcess {
 		return cpuSeries(q)
@@ -234,7 +235,7 @@ func init() {
 			"control group was throttled.",
 		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  above: 0.3\n  " +
 			"floor: 0.01\n  window:\n    terminating: 1\n",
-		Meets:   `{"atMost":0.001}`, // which is less than one of many tasks gets
+		Meets:   `{"atMost":0.001}`, // less CPU than one of many tasks gets
 		Differs: `{"above":0.001}`,
 		New:     func() Check { return &ProcessCPU{} },
 	})
@@ -243,18 +244,18 @@ func init() {
 // ProcessCPU asks how busy the subject's process is.
 type ProcessCPU struct{ RateLimit }
 
-// rate is the same question, asked of a counter of seconds.
+// rate returns the same question about the counter of CPU seconds.
 func (c *ProcessCPU) rate() *MetricRate {
 	return &MetricRate{Metric: processCPUTime, RateLimit: c.RateLimit, ofProcess: true}
 }
 
-// Reads names identities, the host's load, and recorded objects where there is a window.
+// Reads names identities, the host's load, and recorded objects if the spec has a window.
 func (c *ProcessCPU) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.Identity, bundle.Host}, c.Window.reads()...)
 }
 
-// Validate refuses what metricRate does.
+// Validate refuses the same specs as MetricRate.Validate.
 func (c *ProcessCPU) Validate() error { return c.rate().Validate() }
 
-// Eval compares the use between the first and the last look with the limit.
+// Eval compares the CPUs used between the first and the last look with the limit.
 func (c *ProcessCPU) Eval(v bundle.View, s Scope) Finding { return c.rate().Eval(v, s) }

@@ -53,8 +53,8 @@ func (c *NodeReady) Validate() error {
 	return positive("hold", c.Hold)
 }
 
-// Eval looks at all states that the nodes had in the last stretch of the window, including the one each began it
-// with. One other state is decisive.
+// Eval compares every state that the nodes had in the last stretch of the window with the wanted one. The state that a
+// node had when the stretch began counts, too. One other state decides that the answer is False.
 func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {
@@ -89,7 +89,7 @@ func (c *NodeReady) Eval(v bundle.View, s Scope) Finding {
 	return q.throughout(last, duration(c.Hold))
 }
 
-// statusesOfNode are the records about the node that is meant, and the names of all nodes that have records.
+// statusesOfNode returns the records about the node in the spec, and the names of all nodes that have records.
 func (c *NodeReady) statusesOfNode(v bundle.View, arm string, all []bundle.NodeStatus) (out []bundle.NodeStatus, among []string) {
 	for _, r := range all {
 		among = union(among, r.Node)
@@ -120,8 +120,8 @@ func state(r bundle.NodeStatus) string {
 	return fmt.Sprintf("Ready=%s, reason %s, message %q", r.Status, r.Reason, r.Message)
 }
 
-// holding lists, in order of time, the state that each node had when the window began and every one that it came to
-// within it.
+// holding lists the state that each node had when the window began and every later state in the window, in order of
+// time.
 func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	byNode := map[string][]bundle.NodeStatus{}
 	for _, r := range all {
@@ -140,8 +140,8 @@ func holding(all []bundle.NodeStatus, w bundle.Window) []bundle.NodeStatus {
 	return out
 }
 
-// ofCluster is the arm under which a kind is recorded for the whole cluster of an arm: bundle.Shared if arms share
-// the cluster, else the arm itself.
+// ofCluster returns the arm under which a kind of evidence is recorded for an arm's whole cluster: bundle.Shared if
+// arms share the cluster, else the arm itself.
 func ofCluster(v bundle.View, kind bundle.Kind, arm string) string {
 	if len(v.Artifacts(bundle.Query{Kind: kind, Arm: bundle.Shared})) > 0 {
 		return bundle.Shared
@@ -149,9 +149,9 @@ func ofCluster(v bundle.View, kind bundle.Kind, arm string) string {
 	return arm
 }
 
-// nodeNamed finds a node's full name by its name relative to the arm's cluster. The cluster is named after the run,
-// and after the arm too if the arm has it to itself. It is "" if there is no such node, even where another name
-// ends alike.
+// nodeNamed finds a node's full name by its name relative to the arm's cluster. The cluster's name is that of the run,
+// followed by that of the arm if the arm has the cluster to itself. nodeNamed returns "" if there is no such node, even
+// if another node's name ends alike.
 func nodeNamed(v bundle.View, arm, relative string, among []string) string {
 	run := v.World().Run
 	for _, full := range []string{run + "-" + relative, run + "-" + arm + "-" + relative} {

@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// ObjectField asks for values of an object's fields, or for its absence.
+// ObjectField checks the values of an object's fields, or its absence.
 type ObjectField struct {
 	Resource  string            `json:"resource" jsonschema:"a plural name, with its API group unless it is the core's"`
 	Name      string            `json:"name,omitempty" jsonschema:"the object's name, all when left out; $(arm) in it is the arm's name"`
@@ -47,7 +47,7 @@ type ObjectField struct {
 // Reads names recorded objects.
 func (c *ObjectField) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
-// Validate refuses what any object would meet, and bad paths.
+// Validate refuses a spec that any object would satisfy, and bad paths.
 func (c *ObjectField) Validate() error {
 	errs := []error{
 		positive("hold", c.Hold),
@@ -79,16 +79,16 @@ func (c *ObjectField) wanted(arm string) string {
 	return fmt.Sprintf("%s with %s for the last %s", what, strings.Join(fields, ", "), c.Hold)
 }
 
-// values are the fields of an object from a time on.
+// values are the fields of an object at a time, and until its next change.
 type values struct {
 	at     time.Time
 	object string
 	gone   bool
-	fields string // those asked for, in order of their paths, as people read them; none where absence is
+	fields string // the fields asked for and their values, in order of their paths; "" with absent
 	met    bool
 }
 
-// Eval looks at the states of all objects that are meant, through the last stretch.
+// Eval checks the states of all objects that the spec selects, through the last stretch of the window.
 func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted(s.Arm))
 	if !ok {
@@ -120,8 +120,8 @@ func (c *ObjectField) Eval(v bundle.View, s Scope) Finding {
 	return q.throughout(stretch, hold)
 }
 
-// records are those in which the resource was followed: the arm's own if there are such, else the shared ones. Where
-// the namespace is given by its name, the shared ones come first.
+// records returns the records in which the resource was followed: the arm's own if there are any, else the shared ones.
+// If the spec gives the namespace by its name, the shared ones come first.
 func (c *ObjectField) records(v bundle.View, arm string) (of []*recorded, doubt string) {
 	arms := []string{arm, bundle.Shared}
 	switch c.Namespace {
@@ -141,7 +141,7 @@ func (c *ObjectField) records(v bundle.View, arm string) (of []*recorded, doubt 
 	return of, doubt
 }
 
-// read takes the fields of every version of the objects that are meant.
+// read returns the fields of every version of the objects that the spec selects.
 func (c *ObjectField) read(v bundle.View, r *recorded, arm string) ([]values, error) {
 	names := slices.Sorted(maps.Keys(c.Fields))
 	paths := map[string]churn.Path{}
@@ -182,7 +182,7 @@ func (c *ObjectField) read(v bundle.View, r *recorded, arm string) ([]values, er
 	})
 }
 
-// judge goes through the moments of a stretch: its beginning, and each at which an object changed.
+// judge checks the objects at the beginning of a stretch and at each change of an object in it, and sets the answer.
 func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 	now := map[string]values{}
 	looked, unseen := false, false
@@ -204,7 +204,7 @@ func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 		case len(now) == 0:
 			unseen = true
 			return
-		case !looked || !met: // once not met stays not met
+		case !looked || !met: // a single False decides
 			q.Met = Of(met)
 		}
 		looked = true
@@ -239,7 +239,7 @@ func (c *ObjectField) judge(q *question, all []values, w bundle.Window) {
 	q.Differs = firstAndLast(q.Differs)
 }
 
-// states are the objects as they are, a few of them.
+// states describes the objects as they are: all of them, or the first and the last of many.
 func states(now map[string]values) string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {

@@ -22,7 +22,7 @@ func init() {
 	})
 }
 
-// Panicked asks for a panic that ended a component.
+// Panicked checks that a panic ended a component.
 type Panicked struct {
 	Component string   `json:"component" jsonschema:"the component whose log it is: kube-scheduler"`
 	Message   string   `json:"message" jsonschema:"a regular expression over what the panic says; case does not matter"`
@@ -32,7 +32,7 @@ type Panicked struct {
 // Reads names component logs.
 func (c *Panicked) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
-// Validate refuses what any end would meet.
+// Validate refuses a spec that any end would satisfy.
 func (c *Panicked) Validate() error {
 	_, err := pattern(c.Message)
 	return errors.Join(err, refuse(c.Component == "", "component is empty"),
@@ -40,7 +40,7 @@ func (c *Panicked) Validate() error {
 			"frames has none, or an empty one, which any stack would have"))
 }
 
-// Eval reads the log that each container left.
+// Eval searches the log that each container left for the panic.
 func (c *Panicked) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("a log of %s with a panic like %q in %s", c.Component, c.Message,
 		strings.Join(c.Frames, ", ")))

@@ -27,13 +27,13 @@ func init() {
 	})
 }
 
-// ProbeDone asks how a probe ended.
+// ProbeDone checks that a probe did all its steps.
 type ProbeDone struct {
 	Probe   string   `json:"probe" jsonschema:"the name of a load that is a probe, in the phase of the check"`
 	Settled *Settled `json:"settled,omitempty" jsonschema:"when the subject is over what the fault left behind; a try that began before may fail if a later one doesn't"`
 }
 
-// Reads names the probes' records, and what shows that the subject has settled.
+// Reads names the probes' records, and the metric that shows that the subject has settled.
 func (c *ProbeDone) Reads() []bundle.Kind {
 	if c.Settled == nil {
 		return []bundle.Kind{bundle.WorkProbe}
@@ -44,7 +44,7 @@ func (c *ProbeDone) Reads() []bundle.Kind {
 // Needs names the probe.
 func (c *ProbeDone) Needs() Needs { return Needs{Probes: []string{c.Probe}} }
 
-// Validate refuses a check that names no probe, and a subject that never settles.
+// Validate refuses a check that names no probe, and a bad settled.
 func (c *ProbeDone) Validate() error {
 	return errors.Join(refuse(c.Probe == "", "probe is empty (want the name of a load)"), c.Settled.validate())
 }
@@ -83,7 +83,8 @@ func (c *ProbeDone) Eval(v bundle.View, s Scope) Finding {
 	return q.answer(All(parts...), strings.Join(seen, "; "))
 }
 
-// later says whether the last try of a probe that is done counts, and why; a first one does.
+// later says whether the last try of a completed probe counts, and why. A first try always counts. A later try counts
+// only if every earlier one began before the subject had settled.
 func (c *ProbeDone) later(q *question, p bundle.ProbeRecord) (Truth, string) {
 	last, parts, why := p.Steps[len(p.Steps)-1].Try, []Truth{True}, ""
 	for i, st := range p.Steps {
@@ -100,13 +101,13 @@ func (c *ProbeDone) later(q *question, p bundle.ProbeRecord) (Truth, string) {
 	return All(parts...), why
 }
 
-// judged says what a record shows, step by step of the last try, and what that comes to.
+// judged returns the answer that a probe's record gives, and a description of each step of its last try.
 func judged(p bundle.ProbeRecord) (Truth, string) {
 	var said []string
 	all := len(p.Steps) > 0
 	for _, st := range p.Steps {
 		if st.Try != p.Steps[len(p.Steps)-1].Try {
-			continue // an earlier one is why there was another
+			continue // only the last try is described
 		}
 		if st.Seen.IsZero() {
 			all = false

@@ -9,16 +9,17 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// MaxIdentityGap is how long after the beginning of a judged window the first look at a process may lie, and how long
-// before its end the last one.
+// MaxIdentityGap is the longest time from the beginning of a judged window to the first look at a process, and from the
+// last look to the end of the window.
 const MaxIdentityGap = 15 * time.Second
 
-// OneProcess asks whether an arm's subject was one process in a window. A process is identified by its id, its start
-// time and the address of its arguments. A process that has ended can't come back with the first two, and one that
-// replaced itself by execve, which keeps them, can't get the same address again by chance. So it existed between two
-// looks that found it, and a look in between that found none missed it. Met needs a look at either end, within gap of
-// it or outside the window, that knows the address; a bundle of a version that didn't look at arguments needs no
-// address. Another process, or none in the last two looks, is NotMet.
+// OneProcess checks whether an arm's subject was one process in a window. A process is identified by its id, its start
+// time and the address of its arguments. A process that has ended can't come back with the same id and start time. A
+// process that replaced itself by execve keeps both, but can't get the same address again by chance. So a process that
+// two looks found existed from the one to the other, and a look in between that found none missed it.
+// True needs a look at either end of the window, within gap of the end or outside the window, that knows the address.
+// Bundles of versions that didn't look at arguments need no address. The answer is False if a look found another
+// process, or if the last two looks found none.
 func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) Finding {
 	all, paths, trouble := Looks(v, arm)
 	f := Finding{Evidence: paths,
@@ -37,8 +38,8 @@ func OneProcess(v bundle.View, arm string, w bundle.Window, gap time.Duration) F
 	return f
 }
 
-// Looks lists each look at which process an arm's subject was, in order of time, without those after a restart by the
-// harness. trouble says what couldn't be read.
+// Looks lists every look at which process an arm's subject was, in order of time. It leaves out looks at a process that
+// the harness itself had restarted. trouble says what couldn't be read.
 func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []string, trouble string) {
 	arts := v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm})
 	if len(arts) == 0 {
@@ -62,15 +63,16 @@ func Looks(v bundle.View, arm string) (all []bundle.IdentitySample, paths []stri
 	return all, paths, strings.Join(troubles, "; ")
 }
 
-// lookedAt are the looks of a window.
+// lookedAt holds the looks of a window.
 type lookedAt struct {
-	at    []bundle.IdentitySample // those that found a process; also the nearest before and after the window, where they found the same one
-	blind int                     // looks that found none, before the last of at
-	gone  []bundle.IdentitySample // looks that found none, after it
+	// Looks that found a process, with the nearest one before and after the window if it found the same process.
+	at    []bundle.IdentitySample
+	blind int                     // how many looks found no process, before the last one in at
+	gone  []bundle.IdentitySample // looks that found no process, after the last one in at
 }
 
 func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
-	var before, after *bundle.IdentitySample // the nearest look at a process on either side
+	var before, after *bundle.IdentitySample // the nearest look that found a process, on either side of the window
 	for i, r := range all {
 		switch {
 		case r.Time.Before(w.Start) && r.PID > 0:
@@ -99,7 +101,7 @@ func lookAt(all []bundle.IdentitySample, w bundle.Window) (l lookedAt) {
 	return l
 }
 
-// one answers where looks found a process.
+// one answers for a window in which looks found a process.
 func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	first, last := l.at[0], l.at[len(l.at)-1]
 	other := changed(l.at)
@@ -124,8 +126,8 @@ func (l lookedAt) one(f *Finding, w bundle.Window, gap time.Duration) {
 	}
 }
 
-// describeUnplaced says why nothing shows that the process that all looks found didn't replace itself by execve, "" if it
-// didn't, or if none of the looks is of a version that looked at the arguments.
+// describeUnplaced says why the process that all looks found may have replaced itself by execve. It returns "" if the
+// address of the arguments rules that out, or if no look is of a version that looked at the arguments.
 func (l lookedAt) describeUnplaced(w bundle.Window, gap time.Duration) string {
 	looked := false
 	var known []bundle.IdentitySample
@@ -150,8 +152,8 @@ func (l lookedAt) describeUnplaced(w bundle.Window, gap time.Duration) string {
 	return ""
 }
 
-// setNoLooks answers if no look found a process. Two looks are enough to say that there is none; a single one may have
-// missed it.
+// setNoLooks answers for a window in which no look found a process. Two looks are enough to say that there was none; a
+// single look may have missed the process.
 func (l lookedAt) setNoLooks(f *Finding, w bundle.Window) {
 	switch len(l.gone) {
 	case 0:
@@ -164,8 +166,8 @@ func (l lookedAt) setNoLooks(f *Finding, w bundle.Window) {
 	}
 }
 
-// describeOddity says what else the looks show: some that found no process in between, or a supervisor's count of restarts that
-// changed.
+// describeOddity says what else the looks show: how many looks in between found no process, and where a supervisor's
+// count of restarts changed.
 func (l lookedAt) describeOddity() (out string) {
 	if l.blind > 0 {
 		out = fmt.Sprintf("; %d more found none, which it outlived", l.blind)
@@ -179,22 +181,22 @@ func (l lookedAt) describeOddity() (out string) {
 	return out
 }
 
-// changed is the index of the first look that didn't find the process of those before it, 0 if there is none.
+// changed returns the index of the first look that found another process than the looks before it, 0 if there is none.
 func changed(looks []bundle.IdentitySample) int {
 	was := bundle.IdentitySample{}
 	for i, r := range looks {
 		if i > 0 && !was.SameProcess(r) {
 			return i
 		}
-		if i == 0 || r.Arguments.Known() { // a look that doesn't know the address must not hide that it changed
+		if i == 0 || r.Arguments.Known() { // a look without an address must not hide a change of address
 			was = r
 		}
 	}
 	return 0
 }
 
-// elsewhere says that it is the address of the arguments by which the process of a look isn't that of those before,
-// "" if it is the id or the start time.
+// elsewhere says that a look's process differs from that of earlier looks only in the address of its arguments, "" if
+// it differs in its id or start time.
 func elsewhere(before []bundle.IdentitySample, r bundle.IdentitySample) string {
 	if was := before[0]; was.PID != r.PID || was.StartTicks != r.StartTicks {
 		return ""

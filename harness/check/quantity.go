@@ -7,7 +7,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Quantity is a number or a duration in a check's spec: given as it is, or by the name of one of the subject's
+// Quantity is a number or a duration in a check's spec, given directly or by the name of one of the subject's
 // constants.
 type Quantity struct {
 	Constant string   `json:"constant,omitempty" jsonschema:"the name of a constant that the scenario declares"`
@@ -16,7 +16,7 @@ type Quantity struct {
 	Duration string   `json:"duration,omitempty" jsonschema:"a duration with its unit, instead of a constant"`
 }
 
-// value is the quantity as a float: a plain number, or nanoseconds for durations.
+// value returns the quantity as a float: a plain number, or nanoseconds for durations.
 func (q Quantity) value(v bundle.View, arm string) (float64, error) {
 	switch {
 	case q.Constant != "":
@@ -40,7 +40,7 @@ func (q Quantity) value(v bundle.View, arm string) (float64, error) {
 	return 0, fmt.Errorf("neither constant, number nor duration is given")
 }
 
-// assumed is text to add if a stated value is used for an unknown constant; "" if not.
+// assumed returns a note for the reader if an assumed value stands for an unknown constant, "" otherwise.
 func (q Quantity) assumed(v bundle.View, arm string) string {
 	_, known := v.Constant(arm, q.Constant)
 	n, assumed := bundle.Assumed(v.World(), arm, q.Constant)
@@ -56,8 +56,8 @@ func (q Quantity) assumed(v bundle.View, arm string) string {
 
 func (q Quantity) constants() []string { return nameList(q.Constant) }
 
-// validate refuses a quantity that is given twice or not at all, and one in the wrong unit: a number would be read as
-// nanoseconds. A nil one is fine.
+// validate refuses a quantity that is given twice or not at all, or in the wrong unit: a number would be read as
+// nanoseconds. A nil quantity is valid.
 func (q *Quantity) validate(field string, asDuration bool) error {
 	switch {
 	case q == nil:

@@ -31,7 +31,8 @@ func init() {
 	})
 }
 
-// Quiet is the first window of a phase in which chosen objects stand still. Its fields' zero values are the defaults.
+// Quiet describes the first window of a phase in which chosen objects stand still. Fields that are zero have the
+// defaults of standstill.
 type Quiet struct {
 	Resources   []string `json:"resources,omitempty" jsonschema:"whose writes disturb it: plural names, with their API group unless it is the core's"`
 	Still       string   `json:"still,omitempty" jsonschema:"for how long they stood still when it opens: a duration with its unit"`
@@ -40,7 +41,8 @@ type Quiet struct {
 	Terminating int      `json:"terminating,omitzero" jsonschema:"how many pods have a deletionTimestamp when they begin to stand still, at least"`
 }
 
-// standstill has the defaults: what the incident's world consisted of, without the heartbeats of its nodes.
+// standstill returns the defaults: the resources that the incident's world consisted of, without the heartbeats of its
+// nodes.
 func standstill() Quiet {
 	return Quiet{
 		Resources: []string{"nodes", "pods", "deployments.apps", "daemonsets.apps"}, Still: "15s", For: "60s",
@@ -48,7 +50,7 @@ func standstill() Quiet {
 	}
 }
 
-// filled fills in the defaults.
+// filled returns c with its zero fields set to the defaults.
 func (c Quiet) filled() Quiet {
 	d := standstill()
 	c.Still, c.For = cmp.Or(c.Still, d.Still), cmp.Or(c.For, d.For)
@@ -61,7 +63,8 @@ func (c Quiet) filled() Quiet {
 	return c
 }
 
-// validate refuses bad durations, and pods that nobody looks at. No window at all is fine.
+// validate refuses bad durations, an empty path, and a number of terminating pods if pods are not among the resources.
+// A nil Quiet is valid.
 func (c *Quiet) validate(field string) error {
 	if c == nil {
 		return nil
@@ -77,7 +80,7 @@ func (c *Quiet) validate(field string) error {
 	)
 }
 
-// reads are the artifacts that show the window; none where no window is asked for.
+// reads returns the kinds of artifacts that show the window, or none if c is nil.
 func (c *Quiet) reads() []bundle.Kind {
 	if c == nil {
 		return nil
@@ -94,23 +97,23 @@ func (c Quiet) wanted() string {
 	return out
 }
 
-// stillness is a quiet window and what was found of it.
+// stillness is the result of a search for a quiet window.
 type stillness struct {
 	window bundle.Window // of the length asked for; zero if there is none
-	doubt  string        // why it isn't known whether there is one
-	said   string        // what there was instead
+	doubt  string        // why it isn't known whether there is a quiet window
+	said   string        // what was found instead of a quiet window
 	paths  []string
 }
 
 func (s stillness) found() bool { return !s.window.End.IsZero() }
 
-// describeRestless says why a window wasn't found.
+// describeRestless says why no quiet window was found.
 func (s stillness) describeRestless() string {
 	return "the window never came: " + cmp.Or(s.doubt, s.said, "they never stood still")
 }
 
-// find looks for the first such window in the question's. It may begin where that does, after any write, and after
-// any gap.
+// find searches the question's window for the first quiet window. A standstill may begin at the start of the question's
+// window, after any write, and after any gap in the records.
 func (c Quiet) find(q *question) (out stillness) {
 	c = c.filled()
 	w, still, long := q.window, duration(c.Still), duration(c.For)
@@ -153,7 +156,7 @@ func (c Quiet) find(q *question) (out stillness) {
 	return out
 }
 
-// anyUncovered says which of the resources' records does not cover a window, "" if all do.
+// anyUncovered says for which of the resources the records don't cover a window, "" if all do.
 func anyUncovered(used [][]*recorded, w bundle.Window, slack time.Duration) string {
 	for _, of := range used {
 		if doubt := uncovered(of, w, slack); doubt != "" {
@@ -163,7 +166,7 @@ func anyUncovered(used [][]*recorded, w bundle.Window, slack time.Duration) stri
 	return ""
 }
 
-// begins are the times at which a standstill may begin, in order.
+// begins returns the times at which a standstill may begin, in order.
 func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	at := map[time.Time]bool{w.Start: true}
 	add := func(t time.Time) {
@@ -186,8 +189,8 @@ func begins(all []*recorded, disturbed []written, w bundle.Window) []time.Time {
 	return slices.SortedFunc(maps.Keys(at), time.Time.Compare)
 }
 
-// otherArms are the namespaces that belong to other arms. What happens there, such as an agent that keeps crashing,
-// gives this arm's subject no reason to write anything, and must not keep it from being judged.
+// otherArms returns the namespaces that belong to other arms. What happens there, such as an agent that keeps crashing,
+// gives this arm's subject no reason to write anything, and must not keep this arm from being judged.
 func otherArms(v bundle.View, arm string) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range v.World().Arms {
@@ -198,7 +201,8 @@ func otherArms(v bundle.View, arm string) map[string]bool {
 	return out
 }
 
-// disturbances are the writes that count, in order, and how many pods are terminating at a time.
+// disturbances returns the writes that end a standstill, in order, and a function that counts the pods terminating at a
+// time.
 func (c Quiet) disturbances(all []*recorded, used [][]*recorded,
 	others map[string]bool) ([]written, func(time.Time) int) {
 	ignored := matchers(c.Ignore)
@@ -234,7 +238,8 @@ func (c Quiet) disturbances(all []*recorded, used [][]*recorded,
 	}
 }
 
-// matchers turns the paths of a spec into patterns: each matches what is below it too, and [*] any element of a list.
+// matchers turns the paths of a spec into patterns. Each pattern also matches everything below its path, and [*]
+// matches any element of a list.
 func matchers(paths []string) []*regexp.Regexp {
 	var out []*regexp.Regexp
 	for _, p := range paths {
@@ -243,7 +248,7 @@ func matchers(paths []string) []*regexp.Regexp {
 	return out
 }
 
-// allMatch reports whether each of the paths is one of those meant, which no path at all is too.
+// allMatch reports whether each of the paths matches one of the patterns. It is true if there are no paths.
 func allMatch(meant []*regexp.Regexp, paths []string) bool {
 	return !slices.ContainsFunc(paths, func(p string) bool {
 		return !slices.ContainsFunc(meant, func(re *regexp.Regexp) bool { return re.MatchString(p) })
@@ -258,10 +263,10 @@ type QuietWorld struct {
 // Reads names recorded objects.
 func (c *QuietWorld) Reads() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
-// Validate refuses what Quiet does.
+// Validate refuses the same specs as Quiet.validate.
 func (c *QuietWorld) Validate() error { return c.validate("") }
 
-// Eval finds the window.
+// Eval searches for a quiet window.
 func (c *QuietWorld) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {

@@ -25,7 +25,7 @@ func init() {
 	})
 }
 
-// Raced asks for a report of Go's race detector.
+// Raced checks that Go's race detector reported a race or, with None, that it didn't.
 type Raced struct {
 	Component string     `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
 	Sides     [][]string `json:"sides" jsonschema:"one or two lists of functions: the one access's stack has all of one list, the other's all of the other, or whatever it has"`
@@ -35,7 +35,7 @@ type Raced struct {
 // Reads names component logs.
 func (c *Raced) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
-// Validate refuses what any race would meet.
+// Validate refuses a spec that any race would satisfy.
 func (c *Raced) Validate() error {
 	return errors.Join(
 		refuse(c.Component == "", "component is empty"),
@@ -44,7 +44,7 @@ func (c *Raced) Validate() error {
 			"a side has no function, or an empty one, which any stack would have"))
 }
 
-// Eval reads the reports in each log.
+// Eval searches each log for reports of the wanted race.
 func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted())
 	if !ok {

@@ -12,27 +12,27 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// stream is the content of one kind's artifacts about a window.
+// stream holds what the artifacts of one kind say about a window.
 type stream[T any] struct {
 	records []T
 	paths   []string
-	doubt   string    // why they don't cover the window; "" if they do
+	doubt   string    // why the artifacts don't cover the window; "" if they do
 	last    time.Time // up to when the source was watched
 }
 
-// read decodes the line-oriented artifacts of a kind. Records outside the window are kept: the caller decides.
-// Whatever makes the window less than covered ends up in doubt.
+// read decodes the line-oriented artifacts of a kind. It keeps records outside the window: the caller decides. doubt
+// says what keeps the artifacts from covering the window.
 func read[T any](q *question, kind bundle.Kind) stream[T] {
 	return readWith(q, bundle.Query{Kind: kind, Arm: q.arm}, records[T])
 }
 
-// readWith is read for some artifacts, with a decoder of their own.
+// readWith does what read does for the artifacts that a query selects, with the given decoder.
 func readWith[T any](q *question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error)) stream[T] {
 	return readCounting(q, of, decode, nil)
 }
 
-// readCounting is readWith where only some records count: only the artifacts that have one of these have to cover the
-// window, or all of them if none has. Nothing that is recorded of one component vouches for another.
+// readCounting does what readWith does if only some records count: only the artifacts that have such a record must
+// cover the window. If none has, all artifacts must cover it. The records of one component say nothing about another.
 func readCounting[T any](q *question, of bundle.Query, decode func(bundle.View, bundle.Artifact) ([]T, error),
 	counts func(T) bool) stream[T] {
 	var s stream[T]
@@ -79,7 +79,7 @@ func readCounting[T any](q *question, of bundle.Query, decode func(bundle.View, 
 func byComponent(a bundle.Artifact) string { return a.Component }
 func byPath(a bundle.Artifact) string      { return a.Path }
 
-// notCovering are the artifacts that together are of one source of which none covers the window.
+// notCovering returns the artifacts of those sources that have no artifact covering the window.
 func notCovering(arts []bundle.Artifact, w bundle.Window, source func(bundle.Artifact) string) []bundle.Artifact {
 	covered := map[string]bool{}
 	for _, a := range arts {
@@ -88,7 +88,7 @@ func notCovering(arts []bundle.Artifact, w bundle.Window, source func(bundle.Art
 	return slices.DeleteFunc(slices.Clone(arts), func(a bundle.Artifact) bool { return covered[source(a)] })
 }
 
-// records decodes all of a line-oriented artifact.
+// records decodes all lines of an artifact.
 func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 	type lines struct {
 		records []T
@@ -110,8 +110,8 @@ func records[T any](v bundle.View, a bundle.Artifact) ([]T, error) {
 	return all.records, err
 }
 
-// remember is bundle.View's Remember with a type: grow adds what is new to what was read before. The error names the
-// artifact.
+// remember is bundle.View's Remember with a type: grow adds what is new in the artifact to the value from the last
+// read. The error names the artifact.
 func remember[T any](v bundle.View, a bundle.Artifact, as string,
 	grow func(before T, r io.Reader) (T, error)) (all T, err error) {
 	got, err := v.Remember(a, as, func(before any, r io.Reader) (any, error) {
@@ -124,7 +124,8 @@ func remember[T any](v bundle.View, a bundle.Artifact, as string,
 	return got.(T), nil
 }
 
-// document decodes an artifact that is one JSON value; what names it in an error where there is no file to name.
+// document decodes an artifact that is one JSON value. what stands for the artifact in an error if there is no file to
+// name.
 func document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err error) {
 	if a.Missing || a.Error != "" {
 		return out, fmt.Errorf("%s: %s", what, captureError(a))
@@ -144,17 +145,17 @@ func document[T any](v bundle.View, a bundle.Artifact, what string) (out T, err 
 	return out, nil
 }
 
-// captured is what the snapshots of one kind in a window have in common.
+// captured sums up the snapshots of one kind in a window.
 type captured struct {
-	last    time.Time // when the last of those that could be read was taken
-	missing string    // why some can't be relied on; "" if all can
-	notes   []string  // on captures that failed, and what a reader adds
-	paths   []string  // of those that could be read
+	last    time.Time // when the last readable snapshot was taken
+	missing string    // why some snapshots can't be relied on; "" if all can
+	notes   []string  // about failed captures, and whatever a reader adds
+	paths   []string  // paths of the readable snapshots
 }
 
-// each passes the snapshots of the window to read, in order of time. A capture that failed is no snapshot: it shows
-// neither a thing nor its absence. One that read refuses, because the file is missing, damaged or cut short, could
-// have shown anything.
+// each calls read with each snapshot of the window, in order of time. A failed capture only leads to a note: it shows
+// neither presence nor absence. A snapshot that read refuses sets missing: the file is missing, damaged or cut short,
+// and could have shown anything.
 func (c *captured) each(q *question, kind bundle.Kind, noun string, read func(bundle.Artifact) error) {
 	for _, a := range q.view.Artifacts(bundle.Query{Kind: kind, Arm: q.arm, From: q.window.Start, To: q.window.End}) {
 		if a.Error != "" {
@@ -193,7 +194,7 @@ func describeGaps(arts []bundle.Artifact, w bundle.Window) string {
 	return strings.Join(out, "")
 }
 
-// union adds to a list what isn't in it yet.
+// union appends to all the elements of more that it doesn't have yet.
 func union[T comparable](all []T, more ...T) []T {
 	for _, x := range more {
 		if !slices.Contains(all, x) {

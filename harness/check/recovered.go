@@ -25,7 +25,7 @@ func init() {
 	})
 }
 
-// Recovered asks for a panic that a component lived through.
+// Recovered checks that a component survived a panic and logged it.
 type Recovered struct {
 	Component string   `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
 	Message   string   `json:"message" jsonschema:"a regular expression over what is logged before the stack; case does not matter"`
@@ -35,10 +35,10 @@ type Recovered struct {
 // Reads names component logs.
 func (c *Recovered) Reads() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
-// Validate refuses what any panic would meet.
+// Validate refuses a spec that any panic would satisfy.
 func (c *Recovered) Validate() error { return (*Panicked)(c).Validate() }
 
-// Eval reads the panics in each log.
+// Eval searches each log for the panic.
 func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("a panic like %q in %s, logged and recovered from", c.Message,
 		strings.Join(c.Frames, ", ")))
@@ -72,7 +72,7 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 	return q.answerByCount(these, logs.doubt)
 }
 
-// differs says how a panic is not the wanted one, "" if it is.
+// differs says how a panic differs from the wanted one, "" if it doesn't.
 func (c *Recovered) differs(re *regexp.Regexp, r goroutine.Recovery) string {
 	if !re.MatchString(r.Message) {
 		return fmt.Sprintf("before the stack it says %q", r.Message)

@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// RetainedHeap asks how much memory a function's callees retain.
+// RetainedHeap checks how much memory that was allocated below a function is still in use.
 type RetainedHeap struct {
 	Func         string   `json:"func,omitempty" jsonschema:"part of the name of the function below which the memory was allocated"`
 	AtLeast      string   `json:"atLeast,omitempty" jsonschema:"how much each profile must have: bytes with a suffix (16Mi)"`
@@ -46,7 +46,7 @@ type RetainedHeap struct {
 // Reads names heap profiles.
 func (c *RetainedHeap) Reads() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
-// Validate refuses a limit that any profile would meet, and an answer that needs no profile.
+// Validate refuses a limit that any profile would satisfy, and an answer that needs no profile.
 func (c *RetainedHeap) Validate() error {
 	_, err := c.limit()
 	return errors.Join(
@@ -62,7 +62,7 @@ func (c *RetainedHeap) Validate() error {
 	)
 }
 
-// limit is what is compared with, in bytes.
+// limit returns the limit in bytes.
 func (c *RetainedHeap) limit() (int64, error) {
 	field, text := "atLeast", c.AtLeast
 	switch {
@@ -117,7 +117,8 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 	default:
 		q.Met = True
 	}
-	if little := Of(c.Below != ""); q.Met == little { // little memory may be due to a restart, which says nothing about what was retained before
+	// After a restart, little memory says nothing about what was retained before.
+	if little := Of(c.Below != ""); q.Met == little {
 		if why := q.sinceFault().restarted(); why != "" {
 			q.Met, q.Seen = Unknown, q.Seen+"; "+why
 		}
@@ -144,10 +145,10 @@ func (c *RetainedHeap) wanted() string {
 	return out + lastWanted(c.LastAfter)
 }
 
-// retention is what a heap profile says of what was allocated under a function.
+// retention is the memory below a function that a heap profile shows in use.
 type retention struct {
 	bytes, objects int64
-	stacks         []heap.Stack // the one with most bytes first
+	stacks         []heap.Stack // the stack with most bytes first
 }
 
 // profiles are the heap profiles of a window, in order of time.
@@ -173,7 +174,8 @@ func (c *RetainedHeap) profiles(q *question) (out profiles) {
 	return out
 }
 
-// retainedIn reads what a heap profile shows in use below a function, or in all if none is named.
+// retainedIn reads from a heap profile how much memory allocated below a function is in use, or all memory if function
+// is "".
 func retainedIn(v bundle.View, a bundle.Artifact, function string) (retention, error) {
 	if a.Missing {
 		return retention{}, errors.New(captureError(a))
@@ -184,7 +186,7 @@ func retainedIn(v bundle.View, a bundle.Artifact, function string) (retention, e
 	})
 }
 
-// largestSaid is all that is retained, and the place that has most of it.
+// largestSaid describes the retained total, and the place that allocated most of it.
 func (r retention) largestSaid() string {
 	if len(r.stacks) == 0 {
 		return ""
@@ -194,13 +196,13 @@ func (r retention) largestSaid() string {
 		strings.Join(r.stacks[0].Frames, "\n\t"))
 }
 
-// coarse is the least growth of one place that counts. The runtime samples one allocation in 512 KiB, so one more
-// sample says nothing.
+// coarse is the smallest growth of one place that counts, in bytes. The runtime samples one allocation in 512 KiB, so
+// one more sample says nothing.
 const coarse = 1 << 20
 
-// judgeBack answers whether the heap is where it was in the baseline. It compares place by place, because buffers that
-// come and go change the total by more than a leak does. What is left for good is in every one of the last profiles,
-// above the most that the baseline had of it.
+// judgeBack answers whether the heap is back to what it was in the baseline. It compares place by place, because
+// buffers that come and go change the total by more than a leak does. Memory counts as left for good if every one of
+// the last profiles has it, above the baseline's most for the same place.
 func (c *RetainedHeap) judgeBack(q *question, now profiles, limit int64) {
 	before, why := q.baseline()
 	if why != "" {
@@ -232,8 +234,8 @@ func (c *RetainedHeap) judgeBack(q *question, now profiles, limit int64) {
 	}
 }
 
-// growthSince adds up by how much more the places that grew enough have in every one of the last profiles than in any
-// before, and says which grew most.
+// growthSince adds up the growth of all places that grew by at least coarse, and says which grew most. The growth of a
+// place is what every one of the last profiles has above the most in any profile before.
 func growthSince(before, last []retention, except []string) (all, most int64, where string) {
 	for place, more := range lasting(before, last, func(r retention) map[string]int64 { return r.places(except) }) {
 		if more < coarse {
@@ -247,7 +249,8 @@ func growthSince(before, last []retention, except []string) (all, most int64, wh
 	return all, most, where
 }
 
-// places are the bytes by where they were allocated, one function a line.
+// places returns the bytes by the stack that allocated them, one function a line. It leaves out stacks with a function
+// that except names.
 func (r retention) places(except []string) map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.stacks {

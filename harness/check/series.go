@@ -9,30 +9,29 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// hole is the longest stretch between two samples that still counts as watched: an endpoint that answers without the
-// metric says nothing about it.
+// hole is the longest time between two samples that still counts as watched. An endpoint that answers without the
+// metric says nothing about the metric, so no such answer is a sample.
 const hole = 20 * time.Second
 
-// sample is what one look found.
+// sample is a value that was read once, with the times of the request and of the answer.
 type sample struct {
 	asked, answered time.Time
-	value           float64 // of a histogram: how many observations there were
-	sum             float64 // of a histogram: what they add up to
-	process         string  // whose it is, where that is known
+	value           float64 // of a histogram: the number of observations
+	sum             float64 // of a histogram: the sum of the observations
+	process         string  // the process that the value is of, if known
 }
 
-// series is one number of an arm during a window: the samples that were asked for and answered in it, in order of
-// time.
+// series holds the samples of one number of an arm, in order of time: those that were asked for and answered in a
+// window.
 type series struct {
 	name    string
 	window  bundle.Window
 	samples []sample
 	paths   []string
-	doubt   string // why it can't be relied on for all of the window; "" if it can
+	doubt   string // why the samples can't be relied on for all of the window; "" if they can
 }
 
-// newSeries makes a series of all samples that there are, in the window or not. none is the doubt where there are
-// none at all.
+// newSeries returns a series of those samples in all that lie in the window. none is the doubt if all is empty.
 func newSeries(name string, w bundle.Window, all []sample, paths []string, doubt, none string) series {
 	s := series{name: name, window: w, paths: paths, doubt: doubt}
 	for _, x := range all {
@@ -48,7 +47,7 @@ func newSeries(name string, w bundle.Window, all []sample, paths []string, doubt
 	return s
 }
 
-// leftOut says where in the window samples are too far apart, "" if nowhere.
+// leftOut says where in the window samples are more than hole apart, "" if nowhere.
 func (s series) leftOut() string {
 	last := s.window.Start
 	for _, x := range append(slices.Clone(s.samples), sample{asked: s.window.End}) {
@@ -60,12 +59,13 @@ func (s series) leftOut() string {
 	return ""
 }
 
-// metricSeries is a metric with all its label sets added up: a check asks for the component's total.
+// metricSeries returns the series of a metric, with all its label sets that match labels added up: a check asks for the
+// component's total.
 func metricSeries(q *question, metric string, labels map[string]string) series {
 	return metricSeriesOf(q, metric, func(have map[string]string) bool { return matches(have, labels) })
 }
 
-// metricSeriesOf adds up the label sets that are wanted.
+// metricSeriesOf returns the series of a metric, with all label sets added up for which wanted is true.
 func metricSeriesOf(q *question, metric string, wanted func(labels map[string]string) bool) series {
 	st := metricSamples(q, metric)
 	var all []sample
@@ -83,7 +83,8 @@ func metricSeriesOf(q *question, metric string, wanted func(labels map[string]st
 		fmt.Sprintf("the metrics of %s never showed %s", q.arm, metric))
 }
 
-// metricSamples reads all samples of the arm. Those of other metrics say nothing about when somebody looked for this one.
+// metricSamples reads all metric samples of the arm. Only artifacts that have the metric must cover the window: samples
+// of other metrics don't show when this one was read.
 func metricSamples(q *question, metric string) stream[bundle.MetricSample] {
 	return readCounting(q, bundle.Query{Kind: bundle.MetricSamples, Arm: q.arm}, records[bundle.MetricSample],
 		func(r bundle.MetricSample) bool { return r.Name == metric })
@@ -98,7 +99,7 @@ func matches(have, want map[string]string) bool {
 	return true
 }
 
-// histogramSeries pairs the counts of a histogram or summary with the sums of the same answers.
+// histogramSeries returns the counts of a histogram or summary, each with the sum from the same answer.
 func histogramSeries(q *question, family string, labels map[string]string) series {
 	s := metricSeries(q, family+"_count", labels)
 	sums := map[time.Time]float64{}
@@ -119,17 +120,17 @@ func histogramSeries(q *question, family string, labels map[string]string) serie
 	return s
 }
 
-// processCPUTime is the name of cpuSeries.
+// processCPUTime is the name of the series that cpuSeries returns.
 const processCPUTime = "the process's CPU time"
 
-// cpuSeries is the CPU time that the subject's process had used each time that somebody looked, with that of the
-// children that it had waited for: what a program does by running another is its work, too. Times of different processes
-// can't be compared.
+// cpuSeries returns the CPU time that the subject's process had used at each look. It includes the time of children
+// that the process had waited for: what a program does by running another is its work, too. Times of different
+// processes can't be compared.
 func cpuSeries(q *question) series {
 	return cpuOf(q, func(r bundle.IdentitySample) float64 { return r.CPUSeconds + r.ChildSeconds })
 }
 
-// cpuOf is a CPU time that identities have.
+// cpuOf returns the series of a CPU time from the identity records; used reads the time from a record.
 func cpuOf(q *question, used func(bundle.IdentitySample) float64) series {
 	st := read[bundle.IdentitySample](q, bundle.Identity)
 	var all []sample
@@ -153,20 +154,20 @@ func cpuOf(q *question, used func(bundle.IdentitySample) float64) series {
 func (s series) first() sample { return s.samples[0] }
 func (s series) last() sample  { return s.samples[len(s.samples)-1] }
 
-// watched is how long lies between the first and the last sample, of which there must be one.
+// watched returns the time between the first and the last sample. The series must not be empty.
 func (s series) watched() time.Duration { return s.last().asked.Sub(s.first().asked) }
 
-// extent is the stretch from when the first sample was asked for to when the last was answered.
+// extent returns the window from when the first sample was asked for to when the last was answered.
 func (s series) extent() bundle.Window {
 	return bundle.Window{Start: s.first().asked, End: s.last().answered}
 }
 
-// growth is by how much a counter grew between the first and the last sample, rate by how much a second.
+// growth returns by how much a counter grew between the first and the last sample; rate returns the growth a second.
 func (s series) growth() float64 { return s.last().value - s.first().value }
 func (s series) rate() float64   { return s.growth() / s.watched().Seconds() }
 
-// reset is the index of the first sample that is less than the one before it, where a counter began anew; 0 if there
-// is none.
+// reset returns the index of the first sample that is less than the one before it, where a counter began anew; 0 if
+// there is none.
 func (s series) reset() int {
 	for i := 1; i < len(s.samples); i++ {
 		if was, is := s.samples[i-1], s.samples[i]; is.value < was.value || is.sum < was.sum {
@@ -176,8 +177,8 @@ func (s series) reset() int {
 	return 0
 }
 
-// noRate says why it can't be told how fast a counter grew, "" if it can: two samples have to span half of the
-// window, without a reset.
+// noRate says why the rate of a counter isn't known, "" if it is. Two samples have to span half of the window, without
+// a reset.
 func (s series) noRate() string {
 	if s.doubt != "" {
 		return s.doubt
@@ -196,9 +197,9 @@ func (s series) noRate() string {
 	return ""
 }
 
-// oldest is the largest age of a metric that holds a time in seconds since the epoch, and when it was that old. An
-// age is taken when the sample was asked for, which makes it younger than when it was answered. A metric that was
-// never set has no age; the age is below 0 if no sample has one.
+// oldest returns the largest age of a metric that holds a time in seconds since the epoch, and when the metric was that
+// old. An age is taken at the time of the request, when the metric was younger than at the time of the answer. A metric
+// that was never set has no age; age is below 0 if no sample has one.
 func (s series) oldest() (age time.Duration, at time.Time) {
 	age = -1
 	for _, x := range s.samples {
@@ -209,8 +210,8 @@ func (s series) oldest() (age time.Duration, at time.Time) {
 	return age, at
 }
 
-// judgeStill answers whether the number stood still for so long, and says what it did. A change is decisive; a standstill
-// has to be watched all along.
+// judgeStill answers whether the number stood still for at least need, and describes what it did. One change decides
+// that the answer is False; a standstill has to be watched all along.
 func (s series) judgeStill(need time.Duration) (Truth, string) {
 	if len(s.samples) < 2 {
 		return Unknown, cmp.Or(s.doubt, fmt.Sprintf("has %d samples, two are needed", len(s.samples)))

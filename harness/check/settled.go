@@ -8,8 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Settled says when the subject is over what the fault left behind: what it was asked before that may have got lost in
-// it, and may be asked anew.
+// Settled says when the subject is over what the fault left behind. A request made before that may have got lost, and
+// may be made again.
 type Settled struct {
 	Metric string  `json:"metric" jsonschema:"a counter of what the subject does once more, whatever it was given"`
 	By     float64 `json:"by" jsonschema:"by how much it has grown since the phase began"`
@@ -23,7 +23,8 @@ func (c *Settled) validate() error {
 		refuse(c.By <= 0, "settled.by is %g (want above 0)", c.By))
 }
 
-// before says whether the subject had not settled yet at a time, and what shows it. Between two samples it is unknown.
+// before says whether the subject had not settled yet at a time, and what shows that. If the time lies between two
+// samples that don't decide, the answer is unknown.
 func (c *Settled) before(q *question, at time.Time) (Truth, string) {
 	phase, ok := q.view.Phase(q.arm, q.phase)
 	if !ok {
@@ -34,7 +35,7 @@ func (c *Settled) before(q *question, at time.Time) (Truth, string) {
 	if i := s.reset(); i > 0 {
 		return Unknown, fmt.Sprintf("%s was reset at %s", c.Metric, clock(s.samples[i].asked))
 	}
-	var outer, inner []sample // those around the time from the phase's beginning on, and those within it
+	var outer, inner []sample // outer encloses the time from the phase's beginning to at; inner lies within that time
 	for _, x := range s.samples {
 		if !x.answered.After(phase.Start) {
 			outer = []sample{x}

@@ -12,11 +12,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// StartPoint is a moment from which on something counts, and the stretch of time that begins there. It has one of these
+// StartPoint names the moment from which a check counts, and the stretch of time that begins there. It has one of these
 // sources:
 //
-//   - log: lines in which the subject says again and again since when something lasts. The stretch is that of the lines about one beginning.
-//   - node: the stretch in which the arm's node is not Ready with such a message.
+//   - log: lines that the subject repeats, each of which says since when something has lasted. The stretch is that of
+//     the lines about one beginning.
+//   - node: the stretch in which the arm's node is not Ready with a message that matches.
 //   - flood: from plus after the first delivery of a containerFlood to the end of the window.
 type StartPoint struct {
 	Log   *StartLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts"`
@@ -25,22 +26,22 @@ type StartPoint struct {
 	Plus  Quantity   `json:"plus,omitzero" jsonschema:"how long after the first delivery the mark is; nothing when left out"`
 }
 
-// StartLine is a line that says for how long something has lasted.
+// StartLine selects lines that say for how long something has lasted.
 type StartLine struct {
 	Pattern string `json:"pattern" jsonschema:"a regular expression over the message, with a group age that is a duration; case does not matter"`
 	Exceeds string `json:"exceeds" jsonschema:"the group, a duration too, that the age has to exceed: the limit which the line itself states"`
 }
 
-// stretchFound is the stretch that a mark names, or why there is none.
+// stretchFound is the stretch that a StartPoint names, or why there is none.
 type stretchFound struct {
 	bundle.Window
-	said  string // what it rests on
-	short string // how there was no such moment; "" if there was
-	doubt string // which data isn't there
+	said  string // what shows the stretch
+	short string // why there was no such moment; "" if there was one
+	doubt string // which data is missing; "" if none is
 	paths []string
 }
 
-// after names the stretch's beginning, as text to add to what is wanted.
+// after returns the stretch's beginning, as text to add to what is wanted.
 func (s stretchFound) after() string {
 	if s.Start.IsZero() {
 		return " from then on"
@@ -48,8 +49,8 @@ func (s stretchFound) after() string {
 	return " after " + clock(s.Start)
 }
 
-// startAt narrows the question to the stretch that begins at a mark, if there is one. Without that stretch ok is false,
-// and the question's finding is the answer.
+// startAt narrows the question to the stretch that m names; nil changes nothing. If there is no such stretch, ok is
+// false and the question's finding is the answer.
 func (q *question) startAt(m *StartPoint) (ok bool) {
 	if m == nil {
 		return true
@@ -96,7 +97,8 @@ func (m *StartPoint) resolveFlood(q *question) stretchFound {
 		said: "the first delivery was at " + clock(first)}
 }
 
-// resolveNode is the longest such stretch. It is never too long, because the API server learns of it after it begins.
+// resolveNode returns the longest stretch in which the node is not Ready with a message that matches. The stretch is
+// never too long, because the API server learns of it after it begins.
 func (m *StartPoint) resolveNode(q *question) (out stretchFound) {
 	st := read[bundle.NodeStatus](q, bundle.Nodes)
 	re := regexp.MustCompile(m.Node) // validate has compiled it
@@ -125,29 +127,30 @@ func (m *StartPoint) resolveNode(q *question) (out stretchFound) {
 	return out
 }
 
-// maxPause is the longest pause between two lines: kubelet's sync loop says at least every 5 s that it skips.
+// maxPause is the longest pause between two lines: kubelet's sync loop logs at least every 5 s that it skips.
 const maxPause = 5 * time.Second
 
-// sameBeginning is how far apart two lines about one beginning may put it.
+// sameBeginning is how far apart two lines may put a beginning and still be about the same one.
 const sameBeginning = 3 * time.Second
 
-// overdue is a line whose age exceeds its own limit, or, in place of one, how many lines were dropped.
+// overdue is a line whose age exceeds the limit that the line itself states. If suppressed isn't 0, it is that many
+// dropped lines instead.
 type overdue struct {
 	at         time.Time
 	age, limit time.Duration
 	suppressed int
 }
 
-// began is when what the line is about began.
+// began returns since when, according to the line, something has lasted.
 func (o overdue) began() time.Time { return o.at.Add(-o.age) }
 
-// lines are those of the whole journal, each one record. They are asked for every two seconds while the journal
-// grows, so only what is new is read.
+// lines returns the overdue lines of the whole journal, and its notes of dropped lines. It is called every two seconds
+// while the journal grows, so it reads only what is new.
 func (l StartLine) lines(q *question) stream[overdue] {
 	re := regexp.MustCompile("(?i)" + l.Pattern) // validate has compiled it
 	type found struct {
 		lines []overdue
-		err   error // the first
+		err   error // the first error
 	}
 	return readWith(q, bundle.Query{Kind: bundle.Journal, Arm: q.arm},
 		func(v bundle.View, a bundle.Artifact) ([]overdue, error) {
@@ -178,8 +181,8 @@ func (l StartLine) lines(q *question) stream[overdue] {
 		})
 }
 
-// resolve is the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for twice as
-// long as before, and does nothing in that time: the pause after the last line belongs to the stretch.
+// resolve returns the longest stretch of lines about one beginning. A loop that backs off pauses after each line, for
+// twice as long as before, and does nothing in that time. So the pause after the last line belongs to the stretch.
 func (l StartLine) resolve(q *question) (out stretchFound) {
 	st := l.lines(q)
 	var told []suppressed
@@ -215,7 +218,7 @@ func (l StartLine) resolve(q *question) (out stretchFound) {
 	return out
 }
 
-// reads are the artifacts that the mark comes from; none where there is no mark.
+// reads returns the kinds of artifacts that the start point comes from, or none if m is nil.
 func (m *StartPoint) reads() []bundle.Kind {
 	switch {
 	case m == nil:
@@ -228,7 +231,7 @@ func (m *StartPoint) reads() []bundle.Kind {
 	return []bundle.Kind{bundle.Interposer}
 }
 
-// constants are those that the mark is computed from; none where there is no mark.
+// constants returns the names of the constants that the start point is computed from, or none if m is nil.
 func (m *StartPoint) constants() []string {
 	if m == nil {
 		return nil
@@ -236,8 +239,8 @@ func (m *StartPoint) constants() []string {
 	return m.Plus.constants()
 }
 
-// validate refuses a mark without a source or with several, a pattern that is none, and a time in the wrong unit. No
-// mark at all is fine.
+// validate refuses a start point without exactly one source, a bad pattern, and a time in the wrong unit. A nil start
+// point is valid.
 func (m *StartPoint) validate(field string) error {
 	if m == nil {
 		return nil

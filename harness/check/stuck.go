@@ -36,7 +36,7 @@ func init() {
 	})
 }
 
-// NothingStuck asks that no goroutine was left behind.
+// NothingStuck checks that failed calls left no goroutine behind.
 type NothingStuck struct {
 	States    []string  `json:"states,omitempty" jsonschema:"wait states in which a single goroutine is too many, as a dump prints them: chan send"`
 	Own       []string  `json:"own,omitempty" jsonschema:"functions of the incident, without arguments; the import path's front may be left out. A single goroutine that one of them or its closures made, or that is in one, is too many in any state"`
@@ -47,10 +47,11 @@ type NothingStuck struct {
 	Load      string    `json:"load,omitempty" jsonschema:"the load that made the calls: there are no more than it made, and no fewer than it saw delete and fail"`
 }
 
-// fewest is how many goroutines may have been added in any case: a client's new connection or watch brings some.
+// fewest is how many added goroutines are always tolerated: a client's new connection or watch brings some.
 const fewest = 3
 
-// Reads names debug=2 dumps, and the log that tells the calls. The subject's identity is in every trial.
+// Reads names debug=2 dumps, and the log in which the failed calls are counted. It doesn't name the subject's identity,
+// which every trial records.
 func (c *NothingStuck) Reads() []bundle.Kind {
 	return append([]bundle.Kind{bundle.Goroutines2}, c.Failed.reads()...)
 }
@@ -58,7 +59,7 @@ func (c *NothingStuck) Reads() []bundle.Kind {
 // Needs names the load, whose record may be needed to count the calls.
 func (c *NothingStuck) Needs() Needs { return Needs{Loads: nameList(c.Load)} }
 
-// Validate refuses what any dump would meet.
+// Validate refuses a spec that any dump would satisfy.
 func (c *NothingStuck) Validate() error {
 	errs := []error{
 		refuse(len(c.States) == 0 && c.Failed == nil || slices.Contains(c.States, ""),
@@ -126,7 +127,7 @@ func (c *NothingStuck) blocked(q *question, before, last []goroutines) Truth {
 	return Of(len(stuck) == 0)
 }
 
-// owned answers for goroutines of the incident's own functions, of which none is normal but those of the baseline.
+// owned answers for goroutines of the incident's own functions. Any that the baseline didn't show is too many.
 func (c *NothingStuck) owned(q *question, before, last []goroutines) Truth {
 	if len(c.Own) == 0 {
 		return True
@@ -150,7 +151,7 @@ func (c *NothingStuck) owns(g goroutine.Group) bool {
 	})
 }
 
-// grown answers for all other states, by how much larger than in the baseline the groups are that stay.
+// grown answers for goroutines in any state, by how much the groups that stay are larger than in the baseline.
 func (c *NothingStuck) grown(q *question, before, last []goroutines) Truth {
 	if c.Failed == nil {
 		return True
@@ -185,7 +186,7 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Truth {
 	return False
 }
 
-// bounds is a number that is known by its bounds.
+// bounds is a number of which only the least and the most are known.
 type bounds struct{ least, most int }
 
 func (b bounds) String() string {
@@ -195,8 +196,8 @@ func (b bounds) String() string {
 	return fmt.Sprintf("%d to %d", b.least, b.most)
 }
 
-// calls counts the calls that failed since the fault began, by the log and by what the load saw. That there is not even
-// a most is unknown, for the reason given. A reason beside a number says that there may have been more.
+// calls counts the calls that failed since the fault began, by the log and by what the load saw. If n.most is below 0
+// the number is unknown, and doubt says why. Otherwise doubt says why there may have been more calls than n.
 func (c *NothingStuck) calls(q *question) (n bounds, doubt string) {
 	since := q.sinceFault()
 	logged := c.Failed.find(since)

@@ -9,10 +9,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// goroutines are those of one dump: id -> the group that it is in.
+// goroutines maps the id of each goroutine in a dump to its group.
 type goroutines map[uint64]*goroutine.Group
 
-// dumped are the dumps of a window, in order of time.
+// dumped holds the dumps of a window, in order of time.
 type dumped = taken[goroutines]
 
 // dumpsIn reads the debug=2 dumps of the window.
@@ -34,8 +34,8 @@ func dumpsIn(q *question) (out dumped) {
 	return out
 }
 
-// remaining are the goroutines of the last of some dumps that all of them show, each in one of the states if any are
-// given. Ids are never used again.
+// remaining returns the goroutines that all dumps show, with their groups in the last dump. If states are given, a
+// goroutine must be in one of them in every dump. The runtime never uses an id again, so one id is one goroutine.
 func remaining(dumps []goroutines, states []string) goroutines {
 	out := maps.Clone(dumps[len(dumps)-1])
 	maps.DeleteFunc(out, func(id uint64, _ *goroutine.Group) bool {
@@ -47,7 +47,7 @@ func remaining(dumps []goroutines, states []string) goroutines {
 	return out
 }
 
-// minus leaves out those that one of some dumps shows.
+// minus returns the goroutines that none of the dumps shows.
 func (in goroutines) minus(dumps []goroutines) goroutines {
 	out := maps.Clone(in)
 	for _, d := range dumps {
@@ -59,10 +59,10 @@ func (in goroutines) minus(dumps []goroutines) goroutines {
 // group counts the goroutines with one entry function and one creator.
 type group struct {
 	n   int
-	one *goroutine.Group // of them
+	one *goroutine.Group // one of the goroutines, as an example
 }
 
-// name is what people know a group by.
+// name returns the entry function and the creator of a group's goroutines.
 func (g group) name() string {
 	o := g.one.Origin()
 	if o.CreatedBy == "" {
@@ -75,7 +75,7 @@ func (in goroutines) groups() map[goroutine.Origin]group {
 	out := map[goroutine.Origin]group{}
 	for _, g := range in {
 		had := out[g.Origin()]
-		if had.one == nil || g.IDs[0] < had.one.IDs[0] { // the same each time
+		if had.one == nil || g.IDs[0] < had.one.IDs[0] { // so that the example is the same each time
 			had.one = g
 		}
 		had.n++
@@ -84,7 +84,7 @@ func (in goroutines) groups() map[goroutine.Origin]group {
 	return out
 }
 
-// largerGroup is the larger of two groups, the same each time where they are equal.
+// largerGroup returns the larger of two groups. Of two equal ones it returns the same each time.
 func largerGroup(a, b group) group {
 	if a.one == nil || b.n > a.n || b.n == a.n && b.one.IDs[0] < a.one.IDs[0] {
 		return b
@@ -92,7 +92,7 @@ func largerGroup(a, b group) group {
 	return a
 }
 
-// largest is the group with most of them.
+// largest returns the group with most goroutines.
 func (in goroutines) largest() (out group) {
 	for _, g := range in.groups() {
 		out = largerGroup(out, g)
@@ -100,7 +100,7 @@ func (in goroutines) largest() (out group) {
 	return out
 }
 
-// counts is how many goroutines each group has.
+// counts returns how many goroutines each group has.
 func (in goroutines) counts() map[goroutine.Origin]int64 {
 	out := map[goroutine.Origin]int64{}
 	for _, g := range in {
@@ -109,9 +109,9 @@ func (in goroutines) counts() map[goroutine.Origin]int64 {
 	return out
 }
 
-// growthByGroup is by how many goroutines the groups of the last dumps are larger than before, in total, and the group that
-// grew most. What was added since and stays counts. If others of its group ended, as when a client opens its watches
-// anew, the group counts only by how much larger it is in each of the last dumps.
+// growthByGroup returns by how many goroutines in total the groups of the last dumps are larger than before, and the
+// group that grew most. A goroutine that was added since and stays counts. If others of its group ended, for example
+// because a client opened its watches anew, the group counts only by how much larger it is in each of the last dumps.
 func growthByGroup(before, last []goroutines) (all int, most group) {
 	grown := lasting(before, last, goroutines.counts)
 	for o, g := range remaining(last, nil).minus(before).groups() {

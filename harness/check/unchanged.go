@@ -26,7 +26,7 @@ func init() {
 	})
 }
 
-// UnchangedUpdates counts updates by both sides.
+// UnchangedUpdates compares the updates that the API server counted with those that the watches showed.
 type UnchangedUpdates struct {
 	Resource    string `json:"resource" jsonschema:"whose updates they are: a plural name, with its API group unless it is the core's"`
 	Subresource string `json:"subresource,omitempty" jsonschema:"such as status; when left out updates of the object itself"`
@@ -39,7 +39,7 @@ func (c *UnchangedUpdates) Reads() []bundle.Kind {
 	return []bundle.Kind{bundle.MetricSamples, bundle.Objects}
 }
 
-// Validate refuses an empty name, and a number that could never be met.
+// Validate refuses an empty resource, a negative number and a bad window.
 func (c *UnchangedUpdates) Validate() error {
 	return errors.Join(
 		c.Window.validate("window."),
@@ -48,10 +48,11 @@ func (c *UnchangedUpdates) Validate() error {
 	)
 }
 
-// updates are the verbs in the server's count that change an object. It tells apart what is one verb elsewhere.
+// updates are the verbs in the server's metric that change an object. The metric counts APPLY apart from PATCH, which
+// is one verb elsewhere.
 var updates = []string{"PUT", "PATCH", "APPLY"}
 
-// Eval compares the server's count with the watches'.
+// Eval compares how many updates the server counted and how many the watches showed.
 func (c *UnchangedUpdates) Eval(v bundle.View, s Scope) Finding {
 	what := strings.TrimSuffix(c.Resource+"/"+c.Subresource, "/")
 	q, ok := ask(c, v, s, fmt.Sprintf("at most %d updates of %s that changed nothing", c.AtMost, what))

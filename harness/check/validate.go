@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// refuse is the error that a spec is refused with where bad is true, else nil.
+// refuse returns an error with the formatted text if bad is true, else nil.
 func refuse(bad bool, format string, args ...any) error {
 	if !bad {
 		return nil
@@ -17,7 +17,7 @@ func refuse(bad bool, format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// countTrue counts which of some fields are given.
+// countTrue returns how many of the values are true.
 func countTrue(fields ...bool) (n int) {
 	for _, is := range fields {
 		if is {
@@ -27,7 +27,7 @@ func countTrue(fields ...bool) (n int) {
 	return n
 }
 
-// nameList is the list of a name that may be left out.
+// nameList returns a list with the name, or nil if the name is empty.
 func nameList(name string) []string {
 	if name == "" {
 		return nil
@@ -35,7 +35,7 @@ func nameList(name string) []string {
 	return []string{name}
 }
 
-// positive refuses what is no duration above 0.
+// positive refuses a text that is no duration above 0.
 func positive(field, text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -44,7 +44,7 @@ func positive(field, text string) error {
 	return refuse(d <= 0, "%s is %s (want above 0)", field, text)
 }
 
-// optional is positive for a duration that may be left out.
+// optional refuses what positive refuses, but allows an empty text.
 func optional(field, text string) error {
 	if text == "" {
 		return nil
@@ -52,7 +52,7 @@ func optional(field, text string) error {
 	return positive(field, text)
 }
 
-// duration reads a duration that Validate has accepted; 0 where none is given.
+// duration parses a duration that Validate has accepted; an empty text is 0.
 func duration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d

@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Tolerance is how much may be wrong in what is well on the whole. One slow answer may be the fault of the machine;
-// two in a row are the fault of the subject.
+// Tolerance says how many looks may be bad while the subject is still judged well. One slow answer may be the fault of
+// the machine; two in a row are the fault of the subject.
 type Tolerance struct {
 	Tolerate string `json:"tolerate,omitempty" jsonschema:"which share of the looks may show something else, as long as no two in a row do: 5%; none where it is left out"`
 }
@@ -20,7 +20,7 @@ func (t Tolerance) validate() error {
 	return cmp.Or(err, refuse(share < 0 || share > 0.5, "tolerate is %s (want 0%% to 50%%)", t.Tolerate))
 }
 
-// share is the tolerated share as a fraction.
+// share returns the tolerated share as a fraction.
 func (t Tolerance) share() (float64, error) {
 	if t.Tolerate == "" {
 		return 0, nil
@@ -28,7 +28,7 @@ func (t Tolerance) share() (float64, error) {
 	return percent("tolerate", t.Tolerate)
 }
 
-// exceptText is the tolerance in words, for what is wanted.
+// exceptText returns the tolerance as text to add to what is wanted.
 func (t Tolerance) exceptText(noun string) string {
 	if t.Tolerate == "" {
 		return ""
@@ -36,18 +36,21 @@ func (t Tolerance) exceptText(noun string) string {
 	return fmt.Sprintf(", but for %s of the %s and no two in a row", t.Tolerate, noun)
 }
 
-// reading is one look at something that is well or isn't.
+// reading is the result of one look: good, bad, or without an answer.
 type reading struct {
 	asked, done time.Time
 	bad         string // what was wrong; "" if nothing was
-	mute        string // why there is no answer, which nobody can read anything from; "" if there is one
+	mute        string // why there is no answer; "" if there is one
 }
 
-// tally counts looks: those that were well, those that weren't, and those that got no answer.
+// tally counts readings: good ones, bad ones, and mute ones, which got no answer.
 type tally struct {
-	good, bad, mute    int
-	lastBad, lastAmiss bool // what the look before was; lastBad also where only mute ones lie between
-	badTwice, twice    bool // there were two bad ones in a row, or two that were bad or mute
+	good, bad, mute int
+	// lastAmiss says that the last reading was bad or mute; lastBad says that the last one that wasn't mute was bad.
+	lastBad, lastAmiss bool
+	// badTwice says that two in a row were bad, with only mute ones between; twice says that two in a row were bad or
+	// mute.
+	badTwice, twice bool
 }
 
 func (t *tally) add(r reading) {
@@ -65,7 +68,8 @@ func (t *tally) add(r reading) {
 	}
 }
 
-// judge says what a tally amounts to, and why: bad looks make it not met, looks without an answer make it unknown.
+// judge returns the answer that a tally amounts to, and why. Bad readings make it False; readings without an answer
+// make it unknown.
 func (t tally) judge(share float64) (Truth, string) {
 	may := int(share * float64(t.good+t.bad+t.mute))
 	switch amiss := t.bad + t.mute; {
@@ -83,8 +87,9 @@ func (t tally) judge(share float64) (Truth, string) {
 	return True, ""
 }
 
-// judgeReadings is the finding over the last stretch of the question's window, which ends with the last reading. A reading
-// under way when the stretch began belongs to it. doubt is why the readings can't be relied on, "" if they can.
+// judgeReadings returns the finding over the last stretch of the question's window, which ends with the last reading. A
+// reading under way when the stretch began belongs to the stretch. doubt is why the readings can't be relied on, "" if
+// they can.
 func (t Tolerance) judgeReadings(q *question, all []reading, doubt string, hold time.Duration, noun string) Finding {
 	in := slices.DeleteFunc(all,
 		func(r reading) bool { return r.asked.Before(q.window.Start) || r.done.After(q.window.End) })
@@ -120,7 +125,7 @@ func (t Tolerance) judgeReadings(q *question, all []reading, doubt string, hold 
 		q.Met = False
 		return q.Finding
 	}
-	q.Detail = "" // nothing that was tolerated decided
+	q.Detail = "" // a tolerated reading decides nothing
 	if so := length(last); so < hold {
 		doubt = cmp.Or(doubt, fmt.Sprintf("that is %s only", so.Round(100*time.Millisecond)))
 	}

@@ -6,9 +6,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// slack is how much a stream may fall short of a window at either end: collectors sample every second or two, and a
-// phase is seen to begin between two samples. In a short window it is a quarter of it, so that most of it was
-// watched.
+// slack returns how much a stream may fall short of a window at either end. Collectors sample every second or two, and
+// a phase begins between two samples. slack is a quarter of the window, at least 2.5 s and at most 6 s.
 func slack(w bundle.Window) time.Duration {
 	return min(6*time.Second, max(2500*time.Millisecond, length(w)/4))
 }
@@ -18,7 +17,7 @@ func length(w bundle.Window) time.Duration { return w.End.Sub(w.Start) }
 // contains reports whether a time lies in a window or at one of its ends.
 func contains(w bundle.Window, t time.Time) bool { return !t.Before(w.Start) && !t.After(w.End) }
 
-// lastOf is the last stretch of a window.
+// lastOf returns the last stretch of a window: hold long, or the whole window if that is shorter.
 func lastOf(w bundle.Window, hold time.Duration) bundle.Window {
 	return bundle.Window{Start: laterOf(w.Start, w.End.Add(-hold)), End: w.End}
 }
@@ -37,10 +36,10 @@ func earlierOf(a, b time.Time) time.Time {
 	return a
 }
 
-// clock is a time of day as findings show it.
+// clock formats a time of day for findings.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 
-// span is a window as findings show it.
+// span formats a window for findings.
 func span(w bundle.Window) string { return between(w.Start, w.End) }
 
 func between(from, to time.Time) string {

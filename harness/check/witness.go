@@ -13,10 +13,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/metrics"
 )
 
-// OtherProcess says what an arm's subject itself shows of having been several processes in a window, "" if nothing
-// does: two dumps that can't be of one process, or a counter that fell. It is a second witness beside OneProcess, which
-// asks the kernel: a program that starts another one to do its work looks like one process there. Where a witness has
-// nothing to say, nothing follows from it.
+// OtherProcess says how an arm's subject itself shows that it was several processes in a window: by two dumps that
+// can't be of one process, or by a counter that fell. It returns "" if nothing shows that, which proves nothing.
+// OtherProcess complements OneProcess, which asks the kernel: to the kernel, a program that starts another one to do
+// its work looks like one process.
 func OtherProcess(v bundle.View, arm string, w bundle.Window) (why string, paths []string) {
 	of, ok := subject(v, arm)
 	if !ok {
@@ -28,14 +28,14 @@ func OtherProcess(v bundle.View, arm string, w bundle.Window) (why string, paths
 	return why, paths
 }
 
-// witness is where an arm's subject can be asked: one component on one node.
+// witness identifies an arm's subject: one component on one node.
 type witness struct {
 	bundle.View
 	arm, node, component string
 }
 
-// subject is the component of which somebody recorded which process it is. One with several instances is none: each of
-// them may have answered.
+// subject returns the component whose process identity was recorded. The second result is false if none was, or if
+// several instances were, because any of them may have answered.
 func subject(v bundle.View, arm string) (witness, bool) {
 	all := v.Artifacts(bundle.Query{Kind: bundle.Identity, Arm: arm})
 	if len(all) == 0 || slices.ContainsFunc(all, func(a bundle.Artifact) bool {
@@ -46,7 +46,7 @@ func subject(v bundle.View, arm string) (witness, bool) {
 	return witness{v, arm, all[0].Node, all[0].Component}, true
 }
 
-// artifacts are the subject's own of a kind that can be read, in order of time.
+// artifacts returns the subject's artifacts that a query selects and that can be read, in order of time.
 func (s witness) artifacts(q bundle.Query) []bundle.Artifact {
 	q.Arm = s.arm
 	all := slices.DeleteFunc(slices.Clone(s.Artifacts(q)), func(a bundle.Artifact) bool {
@@ -62,7 +62,7 @@ func (s witness) dumps(w bundle.Window) (why string, paths []string) {
 	var at bundle.Artifact
 	for _, a := range s.artifacts(bundle.Query{Kind: bundle.Goroutines2, From: w.Start, To: w.End}) {
 		d, err := dump(s, a)
-		if err != nil { // a dump that can't be read shows nothing; whichever check needs it says so
+		if err != nil { // a dump that can't be read shows nothing; the check that needs the dump says so
 			continue
 		}
 		if last != nil {
@@ -76,12 +76,12 @@ func (s witness) dumps(w bundle.Window) (why string, paths []string) {
 	return "", nil
 }
 
-// askedApart is how far apart two whole answers lie at least that are compared: of two that were asked for at once,
-// nobody knows which one was answered first.
+// askedApart is the least time between two whole answers that are compared. If two were asked for at once, nobody knows
+// which one was answered first.
 const askedApart = 30 * time.Second
 
-// counters compares the subject's whole answers in the window, of which there is one a phase, and its samples, of which
-// there are more. Samples have no types, so that what is a counter is told by the whole answers.
+// counters compares the subject's whole answers in the window, one for each phase, and then its samples, of which there
+// are more. Samples have no types, so the whole answers say which metrics are counters.
 func (s witness) counters(w bundle.Window) (why string, paths []string) {
 	type answer struct {
 		bundle.Artifact

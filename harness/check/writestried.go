@@ -34,7 +34,7 @@ func init() {
 	})
 }
 
-// WritesTried counts the requests of one user by which it wanted to write.
+// WritesTried counts the write requests of one user.
 type WritesTried struct {
 	User      string   `json:"user" jsonschema:"who writes, by the name that the API server knows; $(arm) in it is the arm's name"`
 	Resources []string `json:"resources" jsonschema:"what is written, subresources included: plural names, with their API group unless it is the core's"`
@@ -43,10 +43,10 @@ type WritesTried struct {
 	Window    Quiet    `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld. With within only its resources and ignore are used"`
 }
 
-// Reads names audit events, and the objects that tell what stood still.
+// Reads names audit events, and the objects that show what stood still.
 func (c *WritesTried) Reads() []bundle.Kind { return []bundle.Kind{bundle.Audit, bundle.Objects} }
 
-// Validate refuses what nobody could write.
+// Validate refuses an empty user or resource, a negative number, and a bad window or duration.
 func (c *WritesTried) Validate() error {
 	return errors.Join(
 		c.Window.validate("window."),
@@ -67,7 +67,7 @@ func (c *WritesTried) wanted(arm string) string {
 	return out + fmt.Sprintf(" in a window of %s after %s of standstill", c.Window.filled().For, c.Window.filled().Still)
 }
 
-// Eval counts what the audit log has.
+// Eval counts the user's write requests in the audit log.
 func (c *WritesTried) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted(s.Arm))
 	if !ok {
@@ -126,7 +126,7 @@ func (c *WritesTried) unprompted(q *question, all []try, doubt string) Finding {
 	return c.count(q, vain, doubt)
 }
 
-// count is the finding over the writes that count. Too many are too many, whatever may be missing beside them.
+// count returns the finding over the writes that count. Too many writes decide, even if the log may lack more of them.
 func (c *WritesTried) count(q *question, these []try, doubt string) Finding {
 	switch {
 	case len(these) > c.AtMost:
@@ -139,21 +139,21 @@ func (c *WritesTried) count(q *question, these []try, doubt string) Finding {
 	return q.Finding
 }
 
-// try is one request for a write: the first that the log has of it, with the last answer.
+// try is one write request, with the earliest time and the last answer that the log has of the request.
 type try struct{ bundle.AuditEvent }
 
-// explains reports whether a change that a watch showed may be this request's doing.
+// explains reports whether this request may have caused a change that a watch showed.
 func (t try) explains(d written) bool {
 	late := d.at.Sub(t.Time)
 	return t.Code < 300 && t.Resource == d.resource && t.Namespace == d.namespace &&
 		(t.Name == d.name || t.Name == "") && late > -seenLate && late < seenLate
 }
 
-// writeVerbs are the verbs of the audit log that want something changed. A server-side apply is a patch there.
+// writeVerbs are the verbs in the audit log that ask for a change. A server-side apply is a patch there.
 var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
-// tries are a user's requests for writes of the resources, in order of time. doubt says why the log may not have all of
-// them.
+// tries returns a user's requests for writes of the resources, in order of time. doubt says why the log may lack some
+// of them.
 func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try, doubt string) {
 	unseen := slices.Clone(c.Resources)
 	at := map[string]int{}
@@ -187,7 +187,7 @@ func (c *WritesTried) tries(events []bundle.AuditEvent, user string) (out []try,
 	return out, doubt
 }
 
-// kindsOf groups requests by what was asked and answered, the most frequent first.
+// kindsOf counts requests by verb, resource and answer, the most frequent first.
 func kindsOf(all []try) []string {
 	count := map[string]int{}
 	for _, t := range all {
@@ -206,7 +206,7 @@ func kindsOf(all []try) []string {
 	return out
 }
 
-// auditLog is what is recorded of the logs of all API servers that an arm is served by.
+// auditLog holds the recorded audit logs of all API servers that serve an arm.
 type auditLog struct {
 	stream[bundle.AuditEvent]
 	arts []bundle.Artifact
@@ -238,8 +238,8 @@ func auditOf(q *question) (out auditLog) {
 	return out
 }
 
-// uncovered says why the logs don't speak for all of a window, "" if they do. Each API server has one of its own: none
-// can stand in for another.
+// uncovered says why the logs don't cover a window, "" if they do. Each API server has a separate log, and none can
+// stand in for another.
 func (l auditLog) uncovered(w bundle.Window, slack time.Duration) string {
 	for _, a := range l.arts {
 		if !a.Coverage.Covers(w.Start, w.End, slack) {

@@ -1,5 +1,6 @@
-// Package cluster is the harness's model of a cluster: a topology before it exists, then nodes and components that
-// can be asked, run commands and get signals. Providers implement it; clustertest has one in memory.
+// Package cluster models a cluster: first as a topology, which describes the cluster before it exists, then as nodes
+// and components, which answer requests, run commands and receive signals. Providers implement the interfaces;
+// clustertest implements them in memory.
 package cluster
 
 import (
@@ -14,17 +15,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// DefaultVersion is the Kubernetes version where none is named: the newest that can be had here, which the scenarios' clusters and their
-// pairs `modern` are of, too, so that one version is built for most of what is run.
+// DefaultVersion is the Kubernetes version used where none is named: the newest available here. The clusters of the
+// scenarios and the pairs named `modern` use the same version, so that most runs share one build.
 const DefaultVersion = "v1.36.3"
 
 // Topology describes a cluster before it exists.
 type Topology struct {
 	Version string     `json:"version"` // Kubernetes version, "v1.34.4"
 	Nodes   []NodeSpec `json:"nodes"`   // in creation order
-	// Simulated is how many Node objects there are beside, of nodes that kwok only simulates, with the pods on them.
+	// Simulated is the number of additional Node objects. kwok simulates these nodes and the pods on them.
 	Simulated int `json:"simulated,omitempty"`
-	// the provider's own config (kind-config.yaml), which the rest is merged over
+	// the provider's config file (kind-config.yaml), over which the other fields are merged
 	Base    []byte `json:"base,omitempty"`
 	Network string `json:"network"` // the engine network's name, made for this cluster and removed with it
 }
@@ -46,15 +47,17 @@ type NodeSpec struct {
 	Files  []File                       `json:"files,omitempty"` // installed before any unit starts
 	Units  []Unit                       `json:"units,omitempty"` // enabled before any unit starts
 	Args   map[string]map[string]string `json:"args,omitempty"`  // component -> flag -> value
-	// component -> name -> text: files in a folder of the component's own, which it may write to. One without text is
-	// the component's to make. A flag whose value is such a name gets the path.
+	// OwnFiles maps component -> file name -> text. The files lie in a folder that belongs to the component, which may
+	// write to it. A file without text is left for the component to create. A flag whose value is one of the names gets
+	// the file's path instead.
 	OwnFiles map[string]map[string]string `json:"ownFiles,omitempty"`
-	// component -> an executable on this host, which it runs instead of the image's
+	// component -> an executable on this host, which runs in place of the program in the image
 	Programs map[string]string `json:"programs,omitempty"`
 	Seams    map[string]string `json:"seams,omitempty"` // seam -> its proxy's executable on this host
 }
 
-// ArgsIn are a component's flags, those that name one of its own files with its path in folder.
+// ArgsIn returns the flags of component. A flag whose value names one of the component's OwnFiles gets that file's path
+// in folder.
 func (n NodeSpec) ArgsIn(component, folder string) map[string]string {
 	out := maps.Clone(n.Args[component])
 	for flag, value := range out {
@@ -65,7 +68,7 @@ func (n NodeSpec) ArgsIn(component, folder string) map[string]string {
 	return out
 }
 
-// File is put at Path in the node: either a copy of Source (a file on the host) or Content.
+// File describes a file to put at Path in the node. Its text is Content, or a copy of Source, a file on the host.
 type File struct {
 	Path    string `json:"path"`
 	Source  string `json:"source,omitempty"`
@@ -80,16 +83,16 @@ type Unit struct {
 	Content string `json:"content"`
 }
 
-// Capabilities says what a provider's clusters can do, before any exists.
+// Capabilities says what a provider's clusters can do. It is known before any cluster exists.
 type Capabilities struct {
 	Exec      bool `json:"exec"`      // nodes are Execers
 	Power     bool `json:"power"`     // nodes are PowerSwitches
 	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files and Units are honoured
-	Kubelets  bool `json:"kubelets"`  // every node is a machine with a kubelet and a Node object, which gets Ready
+	Kubelets  bool `json:"kubelets"`  // every node is a machine with a kubelet and a Node object, which becomes Ready
 	Bounded   bool `json:"bounded"`   // nodes run without CAP_SYS_RESOURCE
-	// PlainWorkloads says that a cluster without kubelets is a Runner.
+	// PlainWorkloads says that the clusters have no kubelets and implement Runner.
 	PlainWorkloads bool `json:"plainWorkloads,omitempty"`
-	// Seams are those that can be had where nodes have no files; with NodeFiles all can.
+	// Seams lists the seams available where NodeFiles is false. With NodeFiles all seams are available.
 	Seams []string `json:"seams,omitempty"`
 	// NoMemoryLimits says why the memory of components can't be limited; "" if it can.
 	NoMemoryLimits string `json:"noMemoryLimits,omitempty"`
@@ -102,7 +105,7 @@ type Cluster interface {
 	Name() string
 	RESTConfig() *rest.Config
 	Nodes() []Node
-	// Components returns the instances of a component ("kubelet", "kube-apiserver", …), one a node that runs it.
+	// Components returns the instances of a component ("kubelet", "kube-apiserver", …), one for each node that runs it.
 	Components(name string) []Component
 }
 
@@ -117,8 +120,8 @@ type Node interface {
 type Component interface {
 	Name() string
 	Node() Node
-	// Get asks the component's own HTTP endpoint ("/metrics", "/debug/pprof/goroutine?debug=2", "/configz"). The
-	// caller closes it.
+	// Get requests a path of the component's HTTP endpoint ("/metrics", "/debug/pprof/goroutine?debug=2", "/configz").
+	// The caller closes the result.
 	Get(ctx context.Context, path string) (io.ReadCloser, error)
 	// Logs streams the component's log from its start and follows it until ctx ends.
 	// The form depends on the component: the kubelet's is `journalctl -o json` lines, static pods' are CRI log lines.
@@ -129,7 +132,8 @@ type Component interface {
 
 // Caller is a Cluster whose API servers can call a server that this process runs.
 type Caller interface {
-	// CallableAddress is an address of this host, without a port, that the server has to listen on.
+	// CallableAddress returns an address of this host, without a port. A server that the API servers are to call has to
+	// listen on it.
 	CallableAddress(ctx context.Context) (string, error)
 }
 
@@ -137,19 +141,19 @@ type Caller interface {
 // Its container has the same name and serves HTTP on its port named http.
 type Workload struct{ Name, Namespace, Arm string }
 
-// Host is a Cluster that can address such a container like any other component. The component's node is the pod's,
-// its arm the workload's. A pod that was replaced is found again; a missing one is an error.
+// Host is a Cluster that can address a workload's container like any other component. The component's node is the pod's
+// node, and its arm is the workload's. Host finds a pod again after it was replaced; a missing pod is an error.
 type Host interface {
 	Workload(ctx context.Context, w Workload) (Component, error)
 }
 
-// Process is how a workload runs where there is no kubelet to start its pod: as its Deployment says, without a
+// Process says how to run a workload where no kubelet starts its pod: as the workload's Deployment says, but without a
 // container.
 type Process struct {
 	Program string            // an executable on this host
-	Args    []string          // in which $(NAME) stands for the variable NAME, as in those of a container
-	Env     map[string]string // beside what this program has itself; no value refers to another variable
-	Address []string          // the variables that hold the process's address, as one of a pod can hold its IP
+	Args    []string          // $(NAME) in them stands for the variable NAME, as in a container's arguments
+	Env     map[string]string // added to this program's environment; no value refers to another variable
+	Address []string          // the variables to set to the process's address, as a pod's variable can hold its IP
 	Port    int               // where it serves HTTP
 	Ready   string            // the path that answers 200 once it is ready for work
 }
@@ -159,29 +163,30 @@ type Runner interface {
 	Host
 	// Run starts a workload and returns once it is ready for work.
 	Run(ctx context.Context, w Workload, p Process) error
-	// Workloads are those of a name that were started here. Each is Addressed.
+	// Workloads returns the workloads of a name that were started here. Each implements Addressed.
 	Workloads(ctx context.Context, name string) ([]Component, error)
 }
 
-// Addressed is a Component with an address of its own, where this program reaches all ports that it listens on.
+// Addressed is a Component with its own address. This program reaches all ports that the component listens on there.
 type Addressed interface {
 	Address() string
 }
 
-// Execer is a Node that can run a command in itself. A command that exits with a code other than 0 is an error that
-// carries its output. Stdin may be nil.
+// Execer is a Node that can run commands. A command that exits with a code other than 0 is an error, which carries the
+// command's output. Stdin may be nil.
 type Execer interface {
 	Exec(ctx context.Context, stdin io.Reader, argv ...string) (stdout []byte, err error)
 }
 
-// Looker is an Execer that makes repeated looks cheap.
+// Looker is an Execer with a cheaper way to run commands that only read.
 type Looker interface {
-	// Look is Exec for a command that only reads: it changes nothing, ends by itself and leaves nothing running. It
-	// may be run a second time if the connection to the node broke off. stdin is text, or nil.
+	// Look runs a command like Exec. The command must only read: it changes nothing, ends without help and leaves
+	// nothing running. It may run a second time if the connection to the node breaks. stdin is text, or nil.
 	Look(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
 }
 
-// Look runs a command that only reads, the cheap way if the node has one.
+// Look runs a command that only reads on n: through n's method Look if n is a Looker, which is cheaper, else through
+// Exec.
 func Look(ctx context.Context, n Execer, stdin []byte, argv ...string) ([]byte, error) {
 	if l, ok := n.(Looker); ok {
 		return l.Look(ctx, stdin, argv...)
@@ -192,26 +197,26 @@ func Look(ctx context.Context, n Execer, stdin []byte, argv ...string) ([]byte, 
 	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
 }
 
-// ProxyRunner is a Node that is no Execer and runs the programs of its seams' proxies all the same. argv is what it
-// would be on an Execer.
+// ProxyRunner is a Node that can't run commands in general, but runs the programs of its seams' proxies. argv is the
+// same as on an Execer.
 type ProxyRunner interface {
 	RunProxy(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
 }
 
-// LogHolder is a Node whose components' log files lie in a folder of this host, arranged and written as a kubelet's
-// are in /var/log/pods.
+// LogHolder is a Node that keeps its components' log files in a folder of this host. The files are named and written
+// like a kubelet's in /var/log/pods.
 type LogHolder interface {
 	LogFolder() string
 }
 
-// Simulator is a Node that is no Node object, in a cluster whose Node objects are simulated.
+// Simulator is a Node without a Node object, in a cluster whose Node objects are all simulated.
 type Simulator interface {
-	// Simulated are the names of the Node objects.
+	// Simulated returns the names of the Node objects.
 	Simulated() []string
 }
 
-// FileHolder is a Node that knows the folder of a component's own files. The path is one in the node; of a LogHolder,
-// which is no machine, it is one of this host.
+// FileHolder is a Node that knows the folder of a component's OwnFiles. The folder is a path in the node. Of a
+// LogHolder, which is no machine, it is a path on this host.
 type FileHolder interface {
 	Folder(component string) string
 }
@@ -227,8 +232,8 @@ type Restarter interface {
 	Restart(ctx context.Context) error
 }
 
-// Limiter is a Component whose memory can be limited, as a container's limit does. It restarts for that. Limit
-// returns once it runs under the limit and answers again.
+// Limiter is a Component whose memory can be limited, as by a container's limit. Limit restarts the component, and
+// returns once the component runs under the limit and answers again.
 type Limiter interface {
 	Limit(ctx context.Context, memory string) error
 }
@@ -238,50 +243,51 @@ type Identifier interface {
 	Identity(ctx context.Context, digest bool) (Identity, error)
 }
 
-// Pauser is a Component whose process can be stopped for a while, as by SIGSTOP, with all that it has.
+// Pauser is a Component whose process can be stopped for a while, as by SIGSTOP. The process keeps everything it has.
 type Pauser interface {
-	// Pause stops the process. It goes on after atMost, whatever becomes of this program. Asked again, the time begins
-	// anew.
+	// Pause stops the process for atMost. Then the process goes on, even if this program has ended. Another Pause
+	// restarts the time.
 	Pause(ctx context.Context, atMost time.Duration) error
-	// Resume has the process go on, from any process of ours. It is no error if it isn't stopped, or isn't there.
+	// Resume makes the process go on, even if another process called Pause. It returns no error if the component's
+	// process isn't stopped or doesn't exist.
 	Resume(ctx context.Context) error
 }
 
-// Identity says which process a component is, so that a restart is noticed. SHA256 is that of the running executable
-// (/proc/PID/exe) in hex, or "" if it was not asked for. PID 0 means that there is no process.
+// Identity says which process a component is, so that a restart is noticed. SHA256 is the hash of the running
+// executable (/proc/PID/exe) in hex, or "" if it was not asked for. PID 0 means that there is no process.
 type Identity struct {
 	PID        int    `json:"pid"`
 	StartTicks int64  `json:"startTicks"` // field 22 of /proc/PID/stat: clock ticks since boot
 	Restarts   int    `json:"restarts"`   // the supervisor's count
 	SHA256     string `json:"sha256,omitempty"`
-	Stopped    bool   `json:"stopped,omitempty"` // by a signal, until another has it go on: the state T in /proc/PID/stat
-	// fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 is not known
+	Stopped    bool   `json:"stopped,omitempty"` // by a signal, and not continued since: state T in /proc/PID/stat
+	// fields 14 and 15: time in user and in kernel mode, in ticks of TicksPerSecond; 0 means unknown
 	CPUTicks int64 `json:"cpuTicks"`
-	// field 48: the address of its arguments, which execve moves while PID and StartTicks stay; 0 is not known
+	// field 48: the address of its arguments, which execve moves while PID and StartTicks stay; 0 means unknown
 	ArgStart uint64 `json:"argStart"`
-	// what its host chooses addresses at random for, as RandomizeFile says; 0 is nothing, or not known
+	// its host's setting in RandomizeFile: which addresses are chosen at random; 0 means none, or unknown
 	Randomize int `json:"randomize"`
-	// fields 16 and 17: what its children had used, and theirs, of those that it has waited for
+	// fields 16 and 17: CPU time of the children that it has waited for, and of their children
 	ChildTicks int64     `json:"childTicks"`
 	Limits     CPULimits `json:"limits"`
 }
 
-// Reporter is a Component that says how its processes are and how they ended, where no kubelet does.
+// Reporter is a Component that reports how its processes run and how they ended, where no kubelet does.
 type Reporter interface {
 	Status(ctx context.Context) (Status, error)
 }
 
-// Status says of a component which of its processes runs, or ran last, and how the one before it ended. An id is that
-// of one start. A process that a signal ended has 128 and the signal's number as its code, as a container has.
+// Status says which process of a component runs, or ran last, and how the latest process to end did so. Each start has
+// its own id. The code of a process that a signal ended is 128 plus the signal's number, as for a container.
 type Status struct {
 	ID       string
 	Running  bool
-	Restarts int // those that nobody asked for
+	Restarts int // restarts that nobody asked for
 
 	LastID          string // "" until one ended
 	LastCode        int
 	LastFinished    time.Time
-	LastOutOfMemory bool // the kernel killed it for its limit
+	LastOutOfMemory bool // the kernel killed it for exceeding its memory limit
 }
 
 // TicksPerSecond is the unit of times in /proc: USER_HZ, which Linux keeps at 100 for all programs.

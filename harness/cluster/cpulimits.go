@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// CPULimits says what the kernel lets a process have of the CPUs. Quotas and counts are those of its control group and
-// of all groups above it that can be seen from where it runs.
+// CPULimits describes how much CPU the kernel lets a process use. The quota and the counts cover its control group and
+// all groups above it that can be seen from where the process runs.
 type CPULimits struct {
 	Known     bool    // its control group could be read
-	Cores     int     // how many it may run on; 0 is not known
-	Quota     float64 // the lowest of the groups' quotas, in CPUs; 0 is none
-	Periods   int64   // nr_periods: how many periods of a quota began, of all groups together
-	Throttled int64   // nr_throttled: in how many of them a group had used up its quota before the period was over
+	Cores     int     // how many it may run on; 0 means unknown
+	Quota     float64 // the lowest of the groups' quotas, in CPUs; 0 means none
+	Periods   int64   // nr_periods, summed over the groups: how many periods of a quota began
+	Throttled int64   // nr_throttled, summed likewise: in how many periods a group used up its quota early
 }
 
-// CPULimitFiles are the files of a control group that tell its quota and whether it was throttled: cpu.max is of cgroup
-// v2, the last two are of v1.
+// CPULimitFiles lists the files of a control group that tell its quota and whether it was throttled. cpu.max exists in
+// cgroup v2, the last two files in v1.
 var CPULimitFiles = []string{"cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}
 
-// AllowedCores is the line of /proc/PID/status that lists the cores a process may run on.
+// AllowedCores begins the line of /proc/PID/status that lists the cores a process may run on.
 const AllowedCores = "Cpus_allowed_list:"
 
-// CPULimitsOf reads a process's limits below root, which is "/" but in tests. What can't be read is not known.
+// CPULimitsOf reads a process's limits from files below root, which is "/" except in tests. Limits that can't be read
+// are left unknown.
 func CPULimitsOf(root string, pid int) CPULimits {
 	proc := path.Join(root, "proc", strconv.Itoa(pid))
 	var text strings.Builder
@@ -48,8 +49,8 @@ func CPULimitsOf(root string, pid int) CPULimits {
 	return ParseCPULimits(text.String())
 }
 
-// cpuGroup finds in /proc/PID/cgroup which group limits the CPU, and where its hierarchy is mounted: cgroup v1's of the
-// controller cpu if there is one, else v2's.
+// cpuGroup returns the control group that limits a process's CPU, and the folder where its hierarchy is mounted. text
+// is the content of /proc/PID/cgroup. The group of cgroup v1's controller cpu takes precedence over the group of v2.
 func cpuGroup(text string) (dir, group string) {
 	for line := range strings.Lines(text) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -64,8 +65,8 @@ func cpuGroup(text string) (dir, group string) {
 	return dir, group
 }
 
-// visible are the folders of a group and of those above it. A container may see its groups from further below than
-// /proc names them, so what isn't there is cut off in front.
+// visible returns the folders of a group and of the groups above it. A container may see only a lower part of the path
+// that /proc names, so leading elements that don't exist are cut off.
 func visible(dir, group string) (out []string) {
 	if dir == "" {
 		return nil
@@ -84,10 +85,10 @@ func visible(dir, group string) (out []string) {
 	return append(out, dir)
 }
 
-// ParseCPULimits reads the line of the cores as /proc/PID/status has it, and lines of CPULimitFiles, each with its
-// file's path and a colon in front, as grep prints them.
+// ParseCPULimits parses the AllowedCores line of /proc/PID/status and the lines of CPULimitFiles. Each of the latter
+// has its file's path and a colon in front, as grep prints them.
 func ParseCPULimits(text string) (out CPULimits) {
-	quota, period := map[string]float64{}, map[string]float64{} // of cgroup v1, by folder
+	quota, period := map[string]float64{}, map[string]float64{} // by folder
 	for line := range strings.Lines(text) {
 		if list, ok := strings.CutPrefix(line, AllowedCores); ok {
 			out.Cores = countCores(strings.TrimSpace(list))
@@ -105,9 +106,9 @@ func ParseCPULimits(text string) (out CPULimits) {
 			case "nr_throttled":
 				out.Throttled += n
 			}
-		case name == "cpu.max" && len(f) == 2: // "max 100000" has no number in front
+		case name == "cpu.max" && len(f) == 2: // "max 100000" means no quota; number gives 0 for it
 			quota[dir], period[dir] = number(f[0]), number(f[1])
-		case name == "cpu.cfs_quota_us" && len(f) == 1: // -1 is none
+		case name == "cpu.cfs_quota_us" && len(f) == 1: // -1 means no quota
 			quota[dir] = number(f[0])
 		case name == "cpu.cfs_period_us" && len(f) == 1:
 			period[dir] = number(f[0])
@@ -121,13 +122,13 @@ func ParseCPULimits(text string) (out CPULimits) {
 	return out
 }
 
-// number is 0 for what is none.
+// number returns the number in text, or 0 if text is none.
 func number(text string) float64 {
 	n, _ := strconv.ParseFloat(text, 64)
 	return n
 }
 
-// countCores counts a list such as "0-3,8"; 0 if it is none.
+// countCores returns how many cores a list such as "0-3,8" names, or 0 if list isn't one.
 func countCores(list string) (n int) {
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(part, "-")

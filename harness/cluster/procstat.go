@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ParseStat reads what /proc/PID/stat says about which process it is: its start, its arguments' address, its state and
-// its CPU time. PID, Restarts and SHA256 are left as they are.
+// ParseStat sets StartTicks, ArgStart, Stopped and the CPU times from stat, the content of /proc/PID/stat. It leaves
+// PID, Restarts and SHA256 as they are.
 func (id *Identity) ParseStat(stat string) error {
 	// Field 2 is the command in parentheses and may hold spaces and parentheses; fields[0] is field 3.
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -32,7 +32,7 @@ func (id *Identity) ParseStat(stat string) error {
 		}
 		*of += ticks
 	}
-	if len(fields) > 48-3 { // a kernel without it says nothing about the arguments
+	if len(fields) > 48-3 { // a kernel may not have field 48
 		id.ArgStart, err = strconv.ParseUint(fields[48-3], 10, 64)
 		if err != nil {
 			return fmt.Errorf("field 48 of /proc/PID/stat: %w", err)
@@ -41,6 +41,6 @@ func (id *Identity) ParseStat(stat string) error {
 	return nil
 }
 
-// RandomizeFile is where Linux says which addresses it chooses at random: 0 is none, 1 or 2 include the stack's, where
-// a program's arguments lie.
+// RandomizeFile has Linux's setting for which addresses are chosen at random. 0 means none; 1 and 2 include the stack,
+// where a program's arguments lie.
 const RandomizeFile = "/proc/sys/kernel/randomize_va_space"

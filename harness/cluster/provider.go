@@ -9,38 +9,40 @@ import (
 
 // Provider makes clusters and removes them. It is safe for concurrent use.
 type Provider interface {
-	// Name is what a user calls it: "kind".
+	// Name returns the name that users know the provider by: "kind".
 	Name() string
-	// Capabilities says what the clusters will be able to do, before any exists.
+	// Capabilities returns what the clusters will be able to do, before any exists.
 	Capabilities(ctx context.Context) (Capabilities, error)
-	// Check says whether this host can make the clusters, before anything is built. What it finds wrong is a
-	// *HostError. It may install what is missing if that needs no consent. It builds nothing: n.Builder may be nil.
+	// Check reports whether this host can make the clusters, before anything is built. It returns the problems that it
+	// finds as a *HostError. It may install what is missing if that needs no consent. It builds nothing: n.Builder may
+	// be nil.
 	Check(ctx context.Context, n Needs) error
-	// Prepare gets what the clusters are made of and what outlives them, such as node images or programs, so that
-	// Create only has to use it. It returns the versions that verdicts name.
+	// Prepare gets or builds the parts of clusters that outlive a cluster, such as node images and programs, so that
+	// Create only has to use them. It returns the versions that verdicts name.
 	Prepare(ctx context.Context, n Needs) (versions map[string]string, err error)
 	// Create makes a cluster and returns once its nodes are registered and have a network; WaitReady waits for the
-	// rest. When it fails, or when ctx ends, it has removed what it made.
+	// rest. If Create fails or ctx ends, Create removes what it made before it returns.
 	Create(ctx context.Context, name string, t Topology) (Cluster, error)
-	// Delete removes the cluster and all that was made for it, also if it is incomplete. It returns nil if there is
-	// none, and doesn't depend on Create in the same process.
+	// Delete removes the cluster and everything that was made for it, even if the cluster is incomplete. It returns nil
+	// if there is no such cluster. Another process may have created the cluster.
 	Delete(ctx context.Context, name string) error
-	// KubeconfigPath is where the cluster's kubeconfig stands while it exists, readable by its owner only.
+	// KubeconfigPath returns the path of the cluster's kubeconfig, which exists as long as the cluster and which only
+	// its owner can read.
 	KubeconfigPath(name string) string
 }
 
 // Needs say which clusters will be asked for, and give the provider a Builder.
 type Needs struct {
 	Topologies []Topology
-	// what the user wants nodes to be started from, where they are started from images: auto, official, assembled or a
+	// the image that the user wants nodes to start from, if they start from images: auto, official, assembled or a
 	// reference
 	NodeImage string
 	Builder   Builder
-	// Arms are the components of which every cluster's control plane gets a program of its own, in its topology.
+	// Arms lists the components for which the topologies bring their own programs, on every control plane.
 	Arms []string
 }
 
-// Versions are the Kubernetes versions of the topologies, each once and in their order.
+// Versions returns the Kubernetes versions of the topologies, each once, in order of first use.
 func (n Needs) Versions() []string {
 	var out []string
 	for _, t := range n.Topologies {
@@ -54,8 +56,8 @@ func (n Needs) Versions() []string {
 // Builder builds static programs for this machine, or finds them in the cache, where they stay until the run is over.
 // It is safe for concurrent use, and builds one thing at a time, because each build uses all cores.
 type Builder interface {
-	// BuildPrograms builds main packages of a module at a version and returns the programs' paths by the packages'
-	// last elements.
+	// BuildPrograms builds main packages of a module at a version. It returns the paths of the programs, keyed by the
+	// last element of each package path.
 	BuildPrograms(ctx context.Context, module, version string, packages ...string) (map[string]string, error)
 	// BuildFixture builds a program in fixtures/ of this module and returns its path.
 	BuildFixture(ctx context.Context, name string) (string, error)
@@ -72,13 +74,13 @@ func (e *HostError) Error() string {
 	return "this host can't run it yet:\n  " + strings.Join(e.Problems, "\n  ")
 }
 
-// Keeper is a Provider that keeps what it prepared beyond a run.
+// Keeper is a Provider that keeps what it prepared for later runs.
 type Keeper interface {
 	// Kept lists what is kept.
 	Kept(ctx context.Context) ([]Kept, error)
 	// Prune removes what nothing is using and returns what it removed.
 	Prune(ctx context.Context) ([]Kept, error)
-	// Clean removes what runs that were killed left half made, and tells of each.
+	// Clean removes the unfinished parts that killed runs left behind, and calls say for each.
 	Clean(ctx context.Context, say func(string)) error
 }
 
@@ -86,7 +88,7 @@ type Keeper interface {
 type Kept struct {
 	Kind    string // "image"
 	Name    string
-	Key     string // the hash of all that it was made of
+	Key     string // the hash of all its inputs
 	Bytes   int64
 	Created time.Time
 }
@@ -100,6 +102,6 @@ type Retainer interface {
 // in effect when Install returns and survives a loss of power. A running process keeps the old one until it is
 // restarted.
 type Installer interface {
-	// Install has the component run a copy of source, an executable on this host.
+	// Install makes the component run a copy of source, an executable on this host.
 	Install(ctx context.Context, component, source string) error
 }

@@ -32,11 +32,11 @@ func (e *NotReadyError) Error() string {
 // Unwrap returns why the last look failed, if it did.
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// readyInterval is how often the nodes are looked at. It is short because a run waits for it, and affordable because
-// it is one list.
+// readyInterval is the time between two looks at the nodes. It is short because a run waits meanwhile. That is
+// affordable, because each look is one list request.
 const readyInterval = 200 * time.Millisecond
 
-// lookTime is how long one look may take, and so by how much WaitReady may outlast its timeout.
+// lookTime bounds one look at the nodes. WaitReady may outlast its timeout by as much.
 const lookTime = 5 * time.Second
 
 // WaitReady returns once all the named nodes are Ready. When timeout passes first, the error is a *NotReadyError;
@@ -48,7 +48,8 @@ func WaitReady(ctx context.Context, client klient.Client, nodes []string, timeou
 	seen := map[string]*corev1.Node{}
 	var last error
 	err := wait.For(func(context.Context) (bool, error) {
-		// A look has a time of its own: one that the waiting's end cuts off would pass for an API server that fails.
+		// Each look has its own timeout. A look that the end of the wait cut off would be reported as a failing API
+		// server.
 		look, cancel := context.WithTimeout(ctx, lookTime)
 		defer cancel()
 		var list corev1.NodeList

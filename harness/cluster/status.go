@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// StatusError is an answer of a component's endpoint other than 200. Component.Get may wrap it: it proves that the
-// component was there.
+// StatusError is an answer of a component's endpoint with another status than 200. Component.Get may wrap it. It proves
+// that the component was there to answer.
 type StatusError struct {
 	Method string // "" is GET
 	Path   string // "/readyz"
 	Code   int    // 500
 	Status string // "500 Internal Server Error"
-	Text   string // how the body begins, without the space around it
+	Text   string // the beginning of the body, without the space around it
 }
 
-// Error names all of it.
+// Error returns the request, the status and the beginning of the body.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: %s: %s", cmp.Or(e.Method, "GET"), e.Path, e.Status, e.Text)
 }
 
-// Body is the body of an answer that is a success. Of any other it makes a StatusError, which carries the body's
+// Body returns the body of an answer with status 200. Any other answer becomes a StatusError, which carries the body's
 // beginning.
 func Body(resp *http.Response, path string) (io.ReadCloser, error) {
 	if resp.StatusCode == http.StatusOK {

@@ -16,7 +16,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// TestCandidatesOfFixturesApply rewrites each fixture, and what it requires, as each candidate of each scenario does. Kubernetes' own source isn't at hand.
+// TestCandidatesOfFixturesApply rewrites each fixture, and the modules that it requires, as each candidate of each
+// scenario does. It leaves out candidates of Kubernetes, whose source isn't at hand.
 func TestCandidatesOfFixturesApply(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/" + scenario.FileName)
 	if err != nil {
@@ -51,7 +52,8 @@ func TestCandidatesOfFixturesApply(t *testing.T) {
 	}
 }
 
-// rewriteFixture wants each mutation of an arm to find as many sites as it states, in the fixture or in a module that it requires.
+// rewriteFixture checks that each mutation of an arm finds as many sites as it states, in the fixture or in a module
+// that the fixture requires.
 func rewriteFixture(t *testing.T, arm scenario.Arm) {
 	dir := filepath.Join("..", "..", "fixtures", arm.Source.Fixture)
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
@@ -91,11 +93,11 @@ func rewriteFixture(t *testing.T, arm scenario.Arm) {
 	}
 }
 
-// required is a published module, which is downloaded unless Go's module cache has it.
+// required returns a published module. Go downloads it unless the module cache has it.
 func required(t *testing.T, path, version string) mutate.Module {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", path+"@"+version)
-	cmd.Dir = t.TempDir() // of no module
+	cmd.Dir = t.TempDir() // outside any module
 	out, err := cmd.Output()
 	var got struct{ Dir string }
 	if err := errors.Join(err, json.Unmarshal(out, &got)); err != nil || got.Dir == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// policy is what matters here of an audit policy.
+// policy holds the fields of an audit policy that matter here.
 type policy struct {
 	Rules []struct {
 		Level      string
@@ -26,7 +26,7 @@ type policy struct {
 	}
 }
 
-// records reports whether a rule for service accounts records every write of a resource and of what is below it.
+// records tells whether a rule for service accounts records every write of a resource and its subresources.
 func (p policy) records(resource string) bool {
 	name, group, _ := strings.Cut(resource, ".")
 	for _, r := range p.Rules {
@@ -43,8 +43,8 @@ func (p policy) records(resource string) bool {
 	return false
 }
 
-// What a scenario's checks count in the audit log is what its audit policy records, on every control plane, of the service account that its
-// manifests give each arm.
+// On every control plane the audit policy records what a scenario's checks count in the audit log. The checks count
+// the writes of the service account that the scenario's manifests give each arm.
 func TestAuditPoliciesRecordWhatIsCounted(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/scenario.yaml")
 	if err != nil {

@@ -24,13 +24,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// comparing are the checks that compare with what the scripted subject hasn't: a baseline, an API server's count, and sizes.
+// comparing lists the checks that need something that the scripted subject lacks: a baseline, an API server's count,
+// or sizes.
 var comparing = []string{"nothingStuck", "unchangedUpdates", "costGrowth", "goroutinesBack", "heapBack", "cpuBack"}
 
-// ofTheCluster are the checks that are about a cluster, and get the same answer for every arm in it.
+// ofTheCluster lists the checks that are about a cluster, and give the same answer for every arm in it.
 var ofTheCluster = []string{"leaseStale"}
 
-// TestChecksOnWhatCollectorsMake runs every collector on the scripted subject, and asks every check live and afterwards.
+// TestChecksOnWhatCollectorsMake runs every collector on the scripted subject, and evaluates every check live and
+// afterwards.
 func TestChecksOnWhatCollectorsMake(t *testing.T) {
 	s, w := newSubject(t), newBundle(t)
 	if err := w.SetWorld(bundle.World{Run: s.Name(), // nodes are named after it
@@ -53,7 +55,7 @@ func TestChecksOnWhatCollectorsMake(t *testing.T) {
 			t.Fatal(err)
 		}
 		if st, ok := c.(capture.Streamer); ok {
-			wg.Go(func() { _ = st.Stream(ctx, s.target(c), w) }) // what it lost shows in the checks
+			wg.Go(func() { _ = st.Stream(ctx, s.target(c), w) }) // what a stream lost shows in the checks
 		}
 		if sn, ok := c.(capture.Snapshotter); ok {
 			for range 2 {
@@ -129,8 +131,8 @@ func cutShort(t *testing.T, w *bundle.Writer) {
 	}
 }
 
-// goesOn gives the subject a log line of its fault phase, an endpoint that is not well, a heap of 24 MiB, and a CPU profile of one stack. It
-// returns the path of its audit log.
+// goesOn gives the subject a log line of its fault phase, an endpoint that isn't healthy, a heap of 24 MiB, and a CPU
+// profile of one stack. It returns the path of the subject's audit log.
 func goesOn(t *testing.T, s *subject) (audit string) {
 	t.Helper()
 	audit = layLogs(t, s.nodes[0].Node)
@@ -157,7 +159,7 @@ func goesOn(t *testing.T, s *subject) (audit string) {
 	return audit
 }
 
-// flood arms two pods of three containers and inspects them as PLEG does: 8 state changes.
+// flood arms a flood of two pods with three containers each, and inspects the pods as PLEG does: 8 state changes.
 func flood(t *testing.T, s *subject) {
 	t.Helper()
 	ctx, n := t.Context(), s.nodes[0]
@@ -193,7 +195,7 @@ func flood(t *testing.T, s *subject) {
 	}
 }
 
-// made are the artifacts that some registered collector or probe leaves.
+// made lists the kinds of artifacts that some registered collector or probe makes.
 func made() []bundle.Kind {
 	var out []bundle.Kind
 	for _, e := range kinds.Of(kinds.Collector) {
@@ -207,7 +209,7 @@ func made() []bundle.Kind {
 	return out
 }
 
-// A check answers Unknown where there is nothing, and reads what some collector makes.
+// A check without any evidence answers Unknown, and a check reads only what some collector or probe makes.
 func TestEveryCheckOnNothing(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Check) {
 		t.Run(e.Name, func(t *testing.T) {

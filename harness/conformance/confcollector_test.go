@@ -21,12 +21,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// subject is the first worker's kubelet, with everything that it answers scripted.
+// subject is the first worker's kubelet, with all its answers scripted.
 type subject struct {
 	*world
 	relists  atomic.Int64
 	relisted time.Time
-	broken   atomic.Bool // its endpoints fail
+	broken   atomic.Bool // whether its endpoints fail
 }
 
 // dump is a goroutine profile with one goroutine that waits.
@@ -38,10 +38,10 @@ created by k8s.io/kubernetes/pkg/kubelet/pleg.(*GenericPLEG).Start in goroutine 
 
 `
 
-// pods has one pod with a container that runs.
+// pods is a kubelet's list of one pod with a container that runs.
 const pods = `{"items":[{"metadata":{"namespace":"default","name":"a"},"status":{"containerStatuses":[{"name":"main","state":{"running":{}}}]}}]}`
 
-// skipped is kubelet's line.
+// skipped is the line that kubelet logs while PLEG isn't healthy.
 const skipped = `"Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 4m0s ago; threshold is 3m0s"`
 
 func newSubject(t *testing.T) *subject {
@@ -72,8 +72,8 @@ func newSubject(t *testing.T) *subject {
 	return s
 }
 
-// metrics has a relist that began ten seconds before the subject, a counter that grows by one each time that it is asked for, one that stands, and a
-// summary of what took two seconds each time.
+// metrics returns the subject's metrics: a relist that began ten seconds before the subject, a counter that grows by
+// one at each request, one that stands still, and a summary of operations that took two seconds each.
 func (s *subject) metrics() string {
 	n := s.relists.Add(1)
 	return fmt.Sprintf("# TYPE seen_seconds gauge\nseen_seconds %d\n# TYPE grows_total counter\ngrows_total %d\n# TYPE stands_total counter\nstands_total 4\n"+
@@ -94,17 +94,19 @@ func (s *subject) target(c capture.Collector) capture.Target {
 	}
 }
 
-// collectorEnv is what the suite has to know of a collector: a spec, and what breaks its source.
+// collectorEnv is what the suite has to know about a collector: a spec, and what breaks its source.
 type collectorEnv struct {
 	spec  string
 	fails func(*testing.T, *subject)
-	// broken is a spec with a source that is broken from the start, where none of the subject's is its source.
+	// broken is a spec whose source is broken from the start. It is for collectors whose source isn't part of the
+	// subject.
 	broken string
-	// answers says that a source which doesn't answer is what is recorded, and no gap: that text is in the newest record then.
+	// answers is set if a source that doesn't answer is recorded, and is no gap: the newest record then contains that
+	// text.
 	answers string
 }
 
-// collectorEnvs has an entry for every registered collector: without one the suite fails.
+// collectorEnvs has an entry for every registered collector. Without one the suite fails.
 var collectorEnvs = map[string]collectorEnv{
 	"goroutines":        {fails: breaks},
 	"heap":              {fails: breaks},
@@ -165,7 +167,7 @@ func TestCollectors(t *testing.T) {
 	}
 }
 
-// following runs a stream until stop, which waits for its end.
+// following runs a stream in the background. stop ends it and waits for its end.
 func following(t *testing.T, c capture.Streamer, target capture.Target, w *bundle.Writer) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -181,7 +183,7 @@ func following(t *testing.T, c capture.Streamer, target capture.Target, w *bundl
 	}
 }
 
-// makes wants an artifact with something in it for each kind that the collector says it makes, and no other.
+// makes checks that the collector makes an artifact with content for each kind in Makes, and no other.
 func makes(t *testing.T, c capture.Collector) {
 	s, w := newSubject(t), newBundle(t)
 	target := s.target(c)
@@ -237,8 +239,8 @@ func makes(t *testing.T, c capture.Collector) {
 	}
 }
 
-// leavesARecord breaks the source and wants that to be seen in the bundle: a snapshot is an artifact with its error; a stream doesn't speak for
-// the time in which its source was broken.
+// leavesARecord breaks the source and checks that the bundle shows it: a snapshot is an artifact with its error, and
+// a stream doesn't cover the time in which its source was broken.
 func leavesARecord(t *testing.T, kind string, c capture.Collector, env collectorEnv) {
 	s, w := newSubject(t), newBundle(t)
 	target := s.target(c)
@@ -277,7 +279,7 @@ func leavesARecord(t *testing.T, kind string, c capture.Collector, env collector
 		}
 		return ""
 	})
-	_ = stop() // giving up is as good as going on, as long as the bundle says so
+	_ = stop() // the stream may give up or go on, as long as the bundle says so
 	for _, a := range w.View().Artifacts(bundle.Query{})[snapshots:] {
 		if env.answers != "" {
 			if last := lastLine(t, w.View(), a); !strings.Contains(last, env.answers) {
@@ -291,7 +293,7 @@ func leavesARecord(t *testing.T, kind string, c capture.Collector, env collector
 	}
 }
 
-// lastLine is the last line of a stream that has ended.
+// lastLine returns the last line of a stream that has ended.
 func lastLine(t *testing.T, v bundle.View, a bundle.Artifact) string {
 	r, err := v.Open(a)
 	if err != nil {

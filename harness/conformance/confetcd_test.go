@@ -19,8 +19,8 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
-// etcdSide is an etcd that knows its health only, with the real etcd proxy in front of it. A node of the suite starts one when it is first
-// asked for.
+// etcdSide is a fake etcd that answers only /health, behind the real etcd proxy. A node of the suite starts one when
+// it is first needed.
 type etcdSide struct {
 	dir, bin, address string // the proxy's address
 	etcd              *httptest.Server
@@ -47,7 +47,7 @@ func newEtcdSide(t *testing.T, dir string) (*etcdSide, error) {
 
 func (e *etcdSide) path(name string) string { return filepath.Join(e.dir, "etcd-"+name) }
 
-// serve starts the proxy and returns when it says that it is ready.
+// serve starts the proxy and returns when the proxy reports that it is ready.
 func (e *etcdSide) serve(t *testing.T) (err error) {
 	if e.address, err = controltest.Free(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (e *etcdSide) serve(t *testing.T) (err error) {
 	return controltest.Start(t, exec.Command(e.bin, "serve", "--listen", e.address, "--control", e.path("sock"), "--etcd", e.etcd.Listener.Addr().String()))
 }
 
-// runEtcd is the etcd proxy's program as the node runs it.
+// runEtcd runs the etcd proxy's program as the node would, after the node's hook.
 func (c *criNode) runEtcd(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	if err := c.hooked(ctx, argv); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (c *criNode) runEtcd(ctx context.Context, stdin io.Reader, argv []string) (
 	return e.run(ctx, stdin, argv)
 }
 
-// run is the proxy's program as the node runs it: on the node's own places.
+// run runs the proxy's program with the node's own socket, addresses and certificates.
 func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	args := slices.Clone(argv[1:])
 	switch args[0] {
@@ -80,7 +80,7 @@ func (e *etcdSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]b
 	return controltest.Run(exec.CommandContext(ctx, e.bin, args...), stdin)
 }
 
-// ask makes one request through the proxy, on an open connection if there is one.
+// ask makes one request through the proxy and returns how long it took. It uses an open connection if there is one.
 func (e *etcdSide) ask(ctx context.Context) (time.Duration, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+e.address+"/health", nil)
 	if err != nil {
@@ -96,7 +96,7 @@ func (e *etcdSide) ask(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// etcdOf is a node's etcd.
+// etcdOf returns a node's etcd.
 func etcdOf(t *testing.T, n *criNode) *etcdSide {
 	t.Helper()
 	e, err := n.etcd()
@@ -106,13 +106,13 @@ func etcdOf(t *testing.T, n *criNode) *etcdSide {
 	return e
 }
 
-// etcdSlow reports whether answers take the latency, on a connection that is warm.
+// etcdSlow tells whether answers take the latency on a connection that was used before.
 func etcdSlow(t *testing.T, n *criNode) bool {
 	e := etcdOf(t, n)
 	if _, err := e.ask(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // any answer of a loaded machine may be slow; with the latency in force all are
+	for range 3 { // any answer of a loaded machine may be slow; under the latency all are
 		took, err := e.ask(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -124,13 +124,13 @@ func etcdSlow(t *testing.T, n *criNode) bool {
 	return true
 }
 
-// etcdSilent reports whether there is no answer.
+// etcdSilent tells whether a request gets no answer.
 func etcdSilent(t *testing.T, n *criNode) bool {
 	_, err := etcdOf(t, n).ask(t.Context())
 	return err != nil
 }
 
-// etcdArmed counts what was ever armed in a node's etcd proxy, and lists what still is.
+// etcdArmed counts the armings of a node's etcd proxy, and lists those that are still armed.
 func etcdArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
 	e := etcdOf(t, n)

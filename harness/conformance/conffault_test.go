@@ -17,14 +17,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// faultSuite holds one fault to its contract.
+// faultSuite checks one fault against the contract of Fault.
 type faultSuite struct {
 	entry kinds.Entry
 	env   faultEnv
 	*world
 }
 
-// TestFaults is the conformance suite of faults, on a cluster in memory with real interposers and etcd proxies.
+// TestFaults is the conformance suite of faults. It uses a cluster in memory with real interposers, etcd proxies and
+// load balancer APIs.
 func TestFaults(t *testing.T) {
 	for _, e := range kinds.Of(kinds.Fault) {
 		t.Run(e.Name, func(t *testing.T) {
@@ -52,7 +53,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// fresh makes the fault as another process would: from its spec alone.
+// fresh makes the fault from its spec alone, as another process would.
 func (s faultSuite) fresh(t *testing.T) fault.Fault {
 	t.Helper()
 	f, err := kinds.Decode[fault.Fault](kinds.Fault, s.entry.Name, json.RawMessage(s.entry.Tested))
@@ -70,11 +71,11 @@ func (s faultSuite) target() (fault.Target, *events) {
 	}, seen
 }
 
-// force fails unless the effect is there, or isn't, on each node in order.
+// force fails unless the effect is there, or isn't, as want says for each node in order.
 func (s faultSuite) force(t *testing.T, when string, want ...bool) {
 	t.Helper()
 	got := make([]bool, len(s.nodes))
-	var wg sync.WaitGroup // at once: what is looked at may be over soon
+	var wg sync.WaitGroup // all nodes at once, because the effect may be over soon
 	for i, n := range s.nodes {
 		wg.Go(func() { got[i] = s.env.inForce(t, n) })
 	}
@@ -107,7 +108,7 @@ func (s faultSuite) needs(t *testing.T) {
 	}
 }
 
-// silentNode is a node that can do nothing.
+// silentNode is a node without any capability.
 type silentNode struct{}
 
 func (silentNode) Name() string { return "silent" }
@@ -162,7 +163,7 @@ func (s faultSuite) recoverOfNothing(t *testing.T) {
 	}
 }
 
-// cancelled ends the context when the first observation is under way.
+// cancelled tests Inject with a context that has ended, and with one that ends during the first observation.
 func (s faultSuite) cancelled(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -204,7 +205,7 @@ func (s faultSuite) cancelled(t *testing.T) {
 	s.force(t, "recovered after a cancelled Inject", false, false)
 }
 
-// partial injects into two nodes of which one can't.
+// partial injects into two nodes, one of which fails.
 func (s faultSuite) partial(t *testing.T) {
 	broken := s.nodes[1]
 	broken.intercept(func(context.Context, []string) error { return errBroken })
@@ -221,7 +222,7 @@ func (s faultSuite) partial(t *testing.T) {
 	s.force(t, "recovered", false, false)
 }
 
-// recoverPartly recovers two nodes of which one can't: the other is recovered all the same.
+// recoverPartly recovers two nodes, one of which fails. The other must be recovered all the same.
 func (s faultSuite) recoverPartly(t *testing.T) {
 	target, _ := s.target()
 	if err := s.fresh(t).Inject(t.Context(), target); err != nil {
@@ -241,7 +242,7 @@ func (s faultSuite) recoverPartly(t *testing.T) {
 	s.force(t, "recovered", false, false)
 }
 
-// timeLimit has nobody recover it.
+// timeLimit injects the fault and lets only its time limit end it. A fault without a time limit must stay in force.
 func (s faultSuite) timeLimit(t *testing.T) {
 	target, _ := s.target()
 	if s.env.forever != "" {
@@ -271,7 +272,7 @@ func (s faultSuite) timeLimit(t *testing.T) {
 	}
 }
 
-// nothingLeft looks at what all the tests before it left in the nodes.
+// nothingLeft checks what all tests before it left on the nodes.
 func (s faultSuite) nothingLeft(t *testing.T) {
 	for _, n := range s.nodes {
 		ever, armed := s.env.armed(t, n)

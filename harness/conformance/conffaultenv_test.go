@@ -17,9 +17,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/inject/fault"
 )
 
-// faultEnv is how the suite sees a fault from outside: how its effect shows to someone who doesn't know the fault, and what was ever armed on a node
-// and still is. setup has what the fault does pass by the nodes' hooks, where that isn't one of their commands. forever says why it can have no time
-// limit.
+// faultEnv is how the suite sees a fault without using the fault. inForce tells whether the effect is there. armed
+// counts what was ever armed on a node, and lists what still is. setup makes the fault's actions call the nodes'
+// hooks, where the actions aren't commands on the nodes. forever says why the fault can't have a time limit.
 type faultEnv struct {
 	setup   func(*world)
 	forever string
@@ -27,8 +27,9 @@ type faultEnv struct {
 	armed   func(*testing.T, *criNode) (ever int, armed []string)
 }
 
-// grounds are the places at which most faults act, by the seam that they need; "power" is the nodes' switch. A fault that acts on one needs no entry of
-// its own as long as its effect is one that is looked for there.
+// grounds are the places where most faults act, by the seam that they need; "power" is the nodes' switch. A fault
+// that acts at one of them needs no entry in faultEnvs as long as its effect is one that the place's inForce looks
+// for.
 var grounds = map[string]faultEnv{
 	"cri":   {inForce: func(t *testing.T, n *criNode) bool { return criFlooded(t, n) || criSlow(t, n) }, armed: criArmed},
 	"etcd":  {inForce: func(t *testing.T, n *criNode) bool { return etcdSilent(t, n) || etcdSlow(t, n) }, armed: etcdArmed},
@@ -57,7 +58,7 @@ var faultEnvs = map[string]faultEnv{
 	},
 }
 
-// envOf finds how a fault is seen.
+// envOf returns how a fault is seen.
 func envOf(t *testing.T, name string, needs fault.Needs) faultEnv {
 	t.Helper()
 	if env, ok := faultEnvs[name]; ok {
@@ -74,12 +75,12 @@ func envOf(t *testing.T, name string, needs fault.Needs) faultEnv {
 	return env
 }
 
-// least is the latency of each fault that has one.
+// least is the latency of the CRI and etcd latency faults in this suite.
 const least = 250 * time.Millisecond
 
-// criSlow reports whether calls of the runtime take the latency.
+// criSlow tells whether calls to the runtime take the latency.
 func criSlow(t *testing.T, n *criNode) bool {
-	for range 3 { // any call of a loaded machine may be slow; with the delay in force all are
+	for range 3 { // any call of a loaded machine may be slow; under the delay all are
 		began := time.Now()
 		if _, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}); err != nil {
 			t.Fatal(err)
@@ -91,10 +92,10 @@ func criSlow(t *testing.T, n *criNode) bool {
 	return true
 }
 
-// criFlooded reports whether the pods of a flood are there, all of them.
+// criFlooded tells whether the pods of a flood are listed. It fails the test if only some of them are.
 func criFlooded(t *testing.T, n *criNode) bool {
 	pods, containers := countReported(t, n)
-	if pods != 7 || containers != 21 { // it may have been lifted between the two listings: only once
+	if pods != 7 || containers != 21 { // the flood may have been lifted between the two listings, but only once
 		pods, containers = countReported(t, n)
 	}
 	if (pods != 7 || containers != 21) && (pods != 0 || containers != 0) {
@@ -108,7 +109,8 @@ func powerless(t *testing.T, n *criNode) bool {
 	return err != nil
 }
 
-// hookPower has the nodes' hooks asked before a node is switched, and before its Lease is looked at, which is how the loss of one is seen.
+// hookPower calls the nodes' hooks before a node is switched, and before its Lease is read, which shows the loss of a
+// node.
 func hookPower(w *world) {
 	for _, n := range w.nodes {
 		n.OnPower(func(ctx context.Context, _ bool) error { return n.hooked(ctx, []string{"power", "switch"}) })
@@ -123,7 +125,7 @@ func hookPower(w *world) {
 	})
 }
 
-// hookPauses has the nodes' hooks asked before a kubelet is paused, resumed or looked at.
+// hookPauses calls the nodes' hooks before a kubelet is paused, resumed or looked at.
 func hookPauses(w *world) {
 	for _, n := range w.nodes {
 		n.kubelet = w.Component(n.Name(), "kubelet")
@@ -136,7 +138,7 @@ func hookPauses(w *world) {
 	}
 }
 
-// pauseArmed counts how often a node's kubelet was stopped, and says so while it is.
+// pauseArmed counts how often a node's kubelet was stopped, and lists it while it is.
 func pauseArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
 	ever, now := n.kubelet.Pauses()
@@ -146,7 +148,7 @@ func pauseArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	return ever, armed
 }
 
-// hookCSINodes has the nodes' hooks asked before a CSINode is looked at or changed, and counts deletions.
+// hookCSINodes calls the nodes' hooks before a CSINode is read or changed, and counts deletions.
 func hookCSINodes(w *world) {
 	w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		for _, n := range w.nodes {
@@ -167,7 +169,7 @@ func hookCSINodes(w *world) {
 	}
 }
 
-// csiNodeGone counts how often a node's CSINode was deleted, and says so while it is gone.
+// csiNodeGone counts how often a node's CSINode was deleted, and lists it while it is gone.
 func csiNodeGone(t *testing.T, n *criNode) (ever int, gone []string) {
 	t.Helper()
 	cfg := rest.CopyConfig(n.api)
@@ -185,7 +187,7 @@ func csiNodeGone(t *testing.T, n *criNode) (ever int, gone []string) {
 	return int(n.losses.Load()), gone
 }
 
-// powerArmed counts how often a node was off, and says so if it is.
+// powerArmed counts how often a node was off, and lists the node while it is.
 func powerArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	if _, err := n.Booted(t.Context()); err != nil {
 		armed = append(armed, err.Error())
@@ -193,7 +195,7 @@ func powerArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	return n.Offs(), armed
 }
 
-// criArmed counts what was ever armed in a node's interposer, and lists what still is.
+// criArmed counts the armings of a node's interposer, and lists those that are still armed.
 func criArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
 	c, err := n.client().Totals(t.Context())
@@ -208,7 +210,8 @@ func criArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	return len(c.Arms), armed
 }
 
-// countReported lists pods and containers, and counts those that are only reported. The real ones must be there, too.
+// countReported counts the pods and containers that are only reported. It fails the test if the real ones aren't
+// listed.
 func countReported(t *testing.T, n *criNode) (pods, containers int) {
 	t.Helper()
 	p, err := n.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})

@@ -10,7 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// A scenario's checks are only as good as what they are held to: its own candidates are many, are of every answer, and can be planned beside each other.
+// A scenario's checks are only as good as the candidates that test them. So each scenario has many candidates, some
+// for every answer, and all can be planned in one trial.
 func TestEveryScenarioHasCandidatesOfEveryAnswer(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/scenario.yaml")
 	if err != nil || len(files) == 0 {

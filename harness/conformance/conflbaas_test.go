@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control/controltest"
 )
 
-// lbaasSide is the real load balancer API. A node of the suite starts one when it is first asked for.
+// lbaasSide is the real load balancer API. A node of the suite starts one when it is first needed.
 type lbaasSide struct{ dir, bin, address string }
 
 func newLBaaSSide(t *testing.T, dir string) (*lbaasSide, error) {
@@ -33,7 +33,7 @@ func newLBaaSSide(t *testing.T, dir string) (*lbaasSide, error) {
 
 func (l *lbaasSide) path(name string) string { return filepath.Join(l.dir, "lbaas-"+name) }
 
-// runLBaaS is the API's program as the node runs it.
+// runLBaaS runs the API's program as the node would, after the node's hook.
 func (c *criNode) runLBaaS(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	if err := c.hooked(ctx, argv); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (c *criNode) runLBaaS(ctx context.Context, stdin io.Reader, argv []string) 
 	return l.run(ctx, stdin, argv)
 }
 
-// run is the program on the node's own places.
+// run runs the program with the node's own socket and address.
 func (l *lbaasSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	args := slices.Clone(argv[1:])
 	switch args[0] {
@@ -57,7 +57,7 @@ func (l *lbaasSide) run(ctx context.Context, stdin io.Reader, argv []string) ([]
 	return controltest.Run(exec.CommandContext(ctx, l.bin, args...), stdin)
 }
 
-// lbaasOf is the client of a node's API, past the hook.
+// lbaasOf returns a client of a node's API that bypasses the hook.
 func lbaasOf(t *testing.T, n *criNode) *control.LBaaSClient {
 	t.Helper()
 	l, err := n.lbaas()
@@ -69,7 +69,7 @@ func lbaasOf(t *testing.T, n *criNode) *control.LBaaSClient {
 	})
 }
 
-// lbaasSlow reports whether an answer takes the delay.
+// lbaasSlow returns a function that tells whether an answer takes the delay.
 func lbaasSlow(delay time.Duration) func(*testing.T, *criNode) bool {
 	return func(t *testing.T, n *criNode) bool {
 		p, err := lbaasOf(t, n).Probe(t.Context(), patience)
@@ -80,7 +80,7 @@ func lbaasSlow(delay time.Duration) func(*testing.T, *criNode) bool {
 	}
 }
 
-// lbaasArmed counts what was ever armed in a node's API, and lists what still is.
+// lbaasArmed counts the armings of a node's API, and lists those that are still armed.
 func lbaasArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
 	s, err := lbaasOf(t, n).State(t.Context())

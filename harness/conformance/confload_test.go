@@ -52,10 +52,10 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// rounds wants each round to begin and to end, and the artifacts that were promised to tell of it.
+// rounds checks that each round begins and ends, and that the promised artifacts record it.
 func (env loadEnv) rounds(t *testing.T, l load.Load) {
 	s, w := newLoaded(t), newBundle(t)
-	for range 2 { // a run that goes on prepares again
+	for range 2 { // a run that is resumed prepares again
 		if err := l.Prepare(t.Context(), s.target()); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func (env loadEnv) rounds(t *testing.T, l load.Load) {
 		t.Fatalf("%d rounds and %d calls are recorded, want 2 and %d: %+v", len(sum.Rounds), len(calls), 2*env.calls, sum)
 	}
 	for i, r := range sum.Rounds {
-		// A load that goes on takes effect before its last request is sent.
+		// A load that is still sending takes effect before its last request is sent.
 		sent := []time.Time{before.Round(0), r.Start, r.Sent, r.End, time.Now()}
 		began := []time.Time{r.Start, r.Began, r.End}
 		if r.Round != i+1 || r.Calls != env.calls || !slices.IsSortedFunc(sent, time.Time.Compare) ||
@@ -88,7 +88,7 @@ func (env loadEnv) rounds(t *testing.T, l load.Load) {
 	}
 }
 
-// refused has the API server refuse whatever would change something: that is evidence, and no round begins.
+// refused makes the API server refuse every change. The refusals are evidence, and no round begins.
 func (env loadEnv) refused(t *testing.T, l load.Load) {
 	s, w := newLoaded(t), newBundle(t)
 	if err := l.Prepare(t.Context(), s.target()); err != nil {
@@ -116,7 +116,7 @@ func (env loadEnv) refused(t *testing.T, l load.Load) {
 	}
 }
 
-// cancelled ends the context when the first call is under way, and before anything is.
+// cancelled ends the context during the first call, and before there is any.
 func (env loadEnv) cancelled(t *testing.T, l load.Load) {
 	s := newLoaded(t)
 	if err := l.Prepare(t.Context(), s.target()); err != nil {
@@ -132,7 +132,7 @@ func (env loadEnv) cancelled(t *testing.T, l load.Load) {
 		if under.Add(1) == 1 {
 			cancel()
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // or nobody notices that the client went away
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise nobody notices that the client went away
 		<-r.Context().Done()
 		return true
 	})
@@ -154,19 +154,19 @@ func (env loadEnv) cancelled(t *testing.T, l load.Load) {
 	}
 }
 
-// changes reports whether a request is one of those that loads are made of.
+// changes tells whether a request is of a kind that loads send.
 func changes(r *http.Request) bool {
 	return r.Method == http.MethodDelete || r.Method == http.MethodPut || r.Method == http.MethodPost && path.Base(r.URL.Path) == "configmaps"
 }
 
-// run runs a load; the channel has its error.
+// run starts a load. The channel delivers the load's error.
 func run(ctx context.Context, l load.Load, s *loaded, w *bundle.Writer) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- l.Run(ctx, s.target(), w) }()
 	return done
 }
 
-// leftBy reads what a load left: each artifact that it promises, once, and nothing else.
+// leftBy reads what a load left. It must be each artifact that the load promises, once, and nothing else.
 func leftBy(t *testing.T, l load.Load, w *bundle.Writer) (sum bundle.Load, calls []bundle.Call) {
 	t.Helper()
 	left := map[bundle.Kind]bundle.Artifact{}

@@ -19,14 +19,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/inject/load"
 )
 
-// loadEnv is what the suite has to know of a load: a spec of two rounds, and how the API server behaves so that each of them begins and ends.
+// loadEnv is what the suite has to know about a load: a spec of two rounds, and how the API server must behave so
+// that each round begins and ends.
 type loadEnv struct {
 	spec  string
 	calls int // in each round
 	serve func(*loaded) func(http.ResponseWriter, *http.Request) bool
 }
 
-// loadEnvs has at least one entry for every registered load: without one the suite fails.
+// loadEnvs has at least one entry for every registered load. Without one the suite fails.
 var loadEnvs = map[string][]loadEnv{
 	"createConfigMaps": {
 		{spec: `{"calls":3,"rounds":2,"timeout":"2s"}`, calls: 3, serve: timesOut},
@@ -44,7 +45,7 @@ var loadEnvs = map[string][]loadEnv{
 	},
 }
 
-// timesOut answers creations with what an API server says when a request's time is up.
+// timesOut answers creations as an API server does when a request's time is up.
 func timesOut(*loaded) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		ours := r.Method == http.MethodPost && r.URL.Query().Get("timeout") == "2s"
@@ -55,16 +56,16 @@ func timesOut(*loaded) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// loaded is a cluster in memory with a load in it.
+// loaded is a cluster in memory on which a load runs.
 type loaded struct {
 	*clustertest.Cluster
-	client *kubernetes.Clientset         // asks past what is scripted
-	began  atomic.Pointer[chan struct{}] // of the round on its way or to come; closed when it has begun
+	client *kubernetes.Clientset         // bypasses what is scripted
+	began  atomic.Pointer[chan struct{}] // of the current or the next round; closed when the round has begun
 	told   chan string
 	seen   *events
 }
 
-// tester is how the suite's own requests are told from the load's.
+// tester is the user agent that tells the suite's own requests from the load's.
 const tester = "the-tester"
 
 func newLoaded(t *testing.T) *loaded {
@@ -96,7 +97,8 @@ func (s *loaded) target() load.Target {
 	}}
 }
 
-// slowEtcd answers collection deletes when the round has begun, with a timeout; until then it deletes objects, one by one.
+// slowEtcd answers deletions of collections with a timeout once the round has begun. Until then it deletes objects,
+// one by one.
 func slowEtcd(s *loaded) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodDelete || path.Base(r.URL.Path) != "configmaps" {
@@ -137,7 +139,7 @@ func namespaceController(s *loaded) func(http.ResponseWriter, *http.Request) boo
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			for s.empty(ctx, name) != nil && ctx.Err() == nil { // it isn't being deleted yet: the request goes on behind this
+			for s.empty(ctx, name) != nil && ctx.Err() == nil { // it isn't being deleted yet: the request goes on after this
 			}
 		}()
 		return false
@@ -166,7 +168,7 @@ func (s *loaded) empty(ctx context.Context, name string) error {
 	return err
 }
 
-// script puts f before the API server for all requests but the suite's own.
+// script makes f handle all requests to the API server first, except the suite's own.
 func (s *loaded) script(f func(http.ResponseWriter, *http.Request) bool) {
 	s.API().Intercept(func(w http.ResponseWriter, r *http.Request) bool { return r.UserAgent() != tester && f(w, r) })
 }

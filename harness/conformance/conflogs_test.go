@@ -23,8 +23,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 )
 
-// layLogs gives a node the log file of a kubelet that runs as a static pod, and an audit log, whose path it returns. A shell on the node then
-// runs on this machine, with the folder of all logs replaced, and the programs that list a network.
+// layLogs gives a node the log file of a kubelet that runs as a static pod, and an audit log, whose path it returns.
+// From then on a shell on the node runs on this machine, with the paths of both logs replaced, and with the programs
+// that list a network.
 func layLogs(t *testing.T, n *clustertest.Node) (audit string) {
 	t.Helper()
 	root := t.TempDir()
@@ -58,7 +59,8 @@ func layLogs(t *testing.T, n *clustertest.Node) (audit string) {
 	return audit
 }
 
-// asksInVain has the arm's agent ask for a write, ten times a second until ctx ends, that nothing comes of but a line of the audit log.
+// asksInVain writes audit lines of the arm's agent ten times a second until ctx ends. Each records a write that was
+// refused and changed nothing.
 func asksInVain(ctx context.Context, wg *sync.WaitGroup, audit string) {
 	wg.Go(func() {
 		tick := time.NewTicker(100 * time.Millisecond)
@@ -66,7 +68,7 @@ func asksInVain(ctx context.Context, wg *sync.WaitGroup, audit string) {
 		for n := 0; ctx.Err() == nil; n++ {
 			f, err := os.OpenFile(audit, os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
-				return // the checks that want it say what is missing
+				return // the checks that need the file report that it is missing
 			}
 			_, _ = fmt.Fprintf(f, `{"kind":"Event","auditID":"vain-%d","stage":"ResponseComplete","verb":"update","user":{"username":"agent-%s"},`+
 				`"objectRef":{"resource":"bundledeployments","apiGroup":"fleet.cattle.io","subresource":"status","namespace":%q,"name":"a"},`+
@@ -80,7 +82,8 @@ func asksInVain(ctx context.Context, wg *sync.WaitGroup, audit string) {
 	})
 }
 
-// podCluster is the cluster with an API server that has a static pod of a kubelet on each node, too. It is there as long as the cluster's is.
+// podCluster is the cluster with an API server that also lists a static kubelet pod on each node. It answers as long
+// as the cluster's API server does.
 type podCluster struct{ *clustertest.Cluster }
 
 func (c podCluster) RESTConfig() *rest.Config {

@@ -21,7 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 )
 
-// network has a node's addresses beside its own, which a timer takes away.
+// network holds how many addresses a fault gave a node, and when its time limit takes them away.
 type network struct {
 	mu    sync.Mutex
 	ever  int
@@ -29,7 +29,8 @@ type network struct {
 	until time.Time
 }
 
-// hookAddresses has each node run the scripts that add and remove addresses, and list what it has. The nodes' hooks are asked before.
+// hookAddresses gives each node the scripts that add and remove addresses, and the command that lists them. The
+// nodes' hooks are called first.
 func hookAddresses(w *world) {
 	for _, n := range w.nodes {
 		n.Handle("sh", func(ctx context.Context, _ io.Reader, argv []string) ([]byte, error) {
@@ -61,7 +62,7 @@ func hookAddresses(w *world) {
 	}
 }
 
-// listed is how many addresses the node has beside its own.
+// listed returns how many addresses the node has in addition to its own.
 func (n *network) listed() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +72,7 @@ func (n *network) listed() int {
 	return n.count
 }
 
-// addressesArmed counts how often a node was given addresses, and says so while it has them.
+// addressesArmed counts how often a node was given addresses, and reports them while the node has them.
 func addressesArmed(_ *testing.T, n *criNode) (ever int, armed []string) {
 	if has := n.network.listed(); has > 0 {
 		armed = append(armed, fmt.Sprintf("%d addresses", has))
@@ -81,7 +82,8 @@ func addressesArmed(_ *testing.T, n *criNode) (ever int, armed []string) {
 	return n.network.ever, armed
 }
 
-// layNetwork writes the programs that nodeNetwork asks for a node's addresses and rules, of which there are 3 and 400.
+// layNetwork writes the programs that nodeNetwork runs to list a node's addresses and rules. They print 3 addresses
+// and 400 rules.
 func layNetwork(t *testing.T, dir string) {
 	t.Helper()
 	for name, prints := range map[string]string{
@@ -94,7 +96,8 @@ func layNetwork(t *testing.T, dir string) {
 	}
 }
 
-// answers has the cluster's nodes get an answer from services, as curl tells it, or none and then a stranger's; and gives the API servers an endpoint.
+// answers scripts the answers that nodes get from services through curl. If well is true, they get the right answer,
+// and the API servers get an endpoint. Otherwise they first get no answer, and then the answer of some other server.
 func (s *loaded) answers(well bool) {
 	for _, n := range s.Nodes() {
 		var calls atomic.Int32

@@ -14,7 +14,8 @@ import (
 // ownNamespace is the namespace of the arm that is looked at.
 const ownNamespace = "own"
 
-// namespaceFor is the namespace that a collector is given: of an arm that is a workload. The subject's other evidence is that of a node's kubelet.
+// namespaceFor returns the namespace that a collector is given, "" for most. The collectors of objects observe an arm
+// that is a workload in a namespace. The others observe a node's kubelet.
 func namespaceFor(c capture.Collector) string {
 	switch c.(type) {
 	case *capture.Objects, *capture.ObjectList:
@@ -23,7 +24,7 @@ func namespaceFor(c capture.Collector) string {
 	return ""
 }
 
-// layObjects has the API server know two kinds, with an object of each.
+// layObjects adds two kinds to the API server, with one object of each.
 func (s *subject) layObjects() {
 	for plural, kind := range map[string]string{"bundles": "Bundle", "bundledeployments": "BundleDeployment"} {
 		s.API().AddKind(metav1.GroupVersionKind{Group: "fleet.cattle.io", Version: "v1alpha1", Kind: kind}, plural)

@@ -21,14 +21,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// item is what an example holds, of whatever category.
+// item holds what the examples of all categories have in common.
 type item struct {
 	Name string         `json:"name"`
 	Kind string         `json:"kind"`
 	Spec map[string]any `json:"spec"`
 }
 
-// exampleOf reads a kind's example.
+// exampleOf reads a kind's example. It returns the item in it, and the whole document.
 func exampleOf(t *testing.T, e kinds.Entry) (item, map[string]any) {
 	t.Helper()
 	var whole map[string]any
@@ -46,7 +46,7 @@ func exampleOf(t *testing.T, e kinds.Entry) (item, map[string]any) {
 	return i, whole
 }
 
-// specOf is the example's spec as JSON.
+// specOf returns the example's spec as JSON.
 func specOf(t *testing.T, e kinds.Entry) json.RawMessage {
 	t.Helper()
 	i, _ := exampleOf(t, e)
@@ -57,7 +57,7 @@ func specOf(t *testing.T, e kinds.Entry) json.RawMessage {
 	return b
 }
 
-// Every kind is documented, has an example that a scenario takes, and defaults that survive being written down.
+// Every kind is documented and has an example that a scenario accepts. Its defaults survive encoding and decoding.
 func TestEveryKind(t *testing.T) {
 	for _, category := range []string{kinds.Fault, kinds.Load, kinds.Collector, kinds.Check, kinds.Seam, kinds.Mutation} {
 		if len(kinds.Of(category)) == 0 {
@@ -91,7 +91,7 @@ func documented(t *testing.T, e kinds.Entry) {
 	}
 }
 
-// typed wants the Go type that the category stands for.
+// typed checks that a kind has the Go type of its category.
 func typed(t *testing.T, e kinds.Entry) {
 	t.Helper()
 	ok := true
@@ -120,7 +120,7 @@ func typed(t *testing.T, e kinds.Entry) {
 	}
 }
 
-// strictly decodes JSON that must have no field too many.
+// strictly decodes JSON into a value and fails on unknown fields.
 func strictly(t *testing.T, spec json.RawMessage, into any) {
 	t.Helper()
 	if string(spec) == "null" {
@@ -147,7 +147,8 @@ func roundTrip(t *testing.T, e kinds.Entry) {
 	}
 }
 
-// inScenario puts the example into the scenario of the repository, in a place for its category, and has that validated as a whole.
+// inScenario puts the example into a scenario of the repository, at a place for its category, and validates the whole
+// scenario.
 func inScenario(t *testing.T, e kinds.Entry) {
 	t.Helper()
 	text, err := os.ReadFile("../../scenarios/pleg-deadlock/scenario.yaml")

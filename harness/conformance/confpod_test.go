@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// hookPods gives each worker a pod that can be put into a state by HTTP and is freed of it by a client over HTTPS. The nodes' hooks are asked before a
-// pod answers.
+// hookPods gives each worker a pod. An HTTP request puts the pod into a state, and a client over HTTPS frees it. The
+// nodes' hooks are called before a pod answers.
 func hookPods(w *world) {
 	w.API().AddNamespace("ns", nil)
 	client := kubernetes.NewForConfigOrDie(w.RESTConfig())
@@ -47,7 +47,7 @@ func hookPods(w *world) {
 	})
 }
 
-// podsArmed counts how often a node's pod was put into its state, and says so if it is in it.
+// podsArmed counts how often a node's pod was put into its state, and lists the pod while it is in that state.
 func podsArmed(_ *testing.T, n *criNode) (ever int, armed []string) {
 	if n.state.Load() {
 		armed = append(armed, "the pod of "+n.Name())

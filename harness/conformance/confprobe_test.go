@@ -14,7 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// idle makes a cluster that does no work though it says that it is well: nothing is bound, run, given an address or deleted.
+// idle makes a cluster that reports that it is healthy but does no work: nothing is bound, run, given an address or
+// deleted.
 func (s *loaded) idle() {
 	for _, n := range s.Nodes() {
 		s.API().IdleKubelet(n.Name(), true)
@@ -31,7 +32,8 @@ func (s *loaded) idle() {
 	})
 }
 
-// probesWork is the conformance suite of probes: a subject that works, one that doesn't, one that can't be asked, and an end that comes early.
+// probesWork is the conformance suite of probes: a subject that works, one that doesn't, and a context that ended
+// before the probe began.
 func probesWork(t *testing.T, e kinds.Entry) {
 	over, end := context.WithCancel(t.Context())
 	end()
@@ -51,7 +53,7 @@ func probesWork(t *testing.T, e kinds.Entry) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // a run that goes on prepares again
+			for range 2 { // a run that is resumed prepares again
 				if err := l.Prepare(t.Context(), s.target()); err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +75,7 @@ func probesWork(t *testing.T, e kinds.Entry) {
 	}
 }
 
-// probeLeft reads a probe's record, the only artifact that it leaves.
+// probeLeft reads a probe's record, which must be the probe's only artifact.
 func probeLeft(t *testing.T, w *bundle.Writer) (p bundle.ProbeRecord) {
 	t.Helper()
 	left := w.View().Artifacts(bundle.Query{Arm: arm})
@@ -91,7 +93,7 @@ func probeLeft(t *testing.T, w *bundle.Writer) (p bundle.ProbeRecord) {
 	return p
 }
 
-// probed has two probes of the subject: one that it passes, and one while its kubelet is idle.
+// probed probes the subject twice: once successfully, and once while the subject's kubelet is idle.
 func (s *subject) probed(t *testing.T, w *bundle.Writer, events *event.Stream) {
 	t.Helper()
 	node := s.nodes[0].Node

@@ -7,7 +7,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// memoryRuntime is a container runtime with two pods of one container each. It notes every call that would change something.
+// memoryRuntime is a container runtime with two pods of one container each. It records every call that would change
+// something.
 type memoryRuntime struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	pods       []*runtimeapi.PodSandbox

@@ -9,7 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// An arm is only shown to survive what was tried with it, so every scenario says which of the ways to its bug a run takes, and which it doesn't.
+// A run only shows that an arm survives what was tried. So every scenario says which of the ways to its bug a run
+// takes, and which it doesn't.
 func TestEveryScenarioSaysWhatItTries(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/" + scenario.FileName)
 	if err != nil || len(files) < 8 {

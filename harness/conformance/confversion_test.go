@@ -8,12 +8,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// otherVersions are the scenarios whose clusters are of another version than most, and why.
+// otherVersions lists the scenarios whose clusters don't have the usual version, and why.
 var otherVersions = map[string]string{
 	"service-workers-stuck": "its controller is of v1.34, and may be one minor version older than its API server",
 }
 
-// One version is built for all scenarios' clusters and for what commands take by default: it takes twenty minutes on two cores.
+// All scenarios' clusters, except those in otherVersions, have the version that is the commands' default: a build
+// takes twenty minutes on two cores.
 func TestScenariosAreOfOneVersion(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/scenario.yaml")
 	if err != nil || len(files) == 0 {

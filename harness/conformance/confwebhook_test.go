@@ -22,16 +22,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhookAPI is what an API server has to do with webhooks: it keeps their registrations, and asks those of ConfigMaps, each within the request's time.
+// webhookAPI is the part of an API server that handles webhooks: it keeps their registrations, and calls the webhooks
+// of ConfigMaps within the request's time limit.
 type webhookAPI struct {
 	mu  sync.Mutex
 	all map[string]map[string]any // registrations by resource and name
 }
 
-// webhooksOf are the worlds' API servers, by the address of their API.
+// webhooksOf holds the webhookAPI of each world, by the host of the world's API server.
 var webhooksOf sync.Map
 
-// hookWebhooks gives the world's API server registrations and has the nodes' hooks asked before those for a node are looked at.
+// hookWebhooks gives the world's API server webhook registrations. The nodes' hooks are called before a request for a
+// node's registration is served.
 func hookWebhooks(w *world) {
 	a := &webhookAPI{all: map[string]map[string]any{}}
 	w.API().Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -69,7 +71,7 @@ func (a *webhookAPI) serve(w http.ResponseWriter, r *http.Request) {
 	at := strings.TrimPrefix(r.URL.Path, "/apis/admissionregistration.k8s.io/v1/")
 	if r.Method == http.MethodPost {
 		var o map[string]any
-		_ = json.NewDecoder(r.Body).Decode(&o) // what a client of ours sends
+		_ = json.NewDecoder(r.Body).Decode(&o) // a client of ours sends only valid JSON
 		a.all[path.Join(at, o["metadata"].(map[string]any)["name"].(string))] = o
 		_ = json.NewEncoder(w).Encode(o)
 		return
@@ -87,7 +89,8 @@ func (a *webhookAPI) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(o)
 }
 
-// admit asks all webhooks at once. It answers the request itself if its time is up meanwhile.
+// admit calls all webhooks at once. If the request's time is up meanwhile, admit answers the request and returns
+// true.
 func (a *webhookAPI) admit(w http.ResponseWriter, r *http.Request) bool {
 	limit, err := time.ParseDuration(r.URL.Query().Get("timeout"))
 	if err != nil {
@@ -107,7 +110,7 @@ func (a *webhookAPI) admit(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// configs are the clients of the webhooks whose registrations' names end so.
+// configs returns the client configurations of the webhooks in registrations whose name ends with end.
 func (a *webhookAPI) configs(end string) (out []admissionv1.WebhookClientConfig) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,7 +130,7 @@ func (a *webhookAPI) configs(end string) (out []admissionv1.WebhookClientConfig)
 	return out
 }
 
-// review asks one webhook, and returns its audit annotations.
+// review calls one webhook and returns its audit annotations.
 func review(ctx context.Context, c admissionv1.WebhookClientConfig) (map[string]string, error) {
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(c.CABundle)
@@ -159,7 +162,8 @@ func review(ctx context.Context, c admissionv1.WebhookClientConfig) (map[string]
 	return out.Response.AuditAnnotations, err
 }
 
-// webhooksHang asks the webhooks for a node: two answer at once, with a hundred audit annotations each, one doesn't.
+// webhooksHang tells whether the webhooks for a node behave as the fault wants: two answer at once, with a hundred
+// audit annotations each, and one doesn't answer.
 func webhooksHang(t *testing.T, n *criNode) bool {
 	t.Helper()
 	a, _ := webhooksOf.Load(n.api.Host)
@@ -180,7 +184,7 @@ func webhooksHang(t *testing.T, n *criNode) bool {
 	return answered == 2 && silent == 1
 }
 
-// served reports whether somebody listens where a webhook is said to be.
+// served tells whether somebody listens at the address of a webhook.
 func served(c admissionv1.WebhookClientConfig) bool {
 	u, err := url.Parse(*c.URL)
 	if err != nil {
@@ -190,7 +194,8 @@ func served(c admissionv1.WebhookClientConfig) bool {
 	return err == nil && conn.Close() == nil
 }
 
-// webhooksArmed counts deletions of registrations for a node, and lists those that are there and lead to somebody.
+// webhooksArmed counts deletions of registrations for a node, and lists the registrations whose address somebody
+// serves.
 func webhooksArmed(t *testing.T, n *criNode) (ever int, armed []string) {
 	t.Helper()
 	a, _ := webhooksOf.Load(n.api.Host)

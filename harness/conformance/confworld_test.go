@@ -30,23 +30,23 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// arm is the arm of the first worker, other of the second.
+// arm is the arm of the first worker, and other that of the second.
 const (
 	arm   = "vulnerable"
 	other = "fixed"
 )
 
-// patience bounds what has to happen soon.
+// patience is the longest that a test waits for something that has to happen soon.
 const patience = 20 * time.Second
 
-// world is a cluster in memory whose workers have the real interposer in front of a container runtime in memory.
+// world is a cluster in memory. Its workers have the real interposer in front of a container runtime in memory.
 type world struct {
 	*clustertest.Cluster
 	nodes []*criNode // the workers
 }
 
-// criNode is a worker's runtime and interposer, and an etcd with its proxy. hook, if set, is asked before each command of the two programs: its
-// error is the command's.
+// criNode is a worker with a runtime and an interposer, and with an etcd and a load balancer API once they are
+// needed. hook, if set, is called before each action on the node. Its error is the action's.
 type criNode struct {
 	*clustertest.Node
 	dir     string
@@ -56,18 +56,18 @@ type criNode struct {
 	serving *exec.Cmd
 	etcd    func() (*etcdSide, error)
 	lbaas   func() (*lbaasSide, error)
-	api     *rest.Config // of a suite that asks the API server itself
-	losses  atomic.Int64 // deletions of the node's CSINode
+	api     *rest.Config // for a suite that asks the API server itself
+	losses  atomic.Int64 // deletions of the node's CSINode or webhook registrations
 	kubelet *clustertest.Component
-	state   atomic.Bool  // its pod is in the state that podState means
-	puts    atomic.Int64 // how often it was put into it
+	state   atomic.Bool  // whether the fault podState put its pod into a state
+	puts    atomic.Int64 // how often the pod was put into it
 	network network      // its addresses
 
 	mu   sync.Mutex
 	hook func(ctx context.Context, argv []string) error
 }
 
-// newWorld starts a control plane and two workers; all of it ends with the test.
+// newWorld starts a control plane and two workers. All of it ends with the test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Cluster: clustertest.New("conformance", cluster.Topology{Nodes: []cluster.NodeSpec{
@@ -86,7 +86,7 @@ func newWorld(t *testing.T) *world {
 
 func newCRINode(t *testing.T, n *clustertest.Node, bin string) *criNode {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cri") // a socket's path may have 107 bytes, which a test's own directory exceeds
+	dir, err := os.MkdirTemp("", "cri") // a socket's path may have 107 bytes, and the test's own directory is longer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func newCRINode(t *testing.T, n *clustertest.Node, bin string) *criNode {
 
 func (c *criNode) path(name string) string { return filepath.Join(c.dir, name) }
 
-// serve starts the interposer and returns when it says that it is ready.
+// serve starts the interposer and returns when the interposer reports that it is ready.
 func (c *criNode) serve(t *testing.T) {
 	t.Helper()
 	c.serving = exec.Command(c.bin, "serve", "--listen", c.path("cri.sock"), "--control", c.path("control.sock"), "--containerd", "unix:"+c.path("runtime.sock"))
@@ -127,15 +127,15 @@ func (c *criNode) serve(t *testing.T) {
 	}
 }
 
-// kill ends the interposer as an out-of-memory killer would.
+// kill ends the interposer with SIGKILL, as an out-of-memory killer would.
 func (c *criNode) kill() {
 	if c.serving.ProcessState == nil {
 		c.serving.Process.Kill()
-		c.serving.Wait() // it was killed: that is its error
+		c.serving.Wait() // the error is that it was killed
 	}
 }
 
-// intercept sets the hook; nil takes it off.
+// intercept sets the hook, or removes it if hook is nil.
 func (c *criNode) intercept(hook func(ctx context.Context, argv []string) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *criNode) hooked(ctx context.Context, argv []string) error {
 	return hook(ctx, argv)
 }
 
-// run is the interposer's program as the node runs it: on the node's own sockets.
+// run runs the interposer's program as the node would, with the node's own sockets, after the node's hook.
 func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	if err := c.hooked(ctx, argv); err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (c *criNode) run(ctx context.Context, stdin io.Reader, argv []string) ([]by
 	return out.Bytes(), nil
 }
 
-// client asks the interposer past the hook.
+// client returns a client of the interposer that bypasses the hook.
 func (c *criNode) client() *control.Client {
 	return control.NewClient(func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
 		bare := &criNode{dir: c.dir, bin: c.bin}
@@ -181,7 +181,7 @@ func (c *criNode) client() *control.Client {
 	})
 }
 
-// built are the folders of the programs that were built; TestMain removes them.
+// built holds the folders of the programs that were built. TestMain removes them.
 var built sync.Map
 
 func TestMain(m *testing.M) {
@@ -193,14 +193,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// interposer, etcdProxy and lbaas build a fixture, once.
+// interposer, etcdProxy and lbaas each build a fixture once.
 var (
 	interposer = sync.OnceValues(func() (string, error) { return program("cri-interposer") })
 	etcdProxy  = sync.OnceValues(func() (string, error) { return program("etcd-proxy") })
 	lbaas      = sync.OnceValues(func() (string, error) { return program("lbaas") })
 )
 
-// program builds a fixture and returns where it is.
+// program builds a fixture and returns the program's path.
 func program(fixture string) (string, error) {
 	dir, err := os.MkdirTemp("", fixture)
 	if err != nil {
@@ -214,7 +214,7 @@ func program(fixture string) (string, error) {
 	return bin, nil
 }
 
-// events collects what a stream says.
+// events collects the events of a stream.
 type events struct {
 	mu  sync.Mutex
 	all []event.Event
@@ -226,7 +226,7 @@ func (e *events) Emit(one event.Event) {
 	e.all = append(e.all, one)
 }
 
-// of lists the nodes that events of a type are about, sorted.
+// of returns the nodes that events of a type are about, sorted.
 func (e *events) of(typ string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -251,7 +251,7 @@ func newBundle(t *testing.T) *bundle.Writer {
 
 func phaseEvent(phase string) event.Event { return event.Event{Type: event.Phase, Message: phase} }
 
-// eventually waits until ok says "", and fails with what it said last.
+// eventually calls ok until it returns "". If that takes too long, the test fails with ok's last result.
 func eventually(t *testing.T, what string, ok func() string) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -270,7 +270,7 @@ func eventually(t *testing.T, what string, ok func() string) {
 	}
 }
 
-// soon fails if done doesn't close soon.
+// soon returns what done delivers, and fails the test if that takes too long.
 func soon[T any](t *testing.T, what string, done <-chan T) T {
 	t.Helper()
 	select {
@@ -284,7 +284,7 @@ func soon[T any](t *testing.T, what string, done <-chan T) T {
 
 var errBroken = errors.New("broken on purpose")
 
-// names reports whether an error is errBroken, or an API server's answer that repeats it.
+// names tells whether an error is errBroken, or an API server's answer that contains errBroken's text.
 func names(err error) bool { return err != nil && strings.Contains(err.Error(), errBroken.Error()) }
 
 func reported(id string) bool { return strings.HasPrefix(id, control.IDPrefix) }

@@ -12,7 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// builtIn are the names of the common health in a list of checks.
+// builtIn returns the names of the common health checks in a list.
 func builtIn(list []plan.Check) (out []string) {
 	for _, c := range list {
 		if strings.HasPrefix(c.Name, plan.BuiltIn) {
@@ -22,7 +22,8 @@ func builtIn(list []plan.Check) (out []string) {
 	return out
 }
 
-// An incident that only moved is looked for in every trial of every scenario, in what it might leave: goroutines, memory and use of the CPU.
+// Every trial of every scenario looks for an incident that a fix only moved, in what it might leave behind:
+// goroutines, memory and CPU use.
 func TestEveryTrialAsksTheCommonHealth(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/scenario.yaml")
 	if err != nil || len(files) < 8 {

@@ -16,15 +16,15 @@ import (
 
 // Injection is a fault with its targets.
 type Injection struct {
-	Name      string                  // what it is told apart by; Inject and Recover must have the same
-	Fault     fault.Fault             // for example kinds.Decode's
-	On        func(cluster.Node) bool // which nodes; it must choose at least one
-	Constants map[string]int64        // of the subject, if the fault computes from them
-	Expires   time.Duration           // after this it lifts itself inside the node; required
-	Events    *event.Stream           // nil drops what it reports
+	Name      string                  // identifies the fault; Inject and Recover must use the same
+	Fault     fault.Fault             // for example from kinds.Decode
+	On        func(cluster.Node) bool // chooses the nodes; at least one
+	Constants map[string]int64        // of the subject, for faults that compute from them
+	Expires   time.Duration           // then it lifts itself inside the node; required
+	Events    *event.Stream           // nil drops the fault's events
 }
 
-// Inject is an environment function that returns once the fault's effect was observed.
+// Inject returns an environment function that injects the fault and returns once its effect was observed.
 func (p *Provider) Inject(i Injection) env.Func {
 	return func(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 		t, err := p.target(i)
@@ -38,8 +38,8 @@ func (p *Provider) Inject(i Injection) env.Func {
 	}
 }
 
-// Recover is an environment function that returns once the fault was observed to be lifted. It may run twice, and
-// without Inject.
+// Recover returns an environment function that lifts the fault and returns once the lift was observed. It may run
+// twice, and without Inject.
 func (p *Provider) Recover(i Injection) env.Func {
 	return func(ctx context.Context, _ *envconf.Config) (context.Context, error) {
 		t, err := p.target(i)
@@ -53,7 +53,7 @@ func (p *Provider) Recover(i Injection) env.Func {
 	}
 }
 
-// target refuses a fault whose needs aren't met, before it is injected.
+// target returns the fault's target. It refuses a fault whose needs aren't met, before the fault is injected.
 func (p *Provider) target(i Injection) (fault.Target, error) {
 	if p.cluster == nil {
 		return fault.Target{}, errors.New("there is no cluster")

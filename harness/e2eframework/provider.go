@@ -1,5 +1,5 @@
 // Package e2eframework lets a test written with sigs.k8s.io/e2e-framework run on a relapse cluster with relapse's
-// faults. It implements that framework's cluster-provider interfaces over any cluster.Provider, and turns faults into
+// faults. It implements the framework's cluster-provider interfaces over any cluster.Provider, and turns faults into
 // environment functions.
 package e2eframework
 
@@ -22,8 +22,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Provider implements support.E2EClusterProvider and support.E2EClusterProviderWithLifeCycle. Like the framework's
-// own, it is for one cluster and not safe for concurrent use.
+// Provider implements support.E2EClusterProvider and support.E2EClusterProviderWithLifeCycle. Like the framework's own
+// providers, it is for one cluster and not safe for concurrent use.
 type Provider struct {
 	inner cluster.Provider
 	topo  cluster.Topology
@@ -32,14 +32,14 @@ type Provider struct {
 	name       string
 	cluster    cluster.Cluster
 	kubeconfig string
-	errs       []error // what the options asked for in vain; Create returns it
+	errs       []error // errors of options; Create returns them
 }
 
 // readyTime is how long WaitForControlPlane waits for the nodes.
 const readyTime = 3 * time.Minute
 
-// New returns an adapter that makes clusters of the topology with inner. Their kubeconfigs are written to dir, which
-// must exist; the user's is left alone.
+// New returns an adapter that creates clusters of the topology with inner. It writes their kubeconfigs to dir, which
+// must exist, and leaves the user's kubeconfig alone.
 func New(inner cluster.Provider, t cluster.Topology, dir string) *Provider {
 	return (&Provider{inner: inner, topo: t, dir: dir}).defaults()
 }
@@ -54,13 +54,13 @@ func (p *Provider) defaults() *Provider {
 // SetDefaults names the cluster relapse-e2e if it has no name.
 func (p *Provider) SetDefaults() support.E2EClusterProvider { return p.defaults() }
 
-// WithName sets the cluster's name, and its network's.
+// WithName sets the name of the cluster and of its network.
 func (p *Provider) WithName(name string) support.E2EClusterProvider {
 	p.name, p.topo.Network = name, name
 	return p
 }
 
-// WithVersion must name the topology's own version, which follows from its images; Create refuses another one.
+// WithVersion accepts only the topology's own version, which follows from its images. Create refuses any other.
 func (p *Provider) WithVersion(version string) support.E2EClusterProvider {
 	if version != p.topo.Version {
 		p.errs = append(p.errs, fmt.Errorf("version %q was asked for: the topology's images are of %q", version,
@@ -69,7 +69,7 @@ func (p *Provider) WithVersion(version string) support.E2EClusterProvider {
 	return p
 }
 
-// WithPath is refused by Create: no program stands behind a relapse cluster.
+// WithPath makes Create fail, because a relapse cluster has no provider program.
 func (p *Provider) WithPath(path string) support.E2EClusterProvider {
 	p.errs = append(p.errs, fmt.Errorf("the program %q was given: relapse runs none", path))
 	return p
@@ -103,7 +103,7 @@ func (p *Provider) Create(ctx context.Context, args ...string) (string, error) {
 	return p.GenerateKubeconfig()
 }
 
-// CreateWithConfig is Create with another base under the topology, for example a kind config.
+// CreateWithConfig is Create with a file as the topology's base, for example a kind config.
 func (p *Provider) CreateWithConfig(ctx context.Context, file string) (string, error) {
 	base, err := os.ReadFile(file)
 	if err != nil {
@@ -113,13 +113,13 @@ func (p *Provider) CreateWithConfig(ctx context.Context, file string) (string, e
 	return p.Create(ctx)
 }
 
-// GetKubeconfig returns the path of the cluster's kubeconfig, "" while there is none.
+// GetKubeconfig returns the path of the cluster's kubeconfig, "" if there is none.
 func (p *Provider) GetKubeconfig() string { return p.kubeconfig }
 
 // GetKubectlContext returns the name of the kubeconfig's only context.
 func (p *Provider) GetKubectlContext() string { return p.name }
 
-// GenerateKubeconfig writes the kubeconfig anew, readable by its owner only, and returns its path. It takes no
+// GenerateKubeconfig writes the kubeconfig again, readable only by its owner, and returns its path. It takes no
 // arguments.
 func (p *Provider) GenerateKubeconfig(args ...string) (string, error) {
 	if p.cluster == nil || len(args) > 0 {
@@ -141,7 +141,7 @@ func (p *Provider) GenerateKubeconfig(args ...string) (string, error) {
 	return path, nil
 }
 
-// KubernetesRestConfig returns the cluster's client configuration, nil while there is no cluster.
+// KubernetesRestConfig returns the cluster's client configuration, nil if there is no cluster.
 func (p *Provider) KubernetesRestConfig() *rest.Config {
 	if p.cluster == nil {
 		return nil
@@ -149,7 +149,7 @@ func (p *Provider) KubernetesRestConfig() *rest.Config {
 	return p.cluster.RESTConfig()
 }
 
-// Cluster returns the cluster itself, nil while there is none.
+// Cluster returns the cluster, nil if there is none.
 func (p *Provider) Cluster() cluster.Cluster { return p.cluster }
 
 // WaitForControlPlane waits until all nodes are Ready.
@@ -189,7 +189,7 @@ func (p *Provider) ExportLogs(ctx context.Context, dest string) error {
 	return nil
 }
 
-// Destroy removes the cluster and its kubeconfig; it is nil if there is none, and needs no Create before it.
+// Destroy deletes the cluster and its kubeconfig. It needs no Create before it, and returns nil if there is no cluster.
 func (p *Provider) Destroy(ctx context.Context) error {
 	err := p.inner.Delete(ctx, p.name)
 	if err != nil {
@@ -202,17 +202,17 @@ func (p *Provider) Destroy(ctx context.Context) error {
 	return nil
 }
 
-// AddNode is refused: a topology is fixed.
+// AddNode always fails, because a topology is fixed.
 func (p *Provider) AddNode(_ context.Context, n *support.Node, _ ...string) error {
 	return fmt.Errorf("adding node %s: %w: a cluster's topology is fixed", n.Name, errors.ErrUnsupported)
 }
 
-// RemoveNode is refused: a topology is fixed.
+// RemoveNode always fails, because a topology is fixed.
 func (p *Provider) RemoveNode(_ context.Context, n *support.Node, _ ...string) error {
 	return fmt.Errorf("removing node %s: %w: a cluster's topology is fixed", n.Name, errors.ErrUnsupported)
 }
 
-// StartNode gives a node its power back.
+// StartNode turns a node's power on again.
 func (p *Provider) StartNode(ctx context.Context, n *support.Node, _ ...string) error {
 	s, err := p.power(n)
 	if err != nil {
@@ -221,7 +221,7 @@ func (p *Provider) StartNode(ctx context.Context, n *support.Node, _ ...string) 
 	return s.PowerOn(ctx)
 }
 
-// StopNode cuts a node's power, with no shutdown.
+// StopNode turns a node's power off, without a shutdown.
 func (p *Provider) StopNode(ctx context.Context, n *support.Node, _ ...string) error {
 	s, err := p.power(n)
 	if err != nil {
@@ -246,7 +246,8 @@ func (p *Provider) power(want *support.Node) (cluster.PowerSwitch, error) {
 	return nil, errors.New("there is none of that name")
 }
 
-// ListNode lists the nodes with their addresses; State is "Ready", "NotReady" or "Unknown", as the API server has it.
+// ListNode returns the nodes with their addresses. State is "Ready", "NotReady" or "Unknown", as the API server reports
+// it.
 func (p *Provider) ListNode(ctx context.Context, _ ...string) ([]support.Node, error) {
 	if p.cluster == nil {
 		return nil, fmt.Errorf("listing the nodes of %q: there is no cluster", p.name)

@@ -1,5 +1,5 @@
-// Package event is the one stream of what happens during a run. The timeline on disk, the terminal's progress display
-// and the plain lines for CI are its sinks.
+// Package event is the stream of everything that happens during a run. Its sinks are the timeline on disk, the
+// terminal's progress display and the plain lines for CI.
 package event
 
 import (
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Types of events. Everything that a verdict relies on (phases, faults seen injected and lifted) is a type of its own.
+// Types of events. Everything that a verdict relies on (phases, faults seen injected and lifted) has its own type.
 const (
 	Note      = "note"      // something a person wants to know
-	Stage     = "stage"     // a stage of the run began (Fields: expect=duration)
+	Stage     = "stage"     // a stage of the run began (Fields: expectSeconds)
 	StageDone = "stageDone" // a stage ended (Fields: seconds)
 	Progress  = "progress"  // where a stage stands
 	Phase     = "phase"     // a phase was seen to begin, for Arm or, when empty, for all
@@ -18,11 +18,11 @@ const (
 	FaultGone = "faultGone" // a fault's lift was observed
 	Capture   = "capture"   // a snapshot was taken or failed
 	Warning   = "warning"   // something is off but the run goes on
-	Failure   = "failure"   // something of ours failed
+	Failure   = "failure"   // something of relapse failed
 )
 
-// Event is one thing that happened. Mono is the monotonic time since the stream began; it orders events even if the
-// wall clock is set in between.
+// Event is one thing that happened. Mono is the monotonic time since the stream began. It orders events even if the
+// wall clock is changed in between.
 type Event struct {
 	Time    time.Time      `json:"time"`
 	Mono    time.Duration  `json:"monoNanos"`
@@ -70,10 +70,10 @@ func (s *Stream) Attach(k Sink) (detach func()) {
 	}
 }
 
-// boxed gives every sink an identity, also functions, which can't be compared.
+// boxed gives every sink an identity, even functions, which can't be compared.
 type boxed struct{ Sink }
 
-// Emit stamps e with the wall and monotonic time and passes it on; the stamped event is returned.
+// Emit stamps e with the wall and monotonic time, passes it on and returns it.
 func (s *Stream) Emit(e Event) Event {
 	if s == nil {
 		e.Time = time.Now()
@@ -90,11 +90,11 @@ func (s *Stream) Emit(e Event) Event {
 	return e
 }
 
-// Say emits an event that has a type and a message only.
+// Say emits an event that has only a type and a message.
 func (s *Stream) Say(typ, message string) Event { return s.Emit(Event{Type: typ, Message: message}) }
 
-// Stage announces a stage of the run, what it does and how long it is likely to take. It returns the function that
-// ends it.
+// Stage announces a stage of the run, with what it does and how long it will probably take. It returns the function
+// that ends the stage.
 func (s *Stream) Stage(name, what string, expect time.Duration) (done func(error)) {
 	began := time.Now()
 	s.Emit(Event{Type: Stage, Stage: name, Message: what, Fields: map[string]any{"expectSeconds": expect.Seconds()}})

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Lines writes one plain line with a timestamp for each event, for CI. It leaves out captures, which are in the
-// bundle.
+// Lines writes one plain line with a timestamp for each event, for CI. It leaves out captures, which are in the bundle.
 type Lines struct{ W io.Writer }
 
 // Emit writes e.
@@ -20,7 +19,7 @@ func (l Lines) Emit(e Event) {
 	fmt.Fprintf(l.W, "%s %s\n", e.Time.Format("15:04:05"), describe(e))
 }
 
-// describe is an event in words.
+// describe returns an event in words.
 func describe(e Event) string {
 	arm := ""
 	if e.Arm != "" {
@@ -67,8 +66,8 @@ func seconds(e Event) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond)
 }
 
-// Terminal writes lines like Lines. Below them, one line is redrawn every second: the running stage, how long it has
-// taken and how long it is likely to go on. Close ends the redrawing.
+// Terminal writes lines as Lines does. Below them it redraws one line every second, with the running stage, how long
+// the stage has taken and how much longer it will probably take. Close ends the redrawing.
 type Terminal struct {
 	w     io.Writer
 	mu    sync.Mutex
@@ -79,8 +78,8 @@ type Terminal struct {
 	done  chan struct{}
 }
 
-// NewTerminal starts a display on w, which must be a terminal that knows the ANSI sequences for carriage return and
-// erase.
+// NewTerminal starts a display on w, which must be a terminal that understands carriage return and the ANSI sequence
+// for erasing a line.
 func NewTerminal(w io.Writer) *Terminal {
 	t := &Terminal{w: w, stop: make(chan struct{}), done: make(chan struct{})}
 	go t.redraw()
@@ -156,7 +155,7 @@ func (t *Terminal) draw() {
 	t.drawn = true
 }
 
-// oneLine cuts text to one line of a terminal: wrapped text can't be erased again.
+// oneLine cuts text to one line of a terminal, because wrapped text can't be erased again.
 func oneLine(text string) string {
 	runes := []rune(strings.ReplaceAll(text, "\n", " "))
 	return string(runes[:min(len(runes), 110)])

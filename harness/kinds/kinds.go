@@ -1,8 +1,8 @@
 // Package kinds is the registry of everything that a scenario can use: faults, loads, collectors, checks, seams and
 // mutations.
 //
-// A kind registers itself from an init function in its own file, so that adding one touches one place. `relapse
-// list`, `relapse explain`, the JSON Schema, the documentation and the conformance tests read this registry.
+// A kind registers itself in an init function in its own file, so that adding a kind touches one file. `relapse list`,
+// `relapse explain`, the JSON Schema, the documentation and the conformance tests read this registry.
 package kinds
 
 import (
@@ -28,18 +28,18 @@ var Categories = []string{Fault, Load, Collector, Check, Seam, Mutation}
 
 // Kind describes one kind of category T (for example fault.Fault).
 //
-// New returns a pointer to the kind's spec struct filled with its defaults: what a scenario's `spec` node is decoded
-// over.
+// New returns a pointer to the kind's spec struct, filled with defaults. A scenario's `spec` node is decoded over it.
 type Kind[T any] struct {
 	Name      string // lowerCamel, unique within its category
 	Doc       string // one sentence, then a blank line and details; shown by explain
-	ChaosMesh string // the Chaos Mesh kind it corresponds to, or ""
+	ChaosMesh string // the corresponding Chaos Mesh kind, or ""
 	Example   string // YAML of a whole item ({name, kind, target, spec}); schema, docs and conformance run it
-	// Meets and Differs are specs of a check, as JSON. The evidence of the conformance suite's scripted cluster meets
-	// the first and doesn't meet the second. A check of something that this cluster doesn't do lacks one or both.
+	// Meets and Differs are specs of a check, as JSON. For the evidence of the conformance suite's scripted cluster, a
+	// check with the spec Meets is met and one with Differs is not. A check of something that this cluster doesn't do
+	// lacks one or both.
 	Meets, Differs string
-	// Tested is a spec of a fault or a probe, as JSON: with it the conformance suite knows what to look for, and is done
-	// within seconds. The defaults if it is empty.
+	// Tested is a spec of a fault or a probe, as JSON, for the conformance suite. With this spec the suite knows what
+	// to look for and finishes within seconds. Empty means the defaults.
 	Tested string
 	New    func() T
 }
@@ -78,7 +78,7 @@ func Register[T any](category string, k Kind[T]) {
 	}
 }
 
-// Lookup finds a kind by category and name.
+// Lookup returns the kind with a category and name.
 func Lookup(category, name string) (Entry, bool) {
 	mu.RLock()
 	defer mu.RUnlock()
@@ -86,7 +86,7 @@ func Lookup(category, name string) (Entry, bool) {
 	return e, ok
 }
 
-// Of lists the kinds of a category, sorted by name.
+// Of returns the kinds of a category, sorted by name.
 func Of(category string) []Entry {
 	mu.RLock()
 	defer mu.RUnlock()
@@ -98,7 +98,7 @@ func Of(category string) []Entry {
 	return out
 }
 
-// Make returns a new value of a kind with its defaults. The error names the category and what is registered.
+// Make returns a new value of a kind with its defaults. The error names the category and the registered kinds.
 func Make[T any](category, name string) (T, error) {
 	var zero T
 	e, ok := Lookup(category, name)

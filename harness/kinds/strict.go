@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// DecodeStrictly decodes one JSON value over what v points at. A field that v doesn't have is an error that names it,
-// and so is anything after the value: an ignored field may be the one that narrows a question.
+// DecodeStrictly decodes one JSON value into v, over what v already holds. A field that v doesn't have is an error that
+// names it, because an ignored field may be the one that narrows a check. Anything after the value is an error, too.
 func DecodeStrictly(b []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()

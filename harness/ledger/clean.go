@@ -9,14 +9,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// CleanOptions say what Clean may remove beside what dead runs left. Runs names retained runs.
+// CleanOptions say what Clean may remove in addition to the remains of dead runs. Runs names retained runs.
 type CleanOptions struct {
 	Runs []string
 	All  bool // every retained run
 }
 
-// Clean undoes runs whose process is gone: their clusters with the faults in them, networks, private files and
-// half-written bundles. It doesn't touch runs that are alive, nor retained ones that are not named.
+// Clean undoes runs whose process no longer exists: their clusters with the faults in them, networks, private files and
+// half-written bundles. It doesn't touch runs that are alive, nor retained runs that are not named.
 func Clean(ctx context.Context,
 	provider func(name string) (cluster.Provider, error), o CleanOptions, say func(string)) error {
 	ledgers, err := List()

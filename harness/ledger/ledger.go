@@ -19,20 +19,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Ledger is what a run records before it makes anything, so that `relapse clean` can undo a run that was killed. It
-// is one file for each run in the user's state directory, and is removed once the run has removed everything itself.
+// Ledger is the record that a run writes before it makes anything, so that `relapse clean` can undo a run that was
+// killed. Each run has one file in the user's state directory. The file is removed once the run has removed everything
+// that it made.
 type Ledger struct {
-	Run      string    `json:"run"`      // what the clusters' and networks' names begin with
-	Clusters []string  `json:"clusters"` // their full names, whether they exist or not
+	Run      string    `json:"run"`      // prefix of the clusters' and networks' names
+	Clusters []string  `json:"clusters"` // full names, whether or not they exist
 	PID      int       `json:"pid"`
-	Start    int64     `json:"startTicks"` // with PID it names one process: field 22 of /proc/PID/stat
+	Start    int64     `json:"startTicks"` // names one process together with PID: field 22 of /proc/PID/stat
 	Began    time.Time `json:"began"`
 	Dir      string    `json:"dir"`      // the run directory
-	Provider string    `json:"provider"` // the name of the provider that makes them; "" is kind
-	Retained bool      `json:"retained"` // kept on purpose: removed by name only
+	Provider string    `json:"provider"` // the provider of the clusters; "" is kind
+	Retained bool      `json:"retained"` // kept on purpose: removed only by name
 }
 
-// StateDir is the directory of ledgers: $XDG_STATE_HOME/relapse/runs, or its default below the home directory.
+// StateDir returns the directory of ledgers: $XDG_STATE_HOME/relapse/runs, or its default below the home directory.
 func StateDir() (string, error) {
 	base := os.Getenv("XDG_STATE_HOME")
 	if base == "" {
@@ -50,7 +51,7 @@ func (l Ledger) path() (string, error) {
 	return filepath.Join(dir, l.Run+".json"), err
 }
 
-// Open records a run. provider is the name of the provider that makes its clusters.
+// Open records a run. provider is the name of the provider of its clusters.
 func Open(run, dir, provider string, clusters []string) (Ledger, error) {
 	ticks, err := startTicks(os.Getpid())
 	if err != nil {
@@ -77,7 +78,7 @@ func (l Ledger) Save() error {
 	return renameio.WriteFile(p, append(raw, '\n'), 0o600)
 }
 
-// Forget removes the record, because nothing of the run is left.
+// Forget removes the record. Call it when nothing of the run remains.
 func (l Ledger) Forget() error {
 	p, err := l.path()
 	if err != nil {
@@ -86,8 +87,8 @@ func (l Ledger) Forget() error {
 	return os.Remove(p)
 }
 
-// Close removes the record once nothing of the run is left in the engine. If something can't be removed the record
-// stays for `relapse clean`. It works after ctx has ended, too.
+// Close deletes the run's clusters, then the record. If something can't be removed, the record stays for `relapse
+// clean`. Close works even after ctx has ended.
 func (l Ledger) Close(ctx context.Context, provider cluster.Provider) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 	defer cancel()
@@ -97,7 +98,7 @@ func (l Ledger) Close(ctx context.Context, provider cluster.Provider) error {
 	return l.Forget()
 }
 
-// deleteClusters removes what is left of the run's clusters.
+// deleteClusters deletes the run's clusters, as far as they exist.
 func (l Ledger) deleteClusters(ctx context.Context, provider cluster.Provider) error {
 	var errs []error
 	for _, name := range l.Clusters {
@@ -106,13 +107,14 @@ func (l Ledger) deleteClusters(ctx context.Context, provider cluster.Provider) e
 	return errors.Join(errs...)
 }
 
-// alive reports whether the process that owns the run still exists, and isn't another one with its number.
+// alive reports whether the process that owns the run still exists. It isn't fooled by another process with the same
+// number.
 func (l Ledger) alive() bool {
 	ticks, err := startTicks(l.PID)
 	return err == nil && ticks == l.Start
 }
 
-// List lists the recorded runs.
+// List returns the recorded runs.
 func List() ([]Ledger, error) {
 	dir, err := StateDir()
 	if err != nil {
@@ -125,7 +127,7 @@ func List() ([]Ledger, error) {
 	var out []Ledger
 	for _, name := range names {
 		raw, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) { // its run ended just now
+		if errors.Is(err, fs.ErrNotExist) { // the run has just ended
 			continue
 		}
 		if err != nil {
@@ -140,8 +142,8 @@ func List() ([]Ledger, error) {
 	return out, nil
 }
 
-// startTicks is when a process began, in clock ticks since boot: field 22 of /proc/PID/stat, counted after the
-// command's name, which may contain spaces and parentheses.
+// startTicks returns when a process began, in clock ticks since boot. That is field 22 of /proc/PID/stat, counted after
+// the command's name, which may contain spaces and parentheses.
 func startTicks(pid int) (int64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

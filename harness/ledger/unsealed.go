@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// RemoveUnsealed removes a run's trial directories without a manifest: half-written evidence must not pass for a
-// bundle.
+// RemoveUnsealed removes a run's trial directories without a manifest, because half-written evidence must not pass for
+// a bundle.
 func RemoveUnsealed(dir string) error {
 	trials, err := filepath.Glob(filepath.Join(dir, "trials", "*"))
 	if err != nil {
@@ -23,7 +23,7 @@ func RemoveUnsealed(dir string) error {
 	return errors.Join(errs...)
 }
 
-// RemoveIfEmpty removes a run directory in which only the plan is left.
+// RemoveIfEmpty removes a run's directory if no trial in it is sealed.
 func RemoveIfEmpty(dir string) error {
 	if sealed, err := filepath.Glob(filepath.Join(dir, "trials", "*", "manifest.json")); err != nil || len(sealed) > 0 {
 		return err

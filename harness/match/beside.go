@@ -9,25 +9,26 @@ import (
 	"github.com/kube-relapse/relapse/harness/match/healthy"
 )
 
-// Comparison is a dump beside what processes of the same component had that were well. Where there are no such
-// processes, or it isn't known whose dump it is, there is no comparison.
+// Comparison says what a dump has that healthy processes of the same component don't. There is no comparison if no such
+// processes are known, or if it isn't known whose dump it is.
 type Comparison struct {
 	Where     string            `json:"where"`
 	Component string            `json:"component"`
 	Version   string            `json:"version,omitempty"`
-	With      string            `json:"with"`              // what it was compared with
-	Differs   string            `json:"differs,omitempty"` // why a difference may not be the process's, but its version's
+	With      string            `json:"with"`              // the processes that it was compared with
+	Differs   string            `json:"differs,omitempty"` // why the version may explain a difference
 	Unusual   []healthy.Unusual `json:"unusual"`
 }
 
-// The most that is told: of comparisons that show something, and of the places in each.
+// The limits of what is reported: comparisons that show something, and places in each of them.
 const (
 	maxCompared = 5
 	maxUnusual  = 5
 )
 
-// compareWithHealthy compares the newest dump of each process with the baseline of its component: one at debug=2, or if there is
-// none one without states. It returns those that show something, and of how many there is nothing to tell.
+// compareWithHealthy compares the newest dump of each process with the baseline of its component. That is the newest at
+// debug=2, or if there is none, the newest without states. It returns the comparisons that show something, and names
+// the dumps in which nothing is unusual.
 func (e *evidence) compareWithHealthy(all []*healthy.Baseline) (out []Comparison, plain []string) {
 	for _, b := range all {
 		for _, sub := range e.subjects(b.Component, nil) {
@@ -42,7 +43,7 @@ func (e *evidence) compareWithHealthy(all []*healthy.Baseline) (out []Comparison
 				c := compare(b, n.Dump, versions, sub.changed)
 				c.Where = n.where
 				if len(c.Unusual) == 0 {
-					if !n.Truncated { // what is cut off may be unusual
+					if !n.Truncated { // the part that is cut off may be unusual
 						plain = append(plain, c.Where)
 					}
 					continue
@@ -56,7 +57,7 @@ func (e *evidence) compareWithHealthy(all []*healthy.Baseline) (out []Comparison
 	return first(out, maxCompared), plain
 }
 
-// compare compares one dump.
+// compare compares one dump with a baseline.
 func compare(b *healthy.Baseline, d *goroutine.Dump, versions []string, changed string) Comparison {
 	dumps := 0
 	for _, of := range b.Of {
@@ -80,12 +81,12 @@ func compare(b *healthy.Baseline, d *goroutine.Dump, versions []string, changed 
 	return c
 }
 
-// newest are the newest dumps of a subject's processes, and where they are.
+// newest returns the newest dump of each of a subject's processes, and where the dump is.
 func (sub *subject) newest() (out []counted) {
 	for _, of := range processes(sub.view, sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm})) {
 		last := of[len(of)-1]
 		d := dumpOf(sub.view, last)
-		if d == nil { // one that can't be read was told where a check asked for it
+		if d == nil { // a dump that can't be read is reported by the check that asks for it
 			continue
 		}
 		where := last.Path
@@ -100,7 +101,7 @@ func (sub *subject) newest() (out []counted) {
 	return out
 }
 
-// counted is a dump, and where it is.
+// counted is a dump, and where that dump is.
 type counted struct {
 	where string
 	*goroutine.Dump

@@ -8,19 +8,19 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// bundleArm is one arm of a bundle of relapse's own: its phases by their names, or all of it.
+// bundleArm is the view of one arm of a bundle of relapse's own, with the trial's phases.
 type bundleArm struct {
 	bundle.View
 	arm    string
-	within bundle.Window // only what lies in it counts, unless it is zero
-	asOne  bool          // within stands for every phase
-	kinds  []bundle.Kind // only artifacts of these; nil for all
+	within bundle.Window // only evidence in this window counts, unless the window is zero
+	asOne  bool          // every phase is the window within
+	kinds  []bundle.Kind // only artifacts of these kinds count; nil for all kinds
 }
 
 func (o bundleArm) about([]bundle.Kind) bundle.View { return o }
 func (o bundleArm) clock(bundle.Artifact) string    { return "the trial's" }
 
-// Artifacts are those of the arm itself, and the objects that it shares with others.
+// Artifacts returns the arm's artifacts, and the objects that the arm shares with others.
 func (o bundleArm) Artifacts(q bundle.Query) []bundle.Artifact {
 	if q.Arm != o.arm && !(q.Arm == bundle.Shared && q.Kind == bundle.Objects) {
 		return nil
@@ -31,7 +31,7 @@ func (o bundleArm) Artifacts(q bundle.Query) []bundle.Artifact {
 	})
 }
 
-// Phase is one of the trial's, or the whole trial, as far as it lies within.
+// Phase returns a phase of the trial, or for evidencePhase the whole trial, cut to the window within.
 func (o bundleArm) Phase(arm, phase string) (bundle.Window, bool) {
 	if o.asOne {
 		return o.within, true
@@ -58,7 +58,7 @@ func (o bundleArm) phase(arm, phase string) (bundle.Window, bool) {
 		return bundle.Window{}, false
 	}
 	w := bundle.Window{Start: events[0].Time, End: events[len(events)-1].Time.Add(time.Second)}
-	if steady, ok := o.View.Phase(arm, check.Steady); ok { // collectors start with it
+	if steady, ok := o.View.Phase(arm, check.Steady); ok { // collectors start with the steady phase
 		w.Start = steady.Start
 	}
 	return w, true

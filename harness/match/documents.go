@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// maxDocument bounds a file of resources in JSON, which are read one by one.
+	// maxDocument bounds a file of resources in JSON, in bytes. Its resources are read one by one.
 	maxDocument = 256 << 20
-	// maxResource bounds one resource. In YAML it takes some twenty times as much memory while it is read.
+	// maxResource bounds one resource, in bytes. A resource in YAML takes some twenty times as much memory while it is
+	// read.
 	maxResource = 4 << 20
 )
 
@@ -25,8 +26,9 @@ var resource = regexp.MustCompile(`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|item
 // document reports whether a file begins like resources.
 func document(begin []byte) bool { return resource.Match(begin) }
 
-// documents passes the resources of a file, those of lists one by one, to visit. What is wrong with one is told, and
-// the others are read. Where a container's logs follow, they are the rest, below so many lines.
+// documents calls visit for each resource of a file, and for each item of a list. After a broken resource in YAML the
+// others are still read; in JSON the first error ends the reading. If a container's logs follow, rest begins with them,
+// and lines is how many lines lie above them.
 func documents(in *bufio.Reader, visit func(manifest)) (rest *bufio.Reader, lines int, err error) {
 	for {
 		c, err := in.Peek(1)
@@ -50,7 +52,7 @@ func documents(in *bufio.Reader, visit func(manifest)) (rest *bufio.Reader, line
 	}
 }
 
-// jsonDocuments reads values that follow each other.
+// jsonDocuments reads JSON values that follow each other, and calls visit for each resource.
 func jsonDocuments(in io.Reader, visit func(manifest)) (rest *bufio.Reader, lines int, err error) {
 	limited := &io.LimitedReader{R: in, N: maxDocument}
 	counted := &newlines{Reader: limited}
@@ -63,7 +65,7 @@ func jsonDocuments(in io.Reader, visit func(manifest)) (rest *bufio.Reader, line
 		case errors.Is(err, io.EOF):
 			return nil, 0, nil
 		case err != nil:
-			ahead, _ := io.ReadAll(d.Buffered()) // of memory
+			ahead, _ := io.ReadAll(d.Buffered()) // reads from memory, so it can't fail
 			rest = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(ahead), in), 256<<10)
 			if atLogs(rest) {
 				return rest, counted.n - bytes.Count(ahead, []byte("\n")), nil
@@ -73,7 +75,8 @@ func jsonDocuments(in io.Reader, visit func(manifest)) (rest *bufio.Reader, line
 	}
 }
 
-// jsonDocument reads one value. The items of a list come one by one; what else it has is put together.
+// jsonDocument reads one JSON value. It calls visit for each item of a list, and once for the other fields of the
+// value.
 func jsonDocument(d *json.Decoder, visit func(manifest)) error {
 	switch open, err := d.Token(); {
 	case err != nil:
@@ -127,7 +130,7 @@ func jsonItems(d *json.Decoder, visit func(manifest)) error {
 	return cut(err)
 }
 
-// cut is an error in the middle of a value: its end never came.
+// cut turns an end of the input in the middle of a value into io.ErrUnexpectedEOF.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -148,8 +151,8 @@ func one(fields map[string]json.RawMessage, visit func(manifest)) error {
 	return nil
 }
 
-// yamlDocuments reads documents line by line, and each item of a list by itself, as kubectl and oc write them: its
-// first line begins with "- ", all others with two spaces.
+// yamlDocuments reads documents line by line, and each item of a list separately. It expects lists as kubectl and oc
+// write them: the first line of an item begins with "- ", all its other lines with two spaces.
 func yamlDocuments(in *bufio.Reader, visit func(manifest)) error {
 	var bad error
 	var text bytes.Buffer

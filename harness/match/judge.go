@@ -13,24 +13,25 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// subject is evidence of one component in one place: of one process, or of several that followed each other.
+// subject is the evidence of one component in one place. It comes from one process, or from several that followed each
+// other.
 type subject struct {
 	component string // "" if it isn't known to be the component's: it can show the incident, never its absence
 	owner     owner  // whose it is, and what shows that
 	place     string
-	versions  []string // as it says itself
+	versions  []string // as the evidence itself says
 	changed   string   // how a build of relapse's own differs from that version
-	fixture   bool     // that is all, it is a program of relapse's own
+	fixture   bool     // the only change: it is a program of relapse's own
 	arm       string
 	view      view
 	lines     []line
 	counted   []counted // dumps without states, which no sign asks for
 }
 
-// evidencePhase is the name of the one phase: all that there is.
+// evidencePhase is the name of the phase that covers all of the evidence.
 const evidencePhase = "evidence"
 
-// judge asks all signs of one subject, and weighs them and its version.
+// judge asks all signs of one subject, and weighs them together with the subject's version.
 func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 	signs, err := sub.signs(s)
 	if err != nil {
@@ -51,7 +52,7 @@ func (e *evidence) judge(s *scenario.Scenario, sub *subject) (Judgment, error) {
 	return j, nil
 }
 
-// version is the one that a subject says it is, "" if it says none or several.
+// version returns the version that a subject says it has, "" if it says none or several.
 func (sub *subject) version() string {
 	if len(sub.versions) != 1 {
 		return ""
@@ -59,12 +60,12 @@ func (sub *subject) version() string {
 	return sub.versions[0]
 }
 
-// anothers reports whether something shows that a subject is another program than a component.
+// anothers reports whether something shows that the evidence is of another program than the component.
 func (sub *subject) anothers(component string) bool {
 	return sub.owner.program != "" && sub.owner.program != component
 }
 
-// signs asks all signs of a scenario.
+// signs answers all signs of a scenario from the subject's evidence.
 func (sub *subject) signs(s *scenario.Scenario) (out []Sign, err error) {
 	for _, sign := range s.Spec.Match.Signs {
 		one, err := sub.sign(sign)
@@ -76,7 +77,7 @@ func (sub *subject) signs(s *scenario.Scenario) (out []Sign, err error) {
 	return out, nil
 }
 
-// weigh says what signs mean together with a version that is affected or not.
+// weigh draws a judgment from the signs, and from whether the version is affected. why explains affected.
 func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Truth, why string) Judgment {
 	j := Judgment{Component: sub.component, Whose: sub.owner.String(), Place: sub.place, Version: sub.version(), Signs: signs}
 	var decisive, suspicious, out, open *Sign
@@ -133,7 +134,8 @@ func weigh(s *scenario.Scenario, sub *subject, signs []Sign, affected check.Trut
 	return j
 }
 
-// versionsOf are those that a subject may have.
+// versionsOf returns the versions that a subject may have: those of the scenario's module, or those that the subject
+// says, or those that are known of the component.
 func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) []string {
 	switch m := s.Spec.Match.Module; {
 	case m != "":
@@ -144,10 +146,10 @@ func (e *evidence) versionsOf(s *scenario.Scenario, sub *subject) []string {
 	return e.versions[s.Spec.Subject]
 }
 
-// describe is a sign that is met, in words.
+// describe returns the name of a sign that is met, and what was seen.
 func (s *Sign) describe() string { return fmt.Sprintf("%s: %s", s.Name, s.Seen) }
 
-// sign asks a sign's checks, all of which have to be met.
+// sign answers a sign by its checks, all of which have to be met.
 func (sub *subject) sign(sign scenario.Sign) (Sign, error) {
 	out := Sign{Name: sign.Name, Is: sign.Is, Ground: sign.Ground, Where: []string{}}
 	var met []check.Truth
@@ -170,7 +172,7 @@ func (sub *subject) sign(sign scenario.Sign) (Sign, error) {
 	return out, nil
 }
 
-// check asks one check, or alternatives.
+// check answers one check, or the best of its alternatives.
 func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	if len(c.AnyOf) > 0 {
 		return best(c.AnyOf, sub.check)
@@ -193,7 +195,8 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	if len(dumps) == 0 {
 		return check.Finding{Seen: "no goroutine dump at debug=2 is there"}, nil
 	}
-	// One that was cut hides what another shows, so each is asked by itself, unless what lasts is asked for.
+	// A dump that was cut off hides what another dump shows. So each dump is asked separately, unless the check asks
+	// for what lasts.
 	sets, what := make([][]bundle.Artifact, len(dumps)), "%d dumps, each by itself"
 	for i, a := range dumps {
 		sets[i] = []bundle.Artifact{a}
@@ -214,10 +217,11 @@ func (sub *subject) check(c scenario.Check) (check.Finding, error) {
 	return f, err
 }
 
-// since is what a check says of when it saw something: after the beginning of a phase. Foreign evidence has none.
+// since matches the part of a finding that says how long after the beginning of a phase something was seen. Foreign
+// evidence has no phases.
 var since = regexp.MustCompile(`, the last \S+ after \S+ began`)
 
-// eval turns a check's panic into an error: it is a mistake of ours, never an answer.
+// eval answers a check, and turns a panic into an error: a panic is a mistake of ours, never an answer.
 func eval(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -227,7 +231,8 @@ func eval(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err err
 	return k.Eval(v, s), nil
 }
 
-// best asks alternatives: met if one is, not met if all are not, else unknown. It returns the finding that decided.
+// best asks for alternatives one by one and returns the finding that decides: the first that is met, else one that is
+// unknown, else one that is not met.
 func best[T any](all []T, ask func(T) (check.Finding, error)) (out check.Finding, err error) {
 	for i, one := range all {
 		f, err := ask(one)
@@ -241,7 +246,8 @@ func best[T any](all []T, ask func(T) (check.Finding, error)) (out check.Finding
 	return out, nil
 }
 
-// where names the places that a finding rests on, by file and line where there are lines.
+// where returns up to three places that a finding rests on. If the finding rests on a line, that is its file and line
+// number.
 func (sub *subject) where(f check.Finding) []string {
 	if f.Met == check.True && f.Detail != "" {
 		first, _, _ := strings.Cut(f.Detail, "\n")

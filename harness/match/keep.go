@@ -6,13 +6,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// sampled chooses lines that tell who writes a log: a journal of a node has many writers, and those of lines that are
-// asked for are known anyway.
+// sampled reports whether to look at a line only to learn who writes the log, because the journal of a node has many
+// writers. Lines that a check asks for are looked at anyway.
 func (s *source) sampled() bool {
 	return s.lines < 1000 || s.lines%64 == 0 && s.lines < 1<<17 || s.lines%1024 == 0
 }
 
-// line takes from a line who wrote the log, and keeps it if it is asked for, which only one can be that passed.
+// line learns from a line who wrote the log, and keeps the line if a check asks for it. passed says that the sieve let
+// the line through; no pattern matches any other line. stack is how many of the lines after last words are still to be
+// kept.
 func (e *evidence) line(s *source, raw []byte, passed bool, stack *int) {
 	text, from, when := s.plain(raw)
 	s.from, s.tells = union(s.from, from), s.tells || !when.at.IsZero()

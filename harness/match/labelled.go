@@ -11,7 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Evidence is a part of a bundle's evidence, as if there were nothing else.
+// Evidence is a part of the evidence of a bundle, which is asked as if there were nothing else.
 type Evidence string
 
 // The parts.
@@ -23,7 +23,7 @@ const (
 	Objects    Evidence = "objects"
 )
 
-// Parts are all of them, and what each is made of.
+// Parts lists all parts.
 var Parts = []Evidence{Everything, Stacks, Logs, Metrics, Objects}
 
 var madeOf = map[Evidence][]bundle.Kind{
@@ -33,16 +33,16 @@ var madeOf = map[Evidence][]bundle.Kind{
 	Objects: {bundle.Nodes, bundle.Statuses, bundle.Events, bundle.Leases, bundle.Objects, bundle.ObjectList},
 }
 
-// Trial is a bundle of relapse's own, whose arms are labelled by what they were judged to be.
+// Trial is a bundle of relapse's own. The outcomes that its arms were judged to have are their labels.
 type Trial struct {
 	Dir      string // where it lies now: a copy, if it was in an archive
-	Place    string // as people find it
+	Place    string // where people find it
 	Scenario string
 	Subject  string
 	arms     []*subject
 }
 
-// Trials are the bundles of relapse's own that lie in paths. They can be asked until done is called. The error is a
+// Trials returns the bundles of relapse's own that lie in paths. They can be asked until done is called. The error is a
 // path that can't be opened, or the context's.
 func Trials(ctx context.Context, paths []string) (all []*Trial, problems []archive.Problem, done func(), err error) {
 	e := &evidence{versions: map[string][]string{}, close: func() {}}
@@ -50,7 +50,7 @@ func Trials(ctx context.Context, paths []string) (all []*Trial, problems []archi
 	return e.bundled, e.problems, e.close, err
 }
 
-// When is the stretch of a trial that is asked.
+// When is the stretch of a trial whose evidence is asked.
 type When int
 
 // The stretches.
@@ -60,8 +60,9 @@ const (
 	Before          // the baseline, which stands for every phase that a sign may name
 )
 
-// Ask asks a scenario's signs of one arm, of part of its evidence in a stretch of the trial. Its version, which would
-// decide first, is left out. It is false where the arm never came to that stretch.
+// Ask answers a scenario's signs for one arm, from part of its evidence in one stretch of the trial. The version of the
+// arm, which would decide first, is left out. The second result is false if there is no such arm, or if the arm never
+// came to that stretch.
 func (t *Trial) Ask(s *scenario.Scenario, arm string, of Evidence, when When) (Judgment, bool, error) {
 	at := slices.IndexFunc(t.arms, func(c *subject) bool { return c.arm == arm })
 	if at < 0 {

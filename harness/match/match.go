@@ -1,6 +1,6 @@
-// Package match asks the scenarios' questions of somebody else's evidence: a production bundle, a dump, a log. It
-// turns what it can read into a bundle.View with one phase, so that the same checks answer, with the same three values.
-// What a form of evidence can't hold is said, and leaves a question unknown: it is never taken for a no.
+// Package match answers the scenarios' questions from somebody else's evidence: a production bundle, a dump, a log. It
+// turns the evidence into a bundle.View with one phase, so that the same checks answer, with the same three values. If
+// a form of evidence can't hold something, match says so and the question stays unknown: that is never taken for a no.
 package match
 
 import (
@@ -20,23 +20,24 @@ import (
 // Schema is the value of a result's schema field.
 const Schema = "relapse.dev/match/v1alpha1"
 
-// Result is what the evidence says of each known incident, the worst first.
+// Result says for each known incident whether the evidence shows it, the worst first.
 type Result struct {
 	Schema      string            `json:"schema"`
 	Incidents   []Incident        `json:"incidents"`
 	Unexplained Unexplained       `json:"unexplained"`
 	Inputs      []Input           `json:"inputs"`
-	Problems    []archive.Problem `json:"problems"` // what was hostile, broken or cut; the rest was read
+	Problems    []archive.Problem `json:"problems"` // what was hostile, broken or cut off; the rest was read
 }
 
-// Input is a file and what it was read as.
+// Input is a file, and the form in which it was read.
 type Input struct {
 	Path  string `json:"path"`
 	As    string `json:"as"`
 	Lacks string `json:"lacks,omitempty"` // what that form can't hold
 }
 
-// Incident is what is known of one scenario's incident. Suspected is an unknown with something that speaks for it.
+// Incident is the answer for one scenario's incident. It is suspected if the answer is unknown, and something speaks
+// for the incident.
 type Incident struct {
 	Name       string      `json:"name"`
 	Title      string      `json:"title"`
@@ -51,10 +52,10 @@ type Incident struct {
 	Subjects   []Judgment  `json:"subjects"`
 }
 
-// Judgment is what is known of the incident in one process, or in what may be of several in one place.
+// Judgment is the answer for one process, or for evidence in one place that may be of several processes.
 type Judgment struct {
 	Component string      `json:"component"`       // "" if it isn't known to be the component's evidence
-	Whose     string      `json:"whose,omitempty"` // the program that it is of, and what shows that
+	Whose     string      `json:"whose,omitempty"` // the program whose evidence it is, and what shows that
 	Place     string      `json:"place"`
 	Version   string      `json:"version,omitempty"`
 	Met       check.Truth `json:"met"`
@@ -64,7 +65,7 @@ type Judgment struct {
 	Signs     []Sign      `json:"signs"`
 }
 
-// Sign is one sign's answer, and where it was found.
+// Sign is the answer for one sign, and where it was found.
 type Sign struct {
 	Name   string      `json:"name"`
 	Is     string      `json:"is"`
@@ -75,9 +76,9 @@ type Sign struct {
 	Detail string      `json:"detail,omitempty"` // the stack or the line
 }
 
-// Run reads paths and asks for each scenario that has a match section. What is unexplained is compared with processes
-// that were well, of the components that well has. The error is a path that can't be opened, a mistake in a scenario, or
-// the context's.
+// Run reads paths and judges the incident of each scenario that has a match section. It also compares dumps with the
+// baselines in well, which are of healthy processes. The error is a path that can't be opened, a mistake in a scenario,
+// or the context's.
 func Run(ctx context.Context, all []*scenario.Scenario, well []*healthy.Baseline, paths []string, stdin io.Reader) (Result,
 	error) {
 	out := Result{Schema: Schema, Incidents: []Incident{}, Inputs: []Input{}, Problems: []archive.Problem{}}
@@ -118,7 +119,7 @@ func badness(met check.Truth, suspected bool) int {
 	return 0
 }
 
-// Word is what an answer is called: met, suspected, unknown or not met.
+// Word returns the name of an answer: met, suspected, unknown or not met.
 func (i Incident) Word() string {
 	if i.Suspected && i.Met == check.Unknown {
 		return "suspected"
@@ -126,7 +127,7 @@ func (i Incident) Word() string {
 	return i.Met.String()
 }
 
-// Met is met if any incident is, not met if every one is known not to be, else unknown.
+// Met returns True if any incident is met, False if each of them is known not to be, and Unknown otherwise.
 func (r Result) Met() check.Truth {
 	var all []check.Truth
 	for _, i := range r.Incidents {
@@ -172,5 +173,5 @@ func (e *evidence) incident(s *scenario.Scenario) (Incident, error) {
 	return out, nil
 }
 
-// list joins words for a sentence.
+// list joins words with commas.
 func list(words []string) string { return strings.Join(words, ", ") }

@@ -11,7 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// merged makes one subject of sources in one place.
+// merged makes one subject from all sources in one place.
 func merged(component, place string, all []*source) *subject {
 	v := &foreign{component: component, dumps: map[string]*goroutine.Dump{}, clocks: map[string]string{},
 		parts: map[string]string{}, profiles: map[string][]byte{}, samples: map[string][]bundle.MetricSample{}, process: map[string]bundle.IdentitySample{}}
@@ -43,7 +43,7 @@ func merged(component, place string, all []*source) *subject {
 	return sub
 }
 
-// logs merges the lines that were kept.
+// logs merges the lines that were kept of all sources.
 func (f *foreign) logs(all []*source, place string) {
 	var w bundle.Window
 	lines, lost := 0, 0
@@ -63,7 +63,7 @@ func (f *foreign) logs(all []*source, place string) {
 	f.stream(bundle.Journal, at, w, f.passed, lost)
 }
 
-// metrics merges samples, those of one file having been taken at once.
+// metrics merges the samples of all sources. The samples of one file were taken at the same time.
 func (f *foreign) metrics(all []*source) {
 	for _, s := range all {
 		if len(s.samples) == 0 {
@@ -80,7 +80,7 @@ func (f *foreign) metrics(all []*source) {
 	}
 }
 
-// stacks lists the dumps that tell states, in the order in which they were taken.
+// stacks registers the dumps that tell states, in the order in which they were taken.
 func (f *foreign) stacks(all []*source) {
 	type one struct {
 		dumped
@@ -104,7 +104,7 @@ func (f *foreign) stacks(all []*source) {
 	}
 }
 
-// subject is the one that an object is evidence of.
+// subject returns the subject that an object is evidence of.
 func (o object) subject() *subject {
 	v := &foreign{component: o.component, nodes: o.nodes, statuses: o.statuses}
 	for _, n := range o.nodes {
@@ -124,12 +124,14 @@ func (o object) subject() *subject {
 	return sub
 }
 
-// moduleFile is a module's version in the path of one of its files: .../dynamiclistener@v0.3.3/listener.go.
+// moduleFile returns a pattern for the version of a module in the path of one of its files:
+// .../dynamiclistener@v0.3.3/listener.go.
 func moduleFile(module string) *regexp.Regexp {
 	return regexp.MustCompile(regexp.QuoteMeta(module) + `@(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)/`)
 }
 
-// moduleVersions are the versions of a module whose files the stacks name. A vendored module has none.
+// moduleVersions returns the versions of a module whose files the stacks name. The paths of a vendored module have
+// none.
 func (sub *subject) moduleVersions(module string) (out []string) {
 	re := moduleFile(module)
 	for _, a := range sub.view.Artifacts(bundle.Query{Kind: bundle.Goroutines2, Arm: sub.arm}) {

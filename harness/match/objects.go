@@ -22,7 +22,7 @@ type object struct {
 	statuses                        []bundle.ContainerStatus
 }
 
-// manifest is what is read of a resource: a node, a pod or an event.
+// manifest holds the fields that are read of a resource: a node, a pod or an event.
 type manifest struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -44,7 +44,7 @@ type manifest struct {
 		ContainerStatuses []containerStatus `json:"containerStatuses"`
 	} `json:"status"`
 
-	// Of an event.
+	// Only events have these.
 	Type           string `json:"type"`
 	Reason         string `json:"reason"`
 	Message        string `json:"message"`
@@ -65,8 +65,8 @@ type containerStatus struct {
 	}
 }
 
-// document reads resources: nodes, pods and events count, anything else is passed over. Logs of containers between
-// them are read as such.
+// document reads resources. It uses nodes, pods and events, and ignores all others. Logs of containers between them are
+// read as logs.
 func (e *evidence) document(f archive.Entry, in *bufio.Reader, as func(form, lacks string)) error {
 	n, above, logs := 0, 0, 0
 	var bad error
@@ -90,10 +90,10 @@ func (e *evidence) document(f archive.Entry, in *bufio.Reader, as func(form, lac
 	return bad
 }
 
-// image is a reference's last name and its tag.
+// image matches the last name and the tag of an image's reference.
 var image = regexp.MustCompile(`([a-z0-9.-]+):(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)(@|$)`)
 
-// resource takes versions and states, and says how many resources told any.
+// resource takes versions, states and warnings from a resource. It returns 1 if the resource is of a kind that is used.
 func (e *evidence) resource(f archive.Entry, m manifest) (n int) {
 	switch {
 	case m.Kind == "Node" || m.Kind == "" && m.Status.NodeInfo.KubeletVersion != "":
@@ -154,7 +154,7 @@ func (e *evidence) pod(f archive.Entry, m manifest) {
 	}
 }
 
-// addWarning counts an event's warning.
+// addWarning adds a warning, or its count if there is one with the same reason about the same object.
 func (e *evidence) addWarning(w Warning) {
 	same := func(o Warning) bool { return o.Reason == w.Reason && o.About == w.About }
 	switch at := slices.IndexFunc(e.warnings, same); {
@@ -165,5 +165,5 @@ func (e *evidence) addWarning(w Warning) {
 	}
 }
 
-// maxWarned bounds the list of warnings that are counted.
+// maxWarned bounds how many different warnings are counted.
 const maxWarned = 2000

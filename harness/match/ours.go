@@ -20,11 +20,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// maxOurs bounds what a bundle of relapse's own in an archive may take of the disk.
+// maxOurs bounds the bytes that are unpacked to copy bundles of relapse's own out of archives.
 const maxOurs = 4 << 30
 
-// ours opens the bundles of relapse's own that were come across, and forgets their files as foreign evidence. One in an
-// archive is copied to a temporary folder first: its manifest covers files as they are, and each of them is looked up.
+// ours opens the bundles of relapse's own that were found, and drops what was read of their files as foreign evidence.
+// A bundle in an archive is copied to a temporary folder first: its manifest covers files as they are, and each of them
+// is looked up.
 func (e *evidence) ours(ctx context.Context, paths []string) error {
 	if len(e.bundles) == 0 {
 		return nil
@@ -60,8 +61,8 @@ func (e *evidence) ours(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// inside reports whether a file belongs to a bundle that was come across, or to the plan and the reports of its run,
-// which tell of the same.
+// inside reports whether a file belongs to a bundle that was found, or is the plan or a report of its run. Those tell
+// the same as the bundle.
 func (e *evidence) inside(p string) bool {
 	return slices.ContainsFunc(e.bundles, func(dir string) bool {
 		trials := path.Dir(dir)
@@ -69,9 +70,10 @@ func (e *evidence) inside(p string) bool {
 	})
 }
 
-// onDiskBelow finds bundles in a folder before any of it is read: their manifests come after what they list.
+// onDiskBelow finds bundles in a folder before any of it is read, because a manifest comes after the files that it
+// lists.
 func onDiskBelow(dir string) (out []string) {
-	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error { // the walk that reads tells errors
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error { // the walk that reads reports errors
 		if err == nil && d.Name() == bundle.ManifestFile && d.Type().IsRegular() {
 			if b, err := os.ReadFile(p); err == nil && bytes.Contains(b[:min(len(b), 4<<10)], []byte(bundle.ManifestSchema)) {
 				out = append(out, path.Dir(filepath.ToSlash(p)))
@@ -87,7 +89,7 @@ func onDisk(dir string) bool {
 	return err == nil
 }
 
-// unpack copies bundles out of archives, each to a folder of its number.
+// unpack copies bundles out of archives to a temporary folder, each to a subfolder named by its index.
 func (e *evidence) unpack(ctx context.Context, bundles, paths []string) (string, error) {
 	tmp, err := os.MkdirTemp("", "relapse-match-*")
 	if err != nil {
@@ -105,7 +107,7 @@ func (e *evidence) unpack(ctx context.Context, bundles, paths []string) (string,
 	}
 	o := archive.Options{Limits: archive.Default, AsIs: func(p string) bool { return of(p) >= 0 }}
 	o.Limits.Total = maxOurs
-	_, err = archive.Walk(ctx, paths, o, func(f archive.Entry) error { // its problems were told before
+	_, err = archive.Walk(ctx, paths, o, func(f archive.Entry) error { // the first walk reported its problems
 		i := of(f.Path)
 		if i < 0 {
 			return nil
@@ -124,7 +126,7 @@ func (e *evidence) unpack(ctx context.Context, bundles, paths []string) (string,
 	return tmp, err
 }
 
-// trial makes a subject of each arm of a bundle.
+// trial makes a subject of each arm of a bundle of relapse's own.
 func (e *evidence) trial(dir, place string) error {
 	b, err := bundle.Open(dir)
 	if err != nil {

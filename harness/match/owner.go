@@ -11,10 +11,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// owner is the program whose process evidence is of, as far as something shows it.
+// owner is the program whose process left the evidence, as far as something shows that.
 type owner struct {
 	program string // a component's name, or what is known of another program; "" if nothing shows it
-	by      string // what shows it, after "by"
+	by      string // what shows it; follows the word "by"
 }
 
 func (o owner) String() string {
@@ -24,25 +24,27 @@ func (o owner) String() string {
 	return o.program + ", by " + o.by
 }
 
-// command is the program's own package, which the main goroutine has on its stack.
+// command matches the package of the program's own command, which the main goroutine has on its stack.
 var command = regexp.MustCompile(`/cmd/([a-z0-9-]+)(\.|/)`)
 
-// commandFile is the folder of the program's own package, in the path of main's file.
+// commandFile matches the folder of the program's own command in the path of main's file.
 var commandFile = regexp.MustCompile(`(?:^|/)cmd/([a-z0-9-]+)/`)
 
-// mains are packages on the main goroutine's stack of programs that have none of their own there.
+// mains maps packages to programs. The main goroutine has them on its stack where it has no package of the command.
 var mains = map[string]string{"go.etcd.io/etcd/server/v3/etcdmain.": "etcd", "k8s.io/cloud-provider/app.": "cloud-controller-manager"}
 
-// process is the component whose dump it is. Its program is "" if no package that a component is known by is there.
+// process returns the program whose dump it is, by the packages on its stacks: those of the component, that of a
+// command, or one of mains. One program may contain several commands; then the component is preferred. The program is
+// "" if none of these packages is there.
 func process(d *goroutine.Dump, component string, packages []string) (who owner) {
-	var other owner // only where nothing names the program itself
+	var other owner // used only if nothing names the program itself
 	for _, g := range d.Groups {
 		for _, f := range g.Frames {
 			by := "the function " + f.Func
 			if slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(f.Func, p) }) {
 				return owner{component, by}
 			}
-			if m := command.FindStringSubmatch(f.Func); m != nil && who.program != component { // one program may be several
+			if m := command.FindStringSubmatch(f.Func); m != nil && who.program != component { // keep the component
 				who = owner{m[1], by}
 			}
 			for prefix, name := range mains {
@@ -58,7 +60,8 @@ func process(d *goroutine.Dump, component string, packages []string) (who owner)
 	return who
 }
 
-// whose is the process that a dump is of: a component, or another program that is known by its main goroutine.
+// whose returns the program whose dump it is: the one that process finds, or else another program that is known by its
+// main goroutine.
 func whose(d *goroutine.Dump, component string, packages []string) owner {
 	if who := process(d, component, packages); who.program != "" {
 		return who
@@ -71,7 +74,7 @@ func whose(d *goroutine.Dump, component string, packages []string) owner {
 		if m := commandFile.FindStringSubmatch(g.Frames[at].File); m != nil {
 			return owner{m[1], "the file of its main function, " + g.Frames[at].File}
 		}
-		for i := at - 1; i >= 0; i-- { // what main has called comes first
+		for i := at - 1; i >= 0; i-- { // the functions that main has called come before it
 			if m := module(g.Frames[i].Func); m != "" && !slices.Contains(libraries, m) {
 				return owner{m, "what its main function has called, " + g.Frames[i].Func}
 			}
@@ -80,13 +83,13 @@ func whose(d *goroutine.Dump, component string, packages []string) owner {
 	return owner{}
 }
 
-// libraries are modules that a main function calls to have its own function called. Of Kubernetes' own module there are
-// several programs.
+// libraries are modules that a main function calls only to have the program's own function called. Kubernetes' own
+// module is among them, because several programs are from it.
 var libraries = []string{"github.com/spf13/cobra", "github.com/urfave/cli", "golang.org/x/sync", "k8s.io/apimachinery",
 	"k8s.io/apiserver", "k8s.io/client-go", "k8s.io/component-base", "k8s.io/kubernetes", "sigs.k8s.io/controller-runtime"}
 
-// module is about where a function's module is: its host, and one more part of its path, or two where these are an
-// owner and a repository. It is "" for the standard library.
+// module returns about the path of a function's module: its host and one more part, or two parts where these are an
+// owner and a repository. It returns "" for the standard library.
 func module(function string) string {
 	parts := strings.Split(function, "/")
 	host := parts[0]
@@ -105,8 +108,9 @@ func module(function string) string {
 	return strings.Join(parts, "/")
 }
 
-// built reports a function that only a program of Kubernetes' own repository has: vendored there, or in a file whose
-// path begins at that repository's root. Which of its programs it is, isn't said: that is for the function to tell.
+// built returns a function that only a program of Kubernetes' own repository has: it is vendored there, or in a file
+// whose path begins at that repository's root. Which of the repository's programs it is, only the function itself can
+// tell.
 func built(d *goroutine.Dump) (function string, ok bool) {
 	const repository = "k8s.io/kubernetes/"
 	for _, g := range d.Groups {
@@ -121,7 +125,8 @@ func built(d *goroutine.Dump) (function string, ok bool) {
 	return "", false
 }
 
-// belongs reports whether the text of a source, and what is in it without a name, is a component's.
+// belongs reports whether a component owns the text of a source, and what is in it without a name. The owner says what
+// shows that.
 func (s *source) belongs(component string, packages []string) (owner, bool) {
 	by := ""
 	switch {
@@ -139,16 +144,16 @@ func (s *source) belongs(component string, packages []string) (owner, bool) {
 	return owner{component, by}, true
 }
 
-// all reports whether a log is a component's, whatever its file is called: its lines name no writer, and it is the
-// component that left the dumps in it.
+// all reports whether a log is a component's, whatever its file is called: the lines name no writer, and all dumps in
+// the log are the component's.
 func (s *source) all(component string, packages []string) bool {
 	return len(s.from) == 0 && len(s.dumps) > 0 && !slices.ContainsFunc(s.dumps, func(d dumped) bool {
 		return whose(d.Dump, component, packages).program != component
 	})
 }
 
-// introduced reports whether a log is a component's whose lines name no writer: it is the only one that says there which
-// version it is, by its name.
+// introduced reports whether a log whose lines name no writer is a component's: the component is the only one that
+// announces its version there by its name.
 func (s *source) introduced(component string) bool {
 	by := func(name string) bool {
 		return slices.ContainsFunc(s.versions, func(v announcement) bool { return v.by == name })
@@ -157,8 +162,8 @@ func (s *source) introduced(component string) bool {
 	return len(s.from) == 0 && by(component) && !others
 }
 
-// likely is whose evidence it is that no package and no exact name shows to be a component's. It may let a sign count
-// that only that component's processes have; it is too little to rule anything out by.
+// likely returns the probable owner of evidence that no package and no exact name shows to be a component's. That is
+// enough to count a sign that only the component's processes have, and too little to rule anything out.
 func (s *source) likely(component string) owner {
 	for _, d := range s.dumps {
 		if function, ok := built(d.Dump); ok {
@@ -180,18 +185,18 @@ func (s *source) likely(component string) owner {
 	return owner{}
 }
 
-// companions are words after a component's name that make it the name of a program beside it.
+// companions are words that, after a component's name, make it the name of another program.
 var companions = []string{"operator", "proxy", "exporter", "checker", "monitor", "syncer", "cert", "certs", "extender", "controller"}
 
-// announcement is a version, and the program that said it is its own: as the line names it, "" if it doesn't.
+// announcement is a version that a line announces, and the name of the program that has it; "" if the line names none.
 type announcement struct{ version, by string }
 
-// programs are the words in which components say at their start which version they are, and whose name they have.
+// programs are the words with which components announce their version at their start, and the components that use them.
 var programs = []struct{ words, component string }{
 	{"starting kubernetes scheduler", "kube-scheduler"}, {"kubelet version", "kubelet"}, {"starting kubelet", "kubelet"},
 }
 
-// announce takes a version that a line of a log announces; from is the program that the line is known to be of.
+// announce records a version that a line of a log announces. from is the program that is known to write the line.
 func (s *source) announce(version, text, from string) {
 	text = strings.ToLower(text)
 	for _, p := range programs {
@@ -204,12 +209,12 @@ func (s *source) announce(version, text, from string) {
 	}
 }
 
-// announcementsOf are the versions that a source says are a component's, or nobody's by name.
+// announcementsOf returns the versions that a source announces for a component, or without naming a program.
 func (s *source) announcementsOf(component string) []announcement {
 	return slices.DeleteFunc(slices.Clone(s.versions), func(v announcement) bool { return v.by != "" && v.by != component })
 }
 
-// describe is what an owner's evidence is told to be, in a sentence about a component's incident.
+// describe says whose evidence it is, in a sentence about a component's incident.
 func (o owner) describe(component string) string {
 	switch o.program {
 	case "":

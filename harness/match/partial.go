@@ -8,9 +8,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// unproven says why a dump that others took may lack goroutines although its text isn't cut, "" if it shows that it is
-// whole. A process's first goroutine stands at the beginning of all of them, and what one pastes, filters or keeps the end
-// of begins elsewhere. A panic prints one goroutine, unless GOTRACEBACK says otherwise, and that may be the first.
+// unproven says why a dump that others took may lack goroutines although its text isn't cut off, "" if the dump shows
+// that it is complete. A complete dump begins with the first goroutine of the process; the beginning is missing if
+// somebody pasted a part, filtered, or kept the end. A panic prints only one goroutine, unless GOTRACEBACK says
+// otherwise, and that may be the first.
 func unproven(d *goroutine.Dump) string {
 	first := slices.ContainsFunc(d.Groups, func(g goroutine.Group) bool { return slices.Contains(g.IDs, 1) })
 	switch {
@@ -24,7 +25,8 @@ func unproven(d *goroutine.Dump) string {
 	return ""
 }
 
-// doubted is what a check has seen, with the dumps named that may be parts of some: for checks they are cut short.
+// doubted returns the text of a finding with the reason why a dump may be a part. Checks take such dumps to be cut
+// short, and say so.
 func (f *foreign) doubted(seen string) string {
 	for _, a := range f.Artifacts(bundle.Query{Kind: bundle.Goroutines2}) {
 		if why := f.parts[a.Path]; why != "" {

@@ -10,11 +10,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// shared is how many goroutines two dumps must have in common to be of one process.
+// shared is how many goroutines two dumps must have in common to count as dumps of one process.
 const shared = 8
 
-// processes parts dumps, which are in order of time, by the process that they are of. A dump that can't be read, or
-// that nothing ties to another one, is of a process of its own.
+// processes groups dumps, which are in order of time, by their process. A dump that can't be read, or that nothing ties
+// to another one, gets a group to itself.
 func processes(v bundle.View, dumps []bundle.Artifact) (out [][]bundle.Artifact) {
 	var last []*goroutine.Dump
 	for _, a := range dumps {
@@ -29,8 +29,8 @@ func processes(v bundle.View, dumps []bundle.Artifact) (out [][]bundle.Artifact)
 	return out
 }
 
-// byClock parts dumps further by the clock that their times are of. A dump without one stands by itself: it lies in no
-// stretch of time.
+// byClock splits groups of dumps by the clock that tells their times. A dump without a clock gets a group to itself,
+// because it lies in no stretch of time.
 func byClock(v view, sets [][]bundle.Artifact) (out [][]bundle.Artifact) {
 	for _, set := range sets {
 		at := map[string]int{}
@@ -47,7 +47,7 @@ func byClock(v view, sets [][]bundle.Artifact) (out [][]bundle.Artifact) {
 	return out
 }
 
-// dumpOf is an artifact's dump, nil if it can't be read: whoever asks a check of it is told why.
+// dumpOf returns the dump in an artifact, nil if it can't be read. The check that asks for the dump reports why.
 func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
 	if a.Error != "" || a.Missing {
 		return nil
@@ -59,8 +59,8 @@ func dumpOf(v bundle.View, a bundle.Artifact) *goroutine.Dump {
 	return got.(*goroutine.Dump)
 }
 
-// sameProcess reports whether two dumps are of one process: nothing shows that they aren't, and some goroutines have to
-// be in both.
+// sameProcess reports whether two dumps are of one process: they have enough goroutines in common, and nothing shows
+// that the processes differ.
 func sameProcess(a, b *goroutine.Dump) bool {
 	if a == nil || b == nil {
 		return false
@@ -69,7 +69,7 @@ func sameProcess(a, b *goroutine.Dump) bool {
 	return n >= shared && differs == ""
 }
 
-// newer orders the dumps of a process of which no time is known: ids only grow.
+// newer compares two dumps of a process whose times are not known. Ids only grow, so the newer dump has the largest id.
 func newer(a, b *goroutine.Dump) int {
 	most := func(d *goroutine.Dump) (id uint64) {
 		for _, g := range d.Groups {

@@ -20,12 +20,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// evidence is all that was read.
+// evidence is everything that was read.
 type evidence struct {
 	rules    *rules
 	sources  []*source
 	objects  []object
-	trials   []*subject // of relapse's own bundles
+	trials   []*subject // the arms of relapse's own bundles
 	bundled  []*Trial
 	versions map[string][]string
 	restarts []Restart
@@ -46,7 +46,7 @@ const (
 	lacksMoment  = "it is of one moment: it holds no goroutines, no logs and no changes"
 )
 
-// read reads all paths. Bundles of relapse's own are opened as such.
+// read reads all paths. It opens relapse's own bundles as bundles.
 func (e *evidence) read(ctx context.Context, paths []string, stdin io.Reader) error {
 	for _, p := range paths {
 		e.bundles = append(e.bundles, onDiskBelow(p)...)
@@ -59,7 +59,7 @@ func (e *evidence) read(ctx context.Context, paths []string, stdin io.Reader) er
 	return e.ours(ctx, paths)
 }
 
-// entry reads one file by what is in it.
+// entry reads one file in the form that its content shows.
 func (e *evidence) entry(f archive.Entry) error {
 	if e.inside(f.Path) {
 		return nil
@@ -73,7 +73,7 @@ func (e *evidence) entry(f archive.Entry) error {
 	if err != nil && err != io.EOF {
 		return err
 	}
-	if e.rules == nil && path.Base(f.Path) != bundle.ManifestFile { // nothing but bundles is looked for
+	if e.rules == nil && path.Base(f.Path) != bundle.ManifestFile { // only bundles are looked for
 		return nil
 	}
 	as := func(form, lacks string) { e.inputs = append(e.inputs, Input{f.Path, form, lacks}) }
@@ -105,10 +105,10 @@ func (e *evidence) entry(f archive.Entry) error {
 	return nil
 }
 
-// exposition is how metrics begin.
+// exposition matches the beginning of a file of metrics.
 var exposition = regexp.MustCompile(`^(# (HELP|TYPE) [a-zA-Z_:]|[a-zA-Z_:][a-zA-Z0-9_:]*(\{[^\n]*\})? [-+0-9.eE]+\n)`)
 
-// text reports whether the beginning of a file is text: UTF-8, but for a few bytes.
+// text reports whether the beginning of a file is text: UTF-8, apart from a few bytes.
 func text(head []byte) bool {
 	bad := 0
 	for b := head; len(b) > 0; {
@@ -121,7 +121,7 @@ func text(head []byte) bool {
 	return bad*50 <= len(head)
 }
 
-// form is what a text was read as, and what that can't hold.
+// form returns the form in which a text was read, and what that form can't hold.
 func (s *source) form() (as, lacks string) {
 	var parts []string
 	for _, d := range s.dumps {
@@ -152,10 +152,11 @@ func (s *source) form() (as, lacks string) {
 	return list(parts), lacks
 }
 
-// containerLog is how the kubelet links logs of containers: pod_namespace_container-id.log.
+// containerLog matches the name that the kubelet gives the log of a container: pod_namespace_container-id.log.
 var containerLog = regexp.MustCompile(`_([a-z0-9.-]+)-[0-9a-f]{64}$`)
 
-// named are what the last segments of a path may name, the container's folder among them, without a file's endings.
+// named returns the names in the last segments of a path that may be a component's, without the endings of files. The
+// folder of a container is among these segments.
 func named(p string) (out []string) {
 	for _, part := range segments(p) {
 		part, _, _ = strings.Cut(part, ".")
@@ -167,13 +168,13 @@ func named(p string) (out []string) {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// segments are the last ones of a path.
+// segments returns the last four segments of a path.
 func segments(p string) []string {
 	parts := strings.Split(p, "/")
 	return parts[max(0, len(parts)-4):]
 }
 
-// union adds to a list what isn't in it yet.
+// union adds the strings to a list that are not in it yet, without "".
 func union(all []string, more ...string) []string {
 	for _, x := range more {
 		if x != "" && !slices.Contains(all, x) {

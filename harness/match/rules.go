@@ -15,22 +15,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// rules say what is kept of logs and metrics: what some check asks for.
+// rules say which lines of logs and which metrics are kept: those that some check asks for.
 type rules struct {
 	wanted   []wanted
 	families []string // of metrics
 	all      bool     // some check wants all lines of logs
-	asked    *sieve   // passes the lines that matter to a pattern, as last words or as a version
-	sieve    *sieve   // passes these, and those that a dump may begin with
+	asked    *sieve   // passes lines that may match a pattern, be last words, or announce a version
+	sieve    *sieve   // passes the same lines, and those that a dump may begin with
 }
 
-// wanted is a pattern, and a text that every line has that matches it, in lower case; "" if there is none.
+// wanted is a pattern, and a text in lower case that every matching line has; the text is "" if there is none.
 type wanted struct {
 	re      *regexp.Regexp
 	literal []byte
 }
 
-// compile collects the patterns of all signs.
+// compile collects the patterns of all signs, and makes the sieves for them.
 func compile(all []*scenario.Scenario) (*rules, error) {
 	r := &rules{}
 	for _, s := range all {
@@ -75,7 +75,7 @@ func (r *rules) addPatterns(checks []scenario.Check) error {
 		if !picks {
 			continue
 		}
-		for _, pattern := range picker.Lines().Patterns { // the runtime's last words are kept for all
+		for _, pattern := range picker.Lines().Patterns { // the last words of the runtime are kept for every check
 			if err := r.want(pattern); err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func logs(k check.Check) bool {
 	return slices.ContainsFunc(k.Reads(), func(kind bundle.Kind) bool { return kind == bundle.Logs || kind == bundle.Journal })
 }
 
-// want adds a pattern.
+// want adds a pattern to those whose lines are kept.
 func (r *rules) want(pattern string) error {
 	re, err := regexp.Compile("(?i)" + pattern)
 	if err != nil {
@@ -103,7 +103,8 @@ func (r *rules) want(pattern string) error {
 	return nil
 }
 
-// literal is the longest text that everything has that matches, without what a log's wrapping may write otherwise.
+// literal returns the longest text that everything has that matches, without characters that the wrapping of a log may
+// write differently.
 func literal(re *syntax.Regexp) (longest string) {
 	var parts []string
 	switch re.Op {
@@ -122,7 +123,7 @@ func literal(re *syntax.Regexp) (longest string) {
 	return longest
 }
 
-// matches reports whether a line's text is asked for. folded is the raw line in lower case.
+// matches reports whether a pattern matches the text of a line. folded is the raw line in lower case.
 func (r *rules) matches(folded, text []byte) bool {
 	for _, w := range r.wanted {
 		if bytes.Contains(folded, w.literal) && w.re.Match(text) {
@@ -132,7 +133,7 @@ func (r *rules) matches(folded, text []byte) bool {
 	return false
 }
 
-// fold writes b to to in lower case, as far as it is ASCII.
+// fold copies b to to, with ASCII letters in lower case, and returns the copy.
 func fold(to, b []byte) []byte {
 	to = append(to[:0], b...)
 	for i, c := range to {

@@ -17,7 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/metrics"
 )
 
-// profiled is a profile as it is, and when it was taken.
+// profiled is a profile in its raw form, and when it was taken.
 type profiled struct {
 	kind bundle.Kind
 	path string
@@ -26,13 +26,13 @@ type profiled struct {
 }
 
 const (
-	// maxMetrics bounds metrics, which are read whole: an API server's are about 10 MiB.
+	// maxMetrics bounds a file of metrics, in bytes. It is read as a whole; an API server's is about 10 MiB.
 	maxMetrics = 24 << 20
-	// maxProfile bounds a profile, which is unpacked and read whole.
+	// maxProfile bounds a profile, in bytes. It is unpacked and read as a whole.
 	maxProfile = 8 << 20
 )
 
-// bounded reads what may not be over so many bytes long.
+// bounded reads all of in. It is an error if that is more than most bytes.
 func bounded(in io.Reader, most int) ([]byte, error) {
 	all, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 	if err == nil && len(all) > most {
@@ -41,7 +41,7 @@ func bounded(in io.Reader, most int) ([]byte, error) {
 	return all, err
 }
 
-// metrics takes the version from the metrics of a component, and the samples that some check asks for.
+// metrics takes from a file of metrics the version of the component, and the samples that some check asks for.
 func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
 	raw, err := bounded(in, maxMetrics)
 	if err != nil {
@@ -66,10 +66,10 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 			s.announce(m.Labels["git_version"], "", "")
 		case etcds:
 			if !slices.Contains(s.named, "etcd") {
-				continue // what scrapes several components has it beside the version of another
+				continue // a scrape of several components has etcd's version next to another one's
 			}
 			s.announce("v"+m.Labels["server_version"], "", "etcd")
-		case started: // no other process in this place has both its time and its number, which isn't told
+		case started: // the number isn't told: no other process in this place has both this time and number 1
 			s.process.Time, s.process.PID, s.process.StartTicks = at, 1, int64(m.Value*100)
 		case used:
 			s.process.CPUSeconds = m.Value
@@ -83,10 +83,10 @@ func (e *evidence) metrics(f archive.Entry, in io.Reader, as func(form, lacks st
 	return nil
 }
 
-// word is what could be a metric's name in a check.
+// word matches a text in a check that may be the name of a metric.
 var word = regexp.MustCompile(`[a-z][a-z0-9]*(_[a-z0-9]+)+`)
 
-// familiesIn are the metric families that a check may name.
+// familiesIn returns the metric families that a check may name.
 func familiesIn(spec []byte) (out []string) {
 	for _, w := range word.FindAll(spec, -1) {
 		name := string(w)
@@ -100,7 +100,7 @@ func familiesIn(spec []byte) (out []string) {
 	return out
 }
 
-// profile reads pprof's protocol buffers. Anything else that is no text is refused.
+// profile reads a profile in pprof's protocol buffers. It is an error if the file is anything else.
 func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks string)) error {
 	raw, err := bounded(in, maxProfile)
 	if err != nil {
@@ -142,7 +142,7 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	return nil
 }
 
-// goroutines makes a dump of a goroutine profile.
+// goroutines returns a goroutine profile as a dump.
 func goroutines(p *profile.Profile) *goroutine.Dump {
 	d := &goroutine.Dump{Format: goroutine.Profile}
 	for _, s := range p.Sample {
@@ -160,7 +160,7 @@ func goroutines(p *profile.Profile) *goroutine.Dump {
 	return d
 }
 
-// funcs keeps the functions of a profile as a stack of its own, which says whose process it is.
+// funcs keeps the functions of a profile as a single stack, which shows whose process it is.
 func (s *source) funcs(p *profile.Profile) {
 	var g goroutine.Group
 	for _, f := range p.Function {

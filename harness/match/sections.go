@@ -12,8 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/archive"
 )
 
-// kubectl cluster-info dump prints the logs of each container between two lines, below each other in a pod's file, or
-// on one page among resources.
+// The beginnings of two lines. kubectl cluster-info dump prints the logs of each container between them: below each
+// other in the file of a pod, or on one page among resources.
 const (
 	logsBegin = "==== START logs for container "
 	logsEnd   = "==== END logs for container "
@@ -23,12 +23,12 @@ var ofContainer = regexp.MustCompile(`^` + logsBegin + `(\S+) of pod (\S+) ====\
 
 // atLogs reports whether a container's logs come next.
 func atLogs(in *bufio.Reader) bool {
-	head, _ := in.Peek(len(logsBegin)) // what is too short is none
+	head, _ := in.Peek(len(logsBegin)) // a shorter rest is no mark
 	return string(head) == logsBegin
 }
 
-// containerLogs reads one container's logs, of which the first line is the one after above. It returns how many there
-// are, their marks included.
+// containerLogs reads the logs of one container, which begin after the line with the number above. It returns how many
+// lines they have, with the two marks.
 func (e *evidence) containerLogs(f archive.Entry, in *bufio.Reader, above int) (int, error) {
 	first, _, err := nextLine(in, new([]byte))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -55,14 +55,14 @@ func (e *evidence) containerLogs(f archive.Entry, in *bufio.Reader, above int) (
 	return s.lines + 2, err
 }
 
-// section reads up to the mark at the end of a container's logs, and takes the mark's line.
+// section reads up to the mark at the end of a container's logs, and consumes the line of the mark.
 type section struct {
 	in   *bufio.Reader
 	rest []byte
 	over bool
 }
 
-// Read ends with the mark. A log whose last line has no end has the mark in that line.
+// Read ends at the mark. If the last line of the log has no end, the mark is in that line.
 func (s *section) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 {
 		if s.over {
@@ -85,7 +85,7 @@ func (s *section) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// newlines counts the lines that were read.
+// newlines counts the lines that were read through it.
 type newlines struct {
 	io.Reader
 	n int

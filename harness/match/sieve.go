@@ -2,14 +2,14 @@ package match
 
 import "bytes"
 
-// sieve tells in which lines one of some texts may be, in whatever case as far as it is ASCII. It looks at a pair of
-// bytes, and where no text has that pair near its beginning it goes on behind it (Wu and Manber, "A fast algorithm for
-// multi-pattern searching", 1994), so that most bytes of most lines are never looked at.
+// sieve finds lines that have one of some texts, in upper or lower case as far as the text is ASCII. It looks at a pair
+// of bytes. If no text has that pair near its beginning, the sieve skips to the bytes after it (Wu and Manber, "A fast
+// algorithm for multi-pattern searching", 1994). So most bytes of most lines are never looked at.
 type sieve struct {
 	texts [][]byte // in lower case
-	width int      // of the shortest: as much of each is looked for at first
-	// step is, by pair, how far the next width bytes may begin beyond those that end with it: 0 if a text may be there.
-	// begins is set in those that a text begins with.
+	width int      // of the shortest text: the search compares only so much of each text at first
+	// step says, for the last pair of a window of width bytes, how far the window may move on; 0 if a text may be in
+	// the window. The bit begins is set for pairs that a text begins with.
 	step [1 << 16]uint8
 }
 
@@ -42,7 +42,7 @@ func newSieve(texts [][]byte) *sieve {
 	return s
 }
 
-// pairs are those that a and b stand for, each in both cases.
+// pairs returns the pairs that a and b stand for, with each letter in both cases.
 func pairs(a, b byte) (out []uint16) {
 	for _, first := range cases(a) {
 		for _, second := range cases(b) {

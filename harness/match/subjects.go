@@ -2,11 +2,11 @@ package match
 
 import "slices"
 
-// here is the arm of what belongs to no trial, as it is called where something is missing.
+// here is the arm of evidence that belongs to no trial. Messages use the name where something is missing.
 const here = "this evidence"
 
-// subjects is the evidence of a component, by places: folders, nodes, pods, arms of trials. Evidence of nobody that is
-// known stands in places of its own, without a component.
+// subjects returns the evidence of a component by its place: a folder, a node, a pod, an arm of a trial. Evidence that
+// isn't known to be the component's gets subjects without a component.
 func (e *evidence) subjects(component string, packages []string) (out []*subject) {
 	e.versions[component] = nil
 	for _, t := range e.trials {
@@ -47,13 +47,13 @@ func (e *evidence) subjects(component string, packages []string) (out []*subject
 	return out
 }
 
-// part is the share of a source that one component has; the component is "" where it isn't known to be its.
+// part is the share that one component has of a source. The component is "" if it isn't known whether the share is its.
 type part struct {
 	component string
 	source    *source
 }
 
-// parts are what a source has of a component, what it has of nobody that is known, and what another program left.
+// parts splits a source into the component's share, the share of no known program, and what other programs left.
 func (s *source) parts(component string, packages []string) (out []part) {
 	mine, nobodys := *s, *s
 	mine.dumps, nobodys.dumps = nil, nil
@@ -123,7 +123,7 @@ func (s *source) parts(component string, packages []string) (out []part) {
 	return out
 }
 
-// anothers is what another program left in a source: its dumps, and the last words above them.
+// anothers returns what another program left in a source: its dumps, and the last words above them.
 func (s *source) anothers(who owner, dumps []dumped) *source {
 	out := &source{path: s.path, folder: s.folder, owner: who, dumps: dumps, took: s.took, ref: s.ref, first: s.first, last: s.last}
 	for _, l := range s.kept {

@@ -17,64 +17,64 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
 
-// line is one that a check asks for.
+// line is a line that was kept of a log.
 type line struct {
 	at         time.Time
 	path, from string // from is the program that a journal names
-	text       string // without what logs put before it
+	text       string // without the prefix that logs put before it
 	n          int
-	words      int // the line of the last words that it is among; 0 if it is among none
+	words      int // the number of the line with the last words that it belongs to; 0 if there are none
 }
 
 // source is what was kept of one file.
 type source struct {
 	path, folder string
-	named        []string // what its path may name as the component
+	named        []string // names in its path that may be the component's
 	from         []string // the programs that its lines name, as a journal's do
 	dumps        []dumped
 	kept         []line
-	others, size int // lines of those, and their bytes, that only a check asks for that wants all
+	others, size int // kept lines that only a check asks for that wants all, and their bytes
 	above        int // lines of the file before the first
-	lines, lost  int // lost ones were too long, too many, or never came
+	lines, lost  int // lost lines were too long, too many, or could not be read
 	log          int // lines that belong to no dump
 	first, last  time.Time
 	versions     []announcement
-	owner        owner             // of what is here, once it was parted
+	owner        owner             // of what is here, once the source was split
 	segments     []string          // of its path
-	places       map[string]*place // of the program, by what they have logged
+	places       map[string]*place // places in the program that log, by file and line
 	samples      []bundle.MetricSample
-	process      bundle.IdentitySample // that the samples are of; without a number if they don't tell
+	process      bundle.IdentitySample // the process of the samples; PID is 0 if they don't tell it
 	profiles     []profiled
-	functions    *goroutine.Dump // of the profiles, which say whose they are
-	took         time.Time       // when the file was written, by what holds it; zero if that isn't known
-	ref          time.Time       // near the times of the lines: of the year and the zone of those that don't tell them
-	began        moment          // of the first line of the dump at hand
-	words        int             // the line of the last words at hand
+	functions    *goroutine.Dump // of the profiles; they show whose profiles these are
+	took         time.Time       // when the file was written, as its archive or disk says; zero if not known
+	ref          time.Time       // near the times of the lines: gives the year and the zone that lines lack
+	began        moment          // of the first line of the current dump
+	words        int             // the number of the line with the current last words
 	tells        bool            // some line says when it was written
-	folded       []byte          // the line at hand in lower case
+	folded       []byte          // the current line in lower case
 }
 
 // dumped is a dump, and when it was taken.
 type dumped struct {
 	*goroutine.Found
 	moment
-	part string // why it may be a part of a dump, though nothing cut it; "" if it is whole, or was cut
+	part string // why it may be a part of a dump although its text isn't cut; "" otherwise
 }
 
-// moment is a time, zero if it isn't known, and the clock that it is by. Times of two clocks can't be compared: a log may
-// be of any zone, and a file as old as its copy.
+// moment is a time, zero if it isn't known, and the clock that told it. Times of two clocks can't be compared: a log
+// may be of any zone, and the time of a file may be that of its copy.
 type moment struct {
 	at    time.Time
 	clock string // "" if there is none
 }
 
-// The clocks of times that say their zone, and of files. A log without a zone has a clock of its own.
+// The clocks of times that say their zone, and of files. For a log without a zone, its path is the clock.
 const (
 	clockUTC   = "UTC"
 	clockFiles = "files"
 )
 
-// newSource is what will be kept of a file.
+// newSource returns a source for a file of which nothing is kept yet.
 func newSource(f archive.Entry) *source {
 	s := &source{path: f.Path, folder: path.Dir(f.Path), named: named(f.Path), segments: segments(f.Path), took: f.ModTime}
 	s.ref = s.took
@@ -86,21 +86,21 @@ func newSource(f archive.Entry) *source {
 
 const (
 	maxLine = 1 << 20
-	maxKept = 20_000   // lines that are asked for, and as many of all others
-	maxSize = 16 << 20 // bytes of the latter
-	dying   = 400      // lines after a panic's first that are kept: its stack
+	maxKept = 20_000   // lines that checks ask for, and as many of all others
+	maxSize = 16 << 20 // bytes of those others
+	dying   = 400      // lines that are kept from the first of a panic on: its stack
 )
 
 var (
 	lastWords = regexp.MustCompile(`^(panic|fatal error): `)
-	// announced is how components say at their start which version they are.
+	// announced matches the lines in which components announce their version at their start.
 	announced = regexp.MustCompile(`(?i)^(?:"?(?:starting|version info|kubelet version)[^=]*version="?|` +
 		`starting kubelet,? version:? |version: )(v[0-9]+\.[0-9]+\.[0-9]+[-+.\w]*)`)
 	words    = [][]byte{[]byte("panic: "), []byte("fatal error: ")}
 	versions = [][]byte{[]byte(`version="v`), []byte(`version=\"v`), []byte("version: v"), []byte("kubelet version v")}
 )
 
-// text reads a log, or dumps, or both.
+// text reads a file that may hold a log, dumps, or both.
 func (e *evidence) text(s *source, in *bufio.Reader) error {
 	var finder goroutine.Finder
 	var long, firstLine, lastLine []byte
@@ -126,7 +126,8 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 		if inside > 0 {
 			sieve = e.rules.asked
 		}
-		// Within a dump most bytes are of files' lines, which nothing that is asked for begins with.
+		// Within a dump most bytes are in lines that name a file, and these begin with a tab. Nothing that is asked for
+		// begins with one.
 		passed := !(inside > 0 && len(raw) > 0 && raw[0] == '\t') && sieve.passes(raw)
 		if inside > 0 || passed {
 			s.found(finder.Line(raw), false)
@@ -161,8 +162,8 @@ func (e *evidence) text(s *source, in *bufio.Reader) error {
 	return nil
 }
 
-// found takes a dump. It is as old as its first line says, or as the file where there is nothing else in it: one without
-// times in the middle of other text may be of any time since the line above it.
+// found adds a dump. The dump is as old as its first line says, or as the file if nothing else is in it. A dump without
+// a time in the middle of other text may be of any time since the line above it.
 func (s *source) found(d *goroutine.Found, atEnd bool) {
 	if d == nil {
 		return
@@ -184,12 +185,12 @@ func (s *source) found(d *goroutine.Found, atEnd bool) {
 	s.dumps = append(s.dumps, dumped{d, at, part})
 }
 
-// parking are functions of the runtime that a dump shows on top of the call that waits if GOTRACEBACK asked for it.
+// parking are functions of the runtime. If GOTRACEBACK asks for them, a dump shows them on top of the call that waits.
 var parking = []string{"runtime.gopark", "runtime.goparkunlock", "runtime.chansend", "runtime.chansend1",
 	"runtime.chanrecv", "runtime.chanrecv1", "runtime.chanrecv2", "runtime.selectgo", "runtime.block",
 	"runtime.semacquire1"}
 
-// times are from when to when the log goes, as far as its lines tell.
+// times sets when the log begins and ends, as far as its lines tell.
 func (s *source) times(first, last []byte) {
 	_, _, from := s.plain(first)
 	_, _, to := s.plain(last)
@@ -213,7 +214,7 @@ func (s *source) times(first, last []byte) {
 	}
 }
 
-// plain is a line's text, the program that it names, and when it was written, as far as it says.
+// plain returns the text of a line, the program that the line names, and when it was written, as far as the line says.
 func (s *source) plain(raw []byte) (text []byte, from string, when moment) {
 	text, p := goroutine.Plain(raw, s.ref.Location())
 	if p.Time.IsZero() {
@@ -231,8 +232,8 @@ func (s *source) plain(raw []byte) (text []byte, from string, when moment) {
 	return text, p.From, when
 }
 
-// nextLine reads a line without its end. What it has beyond maxLine is dropped, and it is cut. The end of the text is
-// io.EOF, with a line that has no end, or with none.
+// nextLine returns a line without its end. Bytes beyond maxLine are dropped, and then cut is true. At the end of the
+// text err is io.EOF, with the last line if that has no end.
 func nextLine(in *bufio.Reader, long *[]byte) (out []byte, cut bool, err error) {
 	out, err = in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

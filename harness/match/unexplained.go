@@ -13,15 +13,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/match/healthy"
 )
 
-// Unexplained is what stands out, whether anybody knows it or not. It decides nothing.
+// Unexplained is what stands out, whether a scenario knows it or not. It decides nothing.
 type Unexplained struct {
-	Compared   []Comparison `json:"compared"`   // dumps that have what a process that is well has not, the most first
-	AsUsual    []string     `json:"asUsual"`    // dumps that were compared and have not
+	Compared   []Comparison `json:"compared"`   // dumps with what healthy processes don't have, the most unusual first
+	AsUsual    []string     `json:"asUsual"`    // dumps that were compared and have nothing unusual
 	Goroutines []Group      `json:"goroutines"` // the largest groups, the largest first
-	Running    []Group      `json:"running"`    // those that ran, or could; a dump's own writer is left out
-	Restarts   []Restart    `json:"restarts"`   // of containers, the most first
-	Warnings   []Warning    `json:"warnings"`   // by events, the most first
-	Loops      []Loop       `json:"loops"`      // lines of logs that come again and again, the most first
+	Running    []Group      `json:"running"`    // groups that ran or could run, without the writer of the dump
+	Restarts   []Restart    `json:"restarts"`   // of containers, the most restarts first
+	Warnings   []Warning    `json:"warnings"`   // from events, the most frequent first
+	Loops      []Loop       `json:"loops"`      // lines that a log has again and again, the most frequent first
 }
 
 // Warning is what events warn of, and how often.
@@ -33,7 +33,7 @@ type Warning struct {
 	Path    string `json:"path"`
 }
 
-// Loop is a place in a program that has logged most of a log.
+// Loop is a place in a program that has logged a large share of a log.
 type Loop struct {
 	Where string `json:"where"` // the log
 	At    string `json:"at"`    // the source's file and line
@@ -42,12 +42,12 @@ type Loop struct {
 	First string `json:"first"` // of these lines
 }
 
-// Group is goroutines of one stack in a dump.
+// Group is the goroutines of a dump that have the same stack.
 type Group struct {
 	Where   string   `json:"where"`
 	Count   int      `json:"count"`
 	State   string   `json:"state,omitempty"`
-	Minutes int      `json:"minutes,omitempty"` // that the longest of them has waited, as far as the dump says
+	Minutes int      `json:"minutes,omitempty"` // how long the longest of them has waited, as far as the dump says
 	Frames  []string `json:"frames"`            // the innermost ones
 }
 
@@ -62,7 +62,7 @@ type Restart struct {
 	Path      string    `json:"path"`
 }
 
-// Few groups and restarts are enough to go on from.
+// How much is reported: a few groups and restarts are enough to go on from.
 const (
 	maxGroups   = 5
 	maxFrames   = 4
@@ -75,7 +75,7 @@ func (e *evidence) unexplained(well []*healthy.Baseline) Unexplained {
 	compared, usual := e.compareWithHealthy(well)
 	out.Compared, out.AsUsual = append(out.Compared, compared...), append(out.AsUsual, usual...)
 	for _, s := range e.sources {
-		if n := len(s.dumps); n > 0 { // the last one
+		if n := len(s.dumps); n > 0 { // only the last dump
 			out.add(fmt.Sprintf("%s:%d", s.path, s.dumps[n-1].Line), s.dumps[n-1].Dump)
 		}
 		out.loops(s)
@@ -86,7 +86,7 @@ func (e *evidence) unexplained(well []*healthy.Baseline) Unexplained {
 			continue
 		}
 		last := all[len(all)-1]
-		if d := dumpOf(t.view, last); d != nil { // one that can't be read was told where a check asked for it
+		if d := dumpOf(t.view, last); d != nil { // an unreadable dump is reported by the check that asks for it
 			out.add(t.place+", "+last.Path, d)
 		}
 	}
@@ -102,7 +102,8 @@ func (e *evidence) unexplained(well []*healthy.Baseline) Unexplained {
 
 func first[T any](all []T, n int) []T { return all[:min(len(all), n)] }
 
-// add takes the groups of a dump: the large ones, and what ran, which one can't tell from what waits by its number.
+// add takes from a dump the groups of several goroutines, and those that ran. The number of goroutines in a group
+// doesn't show whether they ran or waited.
 func (u *Unexplained) add(where string, d *goroutine.Dump) {
 	one := func(g goroutine.Group) Group {
 		out := Group{Where: where, Count: g.Count, State: g.State, Minutes: int(g.MaxWait / time.Minute), Frames: []string{}}
@@ -126,7 +127,7 @@ func (u *Unexplained) add(where string, d *goroutine.Dump) {
 	}
 }
 
-// writesDump reports whether a goroutine runs because it writes the dump, or is a thread's own stack.
+// writesDump reports whether a goroutine runs only because it writes the dump, or is a thread's own stack.
 func writesDump(g goroutine.Group) bool {
 	return slices.Contains(g.IDs, 0) || slices.ContainsFunc(g.Frames, func(f goroutine.Frame) bool {
 		return strings.HasPrefix(f.Func, "runtime/pprof.write") || f.Func == "runtime/debug.Stack" ||
@@ -134,7 +135,7 @@ func writesDump(g goroutine.Group) bool {
 	})
 }
 
-// A place that has logged this share of so many lines is told.
+// A place is reported if it has logged at least loopLines lines and one in loopShare lines of a log.
 const (
 	loopLines = 200
 	loopShare = 3 // one in three
@@ -149,13 +150,14 @@ func (u *Unexplained) loops(s *source) {
 	}
 }
 
-// place is one that logs.
+// place is a place in a program that logs.
 type place struct {
 	lines int
 	first string
 }
 
-// logged counts the lines of each place in the program: file.go:123 before the bracket that ends klog's header.
+// logged counts a line for the place in the program that logged it: file.go:123, before the bracket that ends klog's
+// header.
 func (s *source) logged(raw []byte) {
 	head := raw[:min(len(raw), 160)]
 	end := bytes.Index(head, []byte("] "))

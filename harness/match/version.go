@@ -11,14 +11,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// gate asks whether versions of the subject have the bug. A fork's version says nothing: what it took over or took back
-// isn't known.
+// gate says whether these versions of the subject have the bug, and why. The version of a fork says nothing, because it
+// isn't known what the fork took over or took back.
 func gate(m *scenario.Match, versions []string) (check.Truth, string) {
 	if m.Affected == "" {
 		return check.Unknown, "no version is known to be without it"
 	}
 	in, err := semver.ParseRange(m.Affected)
-	if err != nil { // the scenario was validated
+	if err != nil { // can't happen: the scenario was validated
 		return check.Unknown, err.Error()
 	}
 	var all []check.Truth

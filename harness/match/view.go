@@ -18,9 +18,11 @@ import (
 // view is evidence that checks can be asked of.
 type view interface {
 	bundle.View
-	// about is the view for a check that reads these kinds: where there are no phases, its window is theirs.
+	// about returns the view for a check that reads these kinds. In evidence without phases, the window of every phase
+	// is that of these kinds.
 	about([]bundle.Kind) bundle.View
-	// clock is the one that told when an artifact was taken, "" if none did. Times of two clocks can't be compared.
+	// clock returns the name of the clock that told when an artifact was taken, "" if none did. Times of two clocks
+	// can't be compared.
 	clock(bundle.Artifact) string
 }
 
@@ -31,13 +33,13 @@ type foreign struct {
 	dumps     map[string]*goroutine.Dump // by artifact
 	profiles  map[string][]byte          // by artifact
 	lines     []line
-	passed    int // lines that no check asked for, and that nobody kept
+	passed    int // lines that were not kept, because no check asked for them
 	nodes     []bundle.NodeStatus
 	statuses  []bundle.ContainerStatus
 	samples   map[string][]bundle.MetricSample // by artifact
 	process   map[string]bundle.IdentitySample // by artifact
 	clocks    map[string]string                // by artifact, of dumps
-	parts     map[string]string                // by artifact: why a dump may be a part of one
+	parts     map[string]string                // by artifact: why a dump may be only a part
 	windows   map[bundle.Kind]bundle.Window
 	asked     []bundle.Kind
 }
@@ -50,7 +52,7 @@ func (f *foreign) about(kinds []bundle.Kind) bundle.View {
 
 func (f *foreign) clock(a bundle.Artifact) string { return f.clocks[a.Path] }
 
-// lacks says that a check wants all lines of logs of which some weren't kept, "" if it has what it wants.
+// lacks says that a check wants all lines of logs and some were not kept, "" if the check has what it wants.
 func (f *foreign) lacks(k check.Check) string {
 	if _, picks := k.(check.LinePicker); picks || !logs(k) || f.passed == 0 {
 		return ""
@@ -58,7 +60,7 @@ func (f *foreign) lacks(k check.Check) string {
 	return fmt.Sprintf("%d lines of its logs weren't kept, and this asks for all of them", f.passed)
 }
 
-// Artifacts lists what matches; the arm doesn't matter.
+// Artifacts lists the artifacts that match. The arm of q is ignored, except that nothing matches Shared.
 func (f *foreign) Artifacts(q bundle.Query) (out []bundle.Artifact) {
 	for _, a := range f.artifacts {
 		other := q.Component != "" && f.component != "" && q.Component != f.component
@@ -70,7 +72,7 @@ func (f *foreign) Artifacts(q bundle.Query) (out []bundle.Artifact) {
 	return out
 }
 
-// Open writes what was kept of an artifact in the form of its kind.
+// Open returns what was kept of an artifact, in the form of its kind.
 func (f *foreign) Open(a bundle.Artifact) (io.ReadCloser, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -110,7 +112,7 @@ func encode[T any](enc *json.Encoder, all []T) error {
 	return nil
 }
 
-// Remember has dumps already, and reads anything else each time.
+// Remember returns a dump that was kept, and reads anything else anew each time.
 func (f *foreign) Remember(a bundle.Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
 	if d := f.dumps[a.Path]; d != nil && as == check.AsDump {
 		return d, nil
@@ -122,7 +124,7 @@ func (f *foreign) Remember(a bundle.Artifact, as string, grow func(any, io.Reade
 	return grow(nil, r)
 }
 
-// Phase is all that there is of what a check asks for, whatever its name.
+// Phase returns the window of all evidence of the kinds that a check asks for, whatever the phase is called.
 func (f *foreign) Phase(string, string) (w bundle.Window, ok bool) {
 	for kind, of := range f.windows {
 		if slices.Contains(f.asked, kind) {
@@ -136,7 +138,7 @@ func (f *foreign) Phase(string, string) (w bundle.Window, ok bool) {
 	return w, true
 }
 
-// around is the stretch that two windows, of which the zero one is none, lie in.
+// around returns the shortest window that has both a and b in it. A zero window counts as none.
 func around(a, b bundle.Window) bundle.Window {
 	if a.Start.IsZero() || !b.Start.IsZero() && b.Start.Before(a.Start) {
 		a.Start = b.Start
@@ -147,19 +149,20 @@ func around(a, b bundle.Window) bundle.Window {
 	return a
 }
 
-// Timeline, Constant and World are a trial's, which this is not.
+// Timeline, Constant and World return nothing, because they describe a trial and this is none.
 func (f *foreign) Timeline() []event.Event               { return nil }
 func (f *foreign) Constant(string, string) (int64, bool) { return 0, false }
 func (f *foreign) World() bundle.World                   { return bundle.World{} }
 
-// stream lists an artifact that covers a window, but for the lines of it that are lost.
+// stream registers an artifact that covers w, of which skipped lines were filtered out and lost lines could not be
+// read.
 func (f *foreign) stream(kind bundle.Kind, path string, w bundle.Window, skipped, lost int) {
 	f.put(kind, path, w)
 	a := &f.artifacts[len(f.artifacts)-1]
 	a.Skipped, a.Coverage = skipped, &bundle.Coverage{First: w.Start, Last: w.End, Suppressed: lost}
 }
 
-// put lists an artifact that was taken from the beginning of a window to its end.
+// put registers an artifact that was taken from the beginning of w to its end.
 func (f *foreign) put(kind bundle.Kind, path string, w bundle.Window) {
 	if f.windows == nil {
 		f.windows = map[bundle.Kind]bundle.Window{}
@@ -175,7 +178,7 @@ type only struct {
 	dumps []bundle.Artifact
 }
 
-// Artifacts leaves the other dumps out.
+// Artifacts leaves out the other goroutine dumps at debug=2.
 func (o only) Artifacts(q bundle.Query) []bundle.Artifact {
 	return slices.DeleteFunc(slices.Clone(o.View.Artifacts(q)), func(a bundle.Artifact) bool {
 		same := func(d bundle.Artifact) bool { return d.Path == a.Path }

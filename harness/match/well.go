@@ -13,10 +13,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/match/healthy"
 )
 
-// Well makes baselines of evidence of processes that were well, one for each component that its dumps name. Of bundles
-// of relapse's own only baselines count, of arms without changes that judged says were well in it. All else is taken to
-// be of processes that were well throughout. What was left out is said. The error is a path that can't be opened, or
-// the context's.
+// Well makes baselines from evidence of processes that were well, one for each component that the dumps name. From a
+// bundle of relapse's own it takes only the baseline phase, and only arms without changes that judged reports to have
+// been well in it. All other evidence is taken to be of processes that were well throughout. left says what was left
+// out. The error is a path that can't be opened, or the context's.
 func Well(ctx context.Context, paths []string, relapse string, judged func(t *Trial) (map[string]bool, error)) (
 	out []*healthy.Baseline, left []archive.Problem, err error) {
 	none, err := compile(nil)
@@ -84,14 +84,14 @@ func Well(ctx context.Context, paths []string, relapse string, judged func(t *Tr
 	return out, left, nil
 }
 
-// components are those that dumps and trials name.
+// components returns the components that dumps and trials name.
 func (e *evidence) components() (out []string) {
 	for _, t := range e.trials {
 		out = union(out, t.component)
 	}
 	for _, s := range e.sources {
 		for _, d := range s.dumps {
-			out = union(out, process(d.Dump, here, nil).program) // which is no component's name
+			out = union(out, process(d.Dump, here, nil).program) // here is no component, so that no name is preferred
 		}
 	}
 	slices.Sort(out)

@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// selectArms returns a pair's arms as the options change them, still without nodes. Deviates names what weakens the
-// trial.
+// selectArms returns a pair's arms with the options applied, still without nodes. deviates names each change that
+// weakens the trial.
 func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates []string, err error) {
 	arms := slices.Clone(pair.Arms)
 	if len(pair.Args) > 0 && len(o.Candidates) > 0 {
@@ -55,7 +55,7 @@ func selectArms(pair scenario.Pair, o Options) (out []Arm, deviates []string, er
 	return out, deviates, nil
 }
 
-// expected is the outcome that a role calls for.
+// expected returns the outcome that an arm's role calls for.
 func expected(role string) string {
 	if role == scenario.Vulnerable {
 		return Reproduced
@@ -63,7 +63,7 @@ func expected(role string) string {
 	return NotReproduced
 }
 
-// leaveOut removes faults. What came after a removed fault now comes after, or at, what that fault waited for.
+// leaveOut removes faults. An item that came after a removed fault now waits for what that fault waited for.
 func (t *Trial) leaveOut(names []string) error {
 	for _, name := range names {
 		i := slices.IndexFunc(t.Faults, func(f Fault) bool { return f.Name == name })
@@ -93,7 +93,7 @@ func (t *Trial) leaveOut(names []string) error {
 	return nil
 }
 
-// injections are the loads, followed by the faults.
+// injections returns the loads, followed by the faults.
 func (t *Trial) injections() []*Item {
 	var out []*Item
 	for i := range t.Loads {

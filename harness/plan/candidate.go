@@ -12,7 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// candidate is a further arm of a pair. Doubts name what a run can't know about it.
+// candidate returns c as a further arm of pair. doubts name what a run can't know about it.
 func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenario.Arm, doubts []string, err error) {
 	if c.Known == nil {
 		arm, doubts = given(arms, *c.Source)
@@ -28,7 +28,7 @@ func candidate(pair scenario.Pair, arms []scenario.Arm, c Candidate) (arm scenar
 	return arm, doubts, nil
 }
 
-// given is the user's arm. What s leaves open comes from the fixed arm.
+// given returns the arm of a source that the user gave. Fields that s leaves open come from the fixed arm.
 func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []string) {
 	i := slices.IndexFunc(arms, func(a scenario.Arm) bool { return a.Role == scenario.Fixed })
 	fixture := i >= 0 && arms[i].Source.Fixture != ""
@@ -54,8 +54,8 @@ func given(arms []scenario.Arm, s scenario.Source) (arm scenario.Arm, doubts []s
 	return scenario.Arm{Name: scenario.Candidate, Role: scenario.Candidate, Source: s}, doubts
 }
 
-// validateControl refuses a candidate without the vulnerable arm beside it: whatever it did, nothing would show that the
-// trial brings the incident back.
+// validateControl refuses a candidate without the vulnerable arm in the same trial: nothing would show that the trial
+// brings the incident back.
 func (t *Trial) validateControl() error {
 	if !t.has(scenario.Candidate) || t.has(scenario.Vulnerable) {
 		return nil
@@ -68,7 +68,7 @@ func (t *Trial) validateControl() error {
 		"add the vulnerable arm to --arms, or leave --arms out to run them all", strings.Join(arms, ", "))
 }
 
-// controls are the arms of the trial's pair, also those that don't take part, the fixed ones first.
+// controls returns the arms of the trial's pair, the fixed ones first. It includes arms that don't take part.
 func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 	var fixed, rest []scenario.Arm
 	for _, p := range s.Spec.Pairs {
@@ -85,9 +85,10 @@ func (t *Trial) controls(s *scenario.Scenario) []scenario.Arm {
 	return append(fixed, rest...)
 }
 
-// clusterVersion is the version of an arm's own cluster: the arm's. A candidate that isn't published may lack
-// the other components of its version, so it gets the pair's version that is closest to its own within its minor
-// version. Without one, or if its version is unknown, it gets the fixed arm's.
+// clusterVersion returns the version of an arm's own cluster: normally that of the arm. The other components may not
+// exist in the version of an unpublished candidate, so its cluster gets the closest version of the pair's arms within
+// the same minor version. If there is none, or the candidate's version is unknown, its cluster gets the fixed arm's
+// version.
 func clusterVersion(c Arm, spec string, controls []scenario.Arm) string {
 	own := c.Source
 	if c.Role != scenario.Candidate || own.Published() || len(controls) == 0 {
@@ -110,8 +111,8 @@ func clusterVersion(c Arm, spec string, controls []scenario.Arm) string {
 	return best
 }
 
-// skew refuses arms that are too far from the rest of their cluster, by Kubernetes' version skew policy
-// (https://kubernetes.io/releases/version-skew-policy/). A version that is not known is not refused.
+// skew refuses candidates whose version is too far from the rest of their cluster, by Kubernetes' version skew policy
+// (https://kubernetes.io/releases/version-skew-policy/). A candidate of unknown version is allowed.
 func (t *Trial) skew() error {
 	for _, c := range t.Arms {
 		in := t.ClusterOf(c.Name)
@@ -126,8 +127,8 @@ func (t *Trial) skew() error {
 	return nil
 }
 
-// fits says which version a component must have in a cluster of another version, "" if it may run there or nobody can
-// tell.
+// fits returns which versions a component must have in a cluster of version cluster. It returns "" if version may run
+// there or nobody can tell.
 func fits(subject, version, cluster string) string {
 	v, err1 := semver.ParseTolerant(version)
 	c, err2 := semver.ParseTolerant(cluster)
@@ -157,7 +158,7 @@ func fits(subject, version, cluster string) string {
 		"%s, or another cluster with --set version=%s", subject, older, strings.Join(minors, ", "), version)
 }
 
-// readable refuses faults that follow from constants if no arm has a source to read them from.
+// readable refuses faults that depend on constants if no arm has a source to read them from.
 func (t *Trial) readable() error {
 	if t.NoFaults || slices.ContainsFunc(t.Arms, func(c Arm) bool { return !c.Source.Given() }) {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// clusterMemory is the free memory in bytes that a cluster of one node needs to run beside another: one was seen to
-// use 0.6 GiB, plus what leaks in it and the builds' caches.
+// clusterMemory is the free memory, in bytes, that a cluster of one node needs to run in parallel with another. A
+// cluster was seen to use 0.6 GiB; the rest is for leaks in it and for the builds' caches.
 const clusterMemory = 2 << 30
 
-// concurrency decides whether the clusters of a trial run at once.
+// concurrency decides whether the clusters of a trial run in parallel, and sets Why to the reason.
 func (t *Trial) concurrency(free int64) {
 	need := int64(len(t.Clusters)) * clusterMemory
 	gib := func(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
@@ -35,11 +35,11 @@ func (t *Trial) concurrency(free int64) {
 	}
 }
 
-// nodesPerCore is how many nodes of clusters a core can serve at once without slowing what a trial observes.
+// nodesPerCore is how many cluster nodes a core can serve at once without slowing down what a trial observes.
 const nodesPerCore = 2
 
-// Parallel refuses to have n trials at once on a machine with so many cores and so much free memory in bytes; 0 of it is
-// unknown.
+// Parallel returns an error if n trials at once are too many for a machine with this number of cores and free bytes of
+// memory. free is 0 if it is unknown.
 func (p *Plan) Parallel(n, cores int, free int64) error {
 	most := 1 // nodes that exist at once in one trial
 	for _, t := range p.Trials {
@@ -74,7 +74,7 @@ func controlPlane(arm string, s *scenario.Scenario) cluster.NodeSpec {
 	return n
 }
 
-// argsOf are the scenario's flags for the components of a role of node.
+// argsOf returns the scenario's flags for the components that run on nodes of a role.
 func argsOf(s *scenario.Scenario, role string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for name, flags := range s.Spec.Args {
@@ -101,7 +101,7 @@ func memoryOf(s *scenario.Scenario) map[string]string {
 	return out
 }
 
-// numbered is kind's name for the n-th node of a role, counted from 0.
+// numbered returns kind's name for the n-th node of a role, counted from 0.
 func numbered(role string, n int) string {
 	if n == 0 {
 		return role
@@ -109,7 +109,7 @@ func numbered(role string, n int) string {
 	return role + strconv.Itoa(n+1)
 }
 
-// ClusterOf is the cluster that an arm lives in; nil if there is none.
+// ClusterOf returns the cluster that an arm lives in, or nil if there is none.
 func (t *Trial) ClusterOf(arm string) *Cluster {
 	for i := range t.Clusters {
 		if slices.ContainsFunc(t.Clusters[i].Topology.Nodes, func(n cluster.NodeSpec) bool { return n.Arm == arm }) {
@@ -123,8 +123,8 @@ func (t *Trial) ClusterOf(arm string) *Cluster {
 	return nil
 }
 
-// Groups are the arms that go through the phases together, starting with the creation of their clusters. Arms that
-// share a cluster share a steady state, also if they are faulted one after the other.
+// Groups returns the arms that go through the phases together, starting with the creation of their clusters. Arms that
+// share a cluster share a steady state, even if they are faulted one after the other.
 func (t *Trial) Groups() [][]string {
 	var all []string
 	var each [][]string
@@ -138,10 +138,10 @@ func (t *Trial) Groups() [][]string {
 	return [][]string{all}
 }
 
-// Versions are the Kubernetes versions of all clusters of the plan, each once.
+// Versions returns the Kubernetes versions of all clusters of the plan, each once.
 func (p *Plan) Versions() []string { return p.Needs(nil).Versions() }
 
-// Needs are what the plan requires of a provider. b builds what its clusters run beside the arms.
+// Needs returns what the plan requires of a provider. b builds the other components of its clusters.
 func (p *Plan) Needs(b cluster.Builder) cluster.Needs {
 	n := cluster.Needs{NodeImage: p.NodeImage, Builder: b}
 	for _, t := range p.Trials {

@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Defaults writes the scenario as YAML with everything filled in that its file leaves open. The comment "default"
-// stands behind what was filled in, or above it. The comments of the file itself are not repeated.
+// Defaults writes the scenario as YAML, with a default for everything that its file leaves open. Each default has the
+// comment "default", behind or above it. The comments of the file itself are not repeated.
 func Defaults(w io.Writer, s *scenario.Scenario) error {
 	filled, err := fillAll(s)
 	if err != nil {
@@ -39,7 +39,7 @@ func Defaults(w io.Writer, s *scenario.Scenario) error {
 	return nil
 }
 
-// ordered is v as plain values, with the fields of objects, which are a yaml.MapSlice, in the order of the structs.
+// ordered converts v to plain values. Objects become a yaml.MapSlice with the fields in the order of the structs.
 func ordered(v any) (out any, err error) {
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -51,7 +51,7 @@ func ordered(v any) (out any, err error) {
 	return out, nil
 }
 
-// mark notes which values are not in what was given, by their YAML paths; only the outermost of each.
+// mark adds a comment for each value that given doesn't have, by its YAML path. Values inside such a value get none.
 func mark(marks yaml.CommentMap, path string, v, given any) {
 	switch v := v.(type) {
 	case yaml.MapSlice:
@@ -73,7 +73,8 @@ func mark(marks yaml.CommentMap, path string, v, given any) {
 	}
 }
 
-// comment marks a value. The encoder can't put it behind an empty list or a text of several lines.
+// comment returns the comment "default" for a value. It goes above an empty list or a text of several lines, where the
+// encoder can't put it behind.
 func comment(v any) *yaml.Comment {
 	text, _ := v.(string)
 	if list, ok := v.([]any); ok && len(list) == 0 || strings.Contains(text, "\n") {
@@ -82,7 +83,7 @@ func comment(v any) *yaml.Comment {
 	return yaml.LineComment(" default")
 }
 
-// fillAll returns a copy of s in which defaults are values.
+// fillAll returns a copy of s with the defaults filled in.
 func fillAll(s *scenario.Scenario) (*scenario.Scenario, error) {
 	out := *s
 	out.Spec.Pairs = slices.Clone(s.Spec.Pairs)

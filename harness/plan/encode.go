@@ -20,8 +20,8 @@ func Encode(p *Plan) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads what Encode wrote, or what a person made of it. Unknown fields, another schema, anything after the
-// plan and all that Validate objects to are errors.
+// Decode reads a plan that Encode wrote and a person may have edited. Unknown fields, another schema, anything after
+// the plan, and everything that Validate objects to are errors.
 func Decode(b []byte) (*Plan, error) {
 	p, err := Read(b)
 	if err != nil {
@@ -33,7 +33,7 @@ func Decode(b []byte) (*Plan, error) {
 	return p, nil
 }
 
-// Sum is the SHA-256 of the plan as Encode writes it, in hex. A run's trials name the plan by it.
+// Sum returns the SHA-256, in hex, of the plan as Encode writes it. A run's trials refer to the plan by this sum.
 func Sum(p *Plan) (string, error) {
 	b, err := Encode(p)
 	if err != nil {

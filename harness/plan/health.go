@@ -12,11 +12,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// BuiltIn begins the names of what is asked of every arm of every scenario.
+// BuiltIn is the prefix of the names of checks that relapse adds to every scenario.
 const BuiltIn = scenario.BuiltInList + "/"
 
-// common is the health that every arm of every scenario must show beside the scenario's own: an incident that only moved leaves
-// goroutines, memory or a loop elsewhere. Where the scenario has no collector of what a part reads, the part brings one.
+// common lists the parts of the common health, which every arm must show in addition to the scenario's own checks: an
+// incident that only moved leaves goroutines, memory or a busy loop elsewhere. If no collector of the scenario records
+// what a part reads, the part adds a collector.
 var common = []struct {
 	part, kind, collector string
 	reads                 bundle.Kind
@@ -24,10 +25,11 @@ var common = []struct {
 }{
 	{scenario.HealthStuck, "goroutinesBack", "goroutines", bundle.Goroutines2, 10 * time.Second},
 	{scenario.HealthHeap, "heapBack", "heap", bundle.Heap, 10 * time.Second},
-	{scenario.HealthCPU, "cpuBack", "", bundle.Identity, 0}, // in every trial
+	{scenario.HealthCPU, "cpuBack", "", bundle.Identity, 0}, // recorded in every trial
 }
 
-// addHealth adds the common health to what the scenario itself asks, but for the parts that it leaves out.
+// addHealth adds the parts of the common health to the trial's healed checks, except those that the scenario leaves
+// out.
 func (t *Trial) addHealth(s *scenario.Scenario) error {
 	for _, c := range common {
 		if slices.ContainsFunc(s.Spec.Health.Without, func(w scenario.Omission) bool { return w.Part == c.part }) {
@@ -44,7 +46,7 @@ func (t *Trial) addHealth(s *scenario.Scenario) error {
 		if i := slices.IndexFunc(t.Collectors, func(have Collector) bool {
 			return have.Component == "" && slices.Contains(have.Spec.Makes(), c.reads)
 		}); i >= 0 {
-			if t.Collectors[i].Every == 0 { // one that only looks when a phase begins shows nothing that stays
+			if t.Collectors[i].Every == 0 { // a look at phase marks only can't show whether a change lasts
 				t.Collectors[i].Every, t.Collectors[i].During = Duration(c.every), check.Recovery
 			}
 			continue

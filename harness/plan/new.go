@@ -20,40 +20,40 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// AllPairs as Options.Pair plans every pair.
+// AllPairs is the value of Options.Pair that plans every pair.
 const AllPairs = "all"
 
 // ArmLabel is the node label that says which arm a node belongs to.
 const ArmLabel = "relapse.dev/arm"
 
-// Options are the choices of a run beside its scenario. The zero value plans one trial of the default pair.
+// Options are the choices of a run that its scenario leaves open. The zero value plans one trial of the default pair.
 type Options struct {
-	Pair       string            // "" is the default pair, AllPairs every one
+	Pair       string            // "" is the default pair, AllPairs all pairs
 	Repeat     int               // trials of each pair; 0 is 1
-	Until      *Until            // trials go on until a rule is satisfied; Repeat is 0 or 1 then
-	Seed       int64             // recorded; whatever draws lots depends on it alone
+	Until      *Until            // makes the run open-ended; Repeat is 0 or 1 then
+	Seed       int64             // recorded; every random choice depends on it alone
 	Sequential bool              // one arm after the other
 	NoFaults   bool              // the null control: everything but the faults
 	Without    []string          // names of faults to leave out
 	Arms       []string          // only these; none is all
-	Candidates []Candidate       // further arms, those that are judged, beside each other
+	Candidates []Candidate       // further arms of the same trial, which are judged
 	Swap       map[string]string // arm -> the arm whose build it runs: a test of the harness itself
 	Provider   string            // "" is the first of the scenario's
 	NodeImage  string            // "" is auto
 	Base       []byte            // the provider's own config
 	Params     map[string]string // scenario.Override's settings
 	FreeMemory int64             // bytes that clusters may use; 0 is unknown
-	// Capabilities of the provider, if known already: what the faults need is compared with them.
+	// Capabilities are the provider's, if they are already known. They are compared with what the faults need.
 	Capabilities *cluster.Capabilities
 }
 
 // Candidate is a further arm of a trial. Exactly one of Source and Known is set.
 type Candidate struct {
-	Source *scenario.Source        // the user's, as the arm candidate; what it leaves open is taken from the fixed arm
-	Known  *scenario.CandidateFile // one of the scenario's own, as the arm of its name
+	Source *scenario.Source        // the user's, as the arm "candidate"; the fixed arm fills in missing fields
+	Known  *scenario.CandidateFile // one of the scenario's, as the arm of its name
 }
 
-// New makes a plan of s and o. The error lists everything that keeps it from being run.
+// New plans a run of s with the choices o. The error lists everything that keeps the plan from being run.
 func New(s *scenario.Scenario, o Options) (*Plan, error) {
 	if len(o.Params) > 0 {
 		changed, err := scenario.Override(s, o.Params)
@@ -110,7 +110,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 			p.Trials = append(p.Trials, t)
 		}
 	}
-	// Trials of one pair share nothing, so that changing one changes no other.
+	// Decoding gives each trial its own copy of everything, so that changing one trial changes no other.
 	b, err := Encode(p)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,8 @@ func newTrial(s *scenario.Scenario, pair scenario.Pair, o Options) (Trial, error
 	return t, nil
 }
 
-// withPairOverrides is s with what a pair sets, but for what the user has set.
+// withPairOverrides returns s with the settings of pair applied, and those settings. Settings in given, which the user
+// made, win.
 func withPairOverrides(s *scenario.Scenario, pair scenario.Pair, given map[string]string) (*scenario.Scenario, map[string]string, error) {
 	set := map[string]string{}
 	for name, v := range pair.Set {
@@ -190,7 +191,7 @@ func withPairOverrides(s *scenario.Scenario, pair scenario.Pair, given map[strin
 	return own, set, nil
 }
 
-// withArgs is s with the flags of a pair beside its own.
+// withArgs returns s with the flags of pair added to its own.
 func withArgs(s *scenario.Scenario, pair scenario.Pair) *scenario.Scenario {
 	if len(pair.Args) == 0 {
 		return s
@@ -208,7 +209,7 @@ func withArgs(s *scenario.Scenario, pair scenario.Pair) *scenario.Scenario {
 	return &out
 }
 
-// fill decodes collectors, items and checks over their defaults.
+// fill decodes collectors, loads, faults and checks over their defaults.
 func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	t.Collectors, t.Loads, t.Faults = []Collector{}, []Load{}, []Fault{}
 	var errs []error
@@ -259,12 +260,12 @@ func (t *Trial) fill(s *scenario.Scenario, o Options) error {
 	return nil
 }
 
-// LoadsOf are the loads of a phase: baseline, fault or recovery.
+// LoadsOf returns the loads of a phase: baseline, fault or recovery.
 func (t *Trial) LoadsOf(phase string) []Load {
 	return slices.DeleteFunc(slices.Clone(t.Loads), func(l Load) bool { return cmp.Or(l.Phase, check.Fault) != phase })
 }
 
-// ofPair leaves out the checks that are meant for other pairs.
+// ofPair returns the checks of in that are made in pair.
 func ofPair(in []scenario.Check, pair string) []scenario.Check {
 	return slices.DeleteFunc(slices.Clone(in),
 		func(c scenario.Check) bool { return len(c.Pairs) > 0 && !slices.Contains(c.Pairs, pair) })
@@ -272,7 +273,7 @@ func ofPair(in []scenario.Check, pair string) []scenario.Check {
 
 func orEmpty[T any](in []T) []T { return append([]T{}, in...) }
 
-// decode reads a scenario's spec over the defaults of its kind.
+// decode reads a spec of the scenario over the defaults of its kind.
 func decode[T any](category, kind, name string, spec json.RawMessage) (T, error) {
 	v, err := kinds.Decode[T](category, kind, spec)
 	if err != nil {

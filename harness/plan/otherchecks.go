@@ -9,8 +9,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// NoteOtherChecks adds to what weakens each trial how its checks differ from those that the scenario s has for it: a
-// plan can be edited before it is run, and whoever reads its verdict knows the scenario's name only.
+// NoteOtherChecks compares each trial's checks with those that scenario s would give it, and adds the differences to
+// the trial's Deviates. A plan can be edited before it is run, and a reader of the verdict knows only the scenario's
+// name.
 func (p *Plan) NoteOtherChecks(s *scenario.Scenario) error {
 	for i := range p.Trials {
 		t := &p.Trials[i]
@@ -33,7 +34,7 @@ func (p *Plan) NoteOtherChecks(s *scenario.Scenario) error {
 	return nil
 }
 
-// otherChecks says how the checks of a trial differ from those of another one.
+// otherChecks describes how the checks of t differ from those of own, the trial as the scenario plans it.
 func (t *Trial) otherChecks(own *Trial) (notes []string, err error) {
 	for _, l := range []struct {
 		name       string
@@ -67,7 +68,7 @@ func (t *Trial) otherChecks(own *Trial) (notes []string, err error) {
 	return notes, nil
 }
 
-// named are checks as JSON, by their names.
+// named returns checks as JSON, by their names.
 func named(list []Check) (map[string]string, error) {
 	out := map[string]string{}
 	for _, c := range list {

@@ -9,35 +9,35 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// What an arm gets to itself, by name.
+// The names of the placements: what each arm gets to itself.
 const (
 	PlacementNode     = "node"
 	PlacementCluster  = "cluster"
 	PlacementWorkload = "workload"
 )
 
-// Placement is a strategy: what an arm gets to itself, and all that follows from it.
+// Placement is a strategy: it says what an arm gets to itself, and decides everything that follows from that.
 type Placement interface {
-	// OwnCluster reports whether each arm has its own cluster. What is recorded of the cluster is then evidence of
+	// OwnCluster reports whether each arm has its own cluster. Evidence that is recorded of the cluster then counts for
 	// that arm.
 	OwnCluster() bool
-	// SharedNodes reports whether the arms are pods that share their nodes. A fault of a node then hits all of them.
+	// SharedNodes reports whether the arms are pods on shared nodes. A fault of a node then hits all of them.
 	SharedNodes() bool
-	// Beside is how many candidates a machine takes at once, beside two controls. free is its free memory in bytes; 0
-	// is unknown.
+	// Beside returns how many candidates a machine can run in one trial, together with two controls. free is the
+	// machine's free memory in bytes, 0 if unknown.
 	Beside(cores int, free int64) int
 
-	// arrange places the arms and gives the trial its clusters. Images, seams and subjects are added once they
+	// arrange places the arms and adds the clusters to the trial. Images, seams and subjects are added later, once they
 	// exist.
 	arrange(t *Trial, s *scenario.Scenario, o Options) error
-	// placed returns an error if an arm lacks its place in the cluster, which is nil if the arm has none.
+	// placed returns an error if arm c lacks its place in the cluster in, which is nil if the arm has no cluster.
 	placed(c Arm, in *Cluster) error
 }
 
 var placements = map[string]Placement{PlacementNode: nodePlacement{}, PlacementCluster: clusterPlacement{},
 	PlacementWorkload: workloadPlacement{}}
 
-// Place is the trial's placement. An unknown one is like a node's, and arranges nothing.
+// Place returns the trial's placement. An unknown one behaves like a node's, except that its arrange fails.
 func (t *Trial) Place() Placement {
 	if p, ok := placements[t.Placement]; ok {
 		return p
@@ -54,7 +54,7 @@ func (p unknownPlacement) arrange(*Trial, *scenario.Scenario, Options) error {
 	return fmt.Errorf("placement %q can't be planned: want node, cluster or workload", p.name)
 }
 
-// candidatesPerTrial is how many candidates a machine takes if each needs so much memory, and at most so many.
+// candidatesPerTrial returns how many candidates fit if each needs this much memory. It returns 1 to most.
 func candidatesPerTrial(most int, each, free int64) int {
 	if free > 0 {
 		most = min(most, int(free/each)-2)
@@ -62,7 +62,7 @@ func candidatesPerTrial(most int, each, free int64) int {
 	return max(most, 1)
 }
 
-// nodePlacement gives each arm a worker in one cluster.
+// nodePlacement gives each arm one worker of a shared cluster.
 type nodePlacement struct{}
 
 func (nodePlacement) OwnCluster() bool  { return false }
@@ -93,7 +93,7 @@ func (nodePlacement) placed(c Arm, in *Cluster) error {
 	return nil
 }
 
-// clusterPlacement gives each arm the control plane of a cluster of its own.
+// clusterPlacement gives each arm its own cluster, in which the arm is on the control plane.
 type clusterPlacement struct{ nodePlacement }
 
 func (clusterPlacement) OwnCluster() bool { return true }
@@ -107,7 +107,7 @@ func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error
 		c := &t.Arms[i]
 		c.Node = cluster.ControlPlane
 		version := s.Spec.Version
-		if row.Kubernetes || !known { // others have versions of their own
+		if row.Kubernetes || !known { // components that aren't Kubernetes' have their own versions
 			version = clusterVersion(*c, version, t.controls(s))
 		}
 		t.Clusters = append(t.Clusters, Cluster{Name: c.Name, Memory: memoryOf(s), Topology: cluster.Topology{
@@ -119,7 +119,7 @@ func (clusterPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error
 	return t.skew()
 }
 
-// workloadPlacement gives each arm a namespace in one cluster, with a workload in it.
+// workloadPlacement gives each arm a namespace of a shared cluster, with a workload in it.
 type workloadPlacement struct{}
 
 func (workloadPlacement) OwnCluster() bool  { return false }

@@ -13,11 +13,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// addressField is the field of a pod that has its address.
+// addressField is the field of a pod that holds its address.
 const addressField = "status.podIP"
 
-// Process is how an arm runs where there is no kubelet, without its program: as the only container of the
-// Deployment that is all of the arm's manifests. What it asks for and a plain process can't have is an error.
+// Process says how to run an arm as a plain process where there is no kubelet. It is the only container of the
+// Deployment that the arm's manifests consist of; the program is not filled in. A Deployment that asks for something
+// that a plain process can't have is an error.
 func (t *Trial) Process(arm string) (out cluster.Process, err error) {
 	own := slices.DeleteFunc(slices.Clone(t.Manifests), func(m Manifest) bool { return m.Arm != arm })
 	if len(own) != 1 {
@@ -70,7 +71,7 @@ func processOf(d appsv1.Deployment, subject string) (out cluster.Process, err er
 	return out, serves(c, &out)
 }
 
-// serves fills in where the container serves HTTP and what is asked for its readiness.
+// serves fills in the port where the container serves HTTP, and the path of its readiness probe.
 func serves(c corev1.Container, p *cluster.Process) error {
 	for _, port := range c.Ports {
 		if port.Name == "http" {

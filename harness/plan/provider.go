@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// modelledBy is what a provider leaves out of what there is in production, and what stands in for it.
+// modelledBy lists what a provider leaves out compared with production, and what stands in for it.
 func modelledBy(provider, placement string, simulated int) []string {
 	if provider != providers.Processes {
 		return nil
@@ -38,7 +38,7 @@ func modelledBy(provider, placement string, simulated int) []string {
 	return out
 }
 
-// simulated is how many nodes are simulated: none where the provider has real ones.
+// simulated returns how many nodes are simulated: none if the provider has real ones.
 func simulated(s *scenario.Scenario, provider string) int {
 	if s.Spec.Nodes == nil || provider != providers.Processes {
 		return 0
@@ -46,7 +46,7 @@ func simulated(s *scenario.Scenario, provider string) int {
 	return s.Spec.Nodes.Simulated
 }
 
-// onProvider chooses the provider, and is the scenario without the collectors and checks that are meant for others.
+// onProvider chooses the provider. It returns the scenario without the collectors and checks of other providers.
 func onProvider(s *scenario.Scenario, o *Options) (*scenario.Scenario, error) {
 	known := s.Spec.RunsOn()
 	o.Provider = cmp.Or(o.Provider, known[0])
@@ -77,8 +77,8 @@ func onProvider(s *scenario.Scenario, o *Options) (*scenario.Scenario, error) {
 	return &out, err
 }
 
-// validateMachines refuses what takes nodes that are machines with a kubelet, or files in them, where the provider
-// has none.
+// validateMachines refuses what the provider can't do: files in nodes, memory limits, and anything that needs nodes
+// with a kubelet.
 func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	if have == nil {
 		return nil

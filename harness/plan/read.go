@@ -9,9 +9,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// Read reads the plan that a run left, to judge by it. Unlike Decode it doesn't check whether the plan can be run.
-// What it doesn't understand is an error, also in the specs of collectors, loads, faults and checks: ignoring a field
-// would weaken a question.
+// Read reads the plan of a finished run, for judging. Unlike Decode it doesn't check whether the plan can be run.
+// Unknown fields are errors, also in the specs of collectors, loads, faults and checks: ignoring one would weaken a
+// check.
 func Read(b []byte) (*Plan, error) {
 	p := &Plan{}
 	b, err := stored.Convert(stored.Plan, b)
@@ -27,8 +27,8 @@ func Read(b []byte) (*Plan, error) {
 	return p, nil
 }
 
-// UnmarshalJSON reads a trial. The error names it. Raw JSON in it loses its indentation, so that a trial that was
-// read equals the one that was written.
+// UnmarshalJSON reads a trial. Its error names the trial. Raw JSON in the trial loses its indentation, so that a trial
+// that was read equals the one that was written.
 func (t *Trial) UnmarshalJSON(b []byte) error {
 	type fields Trial // without this method
 	var compact bytes.Buffer
@@ -39,7 +39,7 @@ func (t *Trial) UnmarshalJSON(b []byte) error {
 		var named struct {
 			ID string `json:"id"`
 		}
-		_ = json.Unmarshal(b, &named) // the error is of the rest
+		_ = json.Unmarshal(b, &named) // the error is about the rest of the trial
 		return fmt.Errorf("trial %s: %w", named.ID, err)
 	}
 	return nil
@@ -69,8 +69,8 @@ func (c *Check) UnmarshalJSON(b []byte) error {
 	return unmarshal(b, kinds.Check, (*fields)(c), &c.Spec)
 }
 
-// unmarshal reads an item of a category into its fields. One of the fields is the spec, which is read over the
-// defaults of the item's kind; a group has no kind.
+// unmarshal reads an item of a category into fields. spec points to the field with the item's spec, which is read over
+// the defaults of the item's kind. A group has no kind.
 func unmarshal[T any](b []byte, category string, fields any, spec *T) error {
 	var is struct {
 		Name, Kind string
@@ -84,12 +84,12 @@ func unmarshal[T any](b []byte, category string, fields any, spec *T) error {
 	}
 	v, err := kinds.Make[T](category, is.Kind)
 	if err == nil {
-		*spec = v // which is what the decoder fills
+		*spec = v // the decoder fills in this value
 		if err = kinds.DecodeStrictly(b, fields); err != nil {
 			err = fmt.Errorf("decoding it as a %s: %w", is.Kind, err)
 		}
 	}
-	if any(*spec) == nil { // null leaves the defaults
+	if any(*spec) == nil { // null means the defaults
 		*spec = v
 	}
 	if err != nil {

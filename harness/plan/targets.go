@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// validateTargets lets every load and fault choose its nodes, with the same code and seed as the run. One that
-// chooses none is refused here, before anything is built.
+// validateTargets chooses the nodes of every load and fault, with the same code and seed as the run. It refuses an item
+// for which no node can be chosen, before anything is built.
 func (t *Trial) validateTargets(seed int64) error {
 	var errs []error
 	for i, it := range t.injections() {
@@ -27,9 +27,9 @@ func (t *Trial) validateTargets(seed int64) error {
 	return errors.Join(errs...)
 }
 
-// validateTarget checks the arms in which an item acts; arms that share a cluster are hit together. It stops at the
-// first arm in which nothing can be chosen, because the others mostly fail alike. Arms without a cluster are
-// refused by validateArms.
+// validateTarget checks the arms in which an item acts; arms that share nodes are checked together. It stops at the
+// first arm in which nothing can be chosen, because the others mostly fail in the same way. It skips arms without a
+// cluster, which validateArms refuses.
 func (t *Trial) validateTarget(it Item, seed int64) error {
 	if t.Place().SharedNodes() {
 		if it.Target.Arm != "" {
@@ -54,7 +54,7 @@ func (t *Trial) validateTarget(it Item, seed int64) error {
 	return nil
 }
 
-// validateControlPlanes refuses a topology that the provider can't make.
+// validateControlPlanes refuses several control planes in a cluster if the provider can make only one.
 func (t *Trial) validateControlPlanes(have *cluster.Capabilities) error {
 	if have == nil || have.OneControlPlane == "" {
 		return nil

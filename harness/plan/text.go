@@ -14,11 +14,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Describer is a check, fault, load or collector that describes its fields in words. Others are shown by their
-// fields.
+// Describer is a check, fault, load, collector or mutation that describes its fields in words. For others the fields
+// are shown.
 type Describer interface{ Describe() string }
 
-// Text writes for people what the plan will do: arms, mutations, faults, and the checks of each phase.
+// Text writes for people what the plan will do: its arms, mutations and faults, and the checks of each phase.
 func (p *Plan) Text(w io.Writer) error {
 	b := &bytes.Buffer{}
 	fmt.Fprintf(b, "%s: %s\n", p.Scenario, p.Title)

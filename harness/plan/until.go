@@ -12,21 +12,22 @@ import (
 )
 
 // Until makes a run open-ended. Its plan lists the first trial of each pair. The pairs take turns, each with further
-// trials like its first, until the rule ends the pair. Trials are numbered as they come. Which trials there are
-// follows from their outcomes, so the bundles, each of which holds the rule in its plan, show whether one is missing.
+// trials like its first, until the rule ends the pair. Trials are numbered in the order in which they run. Their
+// outcomes determine which trials there are. Each bundle holds the rule in its plan, so the bundles show whether a
+// trial is missing.
 type Until struct {
 	Rule       string  `json:"rule"`       // one of rate.Rules
 	Confidence float64 `json:"confidence"` // 0.95
-	Target     float64 `json:"target"`     // 0.2: the judged arm is to be shown to show the incident less often
-	Max        int     `json:"max"`        // trials of each pair, those that are set aside included
+	Target     float64 `json:"target"`     // 0.2: the judged arm is to be shown to have a lower rate than this
+	Max        int     `json:"max"`        // trials of each pair, including those that are set aside
 }
 
-// Asks is the rule itself.
+// Asks returns the rule.
 func (u *Until) Asks() rate.Rule {
 	return rate.Rule{Confidence: u.Confidence, Target: u.Target, Max: u.Max}
 }
 
-// MaxTrials is how many trials a run can have: their ids have three digits.
+// MaxTrials is how many trials a run can have, because their ids have three digits.
 const MaxTrials = 999
 
 func trialID(n int) string { return fmt.Sprintf("%03d", n) }
@@ -68,7 +69,7 @@ func (p *Plan) validateUntil() error {
 	return errors.Join(errs...)
 }
 
-// Pairs are the names of the plan's pairs in the order of their first trials.
+// Pairs returns the names of the plan's pairs, in the order of their first trials.
 func (p *Plan) Pairs() []string {
 	var out []string
 	for _, t := range p.Trials {
@@ -79,7 +80,8 @@ func (p *Plan) Pairs() []string {
 	return out
 }
 
-// Another is a further trial of a pair, the n-th of the run, counted from 1. It shares nothing with the planned one.
+// Another returns a further trial of a pair, with n as its number in the run, from 1. It shares no data with the
+// planned one.
 func (p *Plan) Another(pair string, n int) (Trial, error) {
 	i := slices.IndexFunc(p.Trials, func(t Trial) bool { return t.Pair == pair })
 	if i < 0 || n < 1 || n > MaxTrials {
@@ -98,7 +100,7 @@ func (p *Plan) Another(pair string, n int) (Trial, error) {
 	return t, nil
 }
 
-// howMany says in words how many trials there will be.
+// howMany describes how many trials there will be.
 func (p *Plan) howMany() string {
 	if p.Until == nil {
 		return count(len(p.Trials), "trial")

@@ -17,11 +17,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// ownArtifacts are made by the harness itself, in every trial.
+// ownArtifacts are the kinds of evidence that relapse itself records in every trial.
 var ownArtifacts = []bundle.Kind{bundle.Identity, bundle.Host, bundle.Restart}
 
-// Validate reports everything that keeps p from being run: kinds that don't exist, checks that read what no collector
-// makes, faults whose seams or constants are missing, arms without a node.
+// Validate reports everything that keeps p from being run: unknown kinds, checks of evidence that no collector makes,
+// faults whose seams or constants are missing, arms without a node.
 func (p *Plan) Validate() error { return p.validate(nil) }
 
 // ValidateFor is Validate for a provider whose capabilities are known.
@@ -47,7 +47,7 @@ func (p *Plan) validate(have *cluster.Capabilities) error {
 		}
 		seen[t.ID] = true
 		if said[t.Pair] {
-			continue // further trials of the pair would only say it again
+			continue // further trials of the pair would only repeat its errors
 		}
 		if err := t.validate(have, p.Seed); err != nil {
 			errs = append(errs, fmt.Errorf("planning %s, pair %s, trial %s: %w", p.Scenario, t.Pair, t.ID, err))
@@ -129,7 +129,7 @@ func (t *Trial) validateArms() error {
 	return errors.Join(errs...)
 }
 
-// nodes are the names of all nodes, each once.
+// nodes returns the names of all nodes, each once.
 func (t *Trial) nodes() []string {
 	var out []string
 	for _, c := range t.Clusters {
@@ -146,7 +146,7 @@ func (t *Trial) declares(constant string) bool {
 	return slices.ContainsFunc(t.Constants, func(c scenario.Constant) bool { return c.Name == constant })
 }
 
-// valid returns what an item's spec objects to.
+// valid returns the error of a spec's own Validate method, if it has one.
 func valid(category, name string, spec any) error {
 	if v, ok := spec.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -188,7 +188,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 	return errors.Join(errs...)
 }
 
-// validateLoad also returns which evidence the load leaves.
+// validateLoad checks a load and returns the kinds of evidence that it makes.
 func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 	if err := valid(kinds.Load, l.Name, l.Spec); err != nil {
 		return nil, err
@@ -210,13 +210,13 @@ func (t *Trial) validateLoad(l Load, seed int64) ([]bundle.Kind, error) {
 	return l.Spec.Makes(), nil
 }
 
-// alike says whether all arms of a cluster see a load in the same way.
+// alike reports whether all arms of a cluster see a load in the same way.
 func alike(l load.Load) bool {
 	one, ok := l.(load.Alike)
 	return ok && one.Alike()
 }
 
-// oneNode refuses a target that chooses several nodes of an arm. Other mistakes are for validateTargets.
+// oneNode refuses a target that chooses several nodes of an arm. validateTargets reports other mistakes of targets.
 func (t *Trial) oneNode(l Item, seed int64) error {
 	for _, arm := range t.Arms {
 		in := t.ClusterOf(arm.Name)
@@ -231,7 +231,7 @@ func (t *Trial) oneNode(l Item, seed int64) error {
 	return nil
 }
 
-// validateProbes refuses a check of a probe that doesn't run in the check's phase.
+// validateProbes refuses a check that names a probe which doesn't run in the check's phase.
 func (t *Trial) validateProbes(c Check, probes []string) error {
 	var errs []error
 	for _, name := range probes {
@@ -279,7 +279,7 @@ func (t *Trial) validateChecks(list []Check, made []bundle.Kind) error {
 	return errors.Join(errs...)
 }
 
-// validateNeeds refuses a check that names what the trial doesn't have.
+// validateNeeds refuses a check that names a probe, load, node or constant which the trial doesn't have.
 func (t *Trial) validateNeeds(c Check, needs check.Needs) error {
 	errs := []error{t.validateProbes(c, needs.Probes)}
 	for _, name := range needs.Loads {

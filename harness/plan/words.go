@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// words is what a kind says about its fields, or the kind with its fields.
+// words returns the description that a spec gives of itself, or else its kind with its fields.
 func words(kind string, spec any) string {
 	if d, ok := spec.(Describer); ok {
 		return d.Describe()
@@ -30,7 +30,7 @@ func words(kind string, spec any) string {
 	return fmt.Sprintf("%s %v", kind, spec)
 }
 
-// rewrite is what a mutation does: a Describer, or its fields as they were given.
+// rewrite returns a mutation as a Describer if its kind is one, else its spec as it was given.
 func rewrite(m scenario.Mutation) any {
 	if v, err := kinds.Decode[any](kinds.Mutation, m.Kind, m.Spec); err == nil {
 		if d, ok := v.(Describer); ok {
@@ -40,7 +40,7 @@ func rewrite(m scenario.Mutation) any {
 	return m.Spec
 }
 
-// flow writes a tree on one line, like YAML's flow style but with bare strings: for reading, not for parsing.
+// flow writes a tree on one line, like YAML's flow style but with bare strings. It is for people, not for parsing.
 func flow(v any) string {
 	var parts []string
 	switch v := v.(type) {
@@ -80,7 +80,7 @@ func source(s scenario.Source) string {
 	return s.Package + " of " + s.Module + "@" + s.Version
 }
 
-// statedVersion is the version that an executable states.
+// statedVersion describes the version that an executable reports.
 func statedVersion(version string) string {
 	if version == "" {
 		return ", of a version that it doesn't say"
@@ -128,7 +128,7 @@ func where(t scenario.Target) string {
 	return mode + " " + strings.Join(of, " and ") + " of " + arm
 }
 
-// lasting says how long an item lasts by itself.
+// lasting describes the duration after which an item is lifted, "" if it has none.
 func lasting(it Item) string {
 	if it.Duration > 0 {
 		return " for " + short(it.Duration)
@@ -147,7 +147,7 @@ func times(w scenario.DurationRange) string {
 	return out
 }
 
-// short is a duration without the zeros at its end: 2m, not 2m0s.
+// short formats a duration without the zeros at its end: 2m, not 2m0s.
 func short(d Duration) string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {

@@ -15,14 +15,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// RoleLabel is the node label with a node's purpose: control-plane, worker or idle. kind itself only labels control
-// planes.
+// RoleLabel is the label with a node's purpose: control-plane, worker or idle. kind labels only control planes.
 const RoleLabel = "relapse.dev/role"
 
-// idle is the label's value for workers that run nothing of the scenario.
+// idle is the value of RoleLabel for workers that run nothing of the scenario.
 const idle = "idle"
 
-// ImageReference stands in an arm's manifests for the arm's image.
+// ImageReference stands for the arm's image in its manifests.
 const ImageReference = "$(image)"
 
 func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) error {
@@ -43,7 +42,7 @@ func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) erro
 		top.Nodes = append(top.Nodes, node)
 	}
 	if o.Provider == providers.Processes {
-		add(0, cluster.ControlPlane, cluster.Worker) // the host is all of them, and runs the arms
+		add(0, cluster.ControlPlane, cluster.Worker) // the host stands for all nodes, and runs the arms
 	} else {
 		for i := range max(s.Spec.Nodes.ControlPlanes, 1) {
 			add(i, cluster.ControlPlane, cluster.ControlPlane)
@@ -62,7 +61,7 @@ func (workloadPlacement) arrange(t *Trial, s *scenario.Scenario, o Options) erro
 	return t.manifests(s)
 }
 
-// manifests reads the scenario's files, first those for all arms, and fills in what is known by now.
+// manifests reads the scenario's manifest files, those for all arms first, and fills in every reference but $(image).
 func (t *Trial) manifests(s *scenario.Scenario) error {
 	if s.Origin == nil {
 		return errors.New("a scenario with manifests must be read from a file: they lie beside it")
@@ -104,7 +103,7 @@ func (t *Trial) manifests(s *scenario.Scenario) error {
 
 var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
 
-// fillIn replaces each $(name) in a file's text. The error has every name without a value, with its line.
+// fillIn replaces each $(name) in a file's text. The error lists every name without a value, with its line.
 func fillIn(file, text string, values map[string]string) (string, error) {
 	var errs []error
 	var out strings.Builder

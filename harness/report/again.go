@@ -8,8 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// again are the commands that run it again, the one to start with first. The other one takes the run's own plan,
-// which has what a command line can't say.
+// again returns the commands that repeat the run, the one to start with first. The last command uses the run's own
+// plan, which has what a command line can't say.
 func again(v Verdict) []string {
 	exact := "relapse run -f plan.json"
 	if len(v.Trials) == 0 {
@@ -17,7 +17,7 @@ func again(v Verdict) []string {
 	}
 	var pairs []string
 	trials, candidate := map[string]int{}, false
-	var known []string // the scenario's own candidates, by their names
+	var known []string // the names of the scenario's own candidates
 	for _, t := range v.Trials {
 		if trials[t.Pair]++; trials[t.Pair] == 1 {
 			pairs = append(pairs, t.Pair)
@@ -61,7 +61,7 @@ func again(v Verdict) []string {
 	return []string{strings.Join(cmd, " "), exact}
 }
 
-// quoted is a word, quoted for a shell.
+// quoted returns a word, quoted for a shell if it needs that.
 func quoted(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

@@ -17,18 +17,19 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// bundles are what there is to judge: the bundles of a run, which are compared with its index and its plan, or a
+// bundles holds the bundles to judge. They are those of a run, which are compared with its index and its plan, or a
 // single bundle.
 type bundles struct {
-	dirs  []string     // of the bundles, in the order of their ids
-	index bundle.Index // of a run
-	plan  *plan.Plan   // of a run; nil for one bundle by itself
-	alone *plan.Plan   // of one bundle by itself
-	cut   string       // why there is less than was planned, "" if there isn't
+	dirs  []string     // the directories of the bundles, in the order of their ids
+	index bundle.Index // of a run; empty for a single bundle
+	plan  *plan.Plan   // of a run; nil for a single bundle
+	alone *plan.Plan   // of a single bundle
+	cut   string       // why there are fewer trials than were planned, "" if there are not
 }
 
-// openBundles finds the bundles below a run's directory. A run is refused if it lacks its plan, its index or a
-// finished trial, or has a trial too many. A run that was killed has the trials that were finished by then.
+// openBundles finds the bundles in a run's directory, or takes dir as a single bundle. It refuses a run without its
+// plan or its index, and one that lacks a finished trial or has a trial that the index doesn't list. A run that was
+// killed has the trials that were finished by then.
 func openBundles(dir string) (bundles, error) {
 	if IsTrial(dir) {
 		return bundles{dirs: []string{dir}}, nil
@@ -53,7 +54,7 @@ func openBundles(dir string) (bundles, error) {
 	return e, e.find(dir, names)
 }
 
-// trialsIn are the names of the directories of a run's trials.
+// trialsIn returns the names of the directories of a run's trials.
 func trialsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, trialsDir))
 	if err != nil {
@@ -72,7 +73,7 @@ func trialsIn(dir string) ([]string, error) {
 	return names, nil
 }
 
-// planOf reads the run's plan, which must be the plan of its trials.
+// planOf reads the run's plan. Its SHA-256 must be the one that the index has.
 func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
 	b, err := os.ReadFile(filepath.Join(dir, bundle.PlanFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +93,7 @@ func planOf(dir string, x bundle.Index) (*plan.Plan, error) {
 	return p, nil
 }
 
-// find compares the trials on disk with the index and the plan.
+// find compares the trials on disk with the index and the plan, and sets dirs and cut.
 func (e *bundles) find(dir string, names []string) error {
 	for _, name := range names {
 		at := filepath.Join(dir, trialsDir, name)
@@ -105,7 +106,7 @@ func (e *bundles) find(dir string, names []string) error {
 			return err
 		}
 		if sum == "" && entry.Manifest == "" && !e.index.Complete {
-			continue // it was under way when the run was killed, and is no evidence
+			continue // this trial was under way when the run was killed: it is no evidence
 		}
 		e.dirs = append(e.dirs, at)
 	}
@@ -129,7 +130,7 @@ func (e *bundles) find(dir string, names []string) error {
 	return nil
 }
 
-// complete refuses a run that lacks a planned trial.
+// complete returns an error if a planned trial has no bundle.
 func (e *bundles) complete(names []string) error {
 	for _, t := range e.plan.Trials {
 		if !slices.Contains(names, t.ID) {
@@ -139,7 +140,7 @@ func (e *bundles) complete(names []string) error {
 	return nil
 }
 
-// origin says where a trial comes from that the index doesn't list, as far as can be told.
+// origin says, as far as can be told, where a trial comes from that the index doesn't list.
 func (e *bundles) origin(dir string) string {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -151,7 +152,7 @@ func (e *bundles) origin(dir string) string {
 	return "the run made no such trial"
 }
 
-// bind refuses a bundle that doesn't belong to the run.
+// bind returns an error if a bundle doesn't belong to the run.
 func (e *bundles) bind(name string, b *bundle.Sealed, p plan.Plan) error {
 	if e.plan == nil {
 		return nil
@@ -177,7 +178,7 @@ func (e *bundles) bind(name string, b *bundle.Sealed, p plan.Plan) error {
 	return nil
 }
 
-// differs says how a trial shows that it was made by another run or plan, "" if it doesn't.
+// differs says in what the run, plan and scenario of a trial differ from those of this run, "" if they are the same.
 func (e *bundles) differs(w bundle.World) string {
 	var out []string
 	for _, d := range []struct{ what, its, ours string }{
@@ -190,7 +191,7 @@ func (e *bundles) differs(w bundle.World) string {
 	return strings.Join(out, "; ")
 }
 
-// otherArms names the binaries of a trial that are not those of its run.
+// otherArms names the arms of a trial whose binary is not the one that the run's index lists.
 func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	var out string
 	for _, c := range w.Arms {
@@ -201,8 +202,8 @@ func otherArms(entry bundle.IndexedTrial, w bundle.World) string {
 	return out
 }
 
-// checkHistory refuses a run that lacks a trial which the history beside it lists. A run that was copied
-// elsewhere has no history beside it.
+// checkHistory returns an error if a run lacks a trial that the history lists. The history is the ledger in the folder
+// in which the run's directory lies; a run that was copied elsewhere has none there.
 func checkHistory(dir string, x bundle.Index) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -232,8 +233,8 @@ func checkHistory(dir string, x bundle.Index) error {
 	return nil
 }
 
-// fromOtherVersion adds to a decoding error which version wrote the file: an older program must not ignore what it
-// doesn't know.
+// fromOtherVersion adds to a decoding error which version wrote the file. The program may be too old for the file, and
+// an older program must not ignore what it doesn't know.
 func fromOtherVersion(err error, maker string) error {
 	if maker == "" {
 		maker = "of an unknown version"

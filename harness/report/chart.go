@@ -14,20 +14,21 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size of a chart. Each of its figures is as high as panelHeight.
+// The size of a chart. Each figure in it is panelHeight high.
 const (
 	chartWidth  = 24 * vg.Centimeter
 	panelHeight = 8 * vg.Centimeter
 )
 
-// hole is the time between two samples, in seconds, over which no line is drawn: nothing is known of it.
+// hole is the longest time between two samples, in seconds, that a line is drawn across. In a longer one nothing is
+// known.
 const hole = 20
 
-// most is how many points of a line are drawn. Of more, the highest and the lowest of each stretch stay, so that no
-// peak is lost.
+// most is how many points of a line are drawn. If a line has more, the highest and the lowest point of each stretch are
+// drawn, so that no peak is lost.
 const most = 1500
 
-// chart draws figures one above the other over one time axis, as an SVG. The same figures give the same bytes.
+// chart draws figures one above the other on one time axis, as an SVG. The same figures give the same bytes.
 func chart(figures []Figure, clocks []Clock) ([]byte, error) {
 	panels := make([][]*plot.Plot, len(figures))
 	from, to := extent(figures, clocks)
@@ -48,19 +49,19 @@ func chart(figures []Figure, clocks []Clock) ([]byte, error) {
 	return encoded(canvas)
 }
 
-// encoded is the SVG of a canvas.
+// encoded returns a canvas as an SVG.
 func encoded(canvas *vgsvg.Canvas) ([]byte, error) {
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, fmt.Errorf("drawing a chart: %w", err)
 	}
-	// The font isn't embedded, as it is larger than the drawing; where it isn't installed, one of the same widths or
-	// a like one is.
+	// The font isn't embedded, because it is larger than the drawing. Where it isn't installed, one of the same widths
+	// or a similar one is used.
 	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
 }
 
-// ticks are where the table of the values has its rows.
+// ticks returns the ticks of the time axis, where the table of the values has its rows.
 func ticks(from, to float64) []plot.Tick {
 	var out []plot.Tick
 	for _, at := range steps(from, to) {
@@ -69,7 +70,7 @@ func ticks(from, to float64) []plot.Tick {
 	return out
 }
 
-// valueTicks are where gonum puts them, with labels of no more digits than they need.
+// valueTicks returns gonum's own ticks, with labels of no more digits than they need.
 func valueTicks(from, to float64) []plot.Tick {
 	out := plot.DefaultTicks{}.Ticks(from, to)
 	for i, t := range out {
@@ -80,7 +81,7 @@ func valueTicks(from, to float64) []plot.Tick {
 	return out
 }
 
-// extent is the stretch of time that all figures show.
+// extent returns the stretch of time that covers all lines and faults. It always includes 0.
 func extent(figures []Figure, clocks []Clock) (from, to float64) {
 	for _, f := range figures {
 		for _, l := range f.Lines {
@@ -95,8 +96,8 @@ func extent(figures []Figure, clocks []Clock) (from, to float64) {
 	return from, to
 }
 
-// panel draws one figure: a band for each arm's fault, and over them a line for each arm. Without names the page
-// around it has its title and legend.
+// panel draws one figure: a band for each arm's fault, and over the bands a line for each arm. names adds a title and a
+// legend; without them the page around the figure has its own.
 func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
@@ -159,7 +160,8 @@ func panel(f Figure, clocks []Clock, names bool) (*plot.Plot, error) {
 	return p, nil
 }
 
-// addLine draws an arm's values: stretches without a hole, or the marks of dumps with a line to lead the eye.
+// addLine draws one line of a figure and returns its parts for the legend. A line has a break at each hole. For dumps
+// it has a mark at each dump, and goes through all of them to lead the eye.
 func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) ([]plot.Thumbnailer, error) {
 	var first *plotter.Line
 	for _, part := range parts(l.Points, f.Dumps) {
@@ -186,7 +188,8 @@ func addLine(p *plot.Plot, f Figure, l Line, style draw.LineStyle) ([]plot.Thumb
 	return thumbs, nil
 }
 
-// parts cuts a line where too long a time has no value. Dumps are far apart by nature, and have marks that say so.
+// parts cuts a line where no value was taken for longer than hole. A line of dumps is not cut: dumps are far apart by
+// nature, and their marks show that.
 func parts(points []Point, dumps bool) [][]Point {
 	var out [][]Point
 	for i, p := range points {
@@ -227,7 +230,7 @@ func xys(points []Point) plotter.XYs {
 	return out
 }
 
-// chartFile is the name of a trial's chart beside report.md.
+// chartFile returns the name of a trial's chart, which lies next to report.md.
 func chartFile(v Verdict, t Trial) string {
 	if len(v.Trials) == 1 {
 		return "series.svg"

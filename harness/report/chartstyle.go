@@ -12,7 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// styleOf tells the lines of a figure apart, also where colours don't. What is context is thin.
+// styleOf returns a style that tells a line from the others of its figure, also where colours don't. Lines for context
+// are thin.
 func styleOf(l Line, i int, clocks []Clock) draw.LineStyle {
 	role := roleOf(l.Arm, clocks)
 	style := draw.LineStyle{Color: colorOf(role), Width: vg.Points(1.5)}
@@ -32,7 +33,7 @@ func styleOf(l Line, i int, clocks []Clock) draw.LineStyle {
 // amber is the colour of a fault that all arms have at the same time.
 var amber = color.NRGBA{0xf9, 0xa8, 0x25, 0xff}
 
-// together says that a fault was in force in several arms, and in all of them at the same time.
+// together reports whether a fault was in force in several arms, and in all of them at the same time.
 func together(clocks []Clock) bool {
 	for _, k := range clocks {
 		if len(k.Faults) == 0 || !slices.EqualFunc(k.Faults, clocks[0].Faults,
@@ -43,7 +44,7 @@ func together(clocks []Clock) bool {
 	return len(clocks) > 1
 }
 
-// grey is the colour of what belongs to no arm.
+// grey is the colour of lines that belong to no arm.
 var grey = color.NRGBA{0x61, 0x61, 0x61, 0xff}
 
 func colorOf(role string) color.NRGBA {

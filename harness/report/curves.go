@@ -10,7 +10,7 @@ import (
 // rows is about how many rows the table of a chart has.
 const rows = 16
 
-// chart shows a trial's figures: the drawing, and the same in numbers for readers of plain text.
+// chart writes a trial's figures: the drawing, and for readers of plain text the same in numbers.
 func (p *printer) chart(t Trial, file string) {
 	if len(t.Figures) == 0 {
 		return
@@ -35,7 +35,7 @@ func (p *printer) chart(t Trial, file string) {
 	}
 }
 
-// values is the table of one figure.
+// values writes the table of one figure.
 func (p *printer) values(f Figure, t Trial) {
 	p.printf("%s, the last value by then (a dash where there is none):\n\n| seconds | fault |", inTable(f.Title))
 	for _, l := range f.Lines {
@@ -72,7 +72,7 @@ func (k Clock) String() string {
 		strings.Join(spans, ", "))
 }
 
-// steps are the multiples of a step that people count in, from one time to another; 0 is among them.
+// steps returns the multiples of a round interval between two times.
 func steps(from, to float64) []float64 {
 	step := stepFor(to - from)
 	var out []float64
@@ -82,7 +82,7 @@ func steps(from, to float64) []float64 {
 	return out
 }
 
-// stepFor is the distance of rows that people count in, for a stretch of so many seconds.
+// stepFor picks a round tick interval for a time axis of the given length. Both are in seconds.
 func stepFor(seconds float64) float64 {
 	for _, s := range []float64{1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900} {
 		if seconds/s <= rows {
@@ -92,7 +92,7 @@ func stepFor(seconds float64) float64 {
 	return 3600
 }
 
-// faulty names the arms whose fault was in force.
+// faulty names the arms whose fault was in force at a time; "on" stands for all arms.
 func faulty(clocks []Clock, at float64) string {
 	var on []string
 	for _, k := range clocks {
@@ -106,7 +106,7 @@ func faulty(clocks []Clock, at float64) string {
 	return inTable(strings.Join(on, ", "))
 }
 
-// by is the last value up to a time and not older than one row, "–" if there is none.
+// by returns the last value in the row that ends at a time, "–" if there is none. step is the length of a row.
 func (l Line) by(at, step float64) string {
 	out := "–"
 	for _, p := range l.Points {
@@ -117,7 +117,7 @@ func (l Line) by(at, step float64) string {
 	return out
 }
 
-// number has as many digits as a reader has use for.
+// number formats a number with as many digits as a reader has use for.
 func number(n float64) string {
 	if n == math.Trunc(n) || math.Abs(n) >= 100 {
 		return fmt.Sprintf("%.0f", n)

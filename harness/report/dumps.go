@@ -8,23 +8,23 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// dump is what one dump says of the goroutines that were asked for.
+// dump is a goroutine dump, with the goroutines in it that were asked for.
 type dump struct {
 	bundle.Artifact
 	err    error
 	counts []int               // by match
-	groups [][]goroutine.Group // by match; of the last dumps that have any
+	groups [][]goroutine.Group // by match; only the last dump that has any keeps them
 }
 
-// read counts the goroutines in an arm's dumps of one kind. A dump that failed or was cut short has an error and no
-// counts.
+// read returns an arm's dumps of one kind, with their goroutines counted. A dump that failed or was cut short has an
+// error and no counts.
 func (e *evidence) read(q bundle.Query) []dump {
 	key := string(q.Kind) + " " + q.Arm
 	if have, ok := e.dumps[key]; ok {
 		return have
 	}
 	var out []dump
-	last := make([]int, len(e.match)) // the dump that has a match's groups, from 1
+	last := make([]int, len(e.match)) // by match: the number of the last dump that has any, from 1
 	for _, a := range e.Artifacts(q) {
 		one := dump{Artifact: a, counts: make([]int, len(e.match)), groups: make([][]goroutine.Group, len(e.match))}
 		d, err := readDump(e, a)
@@ -50,7 +50,7 @@ func (e *evidence) read(q bundle.Query) []dump {
 	return out
 }
 
-// kindFor is the kind of dump to read: debug=2 has the states that m may ask for, debug=1 is exact in its counts.
+// kindFor returns the kind of dump to read: debug=2 has the states that m may ask for, debug=1 has exact counts.
 func kindFor(m goroutine.Match) bundle.Kind {
 	if m.State != "" {
 		return bundle.Goroutines2
@@ -58,7 +58,8 @@ func kindFor(m goroutine.Match) bundle.Kind {
 	return bundle.Goroutines1
 }
 
-// counted is how many goroutines m chooses in each dump.
+// counted returns how many goroutines m chooses in each dump. lacks says how many dumps have no count, and why the last
+// of them has none.
 func (e *evidence) counted(q bundle.Query, m goroutine.Match) (out []value, lacks string) {
 	q.Kind = kindFor(m)
 	i := slices.Index(e.match, m)
@@ -89,17 +90,18 @@ func readDump(v bundle.View, a bundle.Artifact) (*goroutine.Dump, error) {
 	return d, nil
 }
 
-// Stacks are an arm's goroutines that the signature asks for, from the last dump that has any.
+// Stacks are goroutines of an arm that the signature asks for, from the last dump that has any.
 type Stacks struct {
 	Arm, What string
 	Read      int // dumps that could be read
 	Dump      bundle.Artifact
 	Groups    []goroutine.Group // the largest first; none if no dump has any
 	Last      bundle.Artifact   // the last dump that could be read
-	Left      int               // goroutines of them that it still shows
+	Left      int               // how many of these goroutines the dump Last still shows
 }
 
-// stacks reads them. Read is 0 for an arm without a readable dump.
+// stacks returns the Stacks of an arm, one for each thing that the signature asks for. Read is 0 if the arm has no
+// readable dump.
 func (e *evidence) stacks(k Clock, subject string) []Stacks {
 	var out []Stacks
 	for i, m := range e.match {

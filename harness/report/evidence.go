@@ -18,8 +18,8 @@ type evidence struct {
 	bundle.View
 	metrics map[string]series // by the artifact's path
 	errs    map[string]error
-	dumps   map[string][]dump // by arm
-	match   []goroutine.Match // what dumps are read for
+	dumps   map[string][]dump // by kind and arm
+	match   []goroutine.Match // the goroutines that dumps are searched for
 }
 
 func newEvidence(v bundle.View, match []goroutine.Match) *evidence {
@@ -27,7 +27,7 @@ func newEvidence(v bundle.View, match []goroutine.Match) *evidence {
 		match: match}
 }
 
-// samples reads a stream of samples.
+// samples returns the series in a stream of samples. Samples of one metric at one time are added up.
 func (e *evidence) samples(a bundle.Artifact) (series, error) {
 	key := a.Path
 	if s, ok := e.metrics[key]; ok && key != "" {
@@ -46,7 +46,7 @@ func (e *evidence) samples(a bundle.Artifact) (series, error) {
 	return s, err
 }
 
-// sampled are the values that f computes from the samples that q asks for.
+// sampled returns the values that f computes from the samples that q asks for. lacks says why samples are missing.
 func (e *evidence) sampled(q bundle.Query, f func(series) []value) (out []value, lacks string) {
 	q.Kind = bundle.MetricSamples
 	for _, a := range e.Artifacts(q) {
@@ -59,7 +59,7 @@ func (e *evidence) sampled(q bundle.Query, f func(series) []value) (out []value,
 	return out, lacks
 }
 
-// lines decodes a stream up to its first broken line.
+// lines decodes a stream line by line, up to the first line that is broken.
 func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
 	r, err := v.Open(a)
 	if err != nil {
@@ -81,7 +81,7 @@ func lines[T any](v bundle.View, a bundle.Artifact, yield func(T)) error {
 	return nil
 }
 
-// probes are the slowest answer of etcd to each probe, in milliseconds. A probe without an answer has no value: all
+// probes returns the slowest answer of etcd to each probe, in milliseconds. A probe without an answer has no value: all
 // that is known is that it took longer than its limit.
 func probes(e *evidence, arm string) (out []value, lacks string) {
 	none := 0
@@ -106,8 +106,9 @@ func probes(e *evidence, arm string) (out []value, lacks string) {
 // bin is the stretch of time over which writes are counted.
 const bin = 5 * time.Second
 
-// writes are how many writes a second changed a resource's objects, from the recorded watch: the arm's own record, or
-// the arm's namespace in a shared one. A time that the record doesn't cover has no value; one without writes has 0.
+// writes returns a function that reads how many writes a second changed a resource's objects. It reads the recorded
+// watch: the arm's own record, or the arm's namespace in a shared one. A time that the record doesn't cover has no
+// value; a covered time without writes has 0.
 func writes(resource string, namespace map[string]string) func(*evidence, string) ([]value, string) {
 	return func(e *evidence, arm string) (out []value, lacks string) {
 		for _, a := range e.Artifacts(bundle.Query{Kind: bundle.Objects}) {
@@ -129,8 +130,8 @@ func writes(resource string, namespace map[string]string) func(*evidence, string
 	}
 }
 
-// writtenIn reads when a record's objects were written to, and where the record has gaps. about says whether the
-// record is about the resource.
+// writtenIn returns when the objects were written to that of chooses, and where the record has gaps. about says whether
+// the record is about the resource.
 func writtenIn(e *evidence, a bundle.Artifact, resource string, of func(churn.Version) bool) (times []time.Time,
 	gaps []bundle.Gap, about bool, err error) {
 	r, err := e.Open(a)
@@ -154,7 +155,8 @@ func writtenIn(e *evidence, a bundle.Artifact, resource string, of func(churn.Ve
 	return times, gaps, about, nil
 }
 
-// perSecond counts times in whole bins that are covered. If the record was cut off, the last time ends it.
+// perSecond returns the writes a second in each bin that is covered as a whole. If the record was cut off, it ends with
+// the last of times.
 func perSecond(times []time.Time, c *bundle.Coverage, gaps []bundle.Gap, cut bool) []value {
 	var out []value
 	until := c.Last

@@ -14,20 +14,20 @@ import (
 type Figure struct {
 	Title string // "goroutines in registry.(*Store).DeleteCollection [chan send]"
 	Unit  string // of the values: "goroutines"
-	Dumps bool   // each value comes from a snapshot, with nothing known in between
+	Dumps bool   // each value comes from a snapshot; nothing is known in between
 	Lines []Line
-	Lacks []string // which values are missing and why, one sentence's end each
+	Lacks []string // which values are missing and why; each is the end of a sentence
 }
 
-// Line is one arm's part of a figure, in order of time; or, with Of set, context: a component that no arm has for
-// itself, or that isn't what the arms differ in.
+// Line is one arm's part of a figure, in order of time. With Of set it is context: a component that all arms share, or
+// one in which the arms don't differ.
 type Line struct {
 	Arm    string // "" for a component that all arms share
 	Of     string // the component, "" for the subject
 	Points []Point
 }
 
-// Label tells the line from the others of its figure.
+// Label returns a name that tells the line from the others of its figure.
 func (l Line) Label() string {
 	switch {
 	case l.Of == "":
@@ -38,10 +38,10 @@ func (l Line) Label() string {
 	return l.Of + " of " + l.Arm
 }
 
-// Point is a value and when it was taken: seconds since the arm's Clock has 0.
+// Point is a value and when it was taken, in seconds after the Zero of the arm's Clock.
 type Point struct{ Seconds, Value float64 }
 
-// Clock lays an arm on the time axis that all arms share, also arms that ran one after the other.
+// Clock places an arm on the time axis that all arms share, even if the arms ran one after the other.
 type Clock struct {
 	Arm, Role string
 	Zero      time.Time
@@ -52,7 +52,8 @@ type Clock struct {
 // Span is a stretch of a Clock's time, in seconds.
 type Span struct{ From, To float64 }
 
-// figures reads what there is to draw. A figure without any value of an arm is left out.
+// figures returns the figures that can be drawn, and the clocks of the arms. A figure without any value of an arm is
+// left out.
 func figures(e *evidence, t plan.Trial) ([]Figure, []Clock) {
 	var clocks []Clock
 	for _, c := range t.Arms {
@@ -83,8 +84,9 @@ func figures(e *evidence, t plan.Trial) ([]Figure, []Clock) {
 	return out, clocks
 }
 
-// context are the lines of components other than the subject. Those of an arm are on its arm's clock; those that are
-// shared are on the first one's, which is everybody's where the fault is shared, too.
+// context returns lines for components other than an arm's own subject. The components of an arm are on the clock of
+// that arm. Shared components are on the clock of the first arm, which is right for all arms where the fault is shared
+// too.
 func context(e *evidence, t plan.Trial, clocks []Clock, of func(series) []value) []Line {
 	var out []Line
 	for i, k := range clocks {
@@ -97,7 +99,7 @@ func context(e *evidence, t plan.Trial, clocks []Clock, of func(series) []value)
 				if a.Component == "" || a.Component == t.Subject && arm != bundle.Shared {
 					continue
 				}
-				s, _ := e.samples(a) // what a context lacks takes nothing away from the arms
+				s, _ := e.samples(a) // what is missing of the context takes nothing away from the arms
 				values := of(s)
 				if len(values) == 0 {
 					continue
@@ -127,8 +129,8 @@ func (k Clock) points(values []value) []Point {
 	return out
 }
 
-// clockOf has its 0 where a fault was first seen in the arm, or else where the fault phase began; false if neither
-// happened.
+// clockOf returns the arm's time origin: the first fault, or the start of the fault phase. It returns false if there
+// was neither.
 func clockOf(v bundle.View, c plan.Arm) (Clock, bool) {
 	k := Clock{Arm: c.Name, Role: c.Role}
 	seen := inForce(v.Timeline(), c.Name)
@@ -145,8 +147,8 @@ func clockOf(v bundle.View, c plan.Arm) (Clock, bool) {
 	return k, true
 }
 
-// inForce is when at least one fault of an arm, or of all, was seen and not yet seen gone. A fault that is told to be
-// gone twice was gone the first time; one that never was lasts to the end.
+// inForce returns when at least one fault of an arm, or of all arms, was seen and not yet seen gone. If a fault is
+// reported gone twice, the first report counts. A fault that was never seen gone lasts to the end.
 func inForce(events []event.Event, arm string) []bundle.Window {
 	var out []bundle.Window
 	open := map[[2]string]bool{}

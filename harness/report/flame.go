@@ -24,32 +24,32 @@ type Flames struct {
 type Flame struct {
 	Arm, Role string
 	Artifact  bundle.Artifact
-	When      string  // "the last one of recovery, at 05:07:12"
+	When      string  // "the last profile of the phase recovery, taken at 05:07:12"
 	Total     float64 // in the unit of its Flames
 	Root      *Frame
 }
 
-// Frame is a function in a stack, with all that it called. A and B are its values in the two profiles of a
-// comparison; B is 0 for one profile.
+// Frame is a function in a stack, with all that it called. A and B are its values in the two profiles of a comparison;
+// B is 0 if there is only one profile.
 type Frame struct {
 	Name     string
 	A, B     float64
 	Children []*Frame // sorted by name, so that arms can be compared by eye
 }
 
-// profiles are what flame graphs are drawn of.
+// profiles are the kinds of profiles that flame graphs are drawn of.
 var profiles = []struct {
 	kind               bundle.Kind
 	title, unit        string
 	sample, sampleUnit string
-	phases             []string // in which the last one is looked for first
+	phases             []string // where the last profile is looked for, in this order
 }{
 	// CPU is shown for the fault, the heap for what is left after it.
 	{bundle.CPU, "CPU", "ms/s", "cpu", "nanoseconds", []string{check.Fault, check.Recovery}},
 	{bundle.Heap, "Heap in use", "MiB", "inuse_space", "bytes", []string{check.Recovery, check.Fault}},
 }
 
-// flames reads a profile of each kind and arm. A kind without any profile is left out.
+// flames reads one profile for each kind and arm. A kind that no arm has a profile of is left out.
 func flames(v bundle.View, clocks []Clock, subject string) []Flames {
 	var out []Flames
 	for _, p := range profiles {
@@ -73,7 +73,7 @@ func flames(v bundle.View, clocks []Clock, subject string) []Flames {
 	return out
 }
 
-// chosen is the last profile of the first phase that has one, else the last of all.
+// chosen returns the last profile of the first phase that has one, or else the last of all, and says when it was taken.
 func chosen(v bundle.View, q bundle.Query, phases []string) (bundle.Artifact, string, bool) {
 	var all []bundle.Artifact
 	for _, a := range v.Artifacts(q) {
@@ -174,7 +174,7 @@ func (n *node) frames() []*Frame {
 	return out
 }
 
-// compared merges two trees: A is the first's value, B the second's.
+// compared merges two trees. A is the value in the first tree, B the value in the second.
 func compared(a, b *Frame) *Frame {
 	out := &Frame{Name: cmp.Or(a, b, &Frame{}).Name}
 	var as, bs []*Frame
@@ -197,13 +197,13 @@ func compared(a, b *Frame) *Frame {
 	return out
 }
 
-// Own is a function's own value, without what it calls.
+// Own is the value of a function without those of the functions that it calls.
 type Own struct {
 	Func string
 	A, B float64
 }
 
-// owners are the functions whose own values differ most between two profiles, or are largest in one.
+// owners returns the functions whose own values differ most between two profiles, or are largest in a single one.
 func owners(root *Frame, most int) []Own {
 	sum := map[string]*Own{}
 	var walk func(*Frame)

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// The limits of a flame graph. Frames narrower than the least share are left out; with many frames that share grows.
+// The limits of a flame graph. Frames narrower than leastShare are left out; if there are too many frames, that share
+// grows.
 const (
 	leastShare = 0.002
 	mostFrames = 900
@@ -17,11 +18,11 @@ const (
 	rowHeight  = 18 // of the page's pixels
 )
 
-// flameSVG draws a tree of frames, the outermost call at the top, each as wide as its value. In a comparison the
-// width is both values together, and the colour says which is larger.
+// flameSVG draws a tree of frames, with the outermost call at the top and each frame as wide as its value. In a
+// comparison the width is the sum of both values, and the colour says which of them is larger.
 //
 // It is drawn here because no maintained library draws one without a script or a server: pprof's own view needs both.
-// Nested elements clip their text, and shares of the width fit any screen.
+// Nested elements clip their text, and widths in percent fit any screen.
 func flameSVG(root *Frame, label, unit string, names [2]string) template.HTML {
 	total := root.A + root.B
 	if total <= 0 {
@@ -56,7 +57,7 @@ type drawing struct {
 	rows         int
 }
 
-// frame draws f in a row from a left edge, and what it called below it.
+// frame draws f in a row, from a left edge on, and the functions that f called in the rows below.
 func (d *drawing) frame(f *Frame, left float64, row int) {
 	shown, passed := f.Name, []string(nil)
 	f, passed = d.descend(f)
@@ -84,7 +85,8 @@ func (d *drawing) frame(f *Frame, left float64, row int) {
 	}
 }
 
-// descend skips frames that only call one other: four or more of them become one row.
+// descend skips frames that call only one other frame: four or more of them become one row. It returns the last frame,
+// and the names of all frames in the row.
 func (d *drawing) descend(f *Frame) (*Frame, []string) {
 	var passed []string
 	at := f
@@ -119,7 +121,8 @@ func (d *drawing) title(f *Frame, passed []string) string {
 	return fmt.Sprintf("%s\n%s: %s\n%s: %s", out, d.names[0], of(f.A, d.root.A), d.names[1], of(f.B, d.root.B))
 }
 
-// class is the frame's colour: whose code it is, or in a comparison which profile has more of it.
+// class returns the class of a frame in the style sheet: whose code it is, or in a comparison which profile has more of
+// it.
 func (d *drawing) class(f *Frame) string {
 	if d.names[1] != "" {
 		switch r := (f.A - f.B) / (f.A + f.B); {
@@ -138,7 +141,7 @@ func (d *drawing) class(f *Frame) string {
 		}
 		return "ab"
 	}
-	name, _, _ := strings.Cut(f.Name, "[") // type parameters have paths of their own
+	name, _, _ := strings.Cut(f.Name, "[") // type parameters have paths, too
 	first, _, path := strings.Cut(name, "/")
 	switch {
 	case f == d.root:
@@ -153,7 +156,7 @@ func (d *drawing) class(f *Frame) string {
 	return "f3"
 }
 
-// short is a function without the front of its import path and without its type parameters.
+// short returns the name of a function without the front of its import path and without its type parameters.
 func short(name string) string {
 	name, _, _ = strings.Cut(name, "[")
 	return name[strings.LastIndexByte(name, '/')+1:]

@@ -12,9 +12,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// follows refuses a trial whose own plan isn't what the run's plan has for it, byte for byte once both are written in
-// one way. A trial is judged by its own plan, and the run's is the one that was made, shown and signed: without a
-// check that the run's has, the trial would be judged more mildly than anybody can see.
+// follows returns an error if a trial's own plan differs from what the run's plan has for the trial. Both are written
+// in one form and compared byte for byte. A trial is judged by its own plan, but the run's plan is the one that was
+// made, shown and signed. If the trial's plan lacked a check that the run's plan has, the trial would be judged more
+// mildly than anybody can see.
 func (e *bundles) follows(name string, own plan.Plan) error {
 	mine := path.Join(trialsDir, name, bundle.PlanFile)
 	planned, err := e.planned(name, own.Trials[0].Pair)
@@ -35,8 +36,8 @@ func (e *bundles) follows(name string, own plan.Plan) error {
 	return nil
 }
 
-// planned is the run's plan with only the trial of a name in it. An open-ended run plans the first trial of each pair,
-// and all others are like it.
+// planned returns the run's plan with only the named trial in it. An open-ended run plans the first trial of each pair,
+// and all others are like that one.
 func (e *bundles) planned(name, pair string) (*plan.Plan, error) {
 	p := *e.plan
 	at := slices.IndexFunc(p.Trials, func(t plan.Trial) bool { return t.ID == name })
@@ -52,7 +53,8 @@ func (e *bundles) planned(name, pair string) (*plan.Plan, error) {
 	return &p, nil
 }
 
-// canonical is a plan in the one form in which equal plans have equal bytes: keys in order, and each text escaped alike.
+// canonical returns a plan in the one form in which equal plans have equal bytes: keys in order, and each text escaped
+// alike.
 func canonical(p *plan.Plan) ([]byte, error) {
 	raw, err := plan.Encode(p)
 	if err != nil {
@@ -67,7 +69,7 @@ func canonical(p *plan.Plan) ([]byte, error) {
 	return json.MarshalIndent(all, "", " ")
 }
 
-// differAt shows the first line in which two texts differ, "" if none does.
+// differAt describes the first line in which two texts differ, "" if none does.
 func differAt(have, want []byte) string {
 	mine, runs := strings.Split(string(have), "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(mine), len(runs)) {

@@ -21,7 +21,7 @@ type Census struct {
 	bundle.ContainerCensus
 }
 
-// gather collects from the bundle what only the reports show.
+// gather collects from the bundle the evidence that only the reports show.
 func gather(t *Trial, b *bundle.Sealed) {
 	for _, a := range b.Artifacts(bundle.Query{}) {
 		switch {
@@ -52,7 +52,7 @@ func gather(t *Trial, b *bundle.Sealed) {
 	}
 }
 
-// draw reads what the pictures show.
+// draw reads the values that the pictures of a trial show.
 func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
 	e := newEvidence(b, asked(p))
 	t.Figures, t.Clocks = figures(e, p)

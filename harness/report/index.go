@@ -18,10 +18,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// IndexFile is the page over many runs.
+// IndexFile is the name of the page that lists many runs.
 const IndexFile = "index.html"
 
-// Run is a run in an index. Err says why it has no verdict, "" if it has one.
+// Run is a run in an index. Err says why the run has no verdict, "" if it has one.
 type Run struct {
 	Dir     string // relative to the index, slash-separated
 	Verdict Verdict
@@ -42,7 +42,7 @@ var indexTemplate = template.Must(template.New("index").Funcs(template.FuncMap{
 	"page": func() string { return PageFile },
 }).Parse(indexText))
 
-// WriteIndex leaves index.html in dir: the runs by date, and the history of each scenario's arms.
+// WriteIndex writes index.html to dir: the runs by date, and the history of each scenario's arms.
 func WriteIndex(dir string, runs []Run) error {
 	page, err := Index(runs)
 	if err != nil {
@@ -54,7 +54,7 @@ func WriteIndex(dir string, runs []Run) error {
 	return nil
 }
 
-// Index is the page over runs. The same runs give the same bytes in any order.
+// Index returns the page that lists runs. The same runs give the same bytes in any order.
 func Index(runs []Run) ([]byte, error) {
 	v := indexView{Runs: slices.Clone(runs)}
 	slices.SortFunc(v.Runs, func(a, b Run) int {
@@ -100,7 +100,7 @@ type trialOutcome struct {
 	armView
 }
 
-// AsExpected is how many trials had the outcome that the arm's role calls for.
+// AsExpected returns how many trials had the outcome that the arm's role calls for.
 func (a armHistory) AsExpected() int {
 	k := 0
 	for _, t := range a.Trials {
@@ -111,10 +111,10 @@ func (a armHistory) AsExpected() int {
 	return k
 }
 
-// Last is the latest trial.
+// Last returns the latest trial.
 func (a armHistory) Last() trialOutcome { return a.Trials[len(a.Trials)-1] }
 
-// histories groups runs by scenario and arm, scenarios by name.
+// histories groups runs by scenario and arm, and sorts the scenarios by name.
 func histories(runs []Run) []scenarioHistory {
 	var out []scenarioHistory
 	for _, r := range runs {
@@ -151,7 +151,7 @@ func (s *scenarioHistory) add(r Run) {
 	}
 }
 
-// sourcesOf says for each arm which version its source was, or where it came from.
+// sourcesOf returns for each arm the version of its source, or where the source came from.
 func sourcesOf(t plan.Trial) map[string]string {
 	out := map[string]string{}
 	for _, c := range t.Arms {

@@ -30,8 +30,8 @@ var themed = strings.NewReplacer(
 	"font-family:Liberation Sans,Arial,Helvetica,sans-serif;", "",
 )
 
-// inline draws one figure as an element of a page, over the time that all figures of a trial share. The page has
-// title and legend.
+// inline draws one figure as an element of a page, over the time that all figures of a trial share. The page writes the
+// title and the legend.
 func inline(f Figure, clocks []Clock, from, to float64) (template.HTML, error) {
 	p, err := panel(f, clocks, false)
 	if err != nil {

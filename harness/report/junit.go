@@ -10,9 +10,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// JUnit writes one test case for each arm and one for the verdict. An arm that is as expected passes. One that gave no
-// answer is an error, as is a failure of ours; anything else is a failure. What the rule of an open-ended run set aside
-// is skipped.
+// JUnit writes one test case for each arm and one for the verdict. An arm that is as expected passes. An arm that gave
+// no answer, or in which relapse failed, is an error. Any other arm is a failure. In an open-ended run, an arm that is
+// not as expected in a trial that the rule set aside is skipped.
 func JUnit(w io.Writer, of Verdict) error {
 	v := viewOf(of)
 	suite := junit.Testsuite{Name: "relapse/" + v.Scenario, Time: strconv.FormatFloat(total(of), 'f', 3, 64)}
@@ -84,7 +84,7 @@ func total(v Verdict) (seconds float64) {
 	return seconds
 }
 
-// checks lists an arm's checks with what was seen and wanted.
+// checks lists an arm's checks, with what was seen and what was wanted.
 func checks(a armView) string {
 	var b strings.Builder
 	for _, l := range a.Lists {

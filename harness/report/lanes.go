@@ -16,16 +16,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// Lane is what happened to an arm, on its Clock.
+// Lane is what happened to an arm, on the clock of that arm.
 type Lane struct {
 	Clock
 	Phases   []Bar
-	Rows     []Row // a row for each load and fault
+	Rows     []Row // a row for each load, fault and probe
 	Captures []Tick
-	Onset    []Tick // when what a live check waited for was first seen
+	Onset    []Tick // when a live check first saw what it waited for
 }
 
-// Row are stretches of one kind.
+// Row is the bars of one load, fault or probe.
 type Row struct {
 	Name, Class string // Class is "fault" or "load"
 	Bars        []Bar
@@ -35,7 +35,7 @@ type Row struct {
 type Bar struct {
 	Span
 	Name string // drawn where it fits
-	More string // for who points at it
+	More string // shown to a reader who points at the bar
 }
 
 // Tick is a moment, and what was recorded then.
@@ -44,10 +44,10 @@ type Tick struct {
 	What    string
 }
 
-// onsetMark is the mark of captures that a live check's first success asked for.
+// onsetMark marks captures that a live check asked for when it first succeeded.
 const onsetMark = "onset"
 
-// laneOf gathers an arm's lane. An arm in which the fault phase never began has a clock that begins with the trial.
+// laneOf returns the lane of an arm. If the fault phase never began in the arm, 0 is the beginning of the trial.
 func laneOf(v bundle.View, c plan.Arm, loads []Load) Lane {
 	events := v.Timeline()
 	k, ok := clockOf(v, c)
@@ -95,7 +95,8 @@ func laneOf(v bundle.View, c plan.Arm, loads []Load) Lane {
 
 func (k Clock) span(w bundle.Window) Span { return Span{k.seconds(w.Start), k.seconds(w.End)} }
 
-// probesOf are the records of an arm's probes. One that can't be read shows in the check that asks for it.
+// probesOf returns the records of an arm's probes. It leaves out a record that can't be read, which the check that asks
+// for it reports.
 func probesOf(v bundle.View, arm string) (out []bundle.ProbeRecord) {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.WorkProbe, Arm: arm}) {
 		r, err := v.Open(a)
@@ -111,7 +112,7 @@ func probesOf(v bundle.View, arm string) (out []bundle.ProbeRecord) {
 	return out
 }
 
-// faultNames are the faults that were seen in an arm, in the order in which they were.
+// faultNames returns the faults that were seen in an arm, in the order in which they were first seen.
 func faultNames(events []event.Event, arm string) []string {
 	var out []string
 	for _, e := range events {
@@ -124,7 +125,7 @@ func faultNames(events []event.Event, arm string) []string {
 	return out
 }
 
-// capture lists the snapshots of an arm, those that were begun within one second together.
+// capture lists the snapshots of an arm. Those that were begun within one second share a tick.
 func (l *Lane) capture(v bundle.View, arm string) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
 		if a.Coverage != nil || a.Time.IsZero() || a.Arm != arm || a.Kind == bundle.LoadSummary ||
@@ -156,7 +157,7 @@ const (
 	axisRow   = 22
 )
 
-// timeline draws a lane between two times, in shares of the width, so that it fits any screen.
+// timeline draws a lane between two times. Its widths are in percent, so that it fits any screen.
 func (l Lane) timeline(from, to float64) template.HTML {
 	var out strings.Builder
 	x := func(s float64) float64 { return (s - from) / max(to-from, 1) * 100 }
@@ -213,7 +214,7 @@ func (l Lane) describe() string {
 	return strings.Join(append(out, fmt.Sprintf("%d times something was captured", len(l.Captures)+len(l.Onset))), "; ")
 }
 
-// reach is the time that all lanes take.
+// reach returns the stretch of time that covers all lanes. It always includes 0.
 func reach(lanes []Lane) (from, to float64) {
 	for _, l := range lanes {
 		for _, b := range l.Phases {
@@ -228,7 +229,7 @@ func reach(lanes []Lane) (from, to float64) {
 	return from, to
 }
 
-// zero says what time of day 0 is.
+// zero says what time of day the lane's 0 is.
 func (l Lane) zero() string {
 	if l.Zero.IsZero() {
 		return "nothing was recorded"

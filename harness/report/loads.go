@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// loads shows what was asked of the cluster, how fast, and what it answered.
+// loads writes what was asked of the cluster, how fast, and what the cluster answered.
 func (p *printer) loads(t Trial) {
 	if len(t.Loads) == 0 {
 		return
@@ -32,7 +32,7 @@ func (p *printer) loads(t Trial) {
 	p.printf("\n")
 }
 
-// since is the time between two moments of a round; the second may never have come.
+// since returns the time from the start of a round to a later moment, "never" if the moment never came.
 func since(start, t time.Time) string {
 	if t.IsZero() {
 		return "never"

@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Markdown writes report.md: the verdict, why each arm is what it is, every check, what happened when, and what it was
-// run with.
+// Markdown writes report.md: the verdict, the reason for the outcome of each arm, every check, what happened when, and
+// the versions and binaries of the run.
 func Markdown(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.printf("# %s: %s\n\n", v.Scenario, v.Verdict.Verdict)
@@ -79,7 +79,8 @@ func (p *printer) arm(a armView) {
 	p.printf("\n")
 }
 
-// built says what each arm was built from, what was changed for it, and which numbers the faults were computed from.
+// built writes what each arm was built from, what was changed for it, and which numbers the faults were computed from.
+// It also writes which arms were restarted, and which containers ran on their nodes.
 func (p *printer) built(t trialView) {
 	for _, c := range t.World.Arms {
 		p.printf("- arm %s on %s: Go %s, flags `%s`, module graph %s\n", inTable(c.Arm), inTable(c.Node), inTable(c.GoVersion),
@@ -107,7 +108,7 @@ func (p *printer) built(t trialView) {
 	p.printf("\n")
 }
 
-// timeline shows phases, faults, stages and whatever went wrong, by the monotonic clock.
+// timeline writes phases, faults, stages and whatever went wrong, with the times of the monotonic clock.
 func (p *printer) timeline(t trialView) {
 	p.printf("#### Timeline\n\n| after | type | arm | what |\n|---|---|---|---|\n")
 	for _, e := range t.Happened {
@@ -117,7 +118,7 @@ func (p *printer) timeline(t trialView) {
 	p.printf("\n")
 }
 
-// coverage shows the gaps in the evidence.
+// coverage writes the gaps in the evidence.
 func (p *printer) coverage(t Trial) {
 	p.printf("#### Coverage\n\n")
 	whole := 0
@@ -173,10 +174,10 @@ func (p *printer) pairs(title string, m map[string]string) {
 	p.printf("\n")
 }
 
-// inTable makes a text fit a field of a table.
+// inTable makes a text fit a cell of a table.
 func inTable(s string) string {
 	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ").Replace(clip(s, 600))
 }
 
-// clock is the time of day, in UTC.
+// clock returns the time of day, in UTC.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }

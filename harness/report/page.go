@@ -15,17 +15,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// PageFile is the report as one page that needs nothing else, neither a network nor a script nor another file. Its
-// links lead into the bundles.
+// PageFile is the report as one page that needs nothing else: no network, no script and no other file. Its links lead
+// into the bundles.
 const PageFile = "report.html"
 
-// room is how many bytes of pictures a page may have, so that it stays below 5 MiB. The page says what is left out.
+// room is how many bytes of pictures a page may have, so that the page stays below 5 MiB. The page says what is left
+// out.
 const room = 7 << 19
 
 //go:embed page/style.css
 var style string
 
-// Style is the style sheet that all pages share.
+// Style returns the style sheet that all pages share.
 func Style() template.CSS { return template.CSS(style) }
 
 //go:embed page/report.gohtml
@@ -55,7 +56,7 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	"percent":  func(n float64) string { return number(n*100) + " %" },
 }).Parse(pageText))
 
-// Page is report.html.
+// Page returns the content of report.html.
 func Page(of Verdict) ([]byte, error) {
 	p := pageView{view: viewOf(of)}
 	left := room
@@ -73,7 +74,7 @@ func Page(of Verdict) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// pictures draws a trial, if there is room for all of it.
+// pictures draws a trial, if there is room for all of its pictures. left is how many bytes are left for pictures.
 func pictures(t trialView, left *int) (part, error) {
 	none := part{trialView: t}
 	if *left <= 0 {
@@ -108,8 +109,8 @@ func pictures(t trialView, left *int) (part, error) {
 	return out, nil
 }
 
-// graphOf draws the profiles of one kind: one for each arm, and the difference between the first arm and the last,
-// which is judged.
+// graphOf draws the profiles of one kind: one for each arm, and the difference between the first arm and the last. The
+// last arm is the one that is judged.
 func graphOf(f Flames) graphView {
 	g := graphView{Flames: f}
 	for _, a := range f.Arms {
@@ -131,14 +132,14 @@ func graphOf(f Flames) graphView {
 	return g
 }
 
-// mostGroups is how many groups of like stacks a page shows of an arm.
+// mostGroups is how many groups of like stacks a page shows for an arm.
 const mostGroups = 6
 
-// fileLabel is the front of an artifact's name, its number and kind. The rest names the arm, the node and the
-// component.
+// fileLabel matches the front of an artifact's name: its number and kind. The rest of the name says the arm, the node
+// and the component.
 var fileLabel = regexp.MustCompile(`^(\d+-[^-]+|.+)`)
 
-// colour is the class of a verdict or an outcome in the style sheet.
+// colour returns the class that the style sheet has for a verdict or an outcome.
 func colour(outcome any) string {
 	switch fmt.Sprint(outcome) {
 	case string(verdict.Validated), string(verdict.NotReproduced):
@@ -153,7 +154,8 @@ func colour(outcome any) string {
 	return "open"
 }
 
-// lead is the first part of a reason; rest is what was seen.
+// lead returns a reason up to its first colon, with a capital letter. rest returns what follows, which is what was
+// seen.
 func lead(s string) string {
 	s, _, _ = strings.Cut(s, ": ")
 	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
@@ -175,7 +177,7 @@ func ageOf(g goroutine.Group) string {
 	return fmt.Sprintf("%d to %d min", lo, hi)
 }
 
-// stackOf is a group's stack, innermost call first, at most maxDecisive calls.
+// stackOf returns a group's stack as text: the innermost call first, and at most maxDecisive calls.
 func stackOf(g goroutine.Group) string {
 	var out []string
 	for _, f := range g.Frames[:min(len(g.Frames), maxDecisive)] {

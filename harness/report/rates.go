@@ -12,30 +12,35 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Rate is how often an arm of a pair had an outcome. A trial counts for a judged arm, and for one by itself, if the
-// controls of the same trial were as expected. If it was neither Reproduced nor NotReproduced there, it is in Against,
-// because an incident may destroy its own evidence. For a control a trial counts if that arm was one of the two. The
-// other trials are in Others and count for nobody.
+// Rate is how often an arm of a pair had an outcome.
+//
+// For an arm that is judged, or that is the only one, a trial counts if the controls of the trial were as expected. If
+// the arm was neither Reproduced nor NotReproduced in such a trial, the trial is in Against, because an incident may
+// destroy its own evidence. For a control, a trial counts if the control was Reproduced or NotReproduced. All other
+// trials are in Others, and don't count.
+//
+// Low and High are the ends of Wilson's interval, from 0 to 1. High takes the trials in Against for ones with the
+// outcome. The interval holds if the number of trials was fixed beforehand.
 type Rate struct {
 	Pair       string         `json:"pair"`
 	Arm        string         `json:"arm"`
 	Role       string         `json:"role"`
-	Outcome    string         `json:"outcome"`           // whose rate it is: Reproduced
+	Outcome    string         `json:"outcome"`           // the one that is counted: Reproduced
 	K          int            `json:"k"`                 // trials with the outcome
 	N          int            `json:"n"`                 // trials that count
-	Against    map[string]int `json:"against,omitempty"` // those of N in which it was neither, by outcome
+	Against    map[string]int `json:"against,omitempty"` // those of N that give no usable answer, by outcome
 	Others     map[string]int `json:"others,omitempty"`
 	Confidence float64        `json:"confidence"`
 	Low        float64        `json:"low"`
-	High       float64        `json:"high"`     // ends of Wilson's interval, 0 to 1, the upper one as if Against had the outcome; it holds if the number of trials was fixed beforehand
+	High       float64        `json:"high"`     // an end of Wilson's interval, as Low is
 	Sentence   string         `json:"sentence"` // "0 of 20 with 20 of 20 in the control: at most 14 % at 95 %"
 }
 
-// fixedConfidence is the confidence of intervals unless another one was asked for.
+// fixedConfidence is the confidence of intervals unless a run asks for another one.
 const fixedConfidence = 0.95
 
-// Rates sums up over trials, by pair and arm in the order of their first trials. until is nil if the number of trials
-// was fixed beforehand.
+// Rates returns the rate of each arm over trials, by pair and arm in the order of their first trials. until is nil if
+// the number of trials was fixed beforehand.
 func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 	confidence := fixedConfidence
 	if until != nil {
@@ -65,10 +70,10 @@ func Rates(trials []verdict.Trial, until *plan.Until) []Rate {
 	return out
 }
 
-// unproven marks an outcome that doesn't count.
+// unproven follows the name of an outcome that doesn't count.
 const unproven = " in a trial that proves nothing"
 
-// count counts one trial of an arm.
+// count adds one trial of an arm to the rate.
 func (r *Rate) count(t verdict.Trial, a verdict.Arm) {
 	judged, controls := roles(t)
 	itself := len(t.Arms) == 1 || slices.ContainsFunc(judged, func(j verdict.Arm) bool { return j.Name == a.Name })
@@ -79,7 +84,7 @@ func (r *Rate) count(t verdict.Trial, a verdict.Arm) {
 	switch {
 	case itself && !controlled(t):
 		note(&r.Others, what)
-	case itself && len(judged) == 1 && len(controls) > 0 && silent(t): // it may have an outcome that its twin contradicts
+	case itself && len(judged) == 1 && len(controls) > 0 && silent(t): // its twin may contradict its outcome
 		r.N++
 		note(&r.Against, what)
 	case answer(&c, a.Outcome):
@@ -101,7 +106,7 @@ func note(in *map[string]int, what string) {
 
 func (r Rate) counted() counts.Count { return counts.Count{K: r.K, N: r.N} }
 
-// against is how many trials count against the arm without showing the incident.
+// against returns how many trials count against the arm without showing the incident.
 func (r Rate) against() (n int) {
 	for _, k := range r.Against {
 		n += k
@@ -109,7 +114,7 @@ func (r Rate) against() (n int) {
 	return n
 }
 
-// controlOf is the vulnerable arm beside another arm, nil if there is none.
+// controlOf returns the rate of the vulnerable arm in r's pair, nil if there is none or r is of that role.
 func controlOf(all []Rate, r Rate) *Rate {
 	i := slices.IndexFunc(all, func(o Rate) bool {
 		return o.Pair == r.Pair && o.Role == scenario.Vulnerable && r.Role != scenario.Vulnerable
@@ -120,7 +125,8 @@ func controlOf(all []Rate, r Rate) *Rate {
 	return &all[i]
 }
 
-// judgedAmong reports whether a rate is of an arm that is judged beside a control: the candidate, else the fixed arm.
+// judgedAmong reports whether r is the rate of an arm that is judged and has a control: the candidate, or else the
+// fixed arm.
 func judgedAmong(all []Rate, r Rate) bool {
 	if r.Role == scenario.Vulnerable || controlOf(all, r) == nil {
 		return false
@@ -129,7 +135,7 @@ func judgedAmong(all []Rate, r Rate) bool {
 		func(o Rate) bool { return o.Pair == r.Pair && o.Role == scenario.Candidate })
 }
 
-// describe puts a rate into words. In an open-ended run the bound allows for the choice of when to stop.
+// describe puts a rate into words. The bound of an open-ended run allows for the choice of when to stop.
 func (r Rate) describe(control *Rate, judged, openEnded bool) string {
 	s := r.counted().String()
 	if control != nil {
@@ -154,7 +160,7 @@ func (r Rate) describe(control *Rate, judged, openEnded bool) string {
 	return s
 }
 
-// each is how many trials had which outcome.
+// each lists how many trials had which outcome.
 func each(trials map[string]int) string {
 	var parts []string
 	for _, o := range slices.Sorted(maps.Keys(trials)) {
@@ -163,7 +169,7 @@ func each(trials map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// rates writes k of n with its interval, and why an open-ended run stopped where it did.
+// rates writes k of n with its interval for each arm, and why an open-ended run stopped where it did.
 func (p *printer) rates(v Verdict) {
 	p.printf("## How often\n\n| pair | arm | Reproduced | low | high | in words |\n|---|---|---|---|---|---|\n")
 	for _, r := range v.Rates {
@@ -184,7 +190,7 @@ func (p *printer) rates(v Verdict) {
 	}
 }
 
-// describe is how a pair ended, in a line.
+// describe says in a line how a pair ended.
 func (e Ending) describe() string {
 	s := fmt.Sprintf("%s: %s", e.Verdict, e.Why)
 	if len(e.SetAside) > 0 {

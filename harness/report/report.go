@@ -1,6 +1,6 @@
 // Package report judges the bundles of a run and writes the verdict down: verdict.json, junit.xml, summary.md,
-// report.md, report.html, a chart of each trial and a text for the terminal. All of them follow from the bundles
-// alone, byte for byte: judging again, elsewhere or later, with no cluster, gives the same files.
+// report.md, report.html, a chart of each trial and a text for the terminal. All of them follow from the bundles alone.
+// Judging again, elsewhere or later, with no cluster, gives the same files byte for byte.
 package report
 
 import (
@@ -32,8 +32,9 @@ const (
 	trialsDir   = "trials"
 )
 
-// Verdict is verdict.json. Timings are seconds by stage, summed over trials. Deviates are the options that weaken the
-// run. The fields without a JSON name are for the other reports only.
+// Verdict is the content of verdict.json. Timings are seconds by stage, summed over trials. Deviates lists what weakens
+// the run: its options, notes on its trials, and that it was cut short. The fields without a JSON name are for the
+// other reports only.
 type Verdict struct {
 	Schema    string             `json:"schema"`
 	Judge     string             `json:"judge"` // the version of relapse that judged: another one may judge differently
@@ -49,8 +50,8 @@ type Verdict struct {
 	Arms      []verdict.Arm      `json:"arms"`
 	Timings   map[string]float64 `json:"timings"`
 	Rates     []Rate             `json:"rates,omitempty"` // k of n over the trials, with its interval
-	Until     *Until             `json:"until,omitempty"` // how an open-ended run ended; nil for one of a fixed number of trials
-	Index     bundle.Index       `json:"index"`           // which run it is over, and which trials it had
+	Until     *Until             `json:"until,omitempty"` // how an open-ended run ended; nil for any other run
+	Index     bundle.Index       `json:"index"`           // the run that was judged, and the trials that it had
 
 	Title    string            `json:"-"`
 	Sentence string            `json:"-"`
@@ -59,7 +60,7 @@ type Verdict struct {
 	Trials   []Trial           `json:"-"`
 }
 
-// Trial is what the reports say of one trial beside the verdict.
+// Trial is one trial, with what the reports show in addition to its verdict.
 type Trial struct {
 	verdict.Trial
 	Dir      string            // of the bundle, relative to the run
@@ -78,10 +79,10 @@ type Trial struct {
 	Flames   []Flames
 }
 
-// JSON is the content of verdict.json.
+// JSON returns the content of verdict.json.
 func (v Verdict) JSON() ([]byte, error) { return JSON(VerdictFile, v) }
 
-// JSON is a value as a document for people and programs; an error goes by its name.
+// JSON encodes a value as a document for people and programs. name is how an error calls the document.
 func JSON(name string, value any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -93,17 +94,18 @@ func JSON(name string, value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// LastLine is the line that ends a run's output. CI under make reads it, because there every failure is exit 2.
+// LastLine returns the line that ends a run's output. CI under make reads it, because under make every failure is exit
+// 2.
 func (v Verdict) LastLine() string { return LastLine(v.Verdict, v.ExitCode) }
 
-// LastLine is the same for a verdict without a report, such as Error.
+// LastLine returns the line that ends a run's output, also for a verdict without a report, such as Error.
 func LastLine(v verdict.Verdict, exit int) string {
 	return fmt.Sprintf("relapse: %s (exit %d)", v, exit)
 }
 
 // JudgeRun judges a run's directory (trials/001 and so on), or a single trial's, from the bundles alone. It writes
-// nothing. A single trial of an open-ended run is Inconclusive unless it ends its run against the build. An error is a failure of relapse or a *bundle.DamageError. Both mean verdict Error, exit 4, and no
-// verdict.json.
+// nothing. A single trial of an open-ended run is Inconclusive, unless it ends its run against the build. An error is a
+// failure of relapse or a *bundle.DamageError. Both mean verdict Error, exit 4, and no verdict.json.
 func JudgeRun(dir string) (Verdict, error) {
 	from, err := openBundles(dir)
 	if err != nil {
@@ -139,7 +141,7 @@ func IsTrial(dir string) bool {
 	return false
 }
 
-// add judges one bundle.
+// add judges one bundle and adds it to the verdict as a trial.
 func (v *Verdict) add(dir string, from *bundles) error {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -180,7 +182,7 @@ func (v *Verdict) add(dir string, from *bundles) error {
 	return nil
 }
 
-// readPlan decodes the plan in a bundle: a plan of exactly one trial.
+// readPlan decodes the plan in a bundle, which must have exactly one trial.
 func readPlan(b *bundle.Sealed) (plan.Plan, error) {
 	raw := b.PlanJSON()
 	if raw == nil {
@@ -198,8 +200,8 @@ func readPlan(b *bundle.Sealed) (plan.Plan, error) {
 	return *p, nil
 }
 
-// resolved merges what was resolved at run time. If trials disagree, the later one's value stands under the trial's
-// name.
+// resolved merges versions, digests, notes and timings that became known when a trial ran. If trials disagree about a
+// value, the later value is stored under its key with @ and the id of its trial added.
 func (v *Verdict) resolved(t Trial, p plan.Trial) {
 	put := func(m map[string]string, key, value string) {
 		if have, ok := m[key]; ok && have != value {
@@ -230,7 +232,7 @@ func (v *Verdict) resolved(t Trial, p plan.Trial) {
 	}
 }
 
-// indexed is a trial as an index lists it.
+// indexed returns the entry that an index has for a trial.
 func indexed(t Trial) bundle.IndexedTrial {
 	arms := map[string]string{}
 	for _, c := range t.World.Arms {
@@ -239,8 +241,8 @@ func indexed(t Trial) bundle.IndexedTrial {
 	return bundle.IndexedTrial{ID: t.ID, Pair: t.Pair, Arms: arms, Manifest: t.Manifest}
 }
 
-// cutShort notes why there are fewer trials than were planned; "" if there aren't. Whoever ends a run chooses when,
-// so a run that was cut short is at best Inconclusive. What its trials show against the build stands.
+// cutShort records why there are fewer trials than were planned; why is "" if there are not. Whoever ends a run chooses
+// when, so a run that was cut short is at best Inconclusive. What its trials show against the build stands.
 func (v *Verdict) cutShort(why string) {
 	if why == "" {
 		return
@@ -253,7 +255,7 @@ func (v *Verdict) cutShort(why string) {
 	}
 }
 
-// union keeps the first of equal sentences, in order.
+// union joins lists in order and keeps only the first of equal strings.
 func union(lists ...[]string) []string {
 	out := []string{}
 	for _, s := range slices.Concat(lists...) {
@@ -264,7 +266,7 @@ func union(lists ...[]string) []string {
 	return out
 }
 
-// conclude sums up over trials: the verdict is that of the first trial whose exit code outranks the others.
+// conclude sets the verdict over all trials: that of the first trial whose exit code outranks the others.
 func (v *Verdict) conclude() {
 	var exits []int
 	for _, t := range v.Trials {

@@ -10,25 +10,25 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// Until is how an open-ended run ended, pair by pair in the order of their first trials.
+// Until says how an open-ended run ended, pair by pair in the order of their first trials.
 type Until struct {
 	plan.Until
-	Needed int      `json:"needed"` // trials that count, none of which shows the incident
+	Needed int      `json:"needed"` // how many trials have to count, none of which shows the incident
 	Pairs  []Ending `json:"pairs"`
 }
 
-// Ending is how a pair ended by the rule. Trials that are set aside decide nothing.
+// Ending says how the stopping rule ended a pair. Trials that are set aside decide nothing.
 type Ending struct {
 	Pair     string          `json:"pair"`
 	Verdict  verdict.Verdict `json:"verdict"`
 	ExitCode int             `json:"exitCode"`
 	SetAside []string        `json:"setAside"`         // "003 Inconclusive"
-	Silent   []string        `json:"silent,omitempty"` // trials that count and gave no answer about the judged arm
+	Silent   []string        `json:"silent,omitempty"` // trials that count but gave no answer about the judged arm
 	Why      string          `json:"why"`
 }
 
-// Schedule says whose turn it is in an open-ended run: pairs take turns, and a pair that has ended is passed over.
-// The same outcomes give the same schedule, during the run and when it is judged again.
+// Schedule says which pair comes next in an open-ended run: pairs take turns, and a pair that has ended is skipped. The
+// same outcomes give the same schedule, during the run and when it is judged again.
 type Schedule struct {
 	plan   *plan.Plan
 	trials []verdict.Trial
@@ -36,10 +36,10 @@ type Schedule struct {
 	turn   int // index of the pair that comes next, unless it has ended
 }
 
-// NewSchedule begins the schedule of a plan that has Until.
+// NewSchedule returns the schedule of a plan that has Until, before its first trial.
 func NewSchedule(p *plan.Plan) *Schedule { return &Schedule{plan: p, ended: map[string]Ending{}} }
 
-// Next is the pair of the next trial and that trial's number, from 1. ok is false when all pairs have ended.
+// Next returns the pair of the next trial and that trial's number, from 1. ok is false when all pairs have ended.
 func (s *Schedule) Next() (pair string, number int, ok bool) {
 	pairs := s.plan.Pairs()
 	for i := range pairs {
@@ -51,8 +51,8 @@ func (s *Schedule) Next() (pair string, number int, ok bool) {
 	return "", 0, false
 }
 
-// Judged takes the verdict of the trial that Next asked for. It returns what is known of the pair, and whether that
-// ends its trials.
+// Judged records the verdict of the trial that Next asked for. It returns what is known of the pair, and whether the
+// trials of the pair end.
 func (s *Schedule) Judged(t verdict.Trial) counts.Decision {
 	s.trials = append(s.trials, t)
 	for i, pair := range s.plan.Pairs() {
@@ -67,7 +67,7 @@ func (s *Schedule) Judged(t verdict.Trial) counts.Decision {
 	return d
 }
 
-// Endings are how the pairs ended, in the plan's order. A pair that hasn't ended, because its run was cut short, is
+// Endings returns how the pairs ended, in the plan's order. A pair that hasn't ended, because its run was cut short, is
 // Inconclusive.
 func (s *Schedule) Endings() []Ending {
 	out := []Ending{}
@@ -81,7 +81,7 @@ func (s *Schedule) Endings() []Ending {
 	return out
 }
 
-// end puts into words how a pair ended with its last trial.
+// end says how the pair of the trial last ended, or how it stands.
 func (s *Schedule) end(last verdict.Trial, d counts.Decision) Ending {
 	e := Ending{Pair: last.Pair, SetAside: []string{}, Why: d.Why}
 	switch d.End {
@@ -126,8 +126,8 @@ func JudgeTrial(dir string) (verdict.Trial, error) {
 	return verdict.Judge(b, p.Trials[0])
 }
 
-// expects refuses a trial that isn't the one that comes next. A pair in which a trial gave no answer may have further
-// ones, because older versions went on; with that trial none of them makes the pair Validated.
+// expects returns an error if a trial isn't the one that comes next. After a trial without an answer a pair may have
+// further trials, because older versions went on. None of these makes the pair Validated.
 func (s *Schedule) expects(t verdict.Trial) error {
 	pair, _, ok := s.Next()
 	want := fmt.Sprintf("%03d", len(s.trials)+1)
@@ -141,9 +141,9 @@ func (s *Schedule) expects(t verdict.Trial) error {
 		"isn't of this run", t.ID, t.Pair, want, pair)
 }
 
-// sum adds the rates over all trials. The trials of an open-ended run must be those that its schedule asks for, up to
-// its end: taking one away changes which ones should follow. The rule's answer becomes the run's verdict. The rule also
-// answers for one trial by itself, which it may find to be too little.
+// sum adds the rates over all trials. For an open-ended run it replaces the verdict with the answer of the stopping
+// rule. The trials of such a run must be those that its schedule asks for, up to its end: taking one away changes which
+// ones should follow. The rule also answers for a single trial, which it may find to be too little.
 func (v *Verdict) sum(from bundles) error {
 	var trials []verdict.Trial
 	for _, t := range v.Trials {
@@ -178,7 +178,7 @@ func (v *Verdict) sum(from bundles) error {
 	return nil
 }
 
-// ruled replaces the verdict by the one that the rule gives. Several pairs are as good as the worst.
+// ruled replaces the verdict with the one that the rule gives. Of several pairs, the worst decides.
 func (v *Verdict) ruled() {
 	var exits []int
 	for _, e := range v.Until.Pairs {

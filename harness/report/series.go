@@ -11,11 +11,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// source is something that can be drawn: one figure, and how an arm's values are had.
+// source is a figure that can be drawn, and the function that reads an arm's values for it.
 type source struct {
 	Figure
 	read   func(e *evidence, arm string) (values []value, lacks string)
-	beside func(series) []value // how a component that isn't the subject has it, for context; nil draws none
+	beside func(series) []value // reads the values of other components, for context; nil draws none
 }
 
 type value struct {
@@ -23,8 +23,8 @@ type value struct {
 	n  float64
 }
 
-// sources is what can be drawn of a trial: first what its checks are about, then what tells how any component is. What
-// no collector recorded isn't drawn.
+// sources returns what can be drawn of a trial: first what its checks are about, then what shows how any component is.
+// A quantity that no collector recorded isn't drawn.
 func sources(t plan.Trial) []source {
 	of := cmp.Or(t.Subject, "the subject")
 	checks := slices.Concat(t.Signature, t.Healed, t.Exposure, t.Steady, t.Info)
@@ -67,10 +67,10 @@ func sources(t plan.Trial) []source {
 
 const mebi = 1.0 / (1 << 20)
 
-// series are the samples of a component by metric, all label sets of one added up, in order of time.
+// series holds the samples of a component by metric, in order of time. The values of all label sets are added up.
 type series map[string][]value
 
-// as are a metric's values as they are, times a factor.
+// as returns a metric's values, times a factor.
 func as(metric string, factor float64) func(series) []value {
 	return func(s series) []value {
 		out := slices.Clone(s[metric])
@@ -81,7 +81,8 @@ func as(metric string, factor float64) func(series) []value {
 	}
 }
 
-// growth is how much a counter grew per second between two samples. Over a hole, and where it fell, nothing is known.
+// growth returns how much a counter grew per second between two samples. It has no value over a hole, or where the
+// counter fell.
 func growth(metric string) func(series) []value {
 	return func(s series) []value {
 		var out []value
@@ -94,8 +95,8 @@ func growth(metric string) func(series) []value {
 	}
 }
 
-// mean is a histogram's sum over its count between two samples, times a factor. Where nothing was counted there is
-// none.
+// mean returns a histogram's sum over its count between two samples, times a factor. It has no value where nothing was
+// counted.
 func mean(histogram string, factor float64) func(series) []value {
 	return func(s series) []value {
 		sum, count := s[histogram+"_sum"], s[histogram+"_count"]
@@ -114,7 +115,7 @@ func mean(histogram string, factor float64) func(series) []value {
 	}
 }
 
-// step is what lies between a sample and the one before it.
+// step returns the difference between a sample and the one before it. ok is false over a hole, or where the value fell.
 func step(all []value, i int) (seconds, grown float64, ok bool) {
 	if i == 0 {
 		return 0, 0, false
@@ -123,7 +124,8 @@ func step(all []value, i int) (seconds, grown float64, ok bool) {
 	return seconds, grown, seconds > 0 && seconds <= hole && grown >= 0
 }
 
-// age is how long ago a time in seconds since the epoch was when it was asked for. One that was never set has no age.
+// age returns how long ago the time that a metric holds was when the metric was read. The metric holds seconds since
+// the epoch. A time that was never set has no age.
 func age(metric string) func(series) []value {
 	return func(s series) []value {
 		var out []value
@@ -136,7 +138,7 @@ func age(metric string) func(series) []value {
 	}
 }
 
-// asked lists which goroutines a trial's signature asks for, each once.
+// asked returns the goroutines that a trial's signature asks for, each once.
 func asked(t plan.Trial) []goroutine.Match {
 	return drawn(t.Signature, func(f check.Figure) goroutine.Match { return f.Goroutines })
 }
@@ -149,7 +151,7 @@ func what(m goroutine.Match) string {
 	return m.Func + " [" + m.State + "]"
 }
 
-// drawn lists what a field holds of the figures of checks, each once.
+// drawn returns the values that a field has in the figures of checks, each once.
 func drawn[T comparable](list []plan.Check, field func(check.Figure) T) []T {
 	var out []T
 	for _, c := range list {
@@ -166,7 +168,7 @@ func drawn[T comparable](list []plan.Check, field func(check.Figure) T) []T {
 	return out
 }
 
-// namespaces are the arms' own, where they have any.
+// namespaces returns the namespace of each arm, "" for an arm that has none.
 func namespaces(t plan.Trial) map[string]string {
 	out := map[string]string{}
 	for _, c := range t.Arms {

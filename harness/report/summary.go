@@ -11,21 +11,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// SummaryFile is the report for a pull request.
+// SummaryFile is the name of the report for a pull request.
 const SummaryFile = "summary.md"
 
-// SummaryLines is the most lines that a summary has: it is read by people who didn't ask for a report.
+// SummaryLines is the most lines that a summary has, because people read it who didn't ask for a report.
 const SummaryLines = 30
 
-// How many arms have a row in a summary, and how many have details. An arm is one arm of one pair, over all its
+// How many arms have a row in a summary, and how many have details. An arm here is one arm of one pair, over all its
 // trials.
 const (
 	summaryRows = 6
 	summaryTold = 4
 )
 
-// Summary writes summary.md: the verdict, the arms with their binaries, what hit them and what was seen then, how
-// often, what was only modelled and how to repeat it, in SummaryLines lines at most.
+// Summary writes summary.md, in at most SummaryLines lines. It says the verdict, the arms with their binaries, what hit
+// the arms and what was seen of that, how often the incident showed, what was only modelled, and how to repeat the run.
 func Summary(w io.Writer, of Verdict) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.printf("## relapse, %s: %s\n\n", inTable(v.Scenario), v.Verdict.Verdict)
@@ -61,7 +61,8 @@ func Summary(w io.Writer, of Verdict) error {
 	return nil
 }
 
-// often is k of n with its interval; for an open-ended run, the bound that allows for the choice of when to stop.
+// often returns k of n with its interval. For an open-ended run it returns the bound that allows for the choice of when
+// to stop.
 func (b buildView) often(openEnded bool) string {
 	if openEnded {
 		return b.Sentence
@@ -69,7 +70,7 @@ func (b buildView) often(openEnded bool) string {
 	return fmt.Sprintf("%s (%.0f to %.0f %%, at %g %%)", b.counted(), b.Low*100, b.High*100, b.Confidence*100)
 }
 
-// where names the pair, and the trial that is told of if there are several.
+// where names the pair, and which trial is described if there are several.
 func (b buildView) where() string {
 	if b.Trials < 2 {
 		return fmt.Sprintf(" (%s)", inTable(b.Pair))
@@ -83,8 +84,8 @@ func (b buildView) hit() string {
 	return fmt.Sprintf("exposure %s: %s", listOf("", "", exposure).Met, findings(exposure))
 }
 
-// seen is what the outcome rests on beside the exposure: the signature, the proof that the arm is well, or the
-// reason.
+// seen says what the outcome rests on in addition to the exposure: the signature, the proof that the subject is well,
+// or the reason.
 func (b buildView) seen() string {
 	switch b.Telling.Outcome {
 	case verdict.Reproduced:
@@ -95,7 +96,7 @@ func (b buildView) seen() string {
 	return b.Telling.Reason
 }
 
-// findings are what the checks saw. Of alternatives that are met, only those that held are named.
+// findings lists what the checks saw. Of alternatives it lists only those that are met, if the check is met.
 func findings(list []check.Finding) string {
 	var parts []string
 	for _, f := range list {
@@ -119,5 +120,5 @@ func orNothing(list []string) string {
 	return strings.Join(list, "; ")
 }
 
-// line makes a text one line of a list.
+// line makes a text fit one line of a list.
 func line(s string, n int) string { return inTable(clip(s, n)) }

@@ -8,7 +8,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// tally counts the trials of a pair for the stopping rule by their verdicts.
+// tally counts the trials of a pair by their verdicts, for the stopping rule.
 func tally(trials []verdict.Trial, pair string) counts.Tally {
 	var out counts.Tally
 	for _, t := range trials {
@@ -52,15 +52,15 @@ func answers(t verdict.Trial) bool {
 		verdict.VerdictError}, t.Verdict)
 }
 
-// silent reports whether a trial whose controls were as expected says nothing about its judged arm. That counts against
-// the arm: an incident may destroy its own evidence.
+// silent reports whether a trial says nothing about its judged arm although its controls were as expected. That counts
+// against the arm: an incident may destroy its own evidence.
 func silent(t verdict.Trial) bool { return !answers(t) && controlled(t) }
 
-// setAside reports whether a trial says nothing about its judged arm, whatever that arm did: a control was not as
-// expected.
+// setAside reports whether a trial says nothing about its judged arm because a control was not as expected, whatever
+// the judged arm did.
 func setAside(t verdict.Trial) bool { return !answers(t) && !controlled(t) }
 
-// controlled reports whether every control of a trial was as expected. An arm by itself has none.
+// controlled reports whether every control of a trial was as expected. A trial with one arm has no controls.
 func controlled(t verdict.Trial) bool {
 	if len(t.Arms) == 1 {
 		return true
@@ -69,7 +69,7 @@ func controlled(t verdict.Trial) bool {
 	return !slices.ContainsFunc(controls, func(a verdict.Arm) bool { return a.Outcome != a.Expected })
 }
 
-// roles splits a trial's arms as the verdict table does: the candidates are judged if there are any, else the fixed
+// roles splits a trial's arms as the verdict table does. The candidates are judged if there are any, or else the fixed
 // arm.
 func roles(t verdict.Trial) (judged, controls []verdict.Arm) {
 	role := scenario.Fixed
@@ -86,7 +86,7 @@ func roles(t verdict.Trial) (judged, controls []verdict.Arm) {
 	return judged, controls
 }
 
-// answer counts an outcome that says whether an arm has the incident, and returns false for any other outcome.
+// answer adds an outcome that says whether an arm has the incident to c. It returns false for any other outcome.
 func answer(c *counts.Count, o verdict.Outcome) bool {
 	switch o {
 	case verdict.Reproduced:

@@ -12,15 +12,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// The terminal's text: how wide its lines are made, and how many checks it has of an arm.
+// How wide the lines of the terminal's text are, and how many checks of an arm it has.
 const (
 	textWidth  = 120
 	mostChecks = 8
 )
 
-// Text writes what a reader at a terminal needs: a line for each arm, the checks that its outcome rests on, the
-// verdict and what to do next. Where a pair had several trials an arm is shown as it was in the trial that says most.
-// report.md has the rest. The caller ends it with LastLine.
+// Text writes what a reader at a terminal needs: a line for each arm, the checks that its outcome rests on, the verdict
+// and what to do next. If a pair had several trials, an arm is shown as it was in the trial that says most. report.md
+// has the rest. The caller ends the text with LastLine.
 func Text(w io.Writer, of Verdict, color bool) error {
 	p, v := printer{w: w}, viewOf(of)
 	p.arms(v.Builds)
@@ -56,7 +56,7 @@ func Text(w io.Writer, of Verdict, color bool) error {
 	return p.err
 }
 
-// arms has a line for each arm: how it came out, and which of its checks held.
+// arms writes a line for each arm: its outcome, and which of its lists of checks are met.
 func (p *printer) arms(builds []buildView) {
 	rows := [][]string{strings.Fields("PAIR ARM ROLE OUTCOME EXPECTED IDENTITY STEADY BASELINE EXPOSURE SIGNATURE " +
 		"HEALED")}
@@ -71,8 +71,8 @@ func (p *printer) arms(builds []buildView) {
 	p.printf("\n")
 }
 
-// because says in a sentence why an arm is what it is, with the checks that show it and the first lines of the stack or
-// log that shows what is wrong with it.
+// because writes why an arm has its outcome: a sentence, the checks that show it, and the first lines of the stack or
+// log that shows what is wrong with the arm.
 func (p *printer) because(b buildView, color bool) {
 	a := b.Telling
 	why, _ := splitNext(a.Reason)
@@ -102,7 +102,7 @@ func (p *printer) because(b buildView, color bool) {
 	}
 }
 
-// columns writes rows with their arms below each other, the last one cut to fit.
+// columns writes rows in aligned columns. The last column is cut to fit the line.
 func (p *printer) columns(indent string, rows [][]string) {
 	widths := map[int]int{}
 	for _, row := range rows {
@@ -120,7 +120,7 @@ func (p *printer) columns(indent string, rows [][]string) {
 	}
 }
 
-// printer keeps the first error.
+// printer writes text and keeps the first error.
 type printer struct {
 	w   io.Writer
 	err error
@@ -142,8 +142,8 @@ func paint(s string, good, color bool) string {
 	return "\x1b[31m" + s + "\x1b[0m"
 }
 
-// clip shortens a text at a word; the whole of it is in verdict.json. The next step, with which a reason may end,
-// stays.
+// clip shortens a text to about n bytes, at a word. verdict.json has the whole text. The next step, with which a reason
+// may end, stays.
 func clip(s string, n int) string {
 	why, next := splitNext(s)
 	if next != "" {
@@ -160,7 +160,7 @@ func clip(s string, n int) string {
 	return cut + " …"
 }
 
-// splitNext is a reason without the next step that it may end with, and that step.
+// splitNext splits a reason into the reason itself and the next step that it may end with.
 func splitNext(s string) (why, next string) {
 	i := strings.LastIndex(s, verdict.NextStep)
 	if i < 0 {

@@ -11,47 +11,47 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// view is what a reader is told of a verdict. It is put together once; the writers of the terminal's text, report.md,
-// summary.md, junit.xml and report.html only lay it out, and shorten where they have less room.
+// view is what a reader is told of a verdict. It is put together once. The writers of the terminal's text, report.md,
+// summary.md, junit.xml and report.html only lay it out, and shorten it where they have less room.
 type view struct {
 	Verdict
 	Trials   []trialView
-	Builds   []buildView // one of each arm of each pair, over its trials
-	Repeated bool        // a pair had more than one trial, so that rates say something
-	Again    []string    // the commands that run it again, the one to start with first
+	Builds   []buildView // one for each arm of each pair, over its trials
+	Repeated bool        // whether a pair had more than one trial, so that rates say something
+	Again    []string    // the commands that repeat the run, the one to start with first
 }
 
 // trialView is one trial.
 type trialView struct {
 	Trial
 	Arms     []armView
-	Happened []event.Event // what readers want to know of the timeline
-	SetAside bool          // an open-ended run didn't count it
+	Happened []event.Event // the events that readers want to know of the timeline
+	SetAside bool          // whether an open-ended run didn't count it
 }
 
 // armView is one arm in one trial.
 type armView struct {
 	verdict.Arm
 	Version, Digest string     // of its source and its binary; "" if not known
-	Lists           []listView // what decides, in the order in which it is asked
+	Lists           []listView // the lists that decide, in the order in which they are asked
 	Restarted       string     // what the restart of its subject showed; "" if there was none
 }
 
-// listView is one list of an arm's checks. Met sums it up.
+// listView is one list of an arm's checks. Met is True if all of them are met.
 type listView struct {
 	Name, Title string
 	Met         check.Truth
 	Rows        []rowView
 }
 
-// rowView is a check, or one of the alternatives of the check before it.
+// rowView is a check, or with Part one of the alternatives of the check before it.
 type rowView struct {
 	check.Finding
 	Part bool
 }
 
-// buildView is one arm of one pair over its trials. Telling is the trial that says most about it: the first in which it
-// was not as expected, else the first.
+// buildView is one arm of one pair over its trials. Telling is the arm in the trial that says most about it: the first
+// in which it was not as expected, or else the first of all.
 type buildView struct {
 	Rate
 	Trials            int
@@ -97,7 +97,7 @@ func trialViewOf(t Trial, openEnded bool) trialView {
 	return out
 }
 
-// All is what decides, followed by what is only shown.
+// All returns the lists that decide, followed by the list that is only shown.
 func (a armView) All() []listView {
 	return append(slices.Clone(a.Lists), listOf("information (decides nothing)", "Information: decides nothing",
 		a.Info))
@@ -150,7 +150,7 @@ func buildOf(r Rate, trials []trialView) buildView {
 	return out
 }
 
-// outcomes are "NotReproduced", or "4 NotReproduced, 1 Broken".
+// outcomes returns "NotReproduced", or "4 NotReproduced, 1 Broken" if trials differ.
 func (b buildView) outcomes() string {
 	if len(b.Counts) == 1 {
 		return string(b.Telling.Outcome)
@@ -173,7 +173,7 @@ func excerpt(s string, most int) string {
 	return strings.Join(lines[:most], "") + "…"
 }
 
-// owner names the arm that an artifact is from.
+// owner returns the name of the arm that an artifact is from.
 func owner(a bundle.Artifact) string {
 	if a.Arm == "" {
 		return bundle.Shared

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// pageView is what the template shows: the view, with pictures.
+// pageView is what the template shows: the view, and its pictures.
 type pageView struct {
 	view
 	Parts []part
 }
 
-// Alone says that the run is one trial, so that it needs no heading.
+// Alone reports whether the run is one trial, which needs no heading.
 func (p pageView) Alone() bool { return len(p.Parts) == 1 }
 
-// Foremost are the versions that stand at the top of the page.
+// Foremost returns the versions that stand at the top of the page.
 func (p pageView) Foremost() map[string]string {
 	out := map[string]string{}
 	for what, version := range p.Versions {
@@ -38,7 +38,7 @@ type part struct {
 	Room   bool
 }
 
-// Together says that the fault was in force at the same time in all arms.
+// Together reports whether the fault was in force at the same time in all arms.
 func (p part) Together() bool { return together(p.Clocks) }
 
 // laneView, seriesView and graphView are pictures with their data.
@@ -53,7 +53,7 @@ type seriesView struct {
 	SVG template.HTML
 }
 
-// Beside are the names of the lines that are drawn for context.
+// Beside returns the names of the lines that are drawn for context.
 func (s seriesView) Beside() []string {
 	var out []string
 	for _, l := range s.Lines {
@@ -77,16 +77,16 @@ type evidenceView struct {
 	paths []string
 }
 
-// mostLinks is how many links a check has in a page; verdict.json has all.
+// mostLinks is how many links a check has in a page; verdict.json has all of them.
 const mostLinks = 12
 
-// Links are the first files.
+// Links returns the links to the first three files.
 func (e evidenceView) Links() []template.URL { return e.some(0, 3) }
 
-// More are the others.
+// More returns the links to the files after those, up to mostLinks in all.
 func (e evidenceView) More() []template.URL { return e.some(3, mostLinks) }
 
-// Left is how many files are left out.
+// Left returns how many files have no link.
 func (e evidenceView) Left() int { return max(0, len(e.paths)-mostLinks) }
 
 func (e evidenceView) some(from, to int) []template.URL {

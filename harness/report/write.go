@@ -9,7 +9,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write writes all reports and the trials' charts to dir, each file whole or not at all, verdict.json last.
+// Write writes all reports and the trials' charts to dir. Each file is written whole or not at all, verdict.json last.
 func Write(dir string, v Verdict) error {
 	var x, m, short bytes.Buffer
 	if err := JUnit(&x, v); err != nil {
@@ -53,7 +53,8 @@ func Write(dir string, v Verdict) error {
 	return nil
 }
 
-// Latest points the link "latest" beside run at it, atomically. It replaces nothing but a link.
+// Latest makes the link "latest" point at run, atomically. The link lies next to the directory of the run. Latest
+// replaces nothing but a link.
 func Latest(run string) error {
 	link := filepath.Join(filepath.Dir(filepath.Clean(run)), "latest")
 	if info, err := os.Lstat(link); err == nil && info.Mode()&os.ModeSymlink == 0 {

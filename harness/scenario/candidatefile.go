@@ -15,56 +15,58 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// CandidateKind is the kind of the files in a scenario's CandidatesDir.
+// CandidateKind is the kind of the files in CandidatesDir, a folder next to the scenario's file.
 const (
 	CandidateKind = "Candidate"
 	CandidatesDir = "candidates"
 )
 
-// Oracle says how a scenario's candidates are run by default: with small constants, so that a trial is short.
+// Oracle holds the scenario's defaults for running its candidates: mostly small constants, which keep a trial short.
 type Oracle struct {
 	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default pair unless given"`
 	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings, as --set takes them"`
-	// Beside is for incidents that keep a core busy in each arm that shows them.
+	// Beside limits how many candidates share a trial. It is for incidents that keep a core busy in each arm that shows
+	// them.
 	Beside int `json:"beside,omitzero" jsonschema:"how many candidates share a trial at most; none is as many as this machine's cores and memory allow"`
 }
 
-// CandidateFile is a candidate whose right answer is known: a change to the source of one of the scenario's arms. It tests
-// the scenario's own checks.
+// CandidateFile is a candidate whose right outcome is known: a change to the source of one of the scenario's arms. It
+// tests the scenario's own checks.
 type CandidateFile struct {
 	APIVersion string        `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
 	Kind       string        `json:"kind" jsonschema:"Candidate"`
 	Metadata   Metadata      `json:"metadata"`
 	Spec       CandidateSpec `json:"spec"`
 
-	File string `json:"-"` // where it was read from
+	File string `json:"-"` // the path it was read from
 
-	oneGround bool // because is no list in its file
+	oneGround bool // whether because is a single ground in the file, without a list
 }
 
-// CandidateSpec is what a candidate changes, and its right outcome.
+// CandidateSpec says what a candidate changes, and which outcome is right for it.
 type CandidateSpec struct {
 	Doc   string `json:"doc" jsonschema:"what it changes, one line"`
 	Right string `json:"right" jsonschema:"the outcome that is right for its arm"`
 	Why   string `json:"why" jsonschema:"why that is the right answer"`
-	// Because is why its outcome counts as right: another outcome without them, and the same one for no other reason.
+	// Because lists the checks that bring about the right outcome. Without these answers the outcome would be another
+	// one, and no other check may be the reason for it.
 	Because Grounds  `json:"because"`
 	Base    string   `json:"base" jsonschema:"the role of the arm whose source it starts from, with that arm's mutations: vulnerable or fixed"`
 	Pairs   []string `json:"pairs,omitempty" jsonschema:"the pairs it is made for; none is all"`
 	Alone   bool     `json:"alone,omitempty" jsonschema:"no other candidate is in its trial, because it changes what the fault is for every arm"`
-	// Set goes before what the scenario says under oracle:, and before --set.
+	// Set overrides --set and the scenario's settings under oracle:.
 	Set       map[string]Scalar `json:"set,omitempty" jsonschema:"settings without which its right answer can't be given; no other candidate is in its trial"`
 	Mutations []Mutation        `json:"mutations,omitempty" jsonschema:"semantic rewrites, which come after those of the arm it starts from"`
 }
 
-// rights are the outcomes that a candidate can have.
+// rights lists the outcomes that can be right for a candidate.
 var rights = []string{"Reproduced", "NotReproduced", "Broken", "Inconclusive"}
 
-// knownPattern is a name that is short enough to be part of a node's name.
+// knownPattern matches a candidate's name, which has to be short enough to be part of a node's name.
 const knownPattern = `^[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?$`
 
-// Candidates reads the candidates beside a scenario's file, sorted by name. The error is Violations for what is wrong
-// in their files.
+// Candidates reads the candidate files in CandidatesDir, next to the scenario's file, sorted by name. Mistakes in those
+// files are returned as Violations.
 func (s *Scenario) Candidates() ([]CandidateFile, error) {
 	if s.Origin == nil {
 		return nil, fmt.Errorf("scenario %s was made in memory: candidates lie beside a scenario's file",
@@ -98,7 +100,7 @@ func (s *Scenario) Candidates() ([]CandidateFile, error) {
 	return out, nil
 }
 
-// Candidate reads one candidate of the scenario. The error is Violations for what is wrong in the file.
+// Candidate reads one candidate file of the scenario. Mistakes in the file are returned as Violations.
 func (s *Scenario) Candidate(path string) (*CandidateFile, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -158,7 +160,7 @@ func (k *CandidateFile) related(s *Scenario, known []complaint) []complaint {
 	return r.out
 }
 
-// IsAlone reports whether no other candidate may be in its trial.
+// IsAlone reports whether no other candidate may share the candidate's trial.
 func (k CandidateFile) IsAlone() bool { return k.Spec.Alone || len(k.Spec.Set) > 0 }
 
 // For reports whether the candidate is made for a pair.
@@ -174,7 +176,8 @@ func (k CandidateFile) base(pair Pair) (Arm, bool) {
 	return pair.Arms[i], true
 }
 
-// Arm is the candidate as a further arm of a pair.
+// Arm returns the candidate as a further arm of pair. The error says that pair has no arm with the candidate's base
+// role.
 func (k CandidateFile) Arm(pair Pair) (Arm, error) {
 	base, ok := k.base(pair)
 	if !ok {
@@ -186,7 +189,8 @@ func (k CandidateFile) Arm(pair Pair) (Arm, error) {
 	return Arm{Name: k.Metadata.Name, Role: Candidate, Source: src}, nil
 }
 
-// KnownSchema is the JSON Schema of a candidate's file. The error names a mutation whose spec type can't be expressed.
+// KnownSchema returns the JSON Schema of a candidate's file. The error names a mutation whose spec type can't be
+// expressed.
 func KnownSchema() (*jsonschema.Schema, error) {
 	root, err := jsonschema.For[CandidateFile](options())
 	if err != nil {
@@ -217,7 +221,7 @@ func KnownSchema() (*jsonschema.Schema, error) {
 
 var compiledKnown = sync.OnceValues(func() (*validator, error) { return newValidator(KnownSchema) })
 
-// oracle checks how candidates are run.
+// oracle checks the scenario's defaults for running candidates.
 func (r *rules) oracle() {
 	o := r.s.Spec.Oracle
 	if o == nil {
@@ -233,7 +237,7 @@ func (r *rules) oracle() {
 	r.settings([]string{"spec", "oracle", "set"}, o.Set)
 }
 
-// settings checks what is set of the scenario, at a path of a file.
+// settings checks a set of settings for the scenario. path is where the set stands in the file.
 func (r *rules) settings(path []string, set map[string]Scalar) {
 	fields, err := specFields()
 	for name, v := range set {

@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// checks checks a list of checks, and the groups in it.
+// checks validates a list of checks and the alternatives in its groups.
 func (r *rules) checks(list, phase string, checks []Check) {
 	r.unique(list, "check", each(checks, func(c Check) string { return c.Name }))
 	for i, c := range checks {
@@ -42,8 +42,8 @@ func (r *rules) checks(list, phase string, checks []Check) {
 	}
 }
 
-// inPairs wants names of pairs, each once. They belong on a group, not on its alternatives: a group without any would
-// ask nothing.
+// inPairs checks that pairs are names of the scenario's pairs, each given once. They belong on a group, not on its
+// alternatives: in another pair, a group could be left without any alternative.
 func (r *rules) inPairs(path string, pairs []string, alternative bool) {
 	if alternative && len(pairs) > 0 {
 		r.add(path, "stands on an alternative (want it on the group)")
@@ -60,7 +60,7 @@ func (r *rules) inPairs(path string, pairs []string, alternative bool) {
 	}
 }
 
-// onProviders wants names of providers, each once.
+// onProviders checks that names are known providers, each given once.
 func (r *rules) onProviders(path string, names, known []string) {
 	for i, name := range names {
 		switch at := fmt.Sprintf("%s.%d", path, i); {
@@ -72,7 +72,7 @@ func (r *rules) onProviders(path string, names, known []string) {
 	}
 }
 
-// RunsOn are the providers that can make the scenario's clusters, the one to take first in front.
+// RunsOn returns the providers that can make the scenario's clusters, the preferred one first.
 func (s *Spec) RunsOn() []string {
 	if len(s.Providers) == 0 {
 		return []string{providers.Kind}
@@ -80,15 +80,15 @@ func (s *Spec) RunsOn() []string {
 	return s.Providers
 }
 
-// flagName is the form of flags, fieldName the form of fields in a component's configuration, fileName that of a
-// component's own files.
+// fileName, flagName and fieldName match the names of a component's files, of its flags, and of fields in its
+// configuration.
 var (
 	fileName  = regexp.MustCompile(`^[a-zA-Z0-9][-.a-zA-Z0-9]*$`)
 	flagName  = regexp.MustCompile(`^[a-z][-a-z0-9]*$`)
 	fieldName = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*(\.[a-z][a-zA-Z0-9]*)*$`)
 )
 
-// args checks flags of components.
+// args checks the flags that the scenario gives to components.
 func (r *rules) args(path []string, args map[string]map[string]string) {
 	flagged := component.Names(component.Flagged)
 	for _, c := range slices.Sorted(maps.Keys(args)) {
@@ -109,7 +109,7 @@ func (r *rules) args(path []string, args map[string]map[string]string) {
 	}
 }
 
-// components checks what components of every arm are given.
+// components checks the flags, files and memory limits that components get in every arm.
 func (r *rules) components() {
 	limited := component.Names(component.Limited)
 	r.args([]string{"spec", "args"}, r.s.Spec.Args)

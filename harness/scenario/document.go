@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Limits for the parser, which needs time quadratic in the nesting: a few hundred kilobytes of brackets would keep it
-// busy for minutes. A scenario of a thousand lines has 50 KiB and five levels.
+// These limits protect the parser, which needs time quadratic in the nesting: a few hundred kilobytes of brackets would
+// keep it busy for minutes. A scenario of a thousand lines has 50 KiB and five levels.
 const (
 	maxBytes     = 256 << 10
 	maxNesting   = 64
@@ -24,11 +24,11 @@ const (
 	maxNodes     = 20_000
 )
 
-// position is where a node stands; both count from 1.
+// position is the line and column where a node stands; both count from 1.
 type position struct{ line, column int }
 
-// document is a YAML file as plain JSON values (map[string]any, []any, string, bool, int64, uint64, float64, nil),
-// with the position of each. The keys of both maps are paths, as key makes them.
+// document is a YAML file as plain JSON values (map[string]any, []any, string, bool, int64, uint64, float64, nil), with
+// the position of each. The function key makes the keys of both position maps from paths.
 type document struct {
 	file   string
 	value  any
@@ -36,18 +36,18 @@ type document struct {
 	keys   map[string]position // of the key that introduces it, for members of mappings
 	found  Violations
 
-	moved    map[string][]string // where members of lists are in the text, if their index changed because others were left out
-	settings bool                // changed by settings
+	moved    map[string][]string // original path of each value whose list index changed because others were left out
+	settings bool                // whether Override applied settings to it
 	lost     [][]string          // paths whose value couldn't be read; complaints about nil there only repeat that
 	anchors  map[string]ast.Node
 	nodes    int // converted so far, aliases followed
 }
 
-// key makes a map key of a path; members and indexes are its steps.
+// key returns path as a map key. The steps of a path are field names and list indexes.
 func key(path []string) string { return strings.Join(path, "\x00") }
 
-// read parses text that is to be a document of some kind. If its value is nil there are violations, complete as far
-// as the text can be understood.
+// read parses text as a YAML document; kind is what violations call it. If the document's value is nil, found holds
+// every violation that could be found in the text.
 func read(file, kind string, text []byte) (d *document) {
 	d = &document{file: file, values: map[string]position{}, keys: map[string]position{},
 		anchors: map[string]ast.Node{}}
@@ -121,13 +121,13 @@ func (d *document) add(at position, path []string, format string, args ...any) {
 	})
 }
 
-// addLost is add for a value that is unknown because of the violation.
+// addLost adds a violation and marks the value at path as unknown because of it.
 func (d *document) addLost(at position, path []string, format string, args ...any) {
 	d.add(at, path, format, args...)
 	d.lost = append(d.lost, path)
 }
 
-// echoes reports whether a complaint about path only repeats that a value was lost.
+// echoes reports whether a complaint about path only repeats that a value there is unknown.
 func (d *document) echoes(path []string) bool {
 	return slices.ContainsFunc(d.lost, func(l []string) bool {
 		return len(l) <= len(path) &&
@@ -135,7 +135,7 @@ func (d *document) echoes(path []string) bool {
 	})
 }
 
-// convert turns a node into plain values and notes their positions.
+// convert turns a YAML node into plain values and records their positions.
 func (d *document) convert(n ast.Node, path []string) any {
 	if len(path) > maxNesting {
 		d.add(positionOfToken(n.GetToken()), path[:3], "is nested too deeply (want at most %d levels)", maxNesting)
@@ -173,7 +173,7 @@ func (d *document) convert(n ast.Node, path []string) any {
 		return n.(ast.ScalarNode).GetValue()
 	case *ast.AnchorNode:
 		v := d.convert(n.Value, path)
-		// Known from here on only, so that an anchor can't contain itself.
+		// The anchor is known only from here on, so that it can't contain itself.
 		d.anchors[n.Name.GetToken().Value] = n.Value
 		return v
 	case *ast.AliasNode:
@@ -194,7 +194,8 @@ func (d *document) convert(n ast.Node, path []string) any {
 	return nil
 }
 
-// start is where a node begins for a reader: a block mapping's own token is its first colon.
+// start returns the position where a reader sees a node begin. The parser's own token of a block mapping is its first
+// colon.
 func start(n ast.Node) position {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -231,8 +232,8 @@ func (d *document) mapping(values []*ast.MappingValueNode, path []string) any {
 	return out
 }
 
-// positionOf is the best position for a complaint about path: a scalar itself, the key of a collection, or whatever encloses
-// path and has a position.
+// positionOf returns the best position for a complaint about path: of the value if it is a scalar, of the key if it is
+// a collection, and otherwise of the closest enclosing value that has a position.
 func (d *document) positionOf(path []string) position {
 	for {
 		k, keyed := d.keys[key(path)]
@@ -249,7 +250,7 @@ func (d *document) positionOf(path []string) position {
 	}
 }
 
-// written is path as it is in the text.
+// written returns path as it was in the text, before members were left out of lists.
 func (d *document) written(path []string) []string {
 	for i := len(path); i > 0; i-- {
 		if old, ok := d.moved[key(path[:i])]; ok {
@@ -267,7 +268,7 @@ func scalar(v any) bool {
 	return true
 }
 
-// lookup walks path from v; nil when it leads nowhere.
+// lookup follows path from v and returns the value there, or nil if there is none.
 func lookup(v any, path []string) any {
 	for _, step := range path {
 		switch t := v.(type) {

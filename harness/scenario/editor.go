@@ -6,8 +6,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// EditorSchema is Schema for files as they are written: with references in place of values, and with other tools'
-// manifests among the faults.
+// EditorSchema returns Schema adapted to files as people write them: a $(name) reference may replace a value, and
+// faults may be manifests of other tools.
 func EditorSchema() (*jsonschema.Schema, error) {
 	root, err := Schema()
 	if err != nil {
@@ -39,7 +39,8 @@ func EditorSchema() (*jsonschema.Schema, error) {
 	return root, nil
 }
 
-// referable lets a reference stand for s, and for every scalar below it, where a plain text would not be valid.
+// referable returns s changed so that a reference may replace s or any scalar below it. Plain strings stay as they are,
+// because they already allow a reference.
 func referable(s *jsonschema.Schema) *jsonschema.Schema {
 	if s == nil {
 		return nil

@@ -10,33 +10,33 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The lists of checks that decide an arm's outcome, by their names in a scenario's file.
+// The names, in a scenario's file, of the lists of checks that decide an arm's outcome.
 const (
 	SteadyList    = "steady"
 	ExposureList  = "exposure"
 	SignatureList = "signature"
 	HealedList    = "healed"
-	// BuiltInList has the questions that are asked of every arm of every scenario.
+	// BuiltInList holds the checks that relapse makes of every arm of every scenario.
 	BuiltInList = "built-in"
 )
 
-// The questions of BuiltInList: does the binary run that was built, was it one process, and did it get Ready where
-// another arm did?
+// The checks in BuiltInList. They ask whether the binary that was built is the one that runs, whether it was one
+// process, and whether it got Ready where another arm did.
 const (
 	BuiltInBinary  = "binary"
 	BuiltInProcess = "process"
 	BuiltInReady   = "ready"
 )
 
-// The parts of the common health, which plan adds to every trial's HealedList under these names, behind BuiltInList and
-// a slash.
+// The parts of the common health. The plan adds them to every trial's HealedList as built-in/stuck, built-in/heap and
+// built-in/cpu.
 const (
 	HealthStuck = "stuck"
 	HealthHeap  = "heap"
 	HealthCPU   = "cpu"
 )
 
-// HealthParts are all parts of the common health.
+// HealthParts lists all parts of the common health.
 var HealthParts = []string{HealthStuck, HealthHeap, HealthCPU}
 
 // The answers that a Ground can expect.
@@ -46,25 +46,25 @@ const (
 	IsUnknown = "unknown"
 )
 
-// Ground is a check and the answer by which it brings about a candidate's right outcome.
+// Ground is one check and the answer that it must give for a candidate's right outcome.
 type Ground struct {
 	Check string `json:"check" jsonschema:"a check of the scenario, by its name, or LIST/NAME if several lists have it; or built-in/binary, built-in/process, built-in/ready, built-in/stuck, built-in/heap, built-in/cpu"`
 	Is    string `json:"is" jsonschema:"its answer: met, notMet or unknown"`
-	// Sometimes is for a check that fails beside the others in some trials only.
+	// Sometimes is for a check that fails along with others, but only in some trials.
 	Sometimes bool `json:"sometimes,omitempty" jsonschema:"it may have another answer, too; other checks have to decide then"`
 
-	List string `json:"-"` // where the check stands: SteadyList and so on
-	Name string `json:"-"` // without its list
-	// pairs are those in which it is asked; nil is all.
+	List string `json:"-"` // the list that holds the check: SteadyList and so on
+	Name string `json:"-"` // the check's name without its list
+	// pairs are the pairs in which the check is made; nil means all pairs.
 	pairs []string
-	// Narrow says that not every provider asks it.
+	// Narrow says that only some providers make the check.
 	Narrow bool `json:"-"`
 }
 
-// AskedIn reports whether a pair asks the check.
+// AskedIn reports whether the check is made in a pair.
 func (g Ground) AskedIn(pair string) bool { return len(g.pairs) == 0 || slices.Contains(g.pairs, pair) }
 
-// String is the check with its answer: "pod-runs is not met".
+// String returns the check with its answer: "pod-runs is not met".
 func (g Ground) String() string {
 	is := g.Is
 	if is == IsNotMet {
@@ -76,7 +76,8 @@ func (g Ground) String() string {
 	return g.Check + " is " + is
 }
 
-// Grounds are those by which a candidate's outcome is right, together. In a file, one may stand without the list.
+// Grounds lists the checks and answers that together make a candidate's outcome right. A file may give a single ground
+// without the list.
 type Grounds []Ground
 
 // UnmarshalJSON reads one ground or a list of them.
@@ -88,7 +89,7 @@ func (g *Grounds) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &(*g)[0])
 }
 
-// groundsSchema is the schema of Grounds, for a field with a description.
+// groundsSchema returns the schema of a field that holds Grounds, with doc as its description.
 func groundsSchema(doc string) (*jsonschema.Schema, error) {
 	one, err := jsonschema.For[Ground](options())
 	if err != nil {
@@ -104,13 +105,13 @@ func groundsSchema(doc string) (*jsonschema.Schema, error) {
 	}, nil
 }
 
-// asked is a check that decides something, as a Ground can name it.
+// asked is a check that a Ground can name because it decides something.
 type asked struct {
 	list, name       string
 	pairs, providers []string
 }
 
-// asks are all checks that decide something, alternatives included.
+// asks returns all checks that decide something, including the alternatives of groups.
 func (s *Scenario) asks() []asked {
 	var out []asked
 	var walk func(string, []Check, asked)
@@ -140,7 +141,7 @@ func (s *Scenario) asks() []asked {
 	return out
 }
 
-// names are what a Ground may call a check, each once.
+// names returns each name by which a Ground may refer to a check, once.
 func (s *Scenario) names() []string {
 	all := s.asks()
 	var out []string
@@ -157,7 +158,8 @@ func (s *Scenario) names() []string {
 	return out
 }
 
-// find looks up where a ground's check stands and in which pairs it is asked; the error says what was expected.
+// find fills in the ground's list and name, and the pairs in which its check is made. The error says which names are
+// known.
 func (g *Ground) find(s *Scenario) error {
 	list, name, given := strings.Cut(g.Check, "/")
 	if !given {
@@ -190,8 +192,8 @@ func (g *Ground) find(s *Scenario) error {
 	return nil
 }
 
-// because checks a candidate's grounds against the scenario: each names one of its checks, every pair asks some of
-// them, and together they can decide.
+// because checks a candidate's grounds against the scenario. Each must name a check of the scenario, every pair must
+// make at least one of the checks, and together they must be able to decide the outcome.
 func (r *rules) because(k *CandidateFile) {
 	if len(k.Spec.Because) == 0 || under(r.known, "spec", "because") {
 		return
@@ -216,7 +218,7 @@ func (r *rules) because(k *CandidateFile) {
 	}
 }
 
-// groundAt is the path of a field of the ground with an index.
+// groundAt returns the path of a field of the i-th ground in the candidate's file.
 func (k *CandidateFile) groundAt(i int, field string) []string {
 	if k.oneGround {
 		return []string{"spec", "because", field}
@@ -224,7 +226,7 @@ func (k *CandidateFile) groundAt(i int, field string) []string {
 	return []string{"spec", "because", fmt.Sprint(i), field}
 }
 
-// mustHold is what each outcome rests on in any case.
+// mustHold lists, for each outcome, the grounds without which it is impossible.
 var mustHold = map[string][]struct {
 	says  string
 	holds func(Ground) bool

@@ -11,10 +11,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// phaseFault is the phase of a load that names none.
+// phaseFault is the default phase of a load.
 const phaseFault = "fault"
 
-// items checks loads and faults. They share one space of names, because each may come after any other.
+// items checks loads and faults. A name must be unique among both, because each may come after any other.
 func (r *rules) items() {
 	type placed struct {
 		Item
@@ -65,7 +65,7 @@ func (r *rules) items() {
 			continue
 		}
 		if byName[it.Name].path != it.path {
-			continue // a second item of that name: what it waits for can't be told apart
+			continue // a second item of that name: nobody can tell which one an after names
 		}
 		trail := []string{it.Name}
 		for next := it.After; next != nil; next = byName[next.Name].After {
@@ -75,7 +75,7 @@ func (r *rules) items() {
 				break
 			}
 			if len(trail) > len(all)+1 {
-				break // a circle that this item only leads into; its members say so
+				break // a cycle that this item leads into but isn't part of; its members are reported
 			}
 		}
 	}

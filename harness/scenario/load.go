@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// FileName is what a scenario's file is called; its folder has the scenario's name.
+// FileName is the name of every scenario's file. Its folder has the scenario's name.
 const FileName = "scenario.yaml"
 
 // Origin says where a scenario was read from.
@@ -22,15 +22,14 @@ type Origin struct {
 	File   string // as it was given to Load or Parse
 	Digest string // SHA-256 of the bytes, hex
 
-	// What Override starts from: the text's values with their references, the parameters that were set, and the
-	// result.
+	// Override starts from these: the values of the text with their references, the parameters that were set, and the
+	// resulting scenario as JSON.
 	tree    any
 	given   map[string]string
 	encoded []byte
 }
 
-// Load reads and validates the scenario file at path. The error is Violations if the file can be read and its content
-// is wrong.
+// Load reads and validates the scenario file at path. Mistakes in its content are returned as Violations.
 func Load(path string) (*Scenario, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -47,8 +46,7 @@ func Load(path string) (*Scenario, error) {
 	return parse(path, folder, text)
 }
 
-// Parse validates the text of a scenario; file is what violations call it. Everything that is wrong is reported at
-// once.
+// Parse validates the text of a scenario and reports all mistakes at once. file is the name that violations show.
 func Parse(file string, text []byte) (*Scenario, error) { return parse(file, "", text) }
 
 func parse(file, folder string, text []byte) (*Scenario, error) {
@@ -68,8 +66,8 @@ func parse(file, folder string, text []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// scenario makes a scenario of a document, with the parameters that were set. The error is Violations if the document
-// is wrong.
+// scenario builds a scenario from a document, using the parameter values in given. Mistakes in the document are
+// returned as Violations.
 func (d *document) scenario(folder string, given map[string]string) (*Scenario, error) {
 	raw, params := d.value, d.declared()
 	values, err := choose(params, given)
@@ -97,7 +95,7 @@ func (d *document) scenario(folder string, given map[string]string) (*Scenario, 
 	return s, nil
 }
 
-// decode runs the schema and then the rules between fields, and adds their complaints to d.found. The error is for a
+// decode applies the schema, then the rules between fields, and adds their complaints to d.found. An error means a
 // mistake in the program, such as a kind without a schema.
 func (d *document) decode(folder string) (*Scenario, error) {
 	v, err := compiled()
@@ -113,11 +111,11 @@ func (d *document) decode(folder string) (*Scenario, error) {
 	return s, d.into(s, v, tree, func(known []complaint) []complaint { return related(s, folder, known) })
 }
 
-// into runs a schema over tree and decodes it into out, then runs the rules between fields, and adds all complaints
-// to d.found.
+// into validates tree with v, decodes it into out and applies the rules between fields. It adds all complaints to
+// d.found.
 func (d *document) into(out any, v *validator, tree any, rules func(known []complaint) []complaint) error {
 	complaints := v.check(tree)
-	// Values of the wrong form are taken out, so that the rules between fields still see the rest.
+	// Values of the wrong type are removed, so that the rules between fields still see the rest.
 	for _, c := range complaints {
 		tree = without(tree, c.path)
 	}
@@ -143,7 +141,8 @@ func (d *document) into(out any, v *validator, tree any, rules func(known []comp
 	return nil
 }
 
-// positionOfComplaint is where a complaint is shown: at the key for a field that doesn't belong there, else at the value.
+// positionOfComplaint returns where to show a complaint: at the key if the field doesn't belong there, else at the
+// value.
 func (d *document) positionOfComplaint(about []string, c complaint) position {
 	if len(d.values) == 0 {
 		return position{}
@@ -154,7 +153,7 @@ func (d *document) positionOfComplaint(about []string, c complaint) position {
 	return d.positionOf(about)
 }
 
-// numbered converts plain values to what the schema validator reads, with numbers as json.Number.
+// numbered converts plain values to those that the schema validator reads, with numbers as json.Number.
 func numbered(v any) (any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -163,8 +162,8 @@ func numbered(v any) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 }
 
-// without takes the value at path out of its mapping. A member of a list is emptied instead, so that indexes stay the
-// same.
+// without removes the value at path from its mapping and returns v. A list member is emptied instead, so that the
+// indexes of the others stay the same.
 func without(v any, path []string) any {
 	if len(path) == 0 {
 		return map[string]any{}
@@ -194,7 +193,7 @@ func without(v any, path []string) any {
 	return v
 }
 
-// under reports whether one of the complaints is about path or something below it.
+// under reports whether one of the complaints is about path or anything below it.
 func under(complaints []complaint, path ...string) bool {
 	return slices.ContainsFunc(complaints, func(c complaint) bool {
 		return len(c.path) >= len(path) && slices.Equal(c.path[:len(path)], path)

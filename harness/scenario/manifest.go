@@ -11,8 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// manifests replaces other tools' manifests among the faults by items. A violation is shown where the manifest has
-// the field.
+// manifests converts other tools' manifests among the faults to items. Violations point at the manifest's own fields.
 func (d *document) manifests() {
 	list, _ := lookup(d.value, []string{"spec", "faults"}).([]any)
 	for i, v := range list {
@@ -34,7 +33,7 @@ func (d *document) manifests() {
 			return len(l) >= len(base) &&
 				slices.Equal(l[:len(base)], base)
 		}) {
-			d.unconverted(list, i, m, base) // a value is unknown: what a converter says about its absence would be an echo
+			d.unconverted(list, i, m, base) // a converter would complain again about the lost value
 			continue
 		}
 		out, objections := c.Convert(m)
@@ -51,8 +50,8 @@ func (d *document) manifests() {
 	}
 }
 
-// unconverted leaves of a manifest its name, so that items after it still find it, and prevents further complaints
-// about it.
+// unconverted replaces a manifest by an item that has only its name, so that items after it still find it. It also
+// suppresses further complaints about it.
 func (d *document) unconverted(list []any, i int, m map[string]any, base []string) {
 	item := map[string]any{}
 	if name, ok := lookup(m, []string{"metadata", "name"}).(string); ok {
@@ -62,8 +61,8 @@ func (d *document) unconverted(list []any, i int, m map[string]any, base []strin
 	d.lost = append(d.lost, base)
 }
 
-// move gives the fields of a converted item the positions of what they were converted from, and all others the item's
-// own.
+// move gives each field of a converted item the position of the manifest's field that it came from. The other fields
+// get the position of the item.
 func (d *document) move(base []string, from map[string]string) {
 	if len(d.values) == 0 {
 		return
@@ -80,8 +79,8 @@ func (d *document) move(base []string, from map[string]string) {
 
 var index = regexp.MustCompile(`\[(\d+)\]`)
 
-// fieldPath splits spec.list[0].field. A key with dots is split, too; d.at then finds the position of what encloses
-// it.
+// fieldPath splits spec.list[0].field into its steps. It also splits a key that contains dots; positionOf then falls
+// back to the enclosing value.
 func fieldPath(field string) []string {
 	if field == "" {
 		return nil
@@ -89,7 +88,7 @@ func fieldPath(field string) []string {
 	return strings.Split(index.ReplaceAllString(field, ".$1"), ".")
 }
 
-// textArgs turns numbers and booleans among the flags into text: people write v: 4.
+// textArgs turns numbers and booleans among the flags into text, because people write v: 4.
 func textArgs(tree any) {
 	textFlags(lookup(tree, []string{"spec", "args"}))
 	pairs, _ := lookup(tree, []string{"spec", "pairs"}).([]any)

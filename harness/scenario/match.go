@@ -7,10 +7,10 @@ import (
 	"github.com/blang/semver/v4"
 )
 
-// Match says what of the incident somebody else's evidence can show: a production bundle, a dump, a log.
+// Match says how to recognise the incident in evidence from elsewhere: a production bundle, a dump, a log.
 type Match struct {
-	// Packages tell a process of the subject where nothing else does: a dump is its own if a function of these
-	// packages is in it.
+	// Packages identify the subject's process where nothing else does: a dump is the subject's if one of its functions
+	// is in these packages.
 	Packages []string `json:"packages,omitempty" jsonschema:"beginnings of functions' names that only the subject's own process has on a stack: k8s.io/kubernetes/cmd/kubelet"`
 	Module   string   `json:"module,omitempty" jsonschema:"the module that has the bug, if any program may be linked with it: affected then is about its version, which the stacks name"`
 	Affected string   `json:"affected,omitempty" jsonschema:"range of the subject's versions that have the bug, backports left out: <1.14.0"`
@@ -18,14 +18,14 @@ type Match struct {
 	Signs    []Sign   `json:"signs" jsonschema:"what can be seen from outside"`
 }
 
-// The weights of signs: what one that is met says.
+// The weights of signs. A decisive sign that is met is the incident; a suspicious one may be.
 const (
 	Decisive   = "decisive"
 	Suspicious = "suspicious"
 )
 
-// Sign is something of the incident that evidence from elsewhere may show. All of its checks have to be met. They are
-// asked over all that there is, in one phase; only relapse's own bundles have the phases that a check may name.
+// Sign is something of the incident that evidence from elsewhere may show. All of its checks have to be met. Each check
+// reads all of the evidence as one phase; only relapse's own bundles have the phases that a check may name.
 type Sign struct {
 	Name     string  `json:"name"`
 	Is       string  `json:"is" jsonschema:"what it says if it is met: decisive, this is the incident; suspicious, it may be"`
@@ -35,7 +35,7 @@ type Sign struct {
 	Checks   []Check `json:"checks" jsonschema:"what is asked of the evidence; all have to be met"`
 }
 
-// match checks how the incident is known from outside.
+// match checks the section that describes how to recognise the incident elsewhere.
 func (r *rules) match() {
 	m := r.s.Spec.Match
 	if m == nil {

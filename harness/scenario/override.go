@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// Override returns a copy of s with settings applied. The name of a setting is a parameter of s, or a path below spec
-// in which members of lists go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline). The value
-// of a path is a YAML scalar or flow value; null removes the field. The result is validated like a file; the error is
-// Violations without lines.
+// Override returns a copy of s with settings applied. A setting's name is a parameter of s, or a path below spec in
+// which list members go by their names (faults.slow-runtime.spec.latency, phases.recovery.deadline). The value of a
+// path is a YAML scalar or flow value; null removes the field. The result is validated like a file; mistakes are
+// returned as Violations without lines.
 func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
 	tree, given, err := s.source()
 	if err != nil {
@@ -43,8 +43,8 @@ func Override(s *Scenario, settings map[string]string) (*Scenario, error) {
 	return out, nil
 }
 
-// source returns what s was made from, as a copy, and the parameters that are set already. A scenario made in memory
-// is its own source.
+// source returns a copy of the values that s was made from, and the parameters that are already set. For a scenario
+// made in memory these values are the scenario itself.
 func (s *Scenario) source() (any, map[string]string, error) {
 	encoded, err := json.Marshal(s)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *Scenario) source() (any, map[string]string, error) {
 	}
 	from, given := any(s), map[string]string{}
 	if s.Origin != nil && s.Origin.tree != nil {
-		// Starting from the text would undo the change; starting from the result would leave the parameters without
-		// effect.
+		// Starting from the text would undo the change in memory. Starting from the result would leave parameters
+		// without effect.
 		if !bytes.Equal(encoded, s.Origin.encoded) {
 			return nil, nil, fmt.Errorf("scenario %s was changed in memory since it was read from %s: it takes no "+
 				"settings", s.Metadata.Name, s.Origin.File)
@@ -68,7 +68,7 @@ func (s *Scenario) source() (any, map[string]string, error) {
 	return tree, given, nil
 }
 
-// apply applies one setting: to given if it is a parameter, else to the tree.
+// apply applies one setting. A parameter's value goes into given, anything else into the tree.
 func apply(tree any, params []Parameter, given map[string]string, name, text string) error {
 	if i := slices.IndexFunc(params, func(p Parameter) bool { return p.Name == name }); i >= 0 {
 		if _, err := params[i].value(text); err != nil {
@@ -93,7 +93,7 @@ func apply(tree any, params []Parameter, given map[string]string, name, text str
 	return set(spec, path, v)
 }
 
-// specFields are the fields that a spec may have, sorted.
+// specFields returns the names of the fields that a spec may have, sorted.
 func specFields() ([]string, error) {
 	v, err := compiled()
 	if err != nil {
@@ -110,7 +110,7 @@ func flowValue(text string) (v any, err error) {
 	return d.value, nil
 }
 
-// set puts v at path below tree. Every step but the last must exist; whether the last may is for the schema to say.
+// set puts v at path below tree. Every step but the last must exist; the schema decides whether the last may.
 func set(tree any, path []string, v any) error {
 	for i, step := range path {
 		last := i == len(path)-1
@@ -149,7 +149,7 @@ func set(tree any, path []string, v any) error {
 	return nil
 }
 
-// member finds an element of a list by its name or its index; without one it returns -1 and all names.
+// member finds a list element by its name or index. If there is none it returns -1 and the names of all elements.
 func member(list []any, step string) (int, []string) {
 	var names []string
 	for i, e := range list {

@@ -18,8 +18,8 @@ var types = []string{TypeInteger, TypeNumber, TypeDuration, TypeQuantity, TypeBo
 
 var durations = regexp.MustCompile(durationPattern)
 
-// value is what text stands for, as JSON has it: int64, float64, bool or string; nil is a parameter that isn't set.
-// The error completes a sentence that begins with the parameter's name.
+// value returns the typed value of text, as JSON has it: int64, float64, bool or string. nil means that the parameter
+// isn't set. The error completes a sentence that begins with the parameter's name.
 func (p Parameter) value(text string) (any, error) {
 	v, err := p.typed(text)
 	if err != nil || v == nil {
@@ -43,7 +43,7 @@ func (p Parameter) value(text string) (any, error) {
 	return v, nil
 }
 
-// typed is value without the bounds.
+// typed is value without the checks of bounds and of allowed values.
 func (p Parameter) typed(text string) (any, error) {
 	if text == "" {
 		switch p.Type {
@@ -79,7 +79,8 @@ func (p Parameter) typed(text string) (any, error) {
 	return text, nil
 }
 
-// order is a number by which values of the type compare; false for types without an order and for an invalid value.
+// order returns a number by which values of the type compare. It returns false for types without an order and for an
+// invalid value.
 func (p Parameter) order(text string) (float64, bool) {
 	v, err := p.typed(text)
 	if err != nil || v == nil {
@@ -100,11 +101,11 @@ func (p Parameter) order(text string) (float64, bool) {
 	return 0, false
 }
 
-// isSet reports whether a value implies others: it is neither empty nor false.
+// isSet reports whether a parameter with this value implies others: the value is neither empty nor false.
 func isSet(text string) bool { return text != "" && text != "false" }
 
-// declared are the parameters of a document, by index. One that can't be understood has no Type; the schema and the
-// rules complain about it.
+// declared returns the parameters of a document, by index. A declaration that can't be understood has no Type; the
+// schema and the rules complain about it.
 func (d *document) declared() []Parameter {
 	list, _ := lookup(d.value, []string{"spec", "parameters"}).([]any)
 	out := make([]Parameter, len(list))
@@ -119,8 +120,8 @@ func (d *document) declared() []Parameter {
 	return out
 }
 
-// choose gives every parameter its value as text: the given one, else the implied one, else the default. The error
-// names two parameters that imply different values of a third one.
+// choose returns the value of every parameter as text: the given value, else an implied one, else the default. The
+// error names two parameters that imply different values of a third.
 func choose(ps []Parameter, given map[string]string) (map[string]string, error) {
 	values, by := map[string]string{}, map[string]string{}
 	for _, p := range ps {
@@ -147,7 +148,7 @@ func choose(ps []Parameter, given map[string]string) (map[string]string, error) 
 }
 
 // unused complains about parameters that nothing refers to and that imply nothing. If a setting has replaced a
-// parameter's only use, it has no value to record, and setting it is an error.
+// parameter's only use, the parameter's value is not recorded, and setting it is an error.
 func (d *document) unused(ps []Parameter, used map[string]bool, values, given map[string]string) error {
 	for i, p := range ps {
 		if used[p.Name] || len(p.Implies) > 0 || p.Name == "" {
@@ -167,14 +168,14 @@ func (d *document) unused(ps []Parameter, used map[string]bool, values, given ma
 	return nil
 }
 
-// parameters checks the declarations.
+// parameters checks the declarations of parameters.
 func (r *rules) parameters() {
 	ps := r.s.Spec.Parameters
 	r.unique("spec.parameters", "parameter", each(ps, func(p Parameter) string { return p.Name }))
 	for i, p := range ps {
 		at := func(rest ...string) []string { return append([]string{"spec", "parameters", strconv.Itoa(i)}, rest...) }
 		if p.Type == "" || p.Name == "" {
-			continue // the schema says so
+			continue // the schema complains about it
 		}
 		if _, err := p.value(string(p.Default)); err != nil && p.Default == "" {
 			r.violate(at("default"), "is missing (want the %s it has unless it is set)", p.Type)
@@ -219,7 +220,8 @@ func (r *rules) implied(path []string, p Parameter) {
 
 func named(ps []Parameter) []string { return each(ps, func(p Parameter) string { return p.Name }) }
 
-// unknownParameter says of a name that is neither a parameter nor a field of spec what there is.
+// unknownParameter returns an error for a name that is neither a parameter nor a field of spec. It lists the names that
+// exist.
 func unknownParameter(name string, ps []Parameter, fields []string) error {
 	if len(ps) == 0 {
 		first, _, _ := strings.Cut(name, ".")

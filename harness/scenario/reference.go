@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// reference is $(name), or $$(name) for that text itself.
+// reference matches $(name), and $$(name), which stands for the literal text $(name).
 var reference = regexp.MustCompile(`\$?\$\(([^()]*)\)`)
 
-// substitution replaces references by values and tracks positions, because leaving members out moves later ones.
+// substitution replaces references by values. It tracks positions, because leaving out list members moves later ones.
 type substitution struct {
 	from   *document
 	params map[string]Parameter
@@ -23,9 +23,9 @@ type substitution struct {
 	moved         map[string][]string
 }
 
-// substitute replaces the references of spec by their values and returns the names that were used. A reference to no
-// parameter is a violation. A reference to a parameter whose declaration or value is wrong is lost: the violation is
-// the parameter's.
+// substitute replaces the references in spec by their values and returns the names that were used. A reference to an
+// unknown parameter is a violation. A reference to an invalid parameter is dropped silently, because the parameter
+// itself is already reported.
 func (d *document) substitute(ps []Parameter, values map[string]string) map[string]bool {
 	s := &substitution{
 		from: d, params: map[string]Parameter{}, values: values, used: map[string]bool{},
@@ -39,7 +39,8 @@ func (d *document) substitute(ps []Parameter, values map[string]string) map[stri
 	return s.used
 }
 
-// walk copies v from old to path. It returns false if v is left out: it has no value, or nothing is left in it.
+// walk copies v from the path old to path. It returns false if v is left out, because it has no value or nothing
+// remains in it.
 func (s *substitution) walk(v any, old, path []string) (any, bool) {
 	if text, ok := v.(string); ok && len(path) > 1 && path[0] == "spec" && path[1] != "parameters" {
 		replaced, keep := s.text(text, old, path)
@@ -82,8 +83,8 @@ func (s *substitution) walk(v any, old, path []string) (any, bool) {
 	return v, true
 }
 
-// text is a string with its references replaced; a string that is one reference becomes its typed value. False is a
-// reference to a parameter without a value.
+// text returns a string with its references replaced. A string that is exactly one reference becomes the typed value.
+// False means that the parameter has no value.
 func (s *substitution) text(in string, old, path []string) (any, bool) {
 	if m := reference.FindStringSubmatch(in); m != nil && m[0] == in && !strings.HasPrefix(in, "$$") {
 		v, err := s.value(m[1], old)
@@ -111,7 +112,8 @@ func (s *substitution) text(in string, old, path []string) (any, bool) {
 	return out, true
 }
 
-// value is a parameter's typed value. The error was already noted as a violation, or is the parameter's own.
+// value returns a parameter's typed value. An error needs no further report: it is already a violation, here or at the
+// parameter.
 func (s *substitution) value(name string, at []string) (any, error) {
 	p, ok := s.params[name]
 	if !ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// rules collects complaints that concern several fields. A field in known, to which the schema objected already, gets
-// no further complaint.
+// rules collects complaints that concern several fields. A field that the schema already complained about, listed in
+// known, gets no further complaint.
 type rules struct {
 	s     *Scenario
 	known []complaint
@@ -55,7 +55,7 @@ func related(s *Scenario, folder string, known []complaint) []complaint {
 	return r.out
 }
 
-// add notes a complaint about the field at path, whose steps are joined by dots.
+// add records a complaint about the field at path, whose steps are joined by dots.
 func (r *rules) add(path, format string, args ...any) {
 	r.violate(strings.Split(path, "."), format, args...)
 }
@@ -66,7 +66,7 @@ func (r *rules) violate(path []string, format string, args ...any) {
 	}
 }
 
-// about is at for a key that doesn't belong there.
+// about is violate for a key that doesn't belong there: the complaint is shown at the key.
 func (r *rules) about(path []string, format string, args ...any) {
 	n := len(r.out)
 	if r.violate(path, format, args...); len(r.out) > n {
@@ -82,7 +82,7 @@ func each[T any](in []T, name func(T) string) []string {
 	return out
 }
 
-// unique complains about each name that is in the list a second time.
+// unique complains about each name that occurs in the list a second time.
 func (r *rules) unique(list, what string, names []string) {
 	for i, name := range names {
 		if first := slices.Index(names, name); name != "" && first < i {
@@ -174,7 +174,7 @@ func (r *rules) source(path string, s Source) {
 	r.mutations(path+".mutations", s.Mutations, s.Version)
 }
 
-// mutations checks the mutations of a source of a version.
+// mutations checks the mutations of a source with the given version.
 func (r *rules) mutations(path string, list []Mutation, version string) {
 	for i, m := range list {
 		at := fmt.Sprintf("%s.%d", path, i)
@@ -192,7 +192,7 @@ func (r *rules) mutations(path string, list []Mutation, version string) {
 	}
 }
 
-// spec decodes a kind's spec over its defaults and lets the kind validate it.
+// spec decodes the spec of a kind over the kind's defaults and lets the kind validate it.
 func (r *rules) spec(category, kind string, spec json.RawMessage, path string) {
 	e, ok := kinds.Lookup(category, kind)
 	if !ok || under(r.known, append(strings.Split(path, "."), "spec")...) {
@@ -244,7 +244,7 @@ func (r *rules) deadline(phase string) time.Duration {
 	return max(w.Deadline.Duration, w.AtLeast.Duration)
 }
 
-// Length is d's value, 0 for nil.
+// Length returns the value of d, or 0 if d is nil.
 func Length(d *metav1.Duration) time.Duration {
 	if d == nil {
 		return 0

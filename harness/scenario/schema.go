@@ -12,26 +12,26 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// schemaID names the schema; nothing is fetched from there.
+// schemaID identifies the schema. Nothing is fetched from this address.
 const schemaID = "https://relapse.dev/schema/v1alpha1/scenario.json"
 
-// durationPattern is what time.ParseDuration accepts, without a sign and without a bare 0.
+// durationPattern matches what time.ParseDuration accepts, without a sign and without a bare 0.
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 // Patterns of names and versions. A name ends up in labels, file names and node names.
 const (
 	namePattern    = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
 	versionPattern = `^v[0-9]+\.[0-9]+\.[0-9]+`
-	// parameterPattern leaves out what a shell or a path would split.
+	// parameterPattern excludes characters that a shell or a path would split at.
 	parameterPattern = `^[a-zA-Z][-a-zA-Z0-9]*(\.[a-zA-Z][-a-zA-Z0-9]*)*$`
 )
 
-// modes are Chaos Mesh's ways to say how many of the selected are meant.
+// modes lists Chaos Mesh's ways to say how many of the selected targets are meant.
 var modes = []any{"one", "all", "fixed", "fixed-percent", "random-max-percent"}
 
-// Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of every
-// registered kind. Parse validates with it; editors get EditorSchema. The error names a kind whose spec type can't be
-// expressed.
+// Schema returns the JSON Schema (draft 2020-12) of a scenario file, made from the Go types of the envelope and of
+// every registered kind. Parse validates with it; editors get EditorSchema. The error names a kind whose spec type
+// can't be expressed.
 func Schema() (*jsonschema.Schema, error) {
 	root, err := jsonschema.For[Scenario](options())
 	if err != nil {
@@ -51,8 +51,8 @@ func Schema() (*jsonschema.Schema, error) {
 	return root, nil
 }
 
-// options maps the types whose JSON differs from their Go form. Lists of items point at definitions, which also ends
-// the recursion of checks within checks.
+// options returns schemas for the types whose JSON differs from their Go form. Lists of items point at definitions,
+// which also ends the recursion of checks within checks.
 func options() *jsonschema.ForOptions {
 	duration := &jsonschema.Schema{
 		Type: "string", Pattern: durationPattern, Description: "a duration with its unit: 250ms, 40s, 1m30s",
@@ -113,7 +113,7 @@ func addKinds(defs map[string]*jsonschema.Schema, category string) error {
 	return nil
 }
 
-// constrain adds what Go's types can't express.
+// constrain adds constraints that Go's types can't express.
 func constrain(root *jsonschema.Schema) {
 	constant := func(s *jsonschema.Schema, v any) { s.Const = &v }
 	constant(root.Properties["apiVersion"], APIVersion)
@@ -200,7 +200,7 @@ func names(category string) []any {
 	return out
 }
 
-// withoutNull takes null out of every type: a key without a value is a mistake, not a value.
+// withoutNull removes null from the types of s and of everything below it: a key without a value is a mistake.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return

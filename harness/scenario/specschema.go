@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// SpecSchema is the JSON Schema of one kind's spec: its fields in the order of the struct, with descriptions and
+// SpecSchema returns the JSON Schema of one kind's spec: its fields in the order of the struct, with descriptions and
 // defaults. A field is required if its JSON tag has neither omitempty nor omitzero and New leaves it zero.
 func SpecSchema(e kinds.Entry) (*jsonschema.Schema, error) {
 	v := e.New()
@@ -65,7 +65,7 @@ func hasBareDuration(t reflect.Type, seen map[reflect.Type]bool) bool {
 	return t == reflect.TypeFor[time.Duration]()
 }
 
-// markDurations gives the pattern of durations to the strings that Chaos Mesh's tags mark as durations.
+// markDurations adds the pattern of durations to strings that Chaos Mesh's struct tags mark as durations.
 func markDurations(s *jsonschema.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -75,7 +75,8 @@ func markDurations(s *jsonschema.Schema, t reflect.Type) {
 	}
 }
 
-// setDefaults adds the values that New gave to s and the objects below it. A field with a default isn't required.
+// setDefaults adds the values that New set as defaults, to s and the objects below it. A field with a default isn't
+// required.
 func setDefaults(s *jsonschema.Schema, raw json.RawMessage) {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(raw, &given) != nil {
@@ -94,7 +95,7 @@ func setDefaults(s *jsonschema.Schema, raw json.RawMessage) {
 	}
 }
 
-// zero reports whether a JSON value is empty: null, false, 0, an empty string, duration or list, or an object of such
+// zero reports whether a JSON value is empty: null, false, 0, "", "0s", an empty list, or an object of only empty
 // values.
 func zero(raw json.RawMessage) bool {
 	var v any

@@ -1,5 +1,5 @@
-// Package scenario reads scenario files (v1alpha1). It reads strictly, remembers the position of every field, and
-// leaves the spec of each kind as raw JSON: the plan decodes it into the kind's own type.
+// Package scenario reads scenario files (v1alpha1). It rejects unknown fields, remembers the position of every field,
+// and leaves the spec of each kind as raw JSON, which the plan decodes into the kind's own type.
 package scenario
 
 import (
@@ -10,29 +10,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The only group, version and kind there is.
+// The only group, version and kind of a scenario file.
 const (
 	APIVersion = "relapse.dev/v1alpha1"
 	KindName   = "Scenario"
 )
 
-// Scenario is one incident, declared.
+// Scenario declares one incident.
 type Scenario struct {
 	APIVersion string   `json:"apiVersion" jsonschema:"relapse.dev/v1alpha1"`
 	Kind       string   `json:"kind" jsonschema:"Scenario"`
 	Metadata   Metadata `json:"metadata"`
 	Spec       Spec     `json:"spec"`
 
-	Origin *Origin           `json:"-"` // where it was read from; nil for one made in memory
-	Values map[string]string `json:"-"` // of every parameter, whether set, implied or default, as text; "" is not set
+	Origin *Origin           `json:"-"` // nil for a scenario made in memory
+	Values map[string]string `json:"-"` // text of every parameter: set, implied or default; "" is not set
 }
 
-// Metadata names the scenario. Name equals the folder's name.
+// Metadata names the scenario. Name equals the name of the file's folder.
 type Metadata struct {
 	Name string `json:"name"`
 }
 
-// Spec is the incident: subject, arms, what is done to them and what is asked of the evidence.
+// Spec describes the incident: its subject and arms, the loads and faults they get, and the checks of the evidence.
 type Spec struct {
 	Title       string   `json:"title" jsonschema:"one line"`
 	Description string   `json:"description" jsonschema:"what happens, for people"`
@@ -72,20 +72,20 @@ type Spec struct {
 	Oracle      *Oracle       `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
 }
 
-// Tried says which of the ways to the bug the faults and loads take. An arm is only shown to survive those. Each is a
-// part of a sentence, without a full stop.
+// Tried says which ways to the bug the faults and loads take. A run only shows that an arm survives those. Ways and Not
+// are parts of a sentence, without a full stop.
 type Tried struct {
 	Ways string `json:"ways" jsonschema:"the ways to the bug that a run takes"`
 	Not  string `json:"not" jsonschema:"ways to the bug that are known, or can be thought of, and that a run doesn't take"`
 }
 
-// String is what a verdict says of it.
+// String returns the text that a verdict shows.
 func (t Tried) String() string {
 	return fmt.Sprintf("the way to the bug that was tried: %s; ways that were not tried: %s", t.Ways, t.Not)
 }
 
-// Nodes says how many nodes a cluster has that all arms share. With the placements node and cluster the arms
-// determine it, but for those that are simulated.
+// Nodes says how many nodes a cluster has that all arms share. With the placements node and cluster the arms determine
+// the number, except that of simulated nodes.
 type Nodes struct {
 	ControlPlanes int `json:"controlPlanes,omitempty" jsonschema:"1 unless given"`
 	Workers       int `json:"workers,omitempty" jsonschema:"nodes that run what the scenario deploys"`
@@ -93,17 +93,18 @@ type Nodes struct {
 	Simulated     int `json:"simulated,omitempty" jsonschema:"nodes that kwok simulates in the cluster of each arm, with placement cluster and where the provider has no kubelets (processes)"`
 }
 
-// Manifest is a file of Kubernetes objects beside the scenario's file. In it, $(name) stands for one of Values. If it
-// is applied for each arm, $(arm), $(namespace) and $(image) stand for the arm's. $$(name) is that text itself.
+// Manifest is a file of Kubernetes objects in or below the scenario's folder. In the file, $(name) stands for one of
+// Values. If the file is applied for each arm, $(arm), $(namespace) and $(image) stand for that arm's. $$(name) is the
+// literal text $(name).
 type Manifest struct {
 	File   string            `json:"file" jsonschema:"relative to the scenario's folder"`
 	Each   string            `json:"each,omitempty" jsonschema:"arm: applied once for each arm, with its namespace and image"`
 	Values map[string]Scalar `json:"values,omitempty" jsonschema:"what $(name) in the file stands for"`
 }
 
-// Parameter is a value of the scenario that a run may choose. $(name), as a scalar of spec or in one, stands for its
-// value; $$(name) is that text itself. If the parameter has no value, a member of a mapping or list that is $(name)
-// is left out, and so is a mapping or list that is empty then.
+// Parameter is a value of the scenario that a run may choose. $(name) stands for it, as a whole scalar of spec or
+// within one; $$(name) is the literal text $(name). If the parameter has no value, a member of a mapping or list that
+// is just $(name) is left out. So is a mapping or list that becomes empty by that.
 type Parameter struct {
 	Name    string            `json:"name" jsonschema:"what --set calls it; may contain dots: apiserver.memory"`
 	Type    string            `json:"type" jsonschema:"of its values"`
@@ -115,7 +116,8 @@ type Parameter struct {
 	Implies map[string]Scalar `json:"implies,omitempty" jsonschema:"values of other parameters while this one is set, unless they are set themselves"`
 }
 
-// The types of parameters. A number may have a fraction, a duration is Go's (1m30s), a quantity Kubernetes' (512Mi).
+// The types of parameters. A number may have a fraction. A duration is in Go's form (1m30s), a quantity in Kubernetes'
+// (512Mi).
 const (
 	TypeInteger  = "integer"
 	TypeNumber   = "number"
@@ -128,7 +130,7 @@ const (
 // Scalar is the text of a YAML scalar: 400, "400", true and 20s are all fine.
 type Scalar string
 
-// UnmarshalJSON takes a string as it is, a number or boolean as it is written.
+// UnmarshalJSON reads a string unchanged, and a number or boolean as the text of its JSON.
 func (s *Scalar) UnmarshalJSON(b []byte) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -147,22 +149,23 @@ func (s *Scalar) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Constant is a number of the subject, read from each arm's own source when it is built.
+// Constant is a number of the subject, read from each arm's own source when the arm is built.
 type Constant struct {
 	Name    string `json:"name"`
 	Package string `json:"package" jsonschema:"import path"`
 	Ident   string `json:"ident" jsonschema:"the Go constant's name"`
 }
 
-// Pair is a vulnerable and a fixed arm. The default pair runs unless another is asked for.
+// Pair is a vulnerable and a fixed arm. A run uses the default pair unless it names another.
 type Pair struct {
 	Name     string   `json:"name"`
 	Doc      string   `json:"doc,omitempty"`
 	Default  bool     `json:"default,omitempty"`
 	Modelled []string `json:"modelled,omitempty" jsonschema:"what this pair imitates, one sentence each; named in the verdict"`
-	// Args are for versions that need a flag which others refuse. Candidates are of others.
+	// Args are for versions that need a flag which others refuse. Such a pair takes no candidates, which may be of
+	// other versions.
 	Args map[string]map[string]string `json:"args,omitempty" jsonschema:"flags as in spec.args, beside those and in both arms of this pair only; such a pair takes no candidates"`
-	// Set is for arms that aren't as fast as those of other pairs, say.
+	// Set is, for example, for arms that are slower than those of other pairs.
 	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings that this pair's trials have unless --set says otherwise"`
 	Arms []Arm             `json:"arms"`
 }
@@ -181,9 +184,9 @@ type Arm struct {
 	Source Source `json:"source"`
 }
 
-// Source says what an arm is built from. Binary is an executable of the user, used as it is.
+// Source says what an arm is built from. Binary is the user's executable and is used unchanged.
 type Source struct {
-	// Fixture is the source of a subject of our own.
+	// Fixture is the source of a subject that is part of this repository.
 	Fixture   string     `json:"fixture,omitempty" jsonschema:"a folder of fixtures/ with a go.mod of its own"`
 	Module    string     `json:"module,omitempty"`
 	Version   string     `json:"version,omitempty"`
@@ -191,20 +194,20 @@ type Source struct {
 	Mutations []Mutation `json:"mutations,omitempty"`
 	// Replace is for pairs whose arms differ in the version of a module that the program requires.
 	Replace map[string]string `json:"replace,omitempty" jsonschema:"module -> the version that is built instead of the one that its go.mod requires"`
-	// Unoptimized is for incidents that need memory to stay reachable which a current compiler would free.
+	// Unoptimized is for incidents that depend on memory staying reachable which a current compiler would free.
 	Unoptimized []string `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
-	// Race is for arms that are to say which two sides race. They are several times slower.
+	// Race is for arms whose race detector is to name both sides of a race. Such arms are several times slower.
 	Race   bool   `json:"race,omitempty" jsonschema:"built with Go's race detector, which needs a C compiler"`
 	Dir    string `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
 	Binary string `json:"binary,omitempty" jsonschema:"an executable on this machine"`
-	// The other fields are for candidates only. With Binary, Image and NodeImage, Version is what the executable says
-	// it is, "" if it doesn't.
+	// The remaining fields are for candidates only. With Binary, Image and NodeImage, Version is the version that the
+	// executable reports, "" if it reports none.
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
 	Image     string `json:"image,omitempty" jsonschema:"an image that holds the executable: a reference that the engine knows, or an archive"`
 	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image whose kubelet is taken: a reference or an archive"`
 }
 
-// Given reports whether the source is an executable that exists already, however it was built.
+// Given reports whether the source is an existing executable, in whatever way it was built.
 func (s Source) Given() bool { return s.Binary != "" || s.Image != "" || s.NodeImage != "" }
 
 // Published reports whether the source is Module as it was published at Version.
@@ -220,7 +223,7 @@ type Mutation struct {
 	Spec     json.RawMessage `json:"spec"`
 }
 
-// Target selects where an item acts, in Chaos Mesh's words plus arm. An empty selector is refused.
+// Target selects where an item acts. The fields are Chaos Mesh's plus arm. An empty selector is refused.
 type Target struct {
 	Mode     string   `json:"mode" jsonschema:"how many of what the selector matches: one, all, fixed, fixed-percent, random-max-percent"`
 	Value    string   `json:"value,omitempty" jsonschema:"how many, with mode fixed; how many percent, with the modes of percent"`
@@ -228,7 +231,7 @@ type Target struct {
 	Selector Selector `json:"selector"`
 }
 
-// Selector says what is meant. The node "arm" stands for the nodes of the arm itself.
+// Selector says which nodes, pods or component are meant. The node "arm" stands for the nodes of the arm itself.
 type Selector struct {
 	Nodes          []string          `json:"nodes,omitempty" jsonschema:"node names relative to the cluster"`
 	NodeSelectors  map[string]string `json:"nodeSelectors,omitempty"`
@@ -242,39 +245,41 @@ type Item struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
 	Target Target `json:"target"`
-	// Phase is for loads; faults belong to the fault phase.
+	// Phase is for loads only, because faults belong to the fault phase.
 	Phase string           `json:"phase,omitempty" jsonschema:"when a load runs: baseline, to see what the same work is like without the fault; fault, which is the default; or recovery, to see whether the subject works again"`
 	At    *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of its phase"`
 	After *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
-	// Duration is for faults: a load ends by itself.
+	// Duration is for faults only, because a load ends when its work is done.
 	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"it lifts itself after this, and comes again with each round of the load it comes after"`
 	Spec     json.RawMessage  `json:"spec,omitempty"`
 }
 
-// After places an item behind another one.
+// After makes an item start once another one took effect.
 type After struct {
 	Name string           `json:"name"`
 	Plus *metav1.Duration `json:"plus,omitempty"`
 }
 
-// Health is what an arm must show in every scenario beside healed: no more goroutines, memory and use of the CPU than
-// in its own baseline.
+// Health describes the common health that an arm must show in every scenario, in addition to healed: no more
+// goroutines, memory and CPU use than in its own baseline.
 type Health struct {
 	Without []Omission `json:"without,omitempty" jsonschema:"parts that are not asked"`
 }
 
-// Omission leaves out a part of the common health. The reason is for whoever must trust a verdict without it.
+// Omission leaves out one part of the common health. Its reason is for readers of the verdict, who have to do without
+// that part.
 type Omission struct {
 	Part string `json:"part" jsonschema:"stuck (goroutines), heap or cpu"`
 	Why  string `json:"why" jsonschema:"why it can't be asked here"`
 }
 
-// Collector is the envelope of collectors. Snapshots are taken when a phase begins, at onset, and every so often.
+// Collector is the envelope of collectors. A collector takes snapshots when a phase begins, at onset, and at the
+// interval Every.
 type Collector struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind"`
 	Every *metav1.Duration `json:"every,omitempty" jsonschema:"how often a snapshot is taken beside phase marks and onset"`
-	// Component is for context only: what all arms share is no evidence of one.
+	// Component makes the evidence mere context: a component that all arms share proves nothing about one arm.
 	Component string          `json:"component,omitempty" jsonschema:"a component of the cluster to look at instead of the subject: kube-apiserver"`
 	Providers []string        `json:"providers,omitempty" jsonschema:"only on these providers; none is all of the scenario's"`
 	Spec      json.RawMessage `json:"spec,omitempty"`
@@ -288,14 +293,14 @@ type Phases struct {
 	Recovery DurationRange `json:"recovery"`
 }
 
-// DurationRange is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault holds each
-// arm until its exposure is met, and recovery ends when each arm's signature or healed checks are met.
+// DurationRange is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault waits
+// until each arm's exposure is met, and recovery ends once each arm's signature or healed checks are met.
 type DurationRange struct {
 	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest it lasts"`
 	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest it lasts"`
 }
 
-// Check is the envelope of checks: either a kind with its spec or a group of alternatives.
+// Check is the envelope of checks: either a kind with its spec, or a group of alternatives.
 type Check struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind,omitempty"`
@@ -303,12 +308,14 @@ type Check struct {
 	After *metav1.Duration `json:"after,omitempty" jsonschema:"from where the phase was seen to begin"`
 	Spec  json.RawMessage  `json:"spec,omitempty"`
 	Pairs []string         `json:"pairs,omitempty" jsonschema:"only in these pairs; none is all"`
-	// Providers may stand on alternatives, too: what one provider can't see is asked in another way.
+	// Providers may also stand on alternatives: if one provider can't see something, the group can ask for it in
+	// another way.
 	Providers []string `json:"providers,omitempty" jsonschema:"only on these providers; none is all of the scenario's"`
 	AnyOf     []Check  `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
 }
 
-// RestartProof restarts a subject once the data for judging is safe. It is the incident's own proof of the diagnosis.
+// RestartProof restarts a subject once the data for judging is safe. If the restart cures the subject, that confirms
+// the incident's diagnosis.
 type RestartProof struct {
 	Roles       []string        `json:"roles" jsonschema:"which arms: vulnerable"`
 	ReadyWithin metav1.Duration `json:"readyWithin" jsonschema:"how soon the subject must be ready again"`

@@ -17,20 +17,20 @@ import (
 	"golang.org/x/text/message"
 )
 
-// complaint is something wrong at a path. If about is set, its position in the text is shown instead.
+// complaint is a mistake at path. If about is set, the complaint is shown at the position of about instead.
 type complaint struct {
 	path, about []string
 	message     string
 }
 
-// validator is the compiled schema, with its own JSON to look up what was wanted.
+// validator is the compiled schema, together with its JSON, from which messages say what was wanted.
 type validator struct {
 	compiled *jsonschema.Schema
 	schema   any
 }
 
-// compiled makes the validator once. Kinds register from init functions, so they are complete before any file is
-// read.
+// compiled makes the validator of scenarios once. Kinds register in init functions, so all of them are known before any
+// file is read.
 var compiled = sync.OnceValues(func() (*validator, error) { return newValidator(Schema) })
 
 func newValidator(from func() (*model.Schema, error)) (*validator, error) {
@@ -81,7 +81,7 @@ func (v *validator) check(value any) []complaint {
 	return out
 }
 
-// translate puts into words what one keyword of the schema found.
+// translate turns one finding of the schema into complaints.
 func (v *validator) translate(e *jsonschema.ValidationError, value any) []complaint {
 	path := slices.Clone(e.InstanceLocation)
 	sub := v.subschema(e.SchemaURL)
@@ -126,7 +126,7 @@ func (v *validator) translate(e *jsonschema.ValidationError, value any) []compla
 	return one("%s", e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 }
 
-// noun is what the value at path is called: by its field, or for a member of a list by the list.
+// noun returns what to call the value at path: its field's name, or for a list member the singular of the list's name.
 func noun(path []string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if _, err := strconv.Atoi(path[i]); err != nil {
@@ -159,7 +159,7 @@ func (v *validator) subschema(location string) map[string]any {
 	return pointer(v.schema, fragment)
 }
 
-// pointer reads the part of a JSON Schema that a fragment such as "/properties/spec" names.
+// pointer returns the part of a JSON Schema that a fragment such as "/properties/spec" points at.
 func pointer(schema any, fragment string) map[string]any {
 	var path []string
 	for _, step := range strings.Split(strings.TrimPrefix(fragment, "/"), "/") {
@@ -177,7 +177,7 @@ func (v *validator) property(sub map[string]any, name string) map[string]any {
 	return m
 }
 
-// want says what a part of the schema asks for.
+// want returns, in parentheses, what a part of the schema asks for.
 func (v *validator) want(sub map[string]any) string {
 	doc, _ := sub["description"].(string)
 	doc, _, _ = strings.Cut(doc, "\n")
@@ -234,7 +234,7 @@ func strs(vs []any) []string {
 	return out
 }
 
-// show names a value in a message.
+// show describes a value for a message.
 func show(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Violation is one thing that is wrong with a scenario file. Line and Column count from 1; both are 0 if the scenario
-// has no text, because Override changed it. Path is the field, for example spec.faults[0].spec.latency.
+// Violation is one mistake in a scenario file. Line and Column count from 1; both are 0 if the scenario has no text,
+// because Override changed it. Path is the field, for example spec.faults[0].spec.latency.
 type Violation struct {
 	File    string
 	Line    int
@@ -17,7 +17,7 @@ type Violation struct {
 	Message string
 }
 
-// String is "file:line:column: path: message".
+// String returns "file:line:column: path: message".
 func (v Violation) String() string {
 	var b strings.Builder
 	b.WriteString(v.File)
@@ -31,11 +31,11 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// Violations is everything that is wrong with a file, in the order of the text. Load, Parse and Override return it
-// for a wrong content, as opposed to a file that can't be read.
+// Violations lists all mistakes in a file, in the order of the text. Load, Parse and Override return it if the content
+// is wrong, as opposed to a file that can't be read.
 type Violations []Violation
 
-// Error is one violation a line.
+// Error returns all violations, one on each line.
 func (vs Violations) Error() string {
 	lines := make([]string, len(vs))
 	for i, v := range vs {
@@ -52,7 +52,7 @@ func (vs Violations) sorted() Violations {
 	return slices.Compact(vs)
 }
 
-// nearest is the known name that a misspelt one most likely means, "" if none is close.
+// nearest returns the known name that a misspelt one most likely means, "" if none is close.
 func nearest(name string, known []string) string {
 	best, bestDist := "", 1+max(len(name), 3)/3
 	for _, k := range known {
@@ -63,7 +63,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// distance is the number of bytes to insert, delete or replace to get from a to b.
+// distance returns the number of bytes to insert, delete or replace to get from a to b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -84,7 +84,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// oneOf says which names are known, and which of them was probably meant.
+// oneOf lists the known names, and says which of them name probably meant.
 func oneOf(name string, known []string) string {
 	if len(known) == 0 {
 		return "(none is known)"

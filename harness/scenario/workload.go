@@ -9,7 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 )
 
-// workload checks arms that share a cluster, each as its own workload.
+// workload checks the rules of placement workload, in which the arms share a cluster and each is a workload.
 func (r *rules) workload() {
 	s := r.s.Spec
 	if s.Placement != "workload" {
@@ -50,7 +50,8 @@ func (r *rules) workload() {
 	}
 }
 
-// simulated refuses nodes other than simulated ones, and those where nobody can simulate them.
+// simulated checks the nodes of the other placements: only simulated nodes are allowed, and only where a provider can
+// simulate them.
 func (r *rules) simulated() {
 	s := r.s.Spec
 	switch {

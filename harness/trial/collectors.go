@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
-// collectors run during a trial: streams from start to stop, snapshots at intervals and on demand.
+// collectors runs a trial's collectors: streams from start to stop, snapshots at intervals and on demand.
 type collectors struct {
 	env    *environment.Environment
 	writer *bundle.Writer
@@ -33,18 +33,18 @@ type snapshotter struct {
 	name   string
 	kind   capture.Snapshotter
 	target capture.Target
-	turn   chan struct{} // holds one while a snapshot is taken: one of a collector at a time
+	turn   chan struct{} // full while a snapshot is taken, so that a collector takes one at a time
 }
 
-// startCollectors starts every collector on the component of each of the arms. It doesn't wait for the first records
-// of the streams; the steady state does.
+// startCollectors starts every collector on its targets in the arms. It doesn't wait for the first records of streams,
+// because the steady state does.
 func startCollectors(ctx context.Context, env *environment.Environment, w *bundle.Writer, events *event.Stream,
 	arms []string) (*collectors, error) {
 	all, err := withBuiltIn(env.Trial.Collectors, env.Trial.Place())
 	if err != nil {
 		return nil, err
 	}
-	// After Ctrl-C, collectors live long enough to be stopped in order. Their requests have time limits of their own.
+	// After Ctrl-C, collectors live long enough to be stopped in order. Their requests have their own time limits.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &collectors{env: env, writer: w, events: events, cancel: cancel, phases: map[string]string{}}
 	for _, item := range all {
@@ -59,8 +59,8 @@ func startCollectors(ctx context.Context, env *environment.Environment, w *bundl
 	return s, nil
 }
 
-// withBuiltIn adds the collectors that every trial has: which process the subject is, how loaded the host is, and, if
-// the arm is a pod, the kubelet's report on it.
+// withBuiltIn adds the collectors that every trial has. They record which process the subject is, how loaded the host
+// is, and, if the arm is a pod, the kubelet's report on it.
 func withBuiltIn(items []plan.Collector, placement plan.Placement) ([]plan.Collector, error) {
 	builtIn := []string{"identity", "hostPressure"}
 	if placement.SharedNodes() {
@@ -89,8 +89,8 @@ func hasKind(items []plan.Collector, kind string) bool {
 	return false
 }
 
-// targets are the components that a collector looks at: the subject in each arm, or each cluster once. A cluster
-// that belongs to one arm is that arm's evidence; a shared one is no arm's.
+// targets returns what a collector records: the subject in each arm, or each cluster once. Evidence of a cluster that
+// belongs to one arm counts for that arm; evidence of a shared cluster counts for no arm.
 func (s *collectors) targets(ctx context.Context, item plan.Collector, arms []string) ([]capture.Target, error) {
 	wide, ok := item.Spec.(capture.ClusterWide)
 	whole := ok && wide.ClusterWide() || item.Component != ""
@@ -122,7 +122,7 @@ func (s *collectors) targets(ctx context.Context, item plan.Collector, arms []st
 	return out, nil
 }
 
-// instances are the targets of all instances of a component; for "", the cluster itself.
+// instances returns a target for each instance of a component in t's cluster. For "" it returns t, the cluster itself.
 func instances(t capture.Target, component string) []capture.Target {
 	if component == "" {
 		return []capture.Target{t}
@@ -167,7 +167,7 @@ func (s *collectors) start(ctx context.Context, item plan.Collector, t capture.T
 	}
 }
 
-// snapshot has every snapshotter of the arms take a snapshot now, and waits for all of them.
+// snapshot makes every snapshotter of the arms take a snapshot now, and waits for all of them.
 func (s *collectors) snapshot(ctx context.Context, arms []string, mark string) {
 	var wg sync.WaitGroup
 	for _, one := range s.snaps {
@@ -184,7 +184,7 @@ func (s *collectors) take(ctx context.Context, one snapshotter, mark string) {
 	select {
 	case one.turn <- struct{}{}:
 		defer func() { <-one.turn }()
-	case <-ctx.Done(): // a snapshot that takes long holds up no Ctrl-C
+	case <-ctx.Done(): // Ctrl-C doesn't wait for a long snapshot
 	}
 	if ctx.Err() != nil {
 		return
@@ -198,7 +198,7 @@ func (s *collectors) take(ctx context.Context, one snapshotter, mark string) {
 	s.events.Emit(event.Event{Type: event.Capture, Arm: one.target.Arm, Message: msg})
 }
 
-// fail records that a collector gave up. Checks that need its evidence are then unknown.
+// fail records that a collector gave up. Checks that need its evidence are unknown from then on.
 func (s *collectors) fail(name string, t capture.Target, err error) {
 	s.events.Emit(event.Event{Type: event.Warning, Arm: t.Arm,
 		Message: fmt.Sprintf("collector %s gave up: %v", name, err)})
@@ -221,7 +221,7 @@ func (s *collectors) phaseOf(arm string) string {
 	return s.phases[arm]
 }
 
-// stop ends the streams and waits for them.
+// stop ends the streams, waits for them and returns the collectors' errors.
 func (s *collectors) stop() error {
 	s.cancel()
 	s.wg.Wait()

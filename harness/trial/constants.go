@@ -5,7 +5,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// fillUnknownConstants gives a value to each constant that could not be read from an arm's source: the one a fault
+// fillUnknownConstants assumes a value for each constant that could not be read from an arm's source: the value a fault
 // was sized for, else the largest value of the other arms. A constant that is unknown in all arms stays unknown.
 func fillUnknownConstants(w *bundle.World, constants []scenario.Constant, sized map[string]int64) {
 	for i := range w.Arms {

@@ -14,28 +14,28 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// injection is a phase of some arms: its loads and, in the fault phase, its faults, each at its time.
+// injection is one phase of some arms. It runs the phase's loads and, in the fault phase, its faults, each at its time.
 type injection struct {
 	trial    *trial
-	ctx      context.Context // ends when a load or a fault failed
+	ctx      context.Context // ends when a load or a fault fails
 	cancel   context.CancelFunc
 	group    *errgroup.Group
 	progress *progress
-	first    sync.WaitGroup // every fault has taken effect for the first time, or never will
+	first    sync.WaitGroup // done when every fault has taken effect once, or never will
 
 	mu   sync.Mutex
 	arms map[string]*armInjection
 }
 
-// armInjection is the same for one arm.
+// armInjection is the state of an injection in one arm.
 type armInjection struct {
 	ctx  context.Context
 	stop context.CancelFunc
-	left int       // loads that aren't over
-	over time.Time // when the last of them was over; zero before
+	left int       // loads that haven't ended
+	over time.Time // when the last load ended; zero before
 }
 
-// begin starts every load of a phase in the arms, and in the fault phase every fault.
+// begin starts every load of a phase in the arms and, in the fault phase, every fault.
 func begin(ctx context.Context, r *trial, arms []string, phase string) (*injection, error) {
 	i := &injection{trial: r, progress: newProgress(), arms: map[string]*armInjection{}}
 	ctx, i.cancel = context.WithCancel(ctx)
@@ -46,7 +46,7 @@ func begin(ctx context.Context, r *trial, arms []string, phase string) (*injecti
 	case r.plan.NoFaults:
 		r.events.Say(event.Note, "null control: no fault is injected")
 		for _, arm := range arms {
-			for _, f := range r.items.faults { // loads that come after one don't wait for it
+			for _, f := range r.items.faults { // loads that come after a fault don't wait for it
 				i.progress.finish(arm, f.Name)
 			}
 		}
@@ -76,7 +76,8 @@ func begin(ctx context.Context, r *trial, arms []string, phase string) (*injecti
 	return i, nil
 }
 
-// end stops what still runs and waits for it. The error is the first one of a load or a fault that wasn't stopped.
+// end stops everything that still runs and waits for it. It returns the first error of a load or fault, unless end
+// itself stopped them.
 func (i *injection) end() error {
 	failed := context.Cause(i.ctx) != nil // before it is stopped
 	i.cancel()
@@ -86,7 +87,7 @@ func (i *injection) end() error {
 	return nil
 }
 
-// effective waits until every fault has taken effect.
+// effective waits until every fault has taken effect once.
 func (i *injection) effective() error {
 	done := make(chan struct{})
 	go func() { i.first.Wait(); close(done) }()
@@ -98,12 +99,12 @@ func (i *injection) effective() error {
 	}
 }
 
-// evidenceLag is how long after the last load its evidence may take to be on disk.
+// evidenceLag is how long after the last load its evidence may take to be written to disk.
 const evidenceLag = 15 * time.Second
 
-// settled is an exposure check that waits for the arm's loads to end. If exposure isn't met soon after, it never
-// will be. If the incident ends the process before the loads are over, they are stopped. An incident that the process
-// lives through may still come to that, so it goes on.
+// settled returns an exposure check that also waits for the arm's loads to end. It turns true at the latest evidenceLag
+// after that, because exposure that isn't met by then never will be. It stops the loads early once the incident has
+// ended the subject's process. While the process lives the loads go on, because the incident may still end it.
 func (i *injection) settled(exposed func(string) bool) func(string) bool {
 	return func(arm string) bool {
 		c := i.arms[arm]
@@ -146,7 +147,7 @@ func (i *injection) load(arm string, l plan.Load) error {
 	return nil
 }
 
-// fault injects one fault into one arm. A fault that lifts itself is injected again in every round of the load that
+// fault injects one fault into one arm. A fault that has a duration is injected again in every round of the load that
 // it comes after.
 func (i *injection) fault(f aimedFault) error {
 	said := sync.OnceFunc(i.first.Done)
@@ -156,7 +157,7 @@ func (i *injection) fault(f aimedFault) error {
 	ctx := i.arms[arm].ctx
 	for round := 1; ; round++ {
 		comes, err := i.turn(arm, f.Item, round)
-		if ctx.Err() != nil && i.ctx.Err() == nil { // this arm is done: what is injected is lifted with the rest
+		if ctx.Err() != nil && i.ctx.Err() == nil { // this arm is done; its fault is lifted with the others
 			return nil
 		}
 		if err != nil {
@@ -187,13 +188,14 @@ func (i *injection) fault(f aimedFault) error {
 	}
 }
 
-// pulse lifts a fault after its duration, or when the round of its load is over.
+// pulse lifts a fault after its duration, or earlier if the round of its load is over.
 func (i *injection) pulse(f aimedFault, round int) error {
 	arm := f.at.Arm
 	ctx, cancel := context.WithTimeout(i.arms[arm].ctx, time.Duration(f.Duration))
 	defer cancel()
 	if a := f.After; a != nil {
-		_, _ = i.progress.await(ctx, arm, a.Name, func(p state) bool { return p.ended >= round || p.over }) // or its time is up
+		// An error means that the fault's time is up.
+		_, _ = i.progress.await(ctx, arm, a.Name, func(p state) bool { return p.ended >= round || p.over })
 	} else {
 		<-ctx.Done()
 	}
@@ -208,8 +210,8 @@ func (i *injection) pulse(f aimedFault, round int) error {
 	return nil
 }
 
-// turn waits for an item's time in a round. It returns false if what the item comes after has ended without such a
-// round.
+// turn waits for an item's time in a round. It returns false if the item comes after another one that ended without
+// reaching this round.
 func (i *injection) turn(arm string, item plan.Item, round int) (bool, error) {
 	ctx := i.arms[arm].ctx
 	if round == 1 {

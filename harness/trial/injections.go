@@ -20,7 +20,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 )
 
-// injections are a trial's loads and faults, and where each acts.
+// injections holds a trial's loads and faults, and chooses where each acts.
 type injections struct {
 	env    *environment.Environment
 	events *event.Stream
@@ -29,20 +29,20 @@ type injections struct {
 	loads  []plan.Load
 }
 
-// aimedFault is a fault with its targets in one arm.
+// aimedFault is a fault with its target in one arm.
 type aimedFault struct {
 	plan.Fault
 	at fault.Target
 }
 
-// loadsOf are the loads of a phase that act in an arm.
+// loadsOf returns the loads of a phase that act in an arm.
 func (x *injections) loadsOf(arm, phase string) []plan.Load {
 	return slices.DeleteFunc(slices.Clone(x.loads), func(l plan.Load) bool {
 		return cmp.Or(l.Phase, check.Fault) != phase || l.Target.Arm != "" && l.Target.Arm != arm
 	})
 }
 
-// prepareLoads has the loads create what they need.
+// prepareLoads makes the loads of all phases create the objects that they need.
 func (x *injections) prepareLoads(ctx context.Context, arms []string) (err error) {
 	if len(x.loads) == 0 {
 		return nil
@@ -77,8 +77,7 @@ func (x *injections) loadTarget(arm string, item plan.Item) (load.Target, error)
 	}, err
 }
 
-// targeted are the arms that faults act in. If arms share everything but a namespace, a fault acts once, for all of
-// them.
+// targeted returns the arms that faults act in. If arms share their nodes, each fault acts once, for all of them.
 func (x *injections) targeted(arms []string) []string {
 	if x.env.Trial.Place().SharedNodes() {
 		return []string{bundle.Shared}
@@ -86,8 +85,8 @@ func (x *injections) targeted(arms []string) []string {
 	return arms
 }
 
-// aim chooses the targets of all faults in arms. Beside an error it returns what it chose, so that it can be
-// recovered.
+// aim chooses the targets of all faults in arms. Even with an error it returns the faults whose targets it could
+// choose, so that they can be recovered.
 func (x *injections) aim(arms []string) (aimed []aimedFault, err error) {
 	for _, arm := range x.targeted(arms) {
 		for _, f := range x.faults {
@@ -102,7 +101,7 @@ func (x *injections) aim(arms []string) (aimed []aimedFault, err error) {
 	return aimed, err
 }
 
-// target is where an item acts in an arm; false if it doesn't.
+// target returns where an item acts in an arm, and false if it doesn't act there.
 func (x *injections) target(arm string, item plan.Item) (t fault.Target, acts bool, err error) {
 	if item.Target.Arm != "" && item.Target.Arm != arm {
 		return t, false, nil
@@ -110,7 +109,7 @@ func (x *injections) target(arm string, item plan.Item) (t fault.Target, acts bo
 	trial := x.env.Trial
 	c, top, owner := x.env.ClusterOf(arm), trial.ClusterOf(arm), arm
 	if arm == bundle.Shared {
-		c, top, owner = x.env.Cluster(), &trial.Clusters[0], "" // a node of no arm is everyone's
+		c, top, owner = x.env.Cluster(), &trial.Clusters[0], "" // a node without an arm belongs to all
 	}
 	labels := map[string]map[string]string{}
 	for _, n := range top.Topology.Nodes {
@@ -127,10 +126,10 @@ func (x *injections) target(arm string, item plan.Item) (t fault.Target, acts bo
 	}, true, nil
 }
 
-// lifted is how long observing all lifts may take together. Faults have their own limits, whose errors say more.
+// lifted limits how long lifting all faults may take together. Each fault has its own limit, whose error says more.
 const lifted = 5 * time.Minute
 
-// recover lifts every fault in every arm and returns once each lift was observed.
+// recover lifts every fault in every arm. It returns once each lift was observed.
 func (x *injections) recover(ctx context.Context, arms []string) error {
 	if x.env.Trial.NoFaults {
 		return nil

@@ -1,11 +1,11 @@
 package trial
 
-// LiftError says that a fault may still be in force, because lifting it was not seen to succeed. It lifts itself in
-// its node after its own time limit.
+// LiftError says that a fault may still be in force, because nobody saw that lifting it succeeded. The fault lifts
+// itself in its node after its own time limit.
 type LiftError struct{ Err error }
 
-// Error names the faults.
+// Error returns the reasons, which name the faults.
 func (e *LiftError) Error() string { return "a fault may still be in force: " + e.Err.Error() }
 
-// Unwrap gives the reasons.
+// Unwrap returns the reasons.
 func (e *LiftError) Unwrap() error { return e.Err }

@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// live asks a trial's checks while it runs, to end waits early. It decides no outcome: the sealed bundle is judged
-// anew.
+// live evaluates a trial's checks while it runs, to end waits early. It decides no outcome: the sealed bundle is judged
+// again.
 type live struct {
 	plan   plan.Trial
 	writer *bundle.Writer
@@ -24,29 +24,29 @@ type live struct {
 
 	complained sync.Once
 	pending    pendingChecks
-	said       sync.Map // arms of which it was said that they aren't waited for
+	said       sync.Map // arms whose restart was reported
 }
 
 func newLive(t plan.Trial, w *bundle.Writer, events *event.Stream) *live {
 	return &live{plan: t, writer: w, events: events}
 }
 
-// lookEvery is how often live checks are asked.
+// lookEvery is the interval at which live checks are evaluated.
 const lookEvery = 2 * time.Second
 
-// sayEvery is how often a wait without any change is reported.
+// sayEvery is the interval at which a wait without any change is reported.
 const sayEvery = 30 * time.Second
 
-// onset is a live check of exposure. When it first turns true in an arm it calls first, so that snapshots are taken
-// at once.
+// onset returns a live check of exposure. It calls first when an arm first meets its exposure, so that snapshots are
+// taken at once.
 func (l *live) onset(first func(arm string)) func(arm string) bool {
-	if l.plan.NoFaults { // nothing will ever be exposed
+	if l.plan.NoFaults { // without faults there is no exposure
 		return func(string) bool { return true }
 	}
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	return func(arm string) bool {
-		if l.restarted(arm) { // asked first: it takes little, and a subject that crashes again and again has a log that takes long to read
+		if l.restarted(arm) { // checked first: fast, while the log of a subject that crashes often takes long to read
 			return true
 		}
 		if !l.met(arm, check.Fault, l.exposure(true)) {
@@ -63,14 +63,15 @@ func (l *live) onset(first func(arm string)) func(arm string) bool {
 	}
 }
 
-// exposure returns the exposure checks of the fault phase, or those of later phases.
+// exposure returns the exposure checks of the recovery, or, if inForce, all others.
 func (l *live) exposure(inForce bool) []plan.Check {
 	return slices.DeleteFunc(slices.Clone(l.plan.Exposure),
 		func(c plan.Check) bool { return (c.Phase == check.Recovery) == inForce })
 }
 
-// judgeable reports whether an arm has shown all that its verdict needs: the signature, or that it is well with every
-// part of the signature known, and the exposure checks of the recovery.
+// judgeable reports whether an arm has shown all that its verdict needs. A restart of its subject is enough. Otherwise
+// the exposure checks of the recovery have to hold, and one of three things has to be true: the arm shows the
+// signature; the arm is well and every part of the signature is known; the arm can no longer be shown to be well.
 func (l *live) judgeable(arm string) bool {
 	if l.restarted(arm) {
 		return true
@@ -81,8 +82,8 @@ func (l *live) judgeable(arm string) bool {
 	return l.signature(arm) || l.met(arm, check.Recovery, l.plan.Healed) && l.known(arm) || l.decided(arm)
 }
 
-// known reports whether every part of the signature has an answer right now. Only then is a signature that isn't met
-// known to be absent.
+// known reports whether every part of the signature has an answer right now. Only then can a missing signature be
+// called absent.
 func (l *live) known(arm string) bool {
 	for i := range l.plan.Signature {
 		f, all, err := verdict.EvaluateSignature(l.writer.View(), arm, l.plan.Signature[i:i+1])
@@ -94,7 +95,8 @@ func (l *live) known(arm string) bool {
 	return true
 }
 
-// decided reports whether an arm can no longer be shown to be well, because it wasn't while the fault was in force.
+// decided reports whether an arm can no longer be shown to be well, because it wasn't well while the fault was in
+// force.
 func (l *live) decided(arm string) bool {
 	return slices.ContainsFunc(l.plan.Healed, func(c plan.Check) bool {
 		if c.Phase != check.Fault {
@@ -105,8 +107,8 @@ func (l *live) decided(arm string) bool {
 	})
 }
 
-// restarted reports whether an arm's subject has become another process. Its outcome is certain then, and waiting
-// gains nothing.
+// restarted reports whether an arm's subject has become another process. Its outcome is certain then, so there is no
+// reason to wait.
 func (l *live) restarted(arm string) bool {
 	f, ok := verdict.OneProcess(l.writer.View(), arm)
 	if !ok || f.Met != check.False {
@@ -119,8 +121,8 @@ func (l *live) restarted(arm string) bool {
 	return true
 }
 
-// met reports whether all checks hold for an arm right now. It stops at the first that doesn't, and keeps that one's
-// finding for the progress display.
+// met reports whether all checks hold for an arm right now. It stops at the first check that doesn't hold, and keeps
+// that check's finding for the progress display.
 func (l *live) met(arm, phase string, checks []plan.Check) bool {
 	for i := range checks {
 		f, all, err := verdict.Evaluate(l.writer.View(), arm, phase, checks[i:i+1])
@@ -144,7 +146,7 @@ func (l *live) signature(arm string) bool {
 	return len(l.plan.Signature) > 0
 }
 
-// asked reports once why a check couldn't be asked. Judging will fail for the same reason.
+// asked reports whether err is nil. It emits the first error as a warning; judging will fail for the same reason.
 func (l *live) asked(err error) bool {
 	if err != nil {
 		l.complained.Do(func() { l.events.Say(event.Warning, err.Error()) })
@@ -152,8 +154,8 @@ func (l *live) asked(err error) bool {
 	return err == nil
 }
 
-// until asks ok for each arm until it is true for all of them at once and atLeast has passed. At the deadline the
-// error says what was missing.
+// until calls ok for each arm, again and again, until it is true for all of them at once and atLeast has passed. At the
+// deadline it returns an error that says what was missing.
 func (l *live) until(ctx context.Context, arms []string, atLeast, deadline time.Duration, ok func(string) bool) error {
 	began := time.Now()
 	var said string
@@ -179,21 +181,21 @@ func (l *live) until(ctx context.Context, arms []string, atLeast, deadline time.
 			l.events.Emit(event.Event{Type: event.Progress,
 				Message: fmt.Sprintf("%s so far, waiting for %s", so.Round(time.Second), l.pending.describe(missing))})
 		}
-		// Asking reads the evidence, which grows: it must not take the time of what is being watched.
+		// Evaluating reads the evidence, which grows. It must not use up the time of what is being watched.
 		if err := wait(ctx, max(lookEvery, cost)); err != nil {
 			return err
 		}
 	}
 }
 
-// coverTime is how long evidence may lag behind the end of the last phase; silence is after how long without a record
-// a stream counts as ended.
+// coverTime is how long evidence may lag behind the end of the last phase. silence is the time without a record after
+// which a stream counts as ended.
 const (
 	coverTime = 15 * time.Second
 	silence   = 30 * time.Second
 )
 
-// covered waits until the records of some arms reach this moment. On a loaded machine they lag behind, and a phase
+// covered waits until the records of some arms reach this moment. On a loaded machine records lag behind, and a phase
 // whose end they don't cover can't be judged.
 func (l *live) covered(ctx context.Context, arms []string) error {
 	end := time.Now()
@@ -209,7 +211,7 @@ func (l *live) covered(ctx context.Context, arms []string) error {
 	return nil
 }
 
-// wait waits for d, or for ctx.
+// wait waits for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

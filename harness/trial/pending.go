@@ -8,16 +8,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// pendingChecks are the checks that each arm was last seen to wait for.
+// pendingChecks holds the check that each arm was last seen to wait for.
 type pendingChecks struct {
 	mu   sync.Mutex
 	arms map[string]string
 }
 
-// seenLength is how much of a finding a line of progress shows; the verdict has all of it.
+// seenLength is how much of a finding a progress line shows, in characters. The verdict has all of it.
 const seenLength = 100
 
-// note keeps the first of the findings; without any the arm waits for nothing.
+// note keeps the first of the findings as the one that arm waits for. Without findings the arm waits for nothing.
 func (p *pendingChecks) note(arm string, findings []check.Finding) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *pendingChecks) note(arm string, findings []check.Finding) {
 	}
 }
 
-// describe says what arms wait for, in their order.
+// describe lists the arms, each with the check that it waits for.
 func (p *pendingChecks) describe(arms []string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

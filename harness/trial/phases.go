@@ -15,21 +15,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// unresponsiveTime is how long a candidate that doesn't answer is watched beside controls that do: long enough that
-// its evidence has no gap.
+// unresponsiveTime is how long a candidate that doesn't answer is watched, while controls do answer. It is long enough
+// that the candidate's evidence has no gap.
 const unresponsiveTime = 45 * time.Second
 
-// nullHold is how long the null control waits in place of a fault.
+// nullHold is how long a run without faults, the null control, waits in place of a fault.
 const nullHold = 10 * time.Second
 
-// phases are the steps of a trial, in order. Each returns the arms that go on; if there are none the trial ends,
-// because there is nothing to judge.
+// phases returns the steps of a trial, in order. Each step returns the arms that go on. If there are none the trial
+// ends, because there is nothing to judge.
 func (r *trial) phases() []func(ctx context.Context, arms []string) (on []string, err error) {
 	return []func(context.Context, []string) ([]string, error){r.steady, r.baseline, r.faultAndRecovery,
 		r.verifyRestart}
 }
 
-// steady has the loads create what they need and waits for the steady state. If candidates never reach it, the
+// steady makes the loads create what they need and waits for the steady state. If candidates never reach it, the
 // controls go on without them: not running where a control does is an answer. If a control doesn't reach it, no arm
 // goes on.
 func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
@@ -40,14 +40,14 @@ func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
 	}
 	stage := r.events.Stage("steady state", "waiting until every arm is well",
 		r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
-	last := map[string]bool{} // who was well when they were asked last: another look at a busy machine may come before their records do
+	last := map[string]bool{} // each arm's last answer; on a busy machine a new one may come before its records
 	well := func(arm string) bool {
 		last[arm] = r.live.met(arm, check.Steady, r.plan.Steady)
 		return last[arm]
 	}
 	p := r.plan.Phases.Steady
 	err := r.live.until(ctx, responsive, p.AtLeast.Duration, p.Deadline.Duration, well)
-	if err == nil && len(responsive) < len(arms) { // an unresponsive one has had its time, and has no loads prepared: it is only watched
+	if err == nil && len(responsive) < len(arms) { // unresponsive arms had their time; they are only watched
 		behind := slices.DeleteFunc(slices.Clone(arms), func(c string) bool { return slices.Contains(responsive, c) })
 		err = r.live.until(ctx, behind, unresponsiveTime, unresponsiveTime, func(string) bool { return false })
 	}
@@ -70,7 +70,7 @@ func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
 	return on, nil
 }
 
-// split separates the arms that are well from the candidates that aren't, and reports whether a control isn't.
+// split separates the arms that are well from the candidates that aren't. control reports whether a control isn't well.
 func split(arms []string, well map[string]bool, candidate func(string) bool) (on, behind []string, control bool) {
 	for _, arm := range arms {
 		switch {
@@ -85,8 +85,9 @@ func split(arms []string, well map[string]bool, candidate func(string) bool) (on
 	return on, behind, control
 }
 
-// baseline records the normal state, under the loads that belong to it. A load that still runs at the end is stopped.
-// Its first snapshot is taken at its begin, and the last by whoever ends it, so that a short one holds two looks, too.
+// baseline records the normal state, under the baseline's loads. A load that still runs at the end is stopped. The
+// first snapshot is taken at the beginning, and the next phase takes the last one, so that even a short baseline has
+// two.
 func (r *trial) baseline(ctx context.Context, arms []string) ([]string, error) {
 	r.enter(check.Baseline, arms)
 	stage := r.events.Stage("baseline", "recording what is normal", r.plan.Phases.Baseline.AtLeast.Duration)
@@ -102,7 +103,7 @@ func (r *trial) baseline(ctx context.Context, arms []string) ([]string, error) {
 	return arms, err
 }
 
-// faultAndRecovery takes arms through fault and recovery: together, or one after the other if the plan says so.
+// faultAndRecovery takes arms through fault and recovery, together or, if the plan is sequential, one after the other.
 func (r *trial) faultAndRecovery(ctx context.Context, arms []string) ([]string, error) {
 	if !r.plan.Sequential || len(arms) == 1 {
 		return arms, r.injectAndRecover(ctx, arms)
@@ -122,7 +123,7 @@ func (r *trial) injectAndRecover(ctx context.Context, arms []string) (err error)
 	stage := r.events.Stage("fault", "injecting, and holding until each arm has blocked or has gone on",
 		r.holdEstimate())
 	lifted := false
-	defer func() { // whatever happens, what was injected is recovered, also after Ctrl-C, and once more where that failed
+	defer func() { // Faults are lifted whatever happens, even after Ctrl-C. If that failed below, it is tried again.
 		if lifted {
 			return
 		}
@@ -138,7 +139,7 @@ func (r *trial) injectAndRecover(ctx context.Context, arms []string) (err error)
 	stage = r.events.Stage("recovery", "lifting, and watching what heals",
 		r.plan.Phases.Recovery.AtLeast.Duration+5*time.Second)
 	defer func() { stage(err) }()
-	r.enter(check.Lifting, arms) // what the lift itself brings about is evidence of neither phase
+	r.enter(check.Lifting, arms) // effects of the lifting itself are evidence of neither phase
 	if err := r.items.recover(ctx, arms); err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (r *trial) injectAndRecover(ctx context.Context, arms []string) (err error)
 	return r.watchRecovery(ctx, arms)
 }
 
-// hold injects the faults while the loads run, and holds them until each arm has shown how it reacts.
+// hold injects the faults while the loads run, and keeps them in force until each arm has shown how it reacts.
 func (r *trial) hold(ctx context.Context, arms []string) error {
 	i, err := begin(ctx, r, arms, check.Fault)
 	if err != nil {
@@ -167,7 +168,7 @@ func (r *trial) hold(ctx context.Context, arms []string) error {
 	return context.Cause(ctx)
 }
 
-// holdTime is how long the fault phase lasts at least.
+// holdTime returns how long the fault phase lasts at least.
 func (r *trial) holdTime() time.Duration {
 	if r.plan.NoFaults {
 		return max(nullHold, r.plan.Phases.Fault.AtLeast.Duration)
@@ -175,7 +176,8 @@ func (r *trial) holdTime() time.Duration {
 	return r.plan.Phases.Fault.AtLeast.Duration
 }
 
-// holdEstimate is how long the fault is likely to be held: the subject's largest duration, and a third on top.
+// holdEstimate returns how long the fault will probably be held: the largest of the subject's constants that can be a
+// duration, and a third on top.
 func (r *trial) holdEstimate() time.Duration {
 	if r.plan.NoFaults {
 		return r.holdTime()
@@ -194,8 +196,8 @@ func (r *trial) holdEstimate() time.Duration {
 	return (time.Duration(longest) * 4 / 3).Round(time.Second)
 }
 
-// watchRecovery is the recovery, from when every lift was seen: its loads ask the subjects for work until the outcome
-// is known. A load that still runs then is stopped.
+// watchRecovery runs the recovery phase, after every lift was observed. The phase's loads give the subjects work until
+// the outcome is known. A load that still runs then is stopped.
 func (r *trial) watchRecovery(ctx context.Context, arms []string) error {
 	p := r.plan.Phases.Recovery
 	r.enter(check.Recovery, arms)

@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// progress records how far the loads and faults of a phase are, for those that come after them.
+// progress records the rounds of a phase's loads and faults, for the items that come after them.
 type progress struct {
 	mu      sync.Mutex
-	changed chan struct{} // closed, and made anew, at every change
+	changed chan struct{} // closed and replaced at every change
 	items   map[string]state
 }
 
-// state is how far a load or a fault is in an arm.
+// state is the progress of one load or fault in one arm.
 type state struct {
-	began, ended int  // the last round that took effect, and that was over
-	over         bool // nothing more will come
+	began, ended int  // the last round that took effect, and the last that was over
+	over         bool // no further round will come
 }
 
 func newProgress() *progress {
 	return &progress{changed: make(chan struct{}), items: map[string]state{}}
 }
 
-// note records that a round took effect or was over.
+// note records that a round took effect (began) or was over.
 func (p *progress) note(arm, name string, round int, began bool) {
 	p.change(arm, name, func(s *state) {
 		if began {
@@ -33,7 +33,7 @@ func (p *progress) note(arm, name string, round int, began bool) {
 	})
 }
 
-// finish records that nothing more will come.
+// finish records that an item will have no further round.
 func (p *progress) finish(arm, name string) {
 	p.change(arm, name, func(s *state) { s.over = true })
 }
@@ -48,7 +48,7 @@ func (p *progress) change(arm, name string, how func(*state)) {
 	p.changed = make(chan struct{})
 }
 
-// await waits until ok is true of an item's progress, and returns the progress.
+// await waits until ok is true for an item's state, and returns that state.
 func (p *progress) await(ctx context.Context, arm, name string, ok func(state) bool) (state, error) {
 	for {
 		p.mu.Lock()

@@ -18,8 +18,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// verifyRestart restarts the subjects that show the signature, once all data for judging is safe. That a restart
-// healed the node, and a fast runtime did not, was the incident's own proof of the diagnosis.
+// verifyRestart restarts the subjects that show the signature, once all data for judging is safe. In the original
+// incident, the diagnosis was proven because a restart healed the node and a fast runtime did not.
 func (r *trial) verifyRestart(ctx context.Context, arms []string) ([]string, error) {
 	if r.plan.Restart == nil {
 		return arms, nil
@@ -71,8 +71,8 @@ func (r *trial) restart(ctx context.Context, c plan.Arm) error {
 	return fmt.Errorf("no %s of %s can be restarted", r.plan.Subject, c.Name)
 }
 
-// readyAgain waits for a Ready=True that was reported after began: the condition from before the restart must not
-// count.
+// readyAgain waits for a Ready=True that was reported after began, so that the condition from before the restart
+// doesn't count. It returns how long that took.
 func (r *trial) readyAgain(ctx context.Context, arm, node string, began time.Time,
 	limit time.Duration) (time.Duration, error) {
 	client, err := kubernetes.NewForConfig(r.env.ClusterOf(arm).RESTConfig())

@@ -15,7 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// RunDir is a run's directory: its plan, its trials' bundles and the index that lists them. Trials may use it at once.
+// RunDir is a run's directory: its plan, its trials' bundles and the index that lists them. Parallel trials may share
+// it.
 type RunDir struct {
 	dir string
 
@@ -23,7 +24,8 @@ type RunDir struct {
 	index bundle.Index
 }
 
-// CreateRunDir makes a run's directory with its plan and without trials. run is the run's name in its trials.
+// CreateRunDir creates a run's directory, with its plan and an empty index. run is the name that the trials give the
+// run.
 func CreateRunDir(dir, run string, p *plan.Plan) (*RunDir, error) {
 	raw, err := plan.Encode(p)
 	if err != nil {
@@ -44,13 +46,13 @@ func CreateRunDir(dir, run string, p *plan.Plan) (*RunDir, error) {
 	return d, d.index.Write(dir)
 }
 
-// Path is the directory.
+// Path returns the path of the directory.
 func (d *RunDir) Path() string { return d.dir }
 
-// Trial is the directory of a trial's bundle.
+// Trial returns the path of a trial's bundle.
 func (d *RunDir) Trial(id string) string { return filepath.Join(d.dir, "trials", id) }
 
-// begin lists a trial in the index before anything of it is recorded.
+// begin adds a trial to the index before anything of the trial is recorded.
 func (d *RunDir) begin(t bundle.IndexedTrial) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +61,7 @@ func (d *RunDir) begin(t bundle.IndexedTrial) error {
 	return d.index.Write(d.dir)
 }
 
-// sealed adds the manifest of a finished trial to the index. A trial that broke off has none.
+// sealed adds the checksum of a finished trial's manifest to the index. A trial that broke off has none.
 func (d *RunDir) sealed(id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -80,7 +82,7 @@ func (d *RunDir) Complete() error {
 	return d.index.Write(d.dir)
 }
 
-// bind puts the run's name into what a trial records of the world.
+// bind adds the run's name, plan and scenario to the facts that a trial records.
 func (d *RunDir) bind(w bundle.World) bundle.World {
 	w.Run, w.Plan, w.Scenario = d.index.Run, d.index.Plan, d.index.Scenario
 	return w

@@ -1,5 +1,5 @@
 // Package trial takes the arms of one trial through the phases: steady state, baseline, fault, recovery. Collectors
-// record meanwhile, and all evidence is left in a sealed bundle. It gives no verdict.
+// record meanwhile, and a sealed bundle holds all evidence. The package gives no verdict.
 package trial
 
 import (
@@ -28,12 +28,12 @@ type trial struct {
 	events     *event.Stream
 	items      *injections
 	live       *live
-	collectors *collectors // of the arms that are in their phases
+	collectors *collectors // of the arms that are going through the phases
 }
 
-// Run runs the environment's trial and leaves a sealed bundle in the run's directory, listed in its index. earlier
-// are events from before the bundle existed; its timeline begins with them. When ctx ends, faults are recovered and
-// the unsealed bundle stays for the caller to remove. An error is a failure of the harness, never a verdict.
+// Run runs the environment's trial. It leaves a sealed bundle in the run's directory, listed in the run's index. The
+// bundle's timeline begins with earlier, the events from before the bundle existed. When ctx ends, faults are
+// recovered, and the caller has to remove the unsealed bundle. An error is a failure of the harness, never a verdict.
 func Run(ctx context.Context, env *environment.Environment, run *RunDir, events *event.Stream,
 	earlier []event.Event) (err error) {
 	t := env.Trial
@@ -67,15 +67,15 @@ func Run(ctx context.Context, env *environment.Environment, run *RunDir, events 
 	if ctx.Err() != nil {
 		return interrupted(ctx, err)
 	}
-	if err != nil { // the bundle still tells what was seen, and why no verdict can come of it
+	if err != nil { // the bundle still shows what was seen, and why there can be no verdict
 		r.events.Emit(event.Event{Type: event.Failure, Message: err.Error()})
 	}
 	detach()
 	return errors.Join(err, writer.Seal(), run.sealed(t.ID))
 }
 
-// interrupted is the error of a trial that was interrupted: why, and which faults were not seen to be lifted. Other
-// errors only follow from the interruption.
+// interrupted returns the error of a trial that was interrupted: the reason, and the faults whose lifting was not seen.
+// Other errors only follow from the interruption.
 func interrupted(ctx context.Context, err error) error {
 	var left *LiftError
 	if errors.As(err, &left) {
@@ -84,12 +84,12 @@ func interrupted(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// group takes some arms through all phases with their collectors running.
+// group takes some arms through all phases while their collectors run.
 func (r *trial) group(ctx context.Context, arms []string) (err error) {
 	if err := r.env.CreateFor(ctx, arms); err != nil {
 		return err
 	}
-	r.enter(check.Steady, arms) // before the collectors' first record, so that it counts
+	r.enter(check.Steady, arms) // before the collectors' first record, which then counts
 	if r.collectors, err = startCollectors(ctx, r.env, r.writer, r.events, arms); err != nil {
 		return err
 	}
@@ -105,7 +105,8 @@ func (r *trial) group(ctx context.Context, arms []string) (err error) {
 	return nil
 }
 
-// prepare makes the loads and faults, computes their parameters and records what the trial is based on.
+// prepare computes the parameters of the trial's faults and records the plan, the facts and the source diffs in the
+// bundle.
 func (r *trial) prepare() (err error) {
 	raw, err := json.MarshalIndent(r.env.Plan(), "", "  ")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// assumed says which constants of an arm are unknown, which values stand for them, and what the arm was really tried
-// with: it is only proven to survive that much.
+// assumed notes, for each arm with unknown constants, which values stand for them and what the arm was really tried
+// with. The arm is only proven to survive that much.
 func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 	var out []string
 	for _, c := range t.Arms {
@@ -36,8 +36,8 @@ func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 	return out
 }
 
-// survived says what the judged arms that don't show the incident were tried with, because a build that only fails
-// later would seem to survive, too. assumed says it already for arms with unknown constants.
+// survived notes what the judged arms that don't show the incident were tried with, because a build that only fails
+// later would seem to survive, too. It leaves out arms with unknown constants, for which assumed notes the same.
 func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
 	judged := judgedRole(arms)
 	var out []string
@@ -52,7 +52,7 @@ func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
 	return out
 }
 
-// ways says which ways to the bug a trial took, where a judged arm survived them.
+// ways notes which ways to the bug a trial took, if a judged arm survived them.
 func ways(t plan.Trial, arms []Arm) []string {
 	judged := judgedRole(arms)
 	if t.Tried == nil || !slices.ContainsFunc(arms, func(a Arm) bool { return a.Role == judged && a.Outcome == NotReproduced }) {
@@ -61,7 +61,7 @@ func ways(t plan.Trial, arms []Arm) []string {
 	return []string{t.Tried.String()}
 }
 
-// judgedRole is the role of the arms that are judged: candidates if there are any, else the fixed one.
+// judgedRole returns the role of the arms that are judged: candidate if there is one, else fixed.
 func judgedRole(arms []Arm) string {
 	if slices.ContainsFunc(arms, func(a Arm) bool { return a.Role == scenario.Candidate }) {
 		return scenario.Candidate
@@ -69,7 +69,7 @@ func judgedRole(arms []Arm) string {
 	return scenario.Fixed
 }
 
-// tried is what an arm's exposure measured.
+// tried returns what an arm's exposure checks measured, without repetitions. Only checks that are True count.
 func tried(arms []Arm, name string) (out []string) {
 	var collect func([]check.Finding)
 	collect = func(list []check.Finding) {
@@ -88,7 +88,7 @@ func tried(arms []Arm, name string) (out []string) {
 	return out
 }
 
-// amount shows nanoseconds as a duration: no count is that large.
+// amount formats a constant. One of a second or more in nanoseconds is shown as a duration: no count is that large.
 func amount(n int64) string {
 	if n >= int64(time.Second) {
 		return time.Duration(n).String()

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// seenLate is how long after a process's end somebody may have noticed it, and by how much clocks of whole
-	// seconds differ.
+	// seenLate is how far a record of a process's end may lie from the end: somebody may have noticed the end late, and
+	// some clocks only have whole seconds.
 	seenLate = 20 * time.Second
-	// forewarned is how long before its end the kubelet may have said why it would end it: a probe may fail for a
-	// minute.
+	// forewarned is how long before a container's end the kubelet may have said why it would end the container: a probe
+	// may fail for a minute.
 	forewarned = 90 * time.Second
 )
 
-// causeOfEnd says why an arm's subject ended about t, as far as its node knows: how its container ended, what the
-// kubelet did or systemd saw, and the last line that it logged; "" if nobody knows. It decides nothing.
+// causeOfEnd says why an arm's subject ended at about t, as far as its node knows: how its container ended, what the
+// kubelet did or systemd saw, and the last line that it logged. It returns "" if nobody knows. The cause decides
+// nothing.
 func causeOfEnd(v bundle.View, arm string, t time.Time) string {
 	var out []string
 	pod, ended, at := containerEnd(v, arm, t)
@@ -49,7 +50,8 @@ func laterOf(a, b time.Time) time.Time {
 
 func isNear(at, t time.Time) bool { return !at.Before(t.Add(-seenLate)) && !at.After(t.Add(seenLate)) }
 
-// containerEnd is how the subject's container ended closest to t, as the kubelet reported it, with its pod.
+// containerEnd finds the end of the subject's container closest to t, as the kubelet reported it. It returns the pod, a
+// description and the time of the end.
 func containerEnd(v bundle.View, arm string, t time.Time) (pod, said string, at time.Time) {
 	best := seenLate + 1
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Statuses, Arm: arm}) {
@@ -72,8 +74,8 @@ func containerEnd(v bundle.View, arm string, t time.Time) (pod, said string, at 
 	return pod, said, at
 }
 
-// kubeletSaid is what Events say about an end: that the kubelet killed the container, after which probe, or that the
-// kernel ran out of memory.
+// kubeletSaid returns what Events say about an end: that the kubelet killed the container, after which probe, or that
+// the kernel ran out of memory.
 func kubeletSaid(v bundle.View, pod string, t time.Time) string {
 	var out []string
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Events}) {
@@ -99,10 +101,10 @@ func kubeletSaid(v bundle.View, pod string, t time.Time) string {
 	return strings.Join(out[max(0, len(out)-3):], "; ")
 }
 
-// systemdEnd is what systemd logs of a unit's end.
+// systemdEnd matches what systemd logs when a unit ends.
 var systemdEnd = regexp.MustCompile(`(?i)main process exited|killed by the oom killer|failed with result`)
 
-// systemdSaid is what systemd logged when a unit that is the subject ended.
+// systemdSaid returns what systemd logged about the end of the subject, if the subject is a unit.
 func systemdSaid(v bundle.View, arm string, t time.Time) string {
 	var out []string
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: arm}) {
@@ -124,7 +126,7 @@ func systemdSaid(v bundle.View, arm string, t time.Time) string {
 	return "systemd said: " + strings.Join(out[:min(2, len(out))], "; ")
 }
 
-// lastLine is the line with a panic before t, else the last line, of the subject's own log.
+// lastLine returns the last line with a panic or an error before t, else the last line, of the subject's own log.
 func lastLine(v bundle.View, arm string, t time.Time) string {
 	last, fatal := "", ""
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Logs, Arm: arm}) {

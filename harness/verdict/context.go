@@ -8,8 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// hostNotes say that the host was overloaded, if a trial's answer is Inconclusive or Broken. No verdict changes by
-// it.
+// hostNotes returns a note if the host was overloaded and the verdict is Inconclusive or Broken. The note doesn't
+// change the verdict.
 func hostNotes(v bundle.View, t plan.Trial, is Verdict) []string {
 	if is != VerdictInconclusive && is != VerdictBroken {
 		return nil
@@ -20,7 +20,7 @@ func hostNotes(v bundle.View, t plan.Trial, is Verdict) []string {
 	return nil
 }
 
-// nameCauses adds to arms whose process ended why it did. It decides nothing.
+// nameCauses adds to each arm whose process ended why it ended. The cause decides nothing.
 func nameCauses(v bundle.View, arms []Arm) {
 	for i := range arms {
 		nameCause(v, &arms[i])
@@ -43,8 +43,8 @@ func nameCause(v bundle.View, a *Arm) {
 	}
 }
 
-// firstEnd is when an arm's process was first seen to be gone or replaced, after its steady state began; else when
-// the steady state ended, for a subject that never ran.
+// firstEnd returns when an arm's process was first seen to be gone or replaced, after its steady state began. If no
+// look shows that, for example because the subject never ran, it returns when the steady state ended.
 func firstEnd(v bundle.View, arm string) time.Time {
 	steady, _ := v.Phase(arm, check.Steady)
 	var first bundle.IdentitySample

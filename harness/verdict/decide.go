@@ -11,7 +11,7 @@ import (
 // Verdict is the answer over all arms of a trial, or over several trials.
 type Verdict string
 
-// The verdicts. With one arm only, which is no candidate, the verdict is that arm's outcome.
+// The verdicts. A trial with a single arm that is no candidate has that arm's outcome as its verdict.
 const (
 	Validated            Verdict = "Validated"
 	StillVulnerable      Verdict = "StillVulnerable"
@@ -36,15 +36,16 @@ type ArmOutcome struct {
 	Role     string // vulnerable, fixed or candidate
 	Outcome  Outcome
 	Expected Outcome
-	Digest   string // SHA-256 of its binary; "" if it isn't known
+	Digest   string // SHA-256 of the arm's binary; "" if it isn't known
 	// MayBeIncident says that the signature of a Broken arm is unknown: its failure may be the incident.
 	MayBeIncident bool
-	Next          string // what to do about an Inconclusive one
+	Next          string // what to do if the outcome is Inconclusive
 }
 
-// Decide is the verdict table, row by row. The judged arm is the candidate if there is one, else the fixed arm; the
-// others are controls. A candidate is never judged without a vulnerable arm that is Reproduced in the same trial. The
-// sentence is the reason in one line, next what to do about an Inconclusive verdict; it is "" for the others.
+// Decide returns the verdict over the arms of a trial, by the verdict table, row by row. The judged arm is the
+// candidate if there is one, else the fixed arm; the others are controls. A candidate is never judged without a
+// vulnerable arm that is Reproduced in the same trial. sentence is the reason in one line. next says what to do about
+// an Inconclusive verdict, and is "" for the others.
 func Decide(arms []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	if len(arms) == 0 {
 		return VerdictError, ExitError, "no arm was judged", ""
@@ -103,7 +104,7 @@ func contradiction(arms []ArmOutcome) (a, b ArmOutcome, found bool) {
 	return a, b, false
 }
 
-// decideOne judges a lone arm of the scenario's own: without a control its outcome is the verdict.
+// decideOne judges a single arm that is no candidate. Without a control, the arm's outcome is the verdict.
 func decideOne(a ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	sentence = fmt.Sprintf("the only arm %s is %s, expected %s", a.Name, a.Outcome, a.Expected)
 	switch a.Outcome {
@@ -133,7 +134,8 @@ func split(arms []ArmOutcome) (judged, controls []ArmOutcome) {
 	return judged, controls
 }
 
-// decideJudged is the last three rows. Several judged arms are as good as the worst of them.
+// decideJudged returns the verdict of the last rows, for a trial whose controls are as expected. The worst of several
+// judged arms decides.
 func decideJudged(judged, controls []ArmOutcome) (v Verdict, exit int, sentence, next string) {
 	var names []string
 	for _, c := range controls {
@@ -167,8 +169,8 @@ func decideJudged(judged, controls []ArmOutcome) (v Verdict, exit int, sentence,
 	return VerdictError, ExitError, fmt.Sprintf("arm %s has no outcome", judged[0].Name), ""
 }
 
-// Combine is the exit code over several trials, pairs or scenarios: 1 outranks 4, then 3, then 0. Of none at all it
-// is 4, because nothing was shown. A code that no verdict has counts as 4.
+// Combine returns the exit code over several trials, pairs or scenarios: 1 outranks 4, then 3, then 0. Without any code
+// it returns 4, because nothing was shown. A code that no verdict has counts as 4.
 func Combine(exits []int) int {
 	for _, code := range []int{ExitFailed, ExitError, ExitInconclusive, ExitOK} {
 		for _, e := range exits {

@@ -13,9 +13,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// Evaluate asks a list of checks about one arm, live or afterwards, and sums up: met if all of it is met. phase is
-// for checks that name none. An error says that a check couldn't be asked, which is a failure of the harness and no
-// answer.
+// Evaluate asks a list of checks about one arm, during a trial or afterwards. It returns their findings and the answer
+// over all of them, which is True if every finding is. phase is for checks that name none. An error means that a check
+// couldn't be asked, which is a failure of the harness and no answer.
 func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Finding, check.Truth, error) {
 	findings := make([]check.Finding, 0, len(list))
 	var met []check.Truth
@@ -30,8 +30,8 @@ func Evaluate(v bundle.View, arm, phase string, list []plan.Check) ([]check.Find
 	return findings, check.All(met...), nil
 }
 
-// EvaluateSignature is Evaluate over the arm's own evidence alone: other evidence can be context and exposure, but
-// never one arm's signature. If a part is unknown the signature is unknown, even if another part isn't met: missing
+// EvaluateSignature asks the signature over the arm's own evidence alone: other evidence can be context and exposure,
+// but never one arm's signature. If a part is unknown the signature is unknown, even if another part is False: missing
 // evidence must not free an arm of the incident.
 func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
 	findings, met, err := Evaluate(armView{v, arm}, arm, check.Recovery, list)
@@ -41,13 +41,13 @@ func EvaluateSignature(v bundle.View, arm string, list []plan.Check) ([]check.Fi
 	return findings, met, err
 }
 
-// EvaluateBaseline asks the whole signature in the baseline. Here one part that isn't met is enough: a baseline of
-// some seconds is too short for what has to persist.
+// EvaluateBaseline asks the whole signature in the baseline. Here one part that is False is enough for the answer
+// False: a baseline of some seconds is too short for a symptom that has to persist.
 func EvaluateBaseline(v bundle.View, arm string, list []plan.Check) ([]check.Finding, check.Truth, error) {
 	return Evaluate(armView{v, arm}, arm, check.Baseline, inPhase(list, check.Baseline))
 }
 
-// inPhase moves checks to another phase, without their offsets, which belong to the old one.
+// inPhase returns the checks moved to another phase. It drops their offsets, which belong to the old phase.
 func inPhase(list []plan.Check, phase string) []plan.Check {
 	out := make([]plan.Check, 0, len(list))
 	for _, c := range list {
@@ -71,7 +71,7 @@ func evaluate(v bundle.View, arm, phase string, c plan.Check) (check.Finding, er
 	return nonNil(f), nil
 }
 
-// ask turns a check's panic into an error: it is a mistake of the harness, never an answer.
+// ask evaluates a check, and turns its panic into an error: a panic is a mistake of the harness, never an answer.
 func ask(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -81,7 +81,7 @@ func ask(k check.Check, v bundle.View, s check.Scope) (f check.Finding, err erro
 	return k.Eval(v, s), nil
 }
 
-// anyOf asks alternatives and says which of them held.
+// anyOf asks a check's alternatives and says which of them held.
 func anyOf(v bundle.View, arm, phase string, c plan.Check) (check.Finding, error) {
 	parts, _, err := Evaluate(v, arm, phase, c.AnyOf)
 	if err != nil {
@@ -104,7 +104,7 @@ func anyOf(v bundle.View, arm, phase string, c plan.Check) (check.Finding, error
 	return nonNil(out), nil
 }
 
-// nonNil makes a finding's lists never nil: JSON shows them as lists.
+// nonNil replaces a finding's nil lists with empty ones, so that JSON shows them as lists.
 func nonNil(f check.Finding) check.Finding {
 	if f.Differs == nil {
 		f.Differs = []string{}
@@ -118,9 +118,9 @@ func nonNil(f check.Finding) check.Finding {
 	return f
 }
 
-// armView is a view that has only one arm's own evidence. World, phases and timeline stay, because they are no evidence
-// of a subject. Objects that all arms share, such as nodes, stay, too: they show when the rest of the world was
-// still, not what an arm did. So does the record of the host: it shows how much an arm could get of the CPUs.
+// armView is a view of one arm's own evidence. World, phases and timeline stay, because they are no evidence of a
+// subject. Objects that all arms share, such as nodes, stay, too: they show when the rest of the world was still, not
+// what an arm did. The record of the host stays because it shows how much of the CPUs an arm could get.
 type armView struct {
 	v   bundle.View
 	arm string

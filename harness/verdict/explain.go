@@ -6,8 +6,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// explain adds to the reason what was seen, finds the decisive stack or line, and ends an Inconclusive reason with
-// the next step.
+// explain adds to the reason what was seen, picks the decisive stack or line, and ends an Inconclusive reason with the
+// next step.
 func explain(s step) {
 	a, r := s.arm, rowOf(s.in)
 	a.Because = r.because(a)
@@ -25,8 +25,8 @@ func explain(s step) {
 	}
 }
 
-// onlyDeciding are findings in which the alternatives that held replace their group: an arm only survives what it was
-// exposed to.
+// onlyDeciding returns the findings with each group of alternatives replaced by those that held: an arm only survives
+// the alternatives that it was exposed to.
 func onlyDeciding(list []check.Finding) []check.Finding {
 	var out []check.Finding
 	for _, f := range list {
@@ -49,7 +49,7 @@ func only(list []check.Finding, t check.Truth) []check.Finding {
 	return out
 }
 
-// except is the findings other than t, known ones first, because they decided.
+// except returns the findings whose answer isn't t. Known answers come first, because they decided.
 func except(list []check.Finding, t check.Truth) []check.Finding {
 	var out []check.Finding
 	for _, other := range []check.Truth{check.False, check.True, check.Unknown} {

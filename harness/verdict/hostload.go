@@ -11,18 +11,19 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// A host is overloaded while one of these is exceeded. It is reported if that lasted MinOverload in a phase.
+// A host is overloaded while it exceeds one of these limits. The overload is reported if it lasted MinOverload in a
+// phase.
 const (
 	MaxCPUPressure    = 60.0 // percent of ten seconds in which a task waited for a CPU
 	MaxMemoryPressure = 20.0 // percent in which all tasks waited for memory
 	MaxIOPressure     = 60.0 // percent in which all tasks waited for input or output
-	MaxSteal          = 20.0 // percent of the time since the sample before that the hypervisor gave to others
-	MaxRunning        = 4    // times the cores: tasks that run or could
+	MaxSteal          = 20.0 // percent of the time since the previous sample that the hypervisor gave to others
+	MaxRunning        = 4    // runnable tasks a core
 	MinOverload       = 10 * time.Second
 )
 
-// hostLoad says when a host was overloaded in the fault or the recovery of any arm, "" if it wasn't or nobody looked.
-// It never changes an answer.
+// hostLoad says for how long and by what a host was overloaded in the fault or the recovery of any arm, "" if it wasn't
+// or nobody looked. It never changes an answer.
 func hostLoad(v bundle.View, t plan.Trial) string {
 	samples := hostSamples(v)
 	var out []string
@@ -45,7 +46,7 @@ func hostLoad(v bundle.View, t plan.Trial) string {
 	return "the host was overloaded: " + strings.Join(out, "; ")
 }
 
-// hostSamples are all that was recorded of the host, each moment once, in order.
+// hostSamples returns all samples of the host, in order of time.
 func hostSamples(v bundle.View) []bundle.HostSample {
 	var out []bundle.HostSample
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Host}) {
@@ -55,7 +56,7 @@ func hostSamples(v bundle.View) []bundle.HostSample {
 	return out
 }
 
-// overload says how long the host was overloaded in a window and by what, worst values first; "" for less than
+// overload says by what the host was overloaded in a window, with the worst values, and for how long; "" for less than
 // MinOverload.
 func overload(all []bundle.HostSample, w bundle.Window) string {
 	var long time.Duration
@@ -91,7 +92,8 @@ func overload(all []bundle.HostSample, w bundle.Window) string {
 	return fmt.Sprintf("%s for %s", strings.Join(by, ", "), long.Round(time.Second))
 }
 
-// measures are what a host is judged by: the value between two samples, and its limit.
+// measures are the numbers that a host is judged by. value returns a measure's value between two samples, and its
+// limit.
 var measures = []struct {
 	name  string
 	value func(before, s bundle.HostSample) (value, limit float64)
@@ -121,7 +123,7 @@ func percent(what string) func(float64, int) string {
 	return func(value float64, _ int) string { return fmt.Sprintf("%s up to %.0f %%", what, value) }
 }
 
-// exceeded are the measures above their limits, with their values.
+// exceeded returns the measures above their limits, with their values.
 func exceeded(before, s bundle.HostSample) map[string]float64 {
 	out := map[string]float64{}
 	for _, m := range measures {

@@ -16,8 +16,8 @@ const (
 	CheckAlike   = "it was built like its counterpart"
 )
 
-// judgedWindow is from the beginning of the steady state to the end of the last phase, or to when the incident ended
-// the process; ends says that it did. False if the steady state never began.
+// judgedWindow returns the window from the beginning of the steady state to the end of the last phase, or to when the
+// incident ended the process, which ends says. begun is false if the steady state never began.
 func judgedWindow(v bundle.View, arm string, ended time.Time) (w bundle.Window, ends, begun bool) {
 	steady, begun := v.Phase(arm, check.Steady)
 	if !begun {
@@ -35,9 +35,10 @@ func judgedWindow(v bundle.View, arm string, ended time.Time) (w bundle.Window, 
 	return w, ends, true
 }
 
-// checkBinary compares each recorded digest with the one that was built. One is needed before the fault and one in
-// the recovery. An arm that never got past its steady state only needs the first. One that the incident ended may have
-// lived too shortly to be hashed in the fault, so the processes that were started in its place count, too.
+// checkBinary compares each recorded digest with that of the binary that was built. One digest is needed before the
+// fault and one in the recovery. An arm that never got past its steady state only needs the first. A process that the
+// incident ended may have lived too shortly to be hashed in the fault, so the processes that were started in its place
+// count, too.
 func checkBinary(v bundle.View, arm, digest string, judged bundle.Window, ended bool) check.Finding {
 	late, latePhases := check.Recovery, []string{check.Recovery}
 	if ended {
@@ -100,10 +101,10 @@ func within(v bundle.View, arm string, t time.Time, phases ...string) bool {
 	return false
 }
 
-// noticedLate is how long after the end of a process whoever runs it may have noticed.
+// noticedLate is how long after a process ended its supervisor may notice that.
 const noticedLate = 5 * time.Second
 
-// firstGone is when the looks that found no process shortly before a time began; the time itself if there was none.
+// firstGone returns when, shortly before t, the looks began to find no process; t if they didn't.
 func firstGone(v bundle.View, arm string, t time.Time) time.Time {
 	first := t
 	all, _, _ := check.Looks(v, arm)
@@ -119,9 +120,9 @@ func firstGone(v bundle.View, arm string, t time.Time) time.Time {
 	return first
 }
 
-// checkProcess checks that it was one process in the judged window, by the kernel's word and by what the subject itself
-// shows: where that contradicts, it was another one. Where the incident ended it, that it was gone a little before its
-// end was noted is no doubt.
+// checkProcess checks that the subject was one process in the judged window, by the kernel's records and by the
+// subject's own data. If the subject's data contradicts the kernel's, there was another process. If the incident ended
+// the process, the process may be gone a little before its end was noted.
 func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) check.Finding {
 	f, judged := lookedAt(v, arm, judged, ended)
 	if f.Met == check.False {
@@ -133,7 +134,7 @@ func checkProcess(v bundle.View, arm string, judged bundle.Window, ended bool) c
 	return f
 }
 
-// lookedAt is checkProcess by the kernel's word alone, with the window that was asked about.
+// lookedAt does what checkProcess does by the kernel's records alone, and returns the window that it checked.
 func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (check.Finding, bundle.Window) {
 	if ended {
 		judged.End = firstGone(v, arm, judged.End)
@@ -146,8 +147,9 @@ func lookedAt(v bundle.View, arm string, judged bundle.Window, ended bool) (chec
 	return nonNil(f), judged
 }
 
-// OneProcess checks during a trial whether an arm's subject has been one process since its steady state began, by the
-// kernel's word alone: it is asked again and again, and dumps take long to compare. False if that never began.
+// OneProcess checks during a trial whether an arm's subject has been one process since its steady state began. It uses
+// the kernel's records alone, because it is called again and again, and dumps take long to compare. The second result
+// is false if the steady state never began.
 func OneProcess(v bundle.View, arm string) (check.Finding, bool) {
 	steady, ok := v.Phase(arm, check.Steady)
 	if !ok {

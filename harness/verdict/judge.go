@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Arm is one arm's outcome in one trial, with its findings. Baseline is the signature asked in the baseline, Identity
-// what is asked of every arm of every scenario. No list is nil.
+// Arm is one arm's outcome in one trial, with its findings. Baseline has the findings of the signature in the baseline,
+// Identity those of the checks that every arm of every scenario gets. No list that goes into JSON is nil.
 type Arm struct {
 	Name      string          `json:"name"`
 	Role      string          `json:"role"`
@@ -35,21 +35,22 @@ type Arm struct {
 	Restart   *RestartProof   `json:"restart,omitempty"`
 	Because   []check.Finding `json:"-"` // the checks that the outcome rests on
 	Decisive  string          `json:"-"` // the stack or line that decided, verbatim
-	Next      string          `json:"-"` // what to do about an Inconclusive one; its reason ends with it
-	BuiltIn   BuiltIn         `json:"-"` // what is asked of every arm, summed up
+	Next      string          `json:"-"` // what to do about an Inconclusive outcome; Reason ends with it
+	BuiltIn   BuiltIn         `json:"-"` // the answers to the checks that every arm gets
 
 	mayBeIncident bool
 }
 
-// RestartProof is the incident's own proof of the diagnosis: after all data for judging was safe, the deadlocked subject
-// was restarted. It decides nothing. ReadySeconds is -1 if the subject was not ready within LimitSeconds.
+// RestartProof records the last proof of the diagnosis: after all data for judging was safe, the deadlocked subject was
+// restarted, which should heal it. The proof decides nothing. ReadySeconds is -1 if the subject was not ready within
+// LimitSeconds.
 type RestartProof struct {
 	ReadySeconds float64 `json:"readySeconds"`
 	LimitSeconds float64 `json:"limitSeconds"`
 }
 
-// Trial is the verdict over one trial. Notes are what a reader must know beside the outcomes. The sentence of an
-// Inconclusive trial ends with what to do next.
+// Trial is the verdict over one trial. Notes are what a reader must know in addition to the outcomes. The sentence of
+// an Inconclusive trial ends with what to do next.
 type Trial struct {
 	ID       string
 	Pair     string
@@ -60,8 +61,8 @@ type Trial struct {
 	Notes    []string
 }
 
-// Judge evaluates every arm of a trial over its bundle and decides. An error is a failure of the harness; then there
-// is no verdict.
+// Judge evaluates every arm of a trial over its bundle and returns the verdict. An error is a failure of the harness;
+// then there is no verdict.
 func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	out := Trial{ID: t.ID, Pair: t.Pair}
 	if len(t.Arms) == 0 {
@@ -95,7 +96,7 @@ func Judge(v bundle.View, t plan.Trial) (Trial, error) {
 	return out, nil
 }
 
-// judgeArm fills in one line of the outcome table.
+// judgeArm evaluates all checks of one arm and finds its outcome in the outcome table.
 func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	a := Arm{Name: c.Name, Role: c.Role, Pair: t.Pair, Trial: t.ID, Expected: Outcome(c.Expected)}
 	in := Inputs{HarnessError: failure(v, c.Name), NeverReady: neverReady(v, t, c)}
@@ -125,7 +126,7 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	}
 	a.Identity, in.Binary, in.Process = identity(v, t, c, end)
 	if in.Process == check.False && endedSomehow(a.Signature) {
-		in.Process = check.Unknown // it ended, and whether the incident did it is not known
+		in.Process = check.Unknown // the process ended, and nobody knows whether the incident ended it
 	}
 	a.BuiltIn = builtIn(in)
 	a.Outcome, a.Reason = OutcomeOf(in)
@@ -134,7 +135,7 @@ func judgeArm(v bundle.View, t plan.Trial, c plan.Arm) (Arm, error) {
 	return a, nil
 }
 
-// restartProof is nil if no restart was made, or its record can't be read.
+// restartProof reads the record of the restart; nil if no restart was made, or its record can't be read.
 func restartProof(v bundle.View, arm string) *RestartProof {
 	for _, a := range v.Artifacts(bundle.Query{Kind: bundle.Restart, Arm: arm}) {
 		r, err := v.Open(a)
@@ -151,8 +152,8 @@ func restartProof(v bundle.View, arm string) *RestartProof {
 	return nil
 }
 
-// endOfSubject is when the incident itself ended the subject's process, by a met part of the signature; zero if none says
-// so.
+// endOfSubject returns when the incident ended the subject's process, by a part of the signature that is True; zero if
+// no such part says so.
 func endOfSubject(signature []check.Finding) time.Time {
 	for _, f := range signature {
 		if f.Met != check.True {
@@ -177,8 +178,8 @@ func endedSomehow(signature []check.Finding) bool {
 
 const neverBegan = "the steady state never began"
 
-// identity checks every arm: is it the binary that was built, was it built like its counterpart, and was it one
-// process, at least until the incident ended it?
+// identity makes the checks that every arm gets: is it the binary that was built, was it built like its counterpart,
+// and was it one process, at least until the incident ended it?
 func identity(v bundle.View, t plan.Trial, c plan.Arm,
 	ended time.Time) (findings []check.Finding, binary, process check.Truth) {
 	judged, ends, begun := judgedWindow(v, c.Name, ended)
@@ -202,13 +203,13 @@ func identity(v bundle.View, t plan.Trial, c plan.Arm,
 	return findings, binary, p.Met
 }
 
-// sameSource reports whether two arms have one source and may only differ in their mutations.
+// sameSource reports whether two arms have one source, so that they may differ only in their mutations.
 func sameSource(a, b scenario.Source) bool {
 	return !a.Given() && !b.Given() && a.Module == b.Module && a.Version == b.Version && a.Package == b.Package &&
 		a.Dir == b.Dir && a.Fork == b.Fork && maps.Equal(a.Replace, b.Replace)
 }
 
-// checkAlike compares what two arms of one source were built with.
+// checkAlike compares the module graph, flags and Go version with which two arms of one source were built.
 func checkAlike(w bundle.World, arm, other string) check.Finding {
 	a, b := armWorld(w, arm), armWorld(w, other)
 	f := check.Finding{Name: CheckAlike, Met: check.True, Wanted: "the module graph, flags and Go version of " + other}
@@ -242,7 +243,7 @@ func armWorld(w bundle.World, arm string) bundle.ArmWorld {
 	return bundle.ArmWorld{}
 }
 
-// failure is the failure of the harness for an arm, from the timeline.
+// failure returns the message of the harness's first failure for an arm, from the timeline.
 func failure(v bundle.View, arm string) string {
 	for _, e := range v.Timeline() {
 		if e.Type == event.Failure && (e.Arm == "" || e.Arm == arm) {

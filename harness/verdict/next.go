@@ -13,7 +13,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// NextStep stands before what to do next, at the end of the reason of an Inconclusive arm and the sentence of an
+// NextStep introduces the next step, at the end of the reason of an Inconclusive arm and of the sentence of an
 // Inconclusive trial.
 const NextStep = "; next: "
 
@@ -28,7 +28,7 @@ const (
 	nextForGoneFiles    = "judge a copy of the bundle that has all of its files, or run it again"
 )
 
-// nextOf is an Inconclusive arm's own next step.
+// nextOf returns an Inconclusive arm's own next step, or again if it has none.
 func nextOf(a ArmOutcome) string {
 	if a.Next == "" {
 		return again
@@ -36,7 +36,7 @@ func nextOf(a ArmOutcome) string {
 	return a.Next
 }
 
-// nextForControl is what to do about a control that isn't as expected.
+// nextForControl returns what to do about a control whose outcome isn't the expected one.
 func nextForControl(c ArmOutcome) string {
 	switch {
 	case c.Outcome == Inconclusive:
@@ -49,7 +49,7 @@ func nextForControl(c ArmOutcome) string {
 		" again, its log in the bundle says what else happened to it"
 }
 
-// step is an Inconclusive arm, with what its next step is derived from.
+// step is an arm with the data from which its next step is derived if the arm is Inconclusive.
 type step struct {
 	view  bundle.View
 	trial plan.Trial
@@ -114,7 +114,7 @@ func (s step) unknownSignature() string {
 
 func (s step) unknownHealth() string { return s.unknown(s.arm.Healed, s.trial.Healed, check.Recovery) }
 
-// evidence is the next step if a kind of evidence is insufficient; wanted says what it has to show.
+// evidence returns the next step if a kind of evidence is insufficient; wanted says what the evidence has to show.
 func (s step) evidence(kind bundle.Kind, wanted string) string {
 	if path, _ := missingFiles(s.view, s.arm.Name); path != "" {
 		return nextForGoneFiles
@@ -122,7 +122,7 @@ func (s step) evidence(kind bundle.Kind, wanted string) string {
 	return fmt.Sprintf("%s, so that %s of %s is recorded all the time: %s", again, kind, s.arm.Name, wanted)
 }
 
-// unknown is the next step if checks have no answer. phase is for checks that name none.
+// unknown returns the next step if checks have no answer. phase is for checks that name none.
 func (s step) unknown(findings []check.Finding, list []plan.Check, phase string) string {
 	if path, _ := missingFiles(s.view, s.arm.Name); path != "" {
 		return nextForGoneFiles
@@ -165,7 +165,7 @@ func asks(c plan.Check, phase string) (kinds, phases []string) {
 	return kinds, []string{phase}
 }
 
-// lastPhase is the last phase that began for the arm; the steady state if none did.
+// lastPhase returns the last phase that began for the arm; the steady state if none did.
 func (s step) lastPhase() string {
 	last := check.Steady
 	for _, p := range []string{check.Baseline, check.Fault, check.Recovery} {
@@ -176,7 +176,7 @@ func (s step) lastPhase() string {
 	return last
 }
 
-// lengthenPhase is the flag that doubles the time of a phase.
+// lengthenPhase returns the flag that doubles the time of a phase.
 func (s step) lengthenPhase(phase string) string {
 	p := s.trial.Phases
 	wait := map[string]scenario.DurationRange{check.Steady: p.Steady, check.Baseline: p.Baseline, check.Fault: p.Fault,
@@ -188,8 +188,8 @@ func (s step) lengthenPhase(phase string) string {
 	return fmt.Sprintf("--set phases.%s.%s=%s", phase, field, 2*now)
 }
 
-// missingFiles finds a file that the manifest lists and that isn't on disk, among the evidence of an arm and the shared one;
-// of all arms for "".
+// missingFiles finds a file that the manifest lists and that isn't on disk, and counts such files. It looks at the
+// evidence of an arm and at shared evidence; at that of all arms if arm is "".
 func missingFiles(v bundle.View, arm string) (path string, n int) {
 	for _, a := range v.Artifacts(bundle.Query{}) {
 		if a.Missing && (arm == "" || a.Arm == arm || a.Arm == bundle.Shared) {

@@ -9,14 +9,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// notes are what a reader must know of a trial beside the outcomes. They are in its sentence, and in the reports
-// under deviates.
+// notes returns what a reader must know of a trial in addition to the outcomes. The notes are in the trial's sentence,
+// and in the reports under deviates.
 func notes(v bundle.View, t plan.Trial, arms []Arm) []string {
 	return slices.Concat(sameBinary(v.World(), t), assumed(v.World(), t, arms), survived(v.World(), t, arms),
 		ways(t, arms), notHealedByRestart(arms))
 }
 
-// sameBinary names arms that are one program.
+// sameBinary names the arms that are the same binary.
 func sameBinary(w bundle.World, t plan.Trial) []string {
 	var out []string
 	for i, a := range t.Arms {

@@ -11,9 +11,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// neverReady reports whether an arm failed to start: it was watched through its steady state, never got past it
-// or was never seen Ready, and wasn't Ready at its end, while another arm was. Ready is the node's condition, the
-// subject's own answer to /readyz, or, if arms share nodes, the container in the arm's own pod.
+// neverReady reports whether an arm failed to start although another arm was Ready at the end of its steady state. The
+// arm was watched through its steady state and wasn't Ready at the end, and either it was never seen Ready or it never
+// got past its steady state. Ready is the node's condition, the subject's own answer to /readyz, or, if arms share
+// nodes, the state of the container in the arm's own pod.
 func neverReady(v bundle.View, t plan.Trial, c plan.Arm) bool {
 	ways := []func(bundle.View, string) readiness{nodeReady, answersReady}
 	if t.Place().SharedNodes() {
@@ -37,12 +38,12 @@ func neverReady(v bundle.View, t plan.Trial, c plan.Arm) bool {
 
 // readiness is what was seen of an arm in its steady state.
 type readiness struct {
-	ever    bool // it was Ready at some time, be it by the build that its node began with
-	atEnd   bool // it was when the steady state ended
+	ever    bool // the arm was Ready at some time, perhaps with the build that its node began with
+	atEnd   bool // the arm was Ready when the steady state ended
 	watched bool // nobody looked away for longer than check.MaxIdentityGap
 }
 
-// nodeReady is the readiness of an arm's node, by its conditions.
+// nodeReady returns the readiness of an arm's node, by its conditions.
 func nodeReady(v bundle.View, arm string) (r readiness) {
 	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
@@ -64,7 +65,7 @@ func nodeReady(v bundle.View, arm string) (r readiness) {
 	return r
 }
 
-// containerReady is the readiness of a subject's container, as the kubelet reports it.
+// containerReady returns the readiness of a subject's container, as the kubelet reports it.
 func containerReady(v bundle.View, arm, subject string) (r readiness) {
 	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
@@ -86,7 +87,7 @@ func containerReady(v bundle.View, arm, subject string) (r readiness) {
 	return r
 }
 
-// answersReady is the readiness by the subject's own answers. No answer counts as not ready.
+// answersReady returns the readiness by the subject's own answers to /readyz. No answer counts as not ready.
 func answersReady(v bundle.View, arm string) (r readiness) {
 	steady, begun := v.Phase(arm, check.Steady)
 	if !begun || steady.End.IsZero() {
@@ -111,7 +112,7 @@ func answersReady(v bundle.View, arm string) (r readiness) {
 	return r
 }
 
-// lines passes a stream's records to each and reports whether all of it could be read.
+// lines calls each with every record of a stream, and reports whether all of the stream could be read.
 func lines[T any](v bundle.View, a bundle.Artifact, each func(T)) bool {
 	r, err := v.Open(a)
 	if err != nil {

@@ -15,16 +15,17 @@ type row struct {
 	reason  func(Inputs) string
 	because func(*Arm) []check.Finding
 	next    func(step) string
-	// mayBeIncident says that what makes it Broken may be the incident.
+	// mayBeIncident says that the failure of a Broken arm may be the incident.
 	mayBeIncident bool
 }
 
-// rowOf is the first row that fits. The last one fits everything.
+// rowOf returns the first row that fits. The last row fits everything.
 func rowOf(in Inputs) row {
 	return table[slices.IndexFunc(table, func(r row) bool { return r.when(in) })]
 }
 
-// table is the outcome table. A wrong binary goes first: what another program did is never the arm's outcome.
+// table is the outcome table. A failure of the harness goes first, then a wrong binary: what another program did is
+// never the arm's outcome.
 var table = []row{
 	{
 		when:    func(in Inputs) bool { return in.HarnessError != "" },
@@ -135,7 +136,7 @@ var table = []row{
 	},
 }
 
-// illInAnyCase reports that the subject isn't well and its signature is unknown: whatever the signature is, the arm
+// illInAnyCase reports whether the subject isn't well and its signature is unknown: whatever the signature is, the arm
 // is no cure.
 func (in Inputs) illInAnyCase() bool {
 	return in.Signature == check.Unknown && in.Healed == check.False

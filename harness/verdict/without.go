@@ -7,8 +7,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// BuiltIn are the answers to what is asked of every arm of every scenario, as the outcome table takes them. Ready is
-// not met for an arm that never got Ready where a control did, and met for one whose steady state was met.
+// BuiltIn holds the answers to the checks that every arm of every scenario gets, as the outcome table takes them. Ready
+// is False for an arm that never got Ready although another arm did, and True for an arm whose steady state held.
 type BuiltIn struct{ Binary, Process, Ready check.Truth }
 
 func builtIn(in Inputs) BuiltIn {
@@ -22,8 +22,8 @@ func builtIn(in Inputs) BuiltIn {
 	return b
 }
 
-// Said are the answers of a candidate's ground in an arm, each check's alternatives included; none if it was not
-// asked.
+// Said returns the answers that an arm's findings give to the check that a ground names. The check may be an
+// alternative of another one. Said returns nothing if the check was not asked.
 func (a Arm) Said(g scenario.Ground) []check.Truth {
 	if g.List == scenario.BuiltInList {
 		return []check.Truth{*a.BuiltIn.truthOf(g.Name)}
@@ -42,9 +42,10 @@ func (a Arm) Said(g scenario.Ground) []check.Truth {
 	return out
 }
 
-// Without is the outcome that the same evidence gives without what some checks said, all at once. A check that is
-// met vouches for something, which nothing does without it: it becomes unknown. One that is not met, or unknown,
-// objects; without it the others of its list decide, and none of them object if there are none.
+// Without returns the outcome that the same evidence gives without the answers of some checks, all left out at once. A
+// check that is True vouches for something. Without the check nothing does, so its answer becomes Unknown. A check that
+// is False or Unknown objects. Without it the other checks of its list decide, and a list without any other check
+// doesn't object.
 func (a Arm) Without(grounds []scenario.Ground) Outcome {
 	for _, list := range lists {
 		*a.list(list) = without(*a.list(list), namesInList(list, grounds))
@@ -63,7 +64,7 @@ func (a Arm) Without(grounds []scenario.Ground) Outcome {
 	return outcome
 }
 
-// inputs are what the arm's findings are in the outcome table.
+// inputs returns the arm's findings as columns of the outcome table.
 func (a Arm) inputs() Inputs {
 	in := Inputs{Steady: sum(a.Steady), Baseline: sum(a.Baseline), Exposure: sum(a.Exposure),
 		Signature: sum(a.Signature), Healed: sum(a.Healed),
@@ -110,7 +111,7 @@ func (b *BuiltIn) truthOf(name string) *check.Truth {
 	return &b.Ready
 }
 
-// namesInList are the names of a list's checks among grounds.
+// namesInList returns the names of those grounds that are in a list.
 func namesInList(list string, grounds []scenario.Ground) []string {
 	var out []string
 	for _, g := range grounds {
@@ -121,7 +122,7 @@ func namesInList(list string, grounds []scenario.Ground) []string {
 	return out
 }
 
-// withdrawn is what is left of an answer once it is taken back.
+// withdrawn returns what is left of an answer that is taken back: Unknown if it was True, else True.
 func withdrawn(t check.Truth) check.Truth {
 	if t == check.True {
 		return check.Unknown
@@ -129,8 +130,8 @@ func withdrawn(t check.Truth) check.Truth {
 	return check.True
 }
 
-// without is a list of findings without what those of some names said. A list that loses all that objected keeps one
-// finding which doesn't.
+// without returns a list of findings without the answers of those with some names. If that drops all findings, one that
+// doesn't object takes their place.
 func without(list []check.Finding, names []string) []check.Finding {
 	if len(names) == 0 {
 		return list

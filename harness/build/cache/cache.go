@@ -1,19 +1,19 @@
-// Package cache is a content-addressed store on disk, shared by every run of one user and safe when several run at
+// Package cache is a content-addressed store on disk, shared by all runs of one user. It is safe when several run at
 // once.
 //
-// An entry is a directory found by its kind ("build", "nodeimage", …) and key (a hash of all that went into it). It
-// is made in a scratch directory and renamed into place when complete, so a visible entry is whole. A process that is
-// killed leaves only a scratch directory, which the next maker of the same key, or Clean, removes.
+// An entry is a directory, found by its kind ("build", "nodeimage", …) and key (a hash of everything that went into
+// it). It is made in a scratch directory and renamed into place when complete, so a visible entry is complete. A
+// process that is killed leaves only a scratch directory, which Clean or the next maker of the same key removes.
 //
-// Locks are flock(2) locks on one small file for each key. A maker holds it exclusively. A user of an entry holds it
-// shared until Close or its death, which tells Prune what running processes still need. Lock files are never removed,
-// because two processes could then hold locks on different inodes of the same name.
+// Locks are flock(2) locks on one small file for each key. The maker of an entry holds its lock exclusively. A user of
+// an entry holds the lock shared until Close or the end of the process, which tells Prune what running processes still
+// need. Lock files are never removed, because two processes could then hold locks on different inodes of the same name.
 //
 // Layout below the store's directory:
 //
-//	entries/<kind>/<key>/   a complete entry
-//	scratch/<kind>/<key>/   one in the making, or what a killed maker left
-//	locks/<kind>/<key>      the lock; its modification time is when the entry was last asked for
+// entries/<kind>/<key>/   a complete entry
+// scratch/<kind>/<key>/   an entry that is being made, or the remains of a killed maker
+// locks/<kind>/<key>      the lock; its modification time is when the entry was last requested
 package cache
 
 import (
@@ -30,16 +30,16 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// EnvDir is the environment variable that names another store than the user's own.
+// EnvDir is the environment variable that names a store to use instead of the user's default.
 const EnvDir = "RELAPSE_CACHE"
 
-// NoteFile is a file that a maker may leave in its entry: one line for people, shown by List.
+// NoteFile is a file that a maker may leave in its entry. It has one line for people, which List returns.
 const NoteFile = "note"
 
-// retry is how often a lock is tried again, because waiting for flock(2) can't be cancelled by a context.
+// retry is the interval at which a lock is tried again. Waiting for flock(2) can't be cancelled by a context.
 const retry = 50 * time.Millisecond
 
-// name is the form of kinds and keys: one path element, never hidden.
+// name matches kinds and keys: one path element, never hidden.
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Store is an opened cache directory. Its methods can be called from several goroutines.
@@ -47,10 +47,11 @@ type Store struct {
 	dir string
 
 	mu   sync.Mutex
-	held map[string]*flock.Flock // shared locks on the entries this process was given, by lock path
+	held map[string]*flock.Flock // shared locks on the entries that this process uses, by lock path
 }
 
-// DefaultDir is $RELAPSE_CACHE, or `relapse` in the user's cache directory (os.UserCacheDir: XDG_CACHE_HOME on Linux).
+// DefaultDir returns $RELAPSE_CACHE, or `relapse` in the user's cache directory (os.UserCacheDir: XDG_CACHE_HOME on
+// Linux).
 func DefaultDir() (string, error) {
 	if dir := os.Getenv(EnvDir); dir != "" {
 		abs, err := filepath.Abs(dir)
@@ -66,7 +67,7 @@ func DefaultDir() (string, error) {
 	return filepath.Join(dir, "relapse"), nil
 }
 
-// Open opens the store in dir and makes the directory if there is none. An empty dir means DefaultDir.
+// Open opens the store in dir and creates the directory if it doesn't exist. An empty dir means DefaultDir.
 func Open(dir string) (*Store, error) {
 	if dir == "" {
 		var err error
@@ -86,10 +87,10 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir: abs, held: map[string]*flock.Flock{}}, nil
 }
 
-// Dir is the store's absolute directory.
+// Dir returns the store's absolute directory.
 func (s *Store) Dir() string { return s.dir }
 
-// Close releases every entry that the store gave out: other processes may then prune them.
+// Close releases every entry that the store gave out, so that other processes may prune them.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,11 +102,12 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Do returns the directory of the entry kind/key, calling build to make it if there is none; cached tells which it was.
+// Do returns the directory of the entry kind/key, and calls build to make the entry if there is none. cached reports
+// that it already existed.
 //
-// build fills dir, an empty directory on the entry's own filesystem. Nothing in it may name dir itself, because dir
-// is renamed when build returns nil. Only one process at a time builds a key; others wait, or return ctx's error. If
-// build fails, what it left is removed. The entry is safe from Prune until Close.
+// build fills dir, an empty directory on the same filesystem as the entry. No file in it may contain the name of dir,
+// because dir is renamed when build returns nil. Only one process at a time builds a key; others wait, or return ctx's
+// error. If build fails, dir is removed. Prune leaves the entry alone until Close.
 func (s *Store) Do(ctx context.Context, kind, key string,
 	build func(ctx context.Context, dir string) error) (path string, cached bool, err error) {
 	if err := valid(kind, key); err != nil {
@@ -128,11 +130,12 @@ func (s *Store) Do(ctx context.Context, kind, key string,
 		if made {
 			cached = false
 		}
-		// The exclusive lock had to be dropped to take a shared one, and an entry can be pruned in between: look again.
+		// The exclusive lock was dropped in order to take a shared one. Another process may have pruned the entry in
+		// between, so look again.
 	}
 }
 
-// hold takes a shared lock on an entry and keeps it if the entry exists.
+// hold takes a shared lock on an entry and keeps it if the entry exists. It reports whether the entry exists.
 func (s *Store) hold(ctx context.Context, kind, key string) (bool, error) {
 	if s.holds(kind, key) {
 		return true, nil
@@ -161,8 +164,8 @@ func (s *Store) hold(ctx context.Context, kind, key string) (bool, error) {
 	return true, nil
 }
 
-// holds reports whether this process already has an entry. One that someone removed by hand is released, to be made
-// again.
+// holds reports whether this process already has a lock on an entry. If somebody removed the entry by hand, holds
+// releases the lock, so that the entry can be made again.
 func (s *Store) holds(kind, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +182,7 @@ func (s *Store) holds(kind, key string) bool {
 	return true
 }
 
-// make builds an entry under the exclusive lock. It reports false if another process made it while this one waited.
+// make builds an entry under the exclusive lock. It returns false if another process made the entry in the meantime.
 func (s *Store) make(ctx context.Context, kind, key string,
 	build func(ctx context.Context, dir string) error) (_ bool, err error) {
 	lock, err := s.newLock(kind, key)
@@ -219,8 +222,8 @@ func (s *Store) make(ctx context.Context, kind, key string,
 	return true, nil
 }
 
-// lockUnlessMade waits for the exclusive lock. It returns false once the entry exists, because its maker may keep a
-// shared lock for hours.
+// lockUnlessMade waits for the exclusive lock. It returns false as soon as the entry exists, because the entry's maker
+// may keep a shared lock for hours.
 func lockUnlessMade(ctx context.Context, lock *flock.Flock, entry string) (bool, error) {
 	tick := time.NewTicker(retry)
 	defer tick.Stop()
@@ -239,7 +242,7 @@ func lockUnlessMade(ctx context.Context, lock *flock.Flock, entry string) (bool,
 	}
 }
 
-// newLock prepares the lock of a key; nothing is locked yet.
+// newLock returns the lock of a key, not locked yet.
 func (s *Store) newLock(kind, key string) (*flock.Flock, error) {
 	path := s.lockPath(kind, key)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -248,7 +251,7 @@ func (s *Store) newLock(kind, key string) (*flock.Flock, error) {
 	return flock.New(path), nil
 }
 
-// touch records that an entry was asked for. A failure only makes the entry look older than it is.
+// touch records that an entry was requested now. A failure only makes the entry look older than it is.
 func (s *Store) touch(kind, key string) {
 	now := time.Now()
 	_ = os.Chtimes(s.lockPath(kind, key), now, now)

@@ -20,7 +20,7 @@ type Entry struct {
 	Path     string    `json:"path"`
 	Bytes    int64     `json:"bytes"` // sum of its files' sizes
 	LastUsed time.Time `json:"lastUsed"`
-	Note     string    `json:"note,omitempty"` // first line of its NoteFile
+	Note     string    `json:"note,omitempty"` // first line of the entry's NoteFile
 }
 
 // List returns all complete entries, most recently used first.
@@ -33,7 +33,7 @@ func (s *Store) List() ([]Entry, error) {
 	for _, k := range dirs {
 		e := Entry{Kind: k[0], Key: k[1], Path: s.entryPath(k[0], k[1])}
 		if e.Bytes, err = size(e.Path); errors.Is(err, fs.ErrNotExist) {
-			continue // pruned while we looked
+			continue // pruned in the meantime
 		} else if err != nil {
 			return nil, fmt.Errorf("measuring cache entry %s/%s: %w", e.Kind, e.Key, err)
 		}
@@ -54,12 +54,12 @@ func (s *Store) List() ([]Entry, error) {
 // PruneOptions chooses what Prune removes. The zero value removes every entry that nobody holds.
 type PruneOptions struct {
 	Kinds  []string      // only these kinds; empty means all
-	Unused time.Duration // only entries not asked for in this long
-	DryRun bool          // remove nothing, report what would be freed
+	Unused time.Duration // only entries not requested for this long
+	DryRun bool          // remove nothing, only report what would be freed
 }
 
-// Prune removes entries and returns them with the bytes they freed. An entry that is being made, or that a running
-// process uses, is neither removed nor returned.
+// Prune removes entries and returns them, with the number of bytes that they freed. It leaves entries that are being
+// made or that a running process uses.
 func (s *Store) Prune(o PruneOptions) (removed []Entry, freed int64, err error) {
 	all, err := s.List()
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *Store) Prune(o PruneOptions) (removed []Entry, freed int64, err error) 
 	return removed, freed, nil
 }
 
-// Remove removes one entry, which this store releases first. It fails if another process uses the entry, and does
-// nothing if there is none.
+// Remove removes one entry, after this store has released it. It fails if another process uses the entry, and does
+// nothing if there is no such entry.
 func (s *Store) Remove(kind, key string) error {
 	if err := valid(kind, key); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (s *Store) Remove(kind, key string) error {
 	return nil
 }
 
-// Clean removes the scratch directories that killed makers left, and returns their paths. One whose maker still lives
-// is kept.
+// Clean removes scratch directories that killed makers left, and returns their paths. It keeps a directory whose maker
+// still runs.
 func (s *Store) Clean(ctx context.Context) ([]string, error) {
 	dirs, err := s.keys("scratch")
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) Clean(ctx context.Context) ([]string, error) {
 	return removed, nil
 }
 
-// removeEntry renames an entry before deleting it, so that a kill in between leaves no half entry.
+// removeEntry renames an entry before deleting it, so that no half-deleted entry remains if the process is killed.
 func (s *Store) removeEntry(kind, key string) error {
 	scratch := s.scratchPath(kind, key)
 	if err := os.RemoveAll(scratch); err != nil {
@@ -150,13 +150,13 @@ func (s *Store) removeEntry(kind, key string) error {
 	return os.RemoveAll(scratch)
 }
 
-// exclusively calls f under the key's exclusive lock, or reports false at once if anyone else holds the lock.
+// exclusively calls f under the key's exclusive lock. It returns false at once if anyone else holds the lock.
 func (s *Store) exclusively(kind, key string, f func() error) (bool, error) {
 	lock, err := s.newLock(kind, key)
 	if err != nil {
 		return false, err
 	}
-	// Taking a lock opens its file for reading and leaves the time of last use alone.
+	// Taking a lock opens its file for reading only, which leaves the time of last use unchanged.
 	ok, err := lock.TryLock()
 	if err != nil || !ok {
 		return false, err

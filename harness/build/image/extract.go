@@ -1,4 +1,4 @@
-// Package image extracts a program from a container image, and makes an image of a program.
+// Package image extracts a program from a container image, and makes an image from a program.
 package image
 
 import (
@@ -28,24 +28,24 @@ import (
 type Engine interface {
 	// Output runs the client and returns its standard output.
 	Output(ctx context.Context, args ...string) ([]byte, error)
-	// Stream runs the client over in and out, either of which may be nil. Its error has what the client said.
+	// Stream runs the client with in and out, either of which may be nil. Its error contains the client's message.
 	Stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error
 }
 
-// KubeletPlace is where a node image has its kubelet.
+// KubeletPlace is the path of the kubelet in a node image.
 const KubeletPlace = "/usr/bin/kubelet"
 
-// Extracted is a program from an image.
+// Extracted is a program that was taken out of an image.
 type Extracted struct {
-	Path string `json:"path"` // on this machine, until the cache is closed
-	At   string `json:"at"`   // in the image
-	ID   string `json:"id"`   // the image's, sha256:…
-	How  string `json:"how"`  // how the image was come by, in words
+	Path string `json:"path"` // path on this machine, until the cache is closed
+	At   string `json:"at"`   // path in the image
+	ID   string `json:"id"`   // the image's ID, sha256:…
+	How  string `json:"how"`  // where the image came from, in words
 }
 
-// Extract takes a program out of an image: an archive of `docker save`, or a reference, which is pulled if the engine
-// doesn't have it. It looks in places first, then where images usually have such a program, then at what the image
-// starts. eng may be nil for an archive.
+// Extract takes a program out of an image. image is an archive of `docker save`, or a reference, which is pulled if the
+// engine doesn't have it. Extract looks only in places; if there are none, it looks where images usually have the
+// program, and at what the image starts. eng may be nil for an archive.
 func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program string,
 	places ...string) (Extracted, error) {
 	src, err := openImage(ctx, eng, image)
@@ -75,8 +75,8 @@ func Extract(ctx context.Context, store *cache.Store, eng Engine, image, program
 	return Extracted{Path: filepath.Join(dir, program), At: string(at), ID: src.id, How: src.how}, nil
 }
 
-// usual are the places where images have a program: what the image starts if that has the program's name; where
-// Kubernetes, its distributions and ko put it; and whatever the image starts.
+// usual returns the paths where images usually have a program: what the image starts, if it has the program's name; the
+// directories of Kubernetes, its distributions and ko; and finally whatever the image starts.
 func usual(program string, start []string) []string {
 	var out []string
 	add := func(at string) {
@@ -102,7 +102,7 @@ func usual(program string, start []string) []string {
 type source struct {
 	id, how string
 	start   []string // its entry point and command
-	// take writes the first of the places that there is to a file.
+	// take writes to a file the first of places that exists, and returns its path in the image.
 	take func(ctx context.Context, places []string, to string) (at string, err error)
 }
 
@@ -162,7 +162,7 @@ func openReference(ctx context.Context, eng Engine, ref string) (source, error) 
 	return s, nil
 }
 
-// takeCopied copies from a container of the image that is never started.
+// takeCopied copies the program from a container of the image, which is never started.
 func takeCopied(ctx context.Context, eng Engine, id string, places []string, to string) (at string, err error) {
 	name := "relapse-program-" + strings.ToLower(rand.Text()[:10])
 	if _, err := eng.Output(ctx, "create", "--name", name, "--network", "none", id, "/never-started"); err != nil {
@@ -183,7 +183,7 @@ func takeCopied(ctx context.Context, eng Engine, id string, places []string, to 
 	return "", nowhere(places)
 }
 
-// copyOut copies a file of a container from the engine's tar stream.
+// copyOut copies one file out of a container, from the tar stream of the engine's cp command.
 func copyOut(ctx context.Context, eng Engine, from, to string) (found bool, err error) {
 	r, w := io.Pipe()
 	copied := make(chan error, 1)
@@ -193,7 +193,7 @@ func copyOut(ctx context.Context, eng Engine, from, to string) (found bool, err 
 		w.CloseWithError(cmp.Or(err, io.EOF))
 	}()
 	defer func() {
-		_, _ = io.Copy(io.Discard, r) // what is left of the stream says nothing
+		_, _ = io.Copy(io.Discard, r) // the rest of the stream isn't needed
 		r.Close()
 		failed := <-copied
 		if failed != nil && (strings.Contains(failed.Error(), "Could not find the file") ||
@@ -222,7 +222,7 @@ func nowhere(places []string) error {
 	return fmt.Errorf("it has none: want it at one of %s", strings.Join(places, ", "))
 }
 
-// writeProgram writes an executable file. An empty one is none.
+// writeProgram writes an executable file. An empty program is an error.
 func writeProgram(to string, r io.Reader) error {
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
 	if err != nil {

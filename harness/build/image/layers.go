@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// takeFlat looks for the places in the image's merged layers. Links are followed.
+// takeFlat looks for one of places in the image's merged layers and writes it to a file. It follows links.
 func takeFlat(img v1.Image, places []string, to string) (string, error) {
-	links := map[string]string{} // of every entry; "" for a regular file
+	links := map[string]string{} // target of every link; "" for a regular file
 	err := eachEntry(img, func(name string, h *tar.Header, _ io.Reader) error {
 		switch h.Typeflag {
 		case tar.TypeReg:
@@ -50,9 +50,9 @@ func takeFlat(img v1.Image, places []string, to string) (string, error) {
 	return "", nowhere(places)
 }
 
-// follow resolves a path through the links of an image, also those of its folders.
+// follow resolves a path through the links of an image, including links of its parent directories.
 func follow(links map[string]string, at string) (string, bool) {
-	for range 20 { // a loop of links leads nowhere
+	for range 20 { // a cycle of links leads nowhere
 		if to, ok := links[at]; ok {
 			if to == "" {
 				return at, true

@@ -18,15 +18,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Passwd is what /etc/passwd says in the images that are made here.
+// Passwd is the content of /etc/passwd in the images that this package makes.
 const Passwd = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
 
-// binDir is where components look for each other's binaries: kubeadm's manifests call them by name, kube-proxy's by
-// this path.
+// binDir is the directory where components look for each other's binaries. kubeadm's manifests call them by name,
+// kube-proxy's by this path.
 const binDir = "usr/local/bin"
 
-// WriteProgram writes an archive of an image that holds only a static program, at /usr/local/bin/NAME, its entry
-// point. `ctr images import` reads it. ref is the image's full name with its tag; arch is Go's name of the
+// WriteProgram writes an archive of an image that holds only a static program, at /usr/local/bin/NAME, as its entry
+// point. `ctr images import` reads the archive. ref is the image's full name with its tag; arch is Go's name of the
 // architecture.
 func WriteProgram(to, ref, program, binary, arch string) error {
 	tag, err := name.NewTag(ref)
@@ -37,7 +37,7 @@ func WriteProgram(to, ref, program, binary, arch string) error {
 	if err != nil {
 		return fmt.Errorf("making image %s: %w", ref, err)
 	}
-	defer os.RemoveAll(scratch) // a temporary directory: what is left of it is the system's to remove
+	defer os.RemoveAll(scratch) // in a temporary directory, which the system cleans up if this fails
 	img, err := Make(scratch, program, binary, "", arch)
 	if err != nil {
 		return fmt.Errorf("making image %s: %w", ref, err)
@@ -48,8 +48,8 @@ func WriteProgram(to, ref, program, binary, arch string) error {
 	return nil
 }
 
-// Make makes an image of a static program, its entry point, on top of the archive under, if that isn't "". The image
-// reads its layer from a file in the directory scratch.
+// Make makes an image with a static program as its entry point. If under isn't "", the program's layer also contains
+// that archive's files. The image reads its layer from a file in the directory scratch.
 func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
 	file := filepath.Join(scratch, program+".layer.tar.gz")
 	if err := writeLayer(file, program, binary, under); err != nil {
@@ -69,15 +69,15 @@ func Make(scratch, program, binary, under, arch string) (v1.Image, error) {
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", arch
-	config.Created = v1.Time{Time: time.Unix(0, 0)} // the same input, the same image
+	config.Created = v1.Time{Time: time.Unix(0, 0)} // so that the same input gives the same image
 	config.Config.Entrypoint = []string{"/" + path.Join(binDir, program)}
 	config.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	return mutate.ConfigFile(img, config)
 }
 
-// writeLayer writes an image's one layer: the binary and a passwd file, on top of the archive under, if that isn't
-// "". Every node copies its image store at start, so small matters more than quick to unpack; fast compression gets
-// most of that.
+// writeLayer writes an image's only layer: the binary and a passwd file, after the files of the archive under, if that
+// isn't "". Every node copies its image store at start, so a small layer matters more than one that unpacks fast. Fast
+// compression already saves most of the size.
 func writeLayer(to, program, binary, under string) (err error) {
 	file, err := os.Create(to)
 	if err != nil {

@@ -64,10 +64,10 @@ func (a *AddFile) Want() string { return "new file " + a.Name + " in " + a.Packa
 // Label implements Shape.
 func (a *AddFile) Label() string { return fmt.Sprintf("%s has a file of ours, %s", a.Package, a.Name) }
 
-// Describe says in a plan what is added, without the content.
+// Describe returns the plan's description of the mutation, without the content.
 func (a *AddFile) Describe() string { return a.Label() }
 
-// Find implements Shape. No file that is there is changed.
+// Find implements Shape. Existing files stay unchanged.
 func (a *AddFile) Find(*File) Found { return Found{Declared: true} }
 
 // Added implements Adder.

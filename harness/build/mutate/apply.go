@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Rewrite applies mutations in order, each to what the ones before it left. It reads the module and writes nothing.
+// Rewrite applies mutations in order, each to the result of the ones before it. It reads the module and writes nothing.
 func Rewrite(mod Module, mutations []Mutation) (Result, error) {
 	r := Result{Files: map[string][]byte{}}
 	for _, m := range mutations {
@@ -65,9 +65,9 @@ func (r *Result) apply(mod Module, m Mutation) error {
 	return nil
 }
 
-// add adds a file where there is none.
+// add adds a file, and fails if the file already exists.
 func (r *Result) add(mod Module, m Mutation, s Shape, adder Adder) error {
-	dir, _ := packageDir(mod.Path, s.Scope().Package) // it was found before
+	dir, _ := packageDir(mod.Path, s.Scope().Package) // Shape.Scope was resolved before
 	base, content := adder.Added()
 	name := path.Join(dir, base)
 	_, err := fs.Stat(mod.FS, name)
@@ -83,7 +83,7 @@ func (r *Result) add(mod Module, m Mutation, s Shape, adder Adder) error {
 	return nil
 }
 
-// open parses the files of a scope, those changed before in their changed form.
+// open parses the files of a scope. Files that were changed before are parsed in their changed form.
 func (r *Result) open(mod Module, w Where) ([]*File, error) {
 	dir, ok := packageDir(mod.Path, w.Package)
 	if !ok {
@@ -118,7 +118,7 @@ func (r *Result) open(mod Module, w Where) ([]*File, error) {
 	return files, nil
 }
 
-// packageDir is the directory of an import path inside a module.
+// packageDir returns the directory of an import path inside a module.
 func packageDir(module, pkg string) (string, bool) {
 	if pkg == module {
 		return ".", true
@@ -126,7 +126,7 @@ func packageDir(module, pkg string) (string, bool) {
 	return strings.CutPrefix(pkg, module+"/")
 }
 
-// mismatch says what was searched, what was wanted and what was there instead.
+// mismatch returns an error that names the files searched, what was wanted and what was there instead.
 func mismatch(m Mutation, s Shape, mod Module, files []*File, found []Found) error {
 	var where, all, near []string
 	declared, total := false, 0

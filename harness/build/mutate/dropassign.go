@@ -30,11 +30,11 @@ spec:
 	})
 }
 
-// DropAssign takes out the statements `v = …` and `x.v = …` of a function.
+// DropAssign removes the statements `v = …` and `x.v = …` from a function.
 type DropAssign struct {
 	Where
-	Functions []string `json:"functions"` // the function's name, and those it had in other versions
-	Assign    string   `json:"assign"`    // what gets the value: a variable, or a field without what stands before its dot
+	Functions []string `json:"functions"` // the function's name, and its names in other versions
+	Assign    string   `json:"assign"`    // what gets the value: a variable, or a field without the part before its dot
 }
 
 // Validate implements Shape.

@@ -29,10 +29,10 @@ spec:
 	})
 }
 
-// DropCall takes out the statements `f(…)`, `x.f(…)` and `pkg.f(…)` of a method.
+// DropCall removes the statements `f(…)`, `x.f(…)` and `pkg.f(…)` from a method.
 type DropCall struct {
 	InMethod
-	Call string `json:"call"` // the called function's, method's or variable's name, without what stands before its dot
+	Call string `json:"call"` // name of the called function, method or variable, without the part before its dot
 }
 
 // Validate implements Shape.
@@ -52,9 +52,9 @@ func (d *DropCall) Label() string { return fmt.Sprintf("%s doesn't call %s", d.m
 // Find implements Shape.
 func (d *DropCall) Find(f *File) Found { return d.find(f, d.search) }
 
-// search looks at every call of a method's body, those in function literals too.
+// search inspects every call in a method's body, including those in function literals.
 func (d *DropCall) search(f *File, body *ast.BlockStmt, out *Found) {
-	whole := map[*ast.CallExpr]ast.Stmt{} // the calls that are a statement of a list
+	whole := map[*ast.CallExpr]ast.Stmt{} // calls that are statements of a list
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BlockStmt:
@@ -72,7 +72,7 @@ func (d *DropCall) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// statements notes the calls among the statements of a list.
+// statements records in whole the calls among the statements of a list.
 func statements(list []ast.Stmt, whole map[*ast.CallExpr]ast.Stmt) {
 	for _, s := range list {
 		if x, ok := s.(*ast.ExprStmt); ok {
@@ -83,7 +83,7 @@ func statements(list []ast.Stmt, whole map[*ast.CallExpr]ast.Stmt) {
 	}
 }
 
-// inspect judges one call: a site, or near one. s is nil where the call is no statement of its own.
+// inspect records one call as a site or a near miss. s is nil if the call is not a whole statement.
 func (d *DropCall) inspect(f *File, call *ast.CallExpr, s ast.Stmt, out *Found) {
 	line := f.Line(call.Pos())
 	if s == nil {

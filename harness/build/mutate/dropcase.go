@@ -32,8 +32,8 @@ spec:
 	})
 }
 
-// DropCase replaces `select { case a: …; case <-ch: … }` by a select without the second case, and by the send alone
-// if a is a send.
+// DropCase removes the case `case <-ch: …` from a select. If a send is the only case that remains, it replaces the
+// select by the plain send.
 type DropCase struct {
 	InMethod
 	Channel string `json:"channel"` // variable or field that the case receives from
@@ -57,7 +57,7 @@ func (d *DropCase) Label() string {
 // Find implements Shape.
 func (d *DropCase) Find(f *File) Found { return d.find(f, d.search) }
 
-// search looks at every select and every receive of a method's body, those in function literals too.
+// search inspects every select and every receive in a method's body, including those in function literals.
 func (d *DropCase) search(f *File, body *ast.BlockStmt, out *Found) {
 	inSelect := map[*ast.UnaryExpr]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -78,7 +78,7 @@ func (d *DropCase) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// inspect judges one select: a site, near one, or neither.
+// inspect records one select as a site, a near miss, or neither.
 func (d *DropCase) inspect(f *File, sel *ast.SelectStmt, out *Found) {
 	var dropped, kept []*ast.CommClause
 	for _, c := range sel.Body.List {
@@ -112,14 +112,15 @@ func (d *DropCase) receives(x *ast.UnaryExpr) bool {
 	return x != nil && x.Op == token.ARROW && named(x.X, d.Channel)
 }
 
-// received is the receive expression of a case (`<-ch`, `v := <-ch`, `v, ok = <-ch`), nil for a send or default.
+// received returns the receive expression of a case (`<-ch`, `v := <-ch`, `v, ok = <-ch`), or nil for a send or
+// default.
 func received(comm ast.Stmt) *ast.UnaryExpr {
 	var x ast.Expr
 	switch s := comm.(type) {
 	case *ast.ExprStmt:
 		x = s.X
 	case *ast.AssignStmt:
-		x = s.Rhs[0] // the parser sees to it that there is one
+		x = s.Rhs[0] // the parser guarantees one
 	default:
 		return nil
 	}
@@ -127,8 +128,8 @@ func received(comm ast.Stmt) *ast.UnaryExpr {
 	return r
 }
 
-// selectWithout is what replaces a select that lost a case, formatted for its place: the plain send if nothing else
-// is left and nothing breaks out of its case, else a select with the other cases.
+// selectWithout returns the replacement of a select without one case, formatted for its place. That is a plain send if
+// only a send remains and nothing breaks out of its case, and otherwise a select with the other cases.
 func selectWithout(f *File, sel *ast.SelectStmt, dropped *ast.CommClause, kept []*ast.CommClause) (string, error) {
 	if send, ok := kept[0].Comm.(*ast.SendStmt); ok && len(kept) == 1 && !breaks(kept[0].Body) {
 		return plainSend(f, send, kept[0].Body)
@@ -141,7 +142,7 @@ func selectWithout(f *File, sel *ast.SelectStmt, dropped *ast.CommClause, kept [
 			after = min(after, c.Pos())
 		}
 	}
-	// A remark behind the case's last statement goes with it; lines of its neighbours stay.
+	// A comment behind the case's last statement is removed, too; lines of the cases around it stay.
 	from, to := wholeLines(f.Src, f.offset(dropped.Pos()), f.offset(dropped.End()))
 	from, to = max(from, f.offset(before)), min(to, f.offset(after))
 	text := string(f.Src[f.offset(sel.Pos()):from]) + string(f.Src[to:f.offset(sel.End())])

@@ -19,8 +19,8 @@ type File struct {
 
 func parse(name string, src []byte) (*File, error) {
 	fset := token.NewFileSet()
-	// The deprecated object resolution is what tells a package's name from a variable's without type-checking the
-	// whole module.
+	// Parsing includes the deprecated object resolution. It distinguishes a package's name from a variable's without
+	// type-checking the whole module.
 	tree, err := parser.ParseFile(fset, name, src, parser.ParseComments)
 	if err != nil {
 		return nil, fmt.Errorf("parsing %s: %w", name, err)
@@ -28,17 +28,17 @@ func parse(name string, src []byte) (*File, error) {
 	return &File{Name: name, Src: src, AST: tree, fset: fset}, nil
 }
 
-// Line is the line of a position, from 1. Line directives are not followed.
+// Line returns the line of a position, from 1. It ignores line directives.
 func (f *File) Line(p token.Pos) int { return f.fset.PositionFor(p, false).Line }
 
-// Text is the source text of a node.
+// Text returns the source text of a node.
 func (f *File) Text(n ast.Node) string { return f.text(n.Pos(), n.End()) }
 
 func (f *File) text(from, to token.Pos) string { return string(f.Src[f.offset(from):f.offset(to)]) }
 
 func (f *File) offset(p token.Pos) int { return f.fset.PositionFor(p, false).Offset }
 
-// rewritten applies edits and drops the imports that lost their last use by them.
+// rewritten returns the source with edits applied, without the imports that are no longer used because of them.
 func (f *File) rewritten(edits []Edit) ([]byte, error) {
 	edits = slices.Clone(edits)
 	slices.SortFunc(edits, func(a, b Edit) int { return int(b.Pos - a.Pos) })
@@ -57,8 +57,8 @@ func (f *File) rewritten(edits []Edit) ([]byte, error) {
 	return after.withoutImports(f.unusedImports(after))
 }
 
-// takeOut adds the edit that takes a statement out with its lines. One that shares them with something else is near a
-// site instead.
+// takeOut adds the edit that removes a statement with its lines. If the statement shares a line with something else,
+// takeOut adds a near miss instead.
 func (f *File) takeOut(s ast.Stmt, what string, out *Found) {
 	from, to := wholeLines(f.Src, f.offset(s.Pos()), f.offset(s.End()))
 	before, after := string(f.Src[from:f.offset(s.Pos())]), string(f.Src[f.offset(s.End()):to])

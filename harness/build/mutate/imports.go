@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// unusedImports lists the imports of f that f uses and after, its rewritten form, uses no more.
+// unusedImports returns the imports of f that f uses and that after, its rewritten form, no longer uses.
 //
-// An import without a name is assumed to be named like its path's last element. If that is wrong the import stays,
-// and the compiler refuses the file by name.
+// An import without a name is assumed to be named like the last element of its path. If that is wrong the import stays,
+// and the compiler rejects the file.
 func (f *File) unusedImports(after *File) []string {
 	was, is := f.qualifiers(), after.qualifiers()
 	var out []string
@@ -26,7 +26,8 @@ func (f *File) unusedImports(after *File) []string {
 	return out
 }
 
-// qualifiers is the set of names used as X in X.Sel that are declared nowhere in the file: its packages, among others.
+// qualifiers returns the set of names used as X in X.Sel that are declared nowhere in the file. The file's packages are
+// among them.
 func (f *File) qualifiers() map[string]bool {
 	used := map[string]bool{}
 	ast.Inspect(f.AST, func(n ast.Node) bool {
@@ -60,7 +61,7 @@ func importName(spec *ast.ImportSpec) string {
 	return majorSuffix.ReplaceAllString(base, "")
 }
 
-// withoutImports is the file's source without the named imports (quoted paths), each with its line.
+// withoutImports returns the file's source without the lines of the given imports (quoted paths).
 func (f *File) withoutImports(paths []string) ([]byte, error) {
 	src := slices.Clone(f.Src)
 	for i := len(f.AST.Decls) - 1; i >= 0; i-- {
@@ -87,7 +88,7 @@ func (f *File) withoutImports(paths []string) ([]byte, error) {
 	return src, nil
 }
 
-// wholeLines widens a range of bytes to the lines that it touches.
+// wholeLines extends a range of bytes to whole lines.
 func wholeLines(src []byte, from, to int) (int, int) {
 	for from > 0 && src[from-1] != '\n' {
 		from--
@@ -98,7 +99,7 @@ func wholeLines(src []byte, from, to int) (int, int) {
 	return from, min(to+1, len(src))
 }
 
-// splitImport parts an import as a mutation has it, PATH or NAME PATH.
+// splitImport splits an import of a mutation, which is PATH or NAME PATH.
 func splitImport(s string) (name, path string, err error) {
 	words := strings.Fields(s)
 	switch {
@@ -110,7 +111,7 @@ func splitImport(s string) (name, path string, err error) {
 	return "", "", fmt.Errorf("import %q is neither PATH nor NAME PATH", s)
 }
 
-// withImports is a file's source with the imports that it lacks of some.
+// withImports returns a file's source with those of imports added that it lacks.
 func withImports(name string, src []byte, imports []string) ([]byte, error) {
 	f, err := parse(name, src)
 	if err != nil {

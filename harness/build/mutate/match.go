@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// listedStatements are the statements in a list, where others can stand before and after them.
+// listedStatements returns the statements that stand in a list, so that others can stand before and after them.
 func listedStatements(root ast.Node) map[ast.Stmt]bool {
 	out := map[ast.Stmt]bool{}
 	ast.Inspect(root, func(n ast.Node) bool {
@@ -23,7 +23,7 @@ func listedStatements(root ast.Node) map[ast.Stmt]bool {
 		}
 		for _, s := range list {
 			switch s.(type) {
-			case *ast.CaseClause, *ast.CommClause: // of a switch or a select, whose body is a block, too
+			case *ast.CaseClause, *ast.CommClause: // cases of a switch or select, whose body is also a block
 			default:
 				out[s] = true
 			}
@@ -33,8 +33,8 @@ func listedStatements(root ast.Node) map[ast.Stmt]bool {
 	return out
 }
 
-// usedValues are the names, with what stands before their dot, that are no declaration and nothing that gets a value:
-// what is left is read, called or a type.
+// usedValues returns the identifiers and selectors (x.name) below root that are neither declared nor assigned where
+// they stand. They are read, called or a type.
 func usedValues(root ast.Node) map[ast.Expr]bool {
 	out, not := map[ast.Expr]bool{}, map[ast.Expr]bool{}
 	except := func(list ...ast.Expr) {
@@ -84,14 +84,14 @@ func usedValues(root ast.Node) map[ast.Expr]bool {
 	return out
 }
 
-// matcher tells which nodes are a shape.
+// matcher decides which nodes match a shape.
 type matcher struct {
 	f         *File
 	tag, name string
 	values    map[ast.Expr]bool
 }
 
-// match is what a node gives to the code, nil if it is not the shape.
+// match returns the texts of a node that the new code can refer to, or nil if the node doesn't match the shape.
 func (m matcher) match(n ast.Node) map[string]string {
 	fits, captured := false, map[string]string{}
 	body := func(b *ast.BlockStmt) { captured["$body"] = strings.TrimSpace(m.f.text(b.Lbrace+1, b.Rbrace)) }
@@ -136,7 +136,7 @@ func (m matcher) match(n ast.Node) map[string]string {
 	return captured
 }
 
-// communicates reports whether one of a select's cases sends on the channel or receives from it.
+// communicates reports whether one of a select's cases sends on the named channel or receives from it.
 func (m matcher) communicates(sel *ast.SelectStmt, captured map[string]string) bool {
 	for _, c := range sel.Body.List {
 		comm := c.(*ast.CommClause).Comm
@@ -156,7 +156,7 @@ func (m matcher) sends(s *ast.SendStmt, captured map[string]string) bool {
 	return named(s.Chan, m.name)
 }
 
-// simple judges a statement without a body of its own.
+// simple reports whether a statement without a body matches.
 func (m matcher) simple(s ast.Stmt, captured map[string]string) bool {
 	switch m.tag {
 	case "statement":
@@ -194,7 +194,7 @@ func (m matcher) declares(s ast.Stmt) bool {
 	return false
 }
 
-// calls reports whether a statement calls the function, other than in a function literal of its own.
+// calls reports whether a statement calls the named function, not counting calls inside function literals.
 func (m matcher) calls(s ast.Stmt) bool {
 	found := false
 	ast.Inspect(s, func(n ast.Node) bool {
@@ -206,7 +206,7 @@ func (m matcher) calls(s ast.Stmt) bool {
 	return found
 }
 
-// mentioned reports whether the name is in one of the nodes, of which some may be nil.
+// mentioned reports whether the name occurs in one of the nodes, of which some may be nil.
 func (m matcher) mentioned(nodes ...ast.Node) bool {
 	found := false
 	for _, n := range nodes {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// InMethod is the spec of a shape that looks in one method of a type, the method's function literals included.
+// InMethod is the spec of a shape that searches one method of a type, including the method's function literals.
 type InMethod struct {
 	Where
-	Type    string   `json:"type"`    // the receiver's type, without star
-	Methods []string `json:"methods"` // the method's name, and those it had in other versions
+	Type    string   `json:"type"`    // the receiver's type, without the star
+	Methods []string `json:"methods"` // the method's name, and its names in other versions
 }
 
-// Validate reports what is missing to find the method.
+// Validate returns an error if the spec lacks what is needed to find the method.
 func (m InMethod) Validate() error {
 	switch {
 	case m.Type == "":
@@ -26,7 +26,7 @@ func (m InMethod) Validate() error {
 	return nil
 }
 
-// missing is an error that says what a spec lacks, if it does.
+// missing returns an error with the text what if lacks is true.
 func missing(lacks bool, what string) error {
 	if lacks {
 		return errors.New(what)
@@ -37,12 +37,12 @@ func missing(lacks bool, what string) error {
 // Declaration implements Shape.
 func (m InMethod) Declaration() string { return "method " + m.method() }
 
-// method is how messages name the method, with the names that it had in other versions.
+// method returns how messages name the method, with its names in other versions.
 func (m InMethod) method() string {
 	return fmt.Sprintf("(*%s).%s", m.Type, strings.Join(m.Methods, "|"))
 }
 
-// find has search look at the body of each such method in a file.
+// find calls search for the body of each such method in a file.
 func (m InMethod) find(f *File, search func(*File, *ast.BlockStmt, *Found)) Found {
 	var out Found
 	for _, body := range methods(f, m.Type, m.Methods) {
@@ -52,7 +52,7 @@ func (m InMethod) find(f *File, search func(*File, *ast.BlockStmt, *Found)) Foun
 	return out
 }
 
-// methods are the bodies of a type's methods with one of these names.
+// methods returns the bodies of a type's methods that have one of these names.
 func methods(f *File, typ string, names []string) []*ast.BlockStmt {
 	var out []*ast.BlockStmt
 	for _, d := range f.AST.Decls {
@@ -64,7 +64,7 @@ func methods(f *File, typ string, names []string) []*ast.BlockStmt {
 	return out
 }
 
-// named reports whether an expression is the variable or the field of a name.
+// named reports whether an expression is a variable or field with this name.
 func named(x ast.Expr, name string) bool {
 	switch x := ast.Unparen(x).(type) {
 	case *ast.Ident:
@@ -75,7 +75,7 @@ func named(x ast.Expr, name string) bool {
 	return false
 }
 
-// receiver is the name of a method's receiver type, "" for a function.
+// receiver returns the name of a method's receiver type, "" for a function.
 func receiver(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) != 1 {
 		return ""

@@ -1,8 +1,8 @@
-// Package mutate rewrites a subject's source: it takes a fix out again, or changes a constant.
+// Package mutate rewrites a subject's source: it removes a fix, or changes a constant.
 //
-// A mutation finds a syntactic shape and replaces it; it is never a line diff. It states how many sites it must hit
-// and in which versions it applies. Any other count is an error that names the files searched and what was found
-// there, because a vulnerable arm that silently isn't vulnerable would make every verdict wrong.
+// A mutation finds a syntactic shape and replaces it; it is never a line diff. It states how many sites it must change
+// and in which versions it applies. Any other number of sites is an error that names the files searched and what was
+// found there, because a vulnerable arm that silently isn't vulnerable would make every verdict wrong.
 //
 // Everything outside the sites stays the same, byte for byte, except imports that are no longer used. Each shape has
 // its own file and registers itself under kinds.Mutation.
@@ -19,43 +19,43 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// Mutation is one rewrite as data. It has the fields of a scenario's mutation, so that one converts to the other.
+// Mutation is one rewrite as data. It has the fields of a scenario's mutation, so that either converts to the other.
 type Mutation struct {
 	Kind     string          `json:"kind"`
 	Sites    int             `json:"sites"`              // how many places it must change, at least 1
-	Versions string          `json:"versions,omitempty"` // semver range of the arm's source in which it applies (">=1.14.0 <1.36.0"); empty is any
+	Versions string          `json:"versions,omitempty"` // semver range of the source (">=1.14.0 <1.36.0"); empty: any
 	Spec     json.RawMessage `json:"spec"`               // the fields of the Shape registered as Kind
 }
 
-// Shape is what a kind of mutation looks for, and what it puts in its place.
+// Shape is a kind of mutation: the code that it looks for, and the replacement.
 type Shape interface {
-	// Validate reports what the spec lacks.
+	// Validate reports what is wrong with the spec.
 	Validate() error
-	// Scope is where to look.
+	// Scope returns where to look.
 	Scope() Where
-	// Declaration names what must be there for the shape to be looked for at all: "method (*GenericPLEG).Relist".
+	// Declaration names the declaration without which the shape is not looked for: "method (*GenericPLEG).Relist".
 	Declaration() string
 	// Want names one site: "select sending on eventChannel with default in (*GenericPLEG).Relist".
 	Want() string
-	// Label says in a sentence what the rewrite does to the subject.
+	// Label describes in a sentence what the rewrite does to the subject.
 	Label() string
 	// Find searches one file.
 	Find(f *File) Found
 }
 
-// Compressor is a Shape that only scales the subject's own numbers, which a verdict names as modelled.
+// Compressor is a Shape that only scales the subject's own numbers. A verdict names it as modelled.
 type Compressor interface{ Compresses() }
 
-// Importer is a Shape whose code needs packages: PATH, or NAME PATH, in each file that it changes.
+// Importer is a Shape whose code needs imports in each file that it changes. An import is PATH, or NAME PATH.
 type Importer interface{ AddImports() []string }
 
-// Adder is a Shape that adds a file to its package instead of changing those that are there.
+// Adder is a Shape that adds a file to its package instead of changing existing ones.
 type Adder interface {
-	// Added is the file's base name and its content.
+	// Added returns the file's base name and its content.
 	Added() (name string, content []byte)
 }
 
-// Where limits a search to one package of the module and, if File is set, to one file of it. Test files are never
+// Where limits a search to one package of the module and, if File is set, to one of its files. Test files are never
 // searched.
 type Where struct {
 	Package string `json:"package"`        // import path
@@ -65,25 +65,24 @@ type Where struct {
 // Scope implements Shape for the shapes that embed Where.
 func (w Where) Scope() Where { return w }
 
-// Found is what a shape saw in one file.
+// Found is what a shape found in one file.
 type Found struct {
 	Declared bool     // the declaration is in this file
 	Edits    []Edit   // one for each site
-	Near     []string // what looks like a site and isn't, each with its line
+	Near     []string // near misses, which look like a site and aren't, each with its line
 }
 
-// Edit replaces the source from Pos to End. New is inserted as it is: it must be formatted, its first line without
-// indentation.
+// Edit replaces the source from Pos to End by New. New must be formatted, without indentation on its first line.
 type Edit struct {
 	Pos, End token.Pos
 	New      string
 }
 
-// Site is one place that was changed, for the report. Before and After are the source text.
+// Site is one changed place, for the report. Before and After are the source text.
 type Site struct {
 	Kind   string `json:"kind"`
 	File   string `json:"file"` // relative to the module's root, with slashes
-	Line   int    `json:"line"` // in the source as it was before this mutation
+	Line   int    `json:"line"` // in the source before this mutation
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
@@ -91,18 +90,18 @@ type Site struct {
 // Module is the source to rewrite.
 type Module struct {
 	Path    string // module path
-	Version string // of the arm's source, with its v; a module that the source requires goes by the source's version, too
+	Version string // the source's version, with its v; also for a module that the source requires
 	FS      fs.FS  // the module's root
 }
 
-// Result is what mutations made of a module: the changed files by name, relative to its root, and each site.
+// Result is a module after its mutations: the changed files, by their names relative to its root, and all sites.
 type Result struct {
 	Files map[string][]byte
 	Sites []Site
 }
 
-// Shape decodes and validates the mutation. Unknown fields, an unknown kind, a bad range and fewer than one site are
-// errors.
+// Shape decodes and validates the mutation. Unknown fields, an unknown kind, an invalid range and fewer than one site
+// are errors.
 func (m Mutation) Shape() (Shape, error) {
 	s, err := kinds.Make[Shape](kinds.Mutation, m.Kind)
 	if err != nil {
@@ -126,7 +125,7 @@ func (m Mutation) Shape() (Shape, error) {
 	return s, nil
 }
 
-// Label says what the mutation does to the subject, or what is wrong with it.
+// Label describes what the mutation does to the subject, or what is wrong with the mutation.
 func (m Mutation) Label() string {
 	s, err := m.Shape()
 	if err != nil {
@@ -135,7 +134,7 @@ func (m Mutation) Label() string {
 	return s.Label()
 }
 
-// Compresses reports whether the mutation only scales the subject's own numbers; its Label then belongs to what is
+// Compresses reports whether the mutation only scales the subject's own numbers. A verdict then names its Label as
 // modelled.
 func (m Mutation) Compresses() bool {
 	s, err := m.Shape()
@@ -143,7 +142,7 @@ func (m Mutation) Compresses() bool {
 	return err == nil && scales
 }
 
-// inRange reports whether a version is one that the mutation applies to.
+// inRange reports whether the mutation applies to a version.
 func (m Mutation) inRange(version string) (bool, error) {
 	if m.Versions == "" {
 		return true, nil

@@ -25,7 +25,8 @@ type Pattern struct {
 	Struct    string `json:"struct,omitempty"`
 }
 
-// shapes say of each field of a Pattern how messages call its find, and what of a site its code can refer to.
+// shapes says, for each field of a Pattern, what messages call a match, and which parts of the match new code can refer
+// to.
 var shapes = map[string]struct {
 	says       string
 	captures   []string
@@ -46,7 +47,7 @@ var shapes = map[string]struct {
 	"struct":    {"fields of the struct %s", nil, false},
 }
 
-// tag is the field that is set, and its value.
+// tag returns the name of the field that is set, and its value.
 func (p Pattern) tag() (tag, name string, err error) {
 	set := 0
 	for _, f := range []struct{ tag, name string }{
@@ -72,7 +73,7 @@ func (p Pattern) tag() (tag, name string, err error) {
 	return tag, name, nil
 }
 
-// String says what is looked for.
+// String describes the shape that is looked for.
 func (p Pattern) String() string {
 	tag, name, err := p.tag()
 	if err != nil {
@@ -81,16 +82,16 @@ func (p Pattern) String() string {
 	return fmt.Sprintf(shapes[tag].says, name)
 }
 
-// site is one place that fits. A block is what lies between braces, which stay.
+// site is one place that matches. A block is the source between two braces, which stay.
 type site struct {
 	from, to token.Pos
 	block    bool
-	fields   bool   // of a struct, which the formatter does not take by themselves
-	indent   string // of code in its place
+	fields   bool   // of a struct; the formatter can't format them alone
+	indent   string // of the code that stands there
 	captured map[string]string
 }
 
-// indented is code formatted for the site, its first line without indentation.
+// indented returns code formatted for the site, without indentation on its first line.
 func (s site) indented(code string) (string, error) {
 	if s.fields {
 		return strings.ReplaceAll(strings.TrimSpace(code), "\n", "\n"+s.indent), nil
@@ -99,7 +100,7 @@ func (s site) indented(code string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// sites are the places below root that fit, and near what looks like one and is not.
+// sites returns the places below root that match. near lists near misses.
 func (p Pattern) sites(f *File, root ast.Node) (sites []site, near []string) {
 	tag, name, _ := p.tag() // validated before
 	if fn, ok := root.(*ast.FuncDecl); ok && tag == "body" {
@@ -130,7 +131,7 @@ func (p Pattern) sites(f *File, root ast.Node) (sites []site, near []string) {
 	return sites, near
 }
 
-// block is what lies between two braces, which belong to n, without the white space at its end.
+// block returns the site between two braces, which belong to n, without the white space at its end.
 func block(f *File, open, closing token.Pos, n ast.Node) site {
 	inner := strings.TrimRight(f.text(open+1, closing), " \t\n")
 	return site{from: open + 1, to: open + 1 + token.Pos(len(inner)), block: true, indent: indentation(f, n) + "\t"}

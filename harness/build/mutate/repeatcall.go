@@ -33,11 +33,11 @@ spec:
 	})
 }
 
-// RepeatCall makes an assigned call once more in `for … range over { if where() … { } }`.
+// RepeatCall repeats an assigned call in each `for … range over { if where() … { } }`.
 type RepeatCall struct {
 	InMethod
 	Call  string `json:"call"`  // the function or method whose call is repeated
-	Over  string `json:"over"`  // what the loop ranges over: a variable, or a field without what stands before its dot
+	Over  string `json:"over"`  // what the loop ranges over: a variable, or a field without the part before its dot
 	Where string `json:"where"` // the function or method that the condition calls
 }
 
@@ -62,7 +62,7 @@ func (r *RepeatCall) Label() string {
 // Find implements Shape.
 func (r *RepeatCall) Find(f *File) Found { return r.find(f, r.search) }
 
-// search finds the call, and then the places where it is to be repeated.
+// search finds the call, and then the places where to repeat it.
 func (r *RepeatCall) search(f *File, body *ast.BlockStmt, out *Found) {
 	var assigned []*ast.AssignStmt
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -102,13 +102,13 @@ func (r *RepeatCall) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// called reports whether an expression is a call of the function or method of a name.
+// called reports whether an expression is a call of the function or method with this name.
 func called(x ast.Expr, name string) bool {
 	call, ok := ast.Unparen(x).(*ast.CallExpr)
 	return ok && named(call.Fun, name)
 }
 
-// asks reports whether a condition calls the function or method of a name.
+// asks reports whether a condition calls the function or method with this name.
 func asks(cond ast.Expr, name string) bool {
 	found := false
 	ast.Inspect(cond, func(n ast.Node) bool {

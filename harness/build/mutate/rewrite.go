@@ -52,21 +52,21 @@ spec:
 	})
 }
 
-// Replacement puts Go code in the place of each site, before it or behind it.
+// Replacement puts Go code in place of each site, before it or after it.
 type Replacement struct {
 	Where
-	Type      string   `json:"type,omitempty"`      // the receiver's type of the methods, without star
+	Type      string   `json:"type,omitempty"`      // the receiver's type of the methods, without the star
 	Methods   []string `json:"methods,omitempty"`   // of Type
-	Functions []string `json:"functions,omitempty"` // of the package; without these and methods the whole package is searched
+	Functions []string `json:"functions,omitempty"` // of the package; if both are empty, all of it is searched
 	Pattern   Pattern  `json:"find"`
-	Replace   string   `json:"replace,omitempty"` // one of these three: statements, or an expression where one is found
+	Replace   string   `json:"replace,omitempty"` // one of these three: statements, or code for an expression
 	Before    string   `json:"before,omitempty"`
 	After     string   `json:"after,omitempty"`
-	Imports   []string `json:"imports,omitempty"` // what the code needs: PATH, or NAME PATH
-	Does      string   `json:"does,omitempty"`    // in words what the subject does then
+	Imports   []string `json:"imports,omitempty"` // imports of the code: PATH, or NAME PATH
+	Does      string   `json:"does,omitempty"`    // what the subject does with it, in words
 }
 
-// references stand in the code for parts of the source.
+// references matches the names in the code that stand for parts of the source.
 var references = regexp.MustCompile(`\$[a-z]+`)
 
 // Validate implements Shape.
@@ -114,7 +114,7 @@ func (r *Replacement) Validate() error {
 	return nil
 }
 
-// code is the text with what is to be done with it.
+// code returns the code, and which of replace, before and after it is.
 func (r *Replacement) code() (mode, text string, err error) {
 	all := map[string]string{"replace": r.Replace, "before": r.Before, "after": r.After}
 	maps.DeleteFunc(all, func(_, v string) bool { return v == "" })
@@ -137,7 +137,7 @@ func (r *Replacement) Declaration() string {
 	return r.describeScope()
 }
 
-// describeScope is where the shape is looked for, in words.
+// describeScope describes where the shape is looked for.
 func (r *Replacement) describeScope() string {
 	var out []string
 	if len(r.Methods) > 0 {
@@ -168,7 +168,7 @@ func (r *Replacement) Label() string {
 		map[string]string{"replace": "in its place", "before": "before it", "after": "behind it"}[mode])
 }
 
-// Describe says in a plan what is done, without the code.
+// Describe returns the plan's description of the mutation, without the code.
 func (r *Replacement) Describe() string { return r.Label() }
 
 // AddImports implements Importer.
@@ -194,7 +194,7 @@ func (r *Replacement) Find(f *File) Found {
 	return out
 }
 
-// roots are the parts of a file that are searched.
+// roots returns the parts of a file that are searched.
 func (r *Replacement) roots(f *File) []ast.Node {
 	if len(r.Methods)+len(r.Functions) == 0 {
 		return []ast.Node{f.AST}
@@ -213,7 +213,7 @@ func (r *Replacement) roots(f *File) []ast.Node {
 	return out
 }
 
-// edit is what becomes of one site.
+// edit returns the edit for one site.
 func (r *Replacement) edit(s site) (Edit, error) {
 	mode, code, err := r.code()
 	if err != nil {
@@ -239,7 +239,7 @@ func (r *Replacement) edit(s site) (Edit, error) {
 	return Edit{Pos: s.from, End: s.to, New: text}, nil
 }
 
-// strange is the first reference of a code that is not among the known ones, "" if there is none.
+// strange returns the first reference in the code that is not among the known ones, "" if there is none.
 func strange(code string, known []string) string {
 	for _, name := range references.FindAllString(code, -1) {
 		if !slices.Contains(known, name) {

@@ -31,7 +31,7 @@ spec:
 type SetConstant struct {
 	Where
 	Name  string `json:"name"`
-	Value string `json:"value"` // a Go expression; packages that it names must be imported by the file already
+	Value string `json:"value"` // a Go expression; the file must already import the packages that it names
 }
 
 // Validate implements Shape.
@@ -80,7 +80,7 @@ func (c *SetConstant) Find(f *File) Found {
 	return out
 }
 
-// inspect judges the name j of the specification i of a declaration.
+// inspect records name j of specification i of a declaration as a site or a near miss.
 func (c *SetConstant) inspect(f *File, decl *ast.GenDecl, i, j int, out *Found) {
 	spec := decl.Specs[i].(*ast.ValueSpec)
 	line := f.Line(spec.Pos())

@@ -35,7 +35,7 @@ spec:
 // Unguard replaces `if v != nil { body }` by `body`.
 type Unguard struct {
 	InMethod
-	Variable string `json:"variable"` // what is compared with nil: a variable, or a field without what stands before its dot
+	Variable string `json:"variable"` // variable, or field without the part before its dot, that is compared with nil
 }
 
 // Validate implements Shape.
@@ -57,7 +57,7 @@ func (u *Unguard) Label() string {
 // Find implements Shape.
 func (u *Unguard) Find(f *File) Found { return u.find(f, u.search) }
 
-// search looks at every if of a method's body, those in function literals too.
+// search inspects every if in a method's body, including those in function literals.
 func (u *Unguard) search(f *File, body *ast.BlockStmt, out *Found) {
 	elseIf := map[ast.Stmt]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -84,7 +84,7 @@ func (u *Unguard) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// compares reports whether a condition asks, among other things, whether the variable is not nil.
+// compares reports whether a condition contains the comparison of the variable with nil.
 func (u *Unguard) compares(cond ast.Expr) bool {
 	found := false
 	ast.Inspect(cond, func(n ast.Node) bool {
@@ -102,12 +102,12 @@ func (u *Unguard) alone(x ast.Expr) bool {
 		(named(b.X, u.Variable) && named(b.Y, "nil") || named(b.X, "nil") && named(b.Y, u.Variable))
 }
 
-// bodyOf is an if's statements, formatted for the place of the if.
+// bodyOf returns an if's statements, formatted for the place of the if.
 func bodyOf(f *File, check *ast.IfStmt) string {
 	list := check.Body.List
 	text := indentation(f, check) + f.text(list[0].Pos(), list[len(list)-1].End())
 	out, err := format.Source([]byte(text))
-	if err != nil { // it was parsed as part of its file, so it parses by itself
+	if err != nil { // it was parsed within its file, so it parses alone, too
 		return text
 	}
 	return strings.TrimLeft(string(out), "\t ")

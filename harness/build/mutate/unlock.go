@@ -31,10 +31,10 @@ spec:
 	})
 }
 
-// Unlock takes out `m.Lock()` with the `defer m.Unlock()` after it.
+// Unlock removes `m.Lock()` and the `defer m.Unlock()` after it.
 type Unlock struct {
 	InMethod
-	Mutex string `json:"mutex"` // a variable, or a field without what stands before its dot
+	Mutex string `json:"mutex"` // a variable, or a field without the part before its dot
 }
 
 // Validate implements Shape.
@@ -54,7 +54,7 @@ func (u *Unlock) Label() string { return fmt.Sprintf("%s doesn't lock %s", u.met
 // Find implements Shape.
 func (u *Unlock) Find(f *File) Found { return u.find(f, u.search) }
 
-// search looks at every list of statements in a method's body, those in function literals too.
+// search inspects every list of statements in a method's body, including those in function literals.
 func (u *Unlock) search(f *File, body *ast.BlockStmt, out *Found) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -69,7 +69,7 @@ func (u *Unlock) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// inspect judges the locks of a list of statements: sites, or near ones.
+// inspect sorts the Lock and RLock calls in a list of statements into sites and near misses.
 func (u *Unlock) inspect(f *File, list []ast.Stmt, out *Found) {
 	for i, s := range list {
 		locked, ok := s.(*ast.ExprStmt)
@@ -100,7 +100,7 @@ func (u *Unlock) inspect(f *File, list []ast.Stmt, out *Found) {
 	}
 }
 
-// called is the method of the mutex that an expression calls, "" if it is something else.
+// called returns which method of the mutex an expression calls, "" if none.
 func (u *Unlock) called(x ast.Expr) string {
 	call, ok := ast.Unparen(x).(*ast.CallExpr)
 	if !ok {

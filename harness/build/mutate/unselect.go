@@ -35,7 +35,7 @@ spec:
 // Unselect replaces `select { case ch <- v: body; default: … }` by `ch <- v; body`.
 type Unselect struct {
 	InMethod
-	Channel string `json:"channel"` // variable or field that is sent on
+	Channel string `json:"channel"` // variable or field that the send is on
 }
 
 // Validate implements Shape.
@@ -56,7 +56,7 @@ func (u *Unselect) Label() string {
 // Find implements Shape.
 func (u *Unselect) Find(f *File) Found { return u.find(f, u.search) }
 
-// search looks at every select and every send of a method's body, those in function literals too.
+// search inspects every select and every send in a method's body, including those in function literals.
 func (u *Unselect) search(f *File, body *ast.BlockStmt, out *Found) {
 	inSelect := map[*ast.SendStmt]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -77,7 +77,7 @@ func (u *Unselect) search(f *File, body *ast.BlockStmt, out *Found) {
 	})
 }
 
-// inspect judges one select: a site, near one, or neither.
+// inspect records one select as a site, a near miss, or neither.
 func (u *Unselect) inspect(f *File, sel *ast.SelectStmt, out *Found) {
 	var clause *ast.CommClause
 	var send *ast.SendStmt
@@ -111,13 +111,13 @@ func (u *Unselect) inspect(f *File, sel *ast.SelectStmt, out *Found) {
 
 func (u *Unselect) sends(s *ast.SendStmt) bool { return named(s.Chan, u.Channel) }
 
-// plainSend is the send followed by its case's statements, formatted for the place of the select.
+// plainSend returns the send, followed by the statements of its case, formatted for the place of the select.
 func plainSend(f *File, send *ast.SendStmt, body []ast.Stmt) (string, error) {
 	text := f.Text(send)
 	if len(body) > 0 {
 		stmts := f.text(body[0].Pos(), body[len(body)-1].End())
 		if slices.ContainsFunc(body, declares) {
-			stmts = "{\n" + stmts + "\n}" // the case was a scope of its own
+			stmts = "{\n" + stmts + "\n}" // a case is its own scope
 		}
 		text += "\n" + stmts
 	}
@@ -126,7 +126,8 @@ func plainSend(f *File, send *ast.SendStmt, body []ast.Stmt) (string, error) {
 	return strings.TrimLeft(string(out), "\t "), err
 }
 
-// indentation is the white space before the line that a node begins on. A case stands as deep as its select.
+// indentation returns the white space at the start of the line on which a node begins. A case is indented like its
+// select.
 func indentation(f *File, n ast.Node) string {
 	from, _ := wholeLines(f.Src, f.offset(n.Pos()), f.offset(n.Pos()))
 	line := string(f.Src[from:])
@@ -143,14 +144,15 @@ func declares(s ast.Stmt) bool {
 	return false
 }
 
-// breaks reports an unlabelled break that leaves the select: outside of it, it would leave a loop instead.
+// breaks reports whether body has an unlabelled break that leaves the select. Without the select it would leave a loop
+// instead.
 func breaks(body []ast.Stmt) bool {
 	found := false
 	for _, s := range body {
 		ast.Inspect(s, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt, *ast.FuncLit:
-				return false // what breaks in there stays in there
+				return false // a break in there leaves only that statement
 			case *ast.BranchStmt:
 				found = found || n.Tok == token.BREAK && n.Label == nil
 			}

@@ -19,12 +19,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// API is a small API server over HTTP: get, list and watch of nodes, events, namespaces, ConfigMaps and pods, writes of
-// the latter three, creations and lists of services, reads of Leases, CSINodes, and the node proxy to kubelets. Other field selectors than metadata.name
-// and spec.nodeName, and other writes, are refused rather than ignored.
+// API is a small API server over HTTP. It serves get, list and watch of nodes, events, namespaces, ConfigMaps and pods,
+// and writes of the latter three. It also serves creations and reads of services and Endpoints, reads of Leases,
+// CSINodes, the kinds of AddKind, and the node proxy to kubelets. It refuses other writes, and other field selectors
+// than metadata.name, metadata.namespace and spec.nodeName, rather than ignoring them.
 type API struct {
 	server *httptest.Server
-	pipes  *pipes // that lead to the server; nil if it has a socket
+	pipes  *pipes // the way to the server; nil if it has a socket
 	proxy  func(node, path string) ([]byte, error)
 	dark   func() bool                   // whether the power of all control planes is off
 	leases func() []coordinationv1.Lease // of the nodes, as they are right now
@@ -98,7 +99,7 @@ func newAPI(p *pipes) *API {
 		first, closed := a.intercept, a.closed
 		a.mu.Unlock()
 		if closed || a.dark != nil && a.dark() {
-			panic(http.ErrAbortHandler) // it came in between
+			panic(http.ErrAbortHandler) // the request came in before the connections were closed
 		}
 		if first == nil || !first(w, r) {
 			mux.ServeHTTP(w, r)
@@ -107,7 +108,7 @@ func newAPI(p *pipes) *API {
 	return a
 }
 
-// config speaks JSON: the fake reads protobuf, and answers in JSON whatever is asked for.
+// config returns a client configuration for JSON. The fake reads protobuf, but answers in JSON whatever is asked for.
 func (a *API) config() *rest.Config {
 	c := &rest.Config{Host: a.server.URL, QPS: 100, Burst: 200,
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON,
@@ -173,7 +174,8 @@ func (a *API) SetCondition(node string, c corev1.NodeCondition) {
 	a.putNode(n)
 }
 
-// AddEvent adds an event; watches see it. Its namespace defaults to "default" and its name to one of its own.
+// AddEvent adds an event; watches see it. Its namespace defaults to "default", and its name to a name that no other
+// event has.
 func (a *API) AddEvent(e *corev1.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -190,7 +192,7 @@ func (a *API) AddEvent(e *corev1.Event) {
 	a.record("events", "ADDED", e)
 }
 
-// record stamps the object and wakes the watches. The caller holds mu.
+// record gives the object a new resourceVersion and wakes the watches. The caller holds mu.
 func (a *API) record(resource, typ string, o metav1.Object) {
 	a.version++
 	o.SetResourceVersion(strconv.Itoa(a.version))

@@ -36,7 +36,7 @@ type Component struct {
 	signals []os.Signal
 	ask     func(ctx context.Context, what string) error
 	pauses  int
-	resume  *time.Timer // at the end of the latest pause's time
+	resume  *time.Timer // at the end of the latest pause
 }
 
 func newComponent(n *Node, name string, pid int) *Component {
@@ -48,7 +48,8 @@ func newComponent(n *Node, name string, pid int) *Component {
 	return k
 }
 
-// argStart is the address that a process has its arguments at which started then: each another one.
+// argStart returns the address of the arguments of a process that started at startTicks. Each start gives another
+// address.
 func argStart(startTicks int64) uint64 { return 0x7ffd_0000_0000 + uint64(startTicks)<<12 }
 
 // Name returns the component's name.
@@ -57,15 +58,15 @@ func (k *Component) Name() string { return k.name }
 // Node returns where it runs.
 func (k *Component) Node() cluster.Node { return k.node }
 
-// Answer scripts a path: f is asked for path with any query. Without a script the answer is 404. /healthz is there from
-// the start.
+// Answer makes f answer requests for path, with any query. A path without such a function answers 404. /healthz has one
+// from the start.
 func (k *Component) Answer(path string, f AnswerFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.answers[path] = f
 }
 
-// Say answers a path with a text, for good.
+// Say makes path answer with a fixed text.
 func (k *Component) Say(path, text string) {
 	k.Answer(path, func(string) ([]byte, error) { return []byte(text), nil })
 }
@@ -84,7 +85,7 @@ func (k *Component) answer(path string) ([]byte, error) {
 	return f(path)
 }
 
-// Get asks the script.
+// Get returns the answer of the function that Answer was given for path.
 func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	err := ctx.Err()
 	var b []byte
@@ -106,7 +107,7 @@ func (k *Component) Log(lines ...string) {
 	k.wake = make(chan struct{})
 }
 
-// Logs gives all lines so far and those to come, until ctx ends or the node is switched off.
+// Logs streams the lines so far and those to come, until ctx ends or the node is switched off.
 func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 	if !k.node.powered() {
 		return nil, fmt.Errorf("following the log of %s on %s: the node is off", k.name, k.node.name)
@@ -131,7 +132,7 @@ func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 			}
 			select {
 			case <-ctx.Done():
-				w.Close() // here too: stop may come before what it stops has run
+				w.Close() // here too, because the deferred stop may come before AfterFunc has run
 				return
 			case <-wake:
 			}
@@ -140,8 +141,8 @@ func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// Signal records the signal. SIGKILL, SIGTERM and SIGQUIT end the process, which comes back as another one, with its
-// count of restarts one higher, as under a supervisor.
+// Signal records the signal. SIGKILL, SIGTERM and SIGQUIT end the process. Another one takes its place, with a count of
+// restarts that is one higher, as under a supervisor.
 func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -161,15 +162,15 @@ func (k *Component) Signal(ctx context.Context, sig os.Signal) error {
 	return nil
 }
 
-// Signals are those that were sent, in order.
+// Signals returns the signals that were sent, in order.
 func (k *Component) Signals() []os.Signal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return append([]os.Signal(nil), k.signals...)
 }
 
-// OnPause has f asked before each pause ("pause"), each resumption ("resume") and each look at the process
-// ("identity"). Its error is theirs, and nothing is done then.
+// OnPause makes Pause, Resume and Identity call f first, with "pause", "resume" or "identity". If f returns an error,
+// so does the call, and nothing is done.
 func (k *Component) OnPause(f func(ctx context.Context, what string) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -186,7 +187,7 @@ func (k *Component) asked(ctx context.Context, what string) error {
 	return f(ctx, what)
 }
 
-// Pause stops it, so that it only says so.
+// Pause marks the process as stopped until atMost is over. Nothing else changes: the component goes on answering.
 func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
 	if err := k.asked(ctx, "pause"); err != nil {
 		return err
@@ -205,7 +206,7 @@ func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
 	return nil
 }
 
-// Resume has it go on.
+// Resume marks the process as not stopped.
 func (k *Component) Resume(ctx context.Context) error {
 	if err := k.asked(ctx, "resume"); err != nil {
 		return err
@@ -223,22 +224,22 @@ func (k *Component) goOn() {
 	}
 }
 
-// Pauses is how often it was stopped, and whether it is.
+// Pauses returns how often the process was stopped, and whether it is stopped now.
 func (k *Component) Pauses() (ever int, now bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.pauses, k.id.Stopped
 }
 
-// SetBinary changes what the digest is taken of, at once and until the next start: as if another binary had been
-// started unnoticed.
+// SetBinary changes the bytes that the digest is taken of, at once and until the next start: as if another binary had
+// been started unnoticed.
 func (k *Component) SetBinary(b []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.binary = b
 }
 
-// Restart makes it another process, on purpose: the count of restarts stays.
+// Restart replaces the process by another one, on purpose: the count of restarts stays.
 func (k *Component) Restart(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -250,7 +251,7 @@ func (k *Component) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Identity says which process it is now.
+// Identity returns which process runs now, or an error if none does.
 func (k *Component) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	if err := k.asked(ctx, "identity"); err != nil {
 		return cluster.Identity{}, err
@@ -285,6 +286,6 @@ func (k *Component) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.id.PID = 0
-	close(k.wake) // who follows the log looks at the power again
+	close(k.wake) // followers of the log look at the power again
 	k.wake = make(chan struct{})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// InstalledPath is the file that a cluster under Conformance has on its nodes, with InstalledContent.
+// InstalledPath is a file that every node of a cluster under Conformance has, with InstalledContent.
 const (
 	InstalledPath    = "/opt/conformance/installed"
 	InstalledContent = "installed before any unit started\n"
@@ -26,10 +26,10 @@ const (
 // patience is how long a component may take to come back.
 const patience = 90 * time.Second
 
-// Conformance holds a cluster to the contracts of package cluster: every capability that is claimed is used. The
-// topology is the one that it was made from, with at least one worker if Kubelets is claimed, and InstalledPath on all
-// nodes if NodeFiles is. The nodes are Ready. It kills kubelets, or without those every component, and switches nodes
-// off and on.
+// Conformance tests whether a cluster keeps the contracts of package cluster, and uses every capability in caps. topo
+// is the topology that the cluster was made from. It has at least one worker if caps has Kubelets, and InstalledPath on
+// all nodes if caps has NodeFiles. The nodes are Ready. Conformance kills kubelets, or every component where there are
+// none, and switches nodes off and on.
 func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, topo cluster.Topology) {
 	s := suite{c, caps, topo}
 	t.Run("Nodes", s.nodes)
@@ -41,7 +41,7 @@ func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, top
 		t.Run("Logs", func(t *testing.T) { s.logs(t, s.kubelet(t)) })
 		t.Run("Identity", func(t *testing.T) { s.identity(t, s.kubelet(t)) })
 	} else {
-		// What needs the others comes first: it may end when they do.
+		// A component that needs others comes first, because it may end when they do.
 		for _, name := range slices.Backward(component.Names(component.StaticPods)) {
 			t.Run(name, func(t *testing.T) { s.process(t, name) })
 		}
@@ -64,7 +64,7 @@ type suite struct {
 	topo cluster.Topology
 }
 
-// process holds the one instance of a component to what is asked of all.
+// process tests the one instance of a component.
 func (s suite) process(t *testing.T, name string) {
 	all := s.c.Components(name)
 	if len(all) != 1 {
@@ -75,7 +75,7 @@ func (s suite) process(t *testing.T, name string) {
 	s.identity(t, all[0])
 }
 
-// kubelet is the last worker's.
+// kubelet returns the kubelet of the last worker.
 func (s suite) kubelet(t *testing.T) cluster.Component {
 	t.Helper()
 	all := s.c.Components("kubelet")
@@ -189,7 +189,7 @@ func (s suite) get(t *testing.T, k cluster.Component, path string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// logs wants a first line soon, and the end of the stream soon after the end of its context.
+// logs tests that the log has a first line soon, and that the stream ends soon after its context.
 func (s suite) logs(t *testing.T, k cluster.Component) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -240,7 +240,7 @@ func (s suite) healthy(t *testing.T, k cluster.Component) {
 	}, func() any { return err })
 }
 
-// poll fails with the last observation when patience is over.
+// poll waits until ok returns true. It fails with the last observation when patience is over.
 func poll(t *testing.T, ok func() bool, seen func() any) {
 	t.Helper()
 	deadline := time.After(patience)

@@ -47,7 +47,7 @@ func (s suite) exec(t *testing.T) {
 	}
 }
 
-// looks wants a node that has a cheap way to be looked at to answer as Exec does, and to be asked many things at once.
+// looks tests that a node's Look, if it has one, answers as Exec does, and can be called many times at once.
 func (s suite) looks(t *testing.T) {
 	n := s.kubelet(t).Node()
 	l, ok := n.(cluster.Looker)
@@ -99,8 +99,8 @@ func (s suite) files(t *testing.T) {
 	}
 }
 
-// power wants a node that is off to be off, a second PowerOff and PowerOn to do nothing, and the node to come back with
-// its disk and a new kubelet.
+// power tests that a node that is switched off does not answer, and comes back with its disk and a new kubelet. A
+// second PowerOff or PowerOn must do nothing.
 func (s suite) power(t *testing.T) {
 	k := s.kubelet(t)
 	n, ctx := k.Node(), t.Context()
@@ -147,8 +147,8 @@ func (s suite) power(t *testing.T) {
 	}
 }
 
-// booted is when a node was started, which every one with a power switch must know, and which must not change while it
-// runs.
+// booted returns when a node was started. Every node with a power switch must know that, and the time must not change
+// while the node runs.
 func (s suite) booted(t *testing.T, n cluster.Node) time.Time {
 	t.Helper()
 	b, ok := n.(interface {

@@ -55,7 +55,7 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	s.healthy(t, k)
 }
 
-// pauses stops a process, which goes on when asked to, and when its time is over.
+// pauses tests that a process that was stopped goes on when Resume is called, and when its time is over.
 func (s suite) pauses(t *testing.T, k cluster.Component, p cluster.Pauser, before cluster.Identity) {
 	t.Helper()
 	if err := p.Resume(t.Context()); err != nil {
@@ -78,7 +78,7 @@ func (s suite) pauses(t *testing.T, k cluster.Component, p cluster.Pauser, befor
 	s.healthy(t, k)
 }
 
-// until polls for an identity that will do.
+// until polls until an identity satisfies ok, and returns that identity.
 func (s suite) until(t *testing.T, k cluster.Component, ok func(cluster.Identity) bool) cluster.Identity {
 	t.Helper()
 	var id cluster.Identity

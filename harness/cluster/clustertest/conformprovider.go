@@ -14,13 +14,13 @@ type Maker interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Opener is a Maker that can take up what another process made.
+// Opener is a Maker that can open a cluster which another process made.
 type Opener interface {
 	Open(ctx context.Context, name string) (cluster.Cluster, error)
 }
 
-// ProviderConformance holds a provider to its contract, and gives the cluster that it makes on the way to use. Nothing
-// of that name may exist, and nothing is left of it.
+// ProviderConformance tests whether a provider keeps its contract, and calls use with the cluster that it makes. No
+// cluster of that name may exist before, and none is left afterwards.
 func ProviderConformance(t *testing.T, p Maker, name string, topo cluster.Topology,
 	use func(*testing.T, cluster.Cluster)) {
 	if err := p.Delete(t.Context(), name); err != nil {

@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// csiNodes is the resource as objects are kept by.
+// csiNodes is the key of CSINodes in API.objects.
 const csiNodes = "csinodes.storage.k8s.io"
 
-// handleCSINodes adds the nodes' CSINodes, which kubelets make as they start: get, create and delete.
+// handleCSINodes adds the handlers for get, create and delete of CSINodes, which kubelets make as they start.
 func (a *API) handleCSINodes(mux *http.ServeMux) {
 	const path = "/apis/storage.k8s.io/v1/csinodes"
 	mux.HandleFunc("POST "+path, a.createCSINode)
@@ -25,7 +25,8 @@ func (a *API) handleCSINodes(mux *http.ServeMux) {
 	}))
 }
 
-// csiNode hands an object that is there to act, which may change it.
+// csiNode returns a handler that calls act with the CSINode of the request, or answers 404. act runs with mu held, and
+// may change the object.
 func (a *API) csiNode(act func(http.ResponseWriter, metav1.Object)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
@@ -62,7 +63,7 @@ func (a *API) createCSINode(w http.ResponseWriter, r *http.Request) {
 	send(w, o)
 }
 
-// putCSINode adds a node's; the caller holds mu.
+// putCSINode adds a node's CSINode; the caller holds mu.
 func (a *API) putCSINode(o *storagev1.CSINode) {
 	o.TypeMeta = metav1.TypeMeta{Kind: "CSINode", APIVersion: "storage.k8s.io/v1"}
 	a.put(csiNodes, o)

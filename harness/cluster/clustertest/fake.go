@@ -76,13 +76,13 @@ func (c *Cluster) Close() { c.api.close() }
 // Name returns the name that was given.
 func (c *Cluster) Name() string { return c.name }
 
-// RESTConfig leads to the fake's API server.
+// RESTConfig returns a client configuration for the fake's API server.
 func (c *Cluster) RESTConfig() *rest.Config { return c.api.config() }
 
-// CallableAddress is loopback's.
+// CallableAddress returns the loopback address.
 func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127.0.0.1", nil }
 
-// API is the fake's API server, to script its objects.
+// API returns the fake's API server, so that a test can script its objects.
 func (c *Cluster) API() *API { return c.api }
 
 // Nodes returns the nodes in the topology's order; each is a *Node.
@@ -107,7 +107,7 @@ func (c *Cluster) Components(name string) []cluster.Component {
 	return out
 }
 
-// Node finds a node by its name in the topology or in full; nil if there is none.
+// Node returns a node by its name in the topology or its full name; nil if there is none.
 func (c *Cluster) Node(name string) *Node {
 	for _, n := range c.nodes {
 		if n.spec.Name == name || n.name == name {
@@ -117,7 +117,7 @@ func (c *Cluster) Node(name string) *Node {
 	return nil
 }
 
-// Component finds a component on a node; nil if there is none.
+// Component returns a component on a node; nil if there is none.
 func (c *Cluster) Component(node, name string) *Component {
 	n := c.Node(node)
 	if n == nil {
@@ -140,11 +140,11 @@ func (c *Cluster) proxy(node, path string) ([]byte, error) {
 
 // Provider makes clusters in memory. It implements cluster.Provider. The zero value is ready to use.
 type Provider struct {
-	// Made, if set, is called with each new cluster before Create returns it: the place to script it. Its error fails
-	// the Create.
+	// Made, if set, is called with each new cluster before Create returns it, so that a test can script the cluster. If
+	// Made returns an error, Create fails.
 	Made func(*Cluster) error
-	// InProcess has the clusters' API servers reached through pipes instead of sockets, so that clusters can be in a
-	// synctest bubble. Their clients work in this process only.
+	// InProcess makes clients reach the clusters' API servers through pipes instead of sockets, so that clusters can be
+	// in a synctest bubble. The clients work in this process only.
 	InProcess bool
 
 	mu       sync.Mutex
@@ -154,10 +154,10 @@ type Provider struct {
 // Name returns "fake".
 func (p *Provider) Name() string { return "fake" }
 
-// KubeconfigPath is nowhere: clusters in memory have no kubeconfig.
+// KubeconfigPath returns "", because clusters in memory have no kubeconfig.
 func (p *Provider) KubeconfigPath(string) string { return "" }
 
-// Capabilities has everything; nodes are not bounded.
+// Capabilities returns that nodes run commands, have power switches, files and kubelets, and are not bounded.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true}, nil
 }
@@ -165,7 +165,7 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 // Check finds nothing wrong.
 func (p *Provider) Check(context.Context, cluster.Needs) error { return nil }
 
-// Prepare has nothing to get.
+// Prepare does nothing.
 func (p *Provider) Prepare(context.Context, cluster.Needs) (map[string]string, error) {
 	return nil, nil
 }
@@ -221,7 +221,7 @@ func (p *Provider) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// Clusters lists the names of what is there, for a test that nothing was left.
+// Clusters returns the names of the clusters that exist, so that a test can check that none was left.
 func (p *Provider) Clusters() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// handleKinds adds what AddKind adds: discovery of it, get, list and watch.
+// handleKinds adds the handlers for the resources of AddKind: discovery, get, list and watch.
 func (a *API) handleKinds(mux *http.ServeMux) {
 	mux.HandleFunc("GET /apis/{group}", a.group)
 	mux.HandleFunc("GET /apis/{group}/{version}", a.groupVersion)
@@ -26,7 +26,7 @@ func (a *API) handleKinds(mux *http.ServeMux) {
 	mux.HandleFunc("GET /apis/{group}/{version}/namespaces/{ns}/{resource}/{name}", serve)
 }
 
-// AddKind has the API server know a namespaced resource of a group, as applying a CustomResourceDefinition would.
+// AddKind adds a namespaced resource of a group, as applying a CustomResourceDefinition would.
 func (a *API) AddKind(of metav1.GroupVersionKind, plural string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -36,8 +36,8 @@ func (a *API) AddKind(of metav1.GroupVersionKind, plural string) {
 	a.kinds[plural+"."+of.Group] = of
 }
 
-// PutObject adds or replaces an object of a kind that was added; watches see it. resource is its plural name with its
-// group.
+// PutObject adds or replaces an object of a resource that AddKind added; watches see it. resource is the plural name
+// with the group.
 func (a *API) PutObject(resource string, o *unstructured.Unstructured) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +55,7 @@ func (a *API) PutObject(resource string, o *unstructured.Unstructured) {
 	a.put(resource, o)
 }
 
-// DropObject takes an object of a kind that was added away; watches see it. One that isn't there is a programming
+// DropObject removes an object of a resource that AddKind added; watches see it. A missing object is a programming
 // error.
 func (a *API) DropObject(resource, namespace, name string) {
 	a.mu.Lock()
@@ -119,5 +119,5 @@ func (a *API) AddNamespace(name string, labels map[string]string) {
 		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
 }
 
-// BreakWatches ends all watches that are on, as a load balancer would.
+// BreakWatches ends all watches that are running, as a load balancer would.
 func (a *API) BreakWatches() { a.server.CloseClientConnections() }

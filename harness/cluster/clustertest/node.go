@@ -15,7 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// ExecFunc is a command of a node. Stdin is never nil. An error is what a non-zero exit is: stdout is carried by it.
+// ExecFunc runs a command of a node. stdin is never nil. An error stands for an exit code other than 0; Exec adds
+// stdout to it.
 type ExecFunc func(ctx context.Context, stdin io.Reader, argv []string) (stdout []byte, err error)
 
 // Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch,
@@ -48,25 +49,25 @@ func (n *Node) Role() string { return n.spec.Role }
 // Arm returns the topology's arm.
 func (n *Node) Arm() string { return n.spec.Arm }
 
-// Folder is where a component's own files would be.
+// Folder returns where a component's own files would be.
 func (n *Node) Folder(component string) string { return "/var/lib/relapse/" + component }
 
-// Handle makes f the command argv0, instead of a built-in one if there is: echo, cat, sleep, pgrep.
+// Handle makes f run the command argv0. It takes precedence over the built-in commands: echo, cat, sleep, pgrep.
 func (n *Node) Handle(argv0 string, f ExecFunc) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.handlers[argv0] = f
 }
 
-// Calls are all command lines that were executed, in order.
+// Calls returns all command lines that were executed, in order.
 func (n *Node) Calls() [][]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.calls)
 }
 
-// Exec runs a command that was given to Handle, or a built-in one; any other is not found. It fails while the power is
-// off.
+// Exec runs a command that was given to Handle, or a built-in one. Any other is not found. Exec fails while the power
+// is off.
 func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byte, error) {
 	if stdin == nil {
 		stdin = strings.NewReader("")
@@ -91,7 +92,7 @@ func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byt
 	return out, err
 }
 
-// Look is Exec with text for stdin.
+// Look runs Exec with text for stdin.
 func (n *Node) Look(ctx context.Context, stdin []byte, argv ...string) ([]byte, error) {
 	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
 }
@@ -132,7 +133,7 @@ func echo(_ context.Context, _ io.Reader, argv []string) ([]byte, error) {
 	return []byte(strings.Join(argv[1:], " ") + "\n"), nil
 }
 
-// cat knows the files that were installed; with no argument it copies its input.
+// cat prints files that were installed; with no argument it copies its input.
 func (n *Node) cat(_ context.Context, stdin io.Reader, argv []string) ([]byte, error) {
 	if len(argv) == 1 {
 		return io.ReadAll(stdin)
@@ -163,7 +164,7 @@ func sleep(ctx context.Context, _ io.Reader, argv []string) ([]byte, error) {
 	}
 }
 
-// pgrep knows -f and the commands that run by way of Exec, itself left out.
+// pgrep acts as pgrep -f for the commands that run by way of Exec, and leaves itself out.
 func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,7 +180,7 @@ func (n *Node) pgrep(_ context.Context, _ io.Reader, argv []string) ([]byte, err
 	return out.Bytes(), nil
 }
 
-// program is what a component is started from. Where the topology gave it none it is the component's name.
+// program returns the program that a component is started from. Where the topology gave it none, that is its name.
 func (n *Node) program(name string) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()

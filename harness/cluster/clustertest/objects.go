@@ -17,8 +17,8 @@ import (
 // Root is the ConfigMap that every namespace has from the start, as in a real cluster.
 const Root = "kube-root-ca.crt"
 
-// handleObjects adds what can be written: namespaces and ConfigMaps. There is no namespace controller: a namespace that
-// was deleted stays Terminating, with what is in it, until it is finalized.
+// handleObjects adds the handlers for namespaces, ConfigMaps and the resources of AddKind. There is no namespace
+// controller: a namespace that was deleted stays Terminating, with what is in it, until it is finalized.
 func (a *API) handleObjects(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/v1/namespaces", a.create)
 	mux.HandleFunc("GET /api/v1/namespaces",
@@ -40,19 +40,20 @@ func (a *API) handleObjects(mux *http.ServeMux) {
 	a.handleKinds(mux)
 }
 
-// Intercept has f see every request first; what f answers, saying true, goes no further. Nil takes it off.
+// Intercept makes every request go to f first. A request for which f returns true was answered by f, and goes no
+// further. A nil f ends this.
 func (a *API) Intercept(f func(w http.ResponseWriter, r *http.Request) (answered bool)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.intercept = f
 }
 
-// key is where an object stands in lists.
+// key returns an object's namespace and name, by which lists are sorted.
 func key(o metav1.Object) string { return o.GetNamespace() + "/" + o.GetName() }
 
 func byKey(o metav1.Object, k string) int { return strings.Compare(key(o), k) }
 
-// find says where an object is or belongs; the caller holds mu.
+// find returns an object and its index, or nil and the index where it would belong; the caller holds mu.
 func (a *API) find(resource, namespace, name string) (at int, o metav1.Object) {
 	at, ok := slices.BinarySearchFunc(a.objects[resource], namespace+"/"+name, byKey)
 	if ok {
@@ -78,7 +79,7 @@ func (a *API) put(resource string, o metav1.Object) {
 	a.record(resource, "ADDED", o)
 }
 
-// drop takes an object away; the caller holds mu, and has found it.
+// drop removes an object; the caller holds mu, and has found the object.
 func (a *API) drop(resource string, o metav1.Object) {
 	at, _ := a.find(resource, o.GetNamespace(), o.GetName())
 	a.objects[resource] = slices.Delete(a.objects[resource], at, at+1)
@@ -86,7 +87,8 @@ func (a *API) drop(resource string, o metav1.Object) {
 	a.record(resource, "DELETED", last)
 }
 
-// create takes a namespace, a ConfigMap or a pod, in JSON or protobuf. A dry run is checked and goes no further.
+// create adds the namespace, ConfigMap, pod, service or Endpoints in the request, which is JSON or protobuf. A dry run
+// is checked and goes no further.
 func (a *API) create(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -190,7 +192,7 @@ func (a *API) finalize(w http.ResponseWriter, r *http.Request) {
 	send(w, o)
 }
 
-// deleteConfigMaps deletes one, or all that are selected, and answers with what they were.
+// deleteConfigMaps deletes one ConfigMap by its name, or all that are selected, and then answers with what they were.
 func (a *API) deleteConfigMaps(w http.ResponseWriter, r *http.Request) {
 	keep, err := filter(r)
 	if err != nil {
@@ -210,7 +212,7 @@ func (a *API) deleteConfigMaps(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take deletes the ConfigMaps that are asked for, in order.
+// take deletes the ConfigMaps for which want returns true, and returns them in order.
 func (a *API) take(want func(metav1.Object) bool) (gone []metav1.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// pipes is a listener within the process. A goroutine that waits for one of its connections is one that a synctest
-// bubble knows to be waiting; one that waits for a socket keeps the bubble's clock from going on.
+// pipes is a listener within the process. A synctest bubble knows that a goroutine which waits for one of its
+// connections is waiting. A goroutine that waits for a socket keeps the bubble's clock from going on.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -32,13 +32,13 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close has whoever dials refused.
+// Close makes dial refuse connections.
 func (p *pipes) Close() error {
 	p.close.Do(func() { close(p.closed) })
 	return nil
 }
 
-// Addr is what URLs have for a host. Nobody looks it up: clients are given dial.
+// Addr returns the address that URLs have for a host. Nobody looks it up, because clients use dial.
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443} }
 
 // dial returns the client's end of a new connection.
@@ -61,7 +61,7 @@ func (p *pipes) start(h http.Handler) *httptest.Server {
 	return s
 }
 
-// lead has clients take the pipes, and no proxy of the environment.
+// lead makes the clients of c use the pipes, and no proxy from the environment.
 func (p *pipes) lead(c *rest.Config) *rest.Config {
 	c.Dial = p.dial
 	c.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }

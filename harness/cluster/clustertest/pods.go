@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// handlePods adds pods. Those that are bound to a node run at once, and are gone as soon as they are deleted, unless
-// its kubelet is idle.
+// handlePods adds the handlers for pods. A pod that is bound to a node runs at once, and is gone as soon as it is
+// deleted, unless the kubelet of the node is idle.
 func (a *API) handlePods(mux *http.ServeMux) {
 	const path = "/api/v1/namespaces/{ns}/pods"
 	mux.HandleFunc("GET /api/v1/pods", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "pods", "") })
@@ -24,8 +24,8 @@ func (a *API) handlePods(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE "+path+"/{name}", a.deletePod)
 }
 
-// IdleKubelet has the kubelet of a node, by its full name, do nothing more about pods, though it is Ready; or, with
-// false, catch up.
+// IdleKubelet makes the kubelet of a node, given by its full name, do nothing more about pods, though the node is
+// Ready. With false, the kubelet catches up.
 func (a *API) IdleKubelet(node string, idle bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -48,7 +48,7 @@ func (a *API) IdleKubelet(node string, idle bool) {
 	}
 }
 
-// IdleScheduler has the scheduler bind no more pods, though it is ready.
+// IdleScheduler makes the scheduler bind no more pods, though it is ready. With false, it binds new ones again.
 func (a *API) IdleScheduler(idle bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,8 +76,8 @@ func (a *API) runPod(p *corev1.Pod) {
 	a.put("pods", p)
 }
 
-// deletePod deletes a pod: at once with a grace period of 0 or where its kubelet works, else as far as an API server
-// does.
+// deletePod deletes a pod: at once if the grace period is 0 or the node's kubelet works. Otherwise it only marks the
+// pod as being deleted, as an API server does.
 func (a *API) deletePod(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// LeaseSeconds is for how long a renewal of a fake node's Lease is good: the least that a Lease can say.
+// LeaseSeconds is how long a fake node's Lease is valid after a renewal: the least that a Lease can say.
 const LeaseSeconds = 1
 
-// OnPower has f asked before each switching on and off. Its error is the switch's, and nothing is switched then. Nil
-// takes it off.
+// OnPower makes PowerOff and PowerOn call f first. If f returns an error, so does the call, and nothing is switched. A
+// nil f ends this.
 func (n *Node) OnPower(f func(ctx context.Context, on bool) error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.power = f
 }
 
-// Offs is how often the node's power was cut.
+// Offs returns how often the node's power was cut.
 func (n *Node) Offs() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,7 +60,7 @@ func (n *Node) PowerOff(ctx context.Context) error {
 	return nil
 }
 
-// PowerOn starts the components as new processes, and the containers of the node's pods anew.
+// PowerOn starts the components as new processes, and restarts the containers of the node's pods.
 func (n *Node) PowerOn(ctx context.Context) error {
 	if err := n.ask(ctx, true); err != nil {
 		return fmt.Errorf("powering on node %s: %w", n.name, err)
@@ -92,7 +92,7 @@ func (n *Node) ask(ctx context.Context, on bool) error {
 	return f(ctx, on)
 }
 
-// Booted is when the node was last switched on.
+// Booted returns when the node was last switched on.
 func (n *Node) Booted(context.Context) (time.Time, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,7 +119,8 @@ func (c *Cluster) dark() bool {
 	return len(planes) > 0 && !slices.ContainsFunc(planes, (*Node).powered)
 }
 
-// leases are the Leases of all nodes. One whose node is on was renewed just now, any other when the node went off.
+// leases returns the Leases of all nodes. The Lease of a node that is on was renewed just now, any other when its node
+// went off.
 func (c *Cluster) leases() []coordinationv1.Lease {
 	var out []coordinationv1.Lease
 	for _, n := range c.nodes {
@@ -148,7 +149,7 @@ func (a *API) PutPod(p *corev1.Pod) {
 	a.put("pods", p)
 }
 
-// restartPods gives the containers that run on a node a new start.
+// restartPods gives the running containers of a node a new start time.
 func (a *API) restartPods(node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,7 +167,7 @@ func (a *API) restartPods(node string) {
 	}
 }
 
-// handleHeartbeats adds the nodes' Leases.
+// handleHeartbeats adds the handlers for the nodes' Leases.
 func (a *API) handleHeartbeats(mux *http.ServeMux) {
 	const path = "/apis/coordination.k8s.io/v1/namespaces/" + corev1.NamespaceNodeLease + "/leases"
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {

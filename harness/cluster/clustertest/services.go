@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// handleServices adds services and Endpoints. Services of type LoadBalancer get an address at once, unless their
-// controller is idle; all get one of the cluster's, and a node port.
+// handleServices adds the handlers for services and Endpoints. All services get an address of the cluster and a node
+// port. Services of type LoadBalancer also get an address from outside at once, unless the service controller is idle.
 func (a *API) handleServices(mux *http.ServeMux) {
 	for _, resource := range []string{"services", "endpoints"} {
 		mux.HandleFunc("POST /api/v1/namespaces/{ns}/"+resource, a.create)
@@ -26,7 +26,7 @@ func (a *API) handleServices(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/v1/services", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, "services", "") })
 }
 
-// putEndpoints replaces Endpoints that are there.
+// putEndpoints replaces Endpoints that exist.
 func (a *API) putEndpoints(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -49,7 +49,8 @@ func (a *API) putEndpoints(w http.ResponseWriter, r *http.Request) {
 	send(w, e)
 }
 
-// IdleServices has the service controller get no more addresses, though it is well.
+// IdleServices makes the service controller get no more addresses, though it is healthy. With false, it gets them for
+// new services again.
 func (a *API) IdleServices(idle bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// serve gets one object, or lists or watches those that the query asks for.
+// serve answers with one object, or lists or watches those that the query asks for.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, resource, name string) {
 	keep, err := filter(r)
 	if err != nil {
@@ -38,7 +38,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, resource, name strin
 	}
 }
 
-// filter is what the query and the path select. What it can't do it refuses.
+// filter returns a function that reports whether the query and the path select an object. It returns an error for a
+// selector that the fake can't apply.
 func filter(r *http.Request) (func(metav1.Object) bool, error) {
 	q := r.URL.Query()
 	with, err := labels.Parse(q.Get("labelSelector"))
@@ -62,7 +63,7 @@ func filter(r *http.Request) (func(metav1.Object) bool, error) {
 	}, nil
 }
 
-// nodeOf is the node that a pod is bound to.
+// nodeOf returns the node that a pod is bound to.
 func nodeOf(o metav1.Object) string {
 	if p, ok := o.(*corev1.Pod); ok {
 		return p.Spec.NodeName
@@ -70,7 +71,7 @@ func nodeOf(o metav1.Object) string {
 	return ""
 }
 
-// now are the objects of a resource; they are never changed in place.
+// now returns the objects of a resource, which are never changed in place.
 func (a *API) now(resource string) (out []metav1.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +95,8 @@ func (a *API) locked(resource string) (out []metav1.Object) {
 	return out
 }
 
-// list answers in order of the keys if there is a limit, which a client goes on from with the last key as its token.
+// list answers with the objects that keep selects. If there is a limit, they are in order of their keys, and the last
+// key is the token with which a client goes on.
 func (a *API) list(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
 	a.mu.Lock()
 	meta := metav1.ListMeta{ResourceVersion: strconv.Itoa(a.version)}
@@ -132,8 +134,8 @@ func sendListOf(w http.ResponseWriter, of metav1.TypeMeta, meta metav1.ListMeta,
 	}{of, meta, items})
 }
 
-// watch sends what changes after the given version. Without one, or when the client asks for the initial events, it
-// begins with all that is there, and says where that ends.
+// watch sends the changes after the given version. Without a version, or when the client asks for the initial events,
+// it first sends all objects that exist. When the client asks for them, a bookmark says where they end.
 func (a *API) watch(w http.ResponseWriter, r *http.Request, resource string, keep func(metav1.Object) bool) {
 	q := r.URL.Query()
 	initial, _ := strconv.ParseBool(q.Get("sendInitialEvents"))

@@ -1,5 +1,5 @@
-// Package component is the table of what relapse knows about each component of Kubernetes, with any provider. A new
-// component is a new row.
+// Package component has the table of what relapse knows about each component of Kubernetes, whatever the provider. A
+// new component is a new row.
 package component
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/fixtures/control"
 )
 
-// Where components are built from. Etcd's version goes with every version of Kubernetes that can be built.
+// The modules that components are built from. EtcdVersion works with every version of Kubernetes that can be built.
 const (
 	KubernetesModule = "k8s.io/kubernetes"
 	EtcdModule       = "go.etcd.io/etcd/server/v3"
@@ -20,23 +20,27 @@ const (
 type Component struct {
 	Name string
 
-	// Runs is how a cluster that kubeadm made runs it, and who starts it again when it ends.
+	// Runs says how a kubeadm cluster runs the component, and who restarts it when it ends.
 	Runs Runs
-	// Executable is where the node, or its container, has the program.
+	// Executable is the program's path in the node, or in the component's container.
 	Executable string
 	Kubeadm    Kubeadm
 	Endpoint   Endpoint
 	// Ready is the path that answers 200 once it is ready for work.
 	Ready string
-	// Older is by how many minor versions it may be older than the API servers of its cluster, by Kubernetes' version
-	// skew policy; -1 where that says nothing. OlderUntil has another number for clusters below a minor version.
+	// Older is how many minor versions the component may be behind its cluster's API servers, by Kubernetes' version
+	// skew policy, or -1 where the policy says nothing. OlderUntil gives another number for clusters below a minor
+	// version.
 	Older      int
 	OlderUntil *OlderUntil
-	// Kubernetes says that it is a program of k8s.io/kubernetes, which answers --version with Kubernetes' own.
+	// Kubernetes says that the program comes from k8s.io/kubernetes, and so answers --version with the version of
+	// Kubernetes.
 	Kubernetes bool
-	// Limited says that its memory can be limited: it is known to run under its limit once it is ready again.
+	// Limited says that the component's memory can be limited: once it is ready again after a restart, it is known to
+	// run under its limit.
 	Limited bool
-	// Elects says that its instances elect a leader, by the Lease of its name in the namespace kube-system.
+	// Elects says that the component's instances elect a leader, by a Lease of the component's name in the namespace
+	// kube-system.
 	Elects bool
 }
 
@@ -44,25 +48,25 @@ type Component struct {
 type Runs int
 
 const (
-	// Nowhere is a workload, which is no component.
+	// Nowhere stands for a workload, which is no component.
 	Nowhere Runs = iota
-	// AsService is from each node's own file system, under its service manager, which starts it again.
+	// AsService means that each node's service manager runs the program from the node's file system, and restarts it.
 	AsService
-	// AsStaticPod is in a pod of each control plane's own, on the node's network, whose container its kubelet starts
-	// again.
+	// AsStaticPod means that each control plane has a static pod for the component, on the node's network. Its kubelet
+	// restarts the container.
 	AsStaticPod
-	// AsDaemonSet is in a pod on each node, on the node's network, whose container its kubelet starts again. Its
-	// pod's label k8s-app is its name.
+	// AsDaemonSet means that each node has a pod of a DaemonSet, on the node's network. Its kubelet restarts the
+	// container. The pod's label k8s-app is the component's name.
 	AsDaemonSet
-	// AsAddedPod is like AsStaticPod, on the control planes that the topology gives a program for it. kubeadm starts
-	// none.
+	// AsAddedPod is like AsStaticPod, but only on control planes to which the topology gives a program for the
+	// component. kubeadm starts no such pod.
 	AsAddedPod
-	// AsSeam is from the control plane's file system, under its service manager, where the scenario has the seam that
-	// installs it: no component of Kubernetes, but something that one talks to.
+	// AsSeam means that the control plane's service manager runs the program from the node's file system, where the
+	// scenario has the seam that installs it. The program is no component of Kubernetes, but a component talks to it.
 	AsSeam
 )
 
-// OnRole says whether a node of a role runs the component; controlPlane says whether the role is a control plane's.
+// OnRole reports whether nodes of a role run the component. controlPlane says whether the role is the control plane's.
 func (c Component) OnRole(controlPlane bool) bool {
 	switch c.Runs {
 	case AsService, AsDaemonSet:
@@ -73,32 +77,32 @@ func (c Component) OnRole(controlPlane bool) bool {
 	return false
 }
 
-// OlderUntil is the number of minor versions that a component might be older by, in clusters of a minor version of 1
-// below Minor.
+// OlderUntil replaces Component.Older in clusters of Kubernetes 1.x with x below Minor.
 type OlderUntil struct {
 	Minor uint64
 	Older int
 }
 
-// Kubeadm is where kubeadm's configuration keeps a component's flags.
+// Kubeadm says where kubeadm's configuration keeps a component's flags.
 type Kubeadm struct {
-	Documents []string // their kinds
-	Path      []string // to the flags within them
-	Listed    bool     // kind's v1beta4 document has a list there already
-	// Config is the API version of the only document, where that is the component's own configuration, one for the
-	// whole cluster: its flags are then the fields of it, by dotted names, with values as YAML has them.
+	Documents []string // the kinds of the documents
+	Path      []string // to the flags within a document
+	Listed    bool     // kind's v1beta4 document already has a list at Path
+	// Config is set where the only document is the component's own configuration, one for the whole cluster: it is the
+	// document's API version. The component's flags are then fields of the document, given by dotted names and YAML
+	// values.
 	Config string
 }
 
-// Endpoint is how a component's HTTP endpoint is reached.
+// Endpoint says how to reach a component's HTTP endpoint.
 type Endpoint struct {
-	// Proxied says that it is asked through the API server, by its node's proxy. The API server itself has neither
-	// this nor a URL.
+	// Proxied says that requests go through the API server, by its proxy to the component's node. The API server itself
+	// has neither Proxied nor URL.
 	Proxied bool
-	// URL is where it listens on its node's loopback.
+	// URL is the address that the component listens on, on its node's loopback.
 	URL string
-	// Authenticated says that the URL wants a client certificate of the cluster's authority, with the rights to read
-	// what is asked for.
+	// Authenticated says that requests to URL need a client certificate of the cluster's authority, whose user may read
+	// the path.
 	Authenticated bool
 }
 
@@ -138,7 +142,7 @@ var table = []Component{
 		Endpoint: Endpoint{URL: "http://127.0.0.1:10249"}, Ready: "/healthz", Older: 3, OlderUntil: &OlderUntil{28, 2},
 	},
 	{
-		// Each cloud has one of its own, which says its own version.
+		// Each cloud has its own program, which prints its own version.
 		Name: "cloud-controller-manager", Runs: AsAddedPod, Executable: "/usr/local/bin/cloud-controller-manager",
 		Endpoint: Endpoint{URL: "https://127.0.0.1:10258", Authenticated: true}, Ready: "/healthz", Older: 1,
 		Elects: true,
@@ -149,7 +153,7 @@ var table = []Component{
 	},
 }
 
-// Of is what is known of a component; false for a workload, which is no component of Kubernetes.
+// Of returns the row of a component, or false for a workload, which is no component of Kubernetes.
 func Of(name string) (Component, bool) {
 	i := slices.IndexFunc(table, func(c Component) bool { return c.Name == name })
 	if i < 0 {
@@ -158,7 +162,7 @@ func Of(name string) (Component, bool) {
 	return table[i], true
 }
 
-// Names are those of all components that hold, in alphabetical order.
+// Names returns the names of all components for which hold is true, in alphabetical order.
 func Names(hold func(Component) bool) []string {
 	var out []string
 	for _, c := range table {
@@ -170,7 +174,7 @@ func Names(hold func(Component) bool) []string {
 	return out
 }
 
-// Flagged, Limited, Electing, ControlPlane, StaticPods and AddedPods are what Names can be asked for.
+// Flagged, Limited, Electing, ControlPlane, StaticPods and AddedPods are conditions to give to Names.
 func Flagged(c Component) bool      { return len(c.Kubeadm.Documents) > 0 || AddedPods(c) }
 func Limited(c Component) bool      { return c.Limited }
 func Electing(c Component) bool     { return c.Elects }
@@ -178,7 +182,7 @@ func ControlPlane(c Component) bool { return StaticPods(c) || AddedPods(c) }
 func StaticPods(c Component) bool   { return c.Runs == AsStaticPod }
 func AddedPods(c Component) bool    { return c.Runs == AsAddedPod }
 
-// Replaceable components can be given a program of the topology's in each provider that runs them.
+// Replaceable reports whether every provider that runs the component can run a program of the topology in its place.
 func Replaceable(c Component) bool {
 	return AddedPods(c) || c.Kubernetes && (c.Runs == AsService || c.Runs == AsStaticPod || c.Runs == AsDaemonSet)
 }

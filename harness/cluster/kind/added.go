@@ -19,12 +19,12 @@ import (
 // manifests is the folder of a node's static pods.
 const manifests = "/etc/kubernetes/manifests/"
 
-// addPods has the kubelets of control planes run the components that the topology adds by a program, as static pods:
-// kubeadm starts none. It comes when the control plane is up, or the pods would find no credentials.
+// addPods adds static pods to the control planes for the components that kubeadm doesn't start and for which the
+// topology has a program. It must run once the control plane is up, or the pods would find no credentials.
 func (c *Cluster) addPods(ctx context.Context, nodes []cluster.NodeSpec) error {
 	var errs []error
 	for i, n := range c.nodes {
-		spec, err := withSeams(nodes[i]) // whose flags lead to what they install
+		spec, err := withSeams(nodes[i]) // a seam's flags lead components to what the seam installs
 		errs = append(errs, err)
 		for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 			if row, _ := component.Of(name); err != nil || !component.AddedPods(row) {
@@ -38,8 +38,9 @@ func (c *Cluster) addPods(ctx context.Context, nodes []cluster.NodeSpec) error {
 	return errors.Join(errs...)
 }
 
-// addPod writes the manifest of a component that has kubeadm's credentials of an administrator. Its image is the one
-// of kube-controller-manager, which each node image has; the component's own program is mounted into it.
+// addPod writes the manifest of a component's static pod, which has the administrator's credentials that kubeadm made.
+// The pod's image is that of kube-controller-manager, which each node image has. The component's own program is mounted
+// into it.
 func (n *Node) addPod(ctx context.Context, name string, flags map[string]string) error {
 	raw, err := n.Exec(ctx, nil, "cat", manifests+"kube-controller-manager.yaml")
 	if err != nil {
@@ -58,14 +59,15 @@ func (n *Node) addPod(ctx context.Context, name string, flags map[string]string)
 	return n.putManifest(ctx, name, raw)
 }
 
-// putManifest moves a manifest into place whole: kubelet watches the folder, and must not see half of it.
+// putManifest writes a manifest and moves it into place in one step: kubelet watches the folder, and must not see half
+// a file.
 func (n *Node) putManifest(ctx context.Context, name string, raw []byte) error {
 	_, err := n.Exec(ctx, bytes.NewReader(raw), "sh", "-ec",
 		`cat >/etc/kubernetes/relapse.yaml; mv /etc/kubernetes/relapse.yaml "$1"`, "sh", manifests+name+".yaml")
 	return err
 }
 
-// addedPod is the static pod of a component, on its node's network.
+// addedPod returns the static pod of a component, on its node's network.
 func addedPod(name, image string, flags map[string]string) *corev1.Pod {
 	row, _ := component.Of(name)
 	const kubernetes = "/etc/kubernetes"

@@ -16,8 +16,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// layArgs gives the flags to kubeadm in every form that it may read: a map up to v1beta3, a list of names and values
-// in v1beta4. kind chooses the version by the node image, and applies the patches that fit.
+// layArgs adds patches to n that set the flags of spec's components in kubeadm's configuration. They come in every form
+// that kubeadm may read: a map up to v1beta3, a list of names and values in v1beta4. kind chooses the version by the
+// node image, and applies the patches that fit.
 func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 	for _, name := range slices.Sorted(maps.Keys(spec.Args)) {
 		row, _ := component.Of(name)
@@ -58,7 +59,7 @@ func layArgs(n *v1alpha4.Node, spec cluster.NodeSpec) error {
 	return nil
 }
 
-// onlyControlPlane says why a component can't be configured on a worker.
+// onlyControlPlane returns why a component can't be configured on a worker.
 func onlyControlPlane(row component.Component) string {
 	if row.Kubeadm.Config != "" {
 		return "its configuration is one for the whole cluster, and the control plane's to have"
@@ -66,7 +67,7 @@ func onlyControlPlane(row component.Component) string {
 	return "it runs on the control plane only"
 }
 
-// fields is a merge patch that sets fields of a component's own configuration.
+// fields returns a merge patch that sets fields of a component's own configuration.
 func fields(p component.Kubeadm, flags map[string]string) (string, error) {
 	doc := map[string]any{"apiVersion": p.Config, "kind": p.Documents[0]}
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
@@ -82,7 +83,8 @@ func fields(p component.Kubeadm, flags map[string]string) (string, error) {
 	return string(b), err
 }
 
-// layList is the form of v1beta4. A merge would replace the whole list, so what kind has put there is appended to.
+// layList adds patches to n that set the flags as a list, v1beta4's form. A merge would replace the whole list, so the
+// flags are appended where kind has a list already.
 func layList(n *v1alpha4.Node, kind string, p component.Kubeadm, flags map[string]string) error {
 	var list []map[string]string
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
@@ -110,7 +112,7 @@ func layList(n *v1alpha4.Node, kind string, p component.Kubeadm, flags map[strin
 	return nil
 }
 
-// merge is a merge patch that sets the value at path in one document of one version.
+// merge returns a merge patch that sets the value at path in one document of one version.
 func merge(version, kind string, path []string, value any) (string, error) {
 	for _, step := range slices.Backward(path) {
 		value = map[string]any{step: value}
@@ -121,14 +123,14 @@ func merge(version, kind string, path []string, value any) (string, error) {
 	return string(b), err
 }
 
-// patch is a JSON patch that adds value, itself JSON, at a path of one document of one version.
+// patch returns a JSON patch that adds value, itself JSON, at a path of one document of one version.
 func patch(version, kind, path, value string) v1alpha4.PatchJSON6902 {
 	return v1alpha4.PatchJSON6902{Group: "kubeadm.k8s.io", Version: version, Kind: kind,
 		Patch: fmt.Sprintf(`[{"op":"add","path":%q,"value":%s}]`, path, value)}
 }
 
-// programPath is where a node has a component's program: a kubelet's is the node's own, a static pod's is mounted
-// into its container.
+// programPath returns the path of a component's program in a node. A service's program is the node's own file; any
+// other is mounted from there into the component's container.
 func programPath(row component.Component) string {
 	if row.Runs == component.AsService {
 		return row.Executable
@@ -136,11 +138,12 @@ func programPath(row component.Component) string {
 	return "/opt/relapse/subject/" + row.Name
 }
 
-// ownFolder is where a node and the component's container both have its own files.
+// ownFolder returns the folder of a component's own files, which is the same in the node and in the component's
+// container.
 func ownFolder(component string) string { return "/var/lib/relapse/" + component }
 
-// layPrograms gives components their own programs and files: it returns them as files of the node. It has kubeadm mount
-// the programs of static pods over the ones in their images, and the folders of their files.
+// layPrograms returns the programs and own files of spec's components as files of the node. It also adds patches to n
+// that have kubeadm mount each static pod's program over the one in its image, and the folder of its own files.
 func layPrograms(n *v1alpha4.Node, spec cluster.NodeSpec) (files []cluster.File, err error) {
 	volumes := map[string][]map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {

@@ -48,7 +48,8 @@ func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.name }
 
-// RESTConfig returns a copy that the caller may change: the API server by its port on this host, as cluster admin.
+// RESTConfig returns a client configuration that the caller may change. It reaches the API server by its port on this
+// host, as cluster admin.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
 // Nodes returns the nodes in the topology's order; all are cluster.Execer, cluster.PowerSwitch and cluster.Installer.
@@ -60,8 +61,8 @@ func (c *Cluster) Nodes() []cluster.Node {
 	return out
 }
 
-// Components returns the instances of a component on the nodes that run it: the kubelets of all nodes, a static pod's
-// on the control planes, a DaemonSet's on all nodes, and what the topology adds where it does. Other names have none.
+// Components returns the instances of a component: one on each node for the kubelet or a DaemonSet, one on each control
+// plane for a static pod, and one wherever the topology adds the component. Other names have none.
 func (c *Cluster) Components(name string) []cluster.Component {
 	row, known := component.Of(name)
 	if !known {
@@ -82,9 +83,9 @@ func (c *Cluster) Components(name string) []cluster.Component {
 	return out
 }
 
-// record is what can't be read from a cluster itself.
+// record holds what can't be read from the cluster itself.
 type record struct {
-	Nodes []cluster.NodeSpec `json:"nodes"` // name, role, arm and what was added
+	Nodes []cluster.NodeSpec `json:"nodes"` // name, role, arm, image, programs and seams
 	Own   bool               `json:"ownNetwork"`
 }
 
@@ -103,7 +104,7 @@ func (p *Provider) remember(c *Cluster, t cluster.Topology) error {
 	return os.WriteFile(p.recordPath(c.name), b, 0o600)
 }
 
-// recall reads the record, or where there is none makes it up from the containers' labels.
+// recall returns the record from the cluster's folder. If there is none, it makes one up from the containers' labels.
 func (p *Provider) recall(ctx context.Context, name string) (record, error) {
 	var rec record
 	b, err := os.ReadFile(p.recordPath(name))
@@ -132,11 +133,12 @@ func (p *Provider) recall(ctx context.Context, name string) (record, error) {
 		return record{}, errors.New("there are no containers of that name")
 	}
 	slices.SortFunc(rec.Nodes, func(a, b cluster.NodeSpec) int { return strings.Compare(a.Name, b.Name) })
-	rec.Own = true // kind's own network never appears under our names unless the topology's base asked for it
+	// An assumption: clusters with our names have kind's own CNI only if the topology's base asked for it.
+	rec.Own = true
 	return rec, nil
 }
 
-// connect makes the clients, from the cluster's kubeconfig or else from the control plane's.
+// connect makes the clients from the cluster's kubeconfig. If that file is missing, it takes the control plane's.
 func (c *Cluster) connect(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -150,7 +152,7 @@ func (c *Cluster) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	// From bytes: the loading rules of files know the user's kubeconfig.
+	// Parsed from bytes, because loading from files would also read the user's kubeconfig.
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {
 		return fmt.Errorf("parsing the kubeconfig: %w", err)

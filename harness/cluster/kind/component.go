@@ -16,7 +16,8 @@ import (
 
 const kubelet = "kubelet"
 
-// Service is what the service manager of a node runs by a unit of its name: the kubelet, or what a seam installs.
+// Service is a component that the service manager of a node runs, as a unit of the same name: the kubelet, or the
+// program of a seam.
 type Service struct {
 	n    *Node
 	name string
@@ -28,13 +29,14 @@ func (s *Service) Name() string { return s.name }
 // Node returns where it runs.
 func (s *Service) Node() cluster.Node { return s.n }
 
-// Get asks the kubelet through the API server's node proxy, and the others on their node's loopback.
+// Get requests a path of the component: through the API server's node proxy from the kubelet, on the node's loopback
+// from others.
 func (s *Service) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return s.n.ask(ctx, s.name, path)
 }
 
-// Logs gives `journalctl -o json` lines of the unit with the fields that say something, whole however long they are,
-// and of journald's own unit, which says what it suppressed.
+// Logs streams the unit's journal in lines of `journalctl -o json`, with only the fields that say something, and never
+// cut. It includes journald's own unit, which says what journald suppressed.
 func (s *Service) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return s.n.stream(ctx, "journalctl", "--output=json",
 		"--output-fields=MESSAGE,PRIORITY,SYSLOG_IDENTIFIER,_PID,_SYSTEMD_UNIT", "--all", "--follow", "--lines=all",
@@ -44,14 +46,14 @@ func (s *Service) Logs(ctx context.Context) (io.ReadCloser, error) {
 
 func (s *Service) unit() string { return s.name + ".service" }
 
-// pid prints the main process of the unit. Until that runs the component it is systemd's own program, and there is no
-// component yet.
+// pid returns commands that print the id of the unit's main process. As long as that process still is systemd's own
+// program there is no component yet, and they print 0.
 func (s *Service) pid() string {
 	return `pid=$(systemctl show ` + s.unit() + ` --property=MainPID --value)
 case "$(readlink "/proc/$pid/exe")" in */systemd | */systemd-executor) echo 0 ;; *) echo "$pid" ;; esac`
 }
 
-// Signal sends to the main process only.
+// Signal sends a signal to the unit's main process only.
 func (s *Service) Signal(ctx context.Context, sig os.Signal) error {
 	return s.n.signal(ctx, sig, s.pid())
 }
@@ -62,7 +64,7 @@ func (s *Service) Restart(ctx context.Context) error {
 	return err
 }
 
-// Identity says that there is no process while none runs. Restarts are the ones that systemd did unasked.
+// Identity returns which process runs, with PID 0 while none does. Restarts counts those that systemd did unasked.
 func (s *Service) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	return s.n.identity(ctx, digest, s.pid(), `systemctl show `+s.unit()+` --property=NRestarts --value`)
 }
@@ -85,20 +87,21 @@ func (s container) Name() string { return s.name }
 // Node returns where it runs.
 func (s container) Node() cluster.Node { return s.n }
 
-// asAdministrator has curl ask with the certificate and key that kubeadm made for the cluster's administrator. They are no files of
-// their own. (Those by which an API server asks kubelets are, but from v1.36 on they open nothing else.)
+// asAdministrator is a script that runs curl with the certificate and key that kubeadm made for the cluster's
+// administrator. Both are inside a kubeconfig. (The certificate with which an API server asks kubelets is in a file,
+// but from v1.36 on it opens nothing else.)
 const asAdministrator = `admin() { sed -n "s/^ *client-$1-data: //p" ` + adminConfig + ` | base64 --decode; }
 exec curl --insecure --cert <(admin certificate) --key <(admin key) "$@"`
 
 // adminConfig is the administrator's kubeconfig on the nodes of the control plane.
 const adminConfig = "/etc/kubernetes/admin.conf"
 
-// Get asks the API server from here, and the others on their node's loopback.
+// Get requests a path of the component: directly from the API server, on the node's loopback from others.
 func (s container) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return s.n.ask(ctx, s.name, path)
 }
 
-// ask asks a component of the node for a path of its endpoint.
+// ask requests a path from the endpoint of a component on the node.
 func (n *Node) ask(ctx context.Context, name, path string) (io.ReadCloser, error) {
 	row, _ := component.Of(name)
 	path = strings.TrimPrefix(path, "/")
@@ -111,7 +114,8 @@ func (n *Node) ask(ctx context.Context, name, path string) (io.ReadCloser, error
 		a, err = n.c.get(ctx, "/"+path)
 	default:
 		argv := []string{"curl"}
-		if row.Endpoint.Authenticated { // its own certificate is signed by itself
+		// curl doesn't check the component's certificate, which is self-signed.
+		if row.Endpoint.Authenticated {
 			argv = []string{"bash", "-c", asAdministrator, "bash"}
 		}
 		var out []byte
@@ -124,30 +128,32 @@ func (n *Node) ask(ctx context.Context, name, path string) (io.ReadCloser, error
 	return a, nil
 }
 
-// Logs gives CRI log lines of all its containers so far, and of those to come.
+// Logs streams CRI log lines of all the component's containers, from the first line on.
 func (s container) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return s.n.stream(ctx, "sh", "-c", `exec tail --quiet --lines=+1 --follow=name --retry /var/log/pods/kube-system_"$1"-*/"$1"/*.log`, "sh", s.name)
 }
 
-// Signal sends to the component's process.
+// Signal sends a signal to the component's process.
 func (s container) Signal(ctx context.Context, sig os.Signal) error {
 	return s.n.signal(ctx, sig, s.pid())
 }
 
-// Identity is an error while no process runs. Restarts are the kubelet's, read from the names of its log files.
+// Identity returns which process runs, with PID 0 while none does. Restarts is the kubelet's count, read from the names
+// of the log files.
 func (s container) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	return s.n.identity(ctx, digest, s.pid(),
 		`ls /var/log/pods/kube-system_`+s.name+`-*/`+s.name+` | sed -n 's/^\([0-9]*\)\.log$/\1/p' | sort -n | tail -n 1`)
 }
 
-// pid prints the process's id, or nothing if there is none, which is pgrep's status 1. A name of more than 15
-// characters is cut in /proc, so the command line is matched, which begins with the name or, for some, with the path.
+// pid returns a command that prints the id of the component's process, or nothing if there is none, which is pgrep's
+// status 1. /proc cuts names after 15 characters. So the command line is matched, which begins with the name or, for
+// some components, with the path.
 func (s container) pid() string {
 	row, _ := component.Of(s.name)
 	return `{ pgrep --oldest --full '^(` + s.name + `|` + row.Executable + `)( |$)' || [ $? = 1 ]; }`
 }
 
-// signal sends to the process that the command pid prints.
+// signal sends a signal to the process whose id the commands pid print.
 func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -158,8 +164,9 @@ func (n *Node) signal(ctx context.Context, sig os.Signal, pid string) error {
 	return err
 }
 
-// identity asks everything in one go, so that no process can come in between. A process id of 0 says that there is
-// none, which is an answer and no failure.
+// identity returns the identity of the process whose id the commands pid print; restarts print the count of its
+// restarts. One command in the node asks for everything, so that no other process can come in between. PID 0 means that
+// there is no process, which is an answer and no failure.
 func (n *Node) identity(ctx context.Context, digest bool, pid, restarts string) (cluster.Identity, error) {
 	out, err := n.Look(ctx, nil, "sh", "-ec", identityScript(digest, pid, restarts))
 	if err != nil {
@@ -172,7 +179,8 @@ func (n *Node) identity(ctx context.Context, digest bool, pid, restarts string) 
 	return id, nil
 }
 
-// identityScript prints what parseIdentity reads. A process that ends while it is looked at is none.
+// identityScript returns a script that prints what parseIdentity reads. If the process ends meanwhile, the script
+// prints that there is none.
 func identityScript(digest bool, pid, restarts string) string {
 	sum := `sum=`
 	if digest {
@@ -191,8 +199,8 @@ echo "$sum"
 ` + limitsScript
 }
 
-// parseIdentity reads a line each: the process's id, the count of restarts, /proc/PID/stat, what the host randomises, and
-// sha256sum's output. Then there is what limitsScript printed.
+// parseIdentity parses what identityScript printed: a line each for the process's id, the count of restarts,
+// /proc/PID/stat, the content of RandomizeFile and, with digest, sha256sum's output; then what limitsScript printed.
 func parseIdentity(out string, digest bool) (id cluster.Identity, err error) {
 	out, limits, _ := strings.Cut(out, limitsMark+"\n")
 	id.Limits = cluster.ParseCPULimits(limits)

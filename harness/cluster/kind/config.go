@@ -18,10 +18,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// layDir is where a node sees its own folder of the host's files, read-only: what Lay replaces a file from.
+// layDir is where a node sees the host's folder with its files, read-only. Install mounts a replaced file from there.
 const layDir = "/opt/relapse/node"
 
-// configure lays the topology over its Base and writes the nodes' files below dir, one folder a node.
+// configure returns kind's configuration for a topology, merged over its Base. It writes the nodes' files below dir,
+// one folder per node. bounded says that nodes lack CAP_SYS_RESOURCE.
 func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster, error) {
 	cfg := &v1alpha4.Cluster{}
 	if err := yaml.UnmarshalStrict(t.Base, cfg); err != nil {
@@ -51,9 +52,9 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 		}
 		cfg.Nodes = append(cfg.Nodes, n)
 	}
-	// Component images are all in the node image but CoreDNS, which only some have: left out everywhere, for equal
-	// results.
-	for _, v := range []string{"v1beta3", "v1beta4"} { // v1beta2 has no such field
+	// Each node image has all component images, except CoreDNS's, which only some have. CoreDNS is left out everywhere,
+	// so that results are equal.
+	for _, v := range []string{"v1beta3", "v1beta4"} { // v1beta2 has no field skipPhases
 		cfg.KubeadmConfigPatchesJSON6902 = append(cfg.KubeadmConfigPatchesJSON6902,
 			patch(v, "InitConfiguration", "/skipPhases/-", `"addon/coredns"`))
 	}
@@ -69,13 +70,13 @@ func configure(t cluster.Topology, dir string, bounded bool) (*v1alpha4.Cluster,
 // refusesCgroup1 is the first version whose kubelets don't start on cgroup v1 unless they are told to.
 var refusesCgroup1 = semver.MustParse("1.35.0-0")
 
-// allowCgroup1 tells them, on any host: it changes nothing on cgroup v2.
+// allowCgroup1 tells kubelets to start on cgroup v1. It is used on any host, because it changes nothing on cgroup v2.
 const allowCgroup1 = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfailCgroupV1: false\n"
 
-// encode gives the bytes for kind's own strict decoder, so that its validation applies.
+// encode returns the configuration as YAML. kind's own strict decoder reads it, so that its validation applies.
 func encode(cfg *v1alpha4.Cluster) ([]byte, error) { return yaml.Marshal(cfg) }
 
-// nodeNames are the names that kind will give, which follow from roles and order alone.
+// nodeNames returns the names that kind will give to the nodes, which follow from roles and order alone.
 func nodeNames(nodes []cluster.NodeSpec) ([]string, error) {
 	count := map[string]int{}
 	var names []string
@@ -97,7 +98,7 @@ func nodeNames(nodes []cluster.NodeSpec) ([]string, error) {
 	return names, nil
 }
 
-// withSeams adds the files, units and flags of a node's seams to it.
+// withSeams returns a node with the files, units and flags of its seams.
 func withSeams(n cluster.NodeSpec) (cluster.NodeSpec, error) {
 	for _, name := range slices.Sorted(maps.Keys(n.Seams)) {
 		s, err := kinds.Make[seam.Seam](kinds.Seam, name)
@@ -111,7 +112,7 @@ func withSeams(n cluster.NodeSpec) (cluster.NodeSpec, error) {
 	return n, nil
 }
 
-// takeBase takes the first node of the role out of the base's, or makes one.
+// takeBase removes the first node of the role from base and returns it, or returns a new node if base has none.
 func takeBase(base *[]v1alpha4.Node, role string) v1alpha4.Node {
 	i := slices.IndexFunc(*base, func(n v1alpha4.Node) bool {
 		return string(n.Role) == role || n.Role == "" && role == cluster.ControlPlane
@@ -154,8 +155,8 @@ func layNode(n *v1alpha4.Node, spec cluster.NodeSpec, dir string, bounded bool) 
 	return layArgs(n, spec)
 }
 
-// unitFiles are the units as files, and a drop-in of the default target that wants each unit that is not itself a
-// drop-in: a mounted file is all it takes to enable them.
+// unitFiles returns the units as files. It adds a drop-in of the default target that wants each unit, except those that
+// are drop-ins themselves: so a mounted file is all it takes to enable them.
 func unitFiles(units []cluster.Unit) []cluster.File {
 	const system = "/etc/systemd/system"
 	var files []cluster.File
@@ -177,8 +178,8 @@ func unitFiles(units []cluster.Unit) []cluster.File {
 	return files
 }
 
-// official tells a node image of the kind project by its reference. Those expect CAP_SYS_RESOURCE; assembled ones are
-// made to do without.
+// official reports whether an image is a node image of the kind project, by its reference. Official images expect
+// CAP_SYS_RESOURCE; assembled ones are made to do without.
 func official(image string) bool {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
@@ -187,15 +188,15 @@ func official(image string) bool {
 	return name == "kindest/node" || strings.HasSuffix(name, "/kindest/node")
 }
 
-// restrictOOM makes containerd 1.x and 2.x keep OOM scores within what a node without CAP_SYS_RESOURCE may set. kind
-// applies the one whose version is the config's.
+// restrictOOM lists patches that make containerd 1.x and 2.x keep OOM scores within what a node without
+// CAP_SYS_RESOURCE may set. kind applies the patch that has the version of containerd's configuration.
 var restrictOOM = []string{
 	"version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n  restrict_oom_score_adj = true\n",
 	"version = 3\n[plugins.\"io.containerd.cri.v1.runtime\"]\n  restrict_oom_score_adj = true\n",
 }
 
-// boundedContainerd replaces an official image's unit, whose limits and OOM score systemd may not set without
-// CAP_SYS_RESOURCE.
+// boundedContainerd replaces containerd's unit in official images. Without CAP_SYS_RESOURCE, systemd may not set that
+// unit's limits and OOM score.
 const boundedContainerd = `[Unit]
 Description=containerd container runtime, without raised limits
 After=network.target local-fs.target

@@ -6,12 +6,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// limitsMark is the line before a process's limits.
+// limitsMark is the line that limitsScript prints before a process's limits.
 const limitsMark = "limits:"
 
-// limitsScript prints, of the process pid, what cluster.ParseCPULimits reads, as cluster.CPULimitsOf finds it where no
-// node lies in between. It runs every two seconds, so it does most by the shell's own means. What can't be read is not
-// printed.
+// limitsScript prints the CPU limits of the process $pid in a node, in the form that cluster.ParseCPULimits reads. It
+// finds them as cluster.CPULimitsOf does on this host. It runs every two seconds, so it starts few programs. It prints
+// nothing for what can't be read.
 var limitsScript = `echo ` + limitsMark + `
 limits() {
 	grep '^` + cluster.AllowedCores + `' "/proc/$1/status"

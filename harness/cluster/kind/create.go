@@ -18,9 +18,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Create makes the cluster. It writes a node's CNI configuration and routes as soon as the node has a pod range,
-// while kind is still busy with the others. The images must be in the engine already. Where the host is so busy that
-// kind gives up on nodes that boot too slowly, it is tried once more.
+// Create makes the cluster. It writes a node's CNI configuration and routes as soon as the node has a pod range, while
+// kind is still busy with the others. The images must be in the engine already. If the host is so busy that kind gives
+// up on nodes that boot too slowly, Create tries once more.
 func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
 	c, err := p.createOnce(ctx, name, t)
 	if err != nil && ctx.Err() == nil && !p.retain && strings.Contains(err.Error(), slowBoot) {
@@ -28,16 +28,17 @@ func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) 
 			"this host is busy; trying once more", name))
 		c, err = p.createOnce(ctx, name, t)
 	}
-	if err != nil { // not the nil *Cluster
+	if err != nil { // c, a nil *Cluster, would be no nil interface
 		return nil, err
 	}
 	return c, nil
 }
 
-// slowBoot is what kind says, in an error without a type, of a node whose log didn't say in time that it has booted.
+// slowBoot is part of the error that kind returns for a node whose log didn't say in time that it has booted. The error
+// has no type.
 const slowBoot = "could not find a log line that matches"
 
-// createOnce removes what it has made if it fails.
+// createOnce makes the cluster, and removes what it has made if it fails.
 func (p *Provider) createOnce(ctx context.Context, name string, t cluster.Topology) (*Cluster, error) {
 	c, err := p.create(ctx, name, t)
 	if err == nil {
@@ -96,7 +97,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 
 	work, both := errgroup.WithContext(ctx)
 	work.Go(func() error {
-		defer log.reached() // when kind fails the network's turn never comes, and ctx ends
+		defer log.reached() // if kind fails, the other goroutine ends with its context
 		return p.runKind(both, name, t.Network, log, raw)
 	})
 	work.Go(func() error {
@@ -119,7 +120,7 @@ func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) 
 	return c, c.leaveOutDNS(ctx)
 }
 
-// refuse finds what would fail late, before anything is made.
+// refuse returns an error for what would fail late, before anything is made.
 func (p *Provider) refuse(ctx context.Context, name string, t cluster.Topology) error {
 	nodes, err := p.containers(ctx, name)
 	if err != nil {
@@ -147,14 +148,15 @@ func (p *Provider) refuse(ctx context.Context, name string, t cluster.Topology) 
 	return nil
 }
 
-// networkMu guards the process's environment, the only way to tell kind its network's name. A Create holds it until
-// kind has read that; the rest of it runs concurrently.
+// networkMu guards the process's environment, the only way to tell kind its network's name. A Create holds the lock
+// until kind has read the name. The rest of Create runs concurrently.
 var networkMu sync.Mutex
 
-// networkVar is read by kind's docker provider in Create.
+// networkVar is the variable in which kind's docker provider looks for its network's name.
 const networkVar = "KIND_EXPERIMENTAL_DOCKER_NETWORK"
 
-// setNetwork names the network in the environment. restore puts back what was there; it may be called more than once.
+// setNetwork sets networkVar, and locks networkMu until restore is called. restore puts back the old value; it may be
+// called more than once.
 func setNetwork(network string) (restore func(), err error) {
 	networkMu.Lock()
 	before, had := os.LookupEnv(networkVar)
@@ -172,7 +174,8 @@ func setNetwork(network string) (restore func(), err error) {
 	}), nil
 }
 
-// runKind runs kind's Create, which takes no context: when ctx ends, its containers are removed until it gives up.
+// runKind runs kind's Create, which takes no context. When ctx ends, runKind removes the cluster's containers until
+// kind gives up.
 func (p *Provider) runKind(ctx context.Context, name, network string, log *logger, config []byte) error {
 	restore, err := setNetwork(network)
 	if err != nil {
@@ -212,7 +215,7 @@ func (p *Provider) runKind(ctx context.Context, name, network string, log *logge
 	}
 }
 
-// diagnose adds what kind's error hides: the end of the output of the command that failed.
+// diagnose adds to kind's error the end of the failed command's output, which the error hides.
 func (p *Provider) diagnose(name string, err error) error {
 	var run *kindexec.RunError
 	if !errors.As(err, &run) || len(run.Output) == 0 {

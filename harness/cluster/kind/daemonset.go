@@ -13,8 +13,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// withDaemonPrograms gives a DaemonSet's program to the nodes that the topology gave none, if it gave one to any: all
-// pods of a DaemonSet are made from one template, which mounts it. They get the one of the last node that has one.
+// withDaemonPrograms returns the nodes, each with a program for a DaemonSet if the topology gave one to any node: all
+// pods of a DaemonSet are made from one template, which mounts the program. Nodes without a program get that of the
+// last node that has one.
 func withDaemonPrograms(nodes []cluster.NodeSpec) []cluster.NodeSpec {
 	programs := map[string]string{}
 	for _, n := range nodes {
@@ -33,9 +34,9 @@ func withDaemonPrograms(nodes []cluster.NodeSpec) []cluster.NodeSpec {
 	return out
 }
 
-// mountPrograms has the DaemonSets that run programs of the topology's mount each node's over the one in their image.
-// kubeadm can't be told to. It needs the API server, and comes before the workers' pods, so that only those of the
-// control plane are replaced.
+// mountPrograms changes the DaemonSets whose program the topology replaces. Their pods then mount the node's program
+// over the one in their image, which kubeadm can't be told to do. It needs the API server. It comes before the workers'
+// pods, so that only those of the control plane are replaced.
 func (c *Cluster) mountPrograms(ctx context.Context, nodes []cluster.NodeSpec) error {
 	for _, name := range slices.Sorted(maps.Keys(nodes[0].Programs)) {
 		row, _ := component.Of(name)

@@ -38,11 +38,12 @@ func (p *Provider) containers(ctx context.Context, name string) ([]string, error
 	return strings.Fields(string(out)), nil
 }
 
-// removeTime is how long removing containers may take. The engine may say that one is removed and still list it, if
-// the client that was making it died. On a host whose cores are all taken three nodes took more than half a minute.
+// removeTime is how long removing containers may take. The engine may say that a container is removed and still list
+// it, if the client that was making it died. On a host whose cores were all taken, three nodes took more than half a
+// minute.
 const removeTime = 100 * time.Second
 
-// removeContainers returns once none is left.
+// removeContainers removes the cluster's containers and returns once none is left.
 func (p *Provider) removeContainers(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTime)
 	defer cancel()
@@ -67,8 +68,8 @@ func (p *Provider) removeContainers(ctx context.Context, name string) error {
 	}
 }
 
-// makeNetwork makes the cluster's network before kind does, so that it carries our label. A bridge like kind's,
-// without its IPv6.
+// makeNetwork makes the cluster's network before kind does, so that it carries our label. The network is a bridge like
+// kind's, without its IPv6.
 func (p *Provider) makeNetwork(ctx context.Context, name, network string) error {
 	ids, err := p.docker.Output(ctx, "network", "ls", "--quiet", "--filter", "name=^"+network+"$")
 	if err != nil {
@@ -79,7 +80,7 @@ func (p *Provider) makeNetwork(ctx context.Context, name, network string) error 
 	}
 	args := []string{"network", "create", "--driver", "bridge", "--label", networkLabel + "=" + name,
 		"--opt", "com.docker.network.bridge.enable_ip_masquerade=true"}
-	// The nodes' links must not be wider than the engine's own way out, for example through a tunnel.
+	// The nodes' MTU must not be larger than that of the engine's own way out, for example through a tunnel.
 	mtu, err := p.docker.Output(ctx, "network", "inspect", "bridge", "--format",
 		`{{index .Options "com.docker.network.driver.mtu"}}`)
 	if m := strings.TrimSpace(string(mtu)); err == nil && m != "" && m != "0" {
@@ -89,7 +90,7 @@ func (p *Provider) makeNetwork(ctx context.Context, name, network string) error 
 	return err
 }
 
-// removeNetworks removes what has the cluster's label, and nothing else.
+// removeNetworks removes the networks that have the cluster's label, and no others.
 func (p *Provider) removeNetworks(ctx context.Context, name string) error {
 	list := func() ([]string, error) {
 		out, err := p.docker.Output(ctx, "network", "ls", "--quiet", "--filter", "label="+networkLabel+"="+name)

@@ -12,9 +12,8 @@ import (
 // coreDNS is what kubeadm's addon/coredns phase leaves running.
 const coreDNS = "/apis/apps/v1/namespaces/kube-system/deployments/coredns"
 
-// leaveOutDNS removes CoreDNS where kubeadm could not be told to leave it out: for versions before v1.23, kind names
-// the phases to skip in a flag, beside which kubeadm doesn't look at those in its configuration. Its pods would wait
-// for an image for ever.
+// leaveOutDNS removes CoreDNS where kubeadm could not be told to leave it out. Before v1.23, kind passes --skip-phases,
+// which makes kubeadm ignore skipPhases in its configuration. CoreDNS's pods would wait for an image for ever.
 func (c *Cluster) leaveOutDNS(ctx context.Context) error {
 	a, err := c.do(ctx, http.MethodDelete, coreDNS)
 	var said *cluster.StatusError

@@ -11,12 +11,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// hostPath is where the file that a node has at nodePath lies on the host, below the node's folder.
+// hostPath returns the path on the host of the file that a node has at nodePath. dir is the node's folder.
 func hostPath(dir, nodePath string) string {
 	return filepath.Join(dir, "root", filepath.FromSlash(nodePath))
 }
 
-// writeFiles puts each file where hostPath says.
+// writeFiles writes each file to the path that hostPath returns for it.
 func writeFiles(dir string, files []cluster.File) error {
 	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o700); err != nil {
 		return err
@@ -37,7 +37,7 @@ func writeFiles(dir string, files []cluster.File) error {
 	return nil
 }
 
-// writeFile replaces the file at the path at once: a file that is mounted or running keeps its content.
+// writeFile replaces the file at the path in one step: a file that is mounted or running keeps its content.
 func writeFile(at string, f cluster.File) (err error) {
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 		return err
@@ -65,7 +65,8 @@ func writeFile(at string, f cluster.File) (err error) {
 	return os.Rename(tmp.Name(), at)
 }
 
-// fill copies rather than links: a link would share mode and content with a foreign file.
+// fill writes the content of f, or copies its source. It makes no link, which would share mode and content with a
+// foreign file.
 func fill(w io.Writer, f cluster.File) error {
 	if f.Source == "" {
 		_, err := w.Write(f.Content)

@@ -29,7 +29,7 @@ func (p *Provider) Prune(ctx context.Context) ([]cluster.Kept, error) {
 	return kept(list), err
 }
 
-// Clean removes what is left of node images whose making was cut off.
+// Clean removes what unfinished node images left behind, and calls say for each part.
 func (p *Provider) Clean(ctx context.Context, say func(string)) error {
 	store, err := p.keptImages(ctx)
 	if store == nil {
@@ -42,7 +42,7 @@ func (p *Provider) Clean(ctx context.Context, say func(string)) error {
 	return err
 }
 
-// keptImages is nil where there is no engine, which keeps nothing then.
+// keptImages returns the store of node images, or nil if there is no engine, and so nothing is kept.
 func (p *Provider) keptImages(ctx context.Context) (*nodeimage.Store, error) {
 	_, err := engine.Detect(ctx)
 	if errors.Is(err, engine.ErrNoCLI) {

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Dir    string
 	Events *event.Stream // nil drops the progress lines
-	Cache  string        // the cache directory, of node images; "" is the user's
+	Cache  string        // the cache directory for node images; "" means the user's
 	Retain bool          // keep what a failed Create left, for a look at it; Delete still removes it
 }
 
@@ -36,13 +36,14 @@ type Provider struct {
 	docker *engine.Engine
 
 	mu     sync.Mutex
-	images map[string]nodeimage.Image // that were prepared, by Kubernetes version
+	images map[string]nodeimage.Image // those prepared, by Kubernetes version
 
 	bounded func() (bool, error) // asked once: the probe runs a container
 	single  func() string        // asked once: a registry may be asked
 }
 
-// New returns a provider. It fails if Dir is not an absolute path. That there is no docker client is Check's to find.
+// New returns a provider. It fails if Dir is not an absolute path. It doesn't look for the docker client, which is left
+// to Check.
 func New(o Options) (*Provider, error) {
 	if !filepath.IsAbs(o.Dir) {
 		return nil, fmt.Errorf("making a kind provider: its directory %q is not an absolute path", o.Dir)
@@ -58,11 +59,11 @@ func New(o Options) (*Provider, error) {
 // Name returns "kind".
 func (p *Provider) Name() string { return "kind" }
 
-// Capabilities probes the engine with a privileged container, and looks for the load balancer that several control
-// planes take, once for each provider.
+// Capabilities returns what the clusters can do. Once per provider, it probes the engine with a privileged container,
+// and looks for the load balancer that several control planes need.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	single := make(chan string, 1)
-	go func() { single <- p.single() }() // beside the probe, which takes longer
+	go func() { single <- p.single() }() // in parallel with the probe, which takes longer
 	bounded, err := p.bounded()
 	if err != nil {
 		return cluster.Capabilities{}, fmt.Errorf("probing what kind's nodes can do: %w", err)
@@ -71,7 +72,7 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 		OneControlPlane: <-single}, nil
 }
 
-// clusterName is what names have to look like: Delete touches nothing else. kind appends "-control-plane", and a
+// clusterName matches the names that clusters have; Delete touches no other. kind appends "-control-plane", and a
 // host's name ends at 63 characters.
 var clusterName = regexp.MustCompile(`^relapse-[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
 
@@ -82,16 +83,17 @@ func checkName(name string) error {
 	return nil
 }
 
-// KubeconfigPath is where the cluster's kubeconfig stands while it exists, readable by its owner only.
+// KubeconfigPath returns the path of the cluster's kubeconfig, which exists as long as the cluster and which only its
+// owner can read.
 func (p *Provider) KubeconfigPath(name string) string {
 	return filepath.Join(p.home(name), "kubeconfig")
 }
 
-// home is the folder of all files of a cluster.
+// home returns the folder with all files of a cluster.
 func (p *Provider) home(name string) string { return filepath.Join(p.dir, name) }
 
-// Open opens an existing cluster, also one made by another process. The nodes' arms, which only its topology knew,
-// are read from the cluster's folder if that exists.
+// Open opens an existing cluster, even if another process made it. The nodes' arms, which only its topology knew, are
+// read from the cluster's folder if that exists.
 func (p *Provider) Open(ctx context.Context, name string) (cluster.Cluster, error) {
 	if err := checkName(name); err != nil {
 		return nil, fmt.Errorf("opening a cluster: %w", err)

@@ -50,7 +50,7 @@ func (s *StaticPod) limit(ctx context.Context, memory string) error {
 	return s.replaced(ctx, before.PID)
 }
 
-// rewrite changes the static pod's manifest, for which kubelet replaces the pod.
+// rewrite changes the static pod's manifest, and kubelet then replaces the pod.
 func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error) error {
 	manifest := manifests + s.name + ".yaml"
 	raw, err := s.n.Exec(ctx, nil, "cat", manifest)
@@ -70,7 +70,7 @@ func (s *StaticPod) rewrite(ctx context.Context, change func(*corev1.Pod) error)
 	return s.n.putManifest(ctx, s.name, raw)
 }
 
-// replaced waits until another process than pid runs and answers.
+// replaced waits until a process other than pid runs and answers.
 func (s *StaticPod) replaced(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()

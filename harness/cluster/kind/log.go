@@ -11,21 +11,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// logger is kind's logger: its status lines become progress events, and one of them tells that the control plane is up.
+// logger is given to kind as its logger. It turns kind's status lines into progress events, and learns from one of them
+// that the control plane is up.
 type logger struct {
 	events       *event.Stream
-	controlPlane chan struct{} // closed when the API server answers, or when kind is over
+	controlPlane chan struct{} // closed when the API server answers, or when kind has returned
 	once         sync.Once
 	network      func() // called when kind has read its network's name from the environment; may be called again
 }
 
-// expected are warnings of kind's about what we ask of it on purpose.
+// expected lists parts of the warnings that kind gives about what we ask for on purpose. They are dropped.
 var expected = []string{"Overriding docker network", "Here be dragons", "cgroup v1 is deprecated",
 	"Could not read storage manifest"}
 
 func (l *logger) reached() { l.once.Do(func() { close(l.controlPlane) }) }
 
-// Warn passes on what kind warns of, unless it is expected.
+// Warn passes on a warning of kind, unless it is expected.
 func (l *logger) Warn(message string) {
 	for _, e := range expected {
 		if strings.Contains(message, e) {
@@ -38,13 +39,13 @@ func (l *logger) Warn(message string) {
 // Warnf is Warn with a format.
 func (l *logger) Warnf(format string, args ...any) { l.Warn(fmt.Sprintf(format, args...)) }
 
-// Error passes kind's complaint on as a warning: what makes Create fail comes back as its error.
+// Error passes an error message of kind on as a warning: if the error makes Create fail, Create returns it.
 func (l *logger) Error(message string) { l.Warn(message) }
 
 // Errorf is Error with a format.
 func (l *logger) Errorf(format string, args ...any) { l.Warn(fmt.Sprintf(format, args...)) }
 
-// V gives the status lines to us and drops the debugging ones.
+// V returns a logger that turns status lines into events and drops debugging lines.
 func (l *logger) V(level log.Level) log.InfoLogger { return status{l, level == 0} }
 
 type status struct {
@@ -60,8 +61,9 @@ func (s status) Infof(format string, args ...any) {
 	}
 }
 
-// Info turns " • Starting control-plane 🕹️ ..." into "kind: Starting control-plane", and drops the line that tells its
-// end: the next one says as much. Whatever follows the control plane's start means that it is up.
+// Info turns " • Starting control-plane 🕹️ ..." into the event "kind: Starting control-plane". It drops the line that
+// reports the end of a step, because the next step's line says as much. A line about installing or joining follows the
+// start of the control plane, and so means that it is up.
 func (s status) Info(message string) {
 	if !s.on {
 		return
@@ -78,7 +80,7 @@ func (s status) Info(message string) {
 	}
 }
 
-// plain strips a status line of its signs and pictures.
+// plain returns a status line without its bullets and pictures: the words that have a letter or a digit.
 func plain(message string) string {
 	var keep []string
 	for _, w := range strings.Fields(message) {

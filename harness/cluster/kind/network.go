@@ -17,17 +17,17 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// conflist is a node's CNI configuration, for its own range of pod addresses: a link per pod to the node and nothing
-// between nodes, which reach each other's ranges by routes. portmap is there in official images and in Debian's plugins
-// alike.
+// conflist is a node's CNI configuration, with the node's own range of pod addresses. Each pod has a link to its node.
+// There is nothing between nodes, which reach each other's ranges by routes. Both official images and Debian's plugins
+// have portmap.
 const conflist = `{"cniVersion":"0.4.0","name":"relapse","plugins":[
 {"type":"ptp","ipMasq":true,"ipam":{"type":"host-local","dataDir":"/run/cni-ipam-state","routes":[{"dst":"0.0.0.0/0"}],"ranges":[[{"subnet":%q}]]}},
 {"type":"portmap","capabilities":{"portMappings":true}}]}`
 
-// link is what the others need to know of a node.
+// link holds what the other nodes need to know about a node.
 type link struct{ node, ip, podCIDR string }
 
-// connectTime is how long the nodes may take from the control plane's start to the last one's pod range.
+// connectTime bounds the time from the control plane's start until the last node has its pod range.
 const connectTime = 5 * time.Minute
 
 // connectAll gives each node its network as soon as it can have one, and returns when all have theirs.
@@ -51,7 +51,7 @@ func (c *Cluster) connectAll(ctx context.Context) error {
 	return err
 }
 
-// connectSome writes what is known by now to the nodes that don't have it yet.
+// connectSome gives a network to the nodes that can have one by now and don't have it yet.
 func (c *Cluster) connectSome(ctx context.Context, written map[string]string) error {
 	if c.http == nil {
 		if err := c.connect(ctx); err != nil {
@@ -65,13 +65,13 @@ func (c *Cluster) connectSome(ctx context.Context, written map[string]string) er
 	return c.write(ctx, links, written)
 }
 
-// reconnect writes everything anew: a node that was started again has lost its routes, and may have another address.
-// What a node that is switched off doesn't get, it gets when it is switched on.
+// reconnect writes the networks of all nodes anew: a node that was started again has lost its routes, and may have
+// another address. A node that is switched off is left out, and gets its network when it is switched on.
 func (c *Cluster) reconnect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var links []link
-	// the API server itself may be what is just coming back
+	// the API server itself may be starting
 	err := retry(ctx, 200*time.Millisecond, func(ctx context.Context) (err error) {
 		if links, err = c.links(ctx); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (c *Cluster) reconnect(ctx context.Context) error {
 	return c.write(ctx, links, map[string]string{})
 }
 
-// links are the nodes that have both an address and a pod range.
+// links returns the nodes that have both an address and a pod range.
 func (c *Cluster) links(ctx context.Context) ([]link, error) {
 	body, err := c.get(ctx, "/api/v1/nodes")
 	if err != nil {
@@ -109,7 +109,8 @@ func (c *Cluster) links(ctx context.Context) ([]link, error) {
 	return links, nil
 }
 
-// CallableAddress is this host's on the nodes' network, where an engine of this host has given it one.
+// CallableAddress returns the gateway of the nodes' network. That is this host's address there if the engine runs on
+// this host.
 func (c *Cluster) CallableAddress(ctx context.Context) (string, error) {
 	out, err := c.p.docker.Output(ctx, "inspect", "--type", "container",
 		"--format", "{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}", c.nodes[0].name)
@@ -123,8 +124,8 @@ func (c *Cluster) CallableAddress(ctx context.Context) (string, error) {
 	return address, nil
 }
 
-// readdress takes the addresses from the engine, which knows better than a Node object that has not been updated yet.
-// Nodes without one are off, and left out.
+// readdress sets the addresses in links to those that the engine knows, because a Node object may not be up to date
+// yet. A node that is off gets none, and is left out from then on.
 func (c *Cluster) readdress(ctx context.Context, links []link) error {
 	for i := range links {
 		out, err := c.p.docker.Output(ctx, "inspect", "--type", "container",
@@ -137,7 +138,8 @@ func (c *Cluster) readdress(ctx context.Context, links []link) error {
 	return nil
 }
 
-// write runs, in parallel, the script of every node whose script is not the one in written.
+// write runs the scripts of the nodes in parallel, leaves out a node whose script is in written already, and then adds
+// the scripts to written.
 func (c *Cluster) write(ctx context.Context, links []link, written map[string]string) error {
 	c.netMu.Lock()
 	defer c.netMu.Unlock()
@@ -169,7 +171,8 @@ func (c *Cluster) write(ctx context.Context, links []link, written map[string]st
 	return nil
 }
 
-// script is idempotent. The file appears at once: containerd takes up whatever it finds in the folder, a half one too.
+// script returns the shell script that writes the configuration and the routes of the node to. It is idempotent. The
+// file appears in one step, because containerd reads whatever it finds in the folder, even half a file.
 func script(to link, links []link) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "mkdir -p /etc/cni/net.d\ncat >/etc/cni/net.d/.relapse <<'EOF'\n%s\nEOF\n",
@@ -192,7 +195,7 @@ func (c *Cluster) node(name string) (*Node, error) {
 	return nil, fmt.Errorf("the cluster has a node %q that its topology doesn't", name)
 }
 
-// get asks the API server for a path.
+// get requests a path from the API server.
 func (c *Cluster) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	return c.do(ctx, http.MethodGet, path)
 }

@@ -25,8 +25,8 @@ type Node struct {
 	programs, seams map[string]string // what the topology gave it: see cluster.NodeSpec
 }
 
-// has says whether a component that not each node of its role runs is there: one that the topology's program adds, or
-// one that a seam installs.
+// has reports whether the node runs a component that its role may run. A component that the topology adds needs a
+// program here, and one that a seam installs needs the seam.
 func (n *Node) has(row component.Component) bool {
 	switch row.Runs {
 	case component.AsAddedPod:
@@ -46,10 +46,10 @@ func (n *Node) Role() string { return n.role }
 // Arm returns the arm that the topology gave the node to, or "".
 func (n *Node) Arm() string { return n.arm }
 
-// Folder has a component's own files.
+// Folder returns the folder of a component's own files.
 func (n *Node) Folder(component string) string { return ownFolder(component) }
 
-// execMark is set in the environment of what Exec starts, so that it can be found with all its children.
+// execMark is a variable in the environment of what Exec starts. By it a command can be found with all its children.
 const execMark = "RELAPSE_EXEC"
 
 // Exec runs a command in the node as root. If ctx ends first, the command and what it started are killed, because the
@@ -71,14 +71,14 @@ func (n *Node) Exec(ctx context.Context, stdin io.Reader, argv ...string) ([]byt
 	return out.Bytes(), n.failed(argv, err, nil, out.Bytes())
 }
 
-// failed says how a command failed, with what it said and what it printed.
+// failed returns the error of a failed command, with the command's standard error (said) and its output.
 func (n *Node) failed(argv []string, err error, said, out []byte) error {
 	err = fmt.Errorf("executing %q on node %s: %w", argv, n.name, err)
 	if said := bytes.TrimSpace(said); len(said) > 0 {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
 	switch out := bytes.TrimSpace(out); {
-	case !utf8.Valid(out): // half a profile says nothing to a reader
+	case !utf8.Valid(out): // such as half a profile, which is of no use to a reader
 		err = fmt.Errorf("%w; it printed %d bytes that are no text", err, len(out))
 	case len(out) > 0:
 		err = fmt.Errorf("%w; it printed: %s", err, out)
@@ -86,7 +86,8 @@ func (n *Node) failed(argv []string, err error, said, out []byte) error {
 	return err
 }
 
-// killMarked kills what an Exec left running. Its own failure means that the node is gone, and its processes with it.
+// killMarked kills the processes with a mark, which an Exec left running. If that fails, the node is gone, and its
+// processes with it.
 func (n *Node) killMarked(ctx context.Context, mark string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -120,8 +121,8 @@ func (n *Node) install(ctx context.Context, at, source string) error {
 	if err := writeFile(hostPath(n.dir, at), f); err != nil {
 		return err
 	}
-	// The rename has left the node's mount on a file without a name, over which nothing can be mounted, so it goes
-	// first. For that moment the image's own file shows; who starts a process from it would have another digest.
+	// The rename has left the node's mount on a file without a name, over which nothing can be mounted, so the mount is
+	// removed first. For that moment the image's own file shows; a process started from it would have another digest.
 	_, err = n.Exec(ctx, nil, "sh", "-ec", `umount --lazy "$2"; mount --bind "$1" "$2"`, "sh",
 		path.Join(layDir, "root", at), at)
 	return err

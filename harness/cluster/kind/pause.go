@@ -6,36 +6,38 @@ import (
 	"time"
 )
 
-// Pause stops the unit's main process. In the node something waits to have it go on after atMost.
+// Pause stops the unit's main process. A process in the node makes it go on after atMost.
 func (s *Service) Pause(ctx context.Context, atMost time.Duration) error {
 	_, err := s.n.Exec(ctx, nil, "sh", "-ec", pauseScript(s.pid(), pauseMark(s.name), atMost))
 	return err
 }
 
-// Resume has it go on.
+// Resume makes the unit's main process go on.
 func (s *Service) Resume(ctx context.Context) error {
 	_, err := s.n.Exec(ctx, nil, "sh", "-ec", resumeScript(s.pid(), pauseMark(s.name)))
 	return err
 }
 
-// Pause stops the component's process. In its node something waits to have it go on after atMost. A liveness probe that
-// fails for long has the kubelet replace it before that.
+// Pause stops the component's process. A process in its node makes it go on after atMost. If a liveness probe fails for
+// long, the kubelet replaces the component before that.
 func (s container) Pause(ctx context.Context, atMost time.Duration) error {
 	_, err := s.n.Exec(ctx, nil, "sh", "-ec", pauseScript(s.pid(), pauseMark(s.name), atMost))
 	return err
 }
 
-// Resume has it go on.
+// Resume makes the component's process go on.
 func (s container) Resume(ctx context.Context) error {
 	_, err := s.n.Exec(ctx, nil, "sh", "-ec", resumeScript(s.pid(), pauseMark(s.name)))
 	return err
 }
 
-// pauseMark is a file in the node that has the process group of who waits to resume a component.
+// pauseMark returns the path of a file in the node. While a component is paused, the file has the process group of the
+// process that waits to resume it.
 func pauseMark(component string) string { return "/run/relapse-paused-" + component }
 
-// pauseScript stops the process that the command pid prints, once somebody waits to have it go on, who must not be
-// killed with the command that started it, so it has no execMark and a session of its own.
+// pauseScript returns a script that stops the process whose id the commands pid print. Before that, it starts a process
+// that waits to resume it. The waiting process must survive the command that started it, so it has no execMark and a
+// separate session.
 func pauseScript(pid, mark string, atMost time.Duration) string {
 	return fmt.Sprintf(`mark=%s
 pid=$(%s)
@@ -48,7 +50,7 @@ kill -STOP "$pid"
 `, mark, pid, forget, execMark, atMost.Seconds())
 }
 
-// resumeScript has the process go on that the command pid prints, if there is one.
+// resumeScript returns a script that makes the process go on whose id the commands pid print, if there is one.
 func resumeScript(pid, mark string) string {
 	return fmt.Sprintf(`mark=%s
 %s
@@ -57,5 +59,5 @@ if [ "${pid:-0}" -gt 0 ]; then kill -CONT "$pid"; fi
 `, mark, forget, pid)
 }
 
-// forget ends who waits.
+// forget ends the process that waits to resume, if there is one, and removes the mark.
 const forget = `if [ -e "$mark" ]; then kill -s TERM -- "-$(cat "$mark")" 2>/dev/null || true; rm -f "$mark"; fi`

@@ -9,20 +9,20 @@ import (
 )
 
 // The engine's restart policies for a node. kind makes all its containers with restartAtBoot, so that the nodes are
-// back after the engine restarts. The policy is the only record of a node that is off: no file has to outlive the
-// process that switched it off.
+// back after the engine restarts. The policy is the only record that a node was switched off, so no file has to outlive
+// the process that did it.
 const (
 	restartAtBoot = "on-failure:1"
 	restartNever  = "no"
 )
 
-// powerTime is how long a node may take to be down, and by how much a node that boots may outlast its own time to
-// rejoin the others.
+// powerTime is how long PowerOff waits for a node to be down. PowerOn tries for as long to connect a node that has
+// booted with the others.
 const powerTime = time.Minute
 
-// PowerOff kills the node at once, like a cut cable; its disk stays. It returns once the node is down, and the engine
-// will not start it again by itself. The restart policy is changed after the kill: the engine doesn't restart what it
-// was told to kill, and changing it in a running container would make the engine set all of its limits anew.
+// PowerOff kills the node at once, like a cut cable; its disk stays. It returns once the node is down and the engine
+// would not start it again. The restart policy is changed after the kill: the engine doesn't restart what it was told
+// to kill, and a new policy would make it set all limits of a running container anew.
 func (n *Node) PowerOff(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, powerTime, fmt.Errorf("it was not down within %s", powerTime))
 	defer cancel()
@@ -63,16 +63,16 @@ func (n *Node) powerOff(ctx context.Context) error {
 	}
 }
 
-// isStopped tells the engine's answer that there is nothing to kill: the node was faster.
+// isStopped reports whether err is the engine's answer that there is nothing to kill, because the node stopped before.
 func isStopped(err error) bool { return strings.Contains(err.Error(), "is not running") }
 
 // PowerOn starts the node and returns once its systemd answers, and its routes and the other nodes' routes to it are
-// back. Its kubelet takes some seconds more. The node gets kind's restart policy again, also if another process
-// switched it off.
+// back. Its kubelet takes some seconds more. The node gets kind's restart policy again, even if another process
+// switched the node off.
 //
-// The engine gives a node the lowest address that is free. One node that was off alone gets its own again; of
-// several, one may get another's. kind's entrypoint then writes the new address into the node's configuration, and
-// reconnect into everybody's routes.
+// The engine gives a node the lowest free address. A node that was off alone gets its old address again; if several
+// were off, a node may get the address of another. kind's entrypoint then writes the new address into the node's
+// configuration, and reconnect writes it into the routes of all nodes.
 func (n *Node) PowerOn(ctx context.Context) error {
 	err := n.start(ctx)
 	if err == nil && n.c.own {
@@ -84,8 +84,8 @@ func (n *Node) PowerOn(ctx context.Context) error {
 	return nil
 }
 
-// start starts the container, one of the cluster at a time: reconnect runs commands in all nodes that have an
-// address, and a node has one before it can run any.
+// start starts the node's container and waits until it has booted. Nodes of a cluster start one at a time: reconnect
+// runs commands in all nodes that have an address, and a starting node has one before it can run commands.
 func (n *Node) start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -110,7 +110,8 @@ func (n *Node) start(ctx context.Context) error {
 	return n.booted(ctx)
 }
 
-// rejoin connects the node with the others, and tries again as long as one of them is on its way down or up itself.
+// rejoin connects the node with the others. It tries again for powerTime, because another node may be starting or
+// stopping.
 func (n *Node) rejoin(ctx context.Context) error {
 	deadline := time.Now().Add(powerTime)
 	tick := time.NewTicker(time.Second)
@@ -128,7 +129,7 @@ func (n *Node) rejoin(ctx context.Context) error {
 	}
 }
 
-// Booted is when the node was last started, by the engine's clock, which is the node's own.
+// Booted returns when the node was last started, by the engine's clock, which is also the node's.
 func (n *Node) Booted(ctx context.Context) (time.Time, error) {
 	s, err := n.state(ctx)
 	if err == nil && !s.running {
@@ -140,7 +141,7 @@ func (n *Node) Booted(ctx context.Context) (time.Time, error) {
 	return s.started, nil
 }
 
-// containerState is what the engine knows of a node. restart is as its command line has it.
+// containerState holds what the engine says about a node. restart is the policy as `docker update --restart` takes it.
 type containerState struct {
 	running bool
 	started time.Time
@@ -162,7 +163,7 @@ func (n *Node) state(ctx context.Context) (s containerState, err error) {
 		return s, fmt.Errorf("reading when the container was started: %w", err)
 	}
 	s.running = fields[0] == "true"
-	s.restart = strings.TrimSuffix(fields[2], ":0") // "no:0", ":0" in an engine that has no policy for it
+	s.restart = strings.TrimSuffix(fields[2], ":0") // "no:0", or ":0" from an engine that has no policy for the node
 	if s.restart == "" {
 		s.restart = restartNever
 	}
@@ -174,7 +175,7 @@ func (n *Node) setRestart(ctx context.Context, policy string) error {
 	return err
 }
 
-// booted waits until systemd has come as far as kubelet's start.
+// booted waits until systemd has reached multi-user.target, and so has started kubelet.
 func (n *Node) booted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

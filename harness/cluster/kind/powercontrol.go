@@ -9,15 +9,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 )
 
-// balancerImage is what kind puts before several control planes: its own constant, which it doesn't export.
+// balancerImage is the load balancer that kind puts before several control planes. kind has the name as a constant,
+// which it doesn't export.
 const balancerImage = "docker.io/envoyproxy/envoy:v1.36.2"
 
 // registryTime is how long a registry may take to say whether it has the image.
 const registryTime = 5 * time.Second
 
-// oneControlPlane says why a cluster can't have several control planes, "" if it can. kind pulls the load balancer's
-// image when it makes such a cluster, unless the engine has it. Most clusters don't need it, so the registry is only
-// asked for it.
+// oneControlPlane returns why a cluster can't have several control planes, or "" if it can. kind pulls the load
+// balancer's image when it makes a cluster with several, unless the engine has it. Most clusters don't need the image,
+// so oneControlPlane only asks the registry whether it has it, and doesn't pull it.
 func oneControlPlane(ctx context.Context, docker *engine.Engine) string {
 	if _, err := docker.Output(ctx, "image", "inspect", "--format", "{{.Id}}", balancerImage); err == nil {
 		return ""

@@ -45,7 +45,7 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 	return p.problems(checks)
 }
 
-// install installs packages, or says how if it may not.
+// install installs packages. If it may not, it reports the commands that would.
 func (p *Provider) install(ctx context.Context, cmds []string) error {
 	p.events.Say(event.Note, "these packages are missing: "+strings.Join(cmds, " && "))
 	err := engine.Install(ctx, lines(func(s string) { p.events.Say(event.Progress, s) }), cmds)
@@ -56,7 +56,7 @@ func (p *Provider) install(ctx context.Context, cmds []string) error {
 	return err
 }
 
-// lines passes on what is written to it, line by line as far as writes end with them.
+// lines passes on each line that is written to it. A line that is split over two writes is passed on as two.
 type lines func(string)
 
 func (l lines) Write(b []byte) (int, error) {
@@ -66,7 +66,7 @@ func (l lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// problems warns of what may not work later, and makes an error of what failed.
+// problems warns of what may not work later, and returns an error that lists what failed.
 func (p *Provider) problems(checks []engine.Check) error {
 	found := &cluster.HostError{Hint: "relapse doctor shows all checks"}
 	for _, c := range checks {
@@ -89,7 +89,7 @@ func (p *Provider) problems(checks []engine.Check) error {
 	return found
 }
 
-// minor is 34 for v1.34.4, or 0.
+// minor returns the minor version, such as 34 for v1.34.4, or 0 if version has none.
 func minor(version string) int {
 	parts := strings.Split(version, ".")
 	if len(parts) < 2 {

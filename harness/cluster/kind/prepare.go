@@ -19,7 +19,7 @@ import (
 )
 
 // Prepare gets a node image for each Kubernetes version: an official one if there is one, else one that is assembled
-// here. For that, all that a node runs is built while Debian's packages are fetched.
+// here. All programs that a node runs are built for it, while Debian's packages are fetched.
 func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
 	store, err := p.nodeImages()
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 	return p.versions(ctx, n.Versions(), images), nil
 }
 
-// NodeImage is the reference of the node image of a version that was prepared; "" if it wasn't.
+// NodeImage returns the reference of the node image that was prepared for a version, or "" if none was.
 func (p *Provider) NodeImage(version string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *Provider) cacheDir() (string, error) {
 	return cache.DefaultDir()
 }
 
-// findImage looks for an image that need not be assembled.
+// findImage returns an image that need not be assembled, or false if there is none.
 func (p *Provider) findImage(ctx context.Context, store *nodeimage.Store, version, mode string) (nodeimage.Image, bool,
 	error) {
 	switch mode {
@@ -86,7 +86,7 @@ func (p *Provider) findImage(ctx context.Context, store *nodeimage.Store, versio
 	return img, err == nil, err
 }
 
-// assemble makes the images of some versions.
+// assemble makes the images of some versions and puts them into images.
 func assemble(ctx context.Context, store *nodeimage.Store, b cluster.Builder, versions []string,
 	images map[string]nodeimage.Image) error {
 	if len(versions) == 0 {
@@ -117,7 +117,7 @@ func assemble(ctx context.Context, store *nodeimage.Store, b cluster.Builder, ve
 	return g.Wait()
 }
 
-// components builds what a node of a version runs.
+// components builds the programs that a node of a version runs, and returns their paths by name.
 func components(ctx context.Context, b cluster.Builder, version string) (map[string]string, error) {
 	var packages []string
 	for _, name := range []string{"kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager",
@@ -137,7 +137,8 @@ func components(ctx context.Context, b cluster.Builder, version string) (map[str
 	return out, err
 }
 
-// versions are those of the engine and the images.
+// versions returns the versions that verdicts name: the engine's, and what the images are. It also emits an event for
+// each image.
 func (p *Provider) versions(ctx context.Context, versions []string,
 	images map[string]nodeimage.Image) map[string]string {
 	var refs, ids, origins []string
@@ -154,7 +155,7 @@ func (p *Provider) versions(ctx context.Context, versions []string,
 	return out
 }
 
-// imaged gives nodes without an image the one that was prepared for the topology's version.
+// imaged returns the topology, in which nodes without an image have the one that was prepared for its version.
 func (p *Provider) imaged(t cluster.Topology) cluster.Topology {
 	t.Nodes = slices.Clone(t.Nodes)
 	for i := range t.Nodes {

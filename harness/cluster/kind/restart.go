@@ -15,9 +15,8 @@ import (
 // changed.
 const restartedAt = "relapse.dev/restarted-at"
 
-// Restart makes kubelet replace the pod, whose process then runs from the current files. The new pod counts no
-// restarts and knows of no earlier end. Restart returns once the old process is gone; it doesn't wait for the new
-// one.
+// Restart makes kubelet replace the pod, so that its process runs from the current files. The new pod counts no
+// restarts and knows of no earlier end. Restart returns once the old process is gone; it doesn't wait for the new one.
 func (s *StaticPod) Restart(ctx context.Context) error {
 	return s.restart(ctx, func() error {
 		return s.rewrite(ctx, func(pod *corev1.Pod) error {
@@ -30,8 +29,8 @@ func (s *StaticPod) Restart(ctx context.Context) error {
 	})
 }
 
-// Restart deletes the pod, which its DaemonSet replaces. The new pod counts no restarts. Restart returns once the old
-// process is gone.
+// Restart deletes the pod, and the DaemonSet makes a new one. The new pod counts no restarts. Restart returns once the
+// old process is gone.
 func (d *DaemonPod) Restart(ctx context.Context) error {
 	return d.restart(ctx, func() error {
 		q := url.Values{"labelSelector": {"k8s-app=" + d.name}, "fieldSelector": {"spec.nodeName=" + d.n.name}}
@@ -43,7 +42,7 @@ func (d *DaemonPod) Restart(ctx context.Context) error {
 	})
 }
 
-// restart replaces the pod and waits until its process is gone.
+// restart calls replace, which replaces the pod, and waits until the old process is gone.
 func (s container) restart(ctx context.Context, replace func() error) error {
 	before, err := s.Identity(ctx, false)
 	if err == nil {
@@ -58,7 +57,7 @@ func (s container) restart(ctx context.Context, replace func() error) error {
 	return nil
 }
 
-// awaitReplaced waits until another process than pid runs, or none.
+// awaitReplaced waits until the process pid no longer runs.
 func (s container) awaitReplaced(ctx context.Context, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, limitTime)
 	defer cancel()

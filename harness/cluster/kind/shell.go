@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// mostShells is how many shells a node has at most: one for each of the collectors that look at the same time.
+// mostShells is the largest number of shells in a node: one for each of the collectors that look at the same time.
 const mostShells = 4
 
-// shells are open shells in a cluster's nodes that run commands. Starting one costs the engine more than most
-// commands.
+// shells are the open shells in a cluster's nodes, which run one command after the other. Starting a shell costs the
+// engine more than most commands.
 type shells struct {
 	mu   sync.Mutex
 	free map[string][]*shell // by node
 	all  map[string]int
 }
 
-// Look runs the command in a shell that stays open in the node. If ctx ends first, the command, what it started and
-// the shell are killed. If all shells are taken or one breaks, the command is executed.
+// Look runs the command in a shell that stays open in the node. If ctx ends first, the command, what it started and the
+// shell are killed. If all shells are taken or the shell breaks, Exec runs the command.
 func (n *Node) Look(ctx context.Context, stdin []byte, argv ...string) ([]byte, error) {
 	s := n.shell()
 	if s == nil {
@@ -46,7 +46,7 @@ func (n *Node) Look(ctx context.Context, stdin []byte, argv ...string) ([]byte, 
 	case ctx.Err() != nil && a.err != nil:
 		n.killMarked(ctx, mark)
 		a.err = ctx.Err()
-	case a.err != nil: // the shell's doing, and not the command's
+	case a.err != nil: // the shell failed, not the command
 		n.give(s, false)
 		return n.exec(ctx, stdin, argv)
 	case a.code != 0:
@@ -59,7 +59,7 @@ func (n *Node) Look(ctx context.Context, stdin []byte, argv ...string) ([]byte, 
 	return a.out, n.failed(argv, a.err, a.said, a.out)
 }
 
-// exec is Exec with text for stdin.
+// exec runs Exec with text for stdin.
 func (n *Node) exec(ctx context.Context, stdin []byte, argv []string) ([]byte, error) {
 	if stdin == nil {
 		return n.Exec(ctx, nil, argv...)
@@ -67,7 +67,8 @@ func (n *Node) exec(ctx context.Context, stdin []byte, argv []string) ([]byte, e
 	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
 }
 
-// shell is one that nobody uses, or a new one; nil if there are enough already or none can be started.
+// shell returns a shell that nobody uses, or a new one. It returns nil if the node has mostShells in use, or if none
+// can be started.
 func (n *Node) shell() *shell {
 	all := &n.c.shells
 	all.mu.Lock()
@@ -89,13 +90,13 @@ func (n *Node) shell() *shell {
 	}
 	s, err := newShell(n.c.p.docker.Path, n.name)
 	if err != nil {
-		return nil // what keeps it from starting keeps Exec from it too, which says so
+		return nil // Exec fails for the same reason, and says so
 	}
 	all.all[n.name]++
 	return s
 }
 
-// give gives a shell back, or one that is of no more use up.
+// give puts a shell back among the free ones, or ends it if it is no longer whole.
 func (n *Node) give(s *shell, whole bool) {
 	all := &n.c.shells
 	all.mu.Lock()
@@ -108,8 +109,8 @@ func (n *Node) give(s *shell, whole bool) {
 	all.all[n.name]--
 }
 
-// shell is one shell in a node. It ends with its standard input: when it is ended, when we are gone, or when the node
-// is.
+// shell is one shell in a node. It ends with its standard input: when end is called, when this process is gone, or when
+// the node is.
 type shell struct {
 	in        io.Writer
 	out, said *bufio.Reader
@@ -128,7 +129,7 @@ func newShell(docker, node string) (*shell, error) {
 	outs, out := io.Pipe()
 	saids, said := io.Pipe()
 	cmd.Stdout, cmd.Stderr = out, said
-	cmd.WaitDelay = time.Second // what nobody reads any more must not hide that it has ended
+	cmd.WaitDelay = time.Second // output that nobody reads must not hide that the shell has ended
 	if err := cmd.Start(); err != nil {
 		cancel()
 		return nil, err
@@ -165,7 +166,7 @@ func (s *shell) alive() bool {
 	}
 }
 
-// answered is what came of a command. Its err is the shell's, and then the code is -1.
+// answered is the result of a command. If the shell failed, err says why and code is -1.
 type answered struct {
 	out, said []byte
 	code      int
@@ -196,8 +197,8 @@ func (s *shell) run(mark string, stdin []byte, argv []string) answered {
 	return answered{out: out, said: said, code: code}
 }
 
-// request is the shell's text for a command: it is run by itself, with the mark that it can be found by, and its
-// status is printed after its output.
+// request returns the text that makes the shell run a command in a subshell, whose environment has the mark. After the
+// output the shell prints the mark and the exit status.
 func request(mark string, stdin []byte, argv []string) string {
 	words := make([]string, len(argv))
 	for i, a := range argv {
@@ -213,8 +214,8 @@ func request(mark string, stdin []byte, argv []string) string {
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// until reads up to the line of a mark, and returns what is before the newline in front of it and what the line says
-// after the mark.
+// until reads up to the line that begins with mark. It returns the text before that line, without the last newline, and
+// what the line says after the mark.
 func until(r *bufio.Reader, mark string) (before []byte, last string, err error) {
 	for {
 		line, err := r.ReadBytes('\n')

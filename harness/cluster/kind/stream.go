@@ -11,14 +11,15 @@ import (
 	"sync"
 )
 
-// lifeline runs its arguments for as long as its own standard input is open. The engine closes that when its client is
-// gone, also when the client, or we, were killed; the command itself it would leave running.
+// lifeline is a script that runs its arguments for as long as its own standard input is open. The engine closes that
+// when its client is gone, even if the client, or this process, was killed. The command itself it would leave running.
 const lifeline = `exec 3<&0
 ( cat >/dev/null; kill -KILL $$ ) <&3 >/dev/null 2>&1 &
 exec 3<&-
 exec "$@" </dev/null`
 
-// stream starts a command in the node and returns what it prints. It ends when ctx ends or the reader is closed.
+// stream starts a command in the node and returns what it prints. The command ends when ctx ends or the reader is
+// closed.
 func (n *Node) stream(ctx context.Context, argv ...string) (io.ReadCloser, error) {
 	fail := func(err error) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("streaming from %q on node %s: %w", argv, n.name, err)
@@ -58,7 +59,7 @@ type stream struct {
 	err  error
 }
 
-// Read ends with io.EOF when the stream was ended on purpose, and with an error when it ended by itself.
+// Read returns io.EOF if the stream was ended on purpose, and another error if the command ended first.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	if err == nil || n > 0 {
@@ -77,7 +78,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// Close ends the command in the node too.
+// Close ends the stream, and the command in the node.
 func (s *stream) Close() error {
 	s.finish(true)
 	return nil

@@ -25,14 +25,14 @@ func (c *Cluster) Workload(ctx context.Context, w cluster.Workload) (cluster.Com
 	return out, nil
 }
 
-// Workload is a container of a pod that is an arm's own.
+// Workload is the container of an arm, in a pod.
 type Workload struct {
 	c *Cluster
 	w cluster.Workload
 
 	mu   sync.Mutex
-	pod  *pod  // as it was found last; nil after something failed, which may be because it was replaced
-	node *Node // where it was found last
+	pod  *pod  // the one found last; nil after a failure, because the pod may have been replaced
+	node *Node // where the pod was found last
 }
 
 type pod struct {
@@ -40,7 +40,7 @@ type pod struct {
 	node      *Node
 }
 
-// find returns the workload's pod. Several are an error: nobody could say which of them is meant.
+// find returns the workload's pod. If there are several, it returns an error, because nobody could say which is meant.
 func (w *Workload) find(ctx context.Context) (pod, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,7 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 	for _, n := range w.c.nodes {
 		if n.name == alive[0].Spec.NodeName {
 			on := *n
-			on.arm = w.w.Arm // its share of a node that is everyone's
+			on.arm = w.w.Arm // a copy of the node, which is the arm's
 			found.node = &on
 		}
 	}
@@ -79,7 +79,7 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 	return found, nil
 }
 
-// forget has the pod looked for again: what was asked of it failed.
+// forget makes find look for the pod again, after a request to it failed.
 func (w *Workload) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,14 +89,14 @@ func (w *Workload) forget() {
 // Name returns the workload's name.
 func (w *Workload) Name() string { return w.w.Name }
 
-// Node returns where it was found last, as the arm's.
+// Node returns the node where the pod was found last, with the workload's arm.
 func (w *Workload) Node() cluster.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.node
 }
 
-// Get asks the container's first port through the API server's pod proxy.
+// Get requests a path from the container's first port, through the API server's pod proxy.
 func (w *Workload) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 	p, err := w.find(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *Workload) Get(ctx context.Context, at string) (io.ReadCloser, error) {
 	return a, nil
 }
 
-// Logs gives CRI log lines of the container so far, and of those to come, over its restarts.
+// Logs streams CRI log lines of the container, from the first line on and over its restarts.
 func (w *Workload) Logs(ctx context.Context) (io.ReadCloser, error) {
 	p, err := w.find(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *Workload) logs(p pod) string {
 	return "/var/log/pods/" + w.w.Namespace + "_" + p.name + "_" + p.uid + "/" + w.w.Name
 }
 
-// Signal sends to the container's process.
+// Signal sends a signal to the container's process.
 func (w *Workload) Signal(ctx context.Context, sig os.Signal) error {
 	p, err := w.find(ctx)
 	if err != nil {
@@ -132,8 +132,8 @@ func (w *Workload) Signal(ctx context.Context, sig os.Signal) error {
 	return p.node.signal(ctx, sig, w.pid(p))
 }
 
-// Identity says that there is no process while the container is down. Restarts are the kubelet's, read from the names
-// of its log files.
+// Identity returns which process runs, with PID 0 while the container is down. Restarts is the kubelet's count, read
+// from the names of the log files.
 func (w *Workload) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {
 	p, err := w.find(ctx)
 	if err != nil {
@@ -147,12 +147,12 @@ func (w *Workload) Identity(ctx context.Context, digest bool) (cluster.Identity,
 	return id, err
 }
 
-// pid prints the id of the oldest process of the pod that runs the workload's program, or nothing if there is none. A
-// control group has the pod's UID in its name, by systemd's driver with other dashes. It is asked every two seconds, so
-// only processes of that name are looked at. One that can't be looked at though it is there is an error: whether it is
-// the workload's is not known.
+// pid returns commands that print the id of the pod's oldest process that runs the workload's program, or nothing if
+// there is none. They know the pod's processes by their control group, whose name has the pod's UID, with underscores
+// if systemd's driver made it. They run every two seconds, so they look only at processes of the program's name. If
+// they can't look at a process that is there, they fail, because it may be the workload's.
 func (w *Workload) pid(p pod) string {
-	const most = 15 // of a process's name, as the kernel keeps it
+	const most = 15 // characters of a process's name that the kernel keeps
 	comm := w.w.Name[:min(len(w.w.Name), most)]
 	return `ended() { case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in ''|Z*|X*) ;; *) exit 1 ;; esac; }
 all=$(pgrep --exact '` + comm + `' || [ $? = 1 ]) || exit 1

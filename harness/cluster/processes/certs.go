@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// validFor is how long certificates are: longer than any cluster lives.
+// validFor is how long certificates are valid: longer than any cluster lives.
 const validFor = 365 * 24 * time.Hour
 
 // authority signs the certificates of one cluster's components.
@@ -47,8 +47,8 @@ func newKey() (crypto.Signer, error) { return ecdsa.GenerateKey(elliptic.P256(),
 // pair is a certificate and its key, in PEM.
 type pair struct{ cert, key []byte }
 
-// sign makes a certificate that its owner can both serve with on loopback and present as a client of that name and
-// those groups.
+// sign returns a certificate and its key. The certificate is good both for a server on loopback and for a client with
+// that name and those groups.
 func (a *authority) sign(name string, groups ...string) (p pair, err error) {
 	key, err := newKey()
 	if err != nil {
@@ -94,8 +94,8 @@ const (
 	serviceAccount = "pki/sa.key"
 )
 
-// writeCredentials makes the cluster's authorities and gives each component what it needs of them, and the user a
-// kubeconfig.
+// writeCredentials makes the cluster's authorities. It writes the certificates and kubeconfigs that each component
+// needs, and a kubeconfig for the user.
 func writeCredentials(home, name, server string) error {
 	ca, err := newAuthority("kubernetes")
 	if err != nil {
@@ -134,7 +134,8 @@ func writeCredentials(home, name, server string) error {
 	for at, user := range map[string][]string{
 		adminConfig: {"kubernetes-admin", "system:masters"}, controllersConfig: {"system:kube-controller-manager"},
 		schedulerConfig: {"system:kube-scheduler"},
-		// Kubernetes has no role for it: its distributions bring their own. So it may do all.
+		// Kubernetes has no role for this component, because its distributions bring their own. So it may do
+		// everything.
 		cloudsConfig: {"system:cloud-controller-manager", "system:masters"},
 		kwokConfig:   {"kwok", "system:masters"}, // it acts for all kubelets
 	} {

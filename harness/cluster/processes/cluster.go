@@ -36,7 +36,7 @@ type Cluster struct {
 	line       *lifeline    // of the supervisor; nil if another process made the cluster
 }
 
-// Open takes up a cluster that exists, also one made by another process.
+// Open opens an existing cluster, even if another process made it.
 func (p *Provider) Open(ctx context.Context, name string) (cluster.Cluster, error) {
 	c, err := p.open(ctx, name)
 	if err != nil {
@@ -59,7 +59,7 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// From bytes: the loading rules of files know the user's kubeconfig.
+	// Parsed from bytes, because loading from files would also read the user's kubeconfig.
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the kubeconfig: %w", err)
@@ -78,17 +78,18 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 // Name returns the cluster's name.
 func (c *Cluster) Name() string { return c.name }
 
-// RESTConfig returns a copy that the caller may change: the API server on loopback, as cluster admin.
+// RESTConfig returns a client configuration that the caller may change. It reaches the API server on loopback, as
+// cluster admin.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
 // Nodes returns the one node, a *Node.
 func (c *Cluster) Nodes() []cluster.Node { return []cluster.Node{c.node} }
 
-// CallableAddress is loopback's, which all processes share.
+// CallableAddress returns the loopback address, which all processes share.
 func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127.0.0.1", nil }
 
 // Components returns the one instance of a component of the control plane, or of a seam's program that is asked like
-// one. Other names have none, and those that the topology didn't add.
+// one. It returns none for other names, and for components that the topology didn't add.
 func (c *Cluster) Components(name string) []cluster.Component {
 	row, known := component.Of(name)
 	if _, runs := c.ports[name]; !known || !runs || !row.OnRole(true) {
@@ -103,17 +104,16 @@ func (c *Cluster) component(name string) *Component {
 	return &Component{n: c.node, name: name, process: name, namespace: metav1.NamespaceSystem}
 }
 
-// Node stands for the control plane: it is where its components are said to run, and has no Node object. It
-// implements cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder, cluster.FileHolder and
-// cluster.Simulator.
+// Node stands for the control plane. The components count as running on it, but it has no Node object. It implements
+// cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder, cluster.FileHolder and cluster.Simulator.
 type Node struct {
 	c               *Cluster
 	name, role, arm string
 	seams           map[string]seamProcess // by the names of their processes
-	simulated       []string               // the Node objects
+	simulated       []string               // the names of the simulated Node objects
 }
 
-// Name returns the cluster's name and the one that the topology gave the node.
+// Name returns <cluster>-<node>.
 func (n *Node) Name() string { return n.name }
 
 // Role returns cluster.ControlPlane.
@@ -122,7 +122,7 @@ func (n *Node) Role() string { return n.role }
 // Arm returns the arm that the topology gave the node to, or "".
 func (n *Node) Arm() string { return n.arm }
 
-// Install replaces the program of a component. What runs goes on as it is until it is restarted.
+// Install replaces the program of a component. A running process keeps the old program until it is restarted.
 func (n *Node) Install(_ context.Context, component, source string) error {
 	at := programPath(n.c.home, component)
 	if _, err := os.Stat(at); err != nil {
@@ -134,17 +134,17 @@ func (n *Node) Install(_ context.Context, component, source string) error {
 	return nil
 }
 
-// LogFolder has the log files of all components.
+// LogFolder returns the folder with the log files of all components.
 func (n *Node) LogFolder() string { return filepath.Join(n.c.home, logsDir) }
 
-// Folder has a component's own files.
+// Folder returns the folder of a component's own files.
 func (n *Node) Folder(component string) string { return folder(n.c.home, component) }
 
-// lifeline is the end that we hold of a supervisor's standard input.
+// lifeline is our end of a supervisor's standard input.
 type lifeline struct {
 	w   io.WriteCloser
 	cmd *exec.Cmd
-	mu  sync.Mutex // a long order is no single write
+	mu  sync.Mutex // a long order takes several writes
 }
 
 func (l *lifeline) order(line string) error {
@@ -154,7 +154,7 @@ func (l *lifeline) order(line string) error {
 	return err
 }
 
-// close lets go of a supervisor that ends, and waits for it.
+// close closes the input of a supervisor that is ending, and waits for its process.
 func (l *lifeline) close() error {
 	err := l.w.Close()
 	var ended *exec.ExitError
@@ -164,11 +164,11 @@ func (l *lifeline) close() error {
 	return err
 }
 
-// supervisorLog is what a supervisor says about itself.
+// supervisorLog is the file with what a supervisor says about itself.
 const supervisorLog = "supervisor.log"
 
-// supervise starts a cluster's supervisor. It has a session of its own: a Ctrl-C is for us, who undo things in their
-// order.
+// supervise starts a cluster's supervisor, in a separate session: a Ctrl-C then reaches this process only, which undoes
+// things in their order.
 func (p *Provider) supervise(home string) (*lifeline, error) {
 	log, err := os.Create(filepath.Join(home, supervisorLog))
 	if err != nil {
@@ -193,8 +193,8 @@ func (p *Provider) supervise(home string) (*lifeline, error) {
 // startTime is how long a component may take to be ready; it takes one to five seconds on a quiet machine.
 const startTime = 2 * time.Minute
 
-// start starts what the others need first. kube-apiserver takes long until it asks for etcd, so it is not kept waiting
-// for that.
+// start starts the components and waits until they are ready. Those that others need come first. kube-apiserver is not
+// kept waiting until etcd is ready, because it takes long until it asks for etcd.
 func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) error {
 	first := slices.Concat([]string{"etcd"}, slices.Sorted(maps.Keys(c.node.seams)), []string{"kube-apiserver"})
 	second := []string{"kube-controller-manager", "kube-scheduler"}
@@ -223,6 +223,6 @@ func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) 
 }
 
 func (c *Cluster) supervisorFailed(err error) error {
-	said, _ := os.ReadFile(filepath.Join(c.home, supervisorLog)) // it may have said nothing
+	said, _ := os.ReadFile(filepath.Join(c.home, supervisorLog)) // the log may be empty
 	return fmt.Errorf("the supervisor ended: %w: %s", err, strings.TrimSpace(string(said)))
 }

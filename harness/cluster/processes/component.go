@@ -25,7 +25,7 @@ type Component struct {
 	n         *Node
 	name      string
 	process   string // what the supervisor calls it
-	namespace string // that its pod would be in
+	namespace string // the one that its pod would be in
 	workload  *workload
 }
 
@@ -35,7 +35,7 @@ func (k *Component) Name() string { return k.name }
 // Node returns the node, which stands for the control plane, or for a workload's share of it.
 func (k *Component) Node() cluster.Node { return k.n }
 
-// Get asks the component on its own port, as the administrator.
+// Get requests a path from the component's own port, as the administrator.
 func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error) {
 	body, err := k.get(ctx, "/"+strings.TrimPrefix(path, "/"))
 	if err != nil {
@@ -53,7 +53,7 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 		return k.n.proxyState(ctx)
 	case k.name == lbaas:
 		url = "http://" + loopback(k.n.c.ports[k.name])
-	case k.name == "etcd" && strings.HasPrefix(path, "/debug/"): // where it has profiles, its clients are shown them
+	case k.name == "etcd" && strings.HasPrefix(path, "/debug/"): // any profiles are on etcd's client port
 		var err error
 		client, err = rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: k.n.c.path(etcdCAFile),
 			CertFile: k.n.c.path(etcdClient + ".crt"), KeyFile: k.n.c.path(etcdClient + ".key")}})
@@ -74,13 +74,13 @@ func (k *Component) get(ctx context.Context, path string) (io.ReadCloser, error)
 	return cluster.Body(resp, path)
 }
 
-// Logs gives the lines of all processes of the component so far, and of those to come, as a container runtime writes
-// them.
+// Logs streams the lines of all processes of the component, from the first line on, in the form that a container
+// runtime writes.
 func (k *Component) Logs(ctx context.Context) (io.ReadCloser, error) {
 	return followLogs(ctx, logs(k.n.c.home, k.namespace, k.n.name, k.name)), nil
 }
 
-// state is what the supervisor says of the process. One that ended since then is none.
+// state returns what the supervisor has noted down about the process, which may have ended since.
 func (k *Component) state() (one running, err error) {
 	one.name = k.name
 	if err := readJSON(statePath(k.n.c.home, k.process), &one.state); err != nil {
@@ -89,7 +89,7 @@ func (k *Component) state() (one running, err error) {
 	return one, nil
 }
 
-// Signal sends to the process.
+// Signal sends a signal to the process.
 func (k *Component) Signal(_ context.Context, sig os.Signal) error {
 	one, err := k.state()
 	if err == nil && (one.PID == 0 || !one.alive()) {
@@ -101,7 +101,7 @@ func (k *Component) Signal(_ context.Context, sig os.Signal) error {
 	return one.signal(sig)
 }
 
-// Identity says that there is no process while it is being started again. Restarts are the supervisor's.
+// Identity returns which process runs, with PID 0 while it is being started again. Restarts is the supervisor's count.
 func (k *Component) Identity(_ context.Context, withDigest bool) (id cluster.Identity, err error) {
 	one, err := k.state()
 	if err != nil || one.PID == 0 || !one.alive() {
@@ -123,7 +123,7 @@ func (k *Component) Identity(_ context.Context, withDigest bool) (id cluster.Ide
 	return now, nil
 }
 
-// Status says how the component's processes are, as the supervisor does.
+// Status returns what the supervisor knows of the component's processes.
 func (k *Component) Status(context.Context) (out cluster.Status, err error) {
 	one, err := k.state()
 	if err != nil {
@@ -137,7 +137,7 @@ func (k *Component) Status(context.Context) (out cluster.Status, err error) {
 	return out, nil
 }
 
-// Pause stops the process. The supervisor has it go on after atMost.
+// Pause stops the process. The supervisor makes it go on after atMost.
 func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
 	mark := pauseMark(k.n.c.home, k.process)
 	until := time.Now().Add(atMost).Format(time.RFC3339Nano)
@@ -150,7 +150,7 @@ func (k *Component) Pause(ctx context.Context, atMost time.Duration) error {
 	return k.Signal(ctx, syscall.SIGSTOP)
 }
 
-// Resume has the process go on.
+// Resume makes the process go on.
 func (k *Component) Resume(context.Context) error {
 	one, err := k.state()
 	if err == nil && one.PID != 0 {
@@ -163,14 +163,14 @@ func (k *Component) Resume(context.Context) error {
 }
 
 const (
-	// gentle is how long a process may take to end by itself.
+	// gentle is how long a process may take to end after SIGTERM.
 	gentle = 10 * time.Second
-	// restartTime is how long the supervisor may take to start another.
+	// restartTime is how long the supervisor may take to start a new process.
 	restartTime = 30 * time.Second
 )
 
-// Restart ends the process, by force where it takes too long, and returns once another one was started from the
-// program that is there now, or has failed to. That counts as no restart.
+// Restart ends the process, by force if it takes too long. It returns once a new process was started from the program
+// that is there now, or has failed to start. This counts as no restart.
 func (k *Component) Restart(ctx context.Context) error {
 	if err := k.restart(ctx); err != nil {
 		return fmt.Errorf("restarting the %s of %s: %w", k.name, k.n.c.name, err)
@@ -211,7 +211,7 @@ func (k *Component) restart(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			// Nobody may take it for a restart on purpose later on.
+			// A later restart must not be taken for one on purpose.
 			if rerr := os.Remove(mark); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 				err = errors.Join(err, rerr)
 			}
@@ -228,12 +228,13 @@ type StartError struct {
 	Said      string // its last lines
 }
 
-// Error names all of it.
+// Error returns the component, how it ended and its last lines.
 func (e *StartError) Error() string {
 	return fmt.Sprintf("%s ended before it was ready (%s); its last lines:\n%s", e.Component, e.Exit, e.Said)
 }
 
-// answers returns once a component that was started so often is ready for work.
+// answers returns once the component is ready for work. It fails if the process ended, or was started more often than
+// starts.
 func (k *Component) answers(ctx context.Context, starts int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("not within %s", startTime))
 	defer cancel()
@@ -270,7 +271,8 @@ func (k *Component) exitError(one running) error {
 	return e
 }
 
-// lastLogLines is the end of the log of a process that ended: of the one before where another runs already.
+// lastLogLines returns the last lines of the log of a process that ended. If a new process runs already, they are those
+// of the one before.
 func (k *Component) lastLogLines(one running, lines int) string {
 	starts := one.Starts
 	if one.Exit == "" && starts > 1 {

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// exited is how a start came to its end. A process that could not be started has the code -1.
+// exited says how the process of one start ended. A process that could not be started has the code -1.
 type exited struct {
 	Start int       `json:"start"` // from 0, as its log file is numbered
-	Code  int       `json:"code"`  // 128 and its number where a signal ended it
+	Code  int       `json:"code"`  // 128 plus the signal's number if a signal ended it
 	At    time.Time `json:"at"`
-	// OutOfMemory says that the kernel killed it for its limit.
+	// OutOfMemory says that the kernel killed it for exceeding its memory limit.
 	OutOfMemory bool `json:"outOfMemory,omitempty"`
 }
 
-// endedWith is the end of the last start, which err describes as exec.Cmd.Wait does.
+// endedWith returns how the last start ended. err is what exec.Cmd's Wait returned, or why the process could not be
+// started.
 func (s state) endedWith(err error) *exited {
 	e := &exited{Start: s.Starts - 1, Code: -1, At: time.Now().UTC()}
 	var failed *exec.ExitError

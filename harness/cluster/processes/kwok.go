@@ -17,8 +17,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Where kwok's controller is built from, and its name among the cluster's processes. It is a program of its own, as its
-// library wants a newer client-go than ours.
+// Where kwok's controller is built from, and its name among the cluster's processes. It runs as a separate program,
+// because its library wants a newer client-go than ours.
 const (
 	kwok        = "kwok"
 	kwokModule  = "sigs.k8s.io/kwok"
@@ -26,12 +26,13 @@ const (
 	kwokPackage = kwokModule + "/cmd/kwok"
 )
 
-// kwokStages say what kwok does to nodes and pods.
+// kwokStages tell kwok what to do to nodes and pods.
 //
 //go:embed kwok.yaml
 var kwokStages []byte
 
-// kwokFlags have kwok stand in for the kubelet of each Node object. Leases are good for as long as a kubelet's.
+// kwokFlags returns the flags with which kwok stands in for the kubelet of each Node object. Leases are valid for as
+// long as a kubelet's.
 func (l *layout) kwokFlags() map[string]string {
 	return map[string]string{
 		"kubeconfig": l.path(kwokConfig), "config": l.path(kwokStagesFile), "manage-all-nodes": "true",
@@ -40,7 +41,7 @@ func (l *layout) kwokFlags() map[string]string {
 	}
 }
 
-// simulatedNames are those of a cluster's simulated Node objects.
+// simulatedNames returns the names of a cluster's simulated Node objects.
 func simulatedNames(name string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -49,7 +50,7 @@ func simulatedNames(name string, n int) []string {
 	return out
 }
 
-// migratedPlugins are the in-tree volume plugins that every kubelet from v1.26 on says are migrated to CSI.
+// migratedPlugins lists the in-tree volume plugins that every kubelet from v1.26 on reports as migrated to CSI.
 const migratedPlugins = "kubernetes.io/aws-ebs,kubernetes.io/azure-disk,kubernetes.io/azure-file," +
 	"kubernetes.io/cinder,kubernetes.io/gce-pd,kubernetes.io/vsphere-volume"
 
@@ -60,7 +61,7 @@ const (
 	simulatedAtOnce = 8
 )
 
-// simulate makes the Node objects, and for each the CSINode that a kubelet would make, and waits until kwok has
+// simulate makes the Node objects, and for each the CSINode that a kubelet would make. Then it waits until kwok has
 // reported all nodes Ready.
 func (c *Cluster) simulate(ctx context.Context, labels map[string]string) error {
 	names := c.node.simulated
@@ -110,5 +111,5 @@ func makeNode(ctx context.Context, client kubernetes.Interface, name string, i i
 	return err
 }
 
-// Simulated are the names of the Node objects, all of which kwok simulates.
+// Simulated returns the names of the Node objects, all of which kwok simulates.
 func (n *Node) Simulated() []string { return n.simulated }

@@ -19,27 +19,27 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// record is what a cluster's folder says of it.
+// record is what a cluster's folder says about the cluster.
 type record struct {
 	Node      cluster.NodeSpec `json:"node"` // name, role, arm, labels and seams
 	Ports     map[string]int   `json:"ports"`
-	Simulated int              `json:"simulated"` // nodes
+	Simulated int              `json:"simulated"` // the number of simulated nodes
 }
 
-// layout is where a cluster that is being made has its things.
+// layout says where a cluster that is being made has its files and ports.
 type layout struct {
 	home, node string
 	ports      map[string]int // of each component, and of etcd's peers and metrics
 }
 
-// What etcd listens on besides its clients' port.
+// The names of etcd's ports in addition to that of its clients.
 const (
 	etcdPeers   = "etcd-peers"
 	etcdMetrics = "etcd-metrics"
 )
 
-// onlyNode is the one node that a topology of processes has, with a program for each component: its own, or the one
-// that was prepared.
+// onlyNode returns the topology's one node, with a program for each component: the node's own, or else the one that was
+// prepared. It returns an error if processes can't be made of the topology.
 func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.NodeSpec, err error) {
 	if len(t.Nodes) != 1 || t.Nodes[0].Role != cluster.ControlPlane {
 		return spec, fmt.Errorf("the topology has %d nodes: want one control plane, as there is no kubelet, and others only "+
@@ -85,14 +85,15 @@ func onlyNode(t cluster.Topology, prepared map[string]string) (spec cluster.Node
 	return spec, err
 }
 
-// controlPlane are the components that a node runs: all that any has, and those that are added by their programs.
+// controlPlane returns the components that a node runs: those of every control plane, and those that are added by their
+// programs.
 func controlPlane(spec cluster.NodeSpec) []string {
 	return component.Names(func(c component.Component) bool {
 		return component.StaticPods(c) || component.AddedPods(c) && spec.Programs[c.Name] != ""
 	})
 }
 
-// kwoksOf has kwok where a topology has simulated nodes.
+// kwoksOf returns kwok if a topology has simulated nodes, and else nothing.
 func kwoksOf(t cluster.Topology) []string {
 	if t.Simulated > 0 {
 		return []string{kwok}
@@ -100,7 +101,7 @@ func kwoksOf(t cluster.Topology) []string {
 	return nil
 }
 
-// layOut writes all files of a cluster of a topology, whose node is spec, into its folder, which is empty.
+// layOut writes all files of a cluster into its folder home, which is empty. spec is the node of the topology t.
 func layOut(home, name string, t cluster.Topology, spec cluster.NodeSpec) (l *layout, err error) {
 	l = &layout{home: home, node: name + "-" + spec.Name, ports: map[string]int{}}
 	seams, programs := seamsOf(spec), append(controlPlane(spec), kwoksOf(t)...)
@@ -167,7 +168,7 @@ func (l *layout) certificate(file string) string { return l.path(file + ".crt") 
 func (l *layout) key(file string) string         { return l.path(file + ".key") }
 func (l *layout) port(name string) string        { return fmt.Sprint(l.ports[name]) }
 
-// logsDir is where a cluster's folder has the logs, as a node has its pods' below /var/log/pods.
+// logsDir is the folder of a cluster's logs, which are arranged as in /var/log/pods on a node.
 const logsDir = "pods"
 
 func logs(home, namespace, node, component string) string {
@@ -178,13 +179,13 @@ func (l *layout) logs(component string) string {
 	return logs(l.home, metav1.NamespaceSystem, l.node, component)
 }
 
-// binDir has the program of each component.
+// binDir is the folder with the program of each component.
 const binDir = "bin"
 
 func programPath(home, component string) string { return filepath.Join(home, binDir, component) }
 
-// placeProgram puts a program at a path at once: a process that runs what was there keeps it. It is linked where that
-// can be, so that it stays when what it was built into is removed.
+// placeProgram puts a copy of source at a path in one step; a process that runs the old program keeps it. The copy is a
+// hard link if possible. It stays when source is removed.
 func placeProgram(at, source string) error {
 	tmp := at + ".new"
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -213,7 +214,7 @@ func copyFile(at, source string) (err error) {
 	return err
 }
 
-// flags are a command line's, in order; those of the topology replace ours.
+// flags returns the flags of a command line, in order. Those of the topology (asked) replace ours.
 func flags(ours, asked map[string]string) []string {
 	all := maps.Clone(ours)
 	maps.Copy(all, asked)
@@ -224,7 +225,7 @@ func flags(ours, asked map[string]string) []string {
 	return out
 }
 
-// flags are what a component is started with, as kubeadm has it where it makes a difference.
+// flags returns what a component is started with, as kubeadm has it where that makes a difference.
 func (l *layout) flags(name string) map[string]string {
 	switch name {
 	case "etcd":
@@ -243,7 +244,8 @@ func (l *layout) flags(name string) map[string]string {
 		return map[string]string{
 			"bind-address": "127.0.0.1", "secure-port": l.port(name), "tls-cert-file": l.certificate(apiServer),
 			"tls-private-key-file": l.key(apiServer),
-			// No pod ever asks for it, and a loopback address could be no endpoint.
+			// The API server publishes no endpoint: no pod ever asks for it, and a loopback address could be no
+			// endpoint.
 			"advertise-address": "127.0.0.1", "endpoint-reconciler-type": "none", "service-cluster-ip-range": "10.96.0.0/16",
 			"client-ca-file": l.path(caFile), "authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction",
 			"allow-privileged": "true",
@@ -270,7 +272,7 @@ func (l *layout) flags(name string) map[string]string {
 	}
 }
 
-// client are the flags that clients of the API server have in common.
+// client returns the flags that clients of the API server have in common.
 func (l *layout) client(name, config, certificate string) map[string]string {
 	return map[string]string{
 		"kubeconfig": l.path(config), "authentication-kubeconfig": l.path(config), "authorization-kubeconfig": l.path(config),
@@ -280,5 +282,5 @@ func (l *layout) client(name, config, certificate string) map[string]string {
 	}
 }
 
-// isPortTaken tells a component's complaint that it can't listen.
+// isPortTaken reports whether a component complained that it can't listen.
 func isPortTaken(said string) bool { return strings.Contains(said, "address already in use") }

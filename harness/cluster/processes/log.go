@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// logTime is how a line's time is written: as container runtimes do, always with nine digits of a second.
+// logTime is the form of a line's time: that of container runtimes, always with nine digits of a second.
 const logTime = "2006-01-02T15:04:05.000000000Z07:00"
 
-// logRetry is how long to wait before a line that could not be written is written again: a full disk must lose none.
-// The process waits meanwhile, as one does whose container runtime can't write.
+// logRetry is the wait before a line that could not be written is written again, because a full disk must lose no
+// lines. The process waits meanwhile, as it would if a container runtime couldn't write.
 const logRetry = 100 * time.Millisecond
 
 // copyLog writes what a process prints as the log lines of a container runtime, until the process ends.
@@ -44,10 +44,10 @@ func writeAll(log *os.File, text string) {
 	}
 }
 
-// followEvery is how often a log is looked at for more.
+// followEvery is how often a log is looked at for new lines.
 const followEvery = 100 * time.Millisecond
 
-// followLogs reads a folder's log files one after the other, and what is added to them, until ctx ends.
+// followLogs streams a folder's log files one after the other, with what is added to them, until ctx ends.
 func followLogs(ctx context.Context, dir string) io.ReadCloser {
 	r, w := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { w.Close() })
@@ -70,7 +70,8 @@ func followLogs(ctx context.Context, dir string) io.ReadCloser {
 	return r
 }
 
-// followLog copies one file until the next one is there and it has been read to its end.
+// followLog copies one file, with what is added to it. It returns when the next file is there and the first has been
+// read to its end.
 func followLog(ctx context.Context, w io.Writer, tick <-chan time.Time, file, next string) error {
 	var f *os.File
 	for {
@@ -99,7 +100,8 @@ func followLog(ctx context.Context, w io.Writer, tick <-chan time.Time, file, ne
 	}
 }
 
-// lastLines is the end of the newest log file of a folder, without the times of its lines.
+// lastLines returns the last n lines of the newest log file of a folder, without their times. starts is the number of
+// log files.
 func lastLines(dir string, starts, n int) string {
 	b, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%d.log", max(0, starts-1))))
 	if err != nil {

@@ -19,27 +19,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// A component whose memory is limited has a cgroup of its own, named after it and its cluster, and a mark that has the
-// supervisor put each of its processes there.
+// A component whose memory is limited has its own cgroup, which is named after the component and its cluster. It also
+// has a mark, by which the supervisor puts each of its processes there.
 
-// memoryGroup is such a cgroup.
+// memoryGroup is a cgroup that limits memory.
 type memoryGroup interface {
 	add(pid int) error
-	kills() (uint64, error) // of the kernel, because of the limit
+	kills() (uint64, error) // how often the kernel killed because of the limit
 	remove() error
 }
 
 func memoryGroupName(cluster, component string) string { return "/" + cluster + "." + component }
 
-// limitMark is a file whose presence says that a component has a memory group.
+// limitMark returns the path of a file whose presence says that a component has a memory group.
 func limitMark(home, component string) string {
 	return filepath.Join(home, stateDir, component+".limited")
 }
 
-// unified reports whether the host has version 2 of cgroups only. In a hybrid the memory is version 1's.
+// unified reports whether the host has version 2 of cgroups only. Where it has both, version 1 is in charge of memory.
 func unified() bool { return cgroups.Mode() == cgroups.Unified }
 
-// makeMemoryGroup makes a cgroup that may have so many bytes. There is no swap beside them: a leak would only get slow.
+// makeMemoryGroup makes a cgroup that is limited to bytes of memory. It gets no swap, with which a leak would only get
+// slow.
 func makeMemoryGroup(name string, bytes int64) error {
 	if unified() {
 		var none int64
@@ -55,7 +56,7 @@ func makeMemoryGroup(name string, bytes int64) error {
 
 var memoryOnly = cgroup1.WithHierarchy(cgroup1.SingleSubsystem(cgroup1.Default, cgroup1.Memory))
 
-// openMemoryGroup opens one that makeMemoryGroup made. One that is gone is fs.ErrNotExist.
+// openMemoryGroup opens a cgroup that makeMemoryGroup made. If the cgroup is gone, the error is fs.ErrNotExist.
 func openMemoryGroup(name string) (memoryGroup, error) {
 	if unified() {
 		if _, err := os.Stat(filepath.Join("/sys/fs/cgroup", name)); err != nil {
@@ -91,7 +92,7 @@ func (g group2) kills() (uint64, error) {
 	return s.GetMemoryEvents().GetOomKill(), err
 }
 
-// noMemoryLimits says why this user can't limit memory here, which it finds out by trying; "" if it can.
+// noMemoryLimits returns why this user can't limit memory here, or "" if that works. It finds out by trying.
 var noMemoryLimits = sync.OnceValue(func() string {
 	name := memoryGroupName(fmt.Sprintf("relapse-%d", os.Getpid()), "trial")
 	err := makeMemoryGroup(name, 64<<20)
@@ -108,7 +109,7 @@ var noMemoryLimits = sync.OnceValue(func() string {
 		"containers: --provider kind)", err)
 })
 
-// Limit restarts the component in a cgroup that may have so much memory, and returns once it answers.
+// Limit restarts the component in a cgroup with that limit, and returns once the component answers.
 func (k *Component) Limit(ctx context.Context, memory string) error {
 	if err := k.limit(ctx, memory); err != nil {
 		return fmt.Errorf("limiting the memory of the %s of %s to %s: %w", k.name, k.n.c.name, memory, err)
@@ -130,7 +131,7 @@ func (k *Component) limit(ctx context.Context, memory string) error {
 	return k.answers(ctx, now.Starts)
 }
 
-// memoryLimit has the component's next process run under a limit.
+// memoryLimit makes the component's next process run under a limit.
 func (k *Component) memoryLimit(memory string) error {
 	if why := noMemoryLimits(); why != "" {
 		return errors.New(why)
@@ -139,14 +140,15 @@ func (k *Component) memoryLimit(memory string) error {
 	if err != nil {
 		return err
 	}
-	// The mark comes first: what is not marked is not removed.
+	// The mark comes first, because removeMemoryGroups removes only groups with a mark.
 	if err := os.WriteFile(limitMark(k.n.c.home, k.process), nil, 0o600); err != nil {
 		return err
 	}
 	return makeMemoryGroup(memoryGroupName(k.n.c.name, k.process), amount.Value())
 }
 
-// removeMemoryGroups removes the cgroups of a cluster whose processes are gone. The kernel still counts one for a moment.
+// removeMemoryGroups removes the cgroups of a cluster whose processes are gone. It tries again for a while, because the
+// kernel still counts a process for a moment.
 func removeMemoryGroups(ctx context.Context, home, cluster string) (err error) {
 	marks, err := filepath.Glob(limitMark(home, "*"))
 	for _, mark := range marks {
@@ -169,13 +171,13 @@ func removeMemoryGroups(ctx context.Context, home, cluster string) (err error) {
 	return err
 }
 
-// memory is what a supervisor knows of a process's memory group.
+// memory is what a supervisor knows about a process's memory group.
 type memory struct {
 	group memoryGroup // nil without a limit
-	kills uint64      // before the process was started
+	kills uint64      // the group's, before the process was started
 }
 
-// memoryOf opens the group of a component that has one.
+// memoryOf returns the opened memory group of a component, or no group if the component has none.
 func memoryOf(home, component string) (m memory, err error) {
 	if _, err := os.Stat(limitMark(home, component)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -189,8 +191,8 @@ func memoryOf(home, component string) (m memory, err error) {
 	return m, err
 }
 
-// begin starts the process and puts it into its group if it has one. What it takes in the moment before is not counted,
-// and what it starts then is not limited; no component starts anything.
+// begin starts the process and then puts it into its memory group, if it has one. Memory that the process takes before
+// that is not counted, and processes that it starts before that are not limited; but no component starts any.
 func (p *supervised) begin(home string) (err error) {
 	if p.memory, err = memoryOf(home, p.Name); err != nil {
 		return err
@@ -205,7 +207,7 @@ func (p *supervised) begin(home string) (err error) {
 	return err
 }
 
-// ranOut reports whether the kernel has killed for the limit since the process was started.
+// ranOut reports whether the kernel has killed because of the limit since the process was started.
 func (m memory) ranOut() bool {
 	if m.group == nil {
 		return false

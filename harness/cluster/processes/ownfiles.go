@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 )
 
-// folder has a component's own files.
+// folder returns the folder of a component's own files.
 func folder(home, component string) string { return filepath.Join(home, "files", component) }
 
-// writeOwn makes the folder of a component's own files and those that have a text.
+// writeOwn makes the folder of a component's own files, and in it those files that have a text.
 func writeOwn(folder string, files map[string]string) error {
 	if len(files) == 0 {
 		return nil

@@ -11,12 +11,12 @@ import (
 // errPortTaken says that somebody took a port between our choice of it and its component's start.
 var errPortTaken = errors.New("a port was taken meanwhile")
 
-// lowestPort is the first that may be chosen. The kernel gives those of outgoing connections out from another range,
-// which begins at highestPort.
+// lowestPort is the lowest port that may be chosen. The kernel takes the ports of outgoing connections from another
+// range, which begins at highestPort.
 const lowestPort = 10000
 
-// highestPort is below the range of ports that the kernel gives to outgoing connections: one from there could be in
-// use at any moment.
+// highestPort returns the first port of the range from which the kernel takes ports for outgoing connections. Only
+// ports below it are chosen, because one of that range could be in use at any moment.
 func highestPort() int {
 	const usual = 32768
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
@@ -30,10 +30,10 @@ func highestPort() int {
 	return low
 }
 
-// portDraws is how often a port is drawn at most.
+// portDraws is the largest number of ports to try.
 const portDraws = 1000
 
-// freePorts chooses n ports of the loopback interface at random, on which nobody listens.
+// freePorts returns n random ports of the loopback interface, on which nobody listens.
 func freePorts(n int) (out []int, err error) {
 	var held []net.Listener
 	defer func() {
@@ -59,5 +59,5 @@ func freePorts(n int) (out []int, err error) {
 		lowestPort, top, last)
 }
 
-// loopback is a port's address.
+// loopback returns the address of a port on the loopback interface.
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

@@ -14,7 +14,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Check looks whether processes can be started and told apart here, and whether the folder of the clusters can be
+// Check checks whether processes can be started and told apart here, and whether the folder of the clusters can be
 // written.
 func (p *Provider) Check(ctx context.Context, _ cluster.Needs) error {
 	var problems []string
@@ -49,8 +49,8 @@ func writable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// Prepare builds etcd, kwok where nodes are simulated, and of each Kubernetes version the components that no arm brings
-// along.
+// Prepare builds etcd, kwok if nodes are simulated, and for each Kubernetes version the components that aren't in
+// n.Arms.
 func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]string, error) {
 	if n.Builder == nil {
 		return nil, errors.New("preparing the components of control planes: nothing can be built here")
@@ -75,7 +75,8 @@ func (p *Provider) Prepare(ctx context.Context, n cluster.Needs) (map[string]str
 			if name == "etcd" || slices.Contains(n.Arms, name) {
 				continue
 			}
-			// One at a time: what one plan builds as an arm is in the cache for another that only runs it.
+			// Programs are built one at a time: what one plan builds as an arm is then in the cache for another plan
+			// that only runs it.
 			built, err := n.Builder.BuildPrograms(ctx, component.KubernetesModule, version,
 				component.KubernetesModule+"/cmd/"+name)
 			if err != nil {

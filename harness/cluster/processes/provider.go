@@ -1,14 +1,15 @@
-// Package processes makes clusters of plain processes: etcd, kube-apiserver, kube-controller-manager and
-// kube-scheduler on this host's loopback, as whoever runs it, without a container engine, root or a network. There is
-// no kubelet, so there are no Node objects and no pods but those that kwok simulates, where a topology asks for them.
+// Package processes makes clusters of plain processes: etcd, kube-apiserver, kube-controller-manager and kube-scheduler
+// on this host's loopback. They run as the user who starts them, without a container engine, root or a network. There
+// is no kubelet, so the only Node objects and running pods are those that kwok simulates, where a topology asks for
+// them.
 //
-// A cluster is a folder of the provider's directory and a supervisor, a process of its own that starts the
-// components, counts their restarts and writes their logs. The supervisor ends with the process that made the
-// cluster, however that ends, and the components end with the supervisor.
+// A cluster is a folder of the provider's directory and a supervisor. The supervisor is a separate process that starts
+// the components, counts their restarts and writes their logs. It ends with the process that made the cluster, however
+// that ends, and the components end with it.
 //
-// The flags and certificates are modelled on controller-runtime's envtest. envtest itself is not used: it keeps its
-// processes to itself, so that nobody can tell which they are, start one again, give them a parent-death signal or
-// leave them running, and its certificates are internal.
+// The flags and certificates are modelled on controller-runtime's envtest. envtest itself is not used, because it hides
+// its processes: nobody can tell which they are, start one again, give them a parent-death signal or leave them
+// running. Its certificates are internal, too.
 package processes
 
 import (
@@ -31,7 +32,7 @@ import (
 // Options say where a provider keeps its files and how its supervisors are started. Dir and Supervisor are required.
 type Options struct {
 	Dir        string        // an absolute path, private to the user
-	Supervisor []string      // a command that calls Supervise with the folder that is added to it, and its standard input
+	Supervisor []string      // a command that calls Supervise with the folder that it gets as an argument, and stdin
 	Events     *event.Stream // nil drops the progress lines
 }
 
@@ -61,7 +62,7 @@ func New(o Options) (*Provider, error) {
 // Name returns "processes".
 func (p *Provider) Name() string { return "processes" }
 
-// Capabilities has nothing that takes a machine.
+// Capabilities returns what the clusters can do, which is nothing that takes a machine.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	return cluster.Capabilities{
 		PlainWorkloads:  true,
@@ -71,7 +72,7 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	}, nil
 }
 
-// clusterName is what names have to look like: Delete touches nothing else.
+// clusterName matches the names that clusters have; Delete touches no other.
 var clusterName = regexp.MustCompile(`^relapse-[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
 
 func checkName(name string) error {
@@ -81,17 +82,19 @@ func checkName(name string) error {
 	return nil
 }
 
-// home is the folder of all files of a cluster.
+// home returns the folder with all files of a cluster.
 func (p *Provider) home(name string) string { return filepath.Join(p.dir, name) }
 
-// KubeconfigPath is where the cluster's kubeconfig stands while it exists, readable by its owner only.
+// KubeconfigPath returns the path of the cluster's kubeconfig, which exists as long as the cluster and which only its
+// owner can read.
 func (p *Provider) KubeconfigPath(name string) string {
 	return filepath.Join(p.home(name), adminConfig)
 }
 
 var errExists = errors.New("there is one of that name already")
 
-// portTries is how often a cluster is made with other ports after somebody took one of its own before it could.
+// portTries is how often Create tries to make a cluster. It tries again, with new ports, if somebody took a port before
+// its component could.
 const portTries = 3
 
 // Create makes the cluster and returns once all its components are ready for work.
@@ -162,7 +165,7 @@ func (p *Provider) Delete(ctx context.Context, name string) error {
 		return fmt.Errorf("deleting a cluster: %w", err)
 	}
 	err := p.end(ctx, name)
-	if err == nil { // else its processes may be in there
+	if err == nil { // else processes may be in them
 		err = removeMemoryGroups(ctx, p.home(name), name)
 	}
 	if err := errors.Join(err, os.RemoveAll(p.home(name))); err != nil {
@@ -171,7 +174,7 @@ func (p *Provider) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// Retain has the cluster outlive this process.
+// Retain makes the cluster outlive this process.
 func (p *Provider) Retain(_ context.Context, name string) error {
 	p.mu.Lock()
 	line := p.lifelines[name]
@@ -188,7 +191,7 @@ func (p *Provider) Retain(_ context.Context, name string) error {
 // endTime is how long killed processes may take to be gone.
 const endTime = 20 * time.Second
 
-// end kills the supervisor, with which the components end, and waits until none of them is left.
+// end kills the supervisor, with which the components end, and waits until all these processes are gone.
 func (p *Provider) end(ctx context.Context, name string) error {
 	p.mu.Lock()
 	line := p.lifelines[name]

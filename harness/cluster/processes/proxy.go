@@ -17,28 +17,29 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// What the seams' programs are called among the cluster's processes.
+// The names of the seams' programs among the cluster's processes.
 const (
 	etcdProxy = "relapse-etcd"
 	lbaas     = "relapse-lbaas"
 )
 
-// cloudConfig is where cloud-controller-manager is told to find its cloud.
+// cloudConfig is the file that tells cloud-controller-manager where its cloud is.
 const cloudConfig = "openstack.conf"
 
-// seamProcess is the program of a seam as a process of a cluster. Its control socket is in the cluster's folder, which
-// is where it runs: a whole path might be too long for one.
+// seamProcess is the program of a seam as a process of a cluster. It runs in the cluster's folder, where its control
+// socket is: a whole path might be too long for a socket.
 type seamProcess struct {
-	name   string // its own, of its port and its socket
-	binary string // where a node would have it
+	name   string // of the process, its port and its socket
+	binary string // the program's path on a node
 	serve  func(ports map[string]int) []string
-	// commands have, for each command beside ctl, the places of the cluster instead of a node's.
+	// commands returns the flags of each command other than ctl: the addresses and files of this cluster, instead of a
+	// node's.
 	commands func(ports map[string]int) map[string][]string
 }
 
 func (s seamProcess) socket() []string { return []string{"--control", s.name + ".sock"} }
 
-// seamProcesses are the seams that clusters of processes can have.
+// seamProcesses maps the names of the seams that clusters of processes can have to their programs.
 var seamProcesses = map[string]seamProcess{
 	"etcd": {
 		name: etcdProxy, binary: control.EtcdBinaryPath,
@@ -59,7 +60,7 @@ var seamProcesses = map[string]seamProcess{
 	},
 }
 
-// seamsOf are the seams of a node that has them, by the names of their processes.
+// seamsOf returns the seams of a node, by the names of their processes.
 func seamsOf(n cluster.NodeSpec) map[string]seamProcess {
 	out := map[string]seamProcess{}
 	for name := range n.Seams {
@@ -69,7 +70,7 @@ func seamsOf(n cluster.NodeSpec) map[string]seamProcess {
 	return out
 }
 
-// RunProxy runs a command of a seam's program, with the places of this cluster instead of a node's.
+// RunProxy runs a command of a seam's program, with the addresses and files of this cluster instead of a node's.
 func (n *Node) RunProxy(ctx context.Context, stdin []byte, argv ...string) ([]byte, error) {
 	out, err := n.runProxy(ctx, stdin, argv)
 	if err != nil {
@@ -111,7 +112,7 @@ func (n *Node) runProxy(ctx context.Context, stdin []byte, argv []string) ([]byt
 	return out, err
 }
 
-// proxyState is what the proxy answers once it serves.
+// proxyState returns the answer of the etcd proxy, which comes once the proxy serves.
 func (n *Node) proxyState(ctx context.Context) (io.ReadCloser, error) {
 	out, err := n.runProxy(ctx, nil, []string{control.EtcdBinaryPath, "ctl", "state"})
 	return io.NopCloser(bytes.NewReader(out)), err

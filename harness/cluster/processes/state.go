@@ -21,7 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// The places in a cluster's folder.
+// Files and folders in a cluster's folder.
 const (
 	adminConfig    = "kubeconfig"
 	processesFile  = "processes.json" // what the supervisor runs
@@ -30,17 +30,17 @@ const (
 	stateDir       = "state"
 )
 
-// statePath is where the supervisor notes down how a process is.
+// statePath returns the path of the file in which the supervisor notes down a process's state.
 func statePath(home, name string) string { return filepath.Join(home, stateDir, name+".json") }
 
-// restartMark is a file whose presence says that the process is to be started again without delay, and that this
-// counts as no restart.
+// restartMark returns the path of a file whose presence says that the process is to be started again without delay, and
+// that this counts as no restart.
 func restartMark(home, name string) string { return filepath.Join(home, stateDir, name+".restart") }
 
-// pauseMark is a file that says until when a process is stopped at most, in RFC 3339.
+// pauseMark returns the path of a file that says until when a process is stopped at most, in RFC 3339.
 func pauseMark(home, name string) string { return filepath.Join(home, stateDir, name+".paused") }
 
-// takeMark reports whether a mark was there. It is gone then.
+// takeMark removes a mark and reports whether it was there.
 func takeMark(path string) (bool, error) {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,7 @@ func readJSON(path string, into any) error {
 	return nil
 }
 
-// identify looks a process up: a number alone may be another's by now.
+// identify returns the identity of a process. Its number alone is not enough, because it may be another's by now.
 func identify(pid int) (id cluster.Identity, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -90,7 +90,7 @@ type running struct {
 	state
 }
 
-// processesOf are those that the supervisor of a cluster has noted down as running, and itself.
+// processesOf returns the processes that the supervisor of a cluster has noted down as running, and the supervisor.
 func processesOf(home string) ([]running, error) {
 	files, err := filepath.Glob(filepath.Join(home, stateDir, "*.json"))
 	if err != nil {
@@ -109,7 +109,7 @@ func processesOf(home string) ([]running, error) {
 	return out, nil
 }
 
-// alive reports whether the very process is there and not only waited for.
+// alive reports whether this very process still runs: not another one with its number, and not a zombie.
 func (r running) alive() bool {
 	stat, err := statOf(r.PID)
 	return err == nil && int64(stat.Starttime) == r.StartTicks && stat.State != "Z" && stat.State != "X"
@@ -117,8 +117,8 @@ func (r running) alive() bool {
 
 func (r running) kill() error { return r.signal(syscall.SIGKILL) }
 
-// signal sends to the very process; that it is gone already is no error. The process is held before it is looked at,
-// so that no other can come in between.
+// signal sends a signal to this very process; it is no error if the process is gone. The process is held before it is
+// looked at, so that the signal reaches no other with the same number.
 func (r running) signal(sig os.Signal) error {
 	p, err := os.FindProcess(r.PID)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r running) awaitExit(ctx context.Context) error {
 	return nil
 }
 
-// digest is the SHA-256 of what a process runs.
+// digest returns the SHA-256 of the program that a process runs.
 func digest(pid int) (sum string, err error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {

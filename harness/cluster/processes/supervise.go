@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// What a supervisor is told, a line each, on its standard input. The end of that input ends it, unless it was told
-// that the cluster is retained.
+// The orders that a supervisor reads from its standard input, one a line. The supervisor ends at the end of that input,
+// unless it was told that the cluster is retained.
 const (
 	orderRetain = "retain"
 	orderStart  = "start " // and the name of a component
-	orderRun    = "run "   // and a process as JSON, to start beside those that it knows
+	orderRun    = "run "   // and a process as JSON, to add to those that it knows, and to start
 )
 
-// supervisorName is what the supervisor is called among the cluster's processes.
+// supervisorName is the supervisor's name among the cluster's processes.
 const supervisorName = "supervisor"
 
 // process is a component as the supervisor runs it.
@@ -35,7 +35,7 @@ type process struct {
 	Path string   `json:"path"`
 	Args []string `json:"args"`
 	Env  []string `json:"env,omitempty"`
-	Logs string   `json:"logs"` // the folder of its log files, one a start
+	Logs string   `json:"logs"` // the folder of its log files, one for each start
 }
 
 // state is what the supervisor notes down about a process: PID 0 says that it doesn't run.
@@ -45,18 +45,18 @@ type state struct {
 	Starts     int     `json:"starts"`
 	Restarts   int     `json:"restarts"` // those that nobody asked for
 	Exit       string  `json:"exit,omitempty"`
-	Last       *exited `json:"last,omitempty"` // the end before this start, or the last one
+	Last       *exited `json:"last,omitempty"` // how the latest process to end did so
 }
 
-// A process that exits is started again at once, and when it exits again after a pause that doubles each time, as a
-// kubelet does it. One that ran for long has its pauses forgotten.
+// A process that exits is started again at once. If it exits again, it is started after a pause that doubles each time,
+// as a kubelet does it. After a process has run for ranForLong, the pauses begin anew.
 const (
 	firstPause  = 10 * time.Second
 	longestWait = 5 * time.Minute
 	ranForLong  = 10 * time.Minute
 )
 
-// supervised is a process and what becomes of it.
+// supervised is a process that the supervisor runs, and its state.
 type supervised struct {
 	process
 	state
@@ -64,11 +64,11 @@ type supervised struct {
 	memory  memory
 	started time.Time
 	pause   time.Duration // before the next start
-	due     time.Time     // of the next start; zero while it runs, and before it was first asked for
+	due     time.Time     // when the next start is; zero while it runs, and before its first start
 }
 
-// supervisor runs the components of one cluster. All of it runs in one thread: a parent-death signal comes when the
-// thread ends that started a process.
+// supervisor runs the components of one cluster. It does so in one thread, because processes get their parent-death
+// signal when the thread that started them ends.
 type supervisor struct {
 	home  string
 	all   []*supervised
@@ -80,8 +80,8 @@ type exit struct {
 	err error
 }
 
-// Supervise runs the components of the cluster in a folder as it is told on orders, until ctx ends or orders do. It
-// returns when none of them is left.
+// Supervise runs the components of the cluster in a folder. It follows the orders until ctx ends, or until they end and
+// the cluster isn't retained. It returns when no component is left.
 func Supervise(ctx context.Context, home string, orders io.Reader) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -165,7 +165,7 @@ func (s *supervisor) startNew(text string) error {
 	return s.start(p)
 }
 
-// startDue starts what has waited long enough, or was asked for meanwhile.
+// startDue starts the processes that have waited long enough, or that are to be restarted at once.
 func (s *supervisor) startDue() error {
 	for _, p := range s.all {
 		if p.due.IsZero() {
@@ -185,7 +185,7 @@ func (s *supervisor) startDue() error {
 	return nil
 }
 
-// resumeDue has those go on that were stopped for a time which is over.
+// resumeDue makes the processes go on whose pauseMark names a time that is over.
 func (s *supervisor) resumeDue() error {
 	for _, p := range s.all {
 		mark := pauseMark(s.home, p.Name)
@@ -226,7 +226,7 @@ func (s *supervisor) start(p *supervised) error {
 	}
 	p.cmd = exec.Command(p.Path, p.Args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.home, write, write
-	p.cmd.Env = slices.Concat(os.Environ(), p.Env, []string{"HOME=" + s.home}) // the user's own files are none of theirs: kwok looks there
+	p.cmd.Env = slices.Concat(os.Environ(), p.Env, []string{"HOME=" + s.home}) // not the user's: kwok reads files there
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = p.begin(s.home)
 	_ = write.Close() // the process has its own

@@ -18,27 +18,27 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// workload is what a cluster's folder says of a workload that was started.
+// workload is what a cluster's folder says about a workload that was started.
 type workload struct {
 	cluster.Workload
-	IP    string `json:"ip"` // of the loopback interface, and nobody else's
+	IP    string `json:"ip"` // an address of the loopback interface that nobody else has
 	Port  int    `json:"port"`
 	Ready string `json:"ready"`
 }
 
 func (w workload) http() string { return net.JoinHostPort(w.IP, strconv.Itoa(w.Port)) }
 
-// workloadsDir has a file for each workload of a cluster.
+// workloadsDir is the folder with a file for each workload of a cluster.
 const workloadsDir = "workloads"
 
-// processOf is what the supervisor calls a workload: no component has such a name, and no two workloads.
+// processOf returns the supervisor's name for a workload: no component has the same, and no two workloads.
 func processOf(w cluster.Workload) string { return w.Namespace + "_" + w.Name }
 
 func workloadPath(home string, w cluster.Workload) string {
 	return filepath.Join(home, workloadsDir, processOf(w)+".json")
 }
 
-// Run starts a workload with an address of its own and returns once it is ready for work.
+// Run starts a workload with its own address, and returns once it is ready for work.
 func (c *Cluster) Run(ctx context.Context, w cluster.Workload, p cluster.Process) error {
 	if err := c.run(ctx, w, p); err != nil {
 		return fmt.Errorf("running the %s of %s: %w", w.Name, w.Namespace, err)
@@ -77,7 +77,7 @@ func (c *Cluster) run(ctx context.Context, w cluster.Workload, p cluster.Process
 	return k.answers(ctx, 1)
 }
 
-// expand fills a workload's variables into its arguments, as a kubelet does.
+// expand returns a workload's arguments, with its variables filled in as a kubelet does it, and its environment.
 func expand(p cluster.Process, ip string) (args, env []string) {
 	all := maps.Clone(p.Env)
 	if all == nil {
@@ -98,8 +98,8 @@ func expand(p cluster.Process, ip string) (args, env []string) {
 	return args, env
 }
 
-// freeAddress draws one of the loopback interface's addresses where nobody listens on a port: all of 127.0.0.0/8 are.
-// 127.0.0.0/16 is left to others.
+// freeAddress returns a random address of the loopback interface at which nobody listens on port. All of 127.0.0.0/8 is
+// that interface's; 127.0.0.0/16 is left to others.
 func freeAddress(port int) (string, error) {
 	var last error
 	for range portDraws {
@@ -114,14 +114,14 @@ func freeAddress(port int) (string, error) {
 	return "", fmt.Errorf("no address of the loopback interface has port %d free, the last one tried: %w", port, last)
 }
 
-// workload is a workload's component, on the share that its arm has of the node.
+// workload returns a workload as a component, whose node is the arm's copy of the cluster's node.
 func (c *Cluster) workload(w workload) *Component {
 	on := *c.node
 	on.arm = w.Arm
 	return &Component{n: &on, name: w.Name, process: processOf(w.Workload), namespace: w.Namespace, workload: &w}
 }
 
-// Workload is a workload that was started. It is an error if it wasn't.
+// Workload returns a workload that was started, or an error if it wasn't.
 func (c *Cluster) Workload(_ context.Context, w cluster.Workload) (cluster.Component, error) {
 	var one workload
 	if err := readJSON(workloadPath(c.home, w), &one); err != nil {
@@ -130,7 +130,7 @@ func (c *Cluster) Workload(_ context.Context, w cluster.Workload) (cluster.Compo
 	return c.workload(one), nil
 }
 
-// Workloads are those of a name that were started, in the order of their namespaces.
+// Workloads returns the workloads of a name that were started, in the order of their namespaces.
 func (c *Cluster) Workloads(_ context.Context, name string) (out []cluster.Component, err error) {
 	files, err := filepath.Glob(filepath.Join(c.home, workloadsDir, "*.json"))
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *Cluster) Workloads(_ context.Context, name string) (out []cluster.Compo
 	return out, nil
 }
 
-// Address is a workload's own; "" of a component of the control plane, which has a port of its own.
+// Address returns a workload's own address, or "" for a component of the control plane, which has its own port instead.
 func (k *Component) Address() string {
 	if k.workload == nil {
 		return ""

@@ -1,11 +1,11 @@
-// Package providers has the names of all that can make clusters, for those who know nothing else of clusters.
+// Package providers lists the names of the cluster providers, for packages that know nothing else about clusters.
 package providers
 
-// A scenario that names none runs on Kind.
+// The names of the providers. A scenario that names none runs on Kind.
 const (
 	Kind      = "kind"
 	Processes = "processes"
 )
 
-// All are in the order in which they were added.
+// All lists the providers in the order in which they were added.
 var All = []string{Kind, Processes}

@@ -26,15 +26,15 @@ type CRI struct{}
 // Fixture returns the interposer's folder.
 func (*CRI) Fixture() string { return "cri-interposer" }
 
-// Role is Worker: the control plane's kubelet belongs to no arm.
+// Role returns Worker: the kubelet of the control plane belongs to no arm.
 func (*CRI) Role() string { return cluster.Worker }
 
-// Files are the interposer's binary alone.
+// Files returns the interposer's binary.
 func (*CRI) Files(bin string) []cluster.File {
 	return []cluster.File{{Path: control.BinaryPath, Source: bin, Mode: 0o755}}
 }
 
-// Units run the interposer, and make the kubelet wait for it.
+// Units returns the unit that runs the interposer, and a drop-in that makes the kubelet wait for it.
 func (*CRI) Units() []cluster.Unit {
 	return []cluster.Unit{
 		{Name: control.UnitName, Content: control.Unit},
@@ -42,8 +42,8 @@ func (*CRI) Units() []cluster.Unit {
 	}
 }
 
-// Args lead the kubelet through the interposer. The flag outranks the socket in the configuration that kubeadm writes
-// for the node.
+// Args returns the flag that leads the kubelet through the interposer. The flag outranks the socket in the
+// configuration that kubeadm writes for the node.
 func (*CRI) Args() map[string]map[string]string {
 	return map[string]map[string]string{"kubelet": {"container-runtime-endpoint": "unix://" + control.CRISocket}}
 }

@@ -24,15 +24,16 @@ type Etcd struct{}
 // Fixture returns the proxy's folder.
 func (*Etcd) Fixture() string { return "etcd-proxy" }
 
-// Role is ControlPlane: that is where both ends run.
+// Role returns ControlPlane, where both kube-apiserver and etcd run.
 func (*Etcd) Role() string { return cluster.ControlPlane }
 
-// Files are the proxy's binary alone.
+// Files returns the proxy's binary.
 func (*Etcd) Files(bin string) []cluster.File {
 	return []cluster.File{{Path: control.EtcdBinaryPath, Source: bin, Mode: 0o755}}
 }
 
-// Units run the proxy, and make the kubelet, which starts both ends, wait for it.
+// Units returns the unit that runs the proxy, and a drop-in that makes the kubelet, which starts both ends, wait for
+// it.
 func (*Etcd) Units() []cluster.Unit {
 	return []cluster.Unit{
 		{Name: control.EtcdUnitName, Content: control.EtcdUnit},
@@ -40,8 +41,8 @@ func (*Etcd) Units() []cluster.Unit {
 	}
 }
 
-// Args lead kube-apiserver through the proxy. kubeadm lets them override its own etcd-servers; etcd's certificate names
-// 127.0.0.1, whatever the port.
+// Args returns the flag that leads kube-apiserver through the proxy. kubeadm lets the flag override its own
+// etcd-servers. etcd's certificate names 127.0.0.1, whatever the port.
 func (*Etcd) Args() map[string]map[string]string {
 	return map[string]map[string]string{"kube-apiserver": {"etcd-servers": "https://" + control.EtcdListen}}
 }

@@ -26,16 +26,17 @@ type LBaaS struct{}
 // Fixture returns the API's folder.
 func (*LBaaS) Fixture() string { return "lbaas" }
 
-// Role is ControlPlane: that is where cloud-controller-manager runs.
+// Role returns ControlPlane, where cloud-controller-manager runs.
 func (*LBaaS) Role() string { return cluster.ControlPlane }
 
-// Files are the API's binary, and the configuration by which it is found.
+// Files returns the API's binary, and the configuration that tells cloud-controller-manager where the API is.
 func (*LBaaS) Files(bin string) []cluster.File {
 	return []cluster.File{{Path: control.LBaaSBinaryPath, Source: bin, Mode: 0o755},
 		{Path: control.LBaaSCloudConfig, Content: []byte(control.CloudConfig(control.LBaaSListen)), Mode: 0o600}}
 }
 
-// Units run the API, and make the kubelet, which starts cloud-controller-manager, wait for it.
+// Units returns the unit that runs the API, and a drop-in that makes the kubelet, which starts
+// cloud-controller-manager, wait for it.
 func (*LBaaS) Units() []cluster.Unit {
 	return []cluster.Unit{
 		{Name: control.LBaaSUnitName, Content: control.LBaaSUnit},
@@ -43,7 +44,7 @@ func (*LBaaS) Units() []cluster.Unit {
 	}
 }
 
-// Args lead cloud-controller-manager to the API.
+// Args returns the flag that leads cloud-controller-manager to the API.
 func (*LBaaS) Args() map[string]map[string]string {
 	return map[string]map[string]string{"cloud-controller-manager": {"cloud-config": control.LBaaSCloudConfig}}
 }

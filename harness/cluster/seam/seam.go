@@ -10,22 +10,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Seam is what has to be installed in a node for it.
+// Seam says what to install in a node to put a proxy between two components.
 type Seam interface {
-	// Fixture is the fixture that the proxy is built from, a folder's name under fixtures/.
+	// Fixture returns the fixture that the proxy is built from, the name of a folder under fixtures/.
 	Fixture() string
-	// Role is the role of the nodes that get it.
+	// Role returns the role of the nodes that get the seam.
 	Role() string
-	// Files are installed; bin is the proxy's binary on the host.
+	// Files returns the files to install; bin is the proxy's binary on the host.
 	Files(bin string) []cluster.File
-	// Units run the proxy.
+	// Units returns the units that run the proxy.
 	Units() []cluster.Unit
-	// Args lead the components through it: component -> flag -> value.
+	// Args returns the flags that lead the components through the proxy: component -> flag -> value.
 	Args() map[string]map[string]string
 }
 
-// Install adds a seam to a node that is still being planned. The node's own flags stay where the seam has none; where
-// both have one they must agree, or one of them would be without effect unnoticed.
+// Install adds a seam's files, units and flags to a node that is still being planned. It fails if the node sets a flag
+// of the seam to another value already, because one of the two would be lost unnoticed.
 func Install(n *cluster.NodeSpec, s Seam, bin string) error {
 	args := map[string]map[string]string{}
 	for component, flags := range n.Args {

@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report/attest"
 )
 
-// newAttestCmd is `relapse attest`.
+// newAttestCmd returns the command `relapse attest`.
 func newAttestCmd() *cobra.Command {
 	var key, out string
 	cmd := &cobra.Command{
@@ -72,7 +72,7 @@ func attestRun(ctx context.Context, dir, key, out string) error {
 	return renameio.WriteFile(out, signed, 0o644)
 }
 
-// attested is what was signed about a run, once the run's files were compared with it.
+// attested returns what was signed about a run, after comparing the run's files with it.
 func attested(ctx context.Context, dir, key, file string) (attest.Predicate, error) {
 	if file == "" {
 		file = filepath.Join(dir, attest.File)

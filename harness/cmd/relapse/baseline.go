@@ -24,7 +24,7 @@ type baselineFlags struct {
 	every                     time.Duration
 }
 
-// newBaselineCmd is `relapse baseline`.
+// newBaselineCmd returns the command `relapse baseline`.
 func newBaselineCmd() *cobra.Command {
 	var o baselineFlags
 	cmd := &cobra.Command{
@@ -56,7 +56,7 @@ it ships with.`,
 				return usage(err, "")
 			}
 			node := cluster.NodeSpec{Name: cluster.ControlPlane, Role: cluster.ControlPlane}
-			// Neither gives a dump unless it is told to. On kind there is no way to etcd's.
+			// Neither component serves dumps by default. On kind, etcd's can't be reached.
 			node.Args = map[string]map[string]string{"kube-proxy": {"enableProfiling": "true"}}
 			if o.provider == providers.Processes {
 				node.Args = map[string]map[string]string{"etcd": {"enable-pprof": "true"}}
@@ -80,7 +80,7 @@ it ships with.`,
 	return cmd
 }
 
-// writeBaselines is `relapse match --healthy PATH --write`.
+// writeBaselines runs `relapse match --healthy PATH --write`.
 func writeBaselines(cmd *cobra.Command, paths []string) error {
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -112,7 +112,7 @@ func printBaseline(out io.Writer, b *healthy.Baseline, at string) error {
 	return err
 }
 
-// baselines makes them of evidence, and tells what was left out.
+// baselines makes baselines from evidence, and prints what was left out.
 func baselines(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) {
 	all, left, err := measure.Well(cmd.Context(), paths)
 	if err != nil {
@@ -128,7 +128,7 @@ func baselines(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) 
 	return all, nil
 }
 
-// loadBaselines are the baselines of the program, those of paths in place of them where these have the component.
+// loadBaselines returns the built-in baselines; a baseline from paths replaces the built-in one for the same component.
 func loadBaselines(cmd *cobra.Command, paths []string) ([]*healthy.Baseline, error) {
 	shipped, err := healthy.Shipped()
 	if err != nil || len(paths) == 0 {

@@ -45,7 +45,7 @@ harm: what it lacks is built, because each entry of the cache has the hash of al
 	return cmd
 }
 
-// cacheKey names the scenario and the hash of what is built for it.
+// cacheKey returns the scenario's name and a hash of what is built for it.
 func cacheKey(p *plan.Plan, constants []scenario.Constant) (string, error) {
 	var sources []scenario.Source
 	for _, t := range p.Trials {

@@ -15,7 +15,7 @@ import (
 
 var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-// candidateHelp is what run's help says of --candidate.
+// candidateHelp is the part of run's help about --candidate.
 const candidateHelp = `Your own build becomes the arm candidate, which is the one that is judged:
   --candidate bin:PATH             an executable
   --candidate src:DIR              a source tree, built in place, dirty or not; src:DIR@VERSION if no tag tells its version
@@ -25,7 +25,7 @@ const candidateHelp = `Your own build becomes the arm candidate, which is the on
 Without a form, a file is an executable, a folder is a source tree, and v1.34.7 is that version of the subject's
 module. What can't work is refused before anything is built: docs/candidates.md.`
 
-// candidateSource is what the user gave as --candidate for a scenario.
+// candidateSource returns the source that the user gave as --candidate for a scenario.
 func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, error) {
 	s, err := loadScenario(cmd, name)
 	if err != nil {
@@ -35,7 +35,7 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 	return src, asRefusal(err)
 }
 
-// asRefusal turns what is wrong with a candidate or a pair into a usage error. Other errors stay as they are.
+// asRefusal turns a refusal of a candidate, a pair or a fault into a usage error. Other errors stay unchanged.
 func asRefusal(err error) error {
 	var refused *candidate.Error
 	var pair *artifacts.PairError

@@ -41,7 +41,7 @@ with --retain is removed only if its name is given, or with --all.`,
 	return cmd
 }
 
-// withArtifacts opens the cache for one command, with the providers that keep things of their own there.
+// withArtifacts opens the cache for one command, together with the providers that keep their own things on this host.
 func withArtifacts(f func(*artifacts.Artifacts, []cluster.Keeper) error) (err error) {
 	made, err := artifacts.Open(artifacts.Options{})
 	if err != nil {
@@ -88,7 +88,7 @@ func newCacheCmd() *cobra.Command {
 	return cmd
 }
 
-// listCache prints what the cache holds and what providers keep beside it.
+// listCache prints the contents of the cache and what providers keep in addition.
 func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keepers []cluster.Keeper) error {
 	entries, err := made.Kept()
 	if err != nil {

@@ -19,7 +19,7 @@ type collectFlags struct {
 	budget                   collect.Budget
 }
 
-// newCollectCmd is `relapse collect`.
+// newCollectCmd returns the command `relapse collect`.
 func newCollectCmd() *cobra.Command {
 	o := collectFlags{budget: collect.Default}
 	cmd := &cobra.Command{
@@ -77,7 +77,7 @@ Goroutines need the right to get nodes/proxy and the URL /debug/pprof/*. What is
 	return cmd
 }
 
-// componentsOf are the subjects of the named scenarios, or of all that have a match section.
+// componentsOf returns the subjects of the named scenarios, or of all scenarios that have a match section.
 func componentsOf(cmd *cobra.Command, names []string) (out []string, err error) {
 	if len(names) == 0 {
 		names = []string{""}

@@ -28,7 +28,7 @@ type doctorFlags struct {
 	module          string
 }
 
-// newDoctorCmd is `relapse doctor`. A failed check is exit 4.
+// newDoctorCmd returns the command `relapse doctor`. A failed check is exit 4.
 func newDoctorCmd() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
@@ -99,7 +99,7 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 		checks = engine.Preflight(ctx, opts)
 	}
 	if err := ctx.Err(); err != nil {
-		return err // what was cut off isn't a finding
+		return err // a check that was cut off is no finding
 	}
 	if err := printChecks(out, checks, f.json); err != nil {
 		return err
@@ -118,13 +118,13 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 	return nil
 }
 
-// options are what the host is checked for, with the cache that runs will use.
+// options returns what to check on the host, with the cache that runs will use.
 func (f doctorFlags) options() (engine.Options, error) {
 	dir, err := cache.DefaultDir()
 	return engine.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module, CacheDir: dir}, err
 }
 
-// mend installs what is missing, and registers the bounded runtime if privileged containers failed.
+// mend installs what is missing, and registers the bounded runtime if privileged containers fail.
 func mend(ctx context.Context, f doctorFlags, opts engine.Options, checks []engine.Check, w io.Writer) error {
 	if plan := engine.InstallPlan(checks); len(plan) > 0 {
 		fmt.Fprintf(w, "To install what is missing, as root:\n  %s\n", strings.Join(plan, "\n  "))
@@ -132,7 +132,7 @@ func mend(ctx context.Context, f doctorFlags, opts engine.Options, checks []engi
 		if err != nil && !errors.Is(err, engine.ErrNotRoot) && !errors.Is(err, engine.ErrNotDebian) {
 			return err
 		}
-		checks = engine.Preflight(ctx, opts) // an engine may be there only now
+		checks = engine.Preflight(ctx, opts) // there may be an engine only now
 	}
 	broken := slices.ContainsFunc(engine.Failed(checks),
 		func(c engine.Check) bool { return c.Name == engine.CheckPrivileged })
@@ -174,10 +174,10 @@ func printChecks(w io.Writer, checks []engine.Check, asJSON bool) error {
 	return t.Flush()
 }
 
-// oneLine keeps an error of several lines from breaking the table.
+// oneLine joins the lines of an error, which would break the table.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// printJSON prints a value for people and programs.
+// printJSON prints a value as JSON for people and programs.
 func printJSON(w io.Writer, value any) error {
 	b, err := reports.JSON("the output", value)
 	if err != nil {

@@ -2,8 +2,8 @@ package main
 
 import "errors"
 
-// Exit codes. 1, 3 and 4 are those of verdicts; a failure of relapse itself is 4. 2 is never used, because make and a
-// Go panic exit with it.
+// Exit codes. 1, 3 and 4 are those of verdicts; a failure of relapse itself is 4. 2 is never used, because make and Go
+// panics exit with it.
 const (
 	exitOK          = 0
 	exitOwnFailure  = 4
@@ -12,14 +12,14 @@ const (
 )
 
 // exitError is an error with its exit code and the next command to try. If err is nil nothing is printed, because a
-// verdict was printed already.
+// verdict was already printed.
 type exitError struct {
 	code int
 	err  error
 	hint string
 }
 
-// Error is the message without the hint.
+// Error returns the message without the hint.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return "exit"
@@ -27,10 +27,10 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage marks err as a mistake of the user: exit 64. Hint may be empty.
+// usage marks err as a mistake of the user: exit 64. hint may be empty.
 func usage(err error, hint string) error {
 	if err == nil {
 		return nil
@@ -38,7 +38,7 @@ func usage(err error, hint string) error {
 	return &exitError{code: exitUsage, err: err, hint: hint}
 }
 
-// hinted adds the next command to try and keeps the exit code that err has.
+// hinted adds the next command to try. It keeps the exit code of err.
 func hinted(err error, hint string) error {
 	if err == nil {
 		return nil
@@ -51,7 +51,7 @@ func hinted(err error, hint string) error {
 	return &exitError{code: code, err: err, hint: hint}
 }
 
-// exitWith ends with the exit code of a verdict that was printed already; nil for 0.
+// exitWith returns an error with the exit code of a verdict that was already printed, or nil for 0.
 func exitWith(code int) error {
 	if code == exitOK {
 		return nil

@@ -36,7 +36,7 @@ func newExplainCmd() *cobra.Command {
 			return explainScenario(cmd.OutOrStdout(), s)
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			out, _ := completeScenarios(cmd, args, prefix) // kinds can be explained without any scenario
+			out, _ := completeScenarios(cmd, args, prefix) // on an error, kinds can still be completed
 			for _, c := range kinds.Categories {
 				for _, e := range kinds.Of(c) {
 					out = append(out, c+"."+e.Name)
@@ -47,7 +47,7 @@ func newExplainCmd() *cobra.Command {
 	}
 }
 
-// findKind takes "category.name", or a name that only one category has.
+// findKind finds a kind by "category.name", or by a name that only one category has.
 func findKind(name string) (kinds.Entry, error) {
 	if category, bare, ok := strings.Cut(name, "."); ok {
 		if e, ok := kinds.Lookup(category, bare); ok {
@@ -104,7 +104,7 @@ func explain(out io.Writer, e kinds.Entry) error {
 	return err
 }
 
-// eachField gives name, type, state and description of each property, those of nested objects under dotted names.
+// eachField calls row with the name, type, state and description of each property. Nested properties have dotted names.
 func eachField(prefix string, s *jsonschema.Schema, row func(...string)) {
 	for _, name := range s.PropertyOrder {
 		p := s.Properties[name]

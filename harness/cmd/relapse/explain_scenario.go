@@ -16,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// namesScenario reports whether a word is a scenario's name or the path of one.
+// namesScenario reports whether a word is a scenario's name or path.
 func namesScenario(cmd *cobra.Command, word string) bool {
 	if strings.ContainsRune(word, os.PathSeparator) || strings.HasSuffix(word, ".yaml") {
 		return true
@@ -26,7 +26,7 @@ func namesScenario(cmd *cobra.Command, word string) bool {
 		func(f string) bool { return filepath.Base(filepath.Dir(f)) == word })
 }
 
-// explainScenario says what a scenario brings back, on which pairs, and what of it can be set.
+// explainScenario describes what a scenario reproduces, on which pairs, and which parameters it has.
 func explainScenario(out io.Writer, s *scenario.Scenario) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scenario %s\n\n%s\n\n%s\n", s.Metadata.Name, s.Spec.Title, strings.TrimSpace(s.Spec.Description))
@@ -68,7 +68,7 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 	return err
 }
 
-// explainRates says how often relapse match was right about it.
+// explainRates describes how often relapse match was right about the scenario.
 func explainRates(b *strings.Builder, s *scenario.Scenario) error {
 	if s.Spec.Match == nil || s.Origin == nil {
 		return nil
@@ -86,7 +86,7 @@ func explainRates(b *strings.Builder, s *scenario.Scenario) error {
 	return err
 }
 
-// explainCandidates says what relapse oracle runs, what is right to say of each, and how.
+// explainCandidates lists the candidates that relapse oracle runs, each with its right outcome and what it changes.
 func explainCandidates(b *strings.Builder, s *scenario.Scenario) error {
 	all, err := s.Candidates()
 	if err != nil || len(all) == 0 {
@@ -107,7 +107,7 @@ func defaultOf(p scenario.Parameter) string {
 	return "default " + string(p.Default)
 }
 
-// limits says which values a parameter takes, and what setting it does to others.
+// limits describes which values a parameter takes, and which other parameters it sets.
 func limits(p scenario.Parameter) []string {
 	var out []string
 	if len(p.OneOf) > 0 {

@@ -92,7 +92,7 @@ func scenariosOf(entries []history.Entry) []string {
 	return slices.Compact(out)
 }
 
-// historyText writes a line an arm, and below the table what is flagged. Spans stand oldest first.
+// historyText writes a line for each arm, and below the table what is flagged. Spans are listed oldest first.
 func historyText(w io.Writer, lines []history.Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SCENARIO\tPAIR\tARM\tTRIALS\tREPRODUCED\t95 %\tOVER TIME\tNO ANSWER\tLAST REPRODUCED")
@@ -146,7 +146,7 @@ func lastReproduced(e *history.Entry) string {
 		e.Versions["kubernetes"], e.Run)
 }
 
-// entries are a run's lines of the ledger.
+// entries returns the lines of the history for one run.
 func entries(v reports.Verdict, dir string) []history.Entry {
 	var out []history.Entry
 	for _, t := range v.Trials {

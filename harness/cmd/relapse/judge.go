@@ -16,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report/attest"
 	"github.com/kube-relapse/relapse/harness/verdict"
 
-	// The checks register themselves here.
+	// The checks register themselves in this package.
 	_ "github.com/kube-relapse/relapse/harness/check"
 )
 
@@ -26,7 +26,7 @@ type judgeFlags struct {
 	attestation string
 }
 
-// newJudgeCmd is `relapse judge`.
+// newJudgeCmd returns the command `relapse judge`.
 func newJudgeCmd() *cobra.Command {
 	var o judgeFlags
 	cmd := &cobra.Command{
@@ -60,7 +60,7 @@ there is no verdict. Nothing is written in either case.`,
 	return cmd
 }
 
-// judge prints the verdict over dir, writes it down if dir is a run, and ends with the verdict's exit code.
+// judge prints the verdict over dir, writes the reports if dir is a run, and returns the verdict's exit code.
 func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) error {
 	last := out
 	if o.asJSON {
@@ -95,7 +95,8 @@ func judge(ctx context.Context, dir string, o judgeFlags, out, errs io.Writer) e
 	return exitWith(v.ExitCode)
 }
 
-// judged is the verdict over dir: with its reports written, or compared with the one that was signed.
+// judged returns the verdict over dir. It writes the reports, or with --verify compares the verdict with the signed
+// one.
 func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (reports.Verdict, error) {
 	if o.verify == "" {
 		v, err := reports.JudgeRun(dir)
@@ -119,7 +120,7 @@ func (o judgeFlags) judged(ctx context.Context, dir string, errs io.Writer) (rep
 	return v, err
 }
 
-// printPlaces says where the evidence of a run and the reports on it lie.
+// printPlaces prints where a run's evidence and reports are.
 func printPlaces(out io.Writer, dir string) {
 	at := short(dir)
 	fmt.Fprintf(out, "\nevidence: %s\nreport:   %s\nsummary:  %s\n", at, filepath.Join(at, reports.PageFile),

@@ -86,7 +86,7 @@ func newListed(s *scenario.Scenario, file string) listedScenario {
 	return l
 }
 
-// listScenarios shows the title of each. A scenario that isn't valid is listed as such, or left out of the JSON, and
+// listScenarios prints the title of each scenario. An invalid scenario is listed as such, or left out of the JSON, and
 // the command fails.
 func listScenarios(cmd *cobra.Command, output string) error {
 	files, err := scenarioFiles(cmd)
@@ -126,7 +126,7 @@ func listScenarios(cmd *cobra.Command, output string) error {
 	return nil
 }
 
-// listCandidates shows every scenario's own candidates.
+// listCandidates prints the candidates of every scenario.
 func listCandidates(cmd *cobra.Command) error {
 	files, err := scenarioFiles(cmd)
 	if err != nil {

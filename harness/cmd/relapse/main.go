@@ -1,5 +1,4 @@
-// Command relapse brings back a known Kubernetes incident on purpose, in the real component, to prove that a cure
-// works.
+// Command relapse reproduces a known Kubernetes incident on purpose, in the real component, to prove that a cure works.
 package main
 
 import (
@@ -26,8 +25,8 @@ func relapse() int {
 	return report(os.Stderr, ctx, err)
 }
 
-// interruptible is a context that ends with the first interrupt. A second interrupt only prints a line: the clean-up
-// goes on to its end, within time limits of its own.
+// interruptible returns a context that ends with the first interrupt. A second interrupt only prints a line, because
+// the clean-up goes on to its end, within its own time limits.
 func interruptible(w io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -48,7 +47,7 @@ func interruptible(w io.Writer) (context.Context, func()) {
 	}
 }
 
-// report prints what went wrong and returns the exit code.
+// report prints the error with its hint and returns the exit code.
 func report(w io.Writer, ctx context.Context, err error) int {
 	if err == nil {
 		return exitOK
@@ -59,7 +58,7 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	}
 	if ctx.Err() != nil {
 		said := errors.New("interrupted")
-		if more := withoutInterrupt(err); more != nil { // something else went wrong on the way out, and must not go unsaid
+		if more := withoutInterrupt(err); more != nil { // an error of the clean-up must not get lost
 			said = fmt.Errorf("interrupted: %w", more)
 		}
 		e = &exitError{code: exitInterrupted, err: said, hint: e.hint}
@@ -73,7 +72,7 @@ func report(w io.Writer, ctx context.Context, err error) int {
 	return e.code
 }
 
-// withoutInterrupt is what an error says beside the interrupt itself, nil if that is all.
+// withoutInterrupt returns the parts of an error that are not the interrupt itself, or nil if there are none.
 func withoutInterrupt(err error) error {
 	var e *exitError
 	if errors.As(err, &e) {

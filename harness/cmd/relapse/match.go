@@ -30,7 +30,7 @@ type matchFlags struct {
 	healthy         []string
 }
 
-// newMatchCmd is `relapse match`.
+// newMatchCmd returns the command `relapse match`.
 func newMatchCmd() *cobra.Command {
 	var o matchFlags
 	cmd := &cobra.Command{
@@ -106,10 +106,10 @@ Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none 
 	return cmd
 }
 
-// baselines says whether baselines are to be written.
+// baselines reports whether the command is to write baselines.
 func (o matchFlags) baselines() bool { return len(o.healthy) > 0 && o.write && !o.measure }
 
-// exportMatch is `relapse match --export`.
+// exportMatch runs `relapse match --export`.
 func exportMatch(out io.Writer, all []*scenario.Scenario, form string) error {
 	if !slices.Contains(export.Forms, form) {
 		return usage(fmt.Errorf("unknown tool %q", form), "want "+strings.Join(export.Forms, " or "))
@@ -122,7 +122,7 @@ func exportMatch(out io.Writer, all []*scenario.Scenario, form string) error {
 	return err
 }
 
-// unread says what is wanted instead of a path that can't be opened.
+// unread turns the error of a path that can't be opened into a usage error, which says what is wanted instead.
 func unread(err error) error {
 	if path := new(fs.PathError); errors.As(err, &path) {
 		return usage(err, "want a file, a folder, an archive or -")
@@ -130,7 +130,7 @@ func unread(err error) error {
 	return err
 }
 
-// matchable are the scenarios that say how their incident is known, or the named one, which has to.
+// matchable returns the scenarios that have a match section, or only the named one, which must have one.
 func matchable(cmd *cobra.Command, only string) (out []*scenario.Scenario, err error) {
 	files := []string{only}
 	if only == "" {
@@ -156,7 +156,7 @@ func matchable(cmd *cobra.Command, only string) (out []*scenario.Scenario, err e
 	return out, nil
 }
 
-// printMatch shows a result without its secrets, and ends with its exit code.
+// printMatch prints a result without its secrets, and returns the result's exit code.
 func printMatch(out io.Writer, r match.Result, o matchFlags) error {
 	var b bytes.Buffer
 	if o.output == "json" {
@@ -172,7 +172,7 @@ func printMatch(out io.Writer, r match.Result, o matchFlags) error {
 	if err != nil {
 		return fmt.Errorf("leaving out secrets: %w", err)
 	}
-	if o.output == "json" { // without secrets it is one line
+	if o.output == "json" { // without secrets it has been joined to one line
 		b.Reset()
 		if err := json.Indent(&b, clean, "", "  "); err != nil {
 			return fmt.Errorf("printing the result: %w", err)

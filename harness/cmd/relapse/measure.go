@@ -11,7 +11,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
-// measureMatch is `relapse match --measure`. A rule that is met where it must not be ends it with 1.
+// measureMatch runs `relapse match --measure`. It returns exit code 1 if a rule is met where it must not be.
 func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, o matchFlags) error {
 	tables, problems, err := measure.Run(cmd.Context(), all, paths)
 	if err != nil {

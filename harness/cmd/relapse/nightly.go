@@ -102,7 +102,7 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	if err != nil {
 		return hinted(err, "relapse nightly --resume goes on with what was not done")
 	}
-	if err := buildReports(cmd, []string{f.out}, f.out); err != nil { // of runs that broke off; the index names them
+	if err := buildReports(cmd, []string{f.out}, f.out); err != nil { // runs broke off; the index names them
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: not every run is in the index with a verdict:", err)
 	}
 	if err := nightlyTable(cmd.OutOrStdout(), s); err != nil {
@@ -113,7 +113,8 @@ func runNightly(cmd *cobra.Command, f nightlyFlags, names []string) error {
 	return exitWith(s.ExitCode)
 }
 
-// units are one for each pair of each scenario. A scenario that can't be planned is refused before anything is built.
+// units returns one unit for each pair of each scenario. It refuses a scenario that can't be planned, before anything
+// is built.
 func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Unit, error) {
 	if len(names) == 0 {
 		files, err := scenarioFiles(cmd)
@@ -145,7 +146,7 @@ func (f *nightlyFlags) units(cmd *cobra.Command, names []string) ([]campaign.Uni
 	return units, nil
 }
 
-// sameSeed sets one seed for all: the given one, else that of the nightly run that is resumed, else a random one.
+// sameSeed sets one seed for all runs: the given seed, else that of the nightly run that is resumed, else a random one.
 func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("seed") {
 		return nil
@@ -166,7 +167,7 @@ func (f *nightlyFlags) sameSeed(cmd *cobra.Command) error {
 	return cmd.Flags().Set("seed", strconv.FormatInt(seed, 10))
 }
 
-// prune returns what removes old runs, nil if nothing is to be removed.
+// prune returns a function that removes old runs, or nil if the flags ask for no removal.
 func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), error) {
 	o := campaign.PruneOptions{KeepRuns: f.keepRuns, KeepFindings: f.keepFindings}
 	if f.keepRuns < 0 || f.keepFindings < 0 || f.timeLimit < 0 || f.budget < 0 {
@@ -196,7 +197,8 @@ func (f *nightlyFlags) prune(errs io.Writer) (func([]string) ([]string, error), 
 	}, nil
 }
 
-// identity names this program by its version and its SHA-256: two builds of a changed checkout have the same version.
+// identity returns this program's version and SHA-256. The version alone isn't enough, because two builds of a changed
+// checkout have the same one.
 func identity() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -130,17 +130,17 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 	return f.end(cmd, grade, verdict.Combine(exits))
 }
 
-// end prints the last line and ends with the exit code.
+// end prints the last line and returns the exit code.
 func (f *oracleFlags) end(cmd *cobra.Command, grade campaign.Grade, exit int) error {
 	last := cmd.OutOrStdout()
-	if f.output != "text" { // for programs
+	if f.output != "text" { // stdout is for programs
 		last = cmd.ErrOrStderr()
 	}
 	fmt.Fprintln(last, reports.LastLine(verdict.Verdict(grade), exit))
 	return exitWith(exit)
 }
 
-// regrade grades what was recorded.
+// regrade runs `relapse oracle --from`: it grades what was recorded.
 func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usage(errors.New("--from is for one scenario, and none is named"), "relapse oracle NAME --from DIR")
@@ -171,7 +171,7 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 	return f.end(cmd, sum.Grade, sum.ExitCode)
 }
 
-// hooks are how the oracle plans, builds and runs.
+// hooks returns the functions with which the oracle plans, builds and runs.
 func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.OracleOptions {
 	o := e.options
 	o.Say = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "oracle:", oneLine(s)) }
@@ -230,7 +230,7 @@ func printOracle(w io.Writer, s campaign.OracleSummary, output string) error {
 	return nil
 }
 
-// completeOracle completes a scenario's name, and then those of its candidates.
+// completeOracle completes a scenario's name, and then the names of its candidates.
 func completeOracle(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return completeScenarios(cmd, args, prefix)

@@ -18,14 +18,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// exam is one scenario with those of its candidates that are run.
+// exam is one scenario with the candidates that are to be run.
 type exam struct {
 	scenario *scenario.Scenario
 	flags    planFlags
 	options  campaign.OracleOptions
 }
 
-// exams are one for each scenario to run. What can't be planned is refused before anything is built.
+// exams returns one exam for each scenario to run. It refuses what can't be planned, before anything is built.
 func (f *oracleFlags) exams(cmd *cobra.Command, args []string) ([]exam, error) {
 	var files, candidates []string
 	if len(args) > 0 {
@@ -107,13 +107,13 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 	return e, nil
 }
 
-// chooseProvider settles on which provider the candidates run, all of them on the same.
+// chooseProvider chooses the provider on which all of the candidates run.
 func (e *exam) chooseProvider(cmd *cobra.Command) error {
 	single := len(e.scenario.Spec.RunsOn()) == 1
 	return e.flags.firstProvider(cmd, e.scenario, func(name string) error {
 		e.options.Settings.Provider = name
 		if single || e.flags.provider != autoProvider {
-			return nil // each run looks whether this host can do it
+			return nil // each run checks whether this host can do it
 		}
 		asked := *e
 		asked.flags.provider = name
@@ -133,7 +133,7 @@ func (e *exam) chooseProvider(cmd *cobra.Command) error {
 	})
 }
 
-// settings takes from the scenario's oracle: what the flags leave open.
+// settings returns the settings of the run. The scenario's oracle: section fills in what the flags leave open.
 func (e *exam) settings(full bool) (campaign.Settings, error) {
 	given, err := assignments("--set", e.flags.set)
 	if err != nil {
@@ -164,7 +164,7 @@ func (e *exam) settings(full bool) (campaign.Settings, error) {
 	return campaign.Settings{Pair: e.flags.options.Pair, Set: set, Full: full}, nil
 }
 
-// choose returns the candidates that were named, or all that are made for the pair.
+// choose returns the candidates that were named, or all candidates for the pair.
 func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([]scenario.CandidateFile, error) {
 	var known []string
 	for _, k := range all {
@@ -186,7 +186,7 @@ func choose(all []scenario.CandidateFile, wanted []string, name, pair string) ([
 	}), nil
 }
 
-// plan plans a trial that some candidates share. The settings of one that is alone are in force.
+// plan plans a trial that some candidates share. A candidate that is alone adds its own settings.
 func (e *exam) plan(cmd *cobra.Command, list []scenario.CandidateFile) (*plan.Plan, error) {
 	flags := e.flags
 	flags.options.Candidates = nil
@@ -196,7 +196,7 @@ func (e *exam) plan(cmd *cobra.Command, list []scenario.CandidateFile) (*plan.Pl
 	if len(list) == 1 {
 		flags.set = slices.Clone(flags.set)
 		for name, v := range list[0].Spec.Set {
-			flags.set = append(flags.set, name+"="+string(v)) // the last one counts
+			flags.set = append(flags.set, name+"="+string(v)) // of several values for a name, the last one counts
 		}
 	}
 	return flags.resolve(cmd, e.scenario.Origin.File)

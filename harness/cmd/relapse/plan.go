@@ -15,16 +15,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// planFlags are the flags that shape a plan; run has them too.
+// planFlags are the flags that shape a plan. run has them, too.
 type planFlags struct {
 	options  plan.Options
-	provider string // by name, or autoProvider
+	provider string // a name, or autoProvider
 	set      []string
 	swap     []string
 	until    untilFlags
 }
 
-// autoProvider is the first of the scenario's providers that this host can do.
+// autoProvider stands for the first of the scenario's providers that works on this host.
 const autoProvider = "auto"
 
 // register adds the flags to cmd.
@@ -46,7 +46,7 @@ func (f *planFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another: ARM=OTHER (a test of relapse itself)")
 }
 
-// resolve makes the plan of the scenario called name.
+// resolve returns the plan of the scenario called name.
 func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error) {
 	o := f.options
 	var err error
@@ -102,7 +102,7 @@ func assignments(flag string, in []string) (map[string]string, error) {
 	return out, nil
 }
 
-// kindConfig is the default topology at the module's root; nil if there is none, or no module.
+// kindConfig returns the default kind config at the module's root, or nil if there is none, or no module.
 func kindConfig(cmd *cobra.Command) ([]byte, error) {
 	root, err := moduleRoot(cmd)
 	if err != nil {

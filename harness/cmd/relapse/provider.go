@@ -22,8 +22,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// newProvider makes the provider of a name; "" is the default, kind. The private files of its clusters lie beside the
-// notes of the runs.
+// newProvider returns the provider with a name; "" is the default, kind. The private files of its clusters are next to
+// the ledgers of the runs.
 func newProvider(name string, events *event.Stream, retain bool) (cluster.Provider, error) {
 	switch name {
 	case "", providers.Kind:
@@ -47,8 +47,8 @@ func newProcesses(events *event.Stream) (*processes.Provider, error) {
 		Supervisor: []string{self, superviseCommand}, Events: events})
 }
 
-// superviseCommand is the command by which this program supervises the processes of a cluster. Nobody but itself
-// calls it.
+// superviseCommand is the command with which this program supervises the processes of a cluster. Only the program
+// itself calls it.
 const superviseCommand = "supervise"
 
 func newSuperviseCmd() *cobra.Command {
@@ -69,13 +69,13 @@ func newKind(events *event.Stream, retain bool) (*kind.Provider, error) {
 	return kind.New(kind.Options{Dir: filepath.Join(filepath.Dir(state), "clusters"), Events: events, Retain: retain})
 }
 
-// keepers are the providers that may keep something between runs.
+// keepers returns the providers that may keep something between runs.
 func keepers() ([]cluster.Keeper, error) {
 	k, err := newKind(nil, false)
 	return []cluster.Keeper{k}, err
 }
 
-// onProviders runs a plan, planned again where it runs on another provider than it was made for.
+// onProviders runs a plan. If it runs on another provider than the plan was made for, it plans again.
 func (f *runFlags) onProviders(ctx context.Context, cmd *cobra.Command, root string, args []string, p *plan.Plan) (
 	v reports.Verdict, err error) {
 	if f.file != "" {
@@ -101,8 +101,8 @@ func (f *runFlags) onProviders(ctx context.Context, cmd *cobra.Command, root str
 	return v, err
 }
 
-// firstProvider tries something on the provider that was asked for, or else on the scenario's in their order until
-// this host can do it, and says which and why.
+// firstProvider calls try with the provider that was asked for, or else with the scenario's providers in order until
+// one works on this host. It prints which provider is used and why.
 func (f *planFlags) firstProvider(cmd *cobra.Command, s *scenario.Scenario, try func(name string) error) error {
 	all := s.Spec.RunsOn()
 	if f.provider != autoProvider {
@@ -123,7 +123,7 @@ func (f *planFlags) firstProvider(cmd *cobra.Command, s *scenario.Scenario, try 
 	return nil
 }
 
-// hostHint adds what to do next to an error of a host that can't make the clusters.
+// hostHint adds the next step to an error of a host that can't make the clusters.
 func hostHint(err error) error {
 	var host *cluster.HostError
 	if errors.As(err, &host) {

@@ -12,7 +12,7 @@ import (
 	reports "github.com/kube-relapse/relapse/harness/report"
 )
 
-// newReportCmd is `relapse report`.
+// newReportCmd returns the command `relapse report`.
 func newReportCmd() *cobra.Command {
 	var index string
 	cmd := &cobra.Command{
@@ -58,7 +58,7 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 		r := reports.Run{Dir: dir, Verdict: v}
 		if err != nil {
 			failed = append(failed, err)
-			r.Err = strings.ReplaceAll(err.Error(), dir, filepath.Base(dir)) // the index says the same wherever it was copied to
+			r.Err = strings.ReplaceAll(err.Error(), dir, filepath.Base(dir)) // the index can be copied
 		} else {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", filepath.Join(short(dir), reports.PageFile), v.Verdict)
 		}
@@ -77,7 +77,7 @@ func buildReports(cmd *cobra.Command, args []string, index string) error {
 		"a run has a verdict only if its evidence is as it was recorded, and all of it is its own")
 }
 
-// writeIndex writes the index with the runs' directories as they are seen from it.
+// writeIndex writes the index. It links the runs' directories relative to the index.
 func writeIndex(index string, runs []reports.Run) error {
 	at, err := filepath.Abs(index)
 	if err != nil {
@@ -96,8 +96,8 @@ func writeIndex(index string, runs []reports.Run) error {
 	return reports.WriteIndex(at, runs)
 }
 
-// runsIn are the runs that the arguments name, each once and by its real path. many says that there are several, or a
-// folder of runs.
+// runsIn returns the runs that the arguments name, each once and by its real path. many says that there are several
+// runs, or that an argument is a folder of runs.
 func runsIn(args []string) (dirs []string, many bool, err error) {
 	seen := map[string]bool{}
 	add := func(dir string) error {
@@ -144,12 +144,12 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// escaped is a path in which a glob sees no pattern.
+// escaped returns a path with its special characters escaped, so that a glob matches the path itself.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// common is the deepest folder that has all of the runs.
+// common returns the deepest folder that contains all of the runs.
 func common(dirs []string) string {
 	out := filepath.Dir(dirs[0])
 	for _, d := range dirs {

@@ -15,7 +15,8 @@ import (
 	_ "github.com/kube-relapse/relapse/harness/cluster/seam"
 )
 
-// newRootCmd builds the whole command tree. A command is one file with a function newXxxCmd, listed here.
+// newRootCmd builds the whole command tree. Each command has its own file with a function newXxxCmd, which is listed
+// here.
 func newRootCmd() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "relapse",
@@ -30,10 +31,10 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		SilenceUsage:  true,
 		Args:          wantCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		// Without it SuggestionsFor finds prefixes only.
+		// Without a minimum distance, SuggestionsFor only finds prefixes.
 		SuggestionsMinimumDistance: 2,
 	}
-	if filepath.Base(os.Args[0]) == plugin { // as kubectl calls it
+	if filepath.Base(os.Args[0]) == plugin { // kubectl calls the plugin by this name
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl relapse"}
 	}
 	root.SetVersionTemplate("relapse {{.Version}}\n")
@@ -71,10 +72,10 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 	return root
 }
 
-// plugin is the program's name where kubectl finds it as kubectl relapse.
+// plugin is the file name by which kubectl finds this program as the command kubectl relapse.
 const plugin = "kubectl-relapse"
 
-// asUsage turns a complaint about the number of arguments into a usage error, however the command counts them.
+// asUsage turns a complaint of args about the number of arguments into a usage error.
 func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, got []string) error {
 		if args == nil {
@@ -89,7 +90,7 @@ func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// wantCommand refuses a word that is no command, and names the commands that look like it.
+// wantCommand refuses a word that is no command, and suggests similar commands.
 func wantCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -101,7 +102,7 @@ func wantCommand(cmd *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("unknown command %q", args[0]), hint)
 }
 
-// exactly wants n arguments of the given name; any other number is a usage error.
+// exactly accepts n arguments, which the error calls name. Any other number is a usage error.
 func exactly(n int, name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -124,7 +125,8 @@ func newVersionCmd() *cobra.Command {
 	}
 }
 
-// programVersion is the module's version, or for a build of a checkout its commit, with the toolchain.
+// programVersion returns the module's version, which for a build of a checkout contains the commit, and the version of
+// Go.
 func programVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

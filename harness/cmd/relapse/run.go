@@ -129,8 +129,8 @@ func runRun(cmd *cobra.Command, f runFlags, args []string) error {
 	return exitWith(v.ExitCode)
 }
 
-// execute runs a plan from the checks of the host to the verdict. It prints the verdict but for its last line, and
-// adds it to the history.
+// execute runs a plan, from the checks of the host to the verdict. It prints the verdict without its last line, and
+// adds the verdict to the history.
 func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
 	v reports.Verdict, err error) {
 	if dir, v, err = f.perform(ctx, cmd, root, p); err != nil {
@@ -146,12 +146,12 @@ func (f *runFlags) execute(ctx context.Context, cmd *cobra.Command, root string,
 	return dir, v, nil
 }
 
-// perform runs a plan from the checks of the host to the verdict, with its progress on stderr.
+// perform runs a plan, from the checks of the host to the verdict. It shows the progress on stderr.
 func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string, p *plan.Plan) (dir string,
 	v reports.Verdict, err error) {
 	mode := f.progress
 	if f.parallel > 1 && mode == "auto" {
-		mode = "plain" // a terminal shows one trial's stages
+		mode = "plain" // a terminal display shows the stages of one trial only
 	}
 	sink, done, err := progress(mode, cmd.ErrOrStderr())
 	if err != nil {
@@ -171,7 +171,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 	return dir, v, hostHint(err)
 }
 
-// short is a path relative to the working directory where it lies below it.
+// short returns a path relative to the working directory if it lies below that, and otherwise the path unchanged.
 func short(dir string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, dir); err == nil && filepath.IsLocal(rel) {
@@ -181,7 +181,7 @@ func short(dir string) string {
 	return dir
 }
 
-// plan reads -f or resolves the scenario with the candidate in it.
+// plan reads the plan of -f, or plans the scenario with its candidate.
 func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 	if f.file != "" {
 		raw, err := os.ReadFile(f.file)
@@ -210,8 +210,8 @@ func (f *runFlags) plan(cmd *cobra.Command, args []string) (*plan.Plan, error) {
 	return p, noteOtherChecks(cmd, p)
 }
 
-// noteOtherChecks has the plan of an edited file say how its checks differ from those of the scenario here that has the
-// same name, if there is one.
+// noteOtherChecks records in an edited plan how its checks differ from those of the scenario with the same name, if
+// there is one here.
 func noteOtherChecks(cmd *cobra.Command, p *plan.Plan) error {
 	files, err := scenarioFiles(cmd)
 	if err != nil {
@@ -230,7 +230,7 @@ func noteOtherChecks(cmd *cobra.Command, p *plan.Plan) error {
 	return nil
 }
 
-// progress makes the sink for a writer and a function that ends it, which may be called twice.
+// progress returns the sink for a writer, and a function that ends the display and may be called twice.
 func progress(mode string, w io.Writer) (event.Sink, func(), error) {
 	f, isFile := w.(*os.File)
 	tty := isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("CI") == ""
@@ -241,7 +241,7 @@ func progress(mode string, w io.Writer) (event.Sink, func(), error) {
 		return t, func() {
 			if !ended {
 				ended = true
-				_ = t.Close() // it has nothing to lose
+				_ = t.Close() // nothing can be lost
 			}
 		}, nil
 	case mode == "plain", mode == "auto":
@@ -250,7 +250,7 @@ func progress(mode string, w io.Writer) (event.Sink, func(), error) {
 	return nil, nil, usage(fmt.Errorf("--progress %q (want auto, terminal or plain)", mode), "")
 }
 
-// announce says what will be done and about how long it takes.
+// announce reports what the run will do and about how long it will take.
 func announce(p *plan.Plan, events *event.Stream) {
 	events.Say(event.Note, fmt.Sprintf("seed %d: --seed %d repeats the plan", p.Seed, p.Seed))
 	for _, t := range p.Trials {

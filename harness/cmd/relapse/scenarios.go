@@ -16,8 +16,8 @@ import (
 
 const modulePath = "github.com/kube-relapse/relapse"
 
-// moduleRoot is the folder that has scenarios/: --root, $RELAPSE_ROOT, or the nearest folder upwards whose go.mod is
-// ours.
+// moduleRoot returns the folder that has scenarios/: --root, $RELAPSE_ROOT, or the nearest folder upwards whose go.mod
+// is relapse's.
 func moduleRoot(cmd *cobra.Command) (string, error) {
 	if root, err := cmd.Flags().GetString("root"); err == nil && root != "" {
 		return root, nil
@@ -41,8 +41,8 @@ func moduleRoot(cmd *cobra.Command) (string, error) {
 	}
 }
 
-// scenarioFiles lists scenarios/*/scenario.yaml. Finding none is an error, because an empty list would look like
-// success.
+// scenarioFiles returns the paths scenarios/*/scenario.yaml. Finding none is an error, because an empty list would look
+// like success.
 func scenarioFiles(cmd *cobra.Command) ([]string, error) {
 	root, err := moduleRoot(cmd)
 	if err != nil {
@@ -59,7 +59,7 @@ func scenarioFiles(cmd *cobra.Command) ([]string, error) {
 	return relative(files), nil
 }
 
-// relative shortens paths below the working directory, as messages and plans show them.
+// relative shortens paths below the working directory to relative ones, as messages and plans show them.
 func relative(files []string) []string {
 	wd, err := os.Getwd()
 	for i, f := range files {
@@ -101,7 +101,7 @@ func loadScenario(cmd *cobra.Command, name string) (*scenario.Scenario, error) {
 	return s, asInput(err)
 }
 
-// asInput turns a mistake in a scenario, or a file that isn't there, into a usage error.
+// asInput turns a mistake in a scenario, or a missing file, into a usage error.
 func asInput(err error) error {
 	var vs scenario.Violations
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan/rate"
 )
 
-// untilFlags make a run open-ended.
+// untilFlags are the flags that make a run open-ended.
 type untilFlags struct {
 	confident  bool
 	target     string
@@ -39,7 +39,7 @@ func (f *untilFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&f.confidence, "confidence", 0.95, "the confidence that is asked for, with --until-confident")
 }
 
-// resolve is nil for a run of a fixed number of trials.
+// resolve returns the rule of an open-ended run, or nil for a run with a fixed number of trials.
 func (f *untilFlags) resolve(cmd *cobra.Command) (*plan.Until, error) {
 	fl := cmd.Flags()
 	if !f.confident {
@@ -69,7 +69,7 @@ func (f *untilFlags) resolve(cmd *cobra.Command) (*plan.Until, error) {
 	return u, nil
 }
 
-// share reads "20%" or "0.2".
+// share parses a rate: "20%" or "0.2".
 func share(text string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
@@ -87,7 +87,7 @@ func registerSeed(cmd *cobra.Command, seed *int64) {
 		"seed of everything that is random; the same seed gives the same plan (default: random, and recorded)")
 }
 
-// drawSeed draws a seed where none was given.
+// drawSeed draws a random seed if none was given.
 func drawSeed(cmd *cobra.Command, seed *int64) error {
 	if cmd.Flags().Changed("seed") {
 		return nil
@@ -100,7 +100,7 @@ func drawSeed(cmd *cobra.Command, seed *int64) error {
 	return nil
 }
 
-// parallelFits refuses trials at once that the run's other options or this machine can't have.
+// parallelFits refuses parallel trials if the run's other options or this machine don't allow them.
 func (f *runFlags) parallelFits(p *plan.Plan) error {
 	switch {
 	case f.parallel == 1:

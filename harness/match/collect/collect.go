@@ -1,5 +1,5 @@
-// Package collect takes from a live cluster what the rules of relapse match need: with the user's own kubeconfig, by
-// GET only, within a budget. What it leaves is a folder that relapse match reads.
+// Package collect reads from a live cluster the evidence that the rules of relapse match need. It uses the user's own
+// kubeconfig, makes GET requests only, and keeps to a budget. It leaves a folder that relapse match reads.
 package collect
 
 import (
@@ -23,22 +23,22 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// Budget bounds the load on the cluster. A request that would exceed it isn't made, and is told.
+// Budget bounds the load on the cluster. A request that would exceed it is not made, and is reported.
 type Budget struct {
-	Requests   int           // in all
-	Bytes      int64         // of answers in all
-	Answer     int64         // bytes of one answer; what is over is cut off
-	Goroutines int           // debug=2 stops a process for longer the more it has; larger ones aren't asked
-	Nodes      int           // whose kubelets are asked
+	Requests   int           // how many in all
+	Bytes      int64         // of all answers together
+	Answer     int64         // bytes of one answer; the rest is cut off
+	Goroutines int           // larger processes get no debug=2 request: it stops them for longer the more they have
+	Nodes      int           // how many nodes are asked for their kubelets
 	Pause      time.Duration // between two requests
-	Timeout    time.Duration // of one
+	Timeout    time.Duration // of one request
 }
 
-// Default is little for any cluster that works.
+// Default is a light load for any cluster that works.
 var Default = Budget{Requests: 200, Bytes: 512 << 20, Answer: 64 << 20, Goroutines: 20_000, Nodes: 10,
 	Pause: 200 * time.Millisecond, Timeout: time.Minute}
 
-// Request is one GET, and what became of it.
+// Request is one GET request, and its result.
 type Request struct {
 	Path   string `json:"path"`
 	File   string `json:"file"` // where the answer goes, below the folder
@@ -49,13 +49,13 @@ type Request struct {
 	Error  string `json:"error,omitempty"` // why there is no answer, or not all of it
 }
 
-// Options say what is collected. Zero fields of the budget are Default's.
+// Options say what to collect. Zero fields of the budget take their value from Default.
 type Options struct {
 	Config     *rest.Config
-	Dir        string   // which must not be there yet, or be empty
-	Components []string // whose evidence the rules need
+	Dir        string   // must be missing or empty
+	Components []string // whose evidence the rules need, by name
 	Budget     Budget
-	Log        func(Request) // told of each one that was made, or left out; nil for none
+	Log        func(Request) // called for each request that was made, or left out; may be nil
 }
 
 // RequestsFile lists the requests, one a line.
@@ -71,8 +71,8 @@ type collector struct {
 	record *os.File
 }
 
-// Run collects. The error is a folder that can't be written, a cluster that doesn't answer at all, or the context's;
-// a request that fails is told and recorded.
+// Run collects the evidence. The error is a folder that can't be written, a cluster that doesn't answer at all, or the
+// context's error. A request that fails is only logged and recorded.
 func Run(ctx context.Context, o Options) (err error) {
 	o.Budget = o.Budget.orDefault()
 	config := rest.CopyConfig(o.Config)
@@ -122,8 +122,9 @@ func (b Budget) orDefault() Budget {
 	return b
 }
 
-// get makes a request, if the budget allows it, and keeps the answer without its secrets. The answer is nil where there
-// was none, and the error is the context's or that of the disk.
+// get makes a request if the budget allows it, and writes the answer to the request's file without secrets. It returns
+// nil for an answer whose status isn't 200. The error is the context's, or that the answer can't be redacted or
+// written.
 func (c *collector) get(ctx context.Context, r Request) ([]byte, error) {
 	body, err := c.ask(ctx, &r)
 	if err == nil && r.Error == "" || len(body) > 0 {
@@ -193,7 +194,8 @@ func (c *collector) ask(ctx context.Context, r *Request) ([]byte, error) {
 	return body, ctx.Err()
 }
 
-// stacks asks a process for its goroutines: how many there are, and if they are few enough each with its state.
+// stacks asks a process for its goroutines: first how many there are and, if they are few enough, then for each one
+// with its state.
 func (c *collector) stacks(ctx context.Context, count, each Request) error {
 	counted, err := c.get(ctx, count)
 	if err != nil || counted == nil {
@@ -213,7 +215,7 @@ func (c *collector) stacks(ctx context.Context, count, each Request) error {
 	return c.note(each)
 }
 
-// note tells and records a request that was made, or that isn't.
+// note logs and records a request, whether it was made or not.
 func (c *collector) note(r Request) error {
 	if c.Log != nil {
 		c.Log(r)

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Plan lists the requests for some components before anything is known of the cluster. NODE, NAMESPACE, POD stand for
-// what the first answers name.
+// Plan lists the requests for components before anything is known of the cluster. NODE, NAMESPACE and POD stand for
+// names that the first answers give.
 func Plan(components []string, b Budget) (out []Request) {
 	b = b.orDefault()
 	out = []Request{version, nodes, pods, warnings}
@@ -64,7 +64,7 @@ func ofKubelet(node string) []Request {
 
 func ofAPIServer() []Request { return ofProcess("", apiserver, "the API server's") }
 
-// ofProcess are the requests to one process: its goroutines counted, then each of them, and its metrics.
+// ofProcess returns the requests to one process: for its goroutines counted, for each goroutine, and for its metrics.
 func ofProcess(at, folder, whose string) []Request {
 	return []Request{
 		{Path: at + goroutines + "?debug=1", File: folder + "/goroutines-debug1.txt",
@@ -74,7 +74,7 @@ func ofProcess(at, folder, whose string) []Request {
 	}
 }
 
-// process makes them.
+// process makes the requests that ofProcess returns.
 func (c *collector) process(ctx context.Context, of []Request) error {
 	if err := c.stacks(ctx, of[0], of[1]); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (c *collector) process(ctx context.Context, of []Request) error {
 	return err
 }
 
-// pod is a pod with a container that is asked for.
+// pod is a pod, and the container in it whose logs are read.
 type pod struct{ namespace, name, container string }
 
 func ofPod(p pod) (out []Request) {
@@ -162,7 +162,7 @@ type list struct {
 
 func nodesIn(answer []byte) (out []string) {
 	var l list
-	_ = json.Unmarshal(answer, &l) // an answer that was cut off, or none, names what it does
+	_ = json.Unmarshal(answer, &l) // an answer that is missing or cut off lists no nodes
 	for _, i := range l.Items {
 		out = append(out, i.Metadata.Name)
 	}

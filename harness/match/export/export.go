@@ -1,5 +1,5 @@
-// Package export writes what the rules of relapse match can say in other tools' words: as analyzers of troubleshoot and
-// as alerts of Prometheus. Both say less, and what was lost is said.
+// Package export translates the rules of relapse match for other tools: to analyzers of troubleshoot and to alerts of
+// Prometheus. Both can express less than relapse match, and the export names what was lost.
 package export
 
 import (
@@ -18,7 +18,7 @@ import (
 // Forms are the tools that rules can be written for.
 var Forms = []string{"troubleshoot", "prometheus"}
 
-// Write writes the rules of all scenarios that have any. The YAML begins with comments that say what was lost.
+// Write writes the rules of all scenarios that have any. The YAML begins with comments that name what was lost.
 func Write(b *bytes.Buffer, all []*scenario.Scenario, form string) error {
 	t := &translation{form: form}
 	for _, s := range all {
@@ -47,10 +47,10 @@ func Write(b *bytes.Buffer, all []*scenario.Scenario, form string) error {
 	return nil
 }
 
-// translation collects what a tool can say, and what not.
+// translation collects what a tool can express, and what is lost.
 type translation struct {
 	form      string
-	said, all int // signs
+	said, all int // signs that could be translated, and all signs
 	lost      []string
 	analyzers []any
 	alerts    []any
@@ -64,7 +64,8 @@ func (t *translation) recordLoss(s *scenario.Scenario, sign, format string, args
 	t.lost = append(t.lost, at+": "+fmt.Sprintf(format, args...))
 }
 
-// sign translates a sign if the tool can say one of its checks, which is then told apart from all of them.
+// sign translates the checks of a sign that the tool can express. The tool evaluates each of them separately, although
+// the sign wants all of them together; that is recorded as a loss.
 func (t *translation) sign(s *scenario.Scenario, sign scenario.Sign) error {
 	t.all++
 	flat := leaves(sign.Checks)
@@ -90,7 +91,7 @@ func (t *translation) sign(s *scenario.Scenario, sign scenario.Sign) error {
 	return nil
 }
 
-// leaves are the checks of a sign, alternatives among them.
+// leaves returns the checks of a sign. Alternatives stand in place of the check that offers them.
 func leaves(all []scenario.Check) (out []scenario.Check) {
 	for _, c := range all {
 		if len(c.AnyOf) > 0 {
@@ -114,7 +115,7 @@ func (r rule) recordLoss(format string, args ...any) {
 	r.translation.recordLoss(r.s, r.sign.Name, r.name+": "+format, args...)
 }
 
-// message is what the tool shows.
+// message returns the text that the tool shows.
 func (r rule) message() string {
 	is := "may be"
 	if r.sign.Is == scenario.Decisive {
@@ -124,7 +125,7 @@ func (r rule) message() string {
 		strings.TrimRight(r.s.Spec.Title, "."), strings.ToUpper(r.sign.Ground[:1])+r.sign.Ground[1:])
 }
 
-// object is one in YAML.
+// object is a mapping in YAML.
 type object = map[string]any
 
 func (t *translation) document() any {

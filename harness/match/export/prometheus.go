@@ -11,10 +11,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// threshold is the one shape of an expression that is a query, too: a metric's last or largest value above a number.
+// threshold matches the only form of expression that is a Prometheus query too: a metric's last or largest value
+// compared with a number.
 var threshold = regexp.MustCompile(`^metric\('([a-zA-Z_:][a-zA-Z0-9_:]*)'(?:, (\{[^}]*\}))?\)\.(?:last|max) (>=?) ([0-9.]+)$`)
 
-// alert writes a check as Prometheus' alert.
+// alert translates a check to an alert of Prometheus. It returns false if that is not possible.
 func (r rule) alert(k check.Check) bool {
 	switch k := k.(type) {
 	case *check.CEL:
@@ -62,7 +63,7 @@ func (r rule) rule(expr, hold string) {
 		"annotations": object{"description": r.message()}})
 }
 
-// camel is a name in Prometheus' habit: pleg-deadlock is PlegDeadlock.
+// camel returns a name in the style of Prometheus: pleg-deadlock becomes PlegDeadlock.
 func camel(name string) string {
 	var b strings.Builder
 	for _, part := range strings.Split(name, "-") {

@@ -8,7 +8,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 )
 
-// analyze writes a check as troubleshoot's textAnalyze, which looks for a regular expression in files of its bundle.
+// analyze translates a check to a textAnalyze of troubleshoot, which searches files of its bundle for a regular
+// expression. It returns false if that is not possible.
 func (r rule) analyze(k check.Check) bool {
 	switch k := k.(type) {
 	case *check.LogCount:
@@ -39,7 +40,8 @@ func (r rule) analyze(k check.Check) bool {
 	return true
 }
 
-// stack looks for one goroutine in a dump that a collector of the user's has put into the bundle.
+// stack translates a check to a search for one goroutine, in a dump that a collector of the user's own has put into the
+// bundle. It returns false if that is not possible.
 func (r rule) stack(k *check.Goroutines) bool {
 	if k.State == "blocked" || k.State == "ready" || k.State == "any" || k.Persist || k.Span != "" {
 		return false

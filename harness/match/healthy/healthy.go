@@ -1,5 +1,5 @@
-// Package healthy knows which goroutines a component has while it is well, by dumps of processes that were, and says
-// what another dump of that component has beyond them. It decides nothing: what a process has more of may be its load.
+// Package healthy learns from dumps of healthy processes which goroutines a component has while it is well. It reports
+// what another dump of that component has in addition. That decides nothing: additional goroutines may come from load.
 package healthy
 
 import (
@@ -14,41 +14,41 @@ import (
 // Schema is the value of a baseline's schema field.
 const Schema = "relapse.dev/healthy/v1alpha1"
 
-// Baseline is what processes of one component had while they were well. It is the component's, not a scenario's:
-// scenarios share components, and what is well doesn't depend on an incident.
+// Baseline says which goroutines processes of one component had while they were well. It belongs to the component and
+// not to a scenario: scenarios share components, and being well doesn't depend on an incident.
 type Baseline struct {
 	Schema    string  `json:"schema"`
 	Component string  `json:"component"`
-	Relapse   string  `json:"relapse"` // what made it
+	Relapse   string  `json:"relapse"` // the version of relapse that made it
 	Of        []Of    `json:"of"`
 	Places    []Place `json:"places"` // in alphabetical order
 }
 
-// Of says what a baseline was made of.
+// Of counts the processes and dumps of one version that a baseline was made from.
 type Of struct {
 	Version   string `json:"version"`
 	Processes int    `json:"processes"`
 	Dumps     int    `json:"dumps"` // at debug=2
 }
 
-// Place is where goroutines are: see placesOf.
+// Place is a place in the code where goroutines are: see placesOf.
 type Place struct {
 	At     string           `json:"at"`
-	All    Range            `json:"all"` // goroutines in whatever state
+	All    Range            `json:"all"` // goroutines in any state
 	States map[string]Range `json:"states,omitempty"`
 }
 
-// Range is the least and the most that a dump had; the least is 0 where a dump had none.
+// Range is the lowest and the highest number that a dump had. The lowest is 0 if some dump had none.
 type Range [2]int
 
-// Builder makes a baseline of dumps.
+// Builder makes a baseline from dumps.
 type Builder struct {
 	of     []Of
 	dumps  int
 	places map[string]*Place
 }
 
-// Add takes the dumps of one process at debug=2, which was well and of that version.
+// Add adds dumps at debug=2 of one process that was well. version is the version of that process.
 func (b *Builder) Add(version string, dumps []*goroutine.Dump) {
 	if len(dumps) == 0 {
 		return
@@ -65,7 +65,7 @@ func (b *Builder) Add(version string, dumps []*goroutine.Dump) {
 	}
 }
 
-// Dumps is how many were taken.
+// Dumps returns how many dumps were added.
 func (b *Builder) Dumps() int { return b.dumps }
 
 func (b *Builder) add(seen map[key]*seen) {
@@ -87,7 +87,7 @@ func (b *Builder) add(seen map[key]*seen) {
 		if first && isNew {
 			return Range{n, n}
 		}
-		return Range{min(r[0], n), max(r[1], n)} // one that is new now wasn't in the dumps before: its least is 0
+		return Range{min(r[0], n), max(r[1], n)} // new keys weren't in the earlier dumps: their lowest number is 0
 	}
 	number := func(k key) int {
 		if s := seen[k]; s != nil {
@@ -103,7 +103,7 @@ func (b *Builder) add(seen map[key]*seen) {
 	}
 }
 
-// Baseline is what was made so far.
+// Baseline returns the baseline of the dumps that were added so far.
 func (b *Builder) Baseline(component, relapse string) *Baseline {
 	out := &Baseline{Schema: Schema, Component: component, Relapse: relapse, Of: slices.Clone(b.of), Places: []Place{}}
 	slices.SortFunc(out.Of, func(a, b Of) int { return cmp.Compare(a.Version, b.Version) })
@@ -114,8 +114,8 @@ func (b *Builder) Baseline(component, relapse string) *Baseline {
 	return out
 }
 
-// With is both baselines in one: what either has is usual. It is only for baselines that have no version in common, as it can't tell
-// which dumps both were made of.
+// With merges two baselines: goroutines that either of them has are usual. The two must have no version in common,
+// because With can't tell which dumps both were made from.
 func (b *Baseline) With(other *Baseline) *Baseline {
 	out := *b
 	out.Of = slices.Concat(b.Of, other.Of)
@@ -127,7 +127,7 @@ func (b *Baseline) With(other *Baseline) *Baseline {
 	for _, p := range other.Places {
 		places[p.At] = places[p.At].with(p)
 	}
-	for _, p := range b.Places { // what only one of them has, the other's dumps had none of
+	for _, p := range b.Places { // the other's dumps had none of what only b has
 		if !slices.ContainsFunc(other.Places, func(o Place) bool { return o.At == p.At }) {
 			places[p.At] = p.with(Place{})
 		}
@@ -136,7 +136,7 @@ func (b *Baseline) With(other *Baseline) *Baseline {
 	return &out
 }
 
-// with is a place of two baselines; the zero Place is that of one without it.
+// with merges the same place of two baselines. The zero Place stands for a baseline that doesn't have the place.
 func (p Place) with(other Place) Place {
 	both := func(a, b Range) Range { return Range{min(a[0], b[0]), max(a[1], b[1])} }
 	out := Place{At: cmp.Or(p.At, other.At), All: both(p.All, other.All), States: map[string]Range{}}
@@ -148,19 +148,20 @@ func (p Place) with(other Place) Place {
 	return out
 }
 
-// Unusual is a place in a dump where there are goroutines that a process that is well has none of, or far fewer.
+// Unusual is a place in a dump with goroutines of which a healthy process has none, or far fewer.
 type Unusual struct {
 	At      string   `json:"at"`
-	State   string   `json:"state,omitempty"` // "" where the dump tells none
+	State   string   `json:"state,omitempty"` // "" if the dump has no states
 	Count   int      `json:"count"`
-	Usual   int      `json:"usual"`             // the most that one had that is well
-	Minutes int      `json:"minutes,omitempty"` // that the longest has waited, as far as the dump says
+	Usual   int      `json:"usual"`             // the most that a healthy process had
+	Minutes int      `json:"minutes,omitempty"` // how long the longest has waited, as far as the dump says
 	Frames  []string `json:"frames"`            // of the largest group, the innermost first
 }
 
-// What is told: more than so many times the usual number and so many on top, since connections and requests come and
-// go with the load. A few goroutines are told where they have waited for so long, which no request does, in a state that
-// nothing there was in, or in one that nothing stays in for long.
+// The limits beyond which goroutines are unusual. More than times the usual number plus onTop are always unusual; fewer
+// may come and go with connections and requests, depending on the load. Fewer goroutines are unusual if they have
+// waited for at least waiting, which no request does, and are in a state that none of the baseline's goroutines there
+// had. At a place that the baseline doesn't have, that counts only for brief states.
 const (
 	times   = 3
 	onTop   = 9
@@ -178,9 +179,9 @@ func (b *Baseline) Unusual(d *goroutine.Dump) []Unusual {
 		p, known := usual[k.at]
 		most := p.All[1]
 		if k.state == "" && d.Format.HasStates() {
-			continue // its states are told, each by itself
+			continue // its states are reported, each separately
 		}
-		if k.state != "" && k.state != ready { // what runs was caught at it, and may be anything there
+		if k.state != "" && k.state != ready { // a running goroutine may be anywhere: all states count for it
 			most = p.States[k.state][1]
 		}
 		stuck := k.state != ready && most == 0 && s.waited >= waiting && (known || slices.Contains(brief, k.state))
@@ -193,15 +194,15 @@ func (b *Baseline) Unusual(d *goroutine.Dump) []Unusual {
 	return out
 }
 
-// Compare orders what is unusual: first what a process that is well has none of, and of that first what has waited,
-// since what hasn't may be passing.
+// Compare orders what is unusual. First come goroutines of which a healthy process has none, and among these first
+// those that have waited, because the others may be passing.
 func Compare(a, b Unusual) int {
 	has := func(u Unusual) int { return min(u.Usual, 1) }
 	lasts := func(u Unusual) int { return min(u.Minutes, 1) }
 	return cmp.Or(has(a)-has(b), lasts(b)-lasts(a), (b.Count-b.Usual)-(a.Count-a.Usual), cmp.Compare(a.At, b.At), cmp.Compare(a.State, b.State))
 }
 
-// Versions are those that the baseline is of.
+// Versions returns the versions that the baseline was made from.
 func (b *Baseline) Versions() (out []string) {
 	for _, o := range b.Of {
 		out = append(out, o.Version)

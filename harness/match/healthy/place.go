@@ -10,19 +10,19 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/goroutine"
 )
 
-// key is a place, and a state as it is compared; "" counts all states together.
+// key is a place, and a state as compared returns it; "" stands for all states together.
 type key struct{ at, state string }
 
-// seen is what a dump has of a key.
+// seen is what a dump has for one key.
 type seen struct {
 	n      int
 	waited time.Duration
-	group  *goroutine.Group // the largest
-	state  string           // as that one prints it
+	group  *goroutine.Group // the largest group
+	state  string           // as the largest group prints it
 }
 
-// count counts the goroutines of a dump by place and state, and by place alone. What the runtime itself runs is left
-// out: it goes with the number of processors.
+// count counts the goroutines of a dump by place and state, and by place alone. Goroutines of the runtime are left out,
+// because their number depends on the number of processors.
 func count(d *goroutine.Dump) map[key]*seen {
 	out := map[key]*seen{}
 	for i := range d.Groups {
@@ -53,8 +53,9 @@ func count(d *goroutine.Dump) map[key]*seen {
 	return out
 }
 
-// placesOf is where a group is: the innermost function that isn't merely a carrier of others' code. Where all are, who
-// made it stands for it, if the dump tells that (made); else the function it began with does (began).
+// placesOf returns the place of a group: the innermost function that isn't merely a carrier of others' code. If all
+// functions are carriers, made is the function that created the goroutine, if the dump tells it, and began is the
+// function that the goroutine began with.
 func placesOf(g *goroutine.Group) (made, began string) {
 	for _, f := range g.Frames {
 		if name := Normal(f.Func); !carries(name) && !wrapper.MatchString(f.Func) {
@@ -72,12 +73,12 @@ func placesOf(g *goroutine.Group) (made, began string) {
 	return "created by " + Normal(g.CreatedBy), began
 }
 
-// carriers are packages in which goroutines wait on behalf of others, beside those of the standard library.
+// carriers are packages in which goroutines wait on behalf of others, in addition to the standard library.
 var carriers = []string{"golang.org/x/", "google.golang.org/", "github.com/grpc-ecosystem/", "go.etcd.io/etcd/client/", "k8s.io/utils/",
 	"k8s.io/apimachinery/pkg/util/wait.", "k8s.io/apimachinery/pkg/util/runtime.", "k8s.io/client-go/util/workqueue."}
 
-// carries reports whether a function is of a carrier. The standard library's import paths have no dot in their first
-// part, and a program's own functions are main's.
+// carries reports whether a function belongs to a carrier. The standard library's import paths have no dot in their
+// first part, and a program's own functions are in package main.
 func carries(name string) bool {
 	for _, c := range carriers {
 		if strings.HasPrefix(name, c) {
@@ -92,7 +93,7 @@ func carries(name string) bool {
 	return !strings.Contains(pkg, ".")
 }
 
-// runtimes reports whether a goroutine is the runtime's own, or a thread's stack in a crash.
+// runtimes reports whether a goroutine belongs to the runtime, or is a thread's stack in a crash.
 func runtimes(g *goroutine.Group) bool {
 	if g.CreatedBy != "" && !strings.HasPrefix(g.CreatedBy, "runtime.") {
 		return false
@@ -108,12 +109,14 @@ func runtimes(g *goroutine.Group) bool {
 var (
 	vendored = regexp.MustCompile(`^.*/vendor/|^vendor/`)
 	pointer  = regexp.MustCompile(`\(\*([^()]+)\)`)
-	// wrapper is what the compiler makes, which only a crash shows, as it does the runtime's own functions.
+	// wrapper matches functions that the compiler makes. Only a crash shows them, as it shows the runtime's own
+	// functions.
 	wrapper = regexp.MustCompile(`\.(gowrap|deferwrap)[0-9]+$|-fm$`)
 )
 
-// Normal is a function's name without what differs between builds of the same source, and between minor versions: a
-// vendor folder, a pointer receiver, type arguments, and what the compiler appends for func literals and wrappers.
+// Normal returns a function's name without the parts that differ between builds of the same source, or between minor
+// versions: a vendor folder, a pointer receiver, type arguments, and what the compiler appends for func literals and
+// wrappers.
 func Normal(name string) string {
 	name = vendored.ReplaceAllString(name, "")
 	if i := strings.IndexByte(name, '['); i >= 0 {
@@ -124,10 +127,10 @@ func Normal(name string) string {
 	return pointer.ReplaceAllString(goroutine.Declared(name), "$1")
 }
 
-// ready is how states are compared in which a goroutine runs, or could.
+// ready stands for all states in which a goroutine runs, or could run.
 const ready = "ready"
 
-// compared is a state as it is compared. Go has had more than one name for waiting on a lock.
+// compared returns a state in the form for comparison. Go has had several names for waiting on a lock.
 func compared(state string) string {
 	switch state {
 	case "running", "runnable", "syscall", "preempted", "copystack", "GC assist marking", "GC assist wait":
@@ -138,12 +141,12 @@ func compared(state string) string {
 	return state
 }
 
-// brief are the states that a goroutine of a process that is well isn't in for minutes.
+// brief are the states in which a goroutine of a healthy process doesn't stay for minutes.
 var brief = []string{"chan send", "semacquire"}
 
 const maxFrames = 4
 
-// frames are the innermost ones of the largest group.
+// frames returns the innermost frames of the largest group.
 func (s *seen) frames() (out []string) {
 	for _, f := range s.group.Frames[:min(len(s.group.Frames), maxFrames)] {
 		out = append(out, fmt.Sprintf("%s %s:%d", f.Func, f.File, f.Line))

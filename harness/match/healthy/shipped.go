@@ -14,13 +14,13 @@ import (
 	"sync"
 )
 
-// Folder is where the baselines lie in the module. They are part of the program.
+// Folder is where the baselines lie in the module. They are embedded in the program.
 const Folder = "harness/match/healthy"
 
 //go:embed *.json
 var files embed.FS
 
-// Shipped are the baselines that are part of this program.
+// Shipped returns the baselines that are embedded in this program.
 var Shipped = sync.OnceValues(func() (out []*Baseline, err error) {
 	names, err := fs.Glob(files, "*.json")
 	if err != nil {
@@ -53,9 +53,10 @@ func parse(name string, raw []byte) (*Baseline, error) {
 	return b, nil
 }
 
-// Write writes the baseline below the module's root, a place a line, and returns the file and what it holds now. What the file has of
-// other versions stays; one that has some of these versions and others can't be told apart, and is refused. The program has it once it
-// is built anew.
+// Write writes the baseline to its file below the module's root, one place a line. It returns the file and the baseline
+// that the file holds now. If the file holds only other versions, they are kept. If it holds some of these versions and
+// others too, Write refuses it, because the versions can't be told apart. The program has the new baseline once it is
+// built again.
 func (b *Baseline) Write(root string) (string, *Baseline, error) {
 	name := b.Component + ".json"
 	at := filepath.Join(root, filepath.FromSlash(Folder), name)

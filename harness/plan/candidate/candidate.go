@@ -1,5 +1,4 @@
-// Package candidate reads and inspects the build that a user gave, so that what can't work is refused before anything
-// is built.
+// Package candidate reads and inspects a build that the user gave. It refuses what can't work before anything is built.
 package candidate
 
 import (
@@ -21,20 +20,20 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Error says what is wrong with a candidate. Nothing was built or created for it.
+// Error says why a candidate was refused, before anything was built or created for it.
 type Error struct {
 	Given string
 	Err   error
 	Hint  string // what to do next
 }
 
-// Error names what was given.
+// Error returns the reason, with the candidate as the user gave it.
 func (e *Error) Error() string { return fmt.Sprintf("candidate %s: %v", e.Given, e.Err) }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// forms are the ways to give a candidate.
+// forms lists the ways in which a user can give a candidate.
 var forms = []struct {
 	name, want string
 	read       func(ctx context.Context, a asked) (*scenario.Source, error)
@@ -48,19 +47,19 @@ var forms = []struct {
 
 // asked is a candidate that is being read.
 type asked struct {
-	rest     string // what follows the form
+	rest     string // the text after the form's name and colon
 	scenario *scenario.Scenario
-	like     scenario.Source // a fixed arm of the scenario
-	cacheDir string          // "" is the user's
+	like     scenario.Source // a fixed arm of the scenario, of the default pair if it has one
+	cacheDir string          // "" for the user's default cache
 	engine   image.Engine    // nil if there is none
 }
 
 func (a asked) subject() string { return a.scenario.Spec.Subject }
 
-// Read reads and inspects what the user gave as a candidate for a scenario. If it can't work the error is a *Error.
-// The forms are those of `relapse run --candidate`; without one, a version is a published module's, a folder is a
-// source tree and a file is an executable. Programs are extracted from images into the cache cacheDir; "" is the
-// user's own. engine opens images that are no archives; nil if there is none.
+// Read reads and inspects a candidate that the user gave for a scenario. If it can't work, the error is an *Error. The
+// forms are those of `relapse run --candidate`. Without a form, a version is a published module's, a folder is a source
+// tree, and a file is an executable. Programs are extracted from images into the cache at cacheDir, "" for the user's
+// default cache. engine opens images that are no archives; nil if there is none.
 func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string,
 	engine image.Engine) (*scenario.Source, error) {
 	a := asked{rest: given, scenario: s, cacheDir: cacheDir, engine: engine}
@@ -90,7 +89,7 @@ func Read(ctx context.Context, s *scenario.Scenario, given, cacheDir string,
 	return nil, refused
 }
 
-// hinted is an error with the next step.
+// hinted is an error that also says what to do next.
 type hinted struct {
 	error
 	hint string
@@ -98,7 +97,7 @@ type hinted struct {
 
 var wholeVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
-// formOf splits off the form, or finds out what a bare word is.
+// formOf splits off the form, or works out the form of text that has none. It returns the function that reads it.
 func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), error) {
 	name, rest, ok := strings.Cut(a.rest, ":")
 	for _, f := range forms {
@@ -131,7 +130,7 @@ func formOf(a *asked) (func(context.Context, asked) (*scenario.Source, error), e
 	return binary, nil
 }
 
-// binary is an executable of the user.
+// binary returns the source for an executable of the user.
 func binary(ctx context.Context, a asked) (*scenario.Source, error) {
 	file, err := filepath.Abs(a.rest)
 	if err != nil {
@@ -154,7 +153,7 @@ func binary(ctx context.Context, a asked) (*scenario.Source, error) {
 	return &scenario.Source{Binary: file, Version: p.Version}, nil
 }
 
-// programOfImage is the subject's program in an image.
+// programOfImage returns the source for the subject's program in an image.
 func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	p, err := a.extract(ctx)
 	if err != nil {
@@ -163,7 +162,7 @@ func programOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	return &scenario.Source{Image: a.imageName(), Version: p.Version}, nil
 }
 
-// kubeletOfImage is the kubelet of a node image.
+// kubeletOfImage returns the source for the kubelet in a node image.
 func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	if row, _ := component.Of(a.subject()); row.Runs != component.AsService {
 		return nil, hinted{fmt.Errorf("the subject is %s, and of a node image only the kubelet is taken", a.subject()),
@@ -176,7 +175,7 @@ func kubeletOfImage(ctx context.Context, a asked) (*scenario.Source, error) {
 	return &scenario.Source{NodeImage: a.imageName(), Version: p.Version}, nil
 }
 
-// imageName is the image's reference, or its archive's absolute path.
+// imageName returns the image's reference, or the absolute path of its archive.
 func (a asked) imageName() string {
 	if info, err := os.Stat(a.rest); err == nil && info.Mode().IsRegular() {
 		if abs, err := filepath.Abs(a.rest); err == nil {
@@ -209,7 +208,8 @@ func (a asked) extract(ctx context.Context, places ...string) (p build.Program, 
 	return p, nil
 }
 
-// published is a version of a module that the proxy has: the subject's own, or a fork that replaces it.
+// published returns the source for a version of a module that the Go proxy has: the subject's own module, or a fork
+// that replaces it.
 func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	if a.like.Fixture != "" || a.like.Module == "" {
 		return nil, hinted{fmt.Errorf("the subject %s is no published module", a.subject()), "src:DIR or bin:PATH"}
@@ -229,8 +229,8 @@ func published(ctx context.Context, a asked) (*scenario.Source, error) {
 	return &scenario.Source{Module: a.like.Module, Version: release(version), Fork: module + "@" + version}, nil
 }
 
-// release is the release that a fork's version is based on, by its number: v1.34.4 for v1.34.4-acme.2; "" for a
-// pseudo-version without a base.
+// release returns the number of the release that a fork's version is based on: v1.34.4 for v1.34.4-acme.2. It returns
+// "" for a pseudo-version without a base.
 func release(version string) string {
 	base := strings.TrimSuffix(strings.TrimSuffix(semver.Canonical(version), semver.Build(version)),
 		semver.Prerelease(version))

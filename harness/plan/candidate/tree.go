@@ -16,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// sourceTree is a tree of the user.
+// sourceTree returns the source for a source tree of the user: DIR or DIR@VERSION.
 func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
 	given, stated := a.rest, ""
 	if _, err := os.Stat(given); err != nil {
@@ -58,7 +58,7 @@ func sourceTree(ctx context.Context, a asked) (*scenario.Source, error) {
 	return src, nil
 }
 
-// treeModule is the module in a folder; want is what it must be, "" for anything.
+// treeModule returns the name of the module in a folder. want is the name that it must have, "" for any.
 func treeModule(dir, want string, a asked) (string, error) {
 	file := filepath.Join(dir, "go.mod")
 	text, err := os.ReadFile(file)
@@ -73,14 +73,14 @@ func treeModule(dir, want string, a asked) (string, error) {
 	return module, nil
 }
 
-// treeVersion is the stated version, else the nearest tag's, else the one of the tree's folder. A change log is one
-// patch behind at a release, so it only counts if its minor version isn't the scenario's. "" leaves the version to
-// the fixed arm.
+// treeVersion returns the version of a source tree: the stated one, else that of the nearest tag, else the one that the
+// files of the tree suggest. A change log is one patch version behind at a release, so it only counts if its minor
+// version differs from the scenario's. "" means that the fixed arm's version is used.
 func (a asked) treeVersion(ctx context.Context, dir, stated string) string {
 	if stated != "" {
 		return stated
 	}
-	if s, err := build.LookAt(ctx, dir); err == nil && s.Version != "" { // what keeps git from answering is named when the tree is built
+	if s, err := build.LookAt(ctx, dir); err == nil && s.Version != "" { // the build reports why git didn't answer
 		return s.Version
 	}
 	v, exact := build.VersionOfTree(dir)

@@ -5,57 +5,59 @@ import (
 	"math"
 )
 
-// BelowTarget is the name of the rule.
+// BelowTarget is the name of the only rule.
 const BelowTarget = "below-target"
 
-// Rules are the names of all rules.
+// Rules lists the names of all rules.
 var Rules = []string{BelowTarget}
 
 // Rule says when the trials of a pair end: once the judged arm is proven to show the incident in less than Target of
-// the trials that count, or as soon as that can no longer be proven. A trial counts if its controls were as expected;
-// the others are set aside, whatever the judged arm did in them. What is set aside must not depend on the judged arm:
-// an incident that destroys its own evidence would otherwise take away the trials that show it. So a trial that counts
-// and gave no answer counts against the arm. It may have shown the incident, and ends the proof.
+// the trials that count, or as soon as that can no longer be proven.
 //
-// One counting trial that shows the incident proves that the arm has it and ends the run, so the proof takes Needed
-// trials in a row without it. An arm with a rate of Target or more gets through them with a probability of
-// (1-Target)^Needed <= 1-Confidence, however often one looks, because nothing is claimed after the first trial that
-// shows it. So a pair with such a rate ends as Below with a probability of at most 1-Confidence. Each of several
-// pairs has its own.
+// A trial counts if its controls were as expected. The others are set aside, whatever the judged arm did in them.
+// Setting a trial aside must not depend on the judged arm: an incident that destroys its own evidence would otherwise
+// remove the trials that show it. So a trial that counts but gave no answer counts against the arm. It may have shown
+// the incident, and ends the proof.
+//
+// One counting trial that shows the incident proves that the arm has it and ends the run. So the proof takes Needed
+// trials in a row without the incident. An arm with a rate of Target or more gets through them with a probability of
+// (1-Target)^Needed <= 1-Confidence. Looking after each trial doesn't raise that probability, because nothing is
+// claimed after the first trial that shows the incident. So a pair with such a rate ends as Below with a probability of
+// at most 1-Confidence. With several pairs, this holds for each of them.
 type Rule struct {
 	Confidence float64 // 0.95
-	Target     float64 // 0.2: the rate that the judged arm is to be shown to stay below
-	Max        int     // trials in all, those that are set aside included
+	Target     float64 // 0.2: the judged arm is to be shown to have a lower rate than this
+	Max        int     // trials in all, including those that are set aside
 }
 
-// Tally is what is known of a pair after some trials.
+// Tally is what is known about a pair after some trials.
 type Tally struct {
 	Judged   string // the name of the arm that is judged
-	Clear    int    // trials that count and in which it didn't show the incident
-	Shown    int    // trials that count and in which it did
-	Broken   int    // trials that count and in which it failed in another way
-	Failed   int    // trials in which something of ours failed
-	Silent   int    // trials that count and gave no answer about it
+	Clear    int    // counting trials in which it didn't show the incident
+	Shown    int    // counting trials in which it did
+	Broken   int    // counting trials in which it failed in another way
+	Failed   int    // trials in which something of relapse failed
+	Silent   int    // counting trials that gave no answer about it
 	SetAside int    // trials that don't count, because a control was not as expected
-	Doubtful int    // those of them in which it showed the incident beside a control that was not as expected
+	Doubtful int    // trials set aside in which it showed the incident
 
 	Control string // the name of the vulnerable arm
-	Bites   Count  // how often that one showed it, of all trials in which it gave an answer
+	Bites   Count  // how often the control showed it, of all trials in which it gave an answer
 }
 
-// End is how a pair's trials end; "" is that they go on.
+// End is how a pair's trials end; "" means that they go on.
 type End string
 
 // The ends.
 const (
-	Below     End = "below"     // the judged arm is shown to stay below the target
-	Shown     End = "shown"     // it showed the incident
-	Broken    End = "broken"    // it failed in another way, beside controls that were well
-	Failed    End = "failed"    // something of ours failed
-	Undecided End = "undecided" // the target can't be shown any more, and nothing else was
+	Below     End = "below"     // the judged arm has a rate below the target
+	Shown     End = "shown"     // the judged arm showed the incident
+	Broken    End = "broken"    // the judged arm failed in another way, while its controls were well
+	Failed    End = "failed"    // something of relapse failed
+	Undecided End = "undecided" // the target can't be shown any more, and none of the others is the case
 )
 
-// Decision is what the rule says after some trials. Why is what is known then, or what is missing, without a full
+// Decision is the rule's answer after some trials. Why says what is known then, or what is missing, without a full
 // stop.
 type Decision struct {
 	End End
@@ -65,8 +67,8 @@ type Decision struct {
 // Done reports whether the pair's trials end.
 func (d Decision) Done() bool { return d.End != "" }
 
-// Needed is how many counting trials without the incident prove a rate below the target: 14 for 20 % at 95 %. It is 0
-// for a rule that makes no sense.
+// Needed returns how many counting trials without the incident prove a rate below the target: 14 for 20 % at 95 %. It
+// returns 0 for a rule that makes no sense.
 func (r Rule) Needed() int {
 	if r.sensible() != nil {
 		return 0
@@ -78,14 +80,14 @@ func (r Rule) Needed() int {
 	return n
 }
 
-// Limit is how many trials may be set aside. With one more, Needed don't fit into Max.
+// Limit returns how many trials may be set aside. If one more is, Needed trials no longer fit into Max.
 func (r Rule) Limit() int { return r.Max - r.Needed() }
 
-// DefaultMax leaves room to set aside half as many trials as are needed.
+// DefaultMax returns a Max with room to set aside half as many trials as are needed.
 func (r Rule) DefaultMax() int { return r.Needed() + (r.Needed()+1)/2 }
 
-// Validate refuses a rule that can't work. If more trials are set aside than count, too little is known to call an
-// arm cured.
+// Validate refuses a rule that can't work. Max is at most twice Needed: if more trials are set aside than count, too
+// little is known to call an arm cured.
 func (r Rule) Validate() error {
 	if err := r.sensible(); err != nil {
 		return err
@@ -108,7 +110,7 @@ func (r Rule) sensible() error {
 	return nil
 }
 
-// Decide may be asked after every trial.
+// Decide returns the rule's decision. It may be called after every trial.
 func (r Rule) Decide(t Tally) Decision {
 	counted := t.Clear + t.Shown + t.Broken + t.Silent
 	switch {
@@ -144,8 +146,8 @@ func (r Rule) Decide(t Tally) Decision {
 }
 
 // bites reports whether the vulnerable arm's rate is proven to lie above the target, by an interval that holds after
-// every trial. Only then is the judged arm's lower rate the effect of a cure. Below claims both at once, so it is
-// wrong with no larger probability than either alone.
+// every trial. Only then is the judged arm's lower rate the effect of a cure. Below claims both at once, so its
+// probability of being wrong is no larger than that of either claim.
 func (r Rule) bites(t Tally) bool {
 	least, _ := Sequence(t.Bites, 1-r.Confidence)
 	return least > r.Target
@@ -158,7 +160,7 @@ func (r Rule) below(t Tally) string {
 		t.Judged, t.Clear, Exactly(r.Target), Exactly(r.Confidence), t.Control, t.Bites, Percent(least, false))
 }
 
-// short says so where it is the control that is lacking.
+// short says that the control is what is lacking, if it is. Otherwise it returns "".
 func (r Rule) short(t Tally) string {
 	if t.Clear < r.Needed() || r.bites(t) {
 		return ""

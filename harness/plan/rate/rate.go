@@ -1,13 +1,13 @@
-// Package rate says what counts prove: k of n trials showed something, so how often does it happen?
+// Package rate says what counts prove: if k of n trials showed something, how often does it happen?
 //
 // Three bounds answer three questions, and none can replace another:
 //
 //   - Wilson is the interval of a rate after a number of trials that was fixed beforehand.
 //   - AtMost and AtLeast are exact one-sided bounds for the same case: what "at most 14 %" means.
-//   - Sequence is an interval that holds at all times at once, so that one may look after every trial and stop when it suits.
+//   - Sequence is an interval that holds at all times at once, so that one may look after every trial and stop at will.
 //
-// For one look, Wilson's interval at 95 % misses the true rate about one time in twenty. Whoever looks after every
-// trial and stops at a pleasing one misses far more often, and with unlimited trials for certain. So Decide, which
+// For one look, Wilson's interval at 95 % misses the true rate about one time in twenty. If one looks after every trial
+// and stops at a pleasing result, it misses far more often, and with unlimited trials for certain. So Decide, which
 // stops runs, uses Sequence alone.
 package rate
 
@@ -22,14 +22,14 @@ type Count struct {
 	N int `json:"n"`
 }
 
-// Valid reports whether there can be such a count.
+// Valid reports whether the count is possible.
 func (c Count) Valid() bool { return c.K >= 0 && c.K <= c.N }
 
-// String is "3 of 20".
+// String returns "3 of 20".
 func (c Count) String() string { return fmt.Sprintf("%d of %d", c.K, c.N) }
 
-// Wilson is the two-sided score interval of a rate (E. B. Wilson, JASA 22, 1927, p. 209). confidence lies between 0
-// and 1, such as 0.95. Without trials it is 0 to 1.
+// Wilson returns the two-sided score interval of a rate (E. B. Wilson, JASA 22, 1927, p. 209). confidence lies between
+// 0 and 1, such as 0.95. Without trials the interval is 0 to 1.
 func Wilson(c Count, confidence float64) (low, high float64) {
 	if c.N == 0 {
 		return 0, 1
@@ -40,7 +40,7 @@ func Wilson(c Count, confidence float64) (low, high float64) {
 	half := z * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
 	low, high = (middle-half)/(1+z*z/n), (middle+half)/(1+z*z/n)
 	if c.K == 0 {
-		low = 0 // which it is, but for rounding
+		low = 0 // without the formula's rounding error
 	}
 	if c.K == c.N {
 		high = 1
@@ -48,9 +48,9 @@ func Wilson(c Count, confidence float64) (low, high float64) {
 	return max(low, 0), min(high, 1)
 }
 
-// AtMost is the exact one-sided upper bound (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934): the least rate at
-// which K or fewer have a probability of only 1-confidence. For 0 in n it is 1-(1-confidence)^(1/n). Without trials,
-// and if all showed it, it is 1.
+// AtMost returns the exact one-sided upper bound (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934): the least rate
+// at which K or fewer have a probability of only 1-confidence. For 0 of n it is 1-(1-confidence)^(1/n). Without trials,
+// or if K is N, it is 1.
 func AtMost(c Count, confidence float64) float64 {
 	if c.K == c.N {
 		return 1
@@ -58,12 +58,12 @@ func AtMost(c Count, confidence float64) float64 {
 	return crossing(0, 1, func(p float64) bool { return atMost(c, p) > 1-confidence })
 }
 
-// AtLeast is the exact one-sided lower bound, AtMost of those that didn't show it.
+// AtLeast returns the exact one-sided lower bound. It is 1 minus AtMost of the trials that are not among the K.
 func AtLeast(c Count, confidence float64) float64 {
 	return 1 - AtMost(Count{K: c.N - c.K, N: c.N}, confidence)
 }
 
-// atMost is the probability of seeing K or fewer in N trials at rate p.
+// atMost returns the probability of seeing K or fewer in N trials at rate p.
 func atMost(c Count, p float64) (sum float64) {
 	for k := 0; k <= c.K; k++ {
 		sum += math.Exp(logChoose(c.N, k) + times(k, math.Log(p)) + times(c.N-k, math.Log1p(-p)))
@@ -71,15 +71,15 @@ func atMost(c Count, p float64) (sum float64) {
 	return sum
 }
 
-// Sequence is a confidence sequence of a rate: with a probability of at least 1-alpha the rate lies within the
-// interval after every single trial, over all trials that ever follow. So one may look after each trial, and stop for
-// what it shows.
+// Sequence returns a confidence sequence of a rate: with a probability of at least 1-alpha the rate lies within the
+// interval after every single trial, over all trials that ever follow. So one may look after each trial and stop
+// because of the result.
 //
-// It is Robbins' mixture (H. Robbins, Ann. Math. Statist. 41, 1970, p. 1397). For the true rate p, take the
-// likelihood of the data averaged over all rates by a Beta(1/2, 1/2), divided by its likelihood at p: a nonnegative
+// It is Robbins' mixture (H. Robbins, Ann. Math. Statist. 41, 1970, p. 1397). For the true rate p, take the likelihood
+// of the data averaged over all rates by a Beta(1/2, 1/2), divided by its likelihood at p. This is a nonnegative
 // martingale that begins at 1. By Ville's inequality it ever reaches 1/alpha with a probability of at most alpha. The
-// interval is the rates at which it hasn't. Trials must be alike, given those before them; arms need not be
-// independent.
+// interval consists of the rates at which it hasn't reached 1/alpha. Trials must be alike, given those before them;
+// arms need not be independent.
 func Sequence(c Count, alpha float64) (low, high float64) {
 	if c.N == 0 {
 		return 0, 1
@@ -100,7 +100,7 @@ func Sequence(c Count, alpha float64) (low, high float64) {
 	return low, high
 }
 
-// crossing is where holds, which is true at from and false at to, turns false.
+// crossing returns the point between from and to where holds turns false. holds is true at from and false at to.
 func crossing(from, to float64, holds func(float64) bool) float64 {
 	for range 60 {
 		middle := from + (to-from)/2
@@ -113,7 +113,7 @@ func crossing(from, to float64, holds func(float64) bool) float64 {
 	return to
 }
 
-// times is n*x, and 0 if n is 0 and x infinite: 0 to the power of 0 is 1.
+// times returns n*x, but 0 if n is 0 and x infinite: 0 to the power of 0 is 1.
 func times(n int, x float64) float64 {
 	if n == 0 {
 		return 0

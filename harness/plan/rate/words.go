@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Percent is a rate in whole percent, rounded so that a bound stays true: an upper bound up, a lower bound down.
+// Percent returns a rate in whole percent, rounded so that a bound stays true: an upper bound up, a lower bound down.
 // 0.1391 as an upper bound is "14 %".
 func Percent(rate float64, upper bool) string {
 	p := rate * 100
@@ -21,13 +21,13 @@ func Percent(rate float64, upper bool) string {
 	return fmt.Sprintf("%.0f %%", p)
 }
 
-// Exactly is a rate that somebody stated, in percent, not rounded: "12.5 %".
+// Exactly returns a rate that somebody stated, in percent and not rounded to a whole number: "12.5 %".
 func Exactly(rate float64) string { return fmt.Sprintf("%g %%", math.Round(rate*1e8)/1e6) }
 
-// Fixed says what a count means if the number of trials was fixed beforehand. For 0 of 20 it is "at most 14 % at 95
-// %", by the exact one-sided bound. If all showed it, it is "at least"; otherwise it is Wilson's interval. silent of the
-// N gave no answer, and K doesn't count them: the upper bound takes them for trials that showed it, the lower one for
-// trials that didn't.
+// Fixed says what a count means if the number of trials was fixed beforehand. For 0 of 20 it returns "at most 14 %
+// at 95 %", by the exact one-sided bound. If all of the trials showed it, it returns "at least", otherwise Wilson's
+// interval. silent of the N trials gave no answer and aren't in K: the upper bound counts them as trials that showed
+// it, the lower bound as trials that didn't.
 func Fixed(c Count, silent int, confidence float64) string {
 	most := c.and(silent)
 	low, _ := Wilson(c, confidence)
@@ -41,8 +41,8 @@ func Fixed(c Count, silent int, confidence float64) string {
 	return bounds(c, most, low, high) + " at " + Percent(confidence, false)
 }
 
-// Anytime says what a count means in a run that was stopped for what it showed, by Sequence. It is wider than Fixed,
-// which doesn't hold there. silent is as for Fixed.
+// Anytime says what a count means, by Sequence, in a run that was stopped because of its results. Its interval is
+// wider than that of Fixed, which doesn't hold in such a run. silent is as for Fixed.
 func Anytime(c Count, silent int, confidence float64) string {
 	most := c.and(silent)
 	low, _ := Sequence(c, 1-confidence)
@@ -50,18 +50,18 @@ func Anytime(c Count, silent int, confidence float64) string {
 	return bounds(c, most, low, high) + " at " + Percent(confidence, false) + ", whenever one stops"
 }
 
-// and is c if further trials of its N had shown it, too.
+// and returns c with further more of its N trials counted in K.
 func (c Count) and(further int) Count { return Count{K: c.K + further, N: c.N} }
 
-// NoneSoFar says what 0 of n means in a run that ends at the first 1 and then claims nothing: AtMost's bound holds
-// whenever one stops. It falls below a rate p only after n trials with (1-p)^n <= 1-confidence, and at rate p so many
-// in a row without one have just that probability.
+// NoneSoFar says what 0 of n means in a run that ends at the first 1 and then claims nothing. AtMost's bound holds
+// there no matter when one stops: it falls below a rate p only after n trials with (1-p)^n <= 1-confidence, and at rate
+// p the probability of n trials in a row without a 1 is (1-p)^n.
 func NoneSoFar(n int, confidence float64) string {
 	return "at most " + Percent(AtMost(Count{N: n}, confidence), true) + " at " + Percent(confidence, false) +
 		", whenever one stops"
 }
 
-// bounds puts an interval into words. At least of the trials showed it, and at most most of them.
+// bounds describes an interval. At least `least` of the trials showed it, and at most `most` of them.
 func bounds(least, most Count, low, high float64) string {
 	switch {
 	case least.K == 0 && most.K == most.N:

@@ -1,9 +1,9 @@
-// Package attest signs a run's verdict together with its evidence, and compares a signed one with the files. The sums
-// in a run protect against accidents only: whoever can write the directory can write them anew. An attestation binds
-// them to a key.
+// Package attest signs a run's verdict together with its evidence, and compares a signed verdict with the files. The
+// sums in a run protect only against accidents: whoever can write to the directory can write new sums. An attestation
+// binds the sums to a key.
 //
-// It is an in-toto statement in a DSSE envelope. Its subjects are the run's plan, index and verdict and the manifest
-// of each trial, which lists every file with its SHA-256. Its predicate is the verdict and the binaries.
+// An attestation is an in-toto statement in a DSSE envelope. Its subjects are the run's plan, index and verdict and the
+// manifest of each trial, which lists every file with its SHA-256. Its predicate is the verdict and the binaries.
 package attest
 
 import (
@@ -32,10 +32,10 @@ const File = "attestation.dsse.json"
 // PredicateType is the type of the predicate.
 const PredicateType = "https://relapse.dev/attestation/verdict/v1alpha1"
 
-// payloadType is that of in-toto statements in an envelope.
+// payloadType is the type that an envelope gives for in-toto statements.
 const payloadType = "application/vnd.in-toto+json"
 
-// Predicate is what is attested beside the run's files.
+// Predicate is what is attested in addition to the run's files.
 type Predicate struct {
 	Verdict  string `json:"verdict"`
 	ExitCode int    `json:"exitCode"`
@@ -71,8 +71,8 @@ func predicateOf(v report.Verdict) Predicate {
 	return p
 }
 
-// Sign makes the attestation of the run in dir, whose verdict is v: the JSON of an envelope. key is a private key,
-// ed25519 or ecdsa, as PEM. The verdict.json on disk must be v's.
+// Sign returns the attestation of the run in dir: the JSON of an envelope. v is the run's verdict, and the verdict.json
+// on disk must be the same. key is a private key, ed25519 or ecdsa, as PEM.
 func Sign(ctx context.Context, dir string, v report.Verdict, key []byte) ([]byte, error) {
 	signer, err := privateKey(key)
 	if err != nil {
@@ -111,7 +111,7 @@ func Sign(ctx context.Context, dir string, v report.Verdict, key []byte) ([]byte
 	return append(out, '\n'), err
 }
 
-// written refuses a verdict on disk that is not the one to be attested.
+// written returns an error if the verdict on disk is not the one to be attested.
 func written(dir string, v report.Verdict) error {
 	have, err := os.ReadFile(filepath.Join(dir, report.VerdictFile))
 	if err != nil {
@@ -128,7 +128,7 @@ func written(dir string, v report.Verdict) error {
 	return nil
 }
 
-// subjects are the attested files of a run, relative to its directory.
+// subjects returns the attested files of a run, relative to its directory.
 func subjects(v report.Verdict) []string {
 	names := []string{bundle.PlanFile, bundle.IndexFile, report.VerdictFile}
 	for _, t := range v.Trials {
@@ -137,7 +137,7 @@ func subjects(v report.Verdict) []string {
 	return names
 }
 
-// sumOf is the SHA-256 of a file of a run, never of one outside it.
+// sumOf returns the SHA-256 of a file of a run. A file outside the directory of the run is an error.
 func sumOf(dir, name string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -151,7 +151,7 @@ func sumOf(dir, name string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// asStruct is a predicate as a statement holds it.
+// asStruct converts a predicate to the form in which a statement holds it.
 func asStruct(p Predicate) (*structpb.Struct, error) {
 	b, err := json.Marshal(p)
 	if err != nil {

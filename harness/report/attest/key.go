@@ -19,7 +19,7 @@ func privateKey(raw []byte) (dsse.SignerVerifier, error) {
 	return usable(k)
 }
 
-// publicKey refuses a private key: checking a signature doesn't need one.
+// publicKey reads a public key. It refuses a private key, because checking a signature doesn't need one.
 func publicKey(raw []byte) (dsse.SignerVerifier, error) {
 	k, err := signerverifier.LoadKey(raw)
 	if err != nil {

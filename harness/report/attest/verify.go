@@ -17,8 +17,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 )
 
-// Verify checks that an attestation was signed with the private key of this public key (PEM), and that each file that
-// it names is unchanged. Predicate.Agrees checks the verdict, once the run was judged.
+// Verify checks that an attestation was signed with the private key that belongs to key, a public key as PEM, and that
+// each file that it names is unchanged. It returns the attested predicate. Predicate.Agrees checks the verdict, once
+// the run was judged.
 func Verify(ctx context.Context, dir string, envelope, key []byte) (Predicate, error) {
 	var p Predicate
 	verifier, err := publicKey(key)
@@ -42,7 +43,7 @@ func Verify(ctx context.Context, dir string, envelope, key []byte) (Predicate, e
 	return p, nil
 }
 
-// opened is the statement in an envelope with a good signature.
+// opened checks the signature of an envelope and returns the statement in it.
 func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*intoto.Statement, error) {
 	var e dsse.Envelope
 	if err := kinds.DecodeStrictly(envelope, &e); err != nil {
@@ -72,7 +73,7 @@ func opened(ctx context.Context, envelope []byte, key dsse.SignerVerifier) (*int
 	return s, nil
 }
 
-// sameFiles compares the attested files with those on disk, and names all differences.
+// sameFiles compares the attested files with those on disk. The error names all differences.
 func sameFiles(dir string, s *intoto.Statement) error {
 	var errs []error
 	var named []string
@@ -97,8 +98,8 @@ func sameFiles(dir string, s *intoto.Statement) error {
 	return errors.Join(errs...)
 }
 
-// Agrees checks that the run is judged as it was attested and lacks no file. Another version of relapse may have
-// judged it.
+// Agrees checks that v, the run's verdict as judged now, is the attested one, and that the run lacks no file. The
+// attested verdict may be by another version of relapse.
 func (p Predicate) Agrees(v report.Verdict) error {
 	var errs []error
 	for _, t := range v.Trials {

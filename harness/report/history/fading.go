@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// FalseAlarm bounds the probability that an arm whose rate never changes is ever flagged, however often one
+	// FalseAlarm bounds the probability that an arm whose rate never changes is ever flagged, however often somebody
 	// looks.
 	FalseAlarm = 0.05
-	// Streak is how many of the newest trials in a row may lack an answer.
+	// Streak is how many of the newest trials in a row have to lack an answer before that is reported.
 	Streak = 3
 )
 
-// fading says why a vulnerable arm reproduces less: fewer of the trials with an answer show the incident than before,
-// or fewer trials give an answer.
+// fading explains why a vulnerable arm reproduces less: fewer of the trials with an answer show the incident than
+// before, or fewer trials give an answer. It returns nothing if neither is shown.
 func fading(of, answered []Entry) []string {
 	var out []string
 	for _, q := range []struct {
@@ -49,7 +49,8 @@ func fading(of, answered []Entry) []string {
 
 func answers(e Entry) bool { return e.Outcome == reproduced || e.Outcome == notReproduced }
 
-// silent says that the newest trials gave no answer. It is an observation, not a conclusion.
+// silent says that the newest trials gave no answer, "" if fewer than Streak did. It is an observation, not a
+// conclusion.
 func silent(of []Entry) string {
 	n := 0
 	for _, e := range slices.Backward(of) {
@@ -64,20 +65,21 @@ func silent(of []Entry) string {
 	return fmt.Sprintf("the last %d trials gave no answer, the newest is %s", n, of[len(of)-1].Outcome)
 }
 
-// drop is where something became rarer: before and since the entry at.
+// drop is a moment at which something became rarer: its counts before the entry at, and since that entry.
 type drop struct {
 	at            int
 	before, since rate.Count
-	low, high     float64 // at least so often before, at most so often since
+	low, high     float64 // the rate was at least low before, and is at most high since
 }
 
-// dropIn finds the moment since which something is rarer than before, and returns the one that shows most. Every
-// Window-th entry may be that moment.
+// dropIn finds the moment since which something is rarer than before. Every Window-th entry may be that moment. If
+// there are several, dropIn returns the one with the widest gap between the two rates.
 //
-// The trials before it have one confidence sequence at alpha/2. Those since the i-th moment have their own at alpha/2
-// divided by i(i+1); over all i these add up to alpha/2. If the rate never changes, all of them hold it at all times
-// with a probability of at least 1-alpha, and then no later one lies below the first (Boole's inequality). So the
-// probability that there is ever a false alarm is at most alpha, over any number of years and looks.
+// The trials before the moment have one confidence sequence at alpha/2. Those since the i-th moment have their own at
+// alpha/2 divided by i(i+1); over all i these add up to alpha/2. If the rate never changes, all of the sequences hold
+// it at all times with a probability of at least 1-alpha, and then no later one lies below the first (Boole's
+// inequality). So the probability that there is ever a false alarm is at most alpha, over any number of years and
+// looks.
 func dropIn(yes []bool, alpha float64, sequence func(rate.Count, float64) (low, high float64)) (best drop, found bool) {
 	all := rate.Count{N: len(yes)}
 	for _, y := range yes {

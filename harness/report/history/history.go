@@ -1,6 +1,6 @@
-// Package history is the ledger of runs: a file that has one line for each arm of each trial that was ever judged,
-// and outlives the runs. It says how often an incident was reproduced, when last and with what, and whether a
-// scenario reproduces less often than it used to.
+// Package history keeps the ledger of runs: a file that has one line for each arm of each trial that was ever judged,
+// and outlives the runs. It says how often an incident was reproduced, when last and with what, and whether a scenario
+// reproduces less often than it used to.
 package history
 
 import (
@@ -33,14 +33,14 @@ type Entry struct {
 	Versions map[string]string `json:"versions"`
 	Digest   string            `json:"digest"` // SHA-256 of the arm's binary
 	Seed     int64             `json:"seed"`
-	Seconds  float64           `json:"seconds"` // what the trial took, from its first event to its last
-	Run      string            `json:"run"`     // the run's directory, beside the ledger
+	Seconds  float64           `json:"seconds"` // how long the trial took, from its first event to its last
+	Run      string            `json:"run"`     // the run's directory, next to the ledger
 	Trial    string            `json:"trial"`
-	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the trial's manifest; shows later whether the trial was taken away
+	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the trial's manifest; shows later removal
 	Relapse  string            `json:"relapse"`
 }
 
-// validate refuses a line that is JSON but no entry.
+// validate returns an error if a field is missing that every entry has. A line may be JSON and still be no entry.
 func (e Entry) validate() error {
 	if e.Time.IsZero() {
 		return errors.New("it has no time")
@@ -54,8 +54,8 @@ func (e Entry) validate() error {
 	return nil
 }
 
-// Append adds entries to the ledger at path in one write, under a lock. If a crash left the last line incomplete, it
-// stays as it is on a line of its own.
+// Append adds entries to the ledger at path in one write, under a lock. If a crash left the last line incomplete, that
+// line stays as it is, and the entries begin on a new line.
 func Append(path string, entries []Entry) (err error) {
 	if len(entries) == 0 {
 		return nil
@@ -116,13 +116,14 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
-// String is "runs/history.jsonl:7: …".
+// String returns "runs/history.jsonl:7: …".
 func (s Skipped) String() string { return fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Reason) }
 
-// maxLine is longer than any entry gets.
+// maxLine is a bound in bytes that no entry reaches.
 const maxLine = 1 << 20
 
-// Read returns the ledger's entries in order, and the lines that are none. A missing ledger is fs.ErrNotExist.
+// Read returns the ledger's entries in order, and the lines that are no entries. The error is fs.ErrNotExist if there
+// is no ledger.
 func Read(path string) (entries []Entry, skipped []Skipped, err error) {
 	lock := flock.New(path, flock.SetFlag(os.O_RDONLY))
 	if err := lock.RLock(); err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Window is how many trials that gave an answer one span of an arm's history has.
+// Window is how many trials that gave an answer are in one span of an arm's history.
 const Window = 10
 
-// confidence is that of all intervals. They hold however often one looks.
+// confidence is the confidence of all intervals. They hold however often somebody looks.
 const confidence = 0.95
 
 // The outcomes that answer whether an arm has the incident.
@@ -31,10 +31,10 @@ type Line struct {
 	All      Span           `json:"all"`
 	Spans    []Span         `json:"spans"` // Window answered trials each, oldest first; the newest may be shorter
 	Others   map[string]int `json:"others,omitempty"`
-	Last     *Entry         `json:"lastReproduced"` // nil: never
+	Last     *Entry         `json:"lastReproduced"` // nil if it never was
 	Newest   Entry          `json:"newest"`
 	Fading   []string       `json:"fading,omitempty"` // why it reproduces less often than it used to
-	Silent   string         `json:"silent,omitempty"` // that its last trials gave no answer
+	Silent   string         `json:"silent,omitempty"` // says that the newest trials gave no answer
 }
 
 // Span is the rate over some trials that gave an answer, in the order of time.
@@ -43,7 +43,7 @@ type Span struct {
 	To   time.Time `json:"to"`
 	rate.Count
 	Low  float64 `json:"low"`
-	High float64 `json:"high"` // the interval at 95 % that holds however often one looks
+	High float64 `json:"high"` // the interval at 95 % that holds however often somebody looks
 }
 
 // Summary sums up a ledger by scenario, pair and arm.
@@ -69,7 +69,7 @@ func Summary(entries []Entry) []Line {
 	return out
 }
 
-// order puts the control first.
+// order returns the rank of a role in a summary: the control comes first.
 func order(role string) int {
 	return slices.Index([]string{scenario.Vulnerable, scenario.Fixed, scenario.Candidate}, role)
 }

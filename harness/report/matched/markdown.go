@@ -9,7 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// markdown is for a ticket: the answers in a table, the evidence of what is met or suspected, then what is missing.
+// markdown writes a result for a ticket: the answers in a table, the evidence for incidents that are met or suspected,
+// and then what would settle the others.
 func markdown(b *bytes.Buffer, r match.Result) {
 	fmt.Fprint(b, "## Known incidents\n\n| incident | answer | why |\n|---|---|---|\n")
 	for _, i := range r.Incidents {
@@ -76,12 +77,12 @@ func incident(b *bytes.Buffer, i match.Incident) {
 	}
 }
 
-// inTable keeps a text in one line of a table.
+// inTable makes a text fit a cell of a table, in one line.
 func inTable(s string) string {
 	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ", "<", "&lt;").Replace(s)
 }
 
-// fenced is a text as it is, indented, in a fence that it doesn't have itself.
+// fenced returns a text unchanged but indented, in a fence that the text doesn't contain.
 func fenced(indent, s string) string {
 	fence := "```"
 	for strings.Contains(s, fence) {

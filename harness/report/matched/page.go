@@ -27,10 +27,10 @@ var pageTemplate = template.Must(template.New("match").Funcs(template.FuncMap{
 	"sentence": func(s string) string { return strings.TrimRight(s, ". \n") + "." },
 }).Parse(pageText))
 
-// colours are the style's, as verdicts have them.
+// colours are the classes that the style sheet has for verdicts, by answer.
 var colours = map[check.Truth]string{check.True: "ill", check.False: "good", check.Unknown: "open"}
 
-// headline names what is met, or else what is suspected.
+// headline names the incidents that are met, or else those that are suspected.
 func headline(r match.Result) string {
 	var met, suspected []string
 	for _, i := range r.Incidents {
@@ -52,5 +52,5 @@ func headline(r match.Result) string {
 	return "nothing known is met; some is unknown"
 }
 
-// page is the result as a page that needs nothing else, in the style of a run's report.
+// page writes a result as a page that needs nothing else, in the style of a run's report.
 func page(b *bytes.Buffer, r match.Result) error { return pageTemplate.Execute(b, r) }

@@ -1,4 +1,4 @@
-// Package matched writes what relapse match found: for a terminal, for a ticket and as a page.
+// Package matched writes the result of relapse match: for a terminal, for a ticket and as a page.
 package matched
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/match"
 )
 
-// Write writes a result in a form: text, markdown or html. explain adds the evidence for each sign to the text. It
-// redacts nothing.
+// Write writes a result in a form: text, markdown or html. With explain the text has the evidence for each sign, in
+// place of what is unexplained. Write redacts nothing.
 func Write(b *bytes.Buffer, r match.Result, form string, explain bool) error {
 	switch form {
 	case "markdown":
@@ -136,7 +136,7 @@ func notes(u match.Unexplained) (out []note) {
 	return out
 }
 
-// compared says what a dump has beyond a process that was well, and what that was.
+// compared says what a dump has that healthy processes don't, and which processes these were.
 func compared(c match.Comparison) (out []note) {
 	for i, u := range c.Unusual {
 		at := u.At
@@ -160,7 +160,7 @@ func compared(c match.Comparison) (out []note) {
 	return out
 }
 
-// state is what goroutines wait for and for how long, as far as their dump says.
+// state says what goroutines wait for and for how long, as far as their dump says.
 func state(s string, minutes int) string {
 	switch {
 	case s == "":
@@ -180,7 +180,7 @@ func atMost(n int) string {
 
 func first(all []string, n int) []string { return all[:min(len(all), n)] }
 
-// inputs are what was read, each by itself if there are few, else only their number.
+// inputs names the files that were read, or only counts them if there are many.
 func inputs(all []match.Input) string {
 	if len(all) > 6 {
 		return fmt.Sprintf("%d files; -o json lists them", len(all))
@@ -195,7 +195,7 @@ func inputs(all []match.Input) string {
 	return strings.Join(out, "; ")
 }
 
-// lacking says for the forms that were read what they can't hold, each once.
+// lacking says what the forms that were read can't hold. Each form is named once.
 func lacking(all []match.Input) (out []string) {
 	for _, i := range all {
 		form, _, _ := strings.Cut(i.As, " ")

@@ -1,4 +1,4 @@
-// Package measure holds the rules of relapse match against labelled evidence: bundles of relapse's own, whose arms were
+// Package measure tests the rules of relapse match on labelled evidence: bundles of relapse's own, whose arms were
 // judged. It counts how often each rule, by each kind of evidence alone, is met where it should be and where it should
 // not.
 package measure
@@ -23,13 +23,14 @@ import (
 // Schema is the value of a table's schema field.
 const Schema = "relapse.dev/match-rates/v1alpha1"
 
-// Confidence is that of the intervals.
+// Confidence is the confidence of the intervals.
 const Confidence = 0.95
 
 // Label is what is known of evidence beforehand.
 type Label string
 
-// The labels. What shows an incident was judged Reproduced, from the fault on. All others don't show it.
+// The labels. Only an arm that was judged Reproduced shows the incident, from the fault on. All other evidence doesn't
+// show it.
 const (
 	Shows    Label = "shows it"                 // an arm that was judged Reproduced, from the fault on
 	Without  Label = "doesn't show it"          // an arm that was judged NotReproduced
@@ -37,7 +38,7 @@ const (
 	Other    Label = "shows another or nothing" // an arm of another scenario
 )
 
-// Incident is the rule of all signs together; the version, which would decide first, is not asked.
+// Incident is the rule of all signs together. The version, which would decide first, is left out.
 const Incident = "the incident"
 
 // Table has the error rates of one scenario's rules.
@@ -45,12 +46,12 @@ type Table struct {
 	Schema   string   `json:"schema"`
 	Scenario string   `json:"scenario"`
 	Relapse  string   `json:"relapse"`
-	Bundles  []Bundle `json:"bundles"` // those of the scenario's component
+	Bundles  []Bundle `json:"bundles"` // the bundles of the scenario's component
 	LeftOut  []string `json:"leftOut"`
 	Rows     []Row    `json:"rows"`
 }
 
-// Bundle is one that was asked.
+// Bundle is a bundle of which the rules were asked.
 type Bundle struct {
 	Run      string            `json:"run"`
 	Trial    string            `json:"trial"`
@@ -59,8 +60,8 @@ type Bundle struct {
 	Outcomes map[string]string `json:"outcomes"` // arm -> outcome
 }
 
-// Row counts the answers of one rule to evidence of one kind with one label. Low and High are Wilson's interval for
-// the share of Met.
+// Row counts the answers of one rule to evidence of one kind with one label. Low and High are the ends of Wilson's
+// interval for the share of Met.
 type Row struct {
 	Rule     string         `json:"rule"`
 	Is       string         `json:"is"`
@@ -69,29 +70,30 @@ type Row struct {
 	Met      int            `json:"met"`
 	NotMet   int            `json:"notMet"`
 	Unknown  int            `json:"unknown"`
-	// Suspected are those of Unknown with something that speaks for the incident.
+	// Suspected counts those of Unknown in which something speaks for the incident.
 	Suspected int     `json:"suspected"`
 	Low       float64 `json:"low"`
 	High      float64 `json:"high"`
 }
 
-// Count is how many were met, of how many.
+// Count returns how many answers are met, and how many there are.
 func (r Row) Count() rate.Count { return rate.Count{K: r.Met, N: r.Met + r.NotMet + r.Unknown} }
 
-// Defect reports whether a rule is met where it must not be: a decisive sign, or the incident as a whole.
+// Defect reports whether a decisive sign, or the incident as a whole, is met where it must not be.
 func (r Row) Defect() bool {
 	return r.Label != Shows && r.Met > 0 && (r.Is == scenario.Decisive || r.Rule == Incident)
 }
 
-// labelled is a bundle, and what its arms were judged to be.
+// labelled is a bundle, and the outcomes that its arms were judged to have.
 type labelled struct {
 	*match.Trial
 	scenario, id, pair, run string
 	outcomes                map[string]string // by arm
 }
 
-// Run asks the rules of all scenarios of the bundles in paths. The error is a path that can't be opened, the context's,
-// or a mistake in a scenario. A bundle that can't be judged is left out, and named.
+// Run asks the rules of all scenarios of the bundles in paths, and returns a table for each scenario. The error is a
+// path that can't be opened, the context's, or a mistake in a scenario. A bundle that can't be judged is left out, and
+// named among the problems.
 func Run(ctx context.Context, all []*scenario.Scenario, paths []string) ([]Table, []archive.Problem, error) {
 	trials, problems, done, err := match.Trials(ctx, paths)
 	defer done()
@@ -155,7 +157,7 @@ func table(ctx context.Context, s *scenario.Scenario, in []labelled) (Table, err
 	return t, nil
 }
 
-// arm asks the rules of one arm, and says why it was left out if it was.
+// arm asks the rules of one arm and counts the answers. left says why the arm, or a part of it, was left out.
 func (t *Table) arm(s *scenario.Scenario, b labelled, arm, outcome string, rows map[[3]string]*Row) (left string,
 	err error) {
 	asked := map[Label]match.When{Baseline: match.Before}
@@ -210,7 +212,8 @@ func (r *Row) count(met check.Truth, suspected bool) {
 	r.Low, r.High = rate.Wilson(r.Count(), Confidence)
 }
 
-// sort lists the rows by rule, evidence and label, those that no evidence of a kind could answer left out.
+// sort orders rows by rule, evidence and label. It drops the rows of a sign for a kind of evidence that never answered
+// it.
 func (t *Table) sort(s *scenario.Scenario, rows map[[3]string]*Row) {
 	rules := []string{Incident}
 	for _, sign := range s.Spec.Match.Signs {

@@ -15,13 +15,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan/rate"
 )
 
-// File is a scenario's table, beside its scenario.yaml.
+// File is the name of a scenario's table, which lies next to its scenario.yaml.
 const File = "match.json"
 
 // labels are the columns, in order.
 var labels = []Label{Shows, Without, Baseline, Other}
 
-// Load reads the table beside a scenario's file. Where there is none, ok is false.
+// Load reads the table next to a scenario's file. ok is false if there is none.
 func Load(scenario string) (t Table, ok bool, err error) {
 	at := filepath.Join(filepath.Dir(scenario), File)
 	b, err := os.ReadFile(at)
@@ -40,7 +40,7 @@ func Load(scenario string) (t Table, ok bool, err error) {
 	return t, true, nil
 }
 
-// Write writes the table beside a scenario's file.
+// Write writes the table next to a scenario's file.
 func (t Table) Write(scenario string) error {
 	b, err := json.MarshalIndent(t, "", " ")
 	if err != nil {
@@ -49,7 +49,7 @@ func (t Table) Write(scenario string) error {
 	return os.WriteFile(filepath.Join(filepath.Dir(scenario), File), append(b, '\n'), 0o644)
 }
 
-// line is what all labels say of one rule and one kind of evidence.
+// line is a line of the printed table: the rows of all labels for one rule and one kind of evidence.
 type line struct {
 	rule, is string
 	evidence match.Evidence
@@ -66,7 +66,7 @@ func (t Table) lines() (out []line) {
 	return out
 }
 
-// describe is an arm: met, not met, unknown of how many, and the interval.
+// describe returns a cell of the printed table: how many are met, not met and unknown, and the interval.
 func (r Row) describe() string {
 	c := r.Count()
 	if c.N == 0 {
@@ -86,7 +86,7 @@ func (r Row) describe() string {
 const legend = "met/not met/unknown, and Wilson's interval at 95 % for the share that is met; the version, which " +
 	"decides first, was not asked"
 
-// Text is the table for a terminal.
+// Text returns the table for a terminal.
 func (t Table) Text() (string, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "How often the rules of %s are met (%s)\n", t.Scenario, legend)
@@ -104,7 +104,7 @@ func (t Table) Text() (string, error) {
 	return b.String(), nil
 }
 
-// Markdown is the table for a README.
+// Markdown returns the table for a README.
 func (t Table) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### How often the rules of %s are met\n\n| rule | by | %s |\n|---|---|%s\n", t.Scenario,
@@ -135,7 +135,7 @@ func (l line) row(by string) string {
 	return strings.Join(out, by)
 }
 
-// ground says what the table rests on.
+// ground lists the bundles that the table rests on, and what was left out.
 func (t Table) ground() (out []string) {
 	if len(t.Bundles) == 0 {
 		out = append(out, "no bundle of this component was there")

@@ -11,8 +11,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/version"
 )
 
-// Well makes baselines of evidence of processes that were well: see match.Well. An arm of a bundle was well in its
-// baseline if it was judged Reproduced or NotReproduced, which both want a steady state, and nothing of the incident yet.
+// Well makes baselines from evidence of processes that were well: see match.Well. An arm of a bundle was well in its
+// baseline if it was judged Reproduced or NotReproduced. Both outcomes need a steady state, and a baseline without the
+// incident.
 func Well(ctx context.Context, paths []string) ([]*healthy.Baseline, []archive.Problem, error) {
 	return match.Well(ctx, paths, version.Relapse(), func(t *match.Trial) (map[string]bool, error) {
 		judged, err := report.JudgeTrial(t.Dir)

@@ -1,4 +1,4 @@
-// Package environment creates a trial's clusters with every arm installed.
+// Package environment creates a trial's clusters and installs every arm in them.
 package environment
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// Environment is one trial's clusters with every arm in its place.
+// Environment holds one trial's clusters, with every arm in its place.
 type Environment struct {
 	Trial plan.Trial
 
-	run       string     // its name, which every cluster's name begins with
-	plan      *plan.Plan // that the trial is of
+	run       string     // the run's name, with which every cluster's name begins
+	plan      *plan.Plan // the trial's plan
 	artifacts Artifacts
 	provider  cluster.Provider
 	events    *event.Stream
@@ -35,30 +35,30 @@ type Environment struct {
 	versions  map[string]string
 
 	mu           sync.Mutex
-	clusters     map[string]cluster.Cluster // those that exist, by plan.Cluster's name
-	unresponsive []string                   // arms of candidates that didn't answer once they were installed
+	clusters     map[string]cluster.Cluster // existing clusters, by plan.Cluster's name
+	unresponsive []string                   // candidates that didn't answer after they were installed
 }
 
-// Artifacts are the builds to install, such as *artifacts.Artifacts once it is prepared.
+// Artifacts holds the builds to install; *artifacts.Artifacts is one once it is prepared.
 type Artifacts interface {
 	Of(arm scenario.Arm) (artifacts.Build, error)
-	Fixture(name string) string // its path on this host
+	Fixture(name string) string // the path of a fixture's executable on this host
 }
 
-// Options say which trial's environment to create, and from what. All but Versions are required.
+// Options say which trial's environment to create, and from which builds. All but Versions are required.
 type Options struct {
 	Run       string // the run's name
 	Plan      *plan.Plan
 	Trial     plan.Trial
 	Artifacts Artifacts
 	Provider  cluster.Provider
-	Versions  map[string]string // of what the trial is made with, as the bundle is to name them
+	Versions  map[string]string // versions of the tools in use, for the bundle
 	Events    *event.Stream
 }
 
-// Create creates a trial's clusters. Each arm's executable and every seam is in its node before anything starts
-// there. If arms have clusters of their own and go through the phases one after the other, only the first arm's
-// clusters are created; CreateFor creates the others.
+// Create creates a trial's clusters. Each arm's executable and every seam is in its node before anything starts there.
+// If arms have their own clusters and go through the phases one after the other, Create creates only the first arm's
+// cluster; CreateFor creates the others.
 func Create(ctx context.Context, o Options) (*Environment, error) {
 	e := &Environment{
 		Trial: o.Trial, run: o.Run, plan: o.Plan, artifacts: o.Artifacts, provider: o.Provider, events: o.Events,
@@ -78,7 +78,7 @@ func Create(ctx context.Context, o Options) (*Environment, error) {
 	return e, nil
 }
 
-// CreateFor creates the missing clusters of some arms, all at once.
+// CreateFor creates those clusters of some arms that don't exist yet, all in parallel.
 func (e *Environment) CreateFor(ctx context.Context, arms []string) (err error) {
 	var missing []plan.Cluster
 	var names []string
@@ -107,7 +107,7 @@ func (e *Environment) CreateFor(ctx context.Context, arms []string) (err error) 
 	return e.installWorkloads(ctx)
 }
 
-// create creates one cluster, sets its limits and gives each arm its own build.
+// create creates one cluster, sets its memory limits and gives each arm its own build.
 func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
 	topology, err := e.topology(c)
 	if err != nil {
@@ -137,7 +137,7 @@ func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
 	return e.leadAgain(ctx, c, made)
 }
 
-// Names are the full names of the clusters that exist, in the plan's order.
+// Names returns the full names of the existing clusters, in the plan's order.
 func (e *Environment) Names() []string {
 	var out []string
 	for _, c := range e.Trial.Clusters {
@@ -150,7 +150,7 @@ func (e *Environment) Names() []string {
 
 func (e *Environment) clusterName(name string) string { return ClusterName(e.run, name) }
 
-// ClusterName is the full name of a plan's cluster in a run.
+// ClusterName returns the full name of a plan's cluster in a run.
 func ClusterName(run, name string) string {
 	if name == "" {
 		return run
@@ -158,13 +158,13 @@ func ClusterName(run, name string) string {
 	return run + "-" + name
 }
 
-// Run is the name of the run.
+// Run returns the name of the run.
 func (e *Environment) Run() string { return e.run }
 
-// Seed is the plan's seed.
+// Seed returns the plan's seed.
 func (e *Environment) Seed() int64 { return e.plan.Seed }
 
-// Cluster is the first cluster that exists; if the arms share one, it is that one.
+// Cluster returns the first existing cluster. If the arms share a cluster, this is the shared one.
 func (e *Environment) Cluster() cluster.Cluster {
 	for _, c := range e.Trial.Clusters {
 		if one, there := e.clusters[c.Name]; there {
@@ -174,7 +174,7 @@ func (e *Environment) Cluster() cluster.Cluster {
 	return nil
 }
 
-// ClusterOf is the cluster of an arm; nil if it doesn't exist.
+// ClusterOf returns the cluster of an arm, or nil if it doesn't exist.
 func (e *Environment) ClusterOf(arm string) cluster.Cluster {
 	if c := e.Trial.ClusterOf(arm); c != nil {
 		return e.clusters[c.Name]
@@ -182,7 +182,7 @@ func (e *Environment) ClusterOf(arm string) cluster.Cluster {
 	return nil
 }
 
-// Components are the instances of a component in all clusters that exist.
+// Components returns the instances of a component in all existing clusters.
 func (e *Environment) Components(name string) []cluster.Component {
 	var out []cluster.Component
 	for _, c := range e.Trial.Clusters {
@@ -193,19 +193,19 @@ func (e *Environment) Components(name string) []cluster.Component {
 	return out
 }
 
-// Build is an arm.
+// Build returns the build of an arm.
 func (e *Environment) Build(arm string) artifacts.Build { return e.builds[arm] }
 
-// Delete deletes all clusters. It works after ctx has ended, too.
+// Delete deletes all clusters, even after ctx has ended.
 func (e *Environment) Delete(ctx context.Context) error { return e.delete(ctx, e.Trial.Clusters) }
 
-// DeleteOf deletes the clusters that only some arms use.
+// DeleteOf deletes the clusters that belong to one of the given arms. It leaves a cluster that all arms share.
 func (e *Environment) DeleteOf(ctx context.Context, arms []string) error {
 	return e.delete(ctx, slices.DeleteFunc(slices.Clone(e.Trial.Clusters),
 		func(c plan.Cluster) bool { return !slices.Contains(arms, c.Name) }))
 }
 
-// delete deletes some clusters, all at once.
+// delete deletes some clusters, all in parallel.
 func (e *Environment) delete(ctx context.Context, list []plan.Cluster) (err error) {
 	stage := e.events.Stage("remove", "removing the clusters", 3*time.Second)
 	defer func() { stage(err) }()
@@ -223,7 +223,7 @@ func (e *Environment) delete(ctx context.Context, list []plan.Cluster) (err erro
 	return errors.Join(errs...)
 }
 
-// WaitReady waits until every node is Ready that has a kubelet to report it.
+// WaitReady waits until every node that has a kubelet is Ready.
 func (e *Environment) WaitReady(ctx context.Context, timeout time.Duration) error {
 	for _, c := range e.clusters {
 		client, err := klient.New(c.RESTConfig())

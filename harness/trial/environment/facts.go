@@ -7,14 +7,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// Plan is the run's plan with only this trial in it.
+// Plan returns the run's plan, reduced to this trial.
 func (e *Environment) Plan() plan.Plan {
 	p := *e.plan
 	p.Trials = []plan.Trial{e.Trial}
 	return p
 }
 
-// Facts is what the trial's bundle records of the world.
+// Facts returns what the trial's bundle records of the world: times, versions, builds and deviations.
 func (e *Environment) Facts() bundle.World {
 	out := bundle.World{
 		StartedAt: e.started, Versions: e.versions, Computed: map[string]string{},
@@ -36,7 +36,7 @@ func (e *Environment) Facts() bundle.World {
 	return out
 }
 
-// Digests are the SHA-256 of the binaries of the trial's arms.
+// Digests returns the SHA-256 of each arm's executable, by arm.
 func (e *Environment) Digests() map[string]string {
 	out := map[string]string{}
 	for _, c := range e.Trial.Arms {
@@ -45,7 +45,7 @@ func (e *Environment) Digests() map[string]string {
 	return out
 }
 
-// nodeOf is the name of an arm's node, also before the node exists.
+// nodeOf returns the full name of an arm's node, even before the node exists.
 func (e *Environment) nodeOf(c plan.Arm) string {
 	if in := e.Trial.ClusterOf(c.Name); in != nil {
 		return e.clusterName(in.Name) + "-" + c.Node

@@ -9,7 +9,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// topology adds the executables that arms begin with, and the seams, to a planned cluster's topology.
+// topology returns a planned cluster's topology, with the executables that arms begin with and the seams added.
 func (e *Environment) topology(c plan.Cluster) (cluster.Topology, error) {
 	top := c.Topology
 	top.Network = e.clusterName(c.Name)

@@ -17,11 +17,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// leadTime is how long the components of a control plane may take until they lead again. One that lost its Lease ends,
-// and is started again after a back-off.
+// leadTime is how long the components of a control plane may take until they lead again. A component that lost its
+// Lease exits, and is started again after a back-off.
 const leadTime = 2 * time.Minute
 
-// leadAgain waits for the leaders of a control plane of which something was restarted for a limit or a build.
+// leadAgain waits for the leaders of a control plane in which something was restarted, to set a limit or to install a
+// build.
 func (e *Environment) leadAgain(ctx context.Context, c plan.Cluster, made cluster.Cluster) error {
 	row, _ := component.Of(e.Trial.Subject)
 	if !component.ControlPlane(row) || len(c.Memory) == 0 && !e.replaces() {
@@ -34,16 +35,16 @@ func (e *Environment) leadAgain(ctx context.Context, c plan.Cluster, made cluste
 	return e.leading(ctx, client, made)
 }
 
-// leading waits until each component of a cluster that elects a leader has one at work: its Lease is renewed while
-// this looks. While an API server is restarted the others lose their Leases, and end. A baseline that began before they
-// are back would lack all their watches, and an API server that has them later would seem to have leaked. If it takes
-// too long the run goes on, and says so.
+// leading waits until each component that elects a leader has an active one, which renews its Lease while leading
+// watches. While an API server is restarted the other components lose their Leases and exit. If the baseline began
+// before they are back, it would lack all their watches, and the API server would later seem to have leaked. If it
+// takes too long, leading emits a warning and the run goes on.
 func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, made cluster.Cluster) error {
 	arm := made.Components(e.Trial.Subject)[0].Node().Arm()
-	if len(e.Responsive([]string{arm})) == 0 { // nobody can renew anything there
+	if len(e.Responsive([]string{arm})) == 0 { // without an API server nobody can renew a Lease
 		return nil
 	}
-	waiting := map[string]string{} // component -> when its Lease was renewed, as first seen
+	waiting := map[string]string{} // component -> first seen renewal time of its Lease
 	for _, name := range component.Names(component.Electing) {
 		if len(made.Components(name)) == 0 || !e.elects(name) {
 			continue
@@ -85,11 +86,11 @@ func (e *Environment) leading(ctx context.Context, client kubernetes.Interface, 
 	return nil
 }
 
-// hasten spares a component the 15 seconds until its old Lease has run out, and its back-off where nothing but its
-// cluster starts it again. A leader that has lived through it makes a new Lease.
+// hasten deletes a component's old Lease, which would take 15 seconds to expire. If there is no kubelet, it also
+// restarts the component, which saves the back-off. A leader that survived the API server's restart makes a new Lease.
 func (e *Environment) hasten(ctx context.Context, client kubernetes.Interface, made cluster.Cluster,
 	name string) error {
-	if e.Trial.Subject != "kube-apiserver" { // the others go on while any other subject is replaced
+	if e.Trial.Subject != "kube-apiserver" { // replacing any other subject doesn't stop the others
 		return nil
 	}
 	err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
@@ -109,7 +110,7 @@ func (e *Environment) hasten(ctx context.Context, client kubernetes.Interface, m
 	return nil
 }
 
-// elects reports whether a component elects a leader, which all do that a scenario's flags don't forbid it.
+// elects reports whether a component elects a leader. All do, unless the scenario's flags forbid it.
 func (e *Environment) elects(name string) bool {
 	for _, c := range e.Trial.Clusters {
 		for _, n := range c.Topology.Nodes {

@@ -21,16 +21,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
 
-// A cluster made with a candidate that doesn't run would never come up, and nobody could tell why. So a candidate's
-// node begins with a control's build. Once all nodes are up, every arm, control or not, gets its own build and is
-// restarted from it: what fails from then on is the arm's doing, and is evidence. An arm that is a pod begins with
-// its own build, because its cluster comes up without it.
+// A cluster that starts with a candidate that doesn't run would never come up, and nobody could tell why. So a
+// candidate's node starts with a control's build. Once all nodes are up, every arm, controls included, gets its own
+// build and is restarted from it. A failure from then on is caused by the arm, and is evidence. An arm that is a pod
+// starts with its own build, because its cluster comes up without it.
 
-// answerTime is how long a static pod may take to answer after it was restarted; it takes 10 to 40 seconds.
+// answerTime is how long a static pod may take to answer after a restart. It normally takes 10 to 40 seconds.
 const answerTime = 2 * time.Minute
 
-// firstBuild is the build that an arm's node begins with: the arm's own; for a candidate, that of a control that fits
-// its cluster, preferably the fixed one.
+// firstBuild returns the build that an arm's node starts with: the arm's own, or for a candidate that of a control
+// whose cluster has the same version, preferably the fixed one.
 func (e *Environment) firstBuild(arm string) artifacts.Build {
 	own := e.builds[arm]
 	i := slices.IndexFunc(e.Trial.Arms, func(c plan.Arm) bool { return c.Name == arm })
@@ -48,13 +48,13 @@ func (e *Environment) firstBuild(arm string) artifacts.Build {
 	return own
 }
 
-// replaces reports whether arms get their own builds after their clusters are up.
+// replaces reports whether some arm gets its own build only after its cluster is up.
 func (e *Environment) replaces() bool {
 	return slices.ContainsFunc(e.Trial.Arms,
 		func(c plan.Arm) bool { return e.firstBuild(c.Name).Digest != e.builds[c.Name].Digest })
 }
 
-// installCandidates installs every arm's own build in a running cluster, and restarts the arm from it. Controls must
+// installCandidates installs every arm's own build in a running cluster and restarts the arm from it. Controls must
 // answer again; a candidate that doesn't is recorded as unresponsive.
 func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluster) error {
 	if !e.replaces() {
@@ -81,7 +81,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 				return nil
 			}
 			err := answers(installing, comp, row.Ready)
-			if err == nil && len(made.Components("kubelet")) == 0 { // nobody reports anything
+			if err == nil && len(made.Components("kubelet")) == 0 { // without a kubelet nobody reports the container
 				return nil
 			}
 			if err == nil {
@@ -104,7 +104,7 @@ func (e *Environment) installCandidates(ctx context.Context, made cluster.Cluste
 	return g.Wait()
 }
 
-// answers waits until a component of the control plane says that it is ready.
+// answers waits until a component of the control plane reports that it is ready.
 func answers(ctx context.Context, comp cluster.Component, ready string) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, time.Second, answerTime, true, func(ctx context.Context) (bool, error) {
@@ -123,11 +123,11 @@ func answers(ctx context.Context, comp cluster.Component, ready string) error {
 	return fmt.Errorf("not within %s: %w", answerTime, last)
 }
 
-// reportTime is how long the kubelet may take to report a pod that was replaced; 20 to 30 seconds were seen.
+// reportTime is how long the kubelet may take to report a pod that was replaced. 20 to 30 seconds were seen.
 const reportTime = time.Minute
 
-// reported waits until the API server knows the container that was started since began. A baseline that began before
-// could not be judged. If it takes too long the run goes on: what is not recorded is unknown.
+// reported waits until the API server knows the container that was started after began. A baseline that began earlier
+// could not be judged. If it takes too long, the run goes on: checks of what is not recorded are unknown.
 func (e *Environment) reported(ctx context.Context, client kubernetes.Interface, comp cluster.Component,
 	began time.Time) error {
 	on := metav1.ListOptions{FieldSelector: "spec.nodeName=" + comp.Node().Name()}
@@ -158,15 +158,15 @@ func (e *Environment) IsCandidate(arm string) bool {
 		func(c plan.Arm) bool { return c.Name == arm && c.Role == scenario.Candidate })
 }
 
-// Responsive are the arms whose subject answered once it was installed.
+// Responsive returns those of arms whose subject answered after it was installed.
 func (e *Environment) Responsive(arms []string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(arms), func(c string) bool { return slices.Contains(e.unresponsive, c) })
 }
 
-// Reinstall replaces the executables of running clusters by those of another trial and restarts the subjects, so that
-// several trials can use the same clusters. The arms must be the same.
+// Reinstall replaces the executables in running clusters by those of another trial and restarts the subjects, so that
+// several trials can use the same clusters. Both trials must have the same arms.
 func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial) error {
 	e.plan, e.Trial = p, t
 	for _, comp := range e.Components(t.Subject) {
@@ -189,7 +189,7 @@ func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial)
 	return nil
 }
 
-// replace installs another executable and restarts the component from it.
+// replace installs another executable on a component's node and restarts the component from it.
 func replace(ctx context.Context, comp cluster.Component, path string) error {
 	installer, ok := comp.Node().(cluster.Installer)
 	restarter, ok2 := comp.(cluster.Restarter)

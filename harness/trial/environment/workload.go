@@ -36,14 +36,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 )
 
-// fieldManager owns the fields of objects applied from a scenario's manifests.
+// fieldManager is the owner of the fields of objects applied from a scenario's manifests.
 const fieldManager = "relapse"
 
-// deployed is how long all arms' pods together may take to be Ready, on a machine that may be loaded.
+// deployed limits how long it may take until all arms' pods are Ready, on a machine that may be loaded.
 const deployed = 5 * time.Minute
 
-// installWorkloads loads each arm's image into the nodes, applies the scenario's manifests and waits until every
-// arm's pod is Ready. Where no kubelet runs pods each arm is a plain process.
+// installWorkloads loads each arm's image into the nodes, applies the scenario's manifests and waits until every arm's
+// pod is Ready. If no kubelet runs pods, each arm is started as a plain process instead.
 func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	stage := e.events.Stage("deploy", "bringing the arms' images to the nodes and applying the manifests",
 		20*time.Second)
@@ -73,7 +73,7 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	}
 	for _, m := range e.Trial.Manifests {
 		if plain && m.Arm != "" {
-			continue // its Deployment says how the process is started
+			continue // plan.Trial's Process reads this Deployment instead
 		}
 		if err := a.apply(ctx, m.File,
 			strings.ReplaceAll(m.Content, plan.ImageReference, e.image(m.Arm))); err != nil {
@@ -86,7 +86,7 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 	return e.armsReady(ctx, func(arm plan.Arm) error { return e.podReady(ctx, a.core, arm) })
 }
 
-// runProcess starts an arm as a plain process and waits until it is ready for work.
+// runProcess starts an arm as a plain process and waits until the process is ready for work.
 func (e *Environment) runProcess(ctx context.Context, host cluster.Runner, arm plan.Arm) error {
 	p, err := e.Trial.Process(arm.Name)
 	if err != nil {
@@ -96,8 +96,8 @@ func (e *Environment) runProcess(ctx context.Context, host cluster.Runner, arm p
 	return host.Run(ctx, e.workload(arm.Name), p)
 }
 
-// armsReady waits until every arm is ready, for each of which ready waits. Controls must be; a candidate that isn't is
-// recorded as unresponsive: not starting where a control does is an answer.
+// armsReady waits for all arms with ready, which waits for one. A control that doesn't get ready is an error. A
+// candidate that doesn't is recorded as unresponsive: not starting where a control does is an answer.
 func (e *Environment) armsReady(ctx context.Context, ready func(plan.Arm) error) error {
 	errs := make([]error, len(e.Trial.Arms))
 	var wg sync.WaitGroup
@@ -123,18 +123,18 @@ func (e *Environment) armsReady(ctx context.Context, ready func(plan.Arm) error)
 	return nil
 }
 
-// image is the name of an arm's image, which no registry has.
+// image returns the name of an arm's image, which is in no registry.
 func (e *Environment) image(arm string) string {
 	return fmt.Sprintf("relapse.invalid/%s:%.12s", e.Trial.Subject, e.builds[arm].Digest)
 }
 
-// load puts an arm's image into every node.
+// load imports an arm's image into every node.
 func (e *Environment) load(ctx context.Context, c cluster.Cluster, arm plan.Arm) error {
 	dir, err := os.MkdirTemp("", "relapse-image-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) // a temporary directory: what is left of it is the system's to remove
+	defer os.RemoveAll(dir) // in the temporary directory, which the system cleans up if this fails
 	archive := filepath.Join(dir, arm.Name+".tar")
 	ref := e.image(arm.Name)
 	if err := image.WriteProgram(archive, ref, e.Trial.Subject, e.builds[arm.Name].Path, runtime.GOARCH); err != nil {
@@ -182,7 +182,7 @@ func newApplier(cfg *rest.Config) (*applier, error) {
 	return &applier{core, dyn, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
 }
 
-// apply applies every object of a file, in the file's order, and waits for kinds that were declared just before.
+// apply applies every object of a file, in the file's order. It waits for kinds that were declared just before.
 func (a *applier) apply(ctx context.Context, file, text string) error {
 	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
 	for n := 1; ; n++ {
@@ -211,7 +211,7 @@ func (a *applier) one(ctx context.Context, obj *unstructured.Unstructured) error
 		func(ctx context.Context) (bool, error) {
 			var m *meta.RESTMapping
 			if m, last = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); last == nil {
-				client := a.dynamic.Resource(m.Resource).Namespace(obj.GetNamespace()) // "" is none
+				client := a.dynamic.Resource(m.Resource).Namespace(obj.GetNamespace()) // "" without a namespace
 				_, last = client.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: fieldManager})
 			}
 			if last != nil && (meta.IsNoMatchError(last) || apierrors.IsNotFound(last)) {
@@ -258,7 +258,7 @@ func ready(p corev1.Pod) bool {
 	return false
 }
 
-// describePod says why a pod is not Ready.
+// describePod describes a pod's state and why it is not Ready.
 func describePod(p corev1.Pod) string {
 	out := fmt.Sprintf("%s is %s", p.Name, p.Status.Phase)
 	for _, c := range p.Status.Conditions {
@@ -277,7 +277,7 @@ func describePod(p corev1.Pod) string {
 	return out
 }
 
-// Workload is the component of an arm.
+// Workload returns the component that an arm runs as.
 func (e *Environment) Workload(ctx context.Context, arm string) (cluster.Component, error) {
 	host, ok := e.ClusterOf(arm).(cluster.Host)
 	if !ok {
@@ -290,7 +290,7 @@ func (e *Environment) workload(arm string) cluster.Workload {
 	return cluster.Workload{Name: e.Trial.Subject, Namespace: e.Namespace(arm), Arm: arm}
 }
 
-// Namespace is an arm's own namespace; "" if it has none.
+// Namespace returns the namespace of an arm, "" if it has none of its own.
 func (e *Environment) Namespace(arm string) string {
 	for _, c := range e.Trial.Arms {
 		if c.Name == arm {

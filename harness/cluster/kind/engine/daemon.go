@@ -17,9 +17,9 @@ type daemon struct {
 	configFile string // its daemon.json, which may not exist
 }
 
-// findDaemon looks for the one dockerd under proc. Of several it takes the one
-// that pidfile names. It refuses one whose command line already sets what the
-// file would: dockerd rejects a setting that comes from both.
+// findDaemon returns the dockerd that runs, according to proc. If several run, it returns the one that pidfile names.
+// It refuses a dockerd whose command line already sets what the settings file would: dockerd rejects a setting that
+// comes from both.
 func findDaemon(proc, pidfile string) (daemon, error) {
 	pids, err := dockerds(proc)
 	if err != nil {
@@ -87,7 +87,7 @@ func readDaemon(proc string, pid int) (daemon, error) {
 		return d, fmt.Errorf("dockerd (process %d) reads its settings from %q, which isn't an absolute path", pid,
 			d.configFile)
 	}
-	real, err := filepath.EvalSymlinks(d.configFile) // renaming over a link would cut it
+	real, err := filepath.EvalSymlinks(d.configFile) // a rename over a link would replace the link
 	if err == nil {
 		d.configFile = real
 	} else if !errors.Is(err, fs.ErrNotExist) {

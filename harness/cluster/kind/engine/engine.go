@@ -1,6 +1,5 @@
-// Package engine is the container engine that clusters run on: whether it is
-// there, whether it can run privileged nodes, and how to mend it where a
-// host's bounded capabilities keep it from that.
+// Package engine deals with the container engine that clusters run on. It finds out whether the engine is there and can
+// run privileged nodes, and mends it where a host's bounded capabilities prevent that.
 package engine
 
 import (
@@ -30,14 +29,14 @@ type Engine struct {
 	Path string // the client's absolute path, or its name on PATH
 }
 
-// CommandError is a client command that didn't succeed.
+// CommandError is the failure of a client command.
 type CommandError struct {
 	Args   []string // the whole command line, the program's name first
-	Stderr string   // what it wrote there, trimmed
+	Stderr string   // the command's standard error, trimmed
 	Err    error    // *exec.ExitError, or the context's error
 }
 
-// Error gives the command line, how it ended, and what it said.
+// Error returns the command line, how the command ended, and its standard error.
 func (e *CommandError) Error() string {
 	msg := fmt.Sprintf("running `%s`: %v", strings.Join(e.Args, " "), e.Err)
 	if e.Stderr != "" {
@@ -68,11 +67,11 @@ func Detect(ctx context.Context) (*Engine, error) {
 	return e, nil
 }
 
-// OnDemand is the engine of this host, which is looked for only when it is asked for something. That there is none is
-// then the error.
+// OnDemand is this host's engine, which is looked for at each call of a method. If there is no engine, the method
+// returns an error.
 type OnDemand struct{}
 
-// Output is that of the engine.
+// Output runs Engine.Output.
 func (OnDemand) Output(ctx context.Context, args ...string) ([]byte, error) {
 	e, err := Detect(ctx)
 	if err != nil {
@@ -81,7 +80,7 @@ func (OnDemand) Output(ctx context.Context, args ...string) ([]byte, error) {
 	return e.Output(ctx, args...)
 }
 
-// Stream is that of the engine.
+// Stream runs Engine.Stream.
 func (OnDemand) Stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	e, err := Detect(ctx)
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 // ErrNotRoot says that mending or undoing needs root; nothing was touched.
 var ErrNotRoot = errors.New("changing the daemon's settings needs root")
 
-// mender changes one dockerd's settings. Its fields are the host, so that the
-// tests can bring their own.
+// mender changes one dockerd's settings. Its fields describe the host, so that tests can set others.
 type mender struct {
 	engine  *Engine
 	w       io.Writer
@@ -43,13 +42,11 @@ func newMender(e *Engine, w io.Writer) *mender {
 
 func (m *mender) wrapper() string { return filepath.Join(m.lib, "bounded-runtime") }
 
-// Fix registers the bounded runtime with the daemon, if a probe shows that
-// privileged containers fail for want of capabilities or limits, and only
-// then. It installs the wrapper from wrapperPath, merges two keys into the
-// daemon's settings file, has dockerd read them, and probes again; where the
-// second probe fails it undoes all of it. What it does and how to undo it goes
-// to w. Without root it prints the command to run, touches nothing, and
-// returns ErrNotRoot. Probe errors that it can't mend are returned as they are.
+// Fix registers the bounded runtime with the daemon, but only if a probe shows that privileged containers fail for want
+// of capabilities or limits. It installs the wrapper from wrapperPath, merges two keys into the daemon's settings file,
+// has dockerd read them, and probes again. If the second probe fails, it undoes all of this. It writes to w what it
+// does and how to undo it. Without root it prints the command to run, touches nothing, and returns ErrNotRoot. It
+// returns probe errors that it can't mend as they are.
 func Fix(ctx context.Context, e *Engine, w io.Writer, wrapperPath string) (changed bool, err error) {
 	return newMender(e, w).fix(ctx, wrapperPath)
 }
@@ -103,8 +100,8 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 	return true, nil
 }
 
-// plan reads the settings and works out the new ones, writing nothing. A
-// record that is already there is kept, as only it knows the first state.
+// plan reads the settings and returns a record with the new ones. It writes nothing. It keeps an existing record of the
+// same file if the bounded runtime is still registered there, because only that record knows the first state.
 func (m *mender) plan(d daemon) (*record, error) {
 	current, existed, err := readIfThere(d.configFile)
 	if err != nil {
@@ -150,8 +147,8 @@ func (m *mender) apply(ctx context.Context, d daemon, rec *record, program []byt
 	return nil
 }
 
-// sayDropped names runtimes that reading the settings again took away: dockerd
-// 20.10 lists its shims' own names when it starts, and only then.
+// sayDropped prints the names of runtimes that the daemon no longer lists after it has read its settings again. dockerd
+// 20.10 adds the names of its shims to the list only when it starts.
 func (m *mender) sayDropped(ctx context.Context, before []string) {
 	now, err := m.engine.ServerInfo(ctx)
 	if err != nil {
@@ -164,8 +161,7 @@ func (m *mender) sayDropped(ctx context.Context, before []string) {
 	}
 }
 
-// rollBack returns to the settings of before, under a context that a Ctrl-C
-// can't cancel.
+// rollBack restores the earlier settings, under a context that a Ctrl-C can't cancel.
 func (m *mender) rollBack(ctx context.Context, d daemon, rec *record) error {
 	m.printf("That didn't work: putting everything back.")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*m.patient)
@@ -205,7 +201,7 @@ func (m *mender) reload(ctx context.Context, d daemon, name string) error {
 	}
 }
 
-// locked keeps two menders from each other.
+// locked takes a lock, so that two menders never work at once, and returns a function that releases it.
 func (m *mender) locked(ctx context.Context) (unlock func(), err error) {
 	l := flock.New(m.lock)
 	if _, err := l.TryLockContext(ctx, 100*time.Millisecond); err != nil {

@@ -38,7 +38,7 @@ func (h host) memory() Check {
 		"close other programs, or give this machine more memory; see: free -m")
 }
 
-// freeMemory is what the kernel says can be had without swapping, in bytes.
+// freeMemory returns how much memory the kernel says can be had without swapping, in bytes.
 func (h host) freeMemory() (uint64, error) {
 	data, err := os.ReadFile(h.path("proc/meminfo"))
 	if err != nil {
@@ -54,8 +54,8 @@ func (h host) freeMemory() (uint64, error) {
 	return 0, errors.New("no MemAvailable in /proc/meminfo")
 }
 
-// FreeMemory is how much memory clusters may use on this machine, in bytes; 0 is unknown. It speaks of an engine on the
-// same machine.
+// FreeMemory returns how much memory clusters may use on this machine, in bytes; 0 means unknown. It assumes that the
+// engine is on this machine.
 func FreeMemory() int64 {
 	free, err := host("/").freeMemory()
 	if err != nil {
@@ -64,7 +64,7 @@ func FreeMemory() int64 {
 	return int64(free)
 }
 
-// engineDisk looks at the daemon's root, which another machine may hold.
+// engineDisk checks the free space in the daemon's root folder, which may be on another machine.
 func (h host) engineDisk(root string) Check {
 	c := Check{Name: "disk of the engine", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
 	free, err := freeBytes(h.path(root))
@@ -74,7 +74,7 @@ func (h host) engineDisk(root string) Check {
 	return c.graded(free, diskLeast, diskEnough, "free in "+root, "docker image prune")
 }
 
-// cacheDisk looks at the nearest parent that exists: a first run has no cache.
+// cacheDisk checks the free space in dir or its nearest parent that exists: before the first run there is no cache.
 func (h host) cacheDisk(dir string) Check {
 	c := Check{Name: "disk of the cache", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
 	at := dir
@@ -100,8 +100,8 @@ func freeBytes(path string) (uint64, error) {
 	return st.Bavail * uint64(st.Bsize), nil
 }
 
-// A cluster of three nodes was seen to hold 45 instances. With none left a kubelet can't start its cAdvisor and exits,
-// so a cluster that doesn't fit is refused before it is made. Watches weren't measured.
+// Limits for inotify. A cluster of three nodes was seen to hold 45 instances. With none left a kubelet can't start its
+// cAdvisor and exits, so a cluster that doesn't fit is refused before it is made. Watches weren't measured.
 const (
 	instancesNeeded, instancesFree = 56, 64
 	watchesLeast, watchesEnough    = 8192, 65536
@@ -127,8 +127,8 @@ func (h host) inotify() Check {
 	return c
 }
 
-// inotifyInUse counts the instances of all processes that can be looked into.
-// The limit is per user and the nodes' processes are root's, as are most here.
+// inotifyInUse returns how many inotify instances are held by all processes whose open files can be read. The limit is
+// per user, but the nodes' processes are root's, and so are most others here.
 func (h host) inotifyInUse() (n int) {
 	fds, _ := filepath.Glob(h.path("proc/[0-9]*/fd/*")) // processes come and go
 	for _, fd := range fds {
@@ -151,7 +151,8 @@ func (h host) number(path string) (int, error) {
 	return n, nil
 }
 
-// lastCgroup1 is the last minor whose kubelet was seen to start on cgroup v1; from 35 on it is told to.
+// lastCgroup1 is the last minor version whose kubelet was seen to start on cgroup v1. Kubelets from 35 on start there
+// because they are told to.
 const lastCgroup1 = 36
 
 func cgroups(version, minor int) Check {
@@ -170,7 +171,7 @@ func cgroups(version, minor int) Check {
 	return c
 }
 
-// graded fills in c from an amount of bytes: Fail under least, Warn under enough.
+// graded returns c for an amount of bytes: Fail under least, Warn under enough, else OK.
 func (c Check) graded(amount, least, enough uint64, what, remedy string) Check {
 	c.Status, c.Seen = OK, size(amount)+" "+what
 	switch {
@@ -182,7 +183,7 @@ func (c Check) graded(amount, least, enough uint64, what, remedy string) Check {
 	return c
 }
 
-// unknown is a check whose question couldn't be answered; that is never OK.
+// unknown returns c as a warning that the check's question couldn't be answered; that is never OK.
 func (c Check) unknown(err error, remedy string) Check {
 	c.Status, c.Seen, c.Remedy = Warn, "unknown: "+err.Error(), remedy
 	return c

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Info is what the engine's daemon says of itself and its host.
+// Info is what the engine's daemon says about itself and its host.
 type Info struct {
 	Version         string   // "20.10.24"
 	StorageDriver   string   // "overlay2"
@@ -25,8 +25,8 @@ type Info struct {
 	MemoryBytes     int64
 }
 
-// ServerInfo asks the daemon what it is. An answer without a version is an
-// error: the client prints one, with exit code 0, when no daemon answers.
+// ServerInfo returns what the daemon says about itself and its host. An answer without a version is an error: the
+// client prints that, and exits with 0, when no daemon answers.
 func (e *Engine) ServerInfo(ctx context.Context) (Info, error) {
 	out, err := e.Output(ctx, "info", "--format", "{{json .}}")
 	if err != nil {

@@ -21,11 +21,11 @@ const aptInstall = "apt-get install -y "
 // ErrNotDebian says that there is no apt-get to install with; nothing was touched.
 var ErrNotDebian = errors.New("packages can be installed on Debian and its kin only")
 
-// debianKeyring is what debootstrap checks Debian's signatures with.
+// debianKeyring is the path below / of the keyring with which debootstrap checks Debian's signatures.
 const debianKeyring = "usr/share/keyrings/debian-archive-keyring.gpg"
 
-// assembly checks what a node image made on this host needs. Where an official
-// one might do instead, what is missing is a warning.
+// assembly checks whether this host has what assembling a node image needs. A missing part is a failure if nodeImage
+// asks for an assembled image, and a warning if an official one might do instead. For other images there are no checks.
 func (h host) assembly(nodeImage string) []Check {
 	missing := Warn
 	switch nodeImage {
@@ -72,7 +72,7 @@ func (h host) assembly(nodeImage string) []Check {
 	return checks
 }
 
-// debian says whether the host is Debian or derived from it.
+// debian reports whether the host is Debian or derived from it.
 func (h host) debian() bool {
 	data, _ := os.ReadFile(h.path("etc/os-release"))
 	for line := range strings.Lines(string(data)) {
@@ -84,9 +84,8 @@ func (h host) debian() bool {
 	return false
 }
 
-// aptMirrors returns the HTTP URIs of apt's sources, of both file formats, each
-// once, in the order found and with no credentials. One that serves another
-// distribution is among them: only asking it can tell.
+// aptMirrors returns the HTTP URIs of apt's sources, from both file formats, each once, in the order found and without
+// credentials. URIs that serve another distribution are among them, because only a request could tell.
 func (h host) aptMirrors() (mirrors []string) {
 	lists, _ := filepath.Glob(h.path("etc/apt/sources.list.d/*.list"))
 	sources, _ := filepath.Glob(h.path("etc/apt/sources.list.d/*.sources"))
@@ -115,7 +114,7 @@ func (h host) aptMirrors() (mirrors []string) {
 	return mirrors
 }
 
-// linesOf returns no lines for a file that can't be read: apt doesn't need all.
+// linesOf returns the lines of a file, or none if it can't be read: apt doesn't need all its files.
 func linesOf(file string) (lines []string) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -128,8 +127,8 @@ func linesOf(file string) (lines []string) {
 	return lines
 }
 
-// InstallPlan returns the commands that install the packages which checks
-// found missing, in order; none if nothing is missing that apt could bring.
+// InstallPlan returns the commands that install the packages which checks found missing, in order. It returns none if
+// apt could install nothing of what is missing.
 func InstallPlan(checks []Check) []string {
 	var packages []string
 	for _, c := range checks {
@@ -144,9 +143,8 @@ func InstallPlan(checks []Check) []string {
 	return []string{"apt-get update", aptInstall + strings.Join(slices.Compact(packages), " ")}
 }
 
-// Install runs the commands of an InstallPlan one after the other, each shown
-// on w with its output. Before the first it returns ErrNotDebian or ErrNotRoot
-// where they can't be run.
+// Install runs the commands of an InstallPlan one after the other, and shows each on w with its output. If they can't
+// be run here, it returns ErrNotDebian or ErrNotRoot before the first.
 func Install(ctx context.Context, w io.Writer, cmds []string) error {
 	if len(cmds) == 0 {
 		return nil

@@ -45,9 +45,8 @@ type Options struct {
 	Host            string // root folder of /proc and /etc; empty: "/"
 }
 
-// Preflight asks the host and the engine everything a run depends on, and
-// returns one Check for each, never none. The only things it makes are the
-// probe's image and container, and it removes them, also when ctx ends.
+// Preflight checks everything that a run depends on in the host and the engine, and returns at least one Check. It
+// makes nothing but the image and the container of the probe, and removes both, even if ctx ends.
 func Preflight(ctx context.Context, o Options) []Check {
 	h := host(cmp.Or(o.Host, "/"))
 	checks, info := engineChecks(ctx, o, h)
@@ -62,7 +61,7 @@ func Preflight(ctx context.Context, o Options) []Check {
 	return append(checks, h.assembly(o.NodeImage)...)
 }
 
-// engineChecks returns no Info when there is no engine to ask.
+// engineChecks checks the engine, and returns no Info if there is no engine to ask.
 func engineChecks(ctx context.Context, o Options, h host) ([]Check, *Info) {
 	reach := Check{Name: CheckEngine, Wanted: "a docker daemon that answers"}
 	e, err := Detect(ctx)

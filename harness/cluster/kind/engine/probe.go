@@ -12,24 +12,22 @@ import (
 	"time"
 )
 
-// RunLabel is the label that everything this program makes in the engine
-// carries; its value names the run.
+// RunLabel is the label on everything that this program makes in the engine. Its value names the run.
 const RunLabel = "dev.relapse.run"
 
 // capSysResource is the bit of CAP_SYS_RESOURCE, from linux/capability.h.
 const capSysResource = 24
 
-// stepTime bounds each step of a probe that isn't given up half-way.
+// stepTime bounds the steps of a probe: the end of ctx doesn't cut all of them off.
 const stepTime = time.Minute
 
-// Probe is what a privileged container saw of itself.
+// Probe is what a privileged container saw of its own process.
 type Probe struct {
 	Bounding uint64        // its capability bounding set, one bit each
 	Took     time.Duration // from making the image to the container's exit
 }
 
-// LacksSysResource says whether even a privileged container has no
-// CAP_SYS_RESOURCE.
+// LacksSysResource reports whether even a privileged container lacks CAP_SYS_RESOURCE.
 func (p Probe) LacksSysResource() bool { return p.Bounding&(1<<capSysResource) == 0 }
 
 // ErrBounded says that the runtime couldn't give a privileged container what
@@ -37,10 +35,9 @@ func (p Probe) LacksSysResource() bool { return p.Bounding&(1<<capSysResource) =
 // Fix mends it.
 var ErrBounded = errors.New("the host's capabilities are bounded")
 
-// ProbePrivileged runs a privileged container of an image made on the spot,
-// with no registry, and removes both, also when ctx ends. run is the value of
-// their RunLabel; empty makes one up. An error wraps ErrBounded where the
-// runtime refused capabilities or limits.
+// ProbePrivileged runs a privileged container and returns what it saw. The image is made on the spot, without a
+// registry. Both are removed, even if ctx ends. run is the value of their RunLabel; if it is empty, the probe makes one
+// up. An error wraps ErrBounded if the runtime refused capabilities or limits.
 func (e *Engine) ProbePrivileged(ctx context.Context, run string) (_ Probe, err error) {
 	began := time.Now()
 	info, err := e.ServerInfo(ctx)
@@ -79,8 +76,8 @@ func probeName() (string, error) {
 	return "relapse-probe-" + hex.EncodeToString(id[:]), nil
 }
 
-// runProbe imports, creates and starts. The first two aren't cancelled: a
-// client killed in mid-request leaves the daemon to finish after our removal.
+// runProbe imports the image, creates the container, starts it and returns its output. The end of ctx doesn't cancel
+// the first two steps: if the client were killed during a request, the daemon would finish it after removeProbe.
 func (e *Engine) runProbe(ctx context.Context, name, run string, image []byte) ([]byte, error) {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTime)
 	defer cancel()
@@ -102,7 +99,7 @@ func (e *Engine) runProbe(ctx context.Context, name, run string, image []byte) (
 	return e.Output(start, "start", "--attach", name)
 }
 
-// removeProbe removes container and image; it is no error that one isn't there.
+// removeProbe removes the container and the image. It is no error if either is missing.
 func (e *Engine) removeProbe(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTime)
 	defer cancel()
@@ -116,8 +113,8 @@ func (e *Engine) removeProbe(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// classify marks the errors that the bounded runtime mends. The words are those
-// of runc and crun for capset(2) and setrlimit(2).
+// classify wraps err in ErrBounded if the bounded runtime mends it. It looks for the words of runc and crun for
+// failures of capset(2) and setrlimit(2).
 func classify(err error) error {
 	var failed *CommandError
 	if !errors.As(err, &failed) {
@@ -133,7 +130,7 @@ func classify(err error) error {
 	return err
 }
 
-// parseBounding reads CapBnd, hexadecimal, from a /proc/PID/status.
+// parseBounding returns the set that a /proc/PID/status has under CapBnd, in hexadecimal.
 func parseBounding(status []byte) (uint64, error) {
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, "CapBnd:"); ok {
@@ -147,10 +144,9 @@ func parseBounding(status []byte) (uint64, error) {
 	return 0, fmt.Errorf("the probe's container ran and didn't print its CapBnd; it printed %q", status)
 }
 
-// Bounded says whether privileged containers, and so nodes, lack
-// CAP_SYS_RESOURCE: what runs in them must then do without raised limits and
-// negative OOM scores. It runs a probe, and so sees what holds by whichever
-// runtime is the default; an error says that there can be no nodes at all.
+// Bounded reports whether privileged containers, and so nodes, lack CAP_SYS_RESOURCE. Programs in them must then do
+// without raised limits and negative OOM scores. Bounded runs a probe, so its answer holds for the runtime that is the
+// default. An error means that there can be no nodes at all.
 func Bounded(ctx context.Context, e *Engine) (bool, error) {
 	p, err := e.ProbePrivileged(ctx, "")
 	if err != nil {

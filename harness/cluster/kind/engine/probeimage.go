@@ -87,7 +87,7 @@ func probeProgram(arch string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// probeTar is the probe's image as `docker import` takes it: one file, /probe.
+// probeTar returns the probe's image in the form that `docker import` takes: an archive with one file, /probe.
 func probeTar(program []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

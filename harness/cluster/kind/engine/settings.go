@@ -11,18 +11,18 @@ import (
 // RuntimeName is the bounded runtime's name in the daemon's settings.
 const RuntimeName = "relapse-bounded"
 
-// Keys of daemon.json, and the runtime that dockerd has without any.
+// Keys of daemon.json, and the runtime that dockerd uses without them.
 const (
 	keyRuntimes  = "runtimes"
 	keyDefault   = "default-runtime"
 	stockRuntime = "runc"
 )
 
-// settings is a daemon.json; values keep whatever they hold.
+// settings is the parsed content of a daemon.json, with values of any type.
 type settings map[string]any
 
-// parseSettings reads a daemon.json; an empty one is like none. Its error has
-// the file and the line.
+// parseSettings parses data, the content of a daemon.json. An empty file gives empty settings. An error names the file
+// and the line.
 func parseSettings(file string, data []byte) (settings, error) {
 	s := settings{}
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -84,15 +84,15 @@ func (s settings) register(path string) {
 	s[keyDefault] = RuntimeName
 }
 
-// registered says whether the bounded runtime is in the settings in any way.
+// registered reports whether the settings list the bounded runtime or have it as the default.
 func (s settings) registered() bool {
 	runtimes, _ := s[keyRuntimes].(map[string]any)
 	_, listed := runtimes[RuntimeName]
 	return listed || s.defaultRuntime() == RuntimeName
 }
 
-// unregister takes out what register put in, for settings that were edited by
-// others since; before is what they were when register was called.
+// unregister removes what register added, from settings that others have edited since. before has the settings from
+// before register; their default runtime comes back.
 func (s settings) unregister(before settings) {
 	if runtimes, _ := s[keyRuntimes].(map[string]any); runtimes != nil {
 		delete(runtimes, RuntimeName)
@@ -109,8 +109,8 @@ func (s settings) unregister(before settings) {
 	}
 }
 
-// explicit is s with both keys present. dockerd takes a key that is gone for
-// one that is unchanged, so going back to a default needs it spelled out once.
+// explicit returns a copy of s with both keys present. dockerd takes a missing key for an unchanged one, so a return to
+// a default has to be spelled out once.
 func (s settings) explicit() settings {
 	full := settings{}
 	for k, v := range s {

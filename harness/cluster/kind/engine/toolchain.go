@@ -24,7 +24,7 @@ const (
 
 type goEnv struct{ GOVERSION, GOTOOLCHAIN, GOFLAGS, GOPROXY, GOSUMDB string }
 
-// toolchain checks the go command, its flags, and whether module can be had.
+// toolchain checks the go command, its flags, and whether the go command can get module.
 func toolchain(ctx context.Context, module string) []Check {
 	c := Check{Name: "go toolchain", Wanted: leastGo + " or later, with no -mod flag in GOFLAGS"}
 	env, err := readGoEnv(ctx)
@@ -65,7 +65,7 @@ func readGoEnv(ctx context.Context) (goEnv, error) {
 	return env, nil
 }
 
-// goOutput runs go outside of any module, so that none's settings count.
+// goOutput runs go outside of any module, so that no module's settings count.
 func goOutput(ctx context.Context, args ...string) ([]byte, error) {
 	var out, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)
@@ -79,8 +79,8 @@ func goOutput(ctx context.Context, args ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// proxy shows the settings and, for a module, whether the go command gets it
-// with them. Not getting it is a warning: the cache may hold what is needed.
+// proxy returns a check that shows the go command's module settings. If module isn't empty, the check says whether the
+// go command can get it. Failure is only a warning: the cache may hold what is needed.
 func proxy(ctx context.Context, env goEnv, module string) Check {
 	c := Check{Name: "go modules", Status: OK, Wanted: "a GOPROXY to get modules from"}
 	c.Seen = redact(fmt.Sprintf("GOPROXY=%s, GOSUMDB=%s", env.GOPROXY, env.GOSUMDB))

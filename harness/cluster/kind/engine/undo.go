@@ -16,8 +16,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// record is what undoing needs: the settings file as it was, byte by byte, and
-// as it was left.
+// record holds what Undo needs: the content of the settings file before and after Fix, byte by byte.
 type record struct {
 	ConfigFile string `json:"configFile"`
 	Existed    bool   `json:"existed"`
@@ -25,7 +24,7 @@ type record struct {
 	Written    []byte `json:"written"`
 }
 
-// before is the settings file's first state; it was parsed when recorded.
+// before returns the settings from before Fix. Their file was parsed when it was recorded.
 func (r *record) before() settings {
 	s, err := parseSettings(r.ConfigFile, r.Original)
 	if err != nil {
@@ -34,7 +33,7 @@ func (r *record) before() settings {
 	return s
 }
 
-// previous is the default runtime there was.
+// previous returns the default runtime from before Fix.
 func (r *record) previous() string { return cmp.Or(r.before().defaultRuntime(), stockRuntime) }
 
 // InUseError says that containers were made with the bounded runtime: without
@@ -47,11 +46,10 @@ func (e *InUseError) Error() string {
 		len(e.Containers), strings.Join(e.Containers, " "))
 }
 
-// Undo takes back what Fix did. A settings file that nobody touched since gets
-// its old bytes back, or goes if there was none; in one that was edited only
-// what Fix put in is taken out. It is no error, and changes nothing, when
-// there is nothing to undo. Without root it returns ErrNotRoot, while
-// containers still use the runtime an *InUseError; neither touches anything.
+// Undo takes back what Fix did. If nobody has touched the settings file since, it gets its old bytes back, or is
+// removed if there was none. From a file that was edited since, only what Fix added is removed. If there is nothing to
+// undo, Undo changes nothing and returns no error. Without root it returns ErrNotRoot, and while containers still use
+// the runtime an *InUseError; in both cases it touches nothing.
 func Undo(ctx context.Context, e *Engine, w io.Writer) (changed bool, err error) {
 	return newMender(e, w).undo(ctx)
 }
@@ -104,7 +102,7 @@ func (m *mender) unused(ctx context.Context) error {
 		out, err := m.engine.Output(ctx, "inspect", "--format", "{{.HostConfig.Runtime}} {{.Name}}", id)
 		if err != nil {
 			if strings.Contains(err.Error(), "No such") {
-				continue // gone meanwhile
+				continue // removed meanwhile
 			}
 			return err
 		}
@@ -118,8 +116,8 @@ func (m *mender) unused(ctx context.Context) error {
 	return nil
 }
 
-// restore goes back to rec's first state in two steps: settings that name the
-// old default for dockerd to read, then the file as it was.
+// restore brings the settings file back to rec's first state in two steps. First it writes settings that name the old
+// default runtime, and has dockerd read them. Then it writes the file as it was.
 func (m *mender) restore(ctx context.Context, d daemon, rec *record) error {
 	current, _, err := readIfThere(rec.ConfigFile)
 	if err != nil {
@@ -152,8 +150,8 @@ func (m *mender) restore(ctx context.Context, d daemon, rec *record) error {
 	if err != nil {
 		return err
 	}
-	// The file gets its final content even if dockerd didn't follow; then the
-	// record stays, so that another undo can have dockerd follow.
+	// The file gets its final content even if dockerd didn't follow. In that case the record stays, so that another
+	// undo can have dockerd follow.
 	err = m.reload(ctx, d, s.defaultRuntime())
 	if keep {
 		err = errors.Join(err, writeSettings(rec.ConfigFile, final))
@@ -223,7 +221,7 @@ func removeIfThere(file string) error {
 	return nil
 }
 
-// removeIfEmpty leaves a folder alone that holds what others put there.
+// removeIfEmpty removes a folder, unless it holds what others put there.
 func removeIfEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) > 0 {

@@ -16,7 +16,7 @@ import (
 
 const modulePath = "github.com/kube-relapse/relapse"
 
-// ErrNoModule says that no folder above the given one holds this module.
+// ErrNoModule says that neither the given folder nor any above it holds this module.
 var ErrNoModule = errors.New("not inside a checkout of " + modulePath)
 
 // ModuleRoot returns the folder of this module's go.mod, in dir or above it.

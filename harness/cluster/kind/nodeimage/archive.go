@@ -15,8 +15,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
-// imageNames asks kubeadm, as built, which images a cluster of version wants,
-// and gives them by component. CoreDNS is left out: see the package's comment.
+// imageNames returns the images that a cluster of version wants, by component. It asks kubeadm, the path of the program
+// that was built. CoreDNS is left out: see the package's comment.
 func imageNames(ctx context.Context, kubeadm, version string) (map[string]string, error) {
 	cmd := exec.CommandContext(ctx, kubeadm, "config", "images", "list", "--kubernetes-version", version)
 	out, err := cmd.Output()
@@ -39,7 +39,7 @@ func imageNames(ctx context.Context, kubeadm, version string) (map[string]string
 	return names, nil
 }
 
-// writeImages writes one archive with an image per component, under names.
+// writeImages writes one archive with an image for each component, under the name that names has for it.
 func writeImages(to string, names, binaries map[string]string, userland, arch string) error {
 	images := map[name.Reference]v1.Image{}
 	scratch := filepath.Dir(to)

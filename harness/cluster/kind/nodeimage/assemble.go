@@ -48,8 +48,8 @@ touch /etc/.updated /var/.updated
 rm -rf /relapse /run/containerd /var/lib/containerd/tmpmounts
 `
 
-// kind applies this file if it is there and makes up a StorageClass of its own
-// if it isn't; this is one for volumes that are provisioned by hand.
+// defaultStorage has a StorageClass for volumes that are provisioned by hand. kind applies this file if it is there,
+// and else makes up its own StorageClass.
 const defaultStorage = `apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:
@@ -60,9 +60,8 @@ provisioner: kubernetes.io/no-provisioner
 volumeBindingMode: WaitForFirstConsumer
 `
 
-// kind creates this file's objects unless disableDefaultCNI is set, and stops
-// where the file is missing or empty. There is no CNI image to run, so the file
-// says who has to bring the network.
+// defaultCNI says who has to bring the network, because there is no CNI image to run. kind creates this file's objects
+// unless disableDefaultCNI is set, and stops where the file is missing or empty.
 const defaultCNI = `apiVersion: v1
 kind: ConfigMap
 metadata:
@@ -72,10 +71,9 @@ data:
   reason: an assembled node image has no default CNI; each node's /etc/cni/net.d is written by whoever made the cluster
 `
 
-// Assemble lays r's binaries and the images made of them over a base image.
-// baseID is what Base returned, or "" to have the base made here as well; a
-// baseID other than the current recipe's is refused. The result is
-// relapse/node:<version>-<hash>, the same one for the same inputs.
+// Assemble makes a node image: it lays r's binaries, and the images made of them, over a base image. baseID is what
+// Base returned, or "" to have the base made here as well; a baseID of another recipe than the current one is refused.
+// The result is named relapse/node:<version>-<hash>; the same inputs give the same image.
 func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, error) {
 	if !exactVersion.MatchString(r.Version) {
 		return Image{}, fmt.Errorf("assembling a node image: version %q isn't of the form v1.34.4", r.Version)
@@ -128,7 +126,7 @@ func (s *Store) Assemble(ctx context.Context, r Request, baseID string) (Image, 
 	return img, err
 }
 
-// isBase refuses an image that isn't a base of the recipe that key stands for.
+// isBase returns an error if an image isn't a base of the recipe that key stands for.
 func (s *Store) isBase(ctx context.Context, id, key string) error {
 	out, err := s.engine.Output(ctx, "image", "inspect", "--format", `{{index .Config.Labels "`+labelKey+`"}}`, id)
 	if err != nil {

@@ -15,17 +15,16 @@ import (
 	"time"
 )
 
-// Labels of what is made here. labelBuild is on containers in the making: its
-// value is the key they make. A commit hands a container's labels on to the
-// image and so to every node started from it; that is why it is emptied
-// then, and why Clean goes by the container's name as well.
+// Labels of what is made here. labelBuild is on containers in the making: its value is the key of the image that they
+// become. A commit copies a container's labels to the image, and so to every node started from it. So the commit
+// empties labelBuild, and Clean goes by the container's name as well.
 const (
 	labelCache   = "dev.relapse.cache" // always cacheNodeImage
 	labelLayer   = "dev.relapse.node-image"
 	labelKey     = "dev.relapse.key"
 	labelVersion = "dev.relapse.version"
 	labelBuild   = "dev.relapse.build"
-	labelStore   = "dev.relapse.store" // whose container in the making it is
+	labelStore   = "dev.relapse.store" // the id of the Store that makes the container
 
 	cacheNodeImage = "node-image"
 	layerBase      = "base"
@@ -43,10 +42,9 @@ type base struct {
 	kindVersion  string
 }
 
-// Base makes sure of the base image (Debian, kind's files, containerd; no
-// Kubernetes) and returns its id in the engine. It needs root, debootstrap and a
-// Debian mirror only where the image isn't cached. It may run while the
-// component binaries are still being built.
+// Base returns the engine's id of the base image (Debian, kind's files, containerd; no Kubernetes), and makes the image
+// if it isn't cached. Only that needs root, debootstrap and a Debian mirror. Base may run while the component binaries
+// are still being built.
 func (s *Store) Base(ctx context.Context) (string, error) {
 	b, err := s.base(ctx)
 	return b.id, err
@@ -87,7 +85,7 @@ func (s *Store) base(ctx context.Context) (base, error) {
 	return b, err
 }
 
-// makeBase bootstraps, furnishes and imports a root. The caller holds the lock.
+// makeBase makes the base image: it bootstraps a root, furnishes it and imports it. The caller holds the lock.
 func (s *Store) makeBase(ctx context.Context, b base, files string) (err error) {
 	started := time.Now()
 	if os.Geteuid() != 0 {
@@ -139,8 +137,8 @@ path-include=/usr/share/doc/*/copyright
 
 const dpkgOptionsFile = "etc/dpkg/dpkg.cfg.d/90-relapse"
 
-// bootstrap runs debootstrap in namespaces of its own, so that what it starts
-// and mounts ends with it, however it ends.
+// bootstrap runs debootstrap in separate namespaces. What debootstrap starts and mounts there ends with it, however it
+// ends.
 func bootstrap(ctx context.Context, root, mirror string) error {
 	options := filepath.Join(root, dpkgOptionsFile)
 	if err := os.MkdirAll(filepath.Dir(options), 0o755); err != nil {
@@ -177,9 +175,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// importRoot hands the root to the engine as one layer. The import can't set a
-// stop signal (systemd wants its own), a build can; the tag that counts is
-// set last.
+// importRoot makes the base image of the root, which the engine imports as one layer. The import can't set a stop
+// signal (systemd wants its own), but a build can. The tag that counts is set last.
 func (s *Store) importRoot(ctx context.Context, root string, b base) error {
 	raw := s.rawRef(b.key)
 	tar := exec.CommandContext(ctx, "tar", "--numeric-owner", "--one-file-system", "-C", root, "-c", ".")
@@ -193,7 +190,7 @@ func (s *Store) importRoot(ctx context.Context, root string, b base) error {
 		return fmt.Errorf("archiving the root: %w", err)
 	}
 	importErr := s.engine.Stream(ctx, stream, nil, "import", "-", raw)
-	_, _ = io.Copy(io.Discard, stream) // or tar never ends where the import did early
+	_, _ = io.Copy(io.Discard, stream) // or tar would never end if the import ended early
 	if err := tar.Wait(); err != nil && importErr == nil {
 		return fmt.Errorf("archiving the root: %w: %s", err, lastLines(complaints.String(), 5))
 	}
@@ -210,7 +207,7 @@ func (s *Store) importRoot(ctx context.Context, root string, b base) error {
 	return s.engine.Stream(ctx, strings.NewReader(dockerfile), nil, "build", "--tag", b.ref, "-")
 }
 
-// rawRef names the import that a base image is built from; discard removes it.
+// rawRef returns the reference of the import that a base image is built from; discard removes it.
 func (s *Store) rawRef(key string) string {
 	return baseRepository + ":" + short(key) + "-" + s.id + "-raw"
 }

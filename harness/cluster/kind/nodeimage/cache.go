@@ -71,9 +71,8 @@ func (s *Store) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// Prune removes the assembled images but those whose reference or id is in
-// keep, and returns what it removed. An image that a container uses is kept by
-// the engine and reported as an error.
+// Prune removes the assembled images, except those whose reference or id is in keep, and returns what it removed. The
+// engine keeps an image that a container uses, and Prune reports that as an error.
 func (s *Store) Prune(ctx context.Context, keep ...string) ([]Entry, error) {
 	entries, err := s.List(ctx)
 	if err != nil {

@@ -2,9 +2,8 @@ package nodeimage
 
 import "github.com/blang/semver/v4"
 
-// systemdCgroups is the first version whose kubelets kind has use systemd to
-// make cgroups; it tells older ones to make them by themselves (cgroupfs). The
-// container runtime must do as kubelet does, or no pod starts.
+// systemdCgroups is the first version whose kubelets make cgroups through systemd, because kind tells them to. Older
+// ones are told to make cgroups directly (cgroupfs). The container runtime must do as kubelet does, or no pod starts.
 var systemdCgroups = semver.MustParse("1.24.0-0")
 
 // cgroupfsScript follows importScript for versions below systemdCgroups.
@@ -15,8 +14,8 @@ if grep -q "SystemdCgroup = true" /etc/containerd/config.toml || ! grep -q "Syst
 fi
 `
 
-// importScriptFor is what a container of the base image runs to become a node
-// image of a version, which is of the form v1.34.4.
+// importScriptFor returns the script that makes a container of the base image a node image of a version, which has the
+// form v1.34.4.
 func importScriptFor(version string) string {
 	if v, err := semver.ParseTolerant(version); err == nil && v.LT(systemdCgroups) {
 		return importScript + cgroupfsScript

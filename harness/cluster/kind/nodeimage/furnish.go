@@ -13,9 +13,8 @@ import (
 	"syscall"
 )
 
-// journald's own default drops lines above 10,000 in 30 s per service; a
-// kubelet in a flood writes more, and a lost line is lost evidence. ReadKMsg as
-// in kind's base image.
+// journaldConfig raises the limit above which journald drops lines. Its default is 10,000 lines in 30 s per service; a
+// kubelet in a flood writes more, and a lost line is lost evidence. ReadKMsg is as in kind's base image.
 const journaldConfig = `[Journal]
 ReadKMsg=no
 RateLimitIntervalSec=30s
@@ -24,11 +23,10 @@ SystemMaxUse=2G
 RuntimeMaxUse=512M
 `
 
-// strayCgroups takes away, on cgroup v1, the hierarchies that a node's systemd
-// mounts by itself because the kernel has them and the engine didn't hand them
-// over. They aren't scoped to the container: all nodes would share them, and a
-// kubelet that sees hugetlb refuses to start without a kubelet.slice in it. What
-// the engine did hand over is known by the entrypoint's mount on kubelet.slice.
+// strayCgroups is a script that unmounts, on cgroup v1, the hierarchies that the engine didn't hand over. A node's
+// systemd mounts them because the kernel has them. They aren't scoped to the container: all nodes would share them, and
+// a kubelet that sees hugetlb refuses to start without a kubelet.slice in it. A hierarchy that the engine did hand over
+// has the entrypoint's mount on kubelet.slice.
 const strayCgroups = `#!/bin/sh
 set -eu
 [ ! -f /sys/fs/cgroup/cgroup.controllers ] || exit 0
@@ -52,9 +50,8 @@ ExecStart=/bin/sh /kind/bin/drop-stray-cgroups.sh
 WantedBy=multi-user.target
 `
 
-// furnish turns a bootstrapped root into a node's: kind's files, the units
-// that start and those that don't, and the places where kind looks for things.
-// It follows images/base/Dockerfile of kind v0.33, without its downloads.
+// furnish turns a bootstrapped root into a node's: it adds kind's files, chooses the units that start, and puts things
+// where kind looks for them. It follows images/base/Dockerfile of kind v0.33, without its downloads.
 func furnish(ctx context.Context, root, kindFiles string) error {
 	steps := []struct {
 		name string
@@ -89,7 +86,7 @@ func copyKindFiles(root, files string) error {
 		if e.IsDir() {
 			return os.MkdirAll(to, 0o755)
 		}
-		mode := fs.FileMode(0o644) // the module cache has no modes of its own
+		mode := fs.FileMode(0o644) // the module cache doesn't keep modes
 		if dir := filepath.Dir(rel); dir == "usr/local/bin" || dir == "kind/bin" {
 			mode = 0o755
 		}
@@ -104,16 +101,16 @@ func copyKindFiles(root, files string) error {
 	})
 }
 
-// kubeadmOnceBooted comes before kubeadm on PATH.
+// kubeadmOnceBooted is a script that waits for the boot and runs kubeadm. It comes before kubeadm on PATH.
 const kubeadmOnceBooted = `#!/bin/sh
 tries=600
 until systemctl is-active --quiet multi-user.target || [ $((tries -= 1)) = 0 ]; do sleep 0.5; done
 exec /usr/bin/kubeadm "$@"
 `
 
-// waitForBoot has kubeadm wait until the node has booted, for five minutes, or it may find no containerd. On cgroup v1
-// kind takes a node for booted before systemd has even started; on v2 it waits, but for 30 s only, which many nodes that
-// boot at once on few cores don't keep.
+// waitForBoot installs kubeadmOnceBooted, with which kubeadm waits for the boot for up to five minutes. Without the
+// wait, kubeadm may find no containerd. On cgroup v1, kind takes a node for booted before systemd has even started. On
+// v2 it waits, but for 30 s only, which is too short when many nodes boot at once on few cores.
 func waitForBoot(root string) error {
 	at := filepath.Join(root, "usr/local/bin/kubeadm")
 	if err := os.WriteFile(at, []byte(kubeadmOnceBooted), 0o755); err != nil {
@@ -122,7 +119,7 @@ func waitForBoot(root string) error {
 	return os.Chmod(at, 0o755) // whatever the umask is
 }
 
-// replaceOnce rewrites the one place in a file where old is.
+// replaceOnce replaces old by new in a file that has old exactly once.
 func replaceOnce(root, name, old, new string) error {
 	path := filepath.Join(root, name)
 	data, err := os.ReadFile(path)
@@ -171,7 +168,7 @@ func chooseUnits(root string) error {
 			return err
 		}
 	}
-	// It would register things kernel-wide.
+	// systemd-binfmt would register things for the whole kernel.
 	if err := link(root, "/dev/null", units+"/systemd-binfmt.service"); err != nil {
 		return err
 	}
@@ -183,8 +180,8 @@ func chooseUnits(root string) error {
 
 var unitLimits = regexp.MustCompile(`(?m)^(Limit[A-Z]+|OOMScoreAdjust)=.*\n`)
 
-// adaptContainerd takes out what a host without CAP_SYS_RESOURCE refuses.
-// Elsewhere it changes nothing that a node needs.
+// adaptContainerd takes out of containerd's configuration and unit what a host without CAP_SYS_RESOURCE refuses. On
+// other hosts no node needs it.
 func adaptContainerd(root string) error {
 	const config, unit = "etc/containerd/config.toml", "etc/systemd/system/containerd.service"
 	if err := replaceOnce(root, config, "restrict_oom_score_adj = false", "restrict_oom_score_adj = true"); err != nil {
@@ -223,9 +220,8 @@ func linkPrograms(root string) error {
 	return os.MkdirAll(filepath.Join(root, "etc/cni/net.d"), 0o755)
 }
 
-// writeBaseSpec asks the root's own ctr for the OCI spec that every pod starts
-// from, takes its resource limits out, and adds the hook that kind's entrypoint
-// relies on to give nodes product names of their own.
+// writeBaseSpec writes the OCI spec that every pod starts from. It gets the spec from the root's own ctr, takes its
+// resource limits out, and adds a hook. kind's entrypoint relies on the hook to give nodes their own product names.
 func writeBaseSpec(ctx context.Context, root string) error {
 	cmd := exec.CommandContext(ctx, "/usr/bin/ctr", "oci", "spec")
 	cmd.Dir = "/"

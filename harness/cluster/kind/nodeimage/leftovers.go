@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// containerPrefix begins the name of every container that is filled or
-	// looked into here; nodes never have such a name.
+	// containerPrefix begins the name of every container that is filled or looked into here. No node's name begins with
+	// it.
 	containerPrefix = "relapse-node-image-"
-	// inspectKey stands for a key where an image is only looked into.
+	// inspectKey is the key of a container that is made only to look into an image.
 	inspectKey = "inspect"
 
 	scratchDir = "scratch"
@@ -34,8 +34,8 @@ type Leftover struct {
 	Key  string // what was being made
 }
 
-// lock takes the lock of a key, waiting for whoever has it: two runs that want
-// one image make it once. The kernel gives it back when its holder dies.
+// lock takes the lock of a key, and waits until nobody else has it: two runs that want one image make it once. The
+// kernel gives the lock back when its holder dies.
 func (s *Store) lock(ctx context.Context, key string) (unlock func(), err error) {
 	file := flock.New(s.lockPath(key))
 	got, err := file.TryLock()
@@ -56,7 +56,7 @@ func (s *Store) lock(ctx context.Context, key string) (unlock func(), err error)
 
 func (s *Store) lockPath(key string) string { return filepath.Join(s.dir, key+".lock") }
 
-// scratch makes the one folder that key's assembly may use.
+// scratch makes and returns the one folder that key's assembly may use.
 func (s *Store) scratch(key string) (string, error) {
 	dir := filepath.Join(s.dir, scratchDir, key)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -65,7 +65,7 @@ func (s *Store) scratch(key string) (string, error) {
 	return dir, nil
 }
 
-// create creates, without starting it, a container that discard finds.
+// create creates a container that discard finds, and returns its id. It does not start the container.
 func (s *Store) create(ctx context.Context, key string, args ...string) (string, error) {
 	name := fmt.Sprintf("%s%s-%d", containerPrefix, key[:min(12, len(key))], time.Now().UnixNano())
 	out, err := s.engine.Output(ctx, append([]string{"create", "--name", name, "--label", labelBuild + "=" + key,
@@ -76,8 +76,7 @@ func (s *Store) create(ctx context.Context, key string, args ...string) (string,
 	return strings.TrimSpace(string(out)), nil
 }
 
-// removeContainer removes a container and its volumes; also under a context
-// that was cancelled.
+// removeContainer removes a container and its volumes, even if ctx was cancelled.
 func (s *Store) removeContainer(ctx context.Context, id string) error {
 	_, err := s.engine.Output(context.WithoutCancel(ctx), "rm", "--force", "--volumes", id)
 	if err != nil && !isNotFound(err) {
@@ -117,8 +116,8 @@ func (s *Store) remove(ctx context.Context, l Leftover) error {
 	}
 }
 
-// Leftovers lists what this cache folder's assemblies have on the engine and on
-// disk at this moment, those that are still at work included.
+// Leftovers lists what this cache folder's assemblies have in the engine and on disk at this moment. Assemblies that
+// are still at work are included.
 func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 	var left []Leftover
 	containers, err := s.table(ctx, "ps", "--all", "--filter", "label="+labelBuild, "--filter",
@@ -146,7 +145,7 @@ func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 		return nil, err
 	}
 	for _, i := range images {
-		// A tag has room for a part of its key only; its lock file has the rest.
+		// A tag has room for a part of its key only. The name of the lock file has the whole key.
 		key := strings.TrimSuffix(strings.TrimPrefix(i["name"], baseRepository+":"), "-"+s.id+"-raw")
 		for _, k := range keys {
 			if k = strings.TrimSuffix(filepath.Base(k), ".lock"); strings.HasPrefix(k, key) {
@@ -161,8 +160,8 @@ func (s *Store) Leftovers(ctx context.Context) ([]Leftover, error) {
 	return left, nil
 }
 
-// Clean removes what killed assemblies left, and returns it. What a living
-// assembly holds the lock of isn't touched.
+// Clean removes what killed assemblies left, and returns what it removed. It leaves alone what belongs to a living
+// assembly, which holds the lock.
 func (s *Store) Clean(ctx context.Context) ([]Leftover, error) {
 	all, err := s.Leftovers(ctx)
 	if err != nil {
@@ -210,8 +209,8 @@ func (s *Store) table(ctx context.Context, args ...string) ([]map[string]string,
 	return rows, nil
 }
 
-// removeTree unmounts whatever is mounted in dir, deepest first, and removes
-// it. A mount that stays keeps the tree: removing through it would reach out.
+// removeTree unmounts whatever is mounted in dir, deepest first, and then removes dir. If an unmount fails it removes
+// nothing: through the mount it would remove files outside of dir.
 func removeTree(dir string) error {
 	mounts, err := mountsBelow(dir)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // list repositories that don't answer.
 const mirrorTime = 10 * time.Second
 
-// mirror finds an archive that has suite among those the host's own apt
-// configuration names. Each is asked, in order, for the suite's release file.
+// mirror returns the first archive that has suite among those that the host's own apt configuration names. Each is
+// asked, in order, for the suite's release file.
 func (s *Store) mirror(ctx context.Context, suite string) (string, error) {
 	candidates, err := aptSources(s.aptDirs)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Store) mirror(ctx context.Context, suite string) (string, error) {
 		strings.Join(s.aptDirs, ", "), suite, errors.Join(tried...))
 }
 
-// hasSuite asks an archive for the suite's InRelease and checks that it is
-// about that suite: some mirrors answer anything with a page.
+// hasSuite returns nil if an archive has the suite. It checks that the InRelease file is about that suite, because some
+// mirrors answer anything with a page.
 func hasSuite(ctx context.Context, uri, suite string) error {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()
@@ -115,12 +115,12 @@ func aptSources(dirs []string) ([]string, error) {
 	return uris, nil
 }
 
-// parseOneLine reads `deb [options] uri suite component...` lines.
+// parseOneLine returns the URIs of `deb [options] uri suite component...` lines.
 func parseOneLine(text string) (uris []string) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "deb")
-		if !ok || rest == "" || (rest[0] != ' ' && rest[0] != '\t') { // deb-src too
+		if !ok || rest == "" || (rest[0] != ' ' && rest[0] != '\t') { // deb-src is left out too
 			continue
 		}
 		rest = strings.TrimSpace(rest)
@@ -138,8 +138,8 @@ func parseOneLine(text string) (uris []string) {
 	return uris
 }
 
-// parseDeb822 reads stanzas of `Key: value` with continuation lines, as in
-// sources.list(5), and leaves out disabled stanzas and those without binaries.
+// parseDeb822 returns the URIs of stanzas of `Key: value` with continuation lines, as in sources.list(5). It leaves out
+// disabled stanzas and those without binaries.
 func parseDeb822(text string) (uris []string) {
 	stanza, key := map[string]string{}, ""
 	flush := func() {

@@ -1,18 +1,15 @@
-// Package nodeimage gets the image that kind's nodes are started from: an
-// official kindest/node pinned by digest, one that the user named, or one
-// assembled here from Debian packages, kind's own base files and Kubernetes
-// binaries that were built elsewhere.
+// Package nodeimage gets the image that kind's nodes are started from: an official kindest/node pinned by digest, one
+// that the user named, or one assembled here from Debian packages, kind's own base files and Kubernetes binaries that
+// were built elsewhere.
 //
-// Assembling goes in two cached layers, so that the slow part can run beside
-// the Go builds: Base needs no binaries (debootstrap, kind's files, systemd),
-// Assemble lays the components and their images over it. Both are addressed by
-// the hash of all that goes into them and kept in the container engine.
+// An image is assembled in two cached layers, so that the slow part can run in parallel with the Go builds. Base needs
+// no binaries (debootstrap, kind's files, systemd). Assemble lays the components and their images over it. Both layers
+// are addressed by the hash of all that goes into them, and kept in the container engine.
 //
-// An assembled image has no CoreDNS (building it costs a minute and a half)
-// and neither kindnetd nor crictl (not to be had as modules): clusters made
-// from it skip kubeadm's addon/coredns phase and bring their own CNI
-// configuration. It has curl, jq, the CNI plugins, and a journal that doesn't
-// drop lines at the rates a chaos run makes.
+// An assembled image has no CoreDNS (building it costs a minute and a half), and neither kindnetd nor crictl (no
+// modules provide them). So clusters made from it skip kubeadm's addon/coredns phase and bring their own CNI
+// configuration. The image has curl, jq, the CNI plugins, and a journal that doesn't drop lines at the rates a chaos
+// run makes.
 package nodeimage
 
 import (
@@ -29,14 +26,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
-// What a Request's Mode may be, beside a reference.
+// The values of a Request's Mode, which may also be an image reference.
 const (
-	Auto      = "auto"      // official where it can be had, else assembled
+	Auto      = "auto"      // official if there is one, else assembled
 	Official  = "official"  // pinned by digest, local or pulled; else an error
 	Assembled = "assembled" // made here
 )
 
-// Where an Image came from: its Origin.
+// The values of Origin, which says where an Image came from.
 const (
 	OriginOfficial  = "official"
 	OriginAssembled = "assembled"
@@ -71,7 +68,7 @@ type Image struct {
 // Store gets node images and keeps those it assembled.
 type Store struct {
 	dir    string
-	id     string // of this cache folder; what another one is making isn't ours to remove
+	id     string // of this cache folder; what another folder's Store is making isn't ours to remove
 	engine image.Engine
 	say    func(string)
 
@@ -100,8 +97,8 @@ func New(cacheDir string, engine image.Engine, progress func(string)) (*Store, e
 	}, nil
 }
 
-// Get returns the image that r asks for. In mode Auto an official image that
-// can't be had is reported through progress and one is assembled instead.
+// Get returns the image that r asks for. If mode Auto finds no official image, Get says so through progress and
+// assembles one instead.
 func (s *Store) Get(ctx context.Context, r Request) (Image, error) {
 	minor, err := minorOf(r.Version)
 	if err != nil {
@@ -129,7 +126,7 @@ func (s *Store) Get(ctx context.Context, r Request) (Image, error) {
 	}
 }
 
-// minorOf gives "v1.34" for "v1.34.4", "1.34.4", "v1.34" and "1.34".
+// minorOf returns "v1.34" for "v1.34.4", "1.34.4", "v1.34" and "1.34".
 func minorOf(version string) (string, error) {
 	v, err := semver.ParseTolerant(version)
 	if err != nil {
@@ -140,7 +137,7 @@ func minorOf(version string) (string, error) {
 
 var exactVersion = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// missing lists the components that binaries lacks a readable file for.
+// missing returns an error that lists the components for which binaries has no readable file.
 func missing(binaries map[string]string) error {
 	var problems []string
 	for _, c := range Components {

@@ -15,10 +15,9 @@ import (
 // pin is an image by digest, and where the digest was read.
 type pin struct{ ref, source string }
 
-// officialImages has one image per minor, as the release notes of kind v0.33.0
-// list them; v1.37.0 is also the default in kind's pkg/apis/config/defaults.
-// Digests of other releases of kind aren't mixed in: its node images go with
-// one release each.
+// officialImages has one image per minor, as the release notes of kind v0.33.0 list them; v1.37.0 is also the default
+// in kind's pkg/apis/config/defaults. Digests of other releases of kind aren't mixed in: a node image goes with one
+// release of kind.
 var officialImages = map[string]pin{
 	"v1.37": {"kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5",
 		"kind v0.33.0, default image"},
@@ -38,8 +37,7 @@ const (
 	pullTime = 15 * time.Minute
 )
 
-// UnavailableError says why an image can't be had. Mode Auto falls back on it
-// to assembling.
+// UnavailableError says why an image can't be had. In mode Auto, an image is then assembled instead.
 type UnavailableError struct {
 	Ref string // or the minor, where no image is known for it
 	Err error
@@ -51,9 +49,8 @@ func (e *UnavailableError) Error() string { return fmt.Sprintf("node image %s: %
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// Official returns the official image of a minor ("v1.34"), pulling it where
-// it isn't in the engine. It is pinned by digest, so a local tag of the same
-// name doesn't count. False comes with an *UnavailableError, or with another
+// Official returns the official image of a minor ("v1.34"), and pulls it if it isn't in the engine. The image is pinned
+// by digest, so a local tag of the same name doesn't count. False comes with an *UnavailableError, or with another
 // error where something else went wrong.
 func (s *Store) Official(ctx context.Context, minor string) (Image, bool, error) {
 	minor, err := minorOf(minor)
@@ -77,8 +74,8 @@ func (s *Store) Official(ctx context.Context, minor string) (Image, bool, error)
 	return img, true, nil
 }
 
-// Given returns the image that the user named, pulling it where it isn't in
-// the engine. It must be a node image: /kind/version is read from it.
+// Given returns the image that the user named, and pulls it if it isn't in the engine. The image must be a node image:
+// /kind/version is read from it.
 func (s *Store) Given(ctx context.Context, ref string) (Image, error) {
 	img, err := s.have(ctx, ref)
 	if err != nil {
@@ -89,7 +86,7 @@ func (s *Store) Given(ctx context.Context, ref string) (Image, error) {
 	return img, nil
 }
 
-// have makes ref local and says what it is.
+// have returns the image with the reference ref, and pulls it if it isn't in the engine.
 func (s *Store) have(ctx context.Context, ref string) (Image, error) {
 	id, cached, err := s.imageID(ctx, ref)
 	if err != nil {
@@ -116,7 +113,7 @@ func (s *Store) have(ctx context.Context, ref string) (Image, error) {
 	}, nil
 }
 
-// imageID asks the engine for ref's id; false means that it isn't there.
+// imageID returns the engine's id of an image, or false if the image isn't there.
 func (s *Store) imageID(ctx context.Context, ref string) (string, bool, error) {
 	out, err := s.engine.Output(ctx, "image", "inspect", "--format", "{{.Id}}", ref)
 	if err == nil {
@@ -129,19 +126,18 @@ func (s *Store) imageID(ctx context.Context, ref string) (string, bool, error) {
 	return "", false, fmt.Errorf("looking for image %s: %w", ref, err)
 }
 
-// isNotFound tells an engine's "there is none" from all that can go wrong.
+// isNotFound reports whether an error is the engine's "there is none".
 func isNotFound(err error) bool {
 	msg := strings.ToLower(err.Error())
 	return strings.Contains(msg, "no such image") || strings.Contains(msg, "no such container") ||
 		strings.Contains(msg, "not found") || strings.Contains(msg, "no such object")
 }
 
-// errSilent is the cause that a pull without an answer is cancelled with.
+// errSilent is the cause of the cancelling of a pull to which the registry gave no answer.
 var errSilent = fmt.Errorf("no answer from the registry within %s", answerTime)
 
-// pull pulls ref. The engine prints its first line once the registry has
-// named the image, so a host without one is known after answerTime and not
-// after the engine's own minutes of retries.
+// pull pulls ref. The engine prints its first line once the registry has named the image. So a host without a registry
+// is known after answerTime, and not after the engine's own minutes of retries.
 func (s *Store) pull(ctx context.Context, ref string) error {
 	s.say("pulling " + ref)
 	bounded, cancel := context.WithTimeout(ctx, pullTime)

@@ -35,10 +35,9 @@ const (
 	hostArch = runtime.GOARCH
 )
 
-// packages are what a node needs beside Debian's minbase. The first group is
-// that of kind's own base image without fuse, NFS and iSCSI; the second is what
-// kind takes from elsewhere; the third is for kube-proxies and kubelets that
-// still call these programs.
+// packages lists what a node needs in addition to Debian's minbase. The first group is that of kind's own base image
+// without fuse, NFS and iSCSI; the second is what kind takes from elsewhere; the third is for kube-proxies and kubelets
+// that still call these programs.
 var packages = []string{
 	"systemd", "systemd-sysv", "conntrack", "iptables", "nftables", "iproute2", "ethtool", "util-linux", "mount",
 	"kmod",
@@ -63,19 +62,18 @@ func (d digest) add(name, value string) {
 
 func (d digest) sum() string { return hex.EncodeToString(d.h.Sum(nil)) }
 
-// storeID tells the stores of one engine apart.
+// storeID returns an id by which the stores of one engine differ.
 func storeID(dir string) string {
 	d := newDigest("store")
 	d.add("dir", dir)
 	return short(d.sum())
 }
 
-// short is what a key looks like in a tag.
+// short returns the part of a key that a tag has.
 func short(key string) string { return key[:12] }
 
-// baseKey addresses a base image by what goes into it: Debian's suite and
-// packages (by name: a rebuild may bring newer patches), kind's files by content,
-// and the architecture. The mirror isn't part of it.
+// baseKey returns the key of a base image, a hash of what goes into it: Debian's suite and packages (by name: a rebuild
+// may bring newer patches), kind's files by content, and the architecture. The mirror isn't part of it.
 func baseKey(kindFiles, arch string) (string, error) {
 	d := newDigest("base")
 	d.add("arch", arch)
@@ -100,7 +98,8 @@ func baseKey(kindFiles, arch string) (string, error) {
 	return d.sum(), nil
 }
 
-// nodeKey addresses a node image by its base and by its binaries' content.
+// nodeKey returns the key of a node image, a hash of its base, its version, its binaries' content, and the script and
+// files that are added here.
 func nodeKey(base, version string, binaries map[string]string) (string, error) {
 	d := newDigest("node")
 	d.add("base", base)
@@ -118,9 +117,8 @@ func nodeKey(base, version string, binaries map[string]string) (string, error) {
 	return d.sum(), nil
 }
 
-// kindFiles gives the folder of kind's base image files in the module cache,
-// for the version of kind that this program links, and that version. The module
-// is downloaded where it isn't there.
+// kindFiles returns the folder with the files of kind's base image in the module cache, and the version of kind that
+// they belong to, which is the one that this program links. It downloads the module if it isn't there.
 func kindFiles(ctx context.Context) (dir, version string, err error) {
 	version = kindFallback
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -130,7 +128,6 @@ func kindFiles(ctx context.Context) (dir, version string, err error) {
 			}
 		}
 	}
-	// Outside any module: the answer must not hang on where relapse is run.
 	cmd := exec.CommandContext(ctx, "go", "env", "GOMODCACHE")
 	out, err := cmd.Output()
 	if err != nil {
@@ -142,7 +139,7 @@ func kindFiles(ctx context.Context) (dir, version string, err error) {
 		return dir, version, nil
 	}
 	cmd = exec.CommandContext(ctx, "go", "mod", "download", "-json", kindModule+"@"+version)
-	cmd.Dir = os.TempDir()
+	cmd.Dir = os.TempDir() // outside any module: the answer must not depend on where relapse is run
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 	out, err = cmd.Output()
 	var module struct{ Dir, Error string }

@@ -19,16 +19,15 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/image"
 )
 
-// kube-proxy's image needs iptables beside the binary, of both kinds, a shell
-// for the wrapper below, and conntrack and ipset for old versions.
+// userlandPrograms lists what kube-proxy's image needs in addition to the binary: iptables of both kinds, a shell for
+// the wrapper below, and conntrack and ipset for old versions.
 var userlandPrograms = []string{
 	"usr/sbin/xtables-nft-multi", "usr/sbin/xtables-legacy-multi",
 	"usr/sbin/conntrack", "usr/sbin/ipset", "usr/bin/dash",
 }
 
-// iptablesWrapper stands for every iptables program in kube-proxy's image. It
-// runs the backend that the node's kubelet uses, which keeps a chain of its own
-// in the mangle table, and remembers what it found.
+// iptablesWrapper takes the place of every iptables program in kube-proxy's image. It runs the backend that the node's
+// kubelet uses, and remembers which that is. It knows the backend by kubelet's own chain in the mangle table.
 const iptablesWrapper = `#!/bin/sh
 name=${0##*/}
 mode=
@@ -97,7 +96,7 @@ func writeUserland(root, to string) (err error) {
 	return file.CloseAtomicallyReplace()
 }
 
-// furnish adds what isn't copied from the root.
+// furnish adds the folders, links and the wrapper, which aren't copied from the root.
 func (u *userland) furnish() error {
 	for _, dir := range []string{"run", "tmp"} {
 		if err := u.out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o1777}); err != nil {
@@ -119,9 +118,8 @@ func (u *userland) furnish() error {
 	return image.WriteEntry(u.out, "usr/sbin/"+iptablesPrograms[0], 0o755, []byte(iptablesWrapper))
 }
 
-// add copies the file at name, what a symbolic link there points to, and every
-// library that it is linked to. Names are relative to the root, and physical:
-// /lib and /lib64 are links of the archive's own.
+// add copies the file at name and every library that the file is linked to. If name is a symbolic link, add copies the
+// link and what it points to. Names are relative to the root, and physical: in the archive, /lib and /lib64 are links.
 func (u *userland) add(name string) error {
 	name = physical(name)
 	if u.seen[name] {
@@ -170,7 +168,7 @@ func (u *userland) add(name string) error {
 	return nil
 }
 
-// library finds a shared library in the root's usual folders.
+// library returns the path of a shared library in the root's usual folders.
 func (u *userland) library(name string) (string, error) {
 	for _, pattern := range []string{"usr/lib/*-linux-*/", "usr/lib64/", "usr/lib/"} {
 		found, err := filepath.Glob(filepath.Join(u.root, pattern+name))
@@ -184,8 +182,7 @@ func (u *userland) library(name string) (string, error) {
 	return "", fmt.Errorf("no library %s in the root", name)
 }
 
-// physical gives a path without a leading slash and below /usr, where Debian's
-// merged folders really are.
+// physical returns a path without a leading slash, and below /usr if Debian has merged its folder there.
 func physical(name string) string {
 	name = strings.TrimPrefix(path.Clean(name), "/")
 	for _, dir := range []string{"bin/", "sbin/", "lib/", "lib64/"} {

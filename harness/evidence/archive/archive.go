@@ -1,6 +1,7 @@
-// Package archive reads the files of somebody else's evidence: a file, a folder, standard input, and archives in any of
-// them. What something is comes from its contents, never from its name. Everything streams, nothing is unpacked by name
-// onto the disk, and what is hostile or broken is named and left out while the rest is still read.
+// Package archive reads evidence that somebody else collected: a file, a folder, standard input, and archives inside
+// any of these. It recognizes a format by a file's contents, never by its name. Everything is streamed, and no file is
+// unpacked onto the disk under the name that it has in an archive. A hostile or broken file is reported as a Problem
+// and left out; everything else is still read.
 package archive
 
 import (
@@ -18,41 +19,41 @@ import (
 // Stdin is the path that stands for standard input.
 const Stdin = "-"
 
-// Entry is one file. It is read within the visit, and not after it.
+// Entry is one file that Walk found. Its contents can be read only during the visit.
 type Entry struct {
-	Path    string // as people find it: bundle.tgz/nodes/a.zip/kubelet.log
+	Path    string // the path through all archives: bundle.tgz/nodes/a.zip/kubelet.log
 	ModTime time.Time
 	io.Reader
 }
 
-// Problem says what was wrong with a file or an archive, and so wasn't read, or not to its end.
+// Problem names a file or an archive that was not read, or not to its end, and says why.
 type Problem struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`
 }
 
-// Limits bound what hostile archives cost.
+// Limits bounds what a hostile archive can cost.
 type Limits struct {
-	Depth   int   // archives within archives
-	Entries int   // files in all
-	Total   int64 // bytes unpacked in all
-	Ratio   int64 // bytes unpacked for each byte of an input, beyond Free
+	Depth   int   // how many archives may lie inside each other
+	Entries int   // files in total
+	Total   int64 // bytes unpacked in total
+	Ratio   int64 // bytes that may be unpacked for each byte of an input, in addition to Free
 	Free    int64
-	Spool   int64 // bytes of a zip archive within another one, which has to be kept in a temporary file
+	Spool   int64 // bytes of a zip archive inside another archive, which has to be copied to a temporary file
 }
 
-// Default has room for bundles of some gigabytes.
+// Default holds limits with room for bundles of some gigabytes.
 var Default = Limits{Depth: 6, Entries: 1 << 20, Total: 64 << 30, Ratio: 400, Free: 64 << 20, Spool: 2 << 30}
 
-// Options say how to walk. The zero Limits are Default.
+// Options configures Walk. Zero Limits stand for Default.
 type Options struct {
 	Stdin  io.Reader
 	Limits Limits
-	AsIs   func(path string) bool // files that are passed on packed, as they are; nil for none
+	AsIs   func(path string) bool // reports files to visit without unpacking them; nil for none
 }
 
-// Walk visits every file of paths, in their order. An error of visit about one file becomes its Problem. The error is
-// a path that can't be opened at all, or the context's.
+// Walk calls visit for every file of paths, in their order. An error that visit returns for a file becomes a Problem of
+// that file. Walk itself fails only if a path can't be opened at all, or with the error of ctx.
 func Walk(ctx context.Context, paths []string, o Options, visit func(Entry) error) ([]Problem, error) {
 	if o.Limits == (Limits{}) {
 		o.Limits = Default
@@ -76,15 +77,15 @@ type walker struct {
 	visit    func(Entry) error
 	problems []Problem
 	entries  int
-	in, out  int64 // bytes read of the input at hand, and unpacked from it
-	total    int64 // bytes unpacked of all inputs
+	in, out  int64 // bytes read from the current input, and bytes unpacked from it
+	total    int64 // bytes unpacked from all inputs
 }
 
 func (w *walker) problem(at, format string, args ...any) {
 	w.problems = append(w.problems, Problem{at, fmt.Sprintf(format, args...)})
 }
 
-// path reads one of the user's own paths, which may be a link.
+// path reads one of the paths that the user gave, which may be a link.
 func (w *walker) path(p string, stdin io.Reader) error {
 	if p == Stdin {
 		w.input(Entry{"stdin", time.Time{}, stdin}, nil)
@@ -109,7 +110,7 @@ func (w *walker) path(p string, stdin io.Reader) error {
 	return nil
 }
 
-// folder reads what lies below a folder. Links are not followed: what they point at within it is read in its own place.
+// folder reads all files below dir. Links are not followed: a target inside dir is read where it lies.
 func (w *walker) folder(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -147,17 +148,18 @@ func (w *walker) folder(dir string) error {
 	})
 }
 
-// input reads one file of the user's. at is given where it can be read from anywhere.
+// input reads one file that the user gave. at is the file if it allows random access, else nil.
 func (w *walker) input(e Entry, at *os.File) {
 	w.in, w.out = 0, 0
 	e.Reader = counting{e.Reader, func(n int) error { w.in += int64(n); return w.ctx.Err() }}
 	w.content(e, at, 0)
 }
 
-// errBomb ends an input that unpacks to far more than it is.
+// errBomb ends the reading of an input that unpacks to too many bytes.
 var errBomb = errors.New("it unpacks to too much")
 
-// unpacked counts what comes out of an archive or a compressed stream.
+// unpacked returns r, the content of an archive or a compressed stream, and counts the bytes read from it. Too many
+// bytes end the reading with errBomb.
 func (w *walker) unpacked(r io.Reader) io.Reader {
 	return counting{r, func(n int) error {
 		w.out += int64(n)

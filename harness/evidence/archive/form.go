@@ -22,7 +22,7 @@ import (
 // window bounds the memory that a compressed stream may ask for.
 const window = 128 << 20
 
-// compressions are the streams of one file, by how they begin.
+// compressions lists the formats that compress a single stream, by the bytes that they begin with.
 var compressions = []struct {
 	magic string
 	open  func(io.Reader) (io.Reader, error)
@@ -37,7 +37,7 @@ var compressions = []struct {
 	}},
 	{"\xfd7zXZ\x00", func(r io.Reader) (io.Reader, error) {
 		in := bufio.NewReaderSize(r, tarBlock)
-		head, _ := in.Peek(40) // its own reader complains about what is missing
+		head, _ := in.Peek(40) // an error shows again when xz reads on
 		if n := xzDictionary(head); n > window {
 			return nil, fmt.Errorf("it asks for %d bytes of memory, over %d", n, window)
 		}
@@ -46,14 +46,14 @@ var compressions = []struct {
 	{"BZh", func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
 }
 
-// xzDictionary is how much memory the first block of an xz stream asks for; 0 where that can't be told.
+// xzDictionary returns the bytes of memory that the first block of an xz stream asks for; 0 if head doesn't tell.
 func xzDictionary(head []byte) int64 {
 	const streamHeader, lzma2 = 12, 0x21
 	if len(head) < streamHeader+2 {
 		return 0
 	}
 	flags, rest := head[streamHeader+1], head[streamHeader+2:]
-	for range flags>>6&1 + flags>>7 { // the block's sizes come first, where they are given
+	for range flags>>6&1 + flags>>7 { // skip the sizes of the block, where its header has them
 		_, n := binary.Uvarint(rest)
 		rest = rest[max(n, 0):]
 	}
@@ -63,7 +63,7 @@ func xzDictionary(head []byte) int64 {
 	return (2 | int64(rest[2]&1)) << (rest[2]/2 + 11)
 }
 
-// content looks at how an entry begins, and reads it as that.
+// content recognizes the format of an entry by its first bytes, and unpacks or visits the entry.
 func (w *walker) content(e Entry, at *os.File, depth int) {
 	in := bufio.NewReaderSize(e.Reader, 64<<10)
 	e.Reader = in
@@ -104,7 +104,8 @@ func (w *walker) content(e Entry, at *os.File, depth int) {
 
 const tarBlock = 512
 
-// isTar reports whether a block is a header of tar, by its checksum: old forms have no other mark.
+// isTar reports whether b begins with a header of tar. It tells by the checksum, because old forms of tar have no other
+// mark.
 func isTar(b []byte) bool {
 	if len(b) < tarBlock || b[0] == 0 {
 		return false
@@ -156,7 +157,8 @@ func (w *walker) tar(e Entry, depth int) {
 // local reports whether a name in an archive stays below the folder that it would be unpacked to.
 func local(name string) bool { return filepath.IsLocal(filepath.FromSlash(path.Clean(name))) }
 
-// zip needs an archive that can be read from anywhere: its list of files is at its end.
+// zip reads the files of a zip archive. If at is nil, it copies the archive to a temporary file first: the list of
+// files is at the end of a zip archive, so it needs random access.
 func (w *walker) zip(e Entry, at *os.File, depth int) {
 	if at == nil {
 		f, err := w.spool(e.Reader)
@@ -200,7 +202,7 @@ func (w *walker) zip(e Entry, at *os.File, depth int) {
 	}
 }
 
-// spool copies to a temporary file that has no name any more.
+// spool copies r to a temporary file and removes the file's name, so that nothing is left after Close.
 func (w *walker) spool(r io.Reader) (*os.File, error) {
 	f, err := os.CreateTemp("", "relapse-zip-*")
 	if err != nil {

@@ -1,17 +1,17 @@
-// Package bundle is a trial's evidence on disk: a writer through which everything enters (it redacts), a View from
-// which checks read, live and afterwards, a timeline and a manifest.
+// Package bundle keeps a trial's evidence on disk. A Writer redacts and stores everything. Checks read through a View,
+// during the trial and after it. A bundle also has a timeline and a manifest.
 //
 // # Layout
 //
 //	trials/001/
-//	  manifest.json     every file below with its kind, arm, node, component, phase, time, size and SHA-256; itself left out
+//	  manifest.json     every other file below with its kind, arm, node, component, phase, time, size and SHA-256
 //	  timeline.jsonl    one event a line, wall and monotonic time
 //	  plan.json         the trial's part of the plan
 //	  world.json        what was resolved at run time: digests, constants, versions, computed fault parameters
-//	  artifacts/        snapshots and streams; found by what they are, never by their path
+//	  artifacts/        snapshots and streams, found by the manifest's description, never by their path
 //
-// The run's plan.json and index.json, which lists the bundles, lie above trials/, and so do the reports. They are no
-// part of a bundle.
+// The folder that contains trials/ also holds the run's plan.json, the run's index.json (which lists the bundles) and
+// the reports. None of these are part of a bundle.
 package bundle
 
 import (
@@ -28,7 +28,7 @@ type Kind string
 const (
 	Goroutines1   Kind = "goroutines.debug1" // text, pprof debug=1
 	Goroutines2   Kind = "goroutines.debug2" // text, pprof debug=2
-	Metrics       Kind = "metrics"           // text, Prometheus exposition, whole
+	Metrics       Kind = "metrics"           // text, a complete Prometheus exposition
 	MetricSamples Kind = "metrics.samples"   // stream of MetricSample
 	Journal       Kind = "journal"           // stream of `journalctl -o json` lines
 	Configz       Kind = "configz"           // JSON
@@ -52,23 +52,23 @@ const (
 	WorkProbe     Kind = "load.probe"        // JSON: ProbeRecord
 	Leases        Kind = "leases"            // stream of LeaseSample, of all nodes
 	Objects       Kind = "objects"           // stream of churn.Version, zstd: every version of chosen objects
-	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at a moment
+	ObjectList    Kind = "objects.list"      // YAML: chosen objects as a user sees them at one moment
 	Host          Kind = "host"              // stream of HostSample, of the machine that runs the nodes
-	SourceDiff    Kind = "source.diff"       // text: how a tree that an arm was built from differs from its commit, as git prints it
+	SourceDiff    Kind = "source.diff"       // text: git's diff from an arm's commit to the tree that was built
 )
 
-// Meta is how an artifact is found. Time is when the capture began, in UTC.
+// Meta describes an artifact, so that a Query can find it. Time is when the capture began, in UTC.
 type Meta struct {
 	Kind      Kind      `json:"kind"`
-	Arm       string    `json:"arm,omitempty"` // "" or Shared for what belongs to no arm
+	Arm       string    `json:"arm,omitempty"` // "" or Shared for evidence that belongs to no arm
 	Node      string    `json:"node,omitempty"`
 	Component string    `json:"component,omitempty"`
 	Phase     string    `json:"phase,omitempty"`
-	Mark      string    `json:"mark,omitempty"` // why it was taken: "schedule", "phase", "onset"
+	Mark      string    `json:"mark,omitempty"` // why a snapshot was taken: "schedule", "phase", "onset"
 	Time      time.Time `json:"time"`
 }
 
-// Shared is the arm of evidence that belongs to no arm: it is context or exposure, never one arm's signature.
+// Shared is the arm of evidence that belongs to no arm. It can be context or exposure, never the signature of an arm.
 const Shared = "shared"
 
 // Artifact is one recorded piece of evidence. A capture that failed has Error set and no Path. A stream has Coverage.
@@ -79,8 +79,8 @@ type Artifact struct {
 	SHA256   string    `json:"sha256,omitempty"`
 	Error    string    `json:"error,omitempty"`
 	Coverage *Coverage `json:"coverage,omitempty"`
-	Missing  bool      `json:"-"` // listed in the manifest and not on disk: whatever needs it is unknown
-	Skipped  int       `json:"-"` // lines of a log that were looked at and aren't in it, because no check asks for them
+	Missing  bool      `json:"-"` // listed in the manifest and not on disk: checks that need it can't answer
+	Skipped  int       `json:"-"` // log lines that were read and left out, because no check asks for them
 }
 
 // Coverage is the time that a stream covers: First to Last, without the gaps.
@@ -91,15 +91,16 @@ type Coverage struct {
 	Suppressed int       `json:"suppressed,omitempty"` // lines the source itself dropped
 }
 
-// Gap is a time for which a stream has nothing, and why.
+// Gap is a time for which a stream has no evidence, and the reason.
 type Gap struct {
 	From   time.Time `json:"from"`
 	To     time.Time `json:"to"`
 	Reason string    `json:"reason"`
 }
 
-// Covers reports whether the stream covers all of from..to, except for slack at both ends: it may begin that much too
-// late or end that much too early, and a gap may reach in that far from outside. A gap inside always counts.
+// Covers reports whether the stream covers all of from..to, with a tolerance of slack at both ends: the stream may
+// begin up to slack after from and end up to slack before to, and a gap may take up to slack from either end. Any other
+// gap within from..to makes the answer false.
 func (c *Coverage) Covers(from, to time.Time, slack time.Duration) bool {
 	if c == nil || c.First.IsZero() || c.First.After(from.Add(slack)) || c.Last.Before(to.Add(-slack)) {
 		return false
@@ -124,26 +125,27 @@ type Query struct {
 	From, To  time.Time
 }
 
-// Window is a stretch of time in wall clock. End is zero while it lasts.
+// Window is a span of wall-clock time. End is zero while the window lasts.
 type Window struct{ Start, End time.Time }
 
 // View is read access to a bundle, live or sealed. Results are in order of Meta.Time.
 type View interface {
-	// Artifacts lists what matches, failed captures (Error) and missing files (Missing) included.
+	// Artifacts returns the artifacts that match, including failed captures (Error) and missing files (Missing).
 	Artifacts(Query) []Artifact
-	// Open reads an artifact. A failed or missing one is an error.
+	// Open opens an artifact for reading. A failed or missing artifact is an error.
 	Open(Artifact) (io.ReadCloser, error)
-	// Remember returns what a reader makes of an artifact, and keeps it under the name as. When it is asked again,
-	// grow gets the earlier result (nil at first) and what was added to the artifact since, in whole lines of a
-	// stream. Nobody may change a result. Errors are not kept.
+	// Remember returns what grow computes from an artifact, and keeps the result under the name as. At the next call,
+	// grow gets the kept result (nil at first) and the part of the artifact that is new since, for a stream in whole
+	// lines. Nobody may change a result. Errors are not kept.
 	Remember(a Artifact, as string, grow func(before any, r io.Reader) (any, error)) (any, error)
-	// Phase is when an arm's phase was seen to begin and end; false if it never began. Events without an arm count
-	// for all arms.
+	// Phase returns when an arm's phase was seen to begin and end; false if the phase never began. Events without an
+	// arm count for all arms.
 	Phase(arm, phase string) (Window, bool)
-	// Timeline lists the events so far.
+	// Timeline returns the events so far.
 	Timeline() []event.Event
-	// Constant is a number of the arm's subject, read from its source: an integer, or a duration's nanoseconds.
+	// Constant returns a number that was read from the source of the arm's subject: an integer, or a duration in
+	// nanoseconds. It returns false if the number isn't known.
 	Constant(arm, name string) (int64, bool)
-	// World is what was resolved at run time.
+	// World returns the facts that were resolved at run time.
 	World() World
 }

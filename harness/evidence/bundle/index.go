@@ -15,21 +15,21 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// IndexFile is the index of a run's trials. It lies in the run's directory, beside its plan and above its bundles.
+// IndexFile is the name of the index of a run's trials. It lies in the run's directory, like the run's plan.
 const IndexFile = "index.json"
 
 // IndexSchema is the value of an index's schema field.
 const IndexSchema = "relapse.dev/index/v1alpha1"
 
-// Index binds bundles to the run that made them. It is written during the run: a trial is listed before it begins and
-// gets its manifest's SHA-256 once it is sealed. So a trial that was removed or that comes from elsewhere is noticed.
+// Index ties bundles to the run that made them. A trial is listed before it begins, and gets the SHA-256 of its
+// manifest once its bundle is sealed. So a trial that was removed, or that comes from another run, is noticed.
 type Index struct {
 	Schema   string         `json:"schema"`
 	Run      string         `json:"run"`      // World.Run of each trial
 	Plan     string         `json:"plan"`     // SHA-256 of the run's plan.json
 	Scenario string         `json:"scenario"` // SHA-256 of the scenario file that was planned
-	Relapse  string         `json:"relapse"`  // the version that ran it
-	Complete bool           `json:"complete"` // the run came to its end; false while it goes on, and for good if it was cut short
+	Relapse  string         `json:"relapse"`  // the version of relapse that made the run
+	Complete bool           `json:"complete"` // the run came to its end; false during the run, or if it was cut short
 	Trials   []IndexedTrial `json:"trials"`   // in the order in which they began
 }
 
@@ -41,7 +41,7 @@ type IndexedTrial struct {
 	Manifest string            `json:"manifest,omitempty"` // SHA-256 of the bundle's manifest.json; "" for a trial that was not sealed
 }
 
-// ReadIndex reads the index of a run's directory. A missing one is fs.ErrNotExist.
+// ReadIndex reads the index in a run's directory. If there is none, the error is fs.ErrNotExist.
 func ReadIndex(dir string) (Index, error) {
 	var x Index
 	b, err := os.ReadFile(filepath.Join(dir, IndexFile))
@@ -73,7 +73,7 @@ func (x *Index) Write(dir string) error {
 	return nil
 }
 
-// Trial finds a trial by its id; nil if there is none.
+// Trial returns the trial with this id, nil if there is none.
 func (x *Index) Trial(id string) *IndexedTrial {
 	i := slices.IndexFunc(x.Trials, func(t IndexedTrial) bool { return t.ID == id })
 	if i < 0 {
@@ -82,8 +82,8 @@ func (x *Index) Trial(id string) *IndexedTrial {
 	return &x.Trials[i]
 }
 
-// ManifestSum is the SHA-256 of a bundle's manifest.json, which lists every other file's; "" if the bundle isn't
-// sealed.
+// ManifestSum returns the SHA-256 of a bundle's manifest.json, which lists the SHA-256 of every other file; "" if the
+// bundle isn't sealed.
 func ManifestSum(dir string) (string, error) {
 	_, sum, err := hashFile(filepath.Join(dir, ManifestFile))
 	if errors.Is(err, fs.ErrNotExist) {

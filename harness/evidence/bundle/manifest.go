@@ -23,8 +23,8 @@ import (
 // ManifestSchema is the value of a manifest's schema field.
 const ManifestSchema = "relapse.dev/bundle/v1alpha1"
 
-// manifest lists everything in a bundle but itself. Sum is the SHA-256 of the manifest's own JSON with an empty Sum,
-// so that a changed manifest is noticed, too.
+// manifest lists every file of a bundle except the manifest itself. Sum is the SHA-256 of the manifest's JSON with an
+// empty Sum, so that a changed manifest is noticed, too.
 type manifest struct {
 	Schema    string     `json:"schema"`
 	Sum       string     `json:"sum"`
@@ -38,18 +38,18 @@ type file struct {
 	SHA256 string `json:"sha256"`
 }
 
-// DamageError says that a directory is no complete, unchanged, sealed bundle. There is no verdict over one.
+// DamageError says that a directory isn't a complete, unchanged, sealed bundle. A damaged bundle gets no verdict.
 type DamageError struct {
 	Dir      string
 	Problems []string
 }
 
-// Error lists all problems.
+// Error returns one message with all problems.
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(e.Problems, "; "))
 }
 
-// encodeManifest writes m in its one canonical form.
+// encodeManifest returns m as JSON in its one canonical form, with Sum filled in.
 func encodeManifest(m manifest) ([]byte, error) {
 	m.Sum = ""
 	b, err := json.MarshalIndent(m, "", " ")
@@ -62,7 +62,7 @@ func encodeManifest(m manifest) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// writeManifest is the last step of Seal.
+// writeManifest writes the manifest, which is the last step of Seal.
 func (w *Writer) writeManifest() error {
 	m := manifest{Schema: ManifestSchema, Files: []file{}, Artifacts: []Artifact{}}
 	for _, name := range []string{TimelineFile, PlanFile, WorldFile} {
@@ -105,7 +105,8 @@ func hashFile(path string) (int64, string, error) {
 	return n, hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// readManifest reads a manifest that is exactly as it was written, or says what is wrong with it.
+// readManifest reads the manifest in dir and checks that it was not changed. The text says what is wrong, "" if nothing
+// is.
 func readManifest(dir string) (manifest, string) {
 	var m manifest
 	path := filepath.Join(dir, ManifestFile)
@@ -136,8 +137,8 @@ func readManifest(dir string) (manifest, string) {
 	return m, ""
 }
 
-// sumOf is what the sum of a manifest has to be, from the bytes that were read: an earlier version's words are not those
-// that would be written today.
+// sumOf returns the sum that a manifest must have. It is computed from the bytes that were read, because an earlier
+// version wrote other words than this version would write today.
 func sumOf(b []byte, sum string) string {
 	b = bytes.Replace(b, []byte(`"sum": "`+sum+`"`), []byte(`"sum": ""`), 1)
 	again := sha256.Sum256(bytes.TrimSuffix(b, []byte("\n")))

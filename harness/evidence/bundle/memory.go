@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// memory keeps results made from artifacts. Checks are asked again and again while a bundle grows: each time should
-// cost only what was added.
+// memory keeps the results that were computed from artifacts. Checks run again and again while a bundle grows, and each
+// run should cost only as much as the part that is new.
 type memory struct {
 	mu   sync.Mutex
 	kept map[string]*kept
 }
 
-// kept is a result made from the first bytes of an artifact's file.
+// kept is a result that was computed from the first bytes of an artifact's file; bytes is their number.
 type kept struct {
 	mu    sync.Mutex
 	bytes int64
@@ -32,7 +32,7 @@ func (m *memory) entry(key string) *kept {
 	return m.kept[key]
 }
 
-// remember implements View.Remember for a file below dir of which a.Size bytes count.
+// remember implements View.Remember for the file of an artifact below dir. Only the file's first a.Size bytes count.
 func (m *memory) remember(dir string, a Artifact, grows bool, as string,
 	grow func(any, io.Reader) (any, error)) (any, error) {
 	k := m.entry(a.Path + "\x00" + as)
@@ -42,7 +42,7 @@ func (m *memory) remember(dir string, a Artifact, grows bool, as string,
 		return k.value, nil
 	}
 	before, from := k.value, k.bytes
-	if strings.HasSuffix(a.Path, Packed) { // can't be read from anywhere but its beginning
+	if strings.HasSuffix(a.Path, Packed) { // a compressed file can be read only from its beginning
 		before, from = nil, 0
 	}
 	r, err := openArtifact(dir, a, from, grows)

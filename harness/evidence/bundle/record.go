@@ -10,8 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Emit appends e to the timeline, on disk at once. It implements event.Sink. An event that couldn't be recorded makes
-// Seal fail.
+// Emit appends e to the timeline and writes it to disk at once. It implements event.Sink. If an event can't be
+// recorded, Seal fails.
 func (w *Writer) Emit(e event.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
@@ -33,7 +33,8 @@ func (w *Writer) Emit(e event.Event) {
 	w.events = append(w.events, kept)
 }
 
-// encodeEvent redacts e and returns it as a line and as it will be read back, so that live and sealed views agree.
+// encodeEvent redacts e. It returns the line to write, and the event that this line is read back as, so that live and
+// sealed views agree.
 func encodeEvent(e event.Event) ([]byte, event.Event, error) {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -47,7 +48,7 @@ func encodeEvent(e event.Event) ([]byte, event.Event, error) {
 	return append(b, '\n'), kept, nil
 }
 
-// SetWorld records what was resolved so far; it may be called again as more is known.
+// SetWorld records the facts that were resolved so far. It may be called again when more is known.
 func (w *Writer) SetWorld(world World) error {
 	world.Format = Format
 	b, err := json.MarshalIndent(world, "", "  ")
@@ -83,7 +84,7 @@ func (w *Writer) PutPlan(plan []byte) error {
 	return nil
 }
 
-// putLocked replaces one of the bundle's own files atomically.
+// putLocked replaces one of the bundle's own files atomically. The caller holds mu.
 func (w *Writer) putLocked(name string, b []byte) error {
 	if w.sealed {
 		return fmt.Errorf("writing %s: %w", name, ErrSealed)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Redacted replaces a secret.
+// Redacted is the text that replaces a secret.
 const Redacted = "[REDACTED]"
 
-// redactAll copies r to w without the secrets. What begins like JSON is read whole and redacted by its structure,
-// everything else line by line.
+// redactAll copies r to w without the secrets. Text that begins like JSON is read whole and redacted by its structure.
+// Any other text, JSON lines included, is redacted line by line.
 func redactAll(w io.Writer, r io.Reader) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if structured(in) {
@@ -47,14 +47,14 @@ func redactAll(w io.Writer, r io.Reader) error {
 	}
 }
 
-// Redact is text or JSON without its secrets.
+// Redact returns text or JSON without its secrets.
 func Redact(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	err := redactAll(&out, bytes.NewReader(text))
 	return out.Bytes(), err
 }
 
-// structured reports whether the first byte that is no space opens a JSON object or list.
+// structured reports whether the first byte that isn't white space opens a JSON object or list.
 func structured(in *bufio.Reader) bool {
 	head, _ := in.Peek(64) // a short read is judged by what is there; its error comes back with the next read
 	head = bytes.TrimLeft(head, " \t\r\n")
@@ -63,12 +63,13 @@ func structured(in *bufio.Reader) bool {
 
 // redactor removes secrets line by line. It remembers when it is inside a private key that spans lines.
 type redactor struct {
-	inKey int // lines of the key still to be expected at most; 0 outside
+	inKey int // the most lines of the key that may still come; 0 outside of a key
 	inDoc int // indent + 1 of the data block of a Secret in YAML; 0 outside
 	yaml  bool
 }
 
-// The longest private key in PEM that is still followed: RSA of 16384 bits has about 200 lines.
+// maxKeyLines is the most lines of a private key in PEM that are followed. An RSA key of 16384 bits has about 200
+// lines.
 const maxKeyLines = 400
 
 // line returns b without its secrets; b itself when there are none.
@@ -95,7 +96,7 @@ var (
 	flagged   = regexp.MustCompile(`(--(?:token|password|discovery-token|tls-bootstrap-token|certificate-key) )(\S+)`)
 )
 
-// text redacts a piece of text that is one line, or the value of a JSON string, which may have several.
+// text returns b without its secrets. b is one line, or the value of a JSON string, which may have several lines.
 func (r *redactor) text(b []byte) []byte {
 	if out, inside := r.insideKey(b); inside {
 		return out
@@ -132,8 +133,9 @@ func (r *redactor) text(b []byte) []byte {
 	return redactBootstrap(b)
 }
 
-// insideKey redacts a line within a private key: its last field. A line that can't belong to a key ends it, so that a
-// key without an end takes no evidence with it.
+// insideKey redacts a line within a private key: it replaces the line's last field. For a line outside of a key it
+// returns false. A line that can't belong to a key ends the key, so that a key without an end takes no evidence with
+// it.
 func (r *redactor) insideKey(b []byte) ([]byte, bool) {
 	if r.inKey == 0 {
 		return b, false
@@ -148,7 +150,7 @@ func (r *redactor) insideKey(b []byte) ([]byte, bool) {
 	}
 	at := keyBody.FindIndex(b)
 	if at == nil {
-		if !keyBegin.Match(b) { // the first line of a block scalar
+		if !keyBegin.Match(b) { // a BEGIN line may be the first line of a block scalar
 			r.inKey = 0
 		}
 		return b, false
@@ -166,7 +168,8 @@ func mentions(b []byte, any ...string) bool {
 	return false
 }
 
-// redactBearer leaves words such as "authentication": a token has a digit or is long.
+// redactBearer replaces the token in m, a match of bearer. It keeps words such as "authentication": a token has a digit
+// or is long.
 func redactBearer(m []byte) []byte {
 	parts := bearer.FindSubmatch(m)
 	if len(parts[2]) < 24 && !bytes.ContainsAny(parts[2], "0123456789") {
@@ -175,7 +178,8 @@ func redactBearer(m []byte) []byte {
 	return append(bytes.Clone(parts[1]), Redacted...)
 }
 
-// redactField leaves values that say that there is no secret, and Go's pointers and types in dumps.
+// redactField replaces the value in m, a match of re. It keeps values that say that there is no secret, and Go's
+// pointers and types in dumps.
 func redactField(re *regexp.Regexp, m []byte) []byte {
 	parts := re.FindSubmatch(m)
 	switch v := string(parts[2]); {
@@ -207,8 +211,9 @@ func redactBootstrap(b []byte) []byte {
 	}
 }
 
-// isBootstrap judges the six characters before and the sixteen after a dot. Without a digit they count as a name if
-// they are part of a path or a domain, or stand before a call's parenthesis; with digits only they count as a number.
+// isBootstrap reports whether the six characters before a dot and the sixteen after it are a bootstrap token. Without a
+// digit they are a name if they belong to a path or a domain, or stand before a call's parenthesis. Digits alone are a
+// number.
 func isBootstrap(b []byte, dot int) bool {
 	begin, end := dot-6, dot+17
 	if begin < 0 || end > len(b) || (begin > 0 && word(b[begin-1])) || (end < len(b) && word(b[end])) {
@@ -235,8 +240,8 @@ func word(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// redactString redacts a short text such as an error. What is no text in it, such as the output of a command that
-// failed, is left out: JSON would hold something else, and a bundle has to read as it was written.
+// redactString returns a short text, such as an error, without its secrets. Bytes that are no text, for example in the
+// output of a failed command, become U+FFFD: JSON would change them, and a bundle has to read back as it was written.
 func redactString(s string) string {
 	var out []byte
 	var red redactor

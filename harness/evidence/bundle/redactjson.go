@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// redactJSON redacts a JSON value; what is no JSON is treated as text.
+// redactJSON returns a JSON value without its secrets. Bytes that aren't JSON are redacted as text.
 func redactJSON(b []byte) []byte {
 	if out, ok := redactStructure(b, nil); ok {
 		return out
@@ -17,9 +17,9 @@ func redactJSON(b []byte) []byte {
 	return red.text(b)
 }
 
-// redactStructure redacts one JSON value by its structure: the data of Secrets, the values of telling keys, and every
-// string as text. A value without secrets comes back byte for byte. False if b is not one JSON value. key follows a
-// private key that a journal cuts into messages; it may be nil.
+// redactStructure returns one JSON value without its secrets: it redacts the data of Secrets, the values of telling
+// keys, and every string as text. A value without secrets comes back byte for byte. The result is false if b is not one
+// JSON value. key follows a private key that a journal cuts into several messages; it may be nil.
 func redactStructure(b []byte, key *redactor) ([]byte, bool) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()
@@ -45,7 +45,7 @@ func redactStructure(b []byte, key *redactor) ([]byte, bool) {
 	return out, true
 }
 
-// encode writes v without HTML escapes and without a newline at the end.
+// encode returns v as JSON, without HTML escapes and without a newline at the end.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -62,7 +62,7 @@ type walker struct {
 	changed bool
 }
 
-// value returns v redacted. name is the key it stands under; in says that it belongs to a list of Secrets.
+// value returns v without its secrets. name is the key of v; in says that v belongs to a list of Secrets.
 func (w *walker) value(name string, v any, in bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func (w *walker) object(m map[string]any, in bool) any {
 	return m
 }
 
-// blank keeps the keys of a Secret's data and removes the values.
+// blank removes the values of a Secret's data and keeps the keys.
 func (w *walker) blank(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -120,7 +120,7 @@ func (w *walker) blank(v any) any {
 	return m
 }
 
-// text redacts a string's value line by line; a message that carries one line of a key is followed over messages.
+// text redacts a string line by line. A private key that is cut into several messages is followed from one to the next.
 func (w *walker) text(name, s string) string {
 	red := &redactor{}
 	if name == "MESSAGE" && w.key != nil {
@@ -224,8 +224,9 @@ var (
 	yamlValue  = regexp.MustCompile(`^(\s*[^\s:]+:\s*)\S.*$`)
 )
 
-// secretYAML follows a Secret in YAML whose data comes after its kind. Manifests of Secrets in which data comes first
-// go through no collector; a snapshot of one is JSON.
+// secretYAML redacts a line in the data of a Secret in YAML, and returns false for any other line. It needs the kind
+// before the data. Manifests of Secrets with the data first go through no collector, because a snapshot of a Secret is
+// JSON.
 func (r *redactor) secretYAML(b []byte) ([]byte, bool) {
 	if r.yaml && r.inDoc > 0 {
 		indent := len(b) - len(bytes.TrimLeft(b, " "))

@@ -37,7 +37,8 @@ type LeaseSample struct {
 	Seconds int32     `json:"leaseDurationSeconds"`
 }
 
-// IdentitySample says which process a component was at Time. SHA256 is set at phase marks only.
+// IdentitySample says which process a component was at Time. Only the samples for which the executable was hashed have
+// SHA256.
 type IdentitySample struct {
 	Time       time.Time `json:"time"`
 	PID        int       `json:"pid"`
@@ -45,50 +46,53 @@ type IdentitySample struct {
 	Restarts   int       `json:"restarts"`
 	SHA256     string    `json:"sha256,omitempty"`
 	Expected   bool      `json:"expected,omitempty"`   // a restart that the harness itself made
-	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // that the process has used, as its node's kernel counts it; 0 is not known
-	// that its children had used, and theirs, of those that have ended and that it has waited for
+	CPUSeconds float64   `json:"cpuSeconds,omitempty"` // CPU time, as the node's kernel counts it; 0 if not known
+	// ChildSeconds is the CPU time of children that have ended and that the process has waited for, with their own
+	// children.
 	ChildSeconds float64 `json:"childSeconds,omitempty"`
-	// where its arguments lie, which execve changes; nil in bundles of versions that didn't look
+	// Arguments says where the process's arguments lie, which execve changes. It is nil in bundles of versions that did
+	// not look.
 	Arguments *Arguments `json:"arguments,omitempty"`
-	// what the kernel lets it have; nil in bundles of versions that did not record it, and where there is no process
+	// Limits is the CPU that the kernel lets the process have. It is nil where there is no process, and in bundles of
+	// versions that did not record it.
 	Limits *CPULimits `json:"limits,omitempty"`
 }
 
-// Arguments says where a process's arguments lie in its memory: whoever replaces itself by execve gets others, at an
-// address that a host with randomisation chooses anew.
+// Arguments says where a process's arguments lie in its memory. A process that replaces itself by execve gets other
+// arguments, and a host with address randomization chooses a new address for them.
 type Arguments struct {
-	Address   uint64 `json:"address"`   // arg_start of /proc/PID/stat; 0 is not known
-	Randomize int    `json:"randomize"` // kernel.randomize_va_space; 0 is nothing, or not known
+	Address   uint64 `json:"address"`   // arg_start of /proc/PID/stat; 0 if not known
+	Randomize int    `json:"randomize"` // kernel.randomize_va_space; 0 if addresses aren't randomized, or if not known
 }
 
 // Known reports whether an equal address means the same arguments.
 func (a *Arguments) Known() bool { return a != nil && a.Address != 0 && a.Randomize != 0 }
 
-// SameProcess reports whether two samples are of one process, as far as both tell: an address that only one of them
-// knows tells nothing. A supervisor's count of restarts doesn't tell it either.
+// SameProcess reports whether two samples are of one process, as far as both tell. An address that only one of them
+// knows is not compared. A supervisor's count of restarts isn't compared either, because it doesn't tell.
 func (s IdentitySample) SameProcess(o IdentitySample) bool {
 	return s.PID == o.PID && s.StartTicks == o.StartTicks &&
 		(!s.Arguments.Known() || !o.Arguments.Known() || s.Arguments.Address == o.Arguments.Address)
 }
 
-// CPULimits says what the kernel lets a process have of the CPUs, by its control group and all that are above it.
-// Periods and Throttled count from when the groups were made.
+// CPULimits says how much CPU the kernel lets a process have, by its control group and all groups above. Periods and
+// Throttled count from the creation of the groups.
 type CPULimits struct {
-	Known     bool    `json:"known"`           // its control group could be read
-	Cores     int     `json:"cores"`           // how many it may run on; 0 is not known
-	Quota     float64 `json:"quota,omitempty"` // the lowest of the quotas, in CPUs; 0 is none
+	Known     bool    `json:"known"`           // the process's control group could be read
+	Cores     int     `json:"cores"`           // how many the process may run on; 0 if not known
+	Quota     float64 `json:"quota,omitempty"` // the lowest of the quotas, in CPUs; 0 if there is none
 	Periods   int64   `json:"periods"`         // how many periods of a quota began
-	Throttled int64   `json:"throttled"`       // in how many of them the quota was used up
+	Throttled int64   `json:"throttled"`       // in how many of these periods the quota was used up
 }
 
-// HostSample is the load of the machine that runs the nodes, at Time. The three times count from boot, over all
-// cores: what was spent between two samples is their difference. Pressure is the share of the last ten seconds, in
-// percent, in which some tasks, or all ("full"), waited: "cpu.some", "memory.some", "memory.full", "io.some",
-// "io.full"; nil if the kernel doesn't say.
+// HostSample is the load of the machine that runs the nodes, at Time. BusySeconds, StealSeconds and AllSeconds count
+// from boot, over all cores: the difference of two samples was spent between them. Pressure is the share of the last
+// ten seconds, in percent, in which some tasks, or all ("full"), waited: "cpu.some", "memory.some", "memory.full",
+// "io.some", "io.full". It is nil if the kernel doesn't tell.
 type HostSample struct {
 	Time         time.Time          `json:"time"`
 	Cores        int                `json:"cores"`
-	Running      int                `json:"running"` // tasks that run or could
+	Running      int                `json:"running"` // tasks that run or are ready to run
 	Load1        float64            `json:"load1"`
 	BusySeconds  float64            `json:"busySeconds"`
 	StealSeconds float64            `json:"stealSeconds"` // taken by the hypervisor for others
@@ -96,31 +100,32 @@ type HostSample struct {
 	Pressure     map[string]float64 `json:"pressure,omitempty"`
 }
 
-// RestartProof records the restart of a deadlocked subject after the data for judging was safe: the incident's own
-// proof of the diagnosis.
+// RestartProof records the restart of a deadlocked subject, after the data for the verdict was safe. A restart that
+// ends the incident proves the diagnosis.
 type RestartProof struct {
 	Time         time.Time `json:"time"`
-	ReadySeconds float64   `json:"readySeconds"` // from the restart to Ready=True; -1 if it never came
+	ReadySeconds float64   `json:"readySeconds"` // from the restart to Ready=True; -1 if the node was never Ready
 	LimitSeconds float64   `json:"limitSeconds"`
 }
 
-// ContainerCensus says which containers of a node ran and which were only reported, as of Time.
+// ContainerCensus lists the containers that ran on a node at Time, and counts those that were only reported.
 type ContainerCensus struct {
 	Time               time.Time `json:"time"`
 	Ran                []string  `json:"ran"` // namespace/pod/container, as kubelet itself lists them
 	ReportedPods       int       `json:"reportedPods"`
 	ReportedContainers int       `json:"reportedContainers"`
-	ReportedAs         string    `json:"reportedAs"` // how reported ones can be told: their namespace and the prefix of their ids
+	ReportedAs         string    `json:"reportedAs"` // how to tell reported ones: by namespace and prefix of the id
 }
 
 // LogLine is a line of a component's log file on its node. Time is when the container runtime wrote it.
 type LogLine struct {
 	Time time.Time `json:"time"`
-	File string    `json:"file"` // below /var/log/pods: it names the pod, the container and its restart
+	File string    `json:"file"` // below /var/log/pods; names the pod, the container and the restart
 	Text string    `json:"text"` // without the runtime's prefix
 }
 
-// ContainerStatus is what the kubelet reports of a container, whenever it changed. The time is when it was seen.
+// ContainerStatus is a container's status as the kubelet reports it, recorded at each change. Time is when the change
+// was seen.
 type ContainerStatus struct {
 	Time         time.Time `json:"time"`
 	Pod          string    `json:"pod"`
@@ -131,25 +136,25 @@ type ContainerStatus struct {
 	ExitCode     int32     `json:"exitCode,omitempty"`
 	Ready        bool      `json:"ready"`
 	RestartCount int32     `json:"restartCount"`
-	LastID       string    `json:"lastID,omitempty"` // lastState.terminated
+	LastID       string    `json:"lastID,omitempty"` // the Last fields come from lastState.terminated
 	LastReason   string    `json:"lastReason,omitempty"`
 	LastExitCode int32     `json:"lastExitCode,omitempty"`
 	LastFinished time.Time `json:"lastFinished,omitzero"`
 }
 
-// HealthSample is one answer of a health endpoint, asked for at Time and answered by Done. Code 0 is no answer, and
-// Text says why.
+// HealthSample is one answer of a health endpoint, asked for at Time and answered by Done. Code 0 means that there was
+// no answer, and Text says why.
 type HealthSample struct {
 	Time time.Time `json:"time"`
 	Done time.Time `json:"done"`
 	Path string    `json:"path"` // "/readyz"
 	Code int       `json:"code"`
-	Text string    `json:"text,omitempty"` // unless it was 200
+	Text string    `json:"text,omitempty"` // "" if the code is 200
 }
 
-// AuditEvent is a line of an API server's audit log. Annotations is how many the event has. Of a line that is no event
-// only Error says what is wrong with it, and Time is when it was read. Who asked, and what for, is missing in records of
-// earlier versions.
+// AuditEvent is a line of an API server's audit log. Annotations is the number of the event's annotations. If the line
+// is no event, Error says what is wrong with it and Time is when the line was read. Records of earlier versions don't
+// tell who asked, and for which object.
 type AuditEvent struct {
 	Time        time.Time `json:"time"` // when the event was written
 	ID          string    `json:"id,omitempty"`
@@ -160,14 +165,14 @@ type AuditEvent struct {
 	Resource    string    `json:"resource,omitempty"` // "bundledeployments.fleet.cattle.io", "secrets"
 	Subresource string    `json:"subresource,omitempty"`
 	Namespace   string    `json:"namespace,omitempty"`
-	Name        string    `json:"name,omitempty"` // none for a collection, and until the API server has read what is created
+	Name        string    `json:"name,omitempty"` // "" for a collection, and before a created object is read
 	Code        int       `json:"code,omitempty"`
 	Annotations int       `json:"annotations"`
 	Bytes       int       `json:"bytes"`
 	Error       string    `json:"error,omitempty"`
 }
 
-// Object is the event's object, as NAMESPACE/NAME; "" if it names none.
+// Object returns the event's object as NAMESPACE/NAME; "" if the event names none.
 func (e AuditEvent) Object() string {
 	if e.Name == "" {
 		return ""
@@ -175,11 +180,11 @@ func (e AuditEvent) Object() string {
 	return e.Namespace + "/" + e.Name
 }
 
-// Review is a request that an API server asked a webhook about, as the webhook saw it: as it was answered, or came where
-// it is never answered.
+// Review is a request that an API server asked a webhook about, as the webhook saw it. It is recorded when the webhook
+// answers, or on arrival if the webhook never answers.
 type Review struct {
 	Time        time.Time `json:"time"`
-	Mutating    bool      `json:"mutating,omitempty"` // else it is a validating one
+	Mutating    bool      `json:"mutating,omitempty"` // the webhook is a mutating one, else a validating one
 	Object      string    `json:"object"`             // namespace/name
 	Annotations int       `json:"annotations"`        // audit annotations in the answer
 }

@@ -28,10 +28,10 @@ type Sealed struct {
 	memory    memory
 }
 
-// Open verifies a sealed bundle and returns its view. A changed byte, a file that the manifest doesn't list, a link,
-// a path that leaves the directory and a broken or missing manifest are a *DamageError with all problems. A listed
-// artifact that is gone is marked Missing; a timeline or world that is gone is empty. The bundle may have been copied
-// from elsewhere.
+// Open verifies a sealed bundle and returns its view. The error is a *DamageError with all problems if a byte was
+// changed, the manifest doesn't list a file, there is a link, a path leaves the directory, or the manifest is broken or
+// missing. A listed artifact whose file is gone is marked Missing. A timeline or world whose file is gone is empty. The
+// bundle may have been copied from elsewhere.
 func Open(dir string) (*Sealed, error) {
 	real, err := filepath.EvalSymlinks(dir) // runs/latest is a link; links within the bundle are refused
 	if err != nil {
@@ -89,7 +89,7 @@ func Open(dir string) (*Sealed, error) {
 	return s, s.load()
 }
 
-// walk lists the regular files below dir; anything else but a directory is a problem.
+// walk returns the regular files below dir. Anything that is neither a file nor a directory is a problem.
 func walk(dir string) (map[string]bool, []string) {
 	here := map[string]bool{}
 	var problems []string
@@ -143,7 +143,7 @@ func (s *Sealed) load() error {
 		if b, err = stored.Convert(stored.World, b); err != nil {
 			return err
 		}
-		if err := kinds.DecodeStrictly(b, &s.world); err != nil { // its bytes are what was recorded: this program doesn't know all of it
+		if err := kinds.DecodeStrictly(b, &s.world); err != nil { // verified bytes: this program doesn't know them all
 			return fmt.Errorf("reading %s, which a newer relapse may have written: %w", WorldFile, err)
 		}
 	}
@@ -162,25 +162,25 @@ func readOptional(dir, name string) ([]byte, error) {
 	return b, nil
 }
 
-// PlanJSON is the plan that the trial followed, as it was put; nil if it is gone.
+// PlanJSON returns the plan that the trial followed, as it was recorded; nil if its file is gone.
 func (s *Sealed) PlanJSON() []byte { return bytes.Clone(s.plan) }
 
-// ManifestSum is the SHA-256 of the bundle's manifest: the name of all that is in it.
+// ManifestSum returns the SHA-256 of the bundle's manifest, which identifies everything in the bundle.
 func (s *Sealed) ManifestSum() string { return s.sum }
 
-// Artifacts lists what matches, in order of time.
+// Artifacts returns the artifacts that match, in order of time.
 func (s *Sealed) Artifacts(q Query) []Artifact { return choose(s.artifacts, q) }
 
-// Open reads an artifact.
+// Open opens an artifact for reading.
 func (s *Sealed) Open(a Artifact) (io.ReadCloser, error) { return openArtifact(s.dir, a, 0, false) }
 
-// Remember reads an artifact once.
+// Remember returns the result of grow, which is called once for each artifact and name.
 func (s *Sealed) Remember(a Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
 	return s.memory.remember(s.dir, a, false, as, grow)
 }
 
-// Phase is when an arm's phase was seen to begin and end. A phase without an end, because the trial broke off, ends
-// with the last event, so that a sealed bundle always gives the same answer.
+// Phase returns when an arm's phase was seen to begin and end. A phase without an end, because the trial broke off,
+// ends with the last event, so that a sealed bundle always gives the same answer.
 func (s *Sealed) Phase(arm, phase string) (Window, bool) {
 	w, ok := phaseOf(s.events, arm, phase)
 	if ok {
@@ -189,11 +189,11 @@ func (s *Sealed) Phase(arm, phase string) (Window, bool) {
 	return w, ok
 }
 
-// Timeline lists the events.
+// Timeline returns the events.
 func (s *Sealed) Timeline() []event.Event { return slices.Clone(s.events) }
 
-// Constant is a number of the arm's subject.
+// Constant returns a number of the arm's subject; false if the number isn't known.
 func (s *Sealed) Constant(arm, name string) (int64, bool) { return constantOf(s.world, arm, name) }
 
-// World is what was resolved at run time.
+// World returns the facts that were resolved at run time.
 func (s *Sealed) World() World { return s.world }

@@ -15,15 +15,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Packed ends the extension of a stream that is compressed. View.Open gives its lines as they were.
+// Packed is the end of a compressed stream's extension. View.Open returns the lines uncompressed.
 const Packed = ".zst"
 
-// Stream is an artifact that grows by whole lines. It is safe for concurrent use, and what is written can be read
-// live through View.Open at once.
+// Stream is an artifact that grows by whole lines. It is safe for concurrent use, and written lines can be read at once
+// through View.Open.
 //
-// Its coverage grows with every line: by the line's own time if it is a JSON object with a "time" (RFC 3339) or a
-// journal's "__REALTIME_TIMESTAMP" (microseconds), else by the time of its arrival. All time between First and Last
-// counts as covered except gaps: whoever follows a source must report when it lost it.
+// Each call of Line extends the coverage to the time in the line: the "time" (RFC 3339) of a JSON object, or a
+// journal's "__REALTIME_TIMESTAMP" (microseconds). A line without a time counts with its arrival. All time between
+// First and Last counts as covered, except for gaps: whoever follows a source must report the time for which the source
+// was lost.
 type Stream struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -35,7 +36,8 @@ type Stream struct {
 	failed   error
 }
 
-// Line appends one line. A newline at its end is optional; others become spaces, so that a line stays one line.
+// Line appends one line. A newline at its end is optional. Newlines inside become spaces, so that a line stays one
+// line.
 func (s *Stream) Line(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +48,8 @@ func (s *Stream) Line(b []byte) error {
 	return nil
 }
 
-// Append appends v as one line of JSON and leaves the coverage to Alive, for a source in which a line alone doesn't
-// prove that it has said everything.
+// Append appends v as one line of JSON and doesn't extend the coverage, which is left to Alive. It is for a source
+// whose lines don't prove that nothing is missing before them.
 func (s *Stream) Append(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -73,20 +75,19 @@ func (s *Stream) put(b []byte) error {
 	if s.pack == nil {
 		_, err = (*onDisk)(s).Write(line)
 	} else if _, err = s.pack.Write(line); err == nil {
-		err = s.pack.Flush() // each line is whole blocks of the one frame, so that what is on disk can be read so far
+		err = s.pack.Flush() // ends the block, so that what is on disk can be read
 	}
 	if err != nil {
-		// Part of the line may be on disk; the size that was recorded ends before it, so the bundle can't be sealed
-		// as whole.
+		// Part of the line may be on disk after the recorded size, so the bundle can't be sealed as complete.
 		s.failed = fmt.Errorf("writing to stream %s: %w", s.artifact.Path, err)
 	}
 	return s.failed
 }
 
-// onDisk is a stream's file. Who writes to it holds mu.
+// onDisk writes to a stream's file. The caller of Write holds mu.
 type onDisk Stream
 
-// Write counts and hashes what is on disk.
+// Write writes b to the file, and counts and hashes the bytes that are on disk.
 func (d *onDisk) Write(b []byte) (int, error) {
 	n, err := d.file.Write(b)
 	if err != nil {
@@ -97,9 +98,9 @@ func (d *onDisk) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// packed has a stream compress what it writes.
+// packed makes the stream compress its lines.
 func (s *Stream) packed() (err error) {
-	const window = 1 << 20 // many versions of all objects that change by turns, and little memory to read them
+	const window = 1 << 20 // bytes: many versions of objects that change by turns, and little memory to read them
 	s.pack, err = zstd.NewWriter((*onDisk)(s), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(window))
 	return err
@@ -114,7 +115,7 @@ func (s *Stream) JSON(v any) error {
 	return s.Line(b)
 }
 
-// lineTime is the time that a line is about.
+// lineTime returns the time in a line, as Stream explains, or the current time.
 func lineTime(b []byte) time.Time {
 	var at struct {
 		Time    *time.Time `json:"time"`
@@ -131,7 +132,7 @@ func lineTime(b []byte) time.Time {
 	return time.Now()
 }
 
-// Alive records that the source was there at t, even if it had nothing to say.
+// Alive extends the coverage to t: the source was there at t, even if it had no lines.
 func (s *Stream) Alive(t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *Stream) alive(t time.Time) {
 	}
 }
 
-// Gap records that the stream has nothing for from..to, and why.
+// Gap records that the stream has no evidence for from..to, and the reason.
 func (s *Stream) Gap(from, to time.Time, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +200,7 @@ func (s *Stream) Close() error {
 	return s.failed
 }
 
-// snapshot copies the artifact as it is now.
+// snapshot returns a copy of the artifact as it is now.
 func (s *Stream) snapshot() Artifact {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// matches reports whether an artifact is what q asks for.
+// matches reports whether q selects an artifact.
 func (q Query) matches(a Artifact) bool {
 	same := func(want, have string) bool { return want == "" || want == have }
 	return (q.Kind == "" || q.Kind == a.Kind) && same(q.Arm, a.Arm) && same(q.Node, a.Node) &&
@@ -33,8 +33,8 @@ func choose(all []Artifact, q Query) []Artifact {
 	return out
 }
 
-// openArtifact opens an artifact's file below dir, never outside it, from a byte up to its recorded size. Compressed
-// content is unpacked; grows says that the file may go on after that size.
+// openArtifact opens an artifact's file, which must lie below dir. It reads from byte from up to the recorded size, and
+// unpacks compressed content. grows says that the file may go on after that size.
 func openArtifact(dir string, a Artifact, from int64, grows bool) (io.ReadCloser, error) {
 	switch {
 	case a.Error != "":
@@ -78,11 +78,11 @@ type unpacked struct {
 }
 
 func unpack(in io.Reader, file io.Closer, grows bool) (*unpacked, error) {
-	d, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(64<<20)) // a frame of somebody else's can't ask for more memory than that
+	d, err := zstd.NewReader(in, zstd.WithDecoderMaxWindow(64<<20)) // the most memory that a foreign frame can ask for
 	return &unpacked{d, file, grows}, err
 }
 
-// Read ends in io.EOF where a stream that still grows has come to.
+// Read reads the unpacked content. For a stream that still grows, the end of what is on disk is io.EOF.
 func (u *unpacked) Read(p []byte) (int, error) {
 	n, err := u.Decoder.Read(p)
 	if u.grows && errors.Is(err, io.ErrUnexpectedEOF) {
@@ -91,7 +91,7 @@ func (u *unpacked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo hides the decoder's own method, which doesn't know streams that grow.
+// WriteTo copies the content to w. It hides the decoder's own WriteTo, which doesn't know streams that grow.
 func (u *unpacked) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{u})
 }
@@ -105,22 +105,22 @@ func (u *unpacked) Close() error {
 // live is the View of a bundle that is still being written.
 type live struct{ w *Writer }
 
-// View reads the bundle while it grows: every call answers for the moment of the call.
+// View returns a view of the bundle while it grows: every call answers for the moment of the call.
 func (w *Writer) View() View { return live{w} }
 
 func (l live) Artifacts(q Query) []Artifact { return choose(l.w.artifacts(), q) }
 
-// Open reads an artifact as it is now: a stream's complete lines so far, also those after a was listed.
+// Open opens an artifact as it is now: of a stream all complete lines, also those that were written after a was listed.
 func (l live) Open(a Artifact) (io.ReadCloser, error) {
 	return openArtifact(l.w.dir, l.now(a), 0, true)
 }
 
-// Remember reads what an artifact has grown by.
+// Remember implements View.Remember for an artifact that may still grow.
 func (l live) Remember(a Artifact, as string, grow func(any, io.Reader) (any, error)) (any, error) {
 	return l.w.memory.remember(l.w.dir, l.now(a), true, as, grow)
 }
 
-// now is an artifact that was listed before, as it is by now.
+// now returns the current state of an artifact that was listed earlier.
 func (l live) now(a Artifact) Artifact {
 	for _, now := range l.w.artifacts() {
 		if now.Path == a.Path && a.Path != "" {
@@ -159,8 +159,9 @@ func constantOf(w World, arm, name string) (int64, bool) {
 // EndPhase is the message of the phase event that ends the last phase.
 const EndPhase = "end"
 
-// phaseOf finds when an arm's phase began and ended: it ends where the arm's next phase begins. Without an arm it
-// spans those of all arms, from the first one's beginning to the last one's end.
+// phaseOf returns when an arm's phase began and ended; a phase ends where the arm's next phase begins. Without an arm
+// the window spans the phase of all arms, from the earliest beginning to the latest end. It returns false if the phase
+// never began.
 func phaseOf(events []event.Event, arm, phase string) (Window, bool) {
 	if arm != "" && arm != Shared {
 		return phaseOfArm(events, arm, phase)
@@ -192,7 +193,7 @@ func phaseOf(events []event.Event, arm, phase string) (Window, bool) {
 	}, true
 }
 
-// lasts is 1 for a window without an end, which is longer than any other, else 0.
+// lasts returns 1 for a window without an end, which sorts after all others, else 0.
 func lasts(w Window) int {
 	if w.End.IsZero() {
 		return 1
@@ -218,7 +219,8 @@ func phaseOfArm(events []event.Event, arm, phase string) (Window, bool) {
 	return w, begun
 }
 
-// Until is the end of the window, or the time of the last event while it lasts; zero when there is neither.
+// Until returns the end of the window. While the window lasts, it returns the time of the last event; zero if there is
+// none.
 func (w Window) Until(events []event.Event) time.Time {
 	if !w.End.IsZero() || len(events) == 0 {
 		return w.End
@@ -226,7 +228,7 @@ func (w Window) Until(events []event.Event) time.Time {
 	return events[len(events)-1].Time
 }
 
-// Assumed is the value used for an unknown constant of an arm's subject.
+// Assumed returns the value that was used for an unknown constant of an arm's subject.
 func Assumed(w World, arm, name string) (int64, bool) {
 	for _, c := range w.Arms {
 		if c.Arm == arm {

@@ -2,9 +2,9 @@ package bundle
 
 import "time"
 
-// Call is one request of a load. Code 0 is no answer, and Error says why.
+// Call is one request of a load. Code 0 means that there was no answer, and Error says why.
 type Call struct {
-	Load  string    `json:"load"`  // the item's name
+	Load  string    `json:"load"`  // the load's name in the scenario
 	Round int       `json:"round"` // from 1
 	Time  time.Time `json:"time"`
 	Done  time.Time `json:"done"`
@@ -12,19 +12,19 @@ type Call struct {
 	Path  string    `json:"path"`
 	Code  int       `json:"code"`
 	Error string    `json:"error,omitempty"`
-	// GaveUp is a call that the load ended itself: its time was up, or the load's was.
+	// GaveUp says that the load ended the call, because the time of the call or of the load was up.
 	GaveUp bool `json:"gaveUp,omitempty"`
 }
 
-// ByNamespaceController is the Way of a load that deletes namespaces, whose contents the namespace controller deletes:
-// the answers to the load's own calls say nothing of them.
+// ByNamespaceController is the Way of a load that deletes namespaces. The namespace controller deletes their contents,
+// so the answers to the load's own calls tell nothing about those.
 const ByNamespaceController = "namespaceController"
 
-// Load sums up what a load did. Objects are what it created beforehand; their names end in their number in the order
-// of a list, from 0.
+// Load sums up what a load did. Objects counts the objects that the load created beforehand. Their names end in their
+// number, from 0, in the order of a list.
 type Load struct {
 	Name    string         `json:"name"`
-	Way     string         `json:"way"`     // how the deletions were brought about
+	Way     string         `json:"way"`     // how the load worked: "calls", ByNamespaceController, or other words
 	Objects int            `json:"objects"` // in each namespace
 	Bytes   int64          `json:"bytes"`   // of each object's data
 	Rounds  []LoadRound    `json:"rounds"`
@@ -40,55 +40,56 @@ type LoadRound struct {
 	End    time.Time `json:"end"`
 	Calls  int       `json:"calls"`
 	Rate   float64   `json:"rate"`   // requests a second while they were sent
-	Wanted float64   `json:"wanted"` // requests a second asked for; 0 is all at once
+	Wanted float64   `json:"wanted"` // the rate asked for, in requests a second; 0 means all at once
 
-	// Codes are the answers of the round: response code -> calls, "none" for no answer. Nil where an earlier version,
-	// or a load whose answers claim nothing, did not count them.
+	// Codes counts the round's answers: response code -> calls, "none" for no answer. It is nil if they were not
+	// counted, by an earlier version or for a load whose answers claim nothing.
 	Codes map[string]int `json:"codes,omitempty"`
 
-	// Cut is what became of the calls that were in flight when the round began; nil if nobody could tell.
+	// Cut says what became of the calls that were in flight when the round began; nil if that isn't known.
 	Cut *CutCalls `json:"cut,omitempty"`
 }
 
 // CutCalls are the calls that were in flight when a round began, as the load saw them.
 type CutCalls struct {
-	Open     int  `json:"open"`           // calls without an answer then
-	Deleting int  `json:"deleting"`       // those of them with a worker in a delete, by the API server's goroutines
-	Failed   int  `json:"failed"`         // those of them that the API server ended later on with a failure, or without an answer
-	Left     *int `json:"left,omitempty"` // objects that were still there afterwards, and stood still; nil if that isn't known
+	Open     int  `json:"open"`           // calls without an answer when the round began
+	Deleting int  `json:"deleting"`       // open calls with a worker in a delete, as the API server's goroutines show
+	Failed   int  `json:"failed"`         // open calls that the API server ended later, with a failure or no answer
+	Left     *int `json:"left,omitempty"` // objects left once their number stood still; nil if that isn't known
 
-	// Succeeded are those of them that the API server answered with success, whatever was left. Earlier versions did
-	// not count them: 0.
+	// Succeeded counts the open calls that the API server answered with success, however many objects were left. It is
+	// 0 in records of earlier versions, which did not count them.
 	Succeeded int `json:"succeeded,omitempty"`
 }
 
-// Success reports whether a response code claims that what was asked for is done.
+// Success reports whether a response code claims that the request was carried out.
 func Success(code int) bool { return code >= 200 && code < 300 }
 
-// Ended is how many of the calls the API server ended, in whichever way.
+// Ended returns how many of the open calls the API server ended, with success or not.
 func (c CutCalls) Ended() int { return c.Failed + c.Succeeded }
 
-// AtLeast is how many of the calls that deleted when the round began the API server must have ended later.
+// AtLeast returns how many of the calls that were deleting when the round began the API server must have ended later,
+// at least.
 func (c CutCalls) AtLeast() int { return max(0, c.Deleting+c.Ended()-c.Open) }
 
 // The ways in which a probe ends. Only the first two say anything about the subject.
 const (
 	ProbeDone    = "done"     // every step was seen
-	ProbeFailed  = "failed"   // the subject was asked, and didn't do a step in its time
-	ProbeCut     = "cut off"  // the phase ended before it did
-	ProbeUnasked = "no probe" // the harness couldn't ask, or couldn't look
+	ProbeFailed  = "failed"   // the subject was asked, and didn't do a step in time
+	ProbeCut     = "cut off"  // the phase ended before the probe did
+	ProbeUnasked = "no probe" // the harness couldn't ask the subject, or couldn't look at the result
 )
 
-// ProbeRecord is work that a load asked of the subject, to see whether it does it. It is written at the end, however
-// the probe ends.
+// ProbeRecord describes work that a load asked of the subject, and whether the subject did it. It is written at the
+// end, however the probe ends.
 type ProbeRecord struct {
 	Name  string      `json:"name"` // the load's name
 	Work  string      `json:"work"` // what was asked, in words
 	Start time.Time   `json:"start"`
 	End   time.Time   `json:"end"`
-	Steps []ProbeStep `json:"steps"` // in their order; the last is the one that it ended with
+	Steps []ProbeStep `json:"steps"` // in order; the probe ended with the last one
 	Ended string      `json:"ended"`
-	Why   string      `json:"why,omitempty"` // unless it is done
+	Why   string      `json:"why,omitempty"` // "" if the probe is done
 }
 
 // ProbeStep is one step of a probe.
@@ -96,6 +97,6 @@ type ProbeStep struct {
 	Try   int       `json:"try"` // from 1
 	Step  string    `json:"step"`
 	Asked time.Time `json:"asked"`
-	Seen  time.Time `json:"seen,omitzero"` // zero if it never was
+	Seen  time.Time `json:"seen,omitzero"` // zero if the step was never seen
 	What  string    `json:"what,omitempty"`
 }

@@ -29,14 +29,14 @@ const (
 	artifactsDir = "artifacts"
 )
 
-// ErrSealed is what writing to a sealed bundle, or to a closed stream, returns.
+// ErrSealed is the error of writing to a sealed bundle or to a closed stream.
 var ErrSealed = errors.New("it is sealed or closed")
 
 // Writer is the only way into a bundle. Everything that goes through it is redacted. It is safe for concurrent use.
 type Writer struct {
 	dir string
 
-	busy   sync.WaitGroup // snapshots on their way, which Seal waits for
+	busy   sync.WaitGroup // snapshots that are being written, which Seal waits for
 	memory memory
 
 	mu       sync.Mutex
@@ -47,7 +47,7 @@ type Writer struct {
 	plan     []byte
 	world    World
 	sealed   bool
-	err      error // the first loss that no caller was told of; Seal returns it
+	err      error // the first loss that no caller was told about; Seal returns it
 }
 
 // entry is an artifact, and the stream behind it while one is open.
@@ -56,7 +56,7 @@ type entry struct {
 	stream   *Stream
 }
 
-// Create makes the directory of a new bundle; dir must be absent or empty.
+// Create makes a new bundle in dir, which must be absent or empty.
 func Create(dir string) (*Writer, error) {
 	if err := os.MkdirAll(filepath.Join(dir), 0o755); err != nil {
 		return nil, fmt.Errorf("creating bundle %s: %w", dir, err)
@@ -78,12 +78,12 @@ func Create(dir string) (*Writer, error) {
 	return &Writer{dir: dir, timeline: f}, nil
 }
 
-// Dir is the bundle's directory.
+// Dir returns the bundle's directory.
 func (w *Writer) Dir() string { return w.dir }
 
-// Write records one snapshot, read from r to its end. It is placed whole or not at all. A failure, of r too, is
-// returned and leaves no file; the caller may record it with Fail. A zero m.Time becomes now. ext is the file's
-// extension without the dot.
+// Write records one snapshot, read from r to its end, whole or not at all. A failure, also one of r, is returned and
+// leaves no file; the caller may record it with Fail. A zero m.Time becomes now. ext is the file's extension without
+// the dot.
 func (w *Writer) Write(m Meta, ext string, r io.Reader) (Artifact, error) {
 	m = w.meta(m)
 	path, err := w.begin(m, ext)
@@ -120,7 +120,7 @@ func (w *Writer) Fail(m Meta, err error) Artifact {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sealed {
-		return a // after the manifest is written the bundle speaks no more
+		return a // a sealed bundle takes no more records
 	}
 	w.entries = append(w.entries, &entry{artifact: a})
 	return a
@@ -152,7 +152,7 @@ func (w *Writer) Stream(m Meta, ext string) (*Stream, error) {
 	return s, nil
 }
 
-// meta fills in the time and redacts the words, which may come from a server.
+// meta returns m with its time filled in and its words redacted, because they may come from a server.
 func (w *Writer) meta(m Meta) Meta {
 	if m.Time.IsZero() {
 		m.Time = time.Now()
@@ -165,8 +165,8 @@ func (w *Writer) meta(m Meta) Meta {
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// begin reserves a path for a new artifact and counts it as busy. The number in front makes names unique, the rest is
-// for people.
+// begin returns a new path for an artifact and counts the artifact as busy. The number in front makes the name unique;
+// the rest is for people.
 func (w *Writer) begin(m Meta, ext string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +187,7 @@ func (w *Writer) begin(m Meta, ext string) (string, error) {
 	return artifactsDir + "/" + name, nil
 }
 
-// writeFile copies r, redacted, to path by way of a temporary file that is renamed when it is whole.
+// writeFile copies r, redacted, to a temporary file and renames that file to path when it is complete.
 func (w *Writer) writeFile(m Meta, path string, r io.Reader) (Artifact, error) {
 	f, err := renameio.NewPendingFile(filepath.Join(w.dir, filepath.FromSlash(path)), renameio.WithPermissions(0o644),
 		renameio.WithTempDir(filepath.Join(w.dir, artifactsDir)))
@@ -256,7 +256,7 @@ func (w *Writer) Seal() error {
 	return w.writeManifest()
 }
 
-// artifacts returns a copy of what is there, in order of time.
+// artifacts returns a copy of all artifacts so far, in order of time.
 func (w *Writer) artifacts() []Artifact {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// auditBytes is the most that one look takes in.
+// auditBytes is the most bytes that are read from the log at a time.
 const auditBytes = 8 << 20
 
 func init() {
@@ -42,7 +42,7 @@ type AuditLog struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks at the file"`
 }
 
-// Validate refuses a path, and an interval that is none.
+// Validate refuses a File that is a path, and an Interval of 0 or less.
 func (c *AuditLog) Validate() error {
 	var errs []error
 	if c.File == "" || c.File != path.Base(c.File) {
@@ -54,13 +54,14 @@ func (c *AuditLog) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Makes names audit events.
+// Makes returns the kind of artifact that the collector records: audit events.
 func (*AuditLog) Makes() []bundle.Kind { return []bundle.Kind{bundle.Audit} }
 
-// auditScript prints the size of a file, 0 where there is none, and then what it has from an offset on.
+// auditScript prints the size and the inode of a file, both 0 if there is no file, and then its bytes from an offset
+// on.
 const auditScript = `if [ -e "$1" ]; then stat -L -c '%s %i' "$1"; tail -c +"$2" "$1" | head -c "$3"; else echo 0 0; fi`
 
-// Stream looks until ctx ends.
+// Stream reads the audit log until ctx ends.
 func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	run, err := reader(t.Node)
 	holder, ok := t.Node.(cluster.FileHolder)
@@ -77,9 +78,9 @@ func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error
 		return err
 	}
 	file := path.Join(holder.Folder(t.Component.Name()), c.File)
-	var offset int64 // of the first byte that was not read
-	var rest []byte  // of a line whose end wasn't there yet
-	var number int64 // the file's own: another file in its place would begin anew
+	var offset int64 // of the first byte that was not read yet
+	var rest []byte  // the beginning of a line whose end wasn't there yet
+	var number int64 // the file's inode: another file in its place would begin anew
 	followKept(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
 		for {
 			out, err := run(ctx, "sh", "-c", auditScript, "sh", file, fmt.Sprint(offset+1), fmt.Sprint(auditBytes))
@@ -115,7 +116,7 @@ func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error
 	return st.Close()
 }
 
-// auditEvent is what is kept of a line.
+// auditEvent returns the parts of a line that are recorded.
 func auditEvent(line []byte) bundle.AuditEvent {
 	var e struct {
 		Kind, AuditID, Stage, Verb, RequestURI string

@@ -1,5 +1,5 @@
-// Package capture has the collectors, which take diagnostics from the components when it happens. Each kind has its
-// own file. A failed capture is recorded, so that no evidence is missing without a reason.
+// Package capture has the collectors, which record diagnostics of the components during a trial. Each kind has its own
+// file. A failed capture is recorded, too, so that no evidence is missing without a reason.
 package capture
 
 import (
@@ -9,33 +9,33 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Target is what a collector looks at: one component of one arm, or with Component nil the cluster as a whole.
+// Target is what a collector looks at: one component of one arm, or the whole cluster if Component is nil.
 type Target struct {
 	Arm       string
 	Cluster   cluster.Cluster
 	Node      cluster.Node
 	Component cluster.Component
-	Namespace string        // of the arm, with placement workload
+	Namespace string        // the arm's namespace, with placement workload
 	Phase     func() string // the phase of the arm right now
 	Mark      string        // why a snapshot is taken: "schedule", "phase", "onset"
 }
 
-// Collector is a Snapshotter, a Streamer, or both. Makes says which artifacts it leaves.
+// Collector is a Snapshotter, a Streamer, or both. Makes returns the kinds of artifacts that the collector records.
 type Collector interface{ Makes() []bundle.Kind }
 
-// Snapshotter takes one picture at a time; the harness schedules it.
+// Snapshotter records one snapshot a call; the harness decides when.
 type Snapshotter interface {
 	Collector
 	Snapshot(ctx context.Context, t Target, w *bundle.Writer) error
 }
 
-// Streamer follows something until ctx ends. It retries by itself and records its gaps.
+// Streamer records a source until ctx ends. After a failure it tries again, and it records the gaps.
 type Streamer interface {
 	Collector
 	Stream(ctx context.Context, t Target, w *bundle.Writer) error
 }
 
-// KubeletUser is a Collector of what only kubelets do or report; where there are none it has nothing to record.
+// KubeletUser is a Collector of something that only kubelets do or report. Without kubelets there is nothing to record.
 type KubeletUser interface{ NeedsKubelets() bool }
 
 // ClusterWide is a Collector that looks at the cluster once instead of at each arm's component.

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// etcdRequests is how many answers a probe of etcd asks for: one alone may be slow by chance.
+	// etcdRequests is how many answers one probe of etcd asks for: a single answer may be slow by chance.
 	etcdRequests = 2
-	// etcdLimit is how long each is waited for. With the handshake, three of them stay below askTimeout.
+	// etcdLimit bounds each answer. A handshake and two answers together stay below askTimeout.
 	etcdLimit = 5 * time.Second
 )
 
@@ -39,10 +39,10 @@ type EtcdProbe struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two probes; one that takes longer delays the next"`
 }
 
-// Makes names probes of etcd.
+// Makes returns the kind of artifact that the collector records: probes of etcd.
 func (*EtcdProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.EtcdProbe} }
 
-// Stream probes until ctx ends.
+// Stream probes etcd until ctx ends.
 func (c *EtcdProbe) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	client, err := seam.EtcdProxy(t.Node)
 	if err != nil {

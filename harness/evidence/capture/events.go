@@ -29,17 +29,17 @@ func init() {
 // Events collects the cluster's events.
 type Events struct{}
 
-// Makes names events.
+// Makes returns the kind of artifact that the collector records: events.
 func (*Events) Makes() []bundle.Kind { return []bundle.Kind{bundle.Events} }
 
-// ClusterWide is true: events belong to no arm.
+// ClusterWide returns true: events belong to no arm.
 func (*Events) ClusterWide() bool { return true }
 
-// Stream follows events until ctx ends, as the collector objects follows what it is told to.
+// Stream records the cluster's events until ctx ends, by means of the collector objects.
 func (*Events) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	all := &Objects{Chosen: Chosen{Resources: []string{"events"}, Shared: true}}
 	all.Interval.Duration = 5 * time.Second
-	recorded := map[string]string{} // object -> the version that was written down last: a list may show it again
+	recorded := map[string]string{} // object -> the version that was recorded last: a list may show it again
 	return all.stream(ctx, t, w, bundle.Events, "jsonl", func(st *bundle.Stream, v churn.Version) error {
 		key := v.Namespace + "/" + v.Name
 		if v.Type == string(watch.Deleted) {

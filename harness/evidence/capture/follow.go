@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// askTimeout bounds one question to a component: a wedged one must not hold up the next.
+	// askTimeout bounds one request to a component: a stuck request must not hold up the next one.
 	askTimeout = 20 * time.Second
-	// tolerated is the longest stretch between two answers that still counts as watching. What a single lost sample
-	// leaves open is shorter; anything longer is a gap, and a gap in a judged window is unknown.
+	// tolerated is the longest time between two answers that is no gap. A single lost sample leaves less open. A longer
+	// time is a gap, and a check can't judge a window with a gap.
 	tolerated = 10 * time.Second
 )
 
-// meta is what an artifact of this target is found by.
+// meta returns the description of a new artifact of this target.
 func (t Target) meta(kind bundle.Kind) bundle.Meta {
 	m := bundle.Meta{Kind: kind, Arm: t.Arm, Time: time.Now().UTC(), Mark: t.Mark}
 	if t.Node != nil {
@@ -29,7 +29,7 @@ func (t Target) meta(kind bundle.Kind) bundle.Meta {
 	return m
 }
 
-// phase is the arm's phase right now, "" where nobody says.
+// phase returns the arm's current phase; "" if the target doesn't tell.
 func (t Target) phase() string {
 	if t.Phase == nil {
 		return ""
@@ -37,14 +37,14 @@ func (t Target) phase() string {
 	return t.Phase()
 }
 
-// follow asks again and again until ctx ends. What fails for longer than is tolerated becomes a gap with the last error
-// as its reason; it never ends the collection.
+// follow calls ask again and again until ctx ends. Failures for longer than tolerated become a gap with the last error
+// as its reason. They never end the collection.
 func follow(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
 	followed(ctx, every, st, ask, false)
 }
 
-// followKept is follow of what is kept until it was asked for, such as a file that only grows: what comes late is no
-// gap. Only what was never answered, up to the end, is one.
+// followKept works like follow, for a source that keeps its content until it is asked for, such as a file that only
+// grows. A late answer leaves no gap. Only the time from the last answer to the end can be a gap.
 func followKept(ctx context.Context, every time.Duration, st *bundle.Stream, ask func(context.Context) error) {
 	followed(ctx, every, st, ask, true)
 }
@@ -60,7 +60,7 @@ func followed(ctx context.Context, every time.Duration, st *bundle.Stream, ask f
 		err := ask(one)
 		cancel()
 		switch {
-		case ctx.Err() != nil: // what came of it is the end's doing
+		case ctx.Err() != nil: // ctx ended, so the result says nothing
 		case err != nil:
 			reason = err
 		default:

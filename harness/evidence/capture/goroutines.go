@@ -30,12 +30,12 @@ func init() {
 // Goroutines collects goroutine profiles.
 type Goroutines struct{}
 
-// Makes names both forms.
+// Makes returns the kinds of artifacts that the collector records: profiles in both forms, debug=1 and debug=2.
 func (*Goroutines) Makes() []bundle.Kind {
 	return []bundle.Kind{bundle.Goroutines1, bundle.Goroutines2}
 }
 
-// Snapshot takes both forms; one that fails is recorded and does not keep the other from being taken.
+// Snapshot records both forms. If one fails, the failure is recorded and the other is still taken.
 func (*Goroutines) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	return errors.Join(
 		get(ctx, t, w, bundle.Goroutines1, "/debug/pprof/goroutine?debug=1", "txt"),
@@ -46,20 +46,20 @@ func (*Goroutines) Snapshot(ctx context.Context, t Target, w *bundle.Writer) err
 // Configz collects the subject's configuration.
 type Configz struct{}
 
-// Makes names the configuration.
+// Makes returns the kind of artifact that the collector records: the configuration.
 func (*Configz) Makes() []bundle.Kind { return []bundle.Kind{bundle.Configz} }
 
-// Snapshot takes the configuration once.
+// Snapshot records the configuration once.
 func (*Configz) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	return get(ctx, t, w, bundle.Configz, "/configz", "json")
 }
 
-// get records what the component answers at path, or that it did not.
+// get records the component's answer at path, or that there was none.
 func get(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, path, ext string) error {
 	return getWithin(ctx, askTimeout, t, w, kind, path, ext)
 }
 
-// getWithin is get for what takes its time to answer.
+// getWithin works like get, with another time limit for slow answers.
 func getWithin(ctx context.Context, limit time.Duration, t Target, w *bundle.Writer, kind bundle.Kind, path,
 	ext string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)

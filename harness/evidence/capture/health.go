@@ -16,7 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// healthLimit is how long an answer is waited for: longer than an apiserver asks etcd for its own answer, which is 2 s.
+// healthLimit bounds one request. It is longer than the 2 s for which kube-apiserver asks etcd before it answers.
 const healthLimit = 5 * time.Second
 
 func init() {
@@ -38,7 +38,7 @@ type Health struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two rounds of questions"`
 }
 
-// Validate refuses a collector that would ask nothing.
+// Validate refuses an empty list of paths, a path without a leading slash, and an interval of 0 or less.
 func (c *Health) Validate() error {
 	if len(c.Paths) == 0 {
 		return errors.New("paths is empty (want at least one)")
@@ -52,7 +52,7 @@ func (c *Health) Validate() error {
 	return nil
 }
 
-// Makes names health samples.
+// Makes returns the kind of artifact that the collector records: health samples.
 func (*Health) Makes() []bundle.Kind { return []bundle.Kind{bundle.Health} }
 
 // Stream asks all endpoints at once, again and again, until ctx ends.
@@ -73,8 +73,8 @@ func (c *Health) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return st.Close()
 }
 
-// sample records what one endpoint answers, or that it didn't, which is no gap: how many of those are too many is for a
-// check to say. The error is one of recording only, or that ctx ended before there was anything to record.
+// sample records the answer of one endpoint, or that there was none. A missing answer is no gap: a check decides how
+// many are too many. The error is that of recording, or says that ctx ended before there was anything to record.
 func sample(ctx context.Context, k cluster.Component, st *bundle.Stream, path string) error {
 	one, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()

@@ -38,7 +38,7 @@ type HostPressure struct {
 	Proc     string          `json:"proc,omitempty" jsonschema:"where the host's /proc is"`
 }
 
-// Validate refuses to look all the time, and at nothing.
+// Validate refuses an interval of 0 or less, and a path that isn't absolute.
 func (c *HostPressure) Validate() error {
 	var errs []error
 	if c.Interval.Duration <= 0 {
@@ -50,13 +50,13 @@ func (c *HostPressure) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Makes names samples of the host.
+// Makes returns the kind of artifact that the collector records: samples of the host.
 func (*HostPressure) Makes() []bundle.Kind { return []bundle.Kind{bundle.Host} }
 
-// ClusterWide is true: the host is everyone's.
+// ClusterWide returns true: all arms share the host.
 func (*HostPressure) ClusterWide() bool { return true }
 
-// Stream looks until ctx ends.
+// Stream samples the host until ctx ends.
 func (c *HostPressure) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	st, err := w.Stream(t.meta(bundle.Host), "jsonl")
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *HostPressure) Stream(ctx context.Context, t Target, w *bundle.Writer) e
 	return st.Close()
 }
 
-// readHost takes one sample. A kernel without pressure has none; what else is missing is an error.
+// readHost returns one sample. A kernel without pressure files gives no pressure; any other missing file is an error.
 func readHost(proc string) (bundle.HostSample, error) {
 	s := bundle.HostSample{Time: time.Now().UTC()}
 	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
@@ -92,7 +92,7 @@ func readHost(proc string) (bundle.HostSample, error) {
 	}
 	for _, of := range []string{"cpu", "memory", "io"} {
 		text, err := os.ReadFile(filepath.Join(proc, "pressure", of))
-		if err != nil { // a kernel without it, or one that has it switched off
+		if err != nil { // the kernel has no pressure, or has it switched off
 			continue
 		}
 		if err := parsePressure(of, string(text), &s); err != nil {
@@ -102,7 +102,7 @@ func readHost(proc string) (bundle.HostSample, error) {
 	return s, nil
 }
 
-// parseStat reads the times of all cores, how many there are, and how many tasks can run.
+// parseStat reads the times over all cores, the number of cores, and the number of tasks that can run.
 func parseStat(text string, s *bundle.HostSample) error {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

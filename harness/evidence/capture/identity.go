@@ -30,10 +30,10 @@ func init() {
 // Identity collects process identities.
 type Identity struct{}
 
-// Makes names identities.
+// Makes returns the kind of artifact that the collector records: identities of processes.
 func (*Identity) Makes() []bundle.Kind { return []bundle.Kind{bundle.Identity} }
 
-// Stream asks until ctx ends. A new process is hashed at once.
+// Stream records which process the component is, until ctx ends. The executable of a new process is hashed at once.
 func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	id, ok := t.Component.(cluster.Identifier)
 	if !ok {
@@ -56,7 +56,8 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		phase := t.phase()
 		another := now.PID != 0 && (now.PID != last.PID || now.StartTicks != last.StartTicks || now.ArgStart != last.ArgStart)
 		if another || time.Since(hashed) > digestEvery || phase != hashedIn {
-			// A look of its own: to read a whole executable takes seconds on a busy host, and a short phase would begin without a sample.
+			// The digest is a separate request: reading a whole executable takes seconds on a busy host, and a short
+			// phase would begin without a sample.
 			if now, err = observe(ctx, st, id, true); err != nil {
 				return err
 			}
@@ -69,7 +70,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return st.Close()
 }
 
-// observe asks which process it is, and records the answer.
+// observe asks a component which process it is, and records the answer.
 func observe(ctx context.Context, st *bundle.Stream, of cluster.Identifier, digest bool) (cluster.Identity, error) {
 	now, err := of.Identity(ctx, digest)
 	if err != nil {
@@ -85,7 +86,7 @@ func observe(ctx context.Context, st *bundle.Stream, of cluster.Identifier, dige
 	})
 }
 
-// limitsOf is nil where there is no process.
+// limitsOf returns the CPU limits of a process, nil if there is no process.
 func limitsOf(id cluster.Identity) *bundle.CPULimits {
 	if id.PID == 0 {
 		return nil

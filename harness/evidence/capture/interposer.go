@@ -34,15 +34,15 @@ type Interposer struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two readings"`
 }
 
-// Makes names counts, probes and the census.
+// Makes returns the kinds of artifacts that the collector records: counts, probes and the census of containers.
 func (*Interposer) Makes() []bundle.Kind {
 	return []bundle.Kind{bundle.Interposer, bundle.Probe, bundle.Containers}
 }
 
-// NeedsKubelets is true: it is theirs to report.
+// NeedsKubelets returns true: without kubelets there is nothing to record.
 func (*Interposer) NeedsKubelets() bool { return true }
 
-// Snapshot takes a census: the containers that kubelet itself runs, and how many were only reported.
+// Snapshot records a census: the containers that kubelet itself runs, and how many were only reported.
 func (*Interposer) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -89,7 +89,7 @@ func census(ctx context.Context, t Target) (bundle.ContainerCensus, error) {
 	return out, nil
 }
 
-// Stream reads until ctx ends.
+// Stream records the interposer's counts and its probes until ctx ends.
 func (c *Interposer) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	client, err := seam.Interposer(t.Node)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *Interposer) Stream(ctx context.Context, t Target, w *bundle.Writer) err
 	return err
 }
 
-// stamp records what ask answers, with the time of the answer.
+// stamp records the answers of ask until ctx ends, each with its time.
 func stamp[T any](ctx context.Context, every time.Duration, t Target, w *bundle.Writer, kind bundle.Kind,
 	ask func(context.Context) (T, error)) error {
 	st, err := w.Stream(t.meta(kind), "jsonl")

@@ -28,10 +28,10 @@ func init() {
 // Journal collects a component's log.
 type Journal struct{}
 
-// Makes names the journal.
+// Makes returns the kind of artifact that the collector records: the journal.
 func (*Journal) Makes() []bundle.Kind { return []bundle.Kind{bundle.Journal} }
 
-// NeedsKubelets is true: it is theirs to report.
+// NeedsKubelets returns true: without kubelets there is nothing to record.
 func (*Journal) NeedsKubelets() bool { return true }
 
 // Stream follows the log until ctx ends.
@@ -51,7 +51,7 @@ func (*Journal) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return st.Close()
 }
 
-// follower copies one connection's lines and remembers where it was.
+// follower copies the lines of one connection at a time, and remembers the last line.
 type follower struct {
 	st    *bundle.Stream
 	open  atomic.Bool
@@ -59,7 +59,7 @@ type follower struct {
 	place journalPosition // of the last line recorded
 }
 
-// connect opens the log and copies it in the background. The first lines are skipped up to the one seen last.
+// connect opens the log and copies it in the background. Lines up to the last recorded one are skipped.
 func (f *follower) connect(ctx context.Context, t Target) error {
 	f.wait()
 	rc, err := t.Component.Logs(ctx)
@@ -69,8 +69,8 @@ func (f *follower) connect(ctx context.Context, t Target) error {
 	f.open.Store(true)
 	done := make(chan struct{})
 	f.done = done
-	// Whatever the component makes of its context, its reader is closed when that ends: a copy that never ended would
-	// hold up the run.
+	// The reader is closed when ctx ends, even if the component ignores ctx: a copy that never ended would hold up the
+	// run.
 	closing := context.AfterFunc(ctx, func() { _ = rc.Close() })
 	go func() {
 		defer close(done)
@@ -88,14 +88,14 @@ func (f *follower) wait() {
 	}
 }
 
-// copy records what r has beyond the place where the last connection ended. A journal that has lost that place goes on
-// at its first later line, and the time in between is a gap: waiting for the place would drop everything unnoticed.
+// copy records the lines of r after the last recorded one. If the journal no longer has that line, copy goes on at the
+// first later line, and the time in between is a gap: waiting for the lost line would drop everything unnoticed.
 func (f *follower) copy(r io.Reader) {
 	searching := f.place.cursor != ""
 	br := bufio.NewReaderSize(r, 256<<10)
 	for {
 		line, err := br.ReadBytes('\n')
-		if err != nil { // the end, however it came: follow connects again
+		if err != nil { // the end, for whatever reason: follow connects again
 			return
 		}
 		here := placeOf(line)
@@ -119,13 +119,13 @@ func (f *follower) copy(r io.Reader) {
 	}
 }
 
-// journalPosition is a line of a journal.
+// journalPosition identifies a line of a journal.
 type journalPosition struct {
 	cursor string
 	at     time.Time
 }
 
-// placeOf reads a line's place; it is zero for what is no line of a journal.
+// placeOf returns the position of a line. Without a cursor the line is none of a journal.
 func placeOf(line []byte) journalPosition {
 	var l struct {
 		Cursor string `json:"__CURSOR"`

@@ -29,19 +29,20 @@ func init() {
 // leasesEvery is how often leases and nodes are listed: nodes renew every ten seconds.
 const leasesEvery = 2 * time.Second
 
-// Leases collects what a cluster knows of its nodes being alive.
+// Leases collects what tells a cluster that its nodes are alive: their Leases and Ready conditions.
 type Leases struct{}
 
-// Makes names leases and node conditions, both of all nodes.
+// Makes returns the kinds of artifacts that the collector records: Leases and node conditions, of all nodes.
 func (*Leases) Makes() []bundle.Kind { return []bundle.Kind{bundle.Leases, bundle.Nodes} }
 
-// NeedsKubelets is true: it is theirs to report.
+// NeedsKubelets returns true: without kubelets there is nothing to record.
 func (*Leases) NeedsKubelets() bool { return true }
 
-// ClusterWide is true: a node need not belong to an arm.
+// ClusterWide returns true: a node need not belong to an arm.
 func (*Leases) ClusterWide() bool { return true }
 
-// Stream lists both until ctx ends, each in its own time: what one list is late with is no gap in the other.
+// Stream lists Leases and nodes until ctx ends, independently of each other: a late answer to one is no gap in the
+// other.
 func (*Leases) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	client, err := kubernetes.NewForConfig(t.Cluster.RESTConfig())
 	if err != nil {
@@ -68,10 +69,9 @@ func (*Leases) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return errors.Join(leases.Close(), nodes.Close())
 }
 
-// recordLeases writes down every node's Lease. One that says no time or no duration is as good as none: whoever asks
-// for it finds nothing.
+// recordLeases records the Lease of every node. A Lease without a time or a duration is left out, like a missing one.
 func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream) error {
-	asked := time.Now().UTC() // by its answer a Lease is older, never younger
+	asked := time.Now().UTC() // before the answer: by then a Lease is older, never younger
 	list, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func recordLeases(ctx context.Context, client *kubernetes.Clientset, st *bundle.
 	return nil
 }
 
-// recordNodes writes down which nodes' conditions changed.
+// recordNodes records the nodes whose Ready condition has changed.
 func recordNodes(ctx context.Context, client *kubernetes.Clientset, st *bundle.Stream, last nodeStatuses) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

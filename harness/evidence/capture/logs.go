@@ -44,7 +44,8 @@ type ComponentLogs struct {
 
 var componentName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// Validate refuses names that no container can have, and no names at all.
+// Validate refuses names that no container can have, names that are there twice, an empty list, and an interval of 0 or
+// less.
 func (c *ComponentLogs) Validate() error {
 	var errs []error
 	if len(c.Components) == 0 {
@@ -64,10 +65,10 @@ func (c *ComponentLogs) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Makes names logs.
+// Makes returns the kind of artifact that the collector records: logs.
 func (*ComponentLogs) Makes() []bundle.Kind { return []bundle.Kind{bundle.Logs} }
 
-// Stream looks until ctx ends. There is a stream for each component.
+// Stream reads the log files until ctx ends, into one stream for each component.
 func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	l := &logReader{namespace: cmp.Or(t.Namespace, metav1.NamespaceSystem), began: time.Now()}
 	run, err := reader(t.Node)
@@ -101,7 +102,7 @@ type logReader struct {
 	logs      []*componentLog
 }
 
-// reader runs commands that only read where a node's files are.
+// reader returns a function that runs a reading command where a node's files are.
 func reader(n cluster.Node) (func(ctx context.Context, argv ...string) ([]byte, error), error) {
 	switch n := n.(type) {
 	case cluster.LogHolder:
@@ -122,8 +123,8 @@ func here(ctx context.Context, argv ...string) ([]byte, error) {
 	return out, err
 }
 
-// follow looks every so often, and again at once while there is more than one look takes in. A look that fails loses
-// nothing, because the files stay where they are, but until one succeeds the streams speak for no later time.
+// follow polls the files at each interval, and again at once while there is more than one poll reads. A failed poll
+// loses nothing, because the files stay where they are. But the streams cover no later time until a poll succeeds.
 func (l *logReader) follow(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -146,7 +147,8 @@ func (l *logReader) follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// close ends the streams. What was not read for longer than is tolerated by then is a gap, which names the reason.
+// close ends the streams. If a log could not be read to its end for longer than tolerated, that time is a gap with the
+// reason.
 func (l *logReader) close() error {
 	var errs []error
 	now := time.Now()

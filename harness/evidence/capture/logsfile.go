@@ -13,37 +13,36 @@ import (
 )
 
 const (
-	// forgotten is after how many looks without it a file that is gone is no longer remembered. Until then it could
-	// come back.
+	// forgotten is after how many polls without it a missing file is forgotten. Until then it could come back.
 	forgotten = 100
-	// longestLine bounds what is put together of a line's parts; the rest is a line of its own.
+	// longestLine is the most bytes that the parts of a line are put together to. The rest becomes another line.
 	longestLine = 1 << 20
 )
 
-// componentLog is what is known of one component's log.
+// componentLog is the state of reading one component's log.
 type componentLog struct {
 	name  string
 	st    *bundle.Stream
 	files map[string]*logFile        // by the time of their first line, as it is written
 	parts map[string]*bundle.LogLine // lines whose end is still to come, by their container and output
-	known time.Time                  // up to when all was read
-	doubt string                     // why that isn't now, "" if it is
+	known time.Time                  // everything up to this time was read
+	doubt string                     // why not everything was read at the last poll, "" if it was
 
-	unread string // of this look: a file that can't be read
+	unread string // a file that the current poll could not read
 }
 
-// logFile is one file, under whatever name it is now.
+// logFile is one log file, whatever its current name is.
 type logFile struct {
-	container string    // the name that it was born with: its pod's folder, its container's, and the count of restarts
-	began     time.Time // its first line's
-	last      time.Time // the last line's that was read
+	container string    // the first name that it had: the folders of its pod and container, and the count of restarts
+	began     time.Time // the time of its first line
+	last      time.Time // the time of the last line that was read
 	known     time.Time // when it was last seen to be read to its end
 	offset    int64     // read so far, uncompressed
-	size      int64     // when it was looked at
-	rest      []byte    // read, and without the newline at its end
+	size      int64     // at the last poll
+	rest      []byte    // the beginning of a line that was read without its end
 	gzip      bool
-	over      bool // nothing more will be written to it, and all was read
-	missed    int  // looks since it was seen
+	over      bool // nothing more will be written to it, and all of it was read
+	missed    int  // polls in a row without it
 }
 
 func newComponentLog(name string, st *bundle.Stream) *componentLog {
@@ -51,7 +50,7 @@ func newComponentLog(name string, st *bundle.Stream) *componentLog {
 		doubt: "the log was never looked at"}
 }
 
-// knownFiles is what the script is told.
+// knownFiles returns the lines that tell lookScript which files are known: component, first time and offset.
 func (c *componentLog) knownFiles() []string {
 	var out []string
 	for t, f := range c.files {
@@ -64,7 +63,7 @@ func (c *componentLog) knownFiles() []string {
 	return out
 }
 
-// begin makes ready for a look.
+// begin prepares for the results of a poll.
 func (c *componentLog) begin() {
 	c.unread = ""
 	for _, f := range c.files {
@@ -72,7 +71,7 @@ func (c *componentLog) begin() {
 	}
 }
 
-// saw notes that a file is there, under the path below podLogs.
+// saw notes that a file is there, with its first line's time and its path below podLogs.
 func (c *componentLog) saw(first, path string) error {
 	at, err := time.Parse(time.RFC3339Nano, first)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *componentLog) saw(first, path string) error {
 	return nil
 }
 
-// take records what a file has at offset.
+// take records the data that a file has at offset.
 func (c *componentLog) take(first string, offset, size int64, data []byte) error {
 	f := c.files[first]
 	if offset != f.offset {
@@ -127,8 +126,8 @@ func (c *componentLog) flush(f *logFile) {
 	}
 }
 
-// line records one of the runtime's lines, `time output tags text`, or adds it to those before it. What isn't one, such
-// as what a power cut leaves, is recorded as it is, with the time of the line before it.
+// line records one of the container runtime's lines, `time output tags text`, or adds it to the parts before it.
+// Anything else, such as what a power cut leaves, is recorded as it is, with the time of the line before it.
 func (c *componentLog) line(f *logFile, raw []byte) {
 	stamp, rest, _ := bytes.Cut(raw, []byte(" "))
 	output, rest, _ := bytes.Cut(rest, []byte(" "))
@@ -159,7 +158,8 @@ func (c *componentLog) line(f *logFile, raw []byte) {
 
 func (c *componentLog) record(l bundle.LogLine) { _ = c.st.JSON(l) } // a full disk shows in Close
 
-// settle draws the conclusions of a look that began at asked. It reports whether files have more than was taken in.
+// settle brings coverage and gaps up to date after a poll that began at asked. It reports whether files have more than
+// was read.
 func (c *componentLog) settle(asked time.Time) (more bool) {
 	var here []*logFile
 	for _, f := range c.files {
@@ -188,7 +188,7 @@ func (c *componentLog) settle(asked time.Time) (more bool) {
 		whole := f.offset == f.size
 		if whole {
 			f.known = asked
-		} else if behind == "" { // files are read in the order of their age, so that what is older was read
+		} else if behind == "" { // files are read in order of age, so everything older was read
 			known, behind = f.last, fmt.Sprintf("%s has %d bytes, of which %d were read", f.container, f.size, f.offset)
 		}
 		f.over = whole && i < len(here)-1
@@ -203,8 +203,8 @@ func (c *componentLog) settle(asked time.Time) (more bool) {
 	return more
 }
 
-// recordMissing records what may have been in a file that is gone: from where it was read to the beginning of the next file, or
-// to now.
+// recordMissing records a gap for what may have been in a file that is gone: from where it was read to the beginning of
+// the next file, or to now.
 func (c *componentLog) recordMissing(f *logFile, here []*logFile, now time.Time) {
 	c.flush(f)
 	from, to := f.began, now
@@ -225,7 +225,7 @@ func (c *componentLog) recordMissing(f *logFile, here []*logFile, now time.Time)
 	f.over = true
 }
 
-// end records what is left of lines whose end didn't come, and what was lost so late that nobody looked again.
+// end records the lines whose end didn't come, and a gap for each file that was missing at the last poll.
 func (c *componentLog) end() {
 	for _, f := range c.files {
 		c.flush(f)

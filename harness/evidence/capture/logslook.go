@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// podLogs is where the kubelet has the runtime write its containers' logs.
+	// podLogs is the folder in which the container runtime writes its containers' logs, as the kubelet tells it.
 	podLogs = "/var/log/pods"
-	// lookBytes is the most that one look takes in of one component, so that a large backlog comes in pieces.
+	// lookBytes is the most bytes of one component that one poll reads, so that a large backlog comes in pieces.
 	lookBytes = 4 << 20
 )
 
-// lookScript prints what is new in the log files of components. Its arguments: the folder of all logs, the most bytes
-// of a component, their pods' namespace, what is known already, and the components. Known are lines of "component
-// first-time offset"; an offset of "done" is a compressed file that was read to its end, which can't grow.
+// lookScript prints what is new in the log files of components. Its arguments are the folder of all logs, the most
+// bytes of a component, the namespace of the pods, the known files, and the components. Known files are lines of
+// "component first-time offset". The offset "done" stands for a compressed file that was read to its end, which can't
+// grow.
 //
-// A file is known by the time of its first line, which has nanoseconds: its name changes when the kubelet rotates it,
-// its inode when it is compressed, and an inode comes back with another file. It is opened once, and then looked at
-// through that, so that a rename in between can't pass another file off as this one. One that isn't what it was when
-// listed is left to the next look.
+// A file is known by the time of its first line, which has nanoseconds. Its name changes when the kubelet rotates it,
+// its inode changes when it is compressed, and another file may get an old inode. Each file is opened once and then
+// read through that descriptor, so that a rename in between can't pass another file off as this one. A file that isn't
+// what it was when listed is left to the next poll.
 //
-// For each file, by component and age, there is a line "F component first-time offset size n path" with n bytes and a
-// newline after it, or "D component first-time path" for one that is done, or "U component path why" for one that can't
-// be read. "E" comes last.
+// For each file, by component and age, there is a line "F component first-time offset size n path", followed by n bytes
+// and a newline. A file that is done has a line "D component first-time path", and a file that can't be read "U
+// component path why". The last line is "E".
 //
-// Names are listed anew until none has changed meanwhile, and of a component nothing is read beyond a file that is
-// another one by then: so lines come in their order.
+// Names are listed again until none has changed in between, five times at most. If a file turns out to be another one,
+// nothing more of its component is read, so that lines come in order.
 const lookScript = `export LC_ALL=C
 root=$1 most=$2 pods=$3 known="
 $4
@@ -111,7 +112,7 @@ $c $t "}
 }
 `
 
-// poll takes in what is new and reports whether there is more.
+// poll reads what is new in the files, and reports whether there is more.
 func (l *logReader) poll(ctx context.Context) (more bool, err error) {
 	var known []string
 	argv := []string{"sh", "-c", lookScript, "sh", l.root, strconv.Itoa(lookBytes), l.namespace, ""}
@@ -144,7 +145,7 @@ func (l *logReader) poll(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// frame takes in what is printed of one file and reports whether that was the last.
+// frame reads what is printed about one file, and reports whether the output has ended.
 func (l *logReader) frame(in *bufio.Reader) (ended bool, err error) {
 	line, err := in.ReadString('\n')
 	if err != nil {

@@ -34,15 +34,15 @@ type Metrics struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
 }
 
-// Makes names whole expositions and samples.
+// Makes returns the kinds of artifacts that the collector records: whole expositions and samples.
 func (*Metrics) Makes() []bundle.Kind { return []bundle.Kind{bundle.Metrics, bundle.MetricSamples} }
 
-// Snapshot takes the whole exposition.
+// Snapshot records the whole exposition.
 func (*Metrics) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	return get(ctx, t, w, bundle.Metrics, "/metrics", "txt")
 }
 
-// Stream samples the families.
+// Stream samples the families until ctx ends.
 func (c *Metrics) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	st, err := w.Stream(t.meta(bundle.MetricSamples), "jsonl")
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Metrics) Stream(ctx context.Context, t Target, w *bundle.Writer) error 
 			if strings.HasSuffix(s.Name, "_bucket") { // a histogram's count and sum say enough, at a twentieth of the size
 				continue
 			}
-			// as an empty summary's quantiles: JSON has no such number, and it says nothing
+			// The quantiles of an empty summary, for example, are NaN: JSON has no such number, and it tells nothing.
 			if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 				continue
 			}

@@ -25,20 +25,20 @@ func init() {
 	})
 }
 
-// NodeNetwork collects what a node's kernel lists of its network.
+// NodeNetwork collects how many addresses and node ports the kernel of a node lists.
 type NodeNetwork struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
 }
 
-// listNetwork prints the two numbers. A table that isn't there has no rules.
+// listNetwork prints the number of addresses and the number of node ports. A missing table counts as one without rules.
 const listNetwork = `ip -4 -oneline address show | wc -l
 for by in nft legacy; do iptables-$by-save -t nat 2>/dev/null || true; done |
 	sed -n 's/^-A KUBE-NODEPORTS .*--dport \([0-9]*\).* -j KUBE-\(SVC\|XLB\|EXT\)-.*/\1/p' | sort -u | wc -l`
 
-// Makes names samples.
+// Makes returns the kind of artifact that the collector records: samples.
 func (*NodeNetwork) Makes() []bundle.Kind { return []bundle.Kind{bundle.MetricSamples} }
 
-// Stream counts until ctx ends.
+// Stream records both numbers until ctx ends.
 func (c *NodeNetwork) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	x, ok := t.Node.(cluster.Execer)
 	if !ok {

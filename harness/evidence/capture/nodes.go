@@ -26,10 +26,10 @@ func init() {
 // NodeConditions collects a node's Ready condition.
 type NodeConditions struct{}
 
-// Makes names node conditions.
+// Makes returns the kind of artifact that the collector records: node conditions.
 func (*NodeConditions) Makes() []bundle.Kind { return []bundle.Kind{bundle.Nodes} }
 
-// NeedsKubelets is true: it is theirs to report.
+// NeedsKubelets returns true: without kubelets there is nothing to record.
 func (*NodeConditions) NeedsKubelets() bool { return true }
 
 // Stream asks for the node once a second and records what changed.
@@ -53,10 +53,10 @@ func (*NodeConditions) Stream(ctx context.Context, t Target, w *bundle.Writer) e
 	return st.Close()
 }
 
-// nodeStatuses are those that were recorded last, by node.
+// nodeStatuses has the status of each node that was recorded last.
 type nodeStatuses map[string]bundle.NodeStatus
 
-// record writes a node's status down if it has changed.
+// record records a node's status if it has changed.
 func (s nodeStatuses) record(st *bundle.Stream, node *corev1.Node) error {
 	now, err := ready(node)
 	if err != nil {

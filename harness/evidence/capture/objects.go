@@ -39,7 +39,7 @@ type Objects struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"how often the watches are held against what there is"`
 }
 
-// Chosen says which objects are meant.
+// Chosen selects objects by resource and namespace.
 type Chosen struct {
 	Resources         []string `json:"resources" jsonschema:"plural names, with their API group unless it is the core's: pods, deployments.apps"`
 	Shared            bool     `json:"shared,omitempty" jsonschema:"of the cluster instead of the arm's namespace: evidence that is no arm's"`
@@ -47,7 +47,8 @@ type Chosen struct {
 	NamespaceSelector string   `json:"namespaceSelector,omitempty" jsonschema:"with shared: or in one with these labels, as they were when it was first seen"`
 }
 
-// Validate refuses no resources, Secrets, and namespaces that would go unused.
+// Validate refuses an empty list of resources, names that are none, Secrets, namespaces without Shared, and a bad
+// selector.
 func (c *Chosen) Validate() error {
 	var errs []error
 	if len(c.Resources) == 0 {
@@ -75,7 +76,7 @@ func (c *Chosen) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Validate refuses an interval that is none, too.
+// Validate refuses what Chosen refuses, and an interval of 0 or less.
 func (c *Objects) Validate() error {
 	err := c.Chosen.Validate()
 	if c.Interval.Duration <= 0 {
@@ -84,19 +85,20 @@ func (c *Objects) Validate() error {
 	return err
 }
 
-// ClusterWide is true of shared ones.
+// ClusterWide reports whether objects of the cluster are chosen, not those of one arm.
 func (c *Chosen) ClusterWide() bool { return c.Shared }
 
-// Makes names versions of objects.
+// Makes returns the kind of artifact that the collector records: versions of objects.
 func (*Objects) Makes() []bundle.Kind { return []bundle.Kind{bundle.Objects} }
 
-// Stream follows each resource by itself and proves time and again that none has missed anything.
+// Stream watches each resource separately, and proves at each interval that no watch has missed anything.
 func (c *Objects) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	return c.stream(ctx, t, w, bundle.Objects, "jsonl"+bundle.Packed,
 		func(st *bundle.Stream, v churn.Version) error { return st.Append(v) })
 }
 
-// stream is Stream into an artifact of a kind and form, to which put adds each version and each mark.
+// stream does the work of Stream for an artifact of any kind and extension. put adds each version and each mark to the
+// artifact.
 func (c *Objects) stream(ctx context.Context, t Target, w *bundle.Writer, kind bundle.Kind, form string,
 	put func(*bundle.Stream, churn.Version) error) error {
 	api, err := c.api(t, c.Validate())
@@ -120,7 +122,7 @@ func (c *Objects) stream(ctx context.Context, t Target, w *bundle.Writer, kind b
 	return st.Close()
 }
 
-// prover moves a stream's coverage to where all that is watched is proven to have been shown.
+// prover extends a stream's coverage up to the time for which every watch is proven to have shown everything.
 type prover struct {
 	stream *bundle.Stream
 	put    func(*bundle.Stream, churn.Version) error
@@ -130,8 +132,8 @@ type prover struct {
 	proven time.Time // zero before the first proof
 }
 
-// run looks until ctx ends. Where proofs lie further apart than is tolerated nothing was missed, but when it was seen
-// says little about when it happened: that is a gap, too.
+// run proves at each interval until ctx ends. If two proofs are further apart than tolerated, nothing was missed, but
+// the time at which a version was seen says little about when it was written. So that time is a gap, too.
 func (p *prover) run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -165,7 +167,7 @@ func (p *prover) last() time.Time {
 	return p.proven
 }
 
-// prove holds each watch against what there is now.
+// prove compares each watch with the objects that there are now.
 func (p *prover) prove(ctx context.Context) error {
 	for _, f := range p.all {
 		one, cancel := context.WithTimeout(ctx, askTimeout)

@@ -18,19 +18,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// objectsAPI is the way to the chosen objects.
+// objectsAPI has the clients for the chosen objects.
 type objectsAPI struct {
 	dynamic   dynamic.Interface
 	metadata  metadata.Interface
 	discovery rest.Interface
-	namespace string // of the arm; "" with shared
+	namespace string // of the arm; "" if the objects are shared
 	chosen    *Chosen
 
 	mu         sync.Mutex
-	namespaces map[string]bool // whether objects in it are meant
+	namespaces map[string]bool // namespace -> whether its objects are chosen
 }
 
-// api makes the clients; invalid is what the spec's own validation said.
+// api makes the clients. invalid is the result of the spec's validation, which is returned if it is an error.
 func (c *Chosen) api(t Target, invalid error) (*objectsAPI, error) {
 	if invalid != nil {
 		return nil, invalid
@@ -39,7 +39,7 @@ func (c *Chosen) api(t Target, invalid error) (*objectsAPI, error) {
 		return nil, fmt.Errorf("arm %s has no namespace of its own (want shared: true, or placement workload)", t.Arm)
 	}
 	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
-	cfg.QPS = -1 // the pace is the collectors' own: a client that waits its turn would be late to see
+	cfg.QPS = -1 // no rate limit: the collectors set the pace, and a client that waits its turn would be late to see
 	a := &objectsAPI{chosen: c, namespaces: map[string]bool{}}
 	if !c.Shared {
 		a.namespace = t.Namespace
@@ -56,7 +56,8 @@ func (c *Chosen) api(t Target, invalid error) (*objectsAPI, error) {
 	return a, err
 }
 
-// resolve asks the API server for a resource: in which version it prefers it, and whether it is namespaced.
+// resolve returns a resource in the version that the API server prefers. It fails if the arm's namespace can't have the
+// resource.
 func (a *objectsAPI) resolve(ctx context.Context, resource string) (schema.GroupVersionResource, error) {
 	name, group, grouped := strings.Cut(resource, ".")
 	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
@@ -92,15 +93,15 @@ func (a *objectsAPI) read(ctx context.Context, path string, into any) error {
 }
 
 func (a *objectsAPI) objects(gvr schema.GroupVersionResource) dynamic.ResourceInterface {
-	return a.dynamic.Resource(gvr).Namespace(a.namespace) // "" is all, and what has no namespace
+	return a.dynamic.Resource(gvr).Namespace(a.namespace) // "" means all namespaces, and objects without one
 }
 
 func (a *objectsAPI) versions(gvr schema.GroupVersionResource) metadata.ResourceInterface {
 	return a.metadata.Resource(gvr).Namespace(a.namespace)
 }
 
-// meant reports whether objects in a namespace are meant. Its labels are looked at once. The error says that nobody
-// knows.
+// meant reports whether the objects in a namespace are chosen. The labels of a namespace are read only once. An error
+// says that the answer isn't known.
 func (a *objectsAPI) meant(ctx context.Context, namespace string) (bool, error) {
 	all := len(a.chosen.Namespaces) == 0 && a.chosen.NamespaceSelector == ""
 	if all || namespace == "" || slices.Contains(a.chosen.Namespaces, namespace) {
@@ -128,5 +129,5 @@ func (a *objectsAPI) meant(ctx context.Context, namespace string) (bool, error) 
 	return a.namespaces[namespace], nil
 }
 
-// errStale says that a watch shows less than there is.
+// errStale says that a watch has not shown all objects that there are.
 var errStale = errors.New("the watch has not shown what there is")

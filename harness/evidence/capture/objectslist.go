@@ -26,19 +26,19 @@ func init() {
 	})
 }
 
-// terminating is what is being deleted.
+// terminating is the Where of objects that are being deleted.
 const terminating = "terminating"
 
-// ObjectList collects objects as they are at a moment.
+// ObjectList collects objects as they are at one moment.
 type ObjectList struct {
 	Chosen
 	Where string `json:"where,omitempty" jsonschema:"terminating: only what has a deletionTimestamp"`
 }
 
-// Makes names lists of objects.
+// Makes returns the kind of artifact that the collector records: lists of objects.
 func (*ObjectList) Makes() []bundle.Kind { return []bundle.Kind{bundle.ObjectList} }
 
-// Validate refuses a condition that is none.
+// Validate refuses what Chosen refuses, and an unknown Where.
 func (c *ObjectList) Validate() error {
 	err := c.Chosen.Validate()
 	if c.Where != "" && c.Where != terminating {
@@ -47,7 +47,7 @@ func (c *ObjectList) Validate() error {
 	return err
 }
 
-// Snapshot lists them, one resource after another.
+// Snapshot records the chosen objects, one resource after another.
 func (c *ObjectList) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	m := t.meta(bundle.ObjectList)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -61,7 +61,7 @@ func (c *ObjectList) Snapshot(ctx context.Context, t Target, w *bundle.Writer) e
 	return err
 }
 
-// list is one YAML document for each resource.
+// list returns one YAML document for each resource.
 func (c *ObjectList) list(ctx context.Context, t Target) ([]byte, error) {
 	api, err := c.api(t, c.Validate())
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	catchUp = 5 * time.Second
 )
 
-// watched records the versions of one resource: a list, and a watch from there on.
+// watched records the versions of one resource: it lists the objects, and watches them from then on.
 type watched struct {
 	resource string
 	api      *objectsAPI
@@ -32,22 +32,22 @@ type watched struct {
 
 	mu      sync.Mutex
 	gvr     schema.GroupVersionResource // written by run only
-	lost    error                       // of run: why the watch could not go on; nil at first
-	version string                      // up to where everything was seen; "" before a list
-	shown   map[string]uint64           // object -> its version, of those that are there
-	dropped map[string]uint64           // object -> the version at which it went
+	lost    error                       // used by run only: why the watch could not go on; nil at first
+	version string                      // everything up to this version was seen; "" before a list
+	shown   map[string]uint64           // object -> its version, for objects that are there
+	dropped map[string]uint64           // object -> the version at which it was deleted
 	changed chan struct{}               // closed and replaced whenever something was shown
-	cancel  func()                      // ends the watch that is on
+	cancel  func()                      // ends the current watch
 	err     error                       // the last thing that went wrong
 }
 
-// run follows until ctx ends.
+// run follows the resource until ctx ends.
 func (f *watched) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := f.follow(ctx)
 		f.mu.Lock()
 		f.err = err
-		// it can't go on from where it was
+		// The watch can't go on from its last version.
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsNotFound(err) {
 			if f.version != "" {
 				f.lost = err
@@ -87,7 +87,7 @@ func (f *watched) from() string {
 	return f.version
 }
 
-// list records what there is, and what may have been missed before.
+// list records the objects that there are, and for how long versions may have been missed before.
 func (f *watched) list(ctx context.Context) error {
 	one, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (f *watched) list(ctx context.Context) error {
 	return nil
 }
 
-// record writes a version of an object that is meant, and notes it in shown.
+// record records a version of a chosen object, and notes it in shown.
 func (f *watched) record(ctx context.Context, typ string, o *unstructured.Unstructured, shown map[string]uint64) error {
 	meant, err := f.api.meant(ctx, o.GetNamespace())
 	if err != nil || !meant {
@@ -149,7 +149,7 @@ func (f *watched) record(ctx context.Context, typ string, o *unstructured.Unstru
 	return f.prover.put(f.prover.stream, v)
 }
 
-// watch records what a watch shows, and returns why it ended.
+// watch records what a watch shows, and returns why the watch ended.
 func (f *watched) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -169,7 +169,7 @@ func (f *watched) watch(ctx context.Context) error {
 	return nil
 }
 
-// show takes what a watch showed. What can't be taken is not passed over: the next watch begins before it.
+// show records one event of a watch. An event that can't be recorded isn't skipped: the next watch begins before it.
 func (f *watched) show(ctx context.Context, e watch.Event) error {
 	if e.Type == watch.Error {
 		return apierrors.FromObject(e.Object)
@@ -199,14 +199,14 @@ func (f *watched) show(ctx context.Context, e watch.Event) error {
 	return nil
 }
 
-// wake has those look who wait for something to be shown. The caller holds mu.
+// wake wakes everyone who waits for something to be shown. The caller holds mu.
 func (f *watched) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// prove asks for the versions that there are, and waits until the watch has shown all of them. A watch that doesn't is
-// begun anew, from where it was, which loses nothing.
+// prove asks for the current versions and waits until the watch has shown all of them. A watch that doesn't is begun
+// anew from its last version, which loses nothing.
 func (f *watched) prove(ctx context.Context) error {
 	f.mu.Lock()
 	version, err, gvr := f.version, f.err, f.gvr
@@ -241,7 +241,7 @@ func (f *watched) prove(ctx context.Context) error {
 	return f.await(ctx, there, upTo)
 }
 
-// await returns when everything that a list of that version has was shown.
+// await returns when the watch has shown everything in a list, which has the version upTo.
 func (f *watched) await(ctx context.Context, there map[string]uint64, upTo uint64) error {
 	late := time.After(catchUp)
 	for {
@@ -264,8 +264,7 @@ func (f *watched) await(ctx context.Context, there map[string]uint64, upTo uint6
 	}
 }
 
-// missing names something that a list has and the watch didn't show, or the other way round; "" if there is nothing.
-// The caller holds mu.
+// missing names one difference between a list and what the watch has shown; "" if there is none. The caller holds mu.
 func (f *watched) missing(there map[string]uint64, upTo uint64) string {
 	if f.version == "" {
 		return "it is being listed anew"
@@ -283,7 +282,7 @@ func (f *watched) missing(there map[string]uint64, upTo uint64) string {
 	return ""
 }
 
-// number is a version as a number: the API server's versions compare as such.
+// number returns a resourceVersion as a number: the API server's versions can be compared as numbers.
 func number(version string) (uint64, error) {
 	n, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {

@@ -29,10 +29,10 @@ func init() {
 // Heap collects heap profiles.
 type Heap struct{}
 
-// Makes names heap profiles.
+// Makes returns the kind of artifact that the collector records: heap profiles.
 func (*Heap) Makes() []bundle.Kind { return []bundle.Kind{bundle.Heap} }
 
-// Snapshot has the subject collect its garbage and takes what is left.
+// Snapshot records a heap profile, which the subject takes after it has collected its garbage.
 func (*Heap) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	return get(ctx, t, w, bundle.Heap, "/debug/pprof/heap?gc=1", "pb.gz")
 }
@@ -45,7 +45,7 @@ type CPU struct {
 	Seconds int `json:"seconds,omitzero" jsonschema:"how long to profile: 1 to 60"`
 }
 
-// Validate refuses a time that is none, or too long.
+// Validate refuses less than a second, and more than maxSeconds.
 func (c *CPU) Validate() error {
 	if c.Seconds < 1 || c.Seconds > maxSeconds {
 		return fmt.Errorf("seconds is %d (want 1 to %d)", c.Seconds, maxSeconds)
@@ -53,10 +53,10 @@ func (c *CPU) Validate() error {
 	return nil
 }
 
-// Makes names CPU profiles.
+// Makes returns the kind of artifact that the collector records: CPU profiles.
 func (*CPU) Makes() []bundle.Kind { return []bundle.Kind{bundle.CPU} }
 
-// Snapshot profiles from now on; the artifact's time is that of the beginning.
+// Snapshot records a CPU profile that begins now, which is also the artifact's time.
 func (c *CPU) Snapshot(ctx context.Context, t Target, w *bundle.Writer) error {
 	took := time.Duration(c.Seconds) * time.Second
 	return getWithin(ctx, took+askTimeout, t, w, bundle.CPU, fmt.Sprintf("/debug/pprof/profile?seconds=%d", c.Seconds),

@@ -34,13 +34,13 @@ func init() {
 	})
 }
 
-// ContainerStatuses collects the statuses of containers in kube-system, or of the subject's in a namespace that the
-// arm has for itself.
+// ContainerStatuses collects the statuses of containers in kube-system, or of the subject's containers if the arm has a
+// namespace to itself.
 type ContainerStatuses struct {
 	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system; of an arm's own pod it is always the subject"`
 }
 
-// Validate refuses no components at all, which any answer would do for.
+// Validate refuses an empty list of components, which any answer would satisfy.
 func (c *ContainerStatuses) Validate() error {
 	if len(c.Components) == 0 {
 		return errors.New("components is empty (want at least one)")
@@ -48,10 +48,10 @@ func (c *ContainerStatuses) Validate() error {
 	return nil
 }
 
-// Makes names container statuses.
+// Makes returns the kind of artifact that the collector records: container statuses.
 func (*ContainerStatuses) Makes() []bundle.Kind { return []bundle.Kind{bundle.Statuses} }
 
-// Stream asks once a second and records what changed. A component that has no status is as good as no answer.
+// Stream asks once a second and records what changed. A component without a status counts as no answer.
 func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	if err := c.Validate(); err != nil {
 		w.Fail(t.meta(bundle.Statuses), err)
@@ -85,8 +85,8 @@ func (c *ContainerStatuses) Stream(ctx context.Context, t Target, w *bundle.Writ
 	return st.Close()
 }
 
-// from is how statuses are asked for: of the API server, or where there are no kubelets of the components. What it
-// returns beside an error is what could be had.
+// from returns the function that asks for the statuses: from the API server, or from the components where there are no
+// kubelets. With an error, that function also returns the statuses that it got.
 func (c *ContainerStatuses) from(t Target) (func(context.Context) ([]bundle.ContainerStatus, error), error) {
 	namespace, components := metav1.NamespaceSystem, c.Components
 	if t.Namespace != "" {
@@ -118,7 +118,8 @@ func (c *ContainerStatuses) from(t Target) (func(context.Context) ([]bundle.Cont
 	}, nil
 }
 
-// reported are the statuses that components have of themselves. One that runs counts as ready: nobody probes it.
+// reported returns the statuses that components have of themselves. A component that runs counts as ready, because
+// nobody probes it.
 func reported(ctx context.Context, t Target, components []string,
 	find func(string) []cluster.Component) (out []bundle.ContainerStatus, err error) {
 	for _, name := range components {
@@ -157,7 +158,7 @@ func reported(ctx context.Context, t Target, components []string,
 	return out, err
 }
 
-// statuses are the components' containers on a node, and the components that have none.
+// statuses returns the statuses of the components' containers on a node, and the components that have none.
 func statuses(pods []corev1.Pod, node string, components []string) (out []bundle.ContainerStatus, missing []string) {
 	missing = slices.Clone(components)
 	now := time.Now().UTC()
@@ -184,7 +185,7 @@ func statusOf(now time.Time, pod string, s corev1.ContainerStatus) bundle.Contai
 		out.State = "running"
 	case s.State.Terminated != nil:
 		out.State, out.Reason, out.ExitCode = "terminated", s.State.Terminated.Reason, s.State.Terminated.ExitCode
-	case s.State.Waiting != nil: // with none of the three it waits, too
+	case s.State.Waiting != nil: // a container with none of the three waits, too
 		out.Reason = s.State.Waiting.Reason
 	}
 	if l := s.LastTerminationState.Terminated; l != nil {

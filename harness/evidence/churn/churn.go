@@ -1,9 +1,9 @@
 // Package churn reads recorded writes to Kubernetes objects: every version that a watch showed, what each write
 // changed, who wrote it and how often.
 //
-// A record is JSON lines of Version. What a write changed is a list of paths. An element of a list is named by its
-// key if the elements have one: status.conditions[type=Monitored].lastUpdateTime. metadata.resourceVersion and the
-// times and order of metadata.managedFields change with every write and don't count.
+// A record is a text of JSON lines, each a Version. The changes of a write are a list of paths. An element of a list is
+// named by its key if the elements have one: status.conditions[type=Monitored].lastUpdateTime. metadata.resourceVersion
+// and the times and order of metadata.managedFields change with every write and don't count.
 package churn
 
 import (
@@ -15,16 +15,16 @@ import (
 const (
 	Added    = "ADDED"    // the watch showed a new object
 	Modified = "MODIFIED" // the watch showed a write
-	Deleted  = "DELETED"  // the watch showed an object's end; the object is as it was last
+	Deleted  = "DELETED"  // the watch showed a deletion; the object is as it was last
 	Listed   = "LISTED"   // a list showed the object: it was written at some time before
-	Synced   = "SYNCED"   // all of the resource was listed and is followed from here; objects that were not listed anew are gone
+	Synced   = "SYNCED"   // the whole resource was listed and is followed from here; objects not in the list are gone
 	Lost     = "LOST"     // the watch broke for good: what was written from From to Time may be missing
 )
 
-// Version is one line of a record: an object as a write left it, or, without an object, a mark.
+// Version is one line of a record: an object as a write left it, or a mark, which has no object.
 type Version struct {
 	Time            time.Time `json:"time"`             // when it was seen
-	Type            string    `json:"type"`             // see above
+	Type            string    `json:"type"`             // one of the types above
 	From            time.Time `json:"from,omitzero"`    // of Lost
 	Reason          string    `json:"reason,omitempty"` // of Lost
 	Resource        string    `json:"resource"`         // "bundledeployments.fleet.cattle.io", "pods"
@@ -32,7 +32,8 @@ type Version struct {
 	Name            string    `json:"name,omitempty"`
 	UID             string    `json:"uid,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"` // of the object, or of the list
-	// Object is whole, with its managed fields. From Read and Updates it is valid until the next step.
+	// Object is the whole object, with its managed fields. In a Version from Read or Updates it is valid until the
+	// iteration goes on.
 	Object json.RawMessage `json:"object,omitempty"`
 }
 
@@ -42,19 +43,19 @@ type Change struct {
 	Before, After json.RawMessage
 }
 
-// Update is a version beside the one before it.
+// Update is a version together with the same object's version before it.
 type Update struct {
 	Version
 	// Before is the object's version before; nil if none is known. It is valid until the next step.
 	Before json.RawMessage
-	// Paths are what changed, sorted. They are shared by all updates that changed the same: they must not be written
-	// to. None for a Modified means that nothing changed but what is not counted; for any other type it means
-	// nothing.
+	// Paths are the changed paths, sorted. All updates with the same changes share the slice, so nobody may write to
+	// it. An empty list for a Modified means that nothing changed except what doesn't count; for any other type it
+	// means nothing.
 	Paths []string
-	// Class is the paths in one text, with ", " between them.
+	// Class is Paths as one text, joined by ", ".
 	Class string
-	// Manager is the field manager whose entry changed, or has the newest time; "" where the managed fields don't
-	// tell. Subresource is its own: "status".
+	// Manager is the field manager whose entry changed or has the newest time; "" if the managed fields don't tell.
+	// Subresource is that of the same entry: "status".
 	Manager, Subresource string
 }
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Changes are the paths in which two versions of an object differ, sorted. Where a whole subtree came or went it is
-// one path. The error is about values that are no JSON; a value that is equal in both is not looked into.
+// Changes returns the paths in which two versions of an object differ, sorted. A subtree that came or went as a whole
+// is one path. The error means that a value isn't JSON; a value that is equal in both versions isn't looked into.
 func Changes(before, after json.RawMessage) ([]Change, error) {
 	var d differ
 	if err := d.compare(before, after); err != nil {
@@ -22,18 +22,18 @@ func Changes(before, after json.RawMessage) ([]Change, error) {
 	return out, nil
 }
 
-// differ compares two values. It descends only where their bytes differ, so that what is equal is looked at once, to
-// find its end. Its buffers are kept from one comparison to the next.
+// differ compares two values. It descends only where their bytes differ, so that equal parts are read only once, to
+// find their end. Its buffers are kept from one comparison to the next.
 type differ struct {
-	path     []byte // of the value that is looked at
+	path     []byte // of the current value
 	depth    int
 	found    []found
 	text     []byte   // the paths of found, one after another
 	stamped  [][]byte // entries of the managed fields that are new or have another time
 	touched  [][]byte // entries of the managed fields that changed otherwise
-	leaves   []leaf   // strings that were replaced by strings, those that are not counted included
+	leaves   []leaf   // strings that were replaced by strings, including those that don't count
 	paths    []byte   // the paths of leaves, one after another
-	other    bool     // something else was found, too
+	other    bool     // a change that is no leaf was found, too
 	members  []member
 	elements [][]byte
 	keys     [][]byte
@@ -85,7 +85,7 @@ func (d *differ) value(a, b []byte) error {
 	return nil
 }
 
-// add notes a change at path, unless it is one that is not counted.
+// add notes a change at the current path. A path that doesn't count is noted in leaves or other only.
 func (d *differ) add(a, b []byte) {
 	counted := string(d.path) != "metadata.resourceVersion" &&
 		!(bytes.HasPrefix(d.path, []byte(managedFields+"[")) && bytes.HasSuffix(d.path, []byte("].time")))
@@ -104,12 +104,12 @@ func (d *differ) add(a, b []byte) {
 	d.found = append(d.found, found{from, len(d.text), a, b})
 }
 
-// descend does something one step further down.
+// descend calls do with the path one step further down.
 func (d *differ) descend(step func([]byte) []byte, do func() error) error {
 	was := len(d.path)
 	d.path = step(d.path)
 	if err := do(); err != nil {
-		return err // with the path where it is
+		return err // the path stays, for the error
 	}
 	d.path = d.path[:was]
 	return nil
@@ -129,7 +129,7 @@ func (d *differ) object(a, b []byte) error {
 	d.members = d.members[:unique(d.members, mid)]
 	ours, theirs := d.members[base:mid], d.members[mid:]
 	for i, m := range ours {
-		at := i // where it mostly is
+		at := i // the index that it mostly has
 		if at >= len(theirs) || !bytes.Equal(theirs[at].key, m.key) {
 			at = slices.IndexFunc(theirs, func(t member) bool { return bytes.Equal(t.key, m.key) })
 		}
@@ -156,7 +156,7 @@ func (d *differ) object(a, b []byte) error {
 	return nil
 }
 
-// member compares what stands under a key; nil is nothing.
+// member compares the values of a key; nil means that there is none.
 func (d *differ) member(key, a, b []byte) error {
 	return d.descend(func(p []byte) []byte { return appendKey(p, key) }, func() error { return d.either(a, b) })
 }
@@ -169,8 +169,7 @@ func (d *differ) either(a, b []byte) error {
 	return d.value(a, b)
 }
 
-// unique takes from all members after base those away that a later one of the same key replaces, and returns the new
-// length.
+// unique removes each member after base whose key comes again later, and returns the new length.
 func unique(all []member, base int) int {
 	in := all[base:]
 	if len(in) > few {
@@ -186,7 +185,7 @@ func unique(all []member, base int) int {
 	return base + n
 }
 
-// few is up to how many elements comparing each with each is quicker.
+// few is the number of elements up to which it is quicker to compare each with each.
 const few = 32
 
 func uniqueOfMany(in []member) int {

@@ -15,7 +15,7 @@ type Path []step
 // step is one key of an object, one index of a list, or one element of a list by the value of a member.
 type step struct {
 	key, member, value string
-	index              int // -1 unless it is one
+	index              int // -1 unless the step is an index
 }
 
 // ParsePath reads a path.
@@ -52,7 +52,7 @@ func ParsePath(text string) (Path, error) {
 	return out, nil
 }
 
-// bracket reads what stands in brackets, after the first of them.
+// bracket reads a step in brackets, from after the opening one, and returns the rest of s.
 func bracket(s string) (step, string, error) {
 	member, value, named := "", s, false
 	if at := strings.IndexAny(s, `="]`); at > 0 && s[at] == '=' {
@@ -89,8 +89,8 @@ func bracket(s string) (step, string, error) {
 	return step{index: n}, rest, nil
 }
 
-// Of is the value at the path, a string without its quotes and anything else as it stands in JSON; "" where there is
-// nothing. The error is about an object that is no JSON.
+// Of returns the value at the path: a string without its quotes, anything else as JSON, and "" if there is none. The
+// error means that the object isn't JSON.
 func (p Path) Of(object json.RawMessage) (string, error) {
 	at := bytes.TrimSpace(object)
 	for _, s := range p {

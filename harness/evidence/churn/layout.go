@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// layout is where in an object's bytes its last write changed strings. A loop changes the same few strings for ever:
+// layout says where in an object's bytes its last write changed strings. A loop changes the same few strings forever:
 // as long as nothing else differs, they need not be searched for.
 type layout struct {
 	spots []spot // in order of their places
-	mask  uint64 // which of them changed the last time that it was of use
-	class *class // of those
+	mask  uint64 // which spots had changed when the layout was last used
+	class *class // the class of these spots
 	size  int
 }
 
@@ -19,23 +19,24 @@ type spot struct {
 	from, to int
 	path     string
 	counted  bool
-	// Of the time of an entry of the managed fields: whose it is.
+	// stamp says that the string is the time of an entry of the managed fields. manager and subresource are that
+	// entry's.
 	stamp                bool
 	manager, subresource string
 }
 
 // leaf is a string that was replaced by another.
 type leaf struct {
-	from, to int // its path is text[from:to] of leaves
+	from, to int // its path is paths[from:to] of the differ
 	after    []byte
 	counted  bool
 }
 
-// maxSpots is how many a mask has room for; what changes more is no loop.
+// maxSpots is how many spots a mask has room for. A write that changes more belongs to no loop.
 const maxSpots = 64
 
-// learn notes what the comparison that was just made says about an object's bytes. Everything found has to be a
-// string that was replaced by another, none of them one by which elements of lists are told apart.
+// learn fills in l for an object from the comparison that was just made. It needs a comparison that found only strings
+// that were replaced by others, none of them a key of list elements. Otherwise l matches no object.
 func (t *tracker) learn(l *layout, object []byte) {
 	l.spots, l.class, l.size = l.spots[:0], nil, len(object)
 	if t.other || len(t.leaves) == 0 || len(t.leaves) > maxSpots {
@@ -49,7 +50,7 @@ func (t *tracker) learn(l *layout, object []byte) {
 			l.size = -1
 			return
 		}
-		from := cap(object) - cap(f.after) // a part of it, cut by its ends only
+		from := cap(object) - cap(f.after) // f.after is a part of object that shares its end
 		s := spot{from: from, to: from + len(f.after), path: string(path), counted: f.counted}
 		for _, e := range t.stamped {
 			if start := cap(object) - cap(e); !f.counted && start < s.from && s.to < start+len(e) {
@@ -63,8 +64,8 @@ func (t *tracker) learn(l *layout, object []byte) {
 	slices.SortFunc(l.spots, func(a, b spot) int { return a.from - b.from })
 }
 
-// follow compares two versions by the layout of the first. False if the second may differ elsewhere, or it isn't
-// plain who wrote.
+// follow compares two versions by the layout of the first, and fills in u. It returns false if the second may differ
+// elsewhere, or if it isn't plain who wrote.
 func (t *tracker) follow(l *layout, before, after []byte, u *Update) bool {
 	if l.size != len(before) || len(before) != len(after) {
 		return false
@@ -106,7 +107,7 @@ func (t *tracker) follow(l *layout, before, after []byte, u *Update) bool {
 	return true
 }
 
-// plainString reports whether b is one string without escapes: what stands around it can be read as before.
+// plainString reports whether b is one string without escapes. To replace it changes nothing around it.
 func plainString(b []byte) bool {
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
 		return false

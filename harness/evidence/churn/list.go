@@ -8,7 +8,8 @@ import (
 
 const managedFields = "metadata.managedFields"
 
-// keyNames are the members by which the elements of a list are told apart, the first that all have and no two share.
+// keyNames are the members that can tell the elements of a list apart. The first one counts that all elements have and
+// no two share.
 var keyNames = [...]string{"type", "name", "uid", "key"}
 
 // managedKey are the members by which the API server tells managed fields apart.
@@ -62,7 +63,8 @@ func (d *differ) list(a, b []byte) error {
 	return nil
 }
 
-// keysOf appends the key of each element of both lists to keys. False if one has none, or two of a list share it.
+// keysOf appends the key of each element of both lists to d.keys. It returns false if an element has none, or if two
+// elements of a list share one.
 func (d *differ) keysOf(ours, theirs [][]byte, base int, key func([]member) ([]byte, bool)) (bool, error) {
 	d.keys = d.keys[:base]
 	for _, all := range [][][]byte{ours, theirs} {
@@ -75,7 +77,7 @@ func (d *differ) keysOf(ours, theirs [][]byte, base int, key func([]member) ([]b
 			if err != nil {
 				return false, err
 			}
-			d.members = ms[:len(d.members)] // the room is kept
+			d.members = ms[:len(d.members)] // keeps the buffer if it grew
 			k, ok := key(ms[len(d.members):])
 			if !ok {
 				return false, nil
@@ -118,8 +120,8 @@ func sameOrder(ours, theirs [][]byte) bool {
 	return true
 }
 
-// matched compares the elements with the same key. keys are those of ours, then of theirs. Without a name the key is
-// its own text, and the elements are managed fields.
+// matched compares the elements with the same key. keys has the keys of ours, then those of theirs. Without a name the
+// elements are managed fields, and their keys stand in the path as they are.
 func (d *differ) matched(name string, ours, theirs, keys [][]byte) error {
 	step := func(key []byte) func([]byte) []byte {
 		return func(p []byte) []byte {
@@ -163,7 +165,7 @@ func (d *differ) matched(name string, ours, theirs, keys [][]byte) error {
 	return nil
 }
 
-// managedEntry is the key of an entry of the managed fields: who wrote, how, and which subresource.
+// managedEntry returns the key of an entry of the managed fields: who wrote, how, and which subresource.
 func managedEntry(ms []member) ([]byte, bool) {
 	var out []byte
 	for i, name := range managedKey {
@@ -193,7 +195,7 @@ func appendKey(p, key []byte) []byte {
 	return append(p, key...)
 }
 
-// appendWord appends the value of a list's key, quoted if it could be taken for anything else.
+// appendWord appends the key of a list's element, quoted if it could be taken for anything else.
 func appendWord(p, word []byte) []byte {
 	if len(word) == 0 || !all(word, func(c byte) bool { return wordByte(c) || c == '.' || c == '/' }) {
 		return strconv.AppendQuote(p, string(word))

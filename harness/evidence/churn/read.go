@@ -9,9 +9,9 @@ import (
 	"iter"
 )
 
-// Read yields the versions of a record in their order. A line that is none is yielded as an error that names the
-// line, with the zero Version, and reading goes on with the next; after an error of r it ends. A version's object is
-// valid until the next step.
+// Read yields the versions of a record in order. For a line that is no version, it yields the zero Version and an error
+// that names the line, and goes on with the next line. After an error of r it ends. A version's object is valid until
+// the iteration goes on.
 func Read(r io.Reader) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		p := parser{words: map[string]string{}}
@@ -117,7 +117,7 @@ func (p *parser) set(v *Version, key string, word []byte) {
 	}
 }
 
-// word is a text that was seen before, mostly.
+// word returns b as a string, and the same string each time.
 func (p *parser) word(b []byte) string {
 	if s, ok := p.words[string(b)]; ok {
 		return s

@@ -6,14 +6,13 @@ import (
 	"errors"
 )
 
-// errJSON says that a text is no JSON. What is skipped is not validated: only what is needed to find its end is
-// looked at.
+// errJSON says that a text isn't JSON. Skipped values are not validated: only their end is looked for.
 var errJSON = errors.New("it is no JSON")
 
 // maxDepth bounds how deep values may be nested, as the API server does.
 const maxDepth = 1000
 
-// space skips white space.
+// space returns the index of the first byte from i on that isn't white space.
 func space(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -84,14 +83,15 @@ func skip(b []byte, i int) int {
 // member is one member of an object: its key as it stands, without quotes, and its value.
 type member struct{ key, value []byte }
 
-// is compares the key with a name that needs no escapes.
+// is reports whether the key is a name, which must need no escapes.
 func (m member) is(name string) bool { return string(m.key) == name }
 
 // members appends the members of an object to out.
 func members(b []byte, out []member) ([]member, error) { return membersUntil(b, out, "") }
 
-// membersUntil takes a member of that name for the last one if the text ends as it does then: with the end of that
-// member's object and its own. The end of a large object need not be searched for.
+// membersUntil works like members, with a shortcut for a large object at the end. It takes a member with the name last
+// for the last one if its value is an object and the text ends with "}}", so that the object's end need not be searched
+// for.
 func membersUntil(b []byte, out []member, last string) ([]member, error) {
 	i := space(b, 0)
 	if i >= len(b) || b[i] != '{' {
@@ -161,8 +161,8 @@ func elements(b []byte, out [][]byte) ([][]byte, error) {
 	}
 }
 
-// plain is a string's content without escapes, and with U+FFFD for what is no UTF-8, as encoding/json has it; content
-// itself where it has neither.
+// plain returns a string's content without escapes, and with U+FFFD for bytes that aren't UTF-8, like encoding/json.
+// Content that has neither is returned as it is.
 func plain(content []byte) []byte {
 	simple := true
 	for _, c := range content {
@@ -179,7 +179,7 @@ func plain(content []byte) []byte {
 	return []byte(s)
 }
 
-// text is a string value's content; false if the value is no string.
+// text returns the content of a string value; false if the value is no string.
 func text(value []byte) ([]byte, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return nil, false
@@ -187,7 +187,8 @@ func text(value []byte) ([]byte, bool) {
 	return plain(value[1 : len(value)-1]), true
 }
 
-// get is a member's value; the last one counts, as in encoding/json.
+// get returns the value of a member, nil if there is none. Of several with that name the last one counts, as in
+// encoding/json.
 func get(ms []member, name string) []byte {
 	for i := len(ms) - 1; i >= 0; i-- {
 		if ms[i].is(name) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Series counts times by steps from a start to an end, which is not included: element i counts those in [from +
-// i*step, from + (i+1)*step).
+// Series counts how many times lie in each step from a start to an end, which is not included: element i counts those
+// in [from + i*step, from + (i+1)*step).
 func Series(times []time.Time, from, to time.Time, step time.Duration) []int {
 	if step <= 0 || !to.After(from) {
 		return nil
@@ -20,8 +20,8 @@ func Series(times []time.Time, from, to time.Time, step time.Duration) []int {
 	return out
 }
 
-// LongestGap is the longest time between two writes, and where it begins; from and to count as if they were writes.
-// times are in order.
+// LongestGap returns the longest time between two writes, and where it begins. from and to count as writes. times must
+// be in order.
 func LongestGap(times []time.Time, from, to time.Time) (longest time.Duration, at time.Time) {
 	last, at := from, from
 	for _, t := range append(slices.Clone(times), to) {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Updates yields the versions of a record, marks included, each beside the version of the same object before it.
-// Errors are as those of Read, and an object that is no JSON where it differs from the one before is one, too.
+// Updates yields the versions of a record, including marks, each together with the same object's version before it. It
+// yields the errors of Read. It also yields an error for an object that isn't JSON where it differs from the version
+// before.
 func Updates(r io.Reader) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		t := tracker{objects: map[string]*object{}, classes: map[string]*class{}, words: map[string]string{}}
@@ -42,7 +43,7 @@ type object struct {
 	resource, namespace, uid string
 	last                     []byte
 	layout                   layout // of last
-	listed                   bool   // since it was last said that a resource is followed
+	listed                   bool   // the object was listed since the last Synced mark of its resource
 }
 
 type class struct {
@@ -50,7 +51,7 @@ type class struct {
 	paths []string
 }
 
-// tracker follows all objects.
+// tracker keeps the last version of every object, to compare the next one with.
 type tracker struct {
 	differ
 	key     []byte
@@ -61,8 +62,8 @@ type tracker struct {
 	joined  []byte
 }
 
-// next puts a version beside the one before it. The object returned is to keep the version's bytes after the update
-// was looked at; nil for none.
+// next returns the update of a version. The returned object keeps the version's bytes once the update was looked at; it
+// is nil for a mark.
 func (t *tracker) next(v Version) (Update, *object, error) {
 	u := Update{Version: v}
 	switch v.Type {
@@ -103,7 +104,7 @@ func (t *tracker) next(v Version) (Update, *object, error) {
 	return u, o, nil
 }
 
-// synced forgets what a list no longer had.
+// synced forgets the objects that the last list no longer had.
 func (t *tracker) synced(v Version) {
 	for key, o := range t.objects {
 		if o.resource != v.Resource || v.Namespace != "" && o.namespace != v.Namespace {
@@ -116,7 +117,7 @@ func (t *tracker) synced(v Version) {
 	}
 }
 
-// class is what was found, the same value each time that it is the same.
+// class returns the class of the changes that were found, the same value each time for the same changes.
 func (t *tracker) class() *class {
 	t.order = t.order[:0]
 	for _, f := range t.found {
@@ -137,7 +138,7 @@ func (t *tracker) class() *class {
 	for _, p := range t.order {
 		c.paths = append(c.paths, strings.Clone(string(p)))
 	}
-	if len(t.classes) < 1<<16 { // a record whose every write changes something new is not kept in memory
+	if len(t.classes) < 1<<16 { // a limit, for a record in which every write changes something new
 		t.classes[c.text] = c
 	}
 	return c

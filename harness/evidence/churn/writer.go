@@ -11,7 +11,7 @@ func (d *differ) wrote(before, now []byte) {
 	d.stamped = append(d.stamped, now)
 }
 
-// member1 is one member of an object, nil if it has none of that name.
+// member1 returns the value of one member of an object, nil if it has none of that name.
 func (d *differ) member1(object []byte, name string) []byte {
 	base := len(d.members)
 	ms, err := members(object, d.members)
@@ -22,9 +22,9 @@ func (d *differ) member1(object []byte, name string) []byte {
 	return get(ms[base:], name)
 }
 
-// writer says whose entry among the managed fields tells of the last write: the newest of those with another time,
-// else of those that changed, else of all. Times have whole seconds: entries of different managers that are equally
-// new tell nothing.
+// writer returns the manager and the subresource of the last write. It takes them from the newest of the managed-fields
+// entries with another time, else of those that changed, else of all. Times have whole seconds: equally new entries of
+// different managers tell nothing, and the result is nil.
 func (d *differ) writer(object []byte) (manager, subresource []byte) {
 	candidates := d.stamped
 	if len(candidates) == 0 {
@@ -50,7 +50,7 @@ func (d *differ) writer(object []byte) (manager, subresource []byte) {
 			continue
 		}
 		through, _ := text(d.member1(c, "subresource"))
-		switch newer := bytes.Compare(at, newest); { // RFC 3339 in UTC: in order of time
+		switch newer := bytes.Compare(at, newest); { // times in RFC 3339 and UTC sort in order of time
 		case !known || newer > 0:
 			newest, manager, subresource, known = at, who, through, true
 		case newer == 0 && !bytes.Equal(who, manager):

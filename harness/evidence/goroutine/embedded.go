@@ -11,8 +11,9 @@ import (
 
 var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// within reads the stack that one line has in it, in a string of JSON or between quotes, and says what else the line has.
-// It is nil if nothing panicked on that stack.
+// within returns the panic in the stack that one line contains, in a string of JSON or between quotes. The rest of the
+// line is its message. It is nil if nothing panicked on that stack. unread says that a stack could not be read to its
+// end.
 func within(line string, at int) (r *Recovery, unread bool) {
 	texts, rest := embedded(line, stackLike.MatchString)
 	if len(texts) == 0 {
@@ -36,7 +37,7 @@ func within(line string, at int) (r *Recovery, unread bool) {
 	return r, unread
 }
 
-// embedded are those strings of a line, in JSON or between quotes, that are wanted, and the rest of the line.
+// embedded returns the strings of a line, in JSON or between quotes, that are wanted, and the rest of the line.
 func embedded(line string, wanted func(string) bool) (texts []string, rest string) {
 	if strings.HasPrefix(line, "{") {
 		var v any
@@ -66,7 +67,7 @@ func embedded(line string, wanted func(string) bool) (texts []string, rest strin
 
 type named struct{ name, text string }
 
-// stringsOf are the strings of a JSON value, each with the name of its field, in the order of the names.
+// stringsOf returns the strings in a JSON value, each with the name of its field, in the order of the names.
 func stringsOf(name string, v any) (all []named) {
 	switch v := v.(type) {
 	case string:

@@ -8,33 +8,33 @@ import (
 // Found is a dump in the middle of other text.
 type Found struct {
 	*Dump
-	Line  int // of its first line, counted from 1
-	After int // lines that were read since its last, but for empty ones
+	Line  int // the dump's first line, counted from 1
+	After int // lines after the dump's last one that were read, except empty ones
 }
 
-// Finder finds the dumps in a text that is passed to it line by line, without their ends: in a log, several in one
-// file, wrapped or not.
+// Finder finds goroutine dumps in a text, such as a log, that is passed line by line without line ends. There may be
+// several dumps, wrapped or not.
 //
-// A dump ends where another one begins, which a header of debug=1, a panic or a goroutine id that comes a second time
-// tells; where its process was heard of for the last time, 200 lines ago; and at the end of the text. So goroutines of
-// two processes fall into one dump only if the one is cut off and the other begins within 200 lines, without a panic
-// and with other ids.
+// A dump ends where another one begins: at a header of debug=1, at a panic, or at a goroutine id that comes a second
+// time. It also ends after 200 lines that add nothing to it, and at the end of the text. So goroutines of two processes
+// get into one dump only if the first dump is cut off and the second begins within 200 lines, without a panic and with
+// other ids.
 type Finder struct {
 	d     *decoder
 	begin int // line at which d began
 	state [3]int
-	quiet int // lines since state changed, but for empty ones
+	quiet int // lines since state changed, except empty ones
 	n     int
 }
 
 const maxQuiet = 200
 
-// Marks are texts of which every line has one that a dump can begin with.
+// Marks are texts. A dump can begin only with a line that has one of them.
 var Marks = [][]byte{goroutineWord[:9], []byte(`"MESSAGE":[`)}
 
 var deaths = [...][]byte{[]byte("panic: "), []byte("fatal error: "), []byte("SIGQUIT: quit"), []byte("SIGABRT: abort")}
 
-// Inside is the line at which the dump begins that is being read, 0 if none is.
+// Inside returns the line at which the current dump begins; 0 outside of a dump.
 func (f *Finder) Inside() int {
 	if f.d == nil {
 		return 0
@@ -42,7 +42,8 @@ func (f *Finder) Inside() int {
 	return f.begin
 }
 
-// Skip takes the next line in place of Line where that is outside of a dump and has none of the Marks.
+// Skip counts the next line without reading it. It replaces Line for a line outside of a dump that has none of the
+// Marks.
 func (f *Finder) Skip() { f.n++ }
 
 // Line takes the next line and returns the dump that ended before it, nil if none did.
@@ -80,7 +81,8 @@ func (f *Finder) Line(line []byte) (done *Found) {
 	return nil
 }
 
-// End is the dump that the text ends with, nil if there is none. unended says that its last line has no end.
+// End returns the dump that the text ends with, nil if there is none. unended says that the text's last line has no
+// line end.
 func (f *Finder) End(unended bool) *Found { return f.end(unended) }
 
 func (f *Finder) start(line []byte) {

@@ -29,7 +29,7 @@ const (
 	Stacks
 )
 
-// String names the format as pprof's debug parameter does.
+// String returns the value of pprof's debug parameter for the format.
 func (f Format) String() string {
 	switch f {
 	case Profile:
@@ -78,7 +78,7 @@ type Group struct {
 	Labels map[string]string
 }
 
-// Dump is what Read made of one dump.
+// Dump is one dump as Read returns it.
 type Dump struct {
 	Format Format
 	// Total is the header's own total in a Profile, and the number of goroutines read in Stacks.
@@ -89,12 +89,13 @@ type Dump struct {
 	// frames, a line was longer than 1 MiB, the dump has the runtime's limit of 64 MiB, or the counts of a Profile
 	// don't add up to its total. A dump that is cut exactly between two goroutines can't be told from a whole one.
 	Truncated bool
-	// Arena is what more than half of the heap addresses among the arguments on the first stacks have above their lower
-	// 32 bits; 0 if there is no such, as in a Profile. It belongs to a process since Go 1.26; earlier ones all have 0xc0.
+	// Arena is the part above the lower 32 bits that more than half of the heap addresses have in common, among the
+	// arguments on the first stacks; 0 if there is none, as in a Profile. Since Go 1.26 it differs from process to
+	// process; earlier ones all have 0xc0.
 	Arena uint64
 }
 
-// Counted is the sum of the groups' counts.
+// Counted returns the sum of the groups' counts.
 func (d *Dump) Counted() int {
 	n := 0
 	for i := range d.Groups {
@@ -114,9 +115,9 @@ type Match struct {
 	FoldCase bool
 	// State is a wait state, compared whole; "" matches any. It never matches in a Profile: see Format.HasStates.
 	State string
-	// Closures takes the functions in for which Go makes a name out of Func's: func literals inside it (`.func1`,
-	// `.func2.1`), the wrappers of its go and defer statements (`.gowrap1`, `.deferwrap1`) and the bodies of its
-	// range loops (`-range1`).
+	// Closures includes the functions to which Go gives a name derived from Func's: func literals inside it (`.func1`,
+	// `.func2.1`), the wrappers of its go and defer statements (`.gowrap1`, `.deferwrap1`) and the bodies of its range
+	// loops (`-range1`).
 	Closures bool
 	// Depth, if above 0, looks for Func in the first Depth frames only: 1 is the call that is blocked.
 	Depth int
@@ -144,9 +145,9 @@ func (d *Dump) Find(m Match) []Group {
 	return found
 }
 
-// Ranked returns the groups in the order in which to look for what burns a CPU: those that run or could first, because
-// they have something to do where all others wait. Then the smaller group comes first, and the dump's order decides. A
-// goroutine 0 is a thread's own stack, which a crash shows as idle.
+// Ranked returns the groups in the order in which to look for what burns a CPU. Goroutines that run or could run come
+// first, because they have something to do while all others wait. Then the smaller group comes first, and then the
+// dump's order decides. A goroutine 0 is a thread's own stack, which a crash shows as idle.
 func (d *Dump) Ranked() []Group {
 	ranked := slices.Clone(d.Groups)
 	slices.SortStableFunc(ranked, func(a, b Group) int {
@@ -161,10 +162,10 @@ func (d *Dump) Ranked() []Group {
 	return ranked
 }
 
-// Origin is what stays the same of a goroutine for as long as it lives, whatever it waits for.
+// Origin is the part of a stack that stays the same as long as the goroutine lives, whatever it waits for.
 type Origin struct{ Entry, CreatedBy string }
 
-// Origin is the outermost function of the group's stack, and who made it.
+// Origin returns the outermost function of the group's stack, and the function that created the goroutines.
 func (g *Group) Origin() Origin {
 	out := Origin{CreatedBy: g.CreatedBy}
 	if n := len(g.Frames); n > 0 {
@@ -173,7 +174,7 @@ func (g *Group) Origin() Origin {
 	return out
 }
 
-// Ready reports whether the goroutines run, or could.
+// Ready reports whether the goroutines run or could run.
 func (g Group) Ready() bool { return g.State == "running" || g.State == "runnable" }
 
 // Chooses reports whether m chooses a group.
@@ -207,11 +208,11 @@ func (m Match) matchesFunc(name string) bool {
 	return name[cut:] == m.Func
 }
 
-// closure finds where a name goes on below the function that was written down: what cmd/compile appends (closureName
-// in ir/func.go).
+// closure matches the part of a name that cmd/compile appends to the function in the source (closureName in
+// ir/func.go).
 var closure = regexp.MustCompile(`\.(func|gowrap|deferwrap)[0-9]|-range[0-9]|-fm$`)
 
-// Declared is the function, as it was written down, that a name of a func literal or of a wrapper belongs to.
+// Declared returns the function in the source that the name of a func literal or of a wrapper belongs to.
 func Declared(name string) string {
 	dir := strings.LastIndexByte(name, '/') + 1 // an import path may hold anything
 	if at := closure.FindStringIndex(name[dir:]); at != nil {

@@ -70,7 +70,7 @@ func (g *Group) keepCommon(other map[string]string) {
 	}
 }
 
-// decodeKey makes a group of its key.
+// decodeKey returns the group that a key stands for.
 func decodeKey(key string) Group {
 	state, rest, _ := strings.Cut(key, "\n")
 	g := Group{State: state}
@@ -92,7 +92,7 @@ func decodeKey(key string) Group {
 	return g
 }
 
-// splitLine parts `file:line`.
+// splitLine splits `file:line`.
 func splitLine(at string) (string, int) {
 	i := strings.LastIndexByte(at, ':')
 	if i < 0 {
@@ -105,7 +105,7 @@ func splitLine(at string) (string, int) {
 	return at[:i], n
 }
 
-// parseLabels reads `"k":"v", "k2":"v2"`, with or without a space after the colon; it stops where that ends.
+// parseLabels reads `"k":"v", "k2":"v2"`, with or without a space after the colon, and stops at anything else.
 func parseLabels(text []byte) map[string]string {
 	if len(text) == 0 {
 		return nil

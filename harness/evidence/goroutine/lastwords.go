@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// died is what a runtime that ends its program prints: why it does, and then the goroutines' stacks. A handler that
-// recovers from a panic may print the same; then the log goes on.
+// died is the place in a log where Go's runtime ends its program: it prints the reason, and then the goroutines'
+// stacks. A handler that recovers from a panic may print the same, but then the log goes on.
 type died struct {
-	first int // the line that says why
-	after int // the line behind the last of its stacks
+	first int // the line with the reason
+	after int // the line after the last of the stacks
 }
 
 const (
-	// othersLog is how many lines other threads may log, at most, between two lines of what the runtime prints, and
-	// before the program is gone.
+	// othersLog is the most lines that other threads may log between two lines of the runtime, and after them before
+	// the program is gone.
 	othersLog = 20
-	// atOnce is how many lines apart, at most, two threads say why they end the program.
+	// atOnce is the most lines between the reasons of two threads that end the program at once.
 	atOnce = 3
 )
 
@@ -28,9 +28,10 @@ var (
 	register   = regexp.MustCompile(`^[a-z]\w* +0x[0-9a-f]+$`) // printed below the stacks with GOTRACEBACK=crash
 )
 
-// LastWords is the line, counted from 0, in which the runtime says why it ends the program; -1 if there is none. Its
-// words begin a line, unlike what programs log about panics themselves. Of several the last count: a program lived
-// through what came before. Words without a stack are the runtime's only where the log ends with them.
+// LastWords returns the line, counted from 0, in which the runtime gives its reason for ending the program; -1 if there
+// is none. The runtime's words begin a line, unlike what programs log about panics themselves. Of several such lines
+// the last one counts, because the program survived the earlier ones. A line without a stack counts only where the log
+// ends with it.
 func LastWords(lines []string) int {
 	all := ends(lines)
 	for _, d := range slices.Backward(all) {
@@ -38,7 +39,7 @@ func LastWords(lines []string) int {
 			return d.first
 		}
 	}
-	for _, d := range slices.Backward(all) { // where a log has several processes in it, the next one's lines follow
+	for _, d := range slices.Backward(all) { // a log of several processes goes on with the next one's lines
 		if d.after > d.first+1 {
 			return d.first
 		}
@@ -46,7 +47,7 @@ func LastWords(lines []string) int {
 	return -1
 }
 
-// ends finds the runtime's words, and those that look like them, in their order.
+// ends returns the places where the runtime ends the program, and those that look like it, in order.
 func ends(lines []string) (all []died) {
 	for i, line := range lines {
 		if !diedWords.MatchString(line) || withinStack(lines[i+1:]) {
@@ -70,7 +71,8 @@ func ends(lines []string) (all []died) {
 	return all
 }
 
-// withinStack reports whether words stand between two lines of one goroutine's stack: what follows goes on with it.
+// withinStack reports whether the line before next stands in the middle of one goroutine's stack: next goes on with
+// that stack.
 func withinStack(next []string) bool {
 	for _, l := range next[:min(len(next), othersLog)] {
 		if framePlace.MatchString(l) {
@@ -83,7 +85,7 @@ func withinStack(next []string) bool {
 	return false
 }
 
-// ofStacks reports whether a line is one that nothing but the runtime prints below its words.
+// ofStacks reports whether only the runtime prints such a line, below its reason.
 func ofStacks(line string) bool {
 	return isHeader(line) || framePlace.MatchString(line) || register.MatchString(line)
 }
@@ -96,10 +98,10 @@ func isHeader(line string) bool {
 	return ok
 }
 
-// isEnd reports whether the log ends with it, but for what other threads may have logged meanwhile.
+// isEnd reports whether the log ends with d, except for lines that other threads may have logged meanwhile.
 func (d died) isEnd(lines []string) bool { return len(lines)-d.after <= othersLog }
 
-// last reports whether nothing was logged behind it.
+// last reports whether nothing was logged after d.
 func (d died) last(lines []string) bool {
 	return !slices.ContainsFunc(lines[d.after:], func(l string) bool { return strings.TrimSpace(l) != "" })
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Prefix is what a log says of a line beside its text.
+// Prefix is what a log adds to the text of a line.
 type Prefix struct {
-	Time  time.Time // zero if it says none, and of the year 0 if it says none of that
-	Zoned bool      // it says of which zone the time is
-	From  string    // the program or the container that wrote it; "" if it names none
+	Time  time.Time // zero if the log has no time, and in the year 0 if it has no year
+	Zoned bool      // the log tells the zone of the time
+	From  string    // the program or the container that wrote the line; "" if the log names none
 }
 
-// Plain takes off what logs put before a line: the wrappings of CRI, docker and journald, the prefix of kubectl, and
-// times. A time without a zone is taken to be of zone. A line whose time is a field of its own, as in logrus' and zap's,
-// keeps it.
+// Plain returns the text of a line and the prefix that the log put before it: the wrappings of CRI, docker and
+// journald, the prefix of kubectl, and times. A time without a zone is taken to be in zone. A time that is a field in
+// the line, as logrus and zap write it, stays in the text.
 func Plain(line []byte, zone *time.Location) (text []byte, p Prefix) {
 	if text, container, ok := cutPod(line); ok {
 		text, p = Plain(text, zone)
@@ -64,9 +64,10 @@ var timeField = regexp.MustCompile(`^(?:\S+=\S+ )?(?:time|ts)="?([0-9][^" ]+)`)
 var stamps = [...]string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006/01/02 15:04:05", "2006-01-02 15:04:05",
 	"Jan _2 15:04:05"}
 
-const zoned = 2 // of stamps
+const zoned = 2 // stamps with a zone
 
-// parseStamp reads a time; zero if it is none, such as the 32nd of a month. time.Parse takes a fraction in each form.
+// parseStamp returns the time that s is; zero if it is none, such as the 32nd of a month. time.Parse takes a fraction
+// in each form.
 func parseStamp(s string, zone *time.Location) (at time.Time, hasZone bool) {
 	for i, form := range stamps {
 		if at, err := time.ParseInLocation(form, s, zone); err == nil {
@@ -76,8 +77,8 @@ func parseStamp(s string, zone *time.Location) (at time.Time, hasZone bool) {
 	return time.Time{}, false
 }
 
-// jsonTime is when docker or journald took a line, or when the program wrote it: zap's ts is in seconds since 1970 or in
-// RFC 3339, that of component-base in milliseconds.
+// jsonTime returns when docker or journald took a line, or when the program wrote it; zero if the line doesn't tell.
+// zap's ts is in seconds since 1970 or in RFC 3339, the ts of component-base in milliseconds.
 func jsonTime(fields map[string]json.RawMessage) time.Time {
 	if us, err := strconv.ParseInt(jsonText(fields, "__REALTIME_TIMESTAMP"), 10, 64); err == nil {
 		return time.UnixMicro(us).UTC()
@@ -87,7 +88,7 @@ func jsonTime(fields map[string]json.RawMessage) time.Time {
 			return at
 		}
 	}
-	const seconds = 1e11 // as milliseconds they would be of 1973
+	const seconds = 1e11 // anything below is in seconds: as milliseconds, 1e11 is in 1973
 	ts, err := strconv.ParseFloat(string(fields["ts"]), 64)
 	switch {
 	case err != nil || ts <= 0 || ts > 1e15:

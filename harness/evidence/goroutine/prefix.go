@@ -83,7 +83,7 @@ func cutStamp(line []byte, shapes ...string) ([]byte, bool) {
 	return rest, ok
 }
 
-// cutTime takes a time off that is followed by a space, a tab or nothing, and that one too.
+// cutTime takes off a time that is followed by a space, a tab or nothing, together with that space or tab.
 func cutTime(line []byte) ([]byte, bool) {
 	rest, ok := cutStamp(line, dated[:]...)
 	switch {
@@ -109,8 +109,8 @@ func cutPod(line []byte) (text []byte, container string, ok bool) {
 	return text, string(name), true
 }
 
-// cutCRI parts a line of the kubelet's container logs: time, stream, tag, text. The
-// tag P marks a part of a line, F the last part or a whole one.
+// cutCRI splits a line of the kubelet's container logs: time, stream, tag, text. The tag P marks a part of a line, F
+// the last part or a whole line.
 func cutCRI(line []byte) (text []byte, stream string, part, ok bool) {
 	rest, ok := cutRFC(line)
 	if !ok {
@@ -130,9 +130,9 @@ func cutCRI(line []byte) (text []byte, stream string, part, ok bool) {
 	return nil, "", false, false
 }
 
-// cutUnit takes journald's or syslog's prefix off: time, host, `ident[pid]:` or `ident:`. Without a pid it is a text's
-// first words as likely, as in `fatal error: `: where the runtime says these, and where the time is as containers' logs
-// have it, it counts as text.
+// cutUnit takes off the prefix of journald or syslog: time, host, and `ident[pid]:` or `ident:`. Without a pid,
+// `ident:` may as well be the first words of a text, as in `fatal error: `. So it counts as text if the words are the
+// runtime's, or if the time has the form of containers' logs.
 func cutUnit(line []byte) ([]byte, bool) {
 	rest, ok := cutStamp(line, syslog[:]...)
 	if !ok || len(rest) == 0 || rest[0] != ' ' {
@@ -155,8 +155,8 @@ func cutUnit(line []byte) ([]byte, bool) {
 	return text, true
 }
 
-// ofContainer reports whether a time is as the kubelet and docker write those of containers' lines: RFC 3339 in UTC, or
-// with more than the microseconds that journald and syslog have.
+// ofContainer reports whether a time has the form that the kubelet and docker give to containers' lines: RFC 3339 in
+// UTC, or more digits than the microseconds of journald and syslog.
 func ofContainer(stamp []byte) bool {
 	fraction, ok := cutShape(stamp, "0000-00-00T00:00:00")
 	if !ok {

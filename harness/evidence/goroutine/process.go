@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// sameHeap is how far apart the heap addresses of one process may lie, in units of 4 GiB; those of two that have it at
+// sameHeap is how far apart the heap addresses of one process may lie, in units of 4 GiB. Two processes with heaps at
 // random places differ by far more.
 const sameHeap = 256
 
-// InCommon counts the goroutines that two dumps both have, by id, and says what shows that the dumps are of different
-// processes, "" if nothing does. A process has its heap in one place, and gives no goroutine's id again: whoever has
-// the same id was made by the same function and began with the same one.
+// InCommon returns how many goroutine ids two dumps have in common, and what shows that the dumps are of different
+// processes, "" if nothing does. A process has its heap in one place and gives no id again, so the same id has the same
+// creator and the same first function.
 //
-// Nothing is shown by what a dump doesn't have: a Profile, a stack that is cut short, or a heap without addresses.
+// Missing information shows nothing: a Profile, a stack that is cut short, or a heap without addresses.
 func (d *Dump) InCommon(o *Dump) (n int, differs string) {
 	if d.heapElsewhere(o) {
 		differs = fmt.Sprintf("the heap lies at %#x00000000, and in the other at %#x00000000", d.Arena, o.Arena)
@@ -52,7 +52,7 @@ func (d *Dump) origins() map[uint64]Origin {
 	return out
 }
 
-// String names both functions, as in `a.run, created by a.New`.
+// String returns both functions, as in `a.run, created by a.New`.
 func (o Origin) String() string {
 	name := func(s string) string {
 		if s == "" {
@@ -63,22 +63,22 @@ func (o Origin) String() string {
 	return name(o.Entry) + ", created by " + name(o.CreatedBy)
 }
 
-// may reports whether two looks may be at one goroutine, as far as both tell.
+// may reports whether two origins may be of one goroutine. A function that isn't known may be any.
 func (o Origin) may(other Origin) bool {
 	alike := func(a, b string) bool { return a == "" || b == "" || a == b }
 	return alike(o.Entry, other.Entry) && alike(o.CreatedBy, other.CreatedBy)
 }
 
-// wrapper is a function that the compiler puts around the one in a go statement. The runtime shows it only until it
-// has called that one.
+// wrapper matches a function that the compiler puts around the function in a go statement. The runtime shows the
+// wrapper only until it has called that function.
 var wrapper = regexp.MustCompile(`\.(gowrap|deferwrap)[0-9]+$|-fm$`)
 
-// begin is the group's origin as far as it can be compared with that of the same goroutines at another time; what isn't
-// known is "".
+// begin returns the group's origin as far as it can be compared with the same goroutines in another dump. Parts that
+// aren't known are "".
 //
-// The outermost function of a stack isn't always the one that the goroutine began with. One that hasn't run yet shows
-// the compiler's wrapper, and so does one that is still on its way through it; one that ends has only the runtime's own
-// functions left; of a deep stack the runtime may leave out the outer end.
+// The outermost function of a stack isn't always the one that the goroutine began with. A goroutine that hasn't run yet
+// shows the compiler's wrapper, and so does one that is still inside the wrapper. A goroutine that ends has only
+// functions of the runtime left. And the runtime may leave out the outer end of a deep stack.
 func (g *Group) begin() Origin {
 	out := Origin{CreatedBy: g.CreatedBy}
 	frames := g.Frames

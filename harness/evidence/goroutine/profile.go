@@ -11,7 +11,7 @@ type profile struct {
 	head           member
 	labels         []byte
 	open, seen     bool
-	whole          bool // the blank line after the stack at hand was there
+	whole          bool // the blank line after the current stack was there
 	frames         int
 	total, counted int
 	cut            bool
@@ -42,7 +42,7 @@ func profileTotal(line []byte) (int, bool) {
 	return total, ok
 }
 
-// number reads a count; it refuses what no process can have, so that sums don't overflow.
+// number reads a count. It refuses counts that no process can have, so that sums don't overflow.
 func number(b []byte) (int, bool) {
 	if len(b) == 0 || len(b) > 12 || b[0] == '+' || b[0] == '-' {
 		return 0, false
@@ -87,7 +87,7 @@ func (p *profile) line(gs *groups, line []byte) error {
 	return nil
 }
 
-// detail takes a labels or a frame line of the record at hand.
+// detail reads a line with labels or with a frame of the current record.
 func (p *profile) detail(line []byte) {
 	if !p.open {
 		return

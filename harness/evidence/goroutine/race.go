@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Race is one report of Go's race detector: two accesses to the same memory, at least one of them a write, of which
-// nothing says which comes first. The format is LLVM's ThreadSanitizer's for Go.
+// Race is one report of Go's race detector: two accesses to the same memory, at least one of them a write, without
+// anything that puts them in an order. The format is that of LLVM's ThreadSanitizer for Go.
 type Race struct {
 	First int // the line that the report begins with, counted from 0
 	Sides []Access
@@ -24,7 +24,7 @@ func (a Access) Has(function string) bool {
 	return Match{Func: function, Closures: true}.Chooses(Group{Frames: a.Frames})
 }
 
-// String is the access as the detector printed it, without addresses.
+// String returns the access as the detector printed it, without addresses.
 func (a Access) String() string {
 	var b strings.Builder
 	b.WriteString(a.What + ":")
@@ -45,9 +45,10 @@ const (
 	raceEnds   = "=================="
 )
 
-// Races finds the reports in the lines that a program printed, as they are, with the same before each line, or in one
-// line of JSON or between quotes. Lines of others in between are passed over. A report without both sides' stacks is
-// left out, and cut says that there was one: its end is missing, the detector had forgotten a stack, or it can't be read.
+// Races returns the reports in the lines that a program printed: plain, with the same prefix before each line, or
+// within one line, in JSON or between quotes. Lines of others in between are skipped. A report without the stacks of
+// both sides is left out, and cut says that there was one: its end is missing, the detector had forgotten a stack, or
+// it can't be read.
 func Races(lines []string) (found []Race, cut bool) {
 	var r raceReader
 	for i, line := range lines {
@@ -70,8 +71,8 @@ type raceReader struct {
 	found    []Race
 	cut      bool
 	open     *Race
-	prefix   string  // what stands before each of its lines
-	side     *Access // nil behind the two accesses, where the report says who started the goroutines
+	prefix   string  // what stands before each line of the report
+	side     *Access // nil after the two accesses, where the report says who started the goroutines
 	function string
 }
 
@@ -108,7 +109,7 @@ func (r *raceReader) line(line string) {
 	}
 }
 
-// within reads the one report that a line has in it.
+// within reads the one report that a single line contains.
 func (r *raceReader) within(line string, at int) {
 	r.end()
 	texts, _ := embedded(line, func(s string) bool { return strings.Contains(s, raceBegins) })

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxLine bounds memory: what a line has beyond it is dropped, and the dump counts as truncated.
+	// maxLine is the most bytes of a line that are kept. The rest is dropped, and the dump counts as truncated.
 	maxLine = 1 << 20
 	// runtimeLimit is where runtime/pprof stops writing debug=2 (writeGoroutineStacks in runtime/pprof/pprof.go).
 	runtimeLimit = 64 << 20
@@ -17,12 +17,11 @@ const (
 	wanted = `"goroutine profile: total N" (debug=1) or "goroutine N [state]:" (debug=2)`
 )
 
-// Read reads one dump, of either format, wrapped or not, with LF or CRLF line ends. What comes before the dump is
-// skipped, and so are foreign lines between its goroutines.
+// Read reads one dump, of either format, wrapped or not, with LF or CRLF line ends. Text before the dump is skipped,
+// and so are foreign lines between its goroutines.
 //
 // Memory grows with the number of distinct stacks, plus 8 bytes for each goroutine in debug=2. The error is r's, or
-// says that there is no dump or more than one, with the line. A dump that was cut is not an error: see
-// Dump.Truncated.
+// says that there is no dump or more than one, with the line. A dump that was cut is not an error: see Dump.Truncated.
 func Read(r io.Reader) (*Dump, error) {
 	in := lines{src: bufio.NewReaderSize(r, 256<<10)}
 	var d decoder
@@ -49,7 +48,7 @@ type decoder struct {
 	groups groups
 	stacks stacks
 	prof   profile
-	bytes  int64 // of plain dump
+	bytes  int64 // of the dump without its wrapping
 }
 
 // raw takes one line of the input.
@@ -70,7 +69,7 @@ func (d *decoder) raw(line []byte, n int) error {
 	return nil
 }
 
-// plain takes the layers from i on off the line, one after the other, and parses what is left.
+// plain takes the layers from i on off a line, one after the other, and parses the rest.
 func (d *decoder) plain(i int, line []byte) error {
 	if i == len(d.layers) {
 		return d.parse(line)
@@ -136,7 +135,7 @@ func (d *decoder) finish(in *lines) (*Dump, error) {
 	return out, nil
 }
 
-// selfContained reports whether a line that was decoded proves by itself that it is whole.
+// selfContained reports whether a line of the dump proves to be complete by being decoded, as JSON does.
 func (d *decoder) selfContained() bool {
 	return len(d.layers) > 0 && d.layers[0].kind == jsonLine
 }
@@ -185,14 +184,14 @@ func (l *lines) next() ([]byte, error) {
 	return line, nil
 }
 
-// rest goes on with a line that is longer than the buffer.
+// rest reads the rest of a line that is longer than the buffer.
 func (l *lines) rest(start []byte) (line []byte, err error) {
 	l.long = append(l.long[:0], start...)
 	for {
 		more, err := l.src.ReadSlice('\n')
 		if len(l.long)+len(more) > maxLine {
 			l.cut = true
-			more = more[max(0, len(more)-1):] // the end of the line, perhaps
+			more = more[max(0, len(more)-1):] // keeps the last byte, which may be the line's end
 			if err != nil {
 				more = nil
 			}

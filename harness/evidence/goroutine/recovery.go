@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Recovery is a panic that a program recovered from, as the program logged it itself: with the stack of its goroutine.
+// Recovery is a panic that a program recovered from and logged, with the stack of the goroutine.
 type Recovery struct {
-	First   int    // the line that the stack begins with, or that has all of it, counted from 0
+	First   int    // the line, counted from 0, that the stack begins with or that has all of it
 	Message string // what the log says right before the stack, which has the panic's value
 	Group          // the goroutine, from its handler down to where it was created
 }
 
-// At is the part of the stack that was there when the goroutine panicked, innermost function first. What has recovered
-// from a panic may panic anew, so of several panics it is below the first.
+// At returns the part of the stack that was there when the goroutine panicked, innermost function first. A function
+// that recovers may panic anew, so of several panics the earliest one counts.
 func (r Recovery) At() Group {
 	g := r.Group
 	for i, f := range slices.Backward(g.Frames) {
@@ -32,11 +32,11 @@ var (
 	klogBegins  = regexp.MustCompile(`^[IWEF]\d{4} \d\d:`)
 )
 
-// Recoveries finds the panics in the lines of one process that it lived through: a stack with a call of panic that is
-// not what the runtime printed as it ended the program. klog indents a value of several lines by a tab and closes it by
-// " >"; older programs print the stack as it is, and others put the same before each line, or all of it into one line of
-// JSON or between quotes. cut says that there is something like a stack which can't be read, lacks its end, or may be
-// the runtime's last, so that nobody knows what it was about.
+// Recoveries returns the panics that a process survived, from the lines that it logged: stacks with a call of panic
+// that the runtime did not print while it ended the program. klog indents a value of several lines by a tab and closes
+// it by " >". Older programs print the stack as it is. Others put the same before each line, or all of the stack into
+// one line, in JSON or between quotes. cut says that something like a stack can't be read, lacks its end, or may be the
+// runtime's last words, so that nobody knows what it was about.
 func Recoveries(lines []string) (found []Recovery, cut bool) {
 	var end died // zero if the process went on
 	if all := ends(lines); len(all) > 0 && all[len(all)-1].isEnd(lines) {
@@ -60,7 +60,7 @@ func Recoveries(lines []string) (found []Recovery, cut bool) {
 	return found, cut
 }
 
-// recovery reads the stack that a line begins or has in it, nil if nothing panicked on it.
+// recovery returns the panic in the stack that begins with a line or lies within it, nil if nothing panicked on it.
 func recovery(lines []string, i int) (r *Recovery, unread bool) {
 	begins := stackBegins.FindStringSubmatch(lines[i])
 	if begins == nil {
@@ -83,8 +83,8 @@ func recovery(lines []string, i int) (r *Recovery, unread bool) {
 	return &Recovery{First: i, Message: message, Group: *g}, unread
 }
 
-// readStack reads one goroutine's stack with the same before each of its lines, nil if it is none. unread says that it
-// is none, or not all of one.
+// readStack reads one goroutine's stack that has prefix before each line; nil if the lines are no stack. unread says
+// that they are no stack, or not all of one.
 func readStack(lines []string, prefix string) (g *Group, unread bool) {
 	var b strings.Builder
 	for _, l := range lines {
@@ -101,7 +101,7 @@ func panics(g *Group) bool {
 	return g != nil && slices.ContainsFunc(g.Frames, func(f Frame) bool { return f.Func == "panic" })
 }
 
-// stackEnd is the first line from at on that is not part of a stack with that prefix.
+// stackEnd returns the first line from at on that doesn't belong to a stack with that prefix.
 func stackEnd(lines []string, at int, prefix string) int {
 	for ; at < len(lines); at++ {
 		l := lines[at]
@@ -114,8 +114,8 @@ func stackEnd(lines []string, at int, prefix string) int {
 
 func indented(prefix string) bool { return prefix != "" && strings.Trim(prefix, "\t") == "" }
 
-// before is the log's last entry: its last line that isn't indented, and what is indented below it. What the runtime
-// says of a signal belongs to the line before.
+// before returns the log's last entry: the last line that isn't indented, and the indented lines below it. A line in
+// which the runtime names a signal belongs to the line before it.
 func before(lines []string) string {
 	from := len(lines) - 1
 	for from > 0 && lines[from] == "" {

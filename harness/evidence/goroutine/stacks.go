@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// stacks parses debug=2 line by line. It is the hot path: no allocation but for a new group. Frames that a cgo
-// symbolizer named are passed over; those that it didn't are kept as `non-Go function`.
+// stacks parses debug=2 line by line. As the hot path it allocates only for a new group. Frames that a cgo symbolizer
+// named are skipped; those without a name are kept as `non-Go function`.
 //
 // Within a goroutine a function's line counts only once its file's line follows, so that log lines of other goroutines,
 // which a crashing program may print in between, are passed over.
 type stacks struct {
-	key    []byte // of the goroutine at hand: see groups
+	key    []byte // of the current goroutine: see groups
 	head   member
 	labels []byte // backs head.labels
 	open   bool   // inside a goroutine
 	called bool   // key ends with a function that has no file yet,
 	mark   int    // which begins here
 	frames int
-	past   bool // behind the creator: what ancestors did is not this goroutine's stack
+	past   bool // after the creator: the stacks of ancestors are not this goroutine's
 	cut    bool
 	total  int
-	ids    map[uint64]struct{} // those so far, where another dump may follow; else nil
+	ids    map[uint64]struct{} // those so far, if another dump may follow; else nil
 	again  bool                // one of ids came a second time: another dump has begun
-	arenas map[uint64]int      // how often each is among the arguments of the first stacks
+	arenas map[uint64]int      // arena -> how often it is among the arguments of the first stacks
 }
 
 var (
@@ -89,10 +89,10 @@ func (s *stacks) creator(name []byte) {
 	s.key = append(append(append(s.key, '\n'), name...), '\n')
 }
 
-// arenaStacks are enough to tell a process's arena by.
+// arenaStacks is the number of stacks that suffices to tell a process's arena.
 const arenaStacks = 64
 
-// addresses counts where the heap is that a call's arguments point to. Below 4 GiB lies the program itself.
+// addresses counts the arenas of the addresses among a call's arguments. Below 4 GiB lies the program itself.
 func (s *stacks) addresses(args []byte) {
 	for {
 		_, rest, ok := bytes.Cut(args, hexMark)
@@ -113,8 +113,8 @@ func (s *stacks) addresses(args []byte) {
 	}
 }
 
-// arena is the one that more than half of the addresses are in; 0 if there is none. Of few arguments most may be
-// numbers, such as durations, that only look like addresses, and each of them like another one.
+// arena returns the arena that more than half of the addresses are in; 0 if there is none. With few arguments, most may
+// be numbers, such as durations, that look like addresses, each in another arena.
 func (s *stacks) arena() uint64 {
 	all := 0
 	for _, n := range s.arenas {
@@ -128,7 +128,7 @@ func (s *stacks) arena() uint64 {
 	return 0
 }
 
-// placeless takes a frame of which no file is known.
+// placeless adds a frame without a file.
 func (s *stacks) placeless(name []byte) {
 	s.forget()
 	s.key = append(append(s.key, name...), '\n', '\n')
@@ -142,18 +142,18 @@ func (s *stacks) function(name []byte) {
 	s.key = append(append(s.key, name...), '\n')
 }
 
-// forget drops a function for which no file came: it was somebody else's line.
+// forget drops a function for which no file came: the line was somebody else's.
 func (s *stacks) forget() {
 	if s.called {
 		s.key, s.called = s.key[:s.mark], false
 	}
 }
 
-// file ends a frame with what follows its tab: `file:line`, then ` +0x1f fp=…` or nothing.
+// file ends a frame by the text after the tab: `file:line`, then ` +0x1f fp=…` or nothing.
 func (s *stacks) file(at []byte) {
 	if !s.called {
 		if bytes.Equal(at, unavailable) {
-			s.frames++ // the runtime says so itself: nothing was lost on the way
+			s.frames++ // the runtime has no stack to print: nothing was lost on the way
 		}
 		return
 	}
@@ -171,9 +171,8 @@ func (s *stacks) file(at []byte) {
 	}
 }
 
-// placeEnd returns the length of the `file:line` at the beginning of at, 0 if there is none. A path may contain
-// spaces and colons, so it is looked for from the end: the last colon with a number that is written as Go writes it,
-// before the offsets.
+// placeEnd returns the length of the `file:line` at the beginning of at, 0 if there is none. A path may contain spaces
+// and colons, so the search begins at the end: for the last colon with a number as Go writes it, before the offsets.
 func placeEnd(at []byte) int {
 	for end := len(at); end > 0; {
 		i := end
@@ -208,7 +207,7 @@ func (s *stacks) header(gs *groups, line []byte) bool {
 	return true
 }
 
-// flush ends the goroutine at hand, if any.
+// flush ends the current goroutine, if any.
 func (s *stacks) flush(gs *groups) {
 	if !s.open {
 		return
@@ -272,7 +271,8 @@ func parseHeader(line []byte) (h header, ok bool) {
 	return h, len(h.state) > 0 && !bytes.Contains(h.state, labelsWord)
 }
 
-// withoutRemarks takes the runtime's notes on a state off it: they come and go while the goroutine stays where it is.
+// withoutRemarks returns a state without the runtime's remarks, which come and go while the goroutine stays where it
+// is.
 func withoutRemarks(state []byte) []byte {
 	for len(state) > 0 && state[len(state)-1] == ')' {
 		cut, ok := state, false

@@ -23,8 +23,8 @@ const (
 // maxLayers is how many wrappings may lie within each other, as klog in CRI in a timestamp does.
 const maxLayers = 3
 
-// layer takes one wrapping off. Lines that don't have it pass as they are: a klog header, for one, stands before the
-// first line of a message only.
+// layer takes off one wrapping. Lines without it pass as they are: a klog header, for example, stands only before the
+// first line of a message.
 type layer struct {
 	kind   kind
 	stream string // CRI and docker: the stream that the dump is on; lines of the other are dropped
@@ -32,7 +32,8 @@ type layer struct {
 	part   []byte // CRI and docker: the line's parts so far
 }
 
-// detect looks for the first line of a dump in line, under at most depth wrappings. The format is 0 if it is not there.
+// detect looks for the first line of a dump in line, under at most depth wrappings. It returns the wrappings and the
+// format, which is 0 if there is no dump.
 func detect(line []byte, depth int) ([]*layer, Format) {
 	for text := line; ; {
 		one, rest, more := bytes.Cut(text, newline)
@@ -65,7 +66,7 @@ func detect(line []byte, depth int) ([]*layer, Format) {
 	return nil, 0
 }
 
-// candidates are the layers of kind k that line may have: one for each likely field of a JSON object, else one.
+// candidates returns the layers of kind k that line may have: one for each likely field of a JSON object, else one.
 func candidates(k kind, line []byte) []*layer {
 	switch k {
 	case criLine:
@@ -177,7 +178,7 @@ func object(line []byte) map[string]json.RawMessage {
 	return fields
 }
 
-// dockerStream is the stream of a line of docker's json-file log; "" if it is no such line.
+// dockerStream returns the stream of a line in docker's json-file log; "" if it is no such line.
 func dockerStream(fields map[string]json.RawMessage) string {
 	var s string
 	if _, ok := fields["log"]; !ok || json.Unmarshal(fields["stream"], &s) != nil {

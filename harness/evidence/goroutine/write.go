@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Write writes the group's stack in the form of its dump, with a line before it where it stands for several goroutines:
+// Write writes the group's stack in the form of its dump. If the group has several goroutines, a line before the stack
+// lists them:
 //
 //	# 3 goroutines, waiting 2 to 5 minutes: 18 19 20
 //	goroutine 18 [chan send, 5 minutes]:
@@ -45,8 +46,8 @@ func (g Group) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// Write writes the whole dump, every goroutine of it, so that Read gives the same groups again. Which goroutine of a
-// group waited how long is not known any more: the first gets the longest wait, the others the shortest.
+// Write writes the whole dump, every goroutine of it, so that Read returns the same groups again. A group doesn't keep
+// which of its goroutines waited how long: the first gets the longest wait, the others the shortest.
 func (d *Dump) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	if d.Format == Profile {

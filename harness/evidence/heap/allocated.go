@@ -10,9 +10,10 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Allocated reads a heap profile and says how many bytes were allocated since the process began, freed again or not,
-// below a function whose name contains one of under, and when the profile was made. What two profiles of one process
-// differ by was allocated between their last garbage collections. Without alloc_space in bytes it is an error.
+// Allocated reads a heap profile and returns how many bytes were allocated below functions whose name contains one of
+// under, since the process began, freed again or not. It also returns when the profile was made. The difference of two
+// profiles of one process was allocated between their last garbage collections. A profile without alloc_space in bytes
+// is an error.
 func Allocated(r io.Reader, under []string) (bytes int64, made time.Time, err error) {
 	raw, err := profile.Parse(r)
 	if err != nil {

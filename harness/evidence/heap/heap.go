@@ -11,17 +11,17 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Profile is the memory in use when a heap profile was taken, with what was collected since left out: a profile is as
-// of the last garbage collection, which `?gc=1` makes it wait for. The runtime samples allocations (one in 512 KiB,
-// unless told otherwise) and scales the samples up, so small numbers are coarse.
+// Profile is the memory that was in use at the last garbage collection before a heap profile was taken. `?gc=1` makes
+// the process collect its garbage first. The runtime samples allocations (one in 512 KiB, unless told otherwise) and
+// scales the samples up, so small numbers are coarse.
 type Profile struct {
-	// Bytes and Objects are in use in all.
+	// Bytes and Objects are the totals of what is in use.
 	Bytes, Objects int64
 	// Stacks are the places that allocated them, the one with most bytes first. No two have the same frames.
 	Stacks []Stack
 }
 
-// Stack is a place that allocated, with what is in use of it.
+// Stack is a place that allocated memory, with the part of that memory that is in use.
 type Stack struct {
 	Bytes, Objects int64
 	// Frames are the functions in full ("k8s.io/apiserver/pkg/registry/generic/registry.(*Store).DeleteCollection"),
@@ -29,8 +29,8 @@ type Stack struct {
 	Frames []string
 }
 
-// Read reads a heap profile, gzipped or not. A profile that has no inuse_space in bytes and no inuse_objects is an
-// error that names what it has: it is none of a heap.
+// Read reads a heap profile, gzipped or not. A profile without inuse_space in bytes or without inuse_objects is an
+// error that names the sample types it has: it isn't a heap profile.
 func Read(r io.Reader) (*Profile, error) {
 	raw, err := profile.Parse(r)
 	if err != nil {
@@ -75,7 +75,7 @@ func Read(r io.Reader) (*Profile, error) {
 	return p, nil
 }
 
-// framesOf names a sample's functions. Code without a symbol is a "?".
+// framesOf returns the functions of a sample. Code without a symbol is a "?".
 func framesOf(s *profile.Sample) []string {
 	var out []string
 	for _, l := range s.Location {
@@ -93,8 +93,8 @@ func framesOf(s *profile.Sample) []string {
 	return out
 }
 
-// Retained adds up what is in use of the stacks that have a frame whose function contains match, and returns them,
-// the one with most bytes first. An empty match is all of the heap.
+// Retained returns the stacks that have a frame whose function contains match, the one with most bytes first, and the
+// sum of their bytes and objects in use. An empty match selects all of the heap.
 func (p *Profile) Retained(match string) (bytes, objects int64, stacks []Stack) {
 	for _, s := range p.Stacks {
 		if match != "" && !slices.ContainsFunc(s.Frames, func(f string) bool { return strings.Contains(f, match) }) {
@@ -107,9 +107,9 @@ func (p *Profile) Retained(match string) (bytes, objects int64, stacks []Stack) 
 	return bytes, objects, stacks
 }
 
-// Retained reads a heap profile and says how many bytes and objects are in use that were allocated under a function
-// whose name contains match ("registry.(*Store).DeleteCollection"), and the places that have them, the one with most
-// bytes first.
+// Retained reads a heap profile and returns how many bytes and objects are in use that were allocated under a function
+// whose name contains match ("registry.(*Store).DeleteCollection"). It also returns the places that allocated them, the
+// one with most bytes first.
 func Retained(r io.Reader, match string) (bytes, objects int64, stacks []Stack, err error) {
 	p, err := Read(r)
 	if err != nil {

@@ -17,15 +17,17 @@ const ExportMark = "__CURSOR="
 var exported = []string{"__REALTIME_TIMESTAMP", "_PID", "_SYSTEMD_UNIT", "SYSLOG_IDENTIFIER", "MESSAGE"}
 
 const (
-	// maxValue bounds what is passed on of a field, so that its record stays below MaxLine however much is escaped.
+	// maxValue is the most bytes of a field that are passed on, so that its record stays below MaxLine however much is
+	// escaped.
 	maxValue = MaxLine / 8
-	// maxField bounds a field that gives its length: no journal has one as large.
+	// maxField is the most bytes of a field that gives its length: no journal has a larger one.
 	maxField = 1 << 30
 )
 
-// FromExport reads `journalctl -o export` output and gives it as `journalctl -o json` has it, a line for each record,
-// of the fields that tell who said what and when. Reading ends with an error where a record is not whole, after what
-// there is of it; where a field is none; and at the end if values were so long that only their beginnings were read.
+// FromExport turns `journalctl -o export` output into that of `journalctl -o json`: a line for each record, with the
+// fields that tell who logged what and when. An incomplete record is passed on as far as it goes, and reading ends with
+// an error. Reading also ends with an error at a field that is none, and at the end of r if values were so long that
+// only their beginnings were read.
 func FromExport(r io.Reader) io.Reader {
 	return &export{in: lines{src: bufio.NewReaderSize(r, 64<<10)}}
 }
@@ -33,11 +35,11 @@ func FromExport(r io.Reader) io.Reader {
 type export struct {
 	in  lines
 	out bytes.Buffer
-	cut int // values
+	cut int // how many values were cut
 	err error
 }
 
-// Read gives whole records.
+// Read returns the converted records.
 func (e *export) Read(p []byte) (int, error) {
 	for e.out.Len() == 0 {
 		if e.err != nil {
@@ -48,7 +50,7 @@ func (e *export) Read(p []byte) (int, error) {
 	return e.out.Read(p)
 }
 
-// record passes one record on. The error says why nothing follows it.
+// record converts one record. The error says why no other one follows.
 func (e *export) record() error {
 	fields := map[string]string{}
 	err := e.fields(fields)
@@ -63,7 +65,7 @@ func (e *export) record() error {
 	return err
 }
 
-// fields reads those of one record, up to the empty line behind it.
+// fields reads the fields of one record, up to the empty line after them.
 func (e *export) fields(into map[string]string) error {
 	for first := true; ; first = false {
 		line, _, err := e.in.next()
@@ -112,7 +114,7 @@ func (e *export) binary(name []byte) ([]byte, error) {
 	return value, cutShort(err)
 }
 
-// cutShort is an error in the middle of a field.
+// cutShort returns the error of reading in the middle of a field, where the end of the input is unexpected.
 func cutShort(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -23,7 +23,7 @@ type Entry struct {
 	// Unit is the sender's systemd unit and Ident its syslog identifier; "" if the record has none.
 	Unit, Ident string
 	Message     string
-	// Klog is the message as klog's, nil if it isn't one. The node's zone is taken to be UTC.
+	// Klog is the message read as klog's, nil if it isn't klog's. The node's zone is taken to be UTC.
 	Klog *Line
 	// Suppressed is how many messages journald dropped before this record because SuppressedFrom logged too fast; the
 	// record is journald's own then. Evidence about that unit has a gap there.
@@ -36,10 +36,10 @@ type Entry struct {
 
 // ReadJournal yields the entries of `journalctl -o json` output.
 //
-// A klog message whose value spans lines arrives as a record per line; it is yielded as one Entry, with the first
-// record's time, once its last line is there. Records of other processes go before it then. A line that is not a
-// journal record is yielded as an error that names the line, with the zero Entry, and reading goes on with the next;
-// after an error of r it ends.
+// A klog message whose value spans lines arrives as one record a line. It is yielded as one Entry, with the first
+// record's time, once its last line is there. Records of other processes in between are yielded before it. For a line
+// that is no journal record, the zero Entry is yielded with an error that names the line, and reading goes on with the
+// next line. After an error of r it ends.
 func ReadJournal(r io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		in := lines{src: bufio.NewReaderSize(r, 64<<10)}
@@ -77,7 +77,7 @@ func ReadJournal(r io.Reader) iter.Seq2[Entry, error] {
 	}
 }
 
-// parseEntry reads one record. A record that was cut gives what stands before the cut.
+// parseEntry reads one record. Of a record that was cut, it reads the part before the cut.
 func parseEntry(text []byte, cut bool) (Entry, error) {
 	fields, err := object(text)
 	if err == io.EOF {
@@ -139,7 +139,7 @@ func parseSuppressed(msg string) (int, string) {
 	return n, m[2][strings.LastIndexByte(m[2], '/')+1:] // older ones name the cgroup
 }
 
-// first is a field's value: a string, the bytes of one that isn't clean text, or the first of several values.
+// first returns a field's value: a string, the bytes of a string that isn't clean text, or the first of several values.
 func first(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -160,7 +160,7 @@ func first(raw json.RawMessage) string {
 	return ""
 }
 
-// joiner holds the entries back whose message goes on in later records: at most one for each process.
+// joiner holds back the entries whose message goes on in later records: at most one for each process.
 type joiner struct{ held []*heldEntry }
 
 type heldEntry struct {
@@ -168,7 +168,7 @@ type heldEntry struct {
 	block block
 }
 
-// finish is the entry as far as it has come.
+// finish returns the entry with the lines that have come so far.
 func (h *heldEntry) finish() Entry {
 	l := h.block.parse(h.Time)
 	l.Cut = l.Cut || l.Unfinished

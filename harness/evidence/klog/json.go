@@ -56,7 +56,7 @@ type field struct {
 	raw  json.RawMessage
 }
 
-// text is a string's value, and anything else as it was written.
+// text returns a string's value, and anything else as it was written.
 func (f field) text() string {
 	var s string
 	if len(f.raw) > 0 && f.raw[0] == '"' && json.Unmarshal(f.raw, &s) == nil {
@@ -65,7 +65,8 @@ func (f field) text() string {
 	return string(f.raw)
 }
 
-// object reads the members of one JSON object in order, repeated ones too. With an error it returns those before it.
+// object reads the members of one JSON object in order, also repeated ones. With an error it returns the members before
+// it.
 func object(text []byte) ([]field, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if t, err := dec.Token(); err != nil {

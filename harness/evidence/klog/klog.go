@@ -1,8 +1,8 @@
 // Package klog reads the logs of Kubernetes components: klog's text form with its structured key/value pairs, the JSON
 // form of k8s.io/component-base/logs, and either of them out of journald (journalctl -o json).
 //
-// Everything streams, with bounded lines, and nothing is left out silently: what isn't a log line is yielded as
-// foreign text, and what was cut is marked.
+// Everything streams, with bounded lines, and nothing is left out silently: a message in another format has no Klog, a
+// line that is no journal record is an error, and what was cut is marked.
 package klog
 
 import (
@@ -15,7 +15,7 @@ import (
 // Severity is the first letter of a klog header. The zero Severity marks text that has no header.
 type Severity byte
 
-// The severities of klog. JSON logs tell Info and Error only, by whether there is a verbosity.
+// The severities of klog. JSON logs have only Info and Error: a line with a verbosity is Info.
 const (
 	Info    Severity = 'I'
 	Warning Severity = 'W'
@@ -23,7 +23,7 @@ const (
 	Fatal   Severity = 'F'
 )
 
-// String is the severity's letter, "" for the zero Severity.
+// String returns the severity's letter, "" for the zero Severity.
 func (s Severity) String() string {
 	if s == 0 {
 		return ""
@@ -72,7 +72,7 @@ func (l *Line) Get(key string) (string, bool) {
 // Parse reads one message, in klog's text form or in JSON. It returns false if text begins with neither a klog header
 // nor a JSON object that has "ts" and "msg".
 //
-// Of ref it takes what the text form lacks: the zone, and the year that brings the time nearest to ref.
+// From ref it takes what the text form lacks: the zone, and the year that brings the time nearest to ref.
 func Parse(text []byte, ref time.Time) (Line, bool) {
 	text = bytes.TrimRight(text, "\r\n")
 	if len(text) > 0 && text[0] == '{' {
@@ -133,8 +133,8 @@ func parseTime(s string, ref time.Time) (time.Time, bool) {
 	return best, !best.IsZero()
 }
 
-// Nearest is the time nearest to ref that has t's date and time of day in ref's zone, whatever its year. It is zero where
-// ref is out of reach of every year with that date.
+// Nearest returns the time nearest to ref that has t's date and time of day in ref's zone, whatever t's year. It
+// returns zero if no year within four of ref's has that date.
 func Nearest(t, ref time.Time) (best time.Time) {
 	for year := ref.Year() - 4; year <= ref.Year()+4; year++ {
 		c := time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), ref.Location())

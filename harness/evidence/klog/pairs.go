@@ -34,7 +34,7 @@ func parsePairs(s string) (pairs []Pair, unfinished, ok bool) {
 	return pairs, unfinished, true
 }
 
-// cutValue takes one value off.
+// cutValue takes the first value off s.
 func cutValue(s string) (value, rest string, unfinished bool) {
 	if v, rest, ok := cutQuoted(s); ok && (rest == "" || rest[0] == ' ') {
 		return v, rest, false
@@ -46,8 +46,8 @@ func cutValue(s string) (value, rest string, unfinished bool) {
 	return s[:end], s[end:], false
 }
 
-// cutBlock takes a multi-line value off, from behind its `<`: each line is indented by a tab, and ` >` on a line of
-// its own ends it (writeStringValue in klog's internal/serialize).
+// cutBlock takes off a multi-line value, from after its `<`. Each of its lines is indented by a tab, and a line with `
+// >` ends it (writeStringValue in klog's internal/serialize).
 func cutBlock(s string) (value, rest string, unfinished bool) {
 	var lines []string
 	for s != "" {

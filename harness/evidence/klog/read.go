@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// MaxLine is the longest line in bytes; what a line has beyond it is dropped, and the line is marked.
+// MaxLine is the most bytes of a line that are kept. The rest is dropped, and the line is marked.
 const MaxLine = 1 << 20
 
-// block puts a message together whose value spans lines.
+// block puts the lines of a message together whose value spans lines.
 type block struct {
 	text []byte
 	cut  bool
 }
 
-// parse reads the message as far as it has come.
+// parse reads the message from the lines that have come so far.
 func (b *block) parse(ref time.Time) Line {
 	l, _ := Parse(b.text, ref)
 	l.Cut = b.cut
@@ -31,7 +31,7 @@ func (b *block) add(text []byte, cut bool, ref time.Time) bool {
 	} else {
 		b.text = append(append(b.text, '\n'), text...)
 	}
-	// Only such a line can end a value, so that a long block is not parsed anew with each of its lines.
+	// Only a line with " >" can end a value, so that a long block is not parsed anew with each of its lines.
 	if !b.cut && !bytes.HasPrefix(text, []byte(" >")) {
 		return false
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Counters returns what can only grow while a process lives, by Key: counters, and the counts of histograms and
-// summaries, by the types that the text itself states. Names don't tell: there are gauges that end in `_total`. Sums
-// are left out, since an observation may be negative, and so is what isn't a number.
+// Counters returns the values that can only grow while a process lives, by Key: counters, and the counts of histograms
+// and summaries. The text's own types decide, because names don't tell: some gauges end in `_total`. Sums are left out,
+// since an observation may be negative, and so are values that aren't numbers.
 //
-// A text that is not whole or not in the format is an error with its line.
+// An incomplete text, or one that isn't in the format, is an error with its line.
 func Counters(r io.Reader) (map[string]float64, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	all, err := parser.TextToMetricFamilies(r)
@@ -44,7 +44,8 @@ func Counters(r io.Reader) (map[string]float64, error) {
 	return out, nil
 }
 
-// Key names one sample of a text: its name and its labels in order, as in `requests_total{code="200",verb="GET"}`.
+// Key returns the name of one sample of a text, with its labels in order, as in
+// `requests_total{code="200",verb="GET"}`.
 func Key(name string, labels map[string]string) string {
 	if len(labels) == 0 {
 		return name

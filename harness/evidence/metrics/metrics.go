@@ -21,11 +21,12 @@ type Sample struct {
 	Value  float64           // in the unit that the name tells; may be NaN or infinite
 }
 
-// Read returns the samples of the named families, of all if none is named: families by name, samples in their order.
-// A family that isn't there gives no samples, which is not an error: counters appear with their first increment.
+// Read returns the samples of the named families, or of all if none is named. Families are sorted by name, samples keep
+// their order. A family that isn't there gives no samples, which is not an error: counters appear with their first
+// increment.
 //
-// A text that is not whole or not in the format is an error with its line, and gives no samples; so is an empty one,
-// since no endpoint answers that.
+// An incomplete text, or one that isn't in the format, is an error with its line, and gives no samples. So is an empty
+// text, since no endpoint answers that.
 func Read(r io.Reader, families ...string) ([]Sample, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	all, err := parser.TextToMetricFamilies(r)
@@ -89,5 +90,5 @@ func labels(m *dto.Metric, extra ...string) map[string]string {
 	return l
 }
 
-// number writes a bound or quantile as the exposition does.
+// number returns a bound or quantile as the exposition writes it.
 func number(f float64) string { return model.SampleValue(f).String() }

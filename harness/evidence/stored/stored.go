@@ -1,5 +1,5 @@
-// Package stored reads the documents of bundles that earlier versions of relapse wrote. One table has every word that
-// was stored under another name; whoever reads a document converts it first, and knows today's words only.
+// Package stored converts documents of bundles that earlier versions of relapse wrote. One table has every word that
+// was stored under another name. A reader converts a document first, and knows only today's words.
 package stored
 
 import (
@@ -21,8 +21,8 @@ const (
 	Event    Document = "a line of timeline.jsonl"
 )
 
-// Row says how one word of a document was stored and is read today. Where is the path of the object that has it: keys
-// with dots between them, * for every item of a list, ** for every object below.
+// Row says how one word of a document was stored (Was) and is read today (Is). Where is the path of the object that has
+// the word: keys with dots between them, * for every item of a list, ** for every object below.
 type Row struct {
 	Document Document
 	Where    string
@@ -30,7 +30,8 @@ type Row struct {
 	convert  func(object map[string]any)
 }
 
-// Table has the rows in the order in which they are applied, so that a row may name what an earlier one renamed.
+// Table has the rows in the order in which they are applied, so that a row may use a name that an earlier row
+// introduced.
 var Table = []Row{
 	value(Plan, "", "schema", "relapse.dev/plan/v1alpha1", "relapse.dev/plan/v1alpha2"),
 	key(Plan, "trials.*", "cells", "arms"),
@@ -49,8 +50,8 @@ var Table = []Row{
 	key(Event, "", "cell", "arm"),
 }
 
-// Convert returns a document in today's words. What is no JSON object is returned as it is: its reader says what is
-// wrong with it.
+// Convert returns a document in today's words. Bytes that aren't a JSON object are returned as they are: the document's
+// reader says what is wrong with them.
 func Convert(d Document, raw []byte) ([]byte, error) {
 	if !bytes.Contains(raw, []byte(signs[d])) {
 		return raw, nil
@@ -76,7 +77,8 @@ func Convert(d Document, raw []byte) ([]byte, error) {
 	return out, nil
 }
 
-// signs are what each earlier document has in it. Most documents don't, and need not be read twice.
+// signs has a text for each document that only earlier versions have in it. Most documents don't, and need not be read
+// twice.
 var signs = map[Document]string{
 	Plan:     `"relapse.dev/plan/v1alpha1"`,
 	World:    `"cells"`,
@@ -111,7 +113,8 @@ func each(at any, path string, do func(map[string]any)) {
 	}
 }
 
-// key is the row of a renamed key. A document that has both names is left to its reader, which refuses the old one.
+// key returns the row of a renamed key. A document that has both names is left to its reader, which refuses the old
+// one.
 func key(d Document, where, was, is string) Row {
 	return Row{d, where, was, is, func(o map[string]any) {
 		v, old := o[was]
@@ -122,7 +125,7 @@ func key(d Document, where, was, is string) Row {
 	}}
 }
 
-// drop is the row of a key that said the same as another one.
+// drop returns the row of a key that had the same value as another key.
 func drop(d Document, where, was, same string) Row {
 	return Row{d, where, was, same, func(o map[string]any) {
 		if o[was] == o[same] {
@@ -131,7 +134,7 @@ func drop(d Document, where, was, same string) Row {
 	}}
 }
 
-// unfold is the row of an object whose keys are now those of the object that it is in.
+// unfold returns the row of an object whose keys now belong to the object around it.
 func unfold(d Document, where, was string) Row {
 	return Row{d, where, was, "its keys", func(o map[string]any) {
 		inner, ok := o[was].(map[string]any)
@@ -150,7 +153,7 @@ func unfold(d Document, where, was string) Row {
 	}}
 }
 
-// value is the row of a key that has another word for one of its values.
+// value returns the row of a key with a renamed value.
 func value(d Document, where, of, was, is string) Row {
 	return Row{d, where, was, is, func(o map[string]any) {
 		if o[of] == was {
@@ -159,7 +162,7 @@ func value(d Document, where, of, was, is string) Row {
 	}}
 }
 
-// item is the row of a list that has another word for one of its items.
+// item returns the row of a list with a renamed item.
 func item(d Document, where, of, was, is string) Row {
 	return Row{d, where, was, is, func(o map[string]any) {
 		list, _ := o[of].([]any)
@@ -171,7 +174,7 @@ func item(d Document, where, of, was, is string) Row {
 	}}
 }
 
-// text is the row of a word within texts.
+// text returns the row of a word that was renamed inside texts.
 func text(d Document, where, was, is string) Row {
 	return Row{d, where, was, is, func(o map[string]any) {
 		for k, v := range o {

@@ -19,8 +19,9 @@ func init() {
 	kinds.RegisterConverter(kinds.Converter{APIVersion: v1alpha1.SchemeGroupVersion.String(), Convert: fromChaosMesh})
 }
 
-// fromChaosMesh converts a pasted NetworkChaos between kube-apiserver and etcd into an item of a scenario's faults,
-// or returns every objection at once. What the proxy before etcd can't do alike is refused, never ignored.
+// fromChaosMesh converts a pasted NetworkChaos between kube-apiserver and etcd into an item of a scenario's faults, or
+// returns every objection at once. Anything that the proxy before etcd can't do in the same way is refused, never
+// ignored.
 func fromChaosMesh(manifest map[string]any) (*kinds.Converted, []kinds.Objection) {
 	if o := chaosKind(manifest["kind"]); o != nil {
 		return nil, []kinds.Objection{*o}
@@ -46,7 +47,7 @@ func fromChaosMesh(manifest map[string]any) (*kinds.Converted, []kinds.Objection
 	return &kinds.Converted{Item: item, From: c.from}, nil
 }
 
-// chaosKind objects to what is no NetworkChaos.
+// chaosKind returns an objection to any kind but NetworkChaos.
 func chaosKind(kind any) *kinds.Objection {
 	why := "no fault here does the same (want a NetworkChaos between kube-apiserver and etcd)"
 	switch known := v1alpha1.AllKindsIncludeScheduleAndWorkflow(); kind {
@@ -74,7 +75,7 @@ type networkChaos struct {
 	chaos      v1alpha1.NetworkChaos
 	from       map[string]string
 	objections []kinds.Objection
-	unread     []string // fields that were taken out; what is missing because of that is no news
+	unread     []string // fields that were taken out; nobody objects that they are missing
 }
 
 func (c *networkChaos) refuse(field, format string, args ...any) {
@@ -111,7 +112,7 @@ func (c *networkChaos) decode(manifest map[string]any) {
 		if strings.HasSuffix(m[3], "string") {
 			want = "a text; a duration has its unit: 250ms, 40s"
 		}
-		// The decoder also names the embedded structs, of which the text knows nothing.
+		// The decoder's path also has the embedded structs, which the manifest doesn't have.
 		path := slices.DeleteFunc(strings.Split(m[2], "."),
 			func(step string) bool { return step == "" || step[0] >= 'A' && step[0] <= 'Z' })
 		field := strings.Join(path, ".")
@@ -141,7 +142,7 @@ func (c *networkChaos) unknown(found []error) {
 	}
 }
 
-// withoutField copies m without the value at path; false if there is none.
+// withoutField returns a copy of m without the value at path; false if there is none.
 func withoutField(m map[string]any, path []string) (map[string]any, bool) {
 	v, ok := m[path[0]]
 	if !ok {

@@ -21,8 +21,8 @@ const (
 	etcdPods       = "etcd"
 )
 
-// target wants one end of the etcd seam as the source and the other one as the target; the direction doesn't matter
-// to the proxy.
+// target returns the item's target. It objects unless one end of the etcd seam is the source and the other end the
+// target. Their order doesn't matter to the proxy.
 func (c *networkChaos) target() map[string]any {
 	s := c.chaos.Spec
 	source := c.end("spec", s.PodSelector)
@@ -53,7 +53,7 @@ func (c *networkChaos) target() map[string]any {
 	return map[string]any{"mode": string(mode), "selector": map[string]any{"component": etcdPods}}
 }
 
-// end is the component that a selector means; "", with an objection, if it is no end of the seam.
+// end returns the component that a selector means; "", with an objection, if that is no end of the etcd seam.
 func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	if p.Mode != v1alpha1.AllMode && p.Mode != v1alpha1.OneMode {
 		c.refuse(field+".mode", "%q can't be converted: there is one etcd in a cluster (want all or one)", p.Mode)
@@ -104,7 +104,7 @@ func (c *networkChaos) end(field string, p v1alpha1.PodSelector) string {
 	return component
 }
 
-// action is the kind of fault that does the same as the manifest's action, with its spec.
+// action returns the kind of fault that does the same as the manifest's action, with its spec.
 func (c *networkChaos) action() (string, map[string]any) {
 	s := c.chaos.Spec
 	c.parameters()
@@ -136,7 +136,7 @@ func (c *networkChaos) action() (string, map[string]any) {
 	return "", nil
 }
 
-// parameters objects to the parameters of other actions, which Chaos Mesh ignores: what is ignored misleads.
+// parameters objects to the parameters of other actions. Chaos Mesh ignores these, and an ignored parameter misleads.
 func (c *networkChaos) parameters() {
 	s := c.chaos.Spec
 	for _, p := range []struct {
@@ -157,8 +157,9 @@ func (c *networkChaos) parameters() {
 	}
 }
 
-// delay is the same for either direction: a call's answer comes that much later, which is what the proxy does. With
-// both directions Chaos Mesh delays request and answer, so a call takes twice the latency longer.
+// delay returns the spec of a delay. It is the same for either direction: the answer to a call comes later by the
+// latency, which is what the proxy does. With both directions Chaos Mesh delays request and answer, so latency and
+// jitter are doubled.
 func (c *networkChaos) delay() map[string]any {
 	d := c.chaos.Spec.Delay
 	if d == nil {
@@ -217,7 +218,8 @@ func (c *networkChaos) partition() map[string]any {
 	return nil
 }
 
-// outage wants a duration: Chaos Mesh's outage lasts until it is deleted, and one that long is another incident.
+// outage returns the spec of an outage, which needs a duration: Chaos Mesh's outage lasts until it is deleted, and a
+// longer one than longestOutage is another incident.
 func (c *networkChaos) outage(connections string) map[string]any {
 	d := c.chaos.Spec.Duration
 	if d == nil {

@@ -46,13 +46,13 @@ func (f *CRILatency) Validate() error {
 	return nil
 }
 
-// Needs says that the calls pass through the cri seam.
+// Needs returns what the fault requires: the cri seam, which the calls pass through, and commands in the nodes.
 func (f *CRILatency) Needs() Needs { return Needs{Seams: []string{"cri"}, Exec: true} }
 
-// RuntimeDelay is the latency.
+// RuntimeDelay returns the latency.
 func (f *CRILatency) RuntimeDelay() time.Duration { return f.Latency.Duration }
 
-// Inject arms the delay on every node and returns once one of its own calls took that long.
+// Inject arms the delay on every node and returns once one of the harness's own calls took that long.
 func (f *CRILatency) Inject(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
 		if _, err := c.ArmLatency(ctx, arm(t),
@@ -68,7 +68,8 @@ func (f *CRILatency) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover disarms the delay and returns once its own calls are fast again: below half of the latency.
+// Recover disarms the delay and returns once the harness's own calls are fast again: they take less than half of the
+// latency plus 5 ms.
 func (f *CRILatency) Recover(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultLatency}); err != nil {
@@ -99,15 +100,17 @@ func onNodes(ctx context.Context, t Target, act func(context.Context, cluster.No
 	})
 }
 
-// observe probes until want is satisfied.
+// observe probes the interposer until want is true of a probe, and returns that probe.
 func observe(ctx context.Context, c *control.Client, want func(control.Probe) bool) (control.Probe, error) {
 	return probeUntil(ctx, seenWithin, c.Probe, want)
 }
 
-// listTime is the fastest ListContainers call of a probe: a call that happens to be slow must not pass for the fault.
+// listTime returns the fastest ListContainers call of a probe: a call that happens to be slow must not pass for the
+// fault.
 func listTime(p control.Probe) time.Duration { return fast(p, "ListContainers") }
 
-// statusTime is the fastest of the delayed calls that a probe made.
+// statusTime returns the fastest ContainerStatus call of a probe, or the fastest ListPodSandbox call if the probe has
+// none.
 func statusTime(p control.Probe) time.Duration { return fast(p, fastest(p)) }
 
 func fastest(p control.Probe) string {

@@ -39,7 +39,7 @@ type CSINodeLoss struct{}
 // csiNodeSeen is how long a deletion or a creation may take to be observed.
 const csiNodeSeen = 30 * time.Second
 
-// Needs is nothing but the API, and nodes in it.
+// Needs returns what the fault requires: nothing but the API, and nodes in it.
 func (*CSINodeLoss) Needs() Needs { return Needs{Nodes: true} }
 
 // Inject keeps a copy of each node's CSINode, deletes it, and returns when it was seen to be gone.
@@ -62,7 +62,8 @@ func (*CSINodeLoss) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover creates each node's CSINode again from its copy, and returns when it was seen. A node that has one keeps it.
+// Recover creates each node's CSINode again from its copy, and returns when it was seen. A node that has a CSINode
+// keeps it.
 func (*CSINodeLoss) Recover(ctx context.Context, t Target) error {
 	return onCSINodes(ctx, t, func(ctx context.Context, o csiNode) error {
 		now, err := o.get(ctx)
@@ -80,7 +81,7 @@ func (*CSINodeLoss) Recover(ctx context.Context, t Target) error {
 			if err := o.await(ctx, func(now *storagev1.CSINode) bool { return now != nil }); err != nil {
 				return err
 			}
-			// A copy that stays would be taken for that of another loss. One that can't be deleted goes with the
+			// A copy that stays would be taken for the copy of another loss. If it can't be deleted, it goes with the
 			// cluster.
 			_ = o.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, metav1.DeleteOptions{})
 		}
@@ -97,8 +98,8 @@ type csiNode struct {
 	namespace string
 }
 
-// onCSINodes acts on the CSINodes of all nodes of the target at once, and returns all errors. Where a node only stands
-// for a control plane, they are those of its simulated nodes.
+// onCSINodes acts on the CSINodes of all nodes of the target at once, and returns all errors. For a node that only
+// stands for a control plane, it acts on the CSINodes of the simulated nodes.
 func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode) error) error {
 	client, err := apiClient(t)
 	if err != nil {
@@ -125,7 +126,7 @@ func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode
 	})
 }
 
-// get is the object, nil if there is none.
+// get returns the CSINode, nil if there is none.
 func (o csiNode) get(ctx context.Context) (*storagev1.CSINode, error) {
 	now, err := o.client.StorageV1().CSINodes().Get(ctx, o.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -134,7 +135,7 @@ func (o csiNode) get(ctx context.Context) (*storagev1.CSINode, error) {
 	return now, err
 }
 
-// await looks until the object is as wanted.
+// await reads the CSINode again and again until it is as wanted.
 func (o csiNode) await(ctx context.Context, wanted func(*storagev1.CSINode) bool) error {
 	all := ctx
 	ctx, cancel := context.WithTimeout(ctx, csiNodeSeen)
@@ -157,7 +158,8 @@ func (o csiNode) await(ctx context.Context, wanted func(*storagev1.CSINode) bool
 	}
 }
 
-// keep writes the copy down. One that is there already is of this loss, too, which didn't get any further.
+// keep stores a copy of the CSINode. A copy that is there already belongs to the same loss, which didn't get any
+// further.
 func (o csiNode) keep(ctx context.Context, was *storagev1.CSINode) error {
 	was = was.DeepCopy()
 	was.ResourceVersion, was.UID, was.ManagedFields = "", "", nil
@@ -180,7 +182,7 @@ func (o csiNode) keep(ctx context.Context, was *storagev1.CSINode) error {
 	return nil
 }
 
-// kept reads the copy.
+// kept returns the CSINode from its copy.
 func (o csiNode) kept(ctx context.Context) (*storagev1.CSINode, error) {
 	cm, err := o.client.CoreV1().ConfigMaps(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
 	if err != nil {

@@ -70,7 +70,7 @@ func (f *EtcdLatency) Validate() error {
 	return nil
 }
 
-// delay reads the durations. A jitter left out is 0.
+// delay returns the latency and the jitter as durations. A jitter left out is 0.
 func (f *EtcdLatency) delay() (out control.EtcdLatency, err error) {
 	for _, one := range []struct {
 		name, text string
@@ -88,10 +88,10 @@ func (f *EtcdLatency) delay() (out control.EtcdLatency, err error) {
 	return out, nil
 }
 
-// Needs says that the answers pass through the etcd seam.
+// Needs returns what the fault requires: the etcd seam, which the answers pass through.
 func (f *EtcdLatency) Needs() Needs { return Needs{Seams: []string{"etcd"}} }
 
-// Modelled names what is imitated.
+// Modelled returns a sentence on what is imitated, unless the latency is 0.
 func (f *EtcdLatency) Modelled() []string {
 	if d, err := f.delay(); err != nil || d.Latency == 0 {
 		return nil
@@ -99,11 +99,11 @@ func (f *EtcdLatency) Modelled() []string {
 	return []string{"etcd itself was not slow: a proxy delayed its answers to kube-apiserver"}
 }
 
-// added is how much longer an answer must take for the delay to count as seen.
+// added returns how much longer an answer must take for the delay to count as seen.
 func added(d control.EtcdLatency) time.Duration { return time.Duration(d.Latency-d.Jitter) * 8 / 10 }
 
-// Inject arms the delay and returns once three answers in a row, on a warm connection through the proxy, took that
-// much longer than those that bypass it. A latency of 0 arms nothing, and nothing is measured.
+// Inject arms the delay and returns once three answers in a row, on a warm connection through the proxy, took that much
+// longer than answers that bypass the proxy. A latency of 0 arms nothing, and nothing is measured.
 func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 	d, err := f.delay()
 	if err != nil {
@@ -132,8 +132,8 @@ func (f *EtcdLatency) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover disarms the delay and returns once it is measured to be gone: the proxy adds less than 50 ms, or half of
-// what counted as seen.
+// Recover disarms the delay and returns once the delay is measured to be gone: the proxy adds less than 50 ms, and less
+// than half of what counted as seen.
 func (f *EtcdLatency) Recover(ctx context.Context, t Target) error {
 	d, err := f.delay()
 	if err != nil {

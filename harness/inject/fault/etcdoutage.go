@@ -41,7 +41,7 @@ type EtcdOutage struct {
 	AtMost      metav1.Duration `json:"atMost,omitzero" jsonschema:"it lifts itself after this; below 70s"`
 }
 
-// Validate refuses an outage that the proxy doesn't know, and one that kube-apiserver would not outlive.
+// Validate refuses an outage that the proxy can't make, and one that kube-apiserver would not outlive.
 func (f *EtcdOutage) Validate() error {
 	if f.Connections != control.OutageKeep && f.Connections != control.OutageReset {
 		return fmt.Errorf("connections is %q (want %s or %s)", f.Connections, control.OutageKeep, control.OutageReset)
@@ -53,15 +53,15 @@ func (f *EtcdOutage) Validate() error {
 	return nil
 }
 
-// Needs says that all traffic passes through the etcd seam.
+// Needs returns what the fault requires: the etcd seam, which all traffic passes through.
 func (f *EtcdOutage) Needs() Needs { return Needs{Seams: []string{"etcd"}} }
 
-// Modelled names what is imitated.
+// Modelled returns a sentence on what is imitated.
 func (f *EtcdOutage) Modelled() []string {
 	return []string{"etcd itself went on: a proxy cut kube-apiserver off from it"}
 }
 
-// Inject arms the outage and returns once a request through the proxy got no answer while one that bypasses it did.
+// Inject arms the outage and returns once a request through the proxy got no answer while one past the proxy did.
 func (f *EtcdOutage) Inject(ctx context.Context, t Target) error {
 	return onProxies(ctx, t, func(ctx context.Context, n cluster.Node, c *control.EtcdClient) error {
 		a := arm(t)

@@ -31,7 +31,7 @@ func onProxies(ctx context.Context, t Target,
 	})
 }
 
-// lift disarms a fault and says how it ended.
+// lift disarms a fault and returns how it ended, in words.
 func lift(ctx context.Context, c *control.EtcdClient, t Target, fault string) (string, error) {
 	d, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: fault})
 	if err != nil {
@@ -55,25 +55,25 @@ func lift(ctx context.Context, c *control.EtcdClient, t Target, fault string) (s
 	return "not armed", nil
 }
 
-// answered reports whether every request got an answer of a healthy etcd, both ways.
+// answered reports whether every request got an answer of a healthy etcd, through the proxy and past it.
 func answered(p control.EtcdProbe) bool {
 	return p.Healthy && len(p.Through) == etcdRequests && p.DirectErr == "" && len(p.Direct) == etcdRequests
 }
 
-// proxyAdds is what the proxy adds at least to an answer: a request that happens to be slow must not pass for the
-// fault.
+// proxyAdds returns how much longer the fastest answer through the proxy takes than the fastest one past it: a request
+// that happens to be slow must not pass for the fault.
 func proxyAdds(p control.EtcdProbe) time.Duration {
 	return control.Fastest(p.Through) - control.Fastest(p.Direct)
 }
 
-// measure probes until want is satisfied, for as long as within; limit is for each answer.
+// measure probes etcd until want is true of a probe, for no longer than within. limit bounds each answer.
 func measure(ctx context.Context, c *control.EtcdClient, within, limit time.Duration,
 	want func(control.EtcdProbe) bool) (control.EtcdProbe, error) {
 	return probeUntil(ctx, within,
 		func(ctx context.Context) (control.EtcdProbe, error) { return c.Probe(ctx, etcdRequests, limit) }, want)
 }
 
-// probeUntil probes until want is satisfied, for as long as within. The error shows what was seen last.
+// probeUntil calls probe until want is true of its result, for no longer than within. The error shows the last result.
 func probeUntil[P any](ctx context.Context, within time.Duration, probe func(context.Context) (P, error),
 	want func(P) bool) (P, error) {
 	var seen P

@@ -1,4 +1,4 @@
-// Package fault has the faults: what can be injected and later recovered. Each kind has its own file.
+// Package fault has the faults, which can be injected into a cluster and later recovered. Each kind has its own file.
 //
 // A fault never proves its own effect; a collector does. Whatever a fault leaves running inside a node has its own
 // time limit, so that it recovers even if the harness is dead.
@@ -27,15 +27,15 @@ type Target struct {
 	Constants map[string]int64 // of the arm's subject
 	Expires   time.Duration    // after this the fault lifts itself inside the node
 	Events    *event.Stream
-	Writer    *bundle.Writer // takes what the fault itself sees of the subject; nil outside of a trial
+	Writer    *bundle.Writer // records what the fault itself sees of the subject; nil outside of a trial
 }
 
-// Needs says what a fault requires. A plan without it is refused.
+// Needs lists what a fault requires. A plan that lacks any of it is refused.
 type Needs struct {
 	Seams     []string // "cri", "etcd"
 	Exec      bool
 	Power     bool
-	Nodes     bool     // Node objects, if only simulated ones
+	Nodes     bool     // Node objects; simulated ones suffice
 	Constants []string // names that the scenario must declare
 }
 
@@ -49,35 +49,36 @@ type Fault interface {
 }
 
 // Computer is a Fault whose parameters follow from the subject's constants and from the trial's other faults. Compute
-// returns the fault with what was left open filled in, for all arms alike, and says in sentences how; the receiver
-// doesn't change. It is called once for each trial, before anything is injected. Constants has a map for each arm,
-// which lacks unknown constants.
+// returns the fault with its open parameters filled in, for all arms alike, and explains each in a sentence; the
+// receiver doesn't change. It is called once for each trial, before anything is injected. constants has a map for each
+// arm, without unknown constants.
 type Computer interface {
 	Compute(constants []map[string]int64, others []Fault) (computed Fault, explained map[string]string, err error)
 }
 
-// RuntimeSlower is a Fault that delays each call of a kubelet to its container runtime, and by how much.
+// RuntimeSlower is a Fault that delays each call of a kubelet to its container runtime. RuntimeDelay returns by how
+// much.
 type RuntimeSlower interface{ RuntimeDelay() time.Duration }
 
-// Assumer is a Computer that says which values it used, and checks are to use, for constants that are unknown in some
-// arm.
+// Assumer is a Computer that assumes values for constants that are unknown in some arm. Assumed returns these values,
+// which checks must use, too.
 type Assumer interface{ Assumed() map[string]int64 }
 
-// Maker is a Fault that records what it sees of the subject, and says which artifacts that gives.
+// Maker is a Fault that records what it sees of the subject. Makes returns the kinds of artifacts that it records.
 type Maker interface{ Makes() []bundle.Kind }
 
-// Modeller is a Fault that imitates something; its sentences are named in the verdict.
+// Modeller is a Fault that only imitates something. Modelled returns sentences about that for the verdict.
 type Modeller interface{ Modelled() []string }
 
-// apiClient is a client of the target's cluster whose requests never wait for each other: one that waits its turn
-// would be late to see what it waits for, and would say at the end that it ran out of time instead of what it saw.
+// apiClient returns a client of the target's cluster whose requests never wait for each other. A request that waits its
+// turn would be late to see a change. At the end it would say that time ran out instead of what it saw.
 func apiClient(t Target) (*kubernetes.Clientset, error) {
 	cfg := t.Cluster.RESTConfig()
 	cfg.QPS = -1
 	return kubernetes.NewForConfig(cfg)
 }
 
-// each acts on all nodes, or whatever they have, at once and joins the errors.
+// each calls act on all items, such as nodes, at once and joins the errors.
 func each[T any](all []T, act func(T) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup

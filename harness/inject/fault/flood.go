@@ -45,7 +45,8 @@ type ContainerFlood struct {
 	Overflow         string  `json:"overflow,omitempty" jsonschema:"the constant that says how many events the channel holds"`
 	OverflowFactor   float64 `json:"overflowFactor,omitzero" jsonschema:"how many times that many events must be left when the relist has outlasted it"`
 	UnknownFactor    float64 `json:"unknownFactor,omitzero" jsonschema:"how many times the largest known overflow stands for one that is not known"`
-	// A threshold is cheap to exceed: it costs time only, and the relist ends early where the subject's own is shorter.
+	// UnknownOutlastFactor may be high: to exceed a threshold costs only time, and a relist ends early if the subject's
+	// own threshold is shorter.
 	UnknownOutlastFactor float64         `json:"unknownOutlastFactor,omitzero" jsonschema:"how many times the largest known outlast stands for one that is not known, at most"`
 	Longest              metav1.Duration `json:"longest,omitzero" jsonschema:"how long one relist may be made to last"`
 
@@ -80,7 +81,8 @@ func (f *ContainerFlood) Validate() error {
 	return nil
 }
 
-// Needs says that listings pass through the cri seam, and which constants the size follows from.
+// Needs returns what the fault requires: the cri seam, which listings pass through, and the constants that the size
+// follows from.
 func (f *ContainerFlood) Needs() Needs {
 	n := Needs{Seams: []string{"cri"}, Exec: true}
 	if f.Pods == 0 {
@@ -94,13 +96,13 @@ func (f *ContainerFlood) Needs() Needs {
 const maxReported = 22_000
 
 // Compute sizes the flood for the largest constants of all arms. With a latency L on each call and C containers in a
-// pod, kubelet makes C+1 delayed calls a pod from v1.36 on (PodSandboxStatus, C times ContainerStatus), two more before
-// (ListPodSandbox and ListContainers by the pod's uid), and gets C+1 events for it (the sandbox counts). So
-// ceil(threshold / (L*(C+1))) pods keep a relist of any version busy past its threshold, and ceil(factor*capacity/(C+1))
-// more pods leave more events than the channel holds.
+// pod, kubelet makes C+1 delayed calls a pod from v1.36 on (PodSandboxStatus, C times ContainerStatus). Earlier
+// versions make two more (ListPodSandbox and ListContainers by the pod's uid). kubelet gets C+1 events for the pod (the
+// sandbox counts). So ceil(threshold / (L*(C+1))) pods keep a relist of any version busy past its threshold, and
+// ceil(factor*capacity/(C+1)) more pods leave more events than the channel holds.
 //
-// Without a latency among the faults the runtime's own speed decides, which nothing bounds: then the size is the one
-// for a latency of 40 ms, so that a flood alone can be told from a flood with a slow runtime.
+// Without a latency among the faults the runtime's own speed decides, which nothing bounds. Then the size is that for a
+// latency of 40 ms, so that a flood alone can be told from a flood with a slow runtime.
 func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (Fault, map[string]string, error) {
 	if f.Pods > 0 {
 		return f, map[string]string{"pods": fmt.Sprintf("%d, as given", f.Pods)}, nil
@@ -124,8 +126,8 @@ func (f *ContainerFlood) Compute(constants []map[string]int64, others []Fault) (
 	return &sized, explained, err
 }
 
-// size fills in the pods for the largest known constants, and for assumed ones as far as there is room: capacity
-// first, because a wrong fix more often changes that.
+// size sets the number of pods for the largest known constants, and for assumed ones as far as there is room. The
+// capacity comes first, because a wrong fix changes it more often.
 func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, thresholdKnown,
 	capacityKnown bool) (map[string]string, error) {
 	calls, events := f.ContainersPerPod+1, f.ContainersPerPod+1
@@ -177,25 +179,25 @@ func (f *ContainerFlood) size(latency time.Duration, threshold, capacity int64, 
 	return said, nil
 }
 
-// leastOverflow is how many times the channel's capacity a flood must leave for it at least, so that a check that
-// more was delivered can be met.
+// leastOverflow is the least that a flood must leave for the channel, as a multiple of its capacity, so that a check
+// can see that more events were delivered than the channel holds.
 const leastOverflow = 1.25
 
-// TooLargeError says that no flood is large enough for known constants.
+// TooLargeError says that no possible flood is large enough for the known constants.
 type TooLargeError struct{ why string }
 
 func (e *TooLargeError) Error() string { return e.why }
 
-// Assumed is what the flood was sized for if a constant is unknown.
+// Assumed returns the values that the flood was sized for in place of unknown constants.
 func (f *ContainerFlood) Assumed() map[string]int64 { return f.assumed }
 
-// Modelled names what is imitated.
+// Modelled returns a sentence on what is imitated.
 func (f *ContainerFlood) Modelled() []string {
 	return []string{"the containers of the flood are only reported by the CRI interposer, none of them ran; real " +
 		"containers run beside them"}
 }
 
-// Inject adds the pods on every node and returns once its own listings show all of them.
+// Inject adds the pods on every node and returns once the harness's own listings show all of them.
 func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
 	spec := control.Flood{Pods: f.Pods, ContainersPerPod: f.ContainersPerPod, State: f.State}
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
@@ -216,7 +218,7 @@ func (f *ContainerFlood) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover removes the pods and returns once its own listings show none.
+// Recover removes the pods and returns once the harness's own listings show none.
 func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
 	return onNodes(ctx, t, func(ctx context.Context, n cluster.Node, c *control.Client) error {
 		if _, err := c.Disarm(ctx, control.Disarm{ID: t.Name, Owner: t.Run, Fault: control.FaultFlood}); err != nil {
@@ -232,7 +234,7 @@ func (f *ContainerFlood) Recover(ctx context.Context, t Target) error {
 	})
 }
 
-// largest is the largest known value of a constant, and whether it is known in every arm.
+// largest returns the largest known value of a constant, and whether the constant is known in every arm.
 func largest(constants []map[string]int64, name string) (out int64, all bool, err error) {
 	known := 0
 	for _, c := range constants {

@@ -48,10 +48,10 @@ type HangingWebhook struct {
 // webhookSeen is how long the webhooks may take to be in force, or to be gone.
 const webhookSeen = 60 * time.Second
 
-// Needs is nothing but the API.
+// Needs returns what the fault requires: nothing but the API.
 func (*HangingWebhook) Needs() Needs { return Needs{} }
 
-// Makes names the webhooks' own record.
+// Makes returns the kind of artifact that the fault records: the webhooks' reviews.
 func (*HangingWebhook) Makes() []bundle.Kind { return []bundle.Kind{bundle.Reviews} }
 
 // Validate refuses webhooks that nobody asks, and more annotations than an answer of a webhook can hold.
@@ -65,7 +65,7 @@ func (f *HangingWebhook) Validate() error {
 	return nil
 }
 
-// Modelled names what is imitated.
+// Modelled returns a sentence on what is imitated.
 func (f *HangingWebhook) Modelled() []string {
 	return []string{fmt.Sprintf("the webhooks are the harness's own: two that answer with %d audit annotations each, and "+
 		"one that never answers", f.AuditAnnotations)}
@@ -96,7 +96,7 @@ func (f *HangingWebhook) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover takes the webhooks away and returns when they were seen to be gone.
+// Recover removes the webhooks and returns when they were seen to be gone.
 func (f *HangingWebhook) Recover(ctx context.Context, t Target) error {
 	return onWebhooks(ctx, t, func(ctx context.Context, h webhooks) error {
 		if err := h.unregister(ctx); err != nil {
@@ -114,7 +114,8 @@ func (f *HangingWebhook) Recover(ctx context.Context, t Target) error {
 	})
 }
 
-// serve is the server for a node's API server, which ends with the fault's time limit.
+// serve returns the server for a node's API server, and starts it if there is none. It ends with the fault's time
+// limit.
 func (f *HangingWebhook) serve(ctx context.Context, t Target, h webhooks) (*webhookServer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +149,7 @@ func (f *HangingWebhook) serve(ctx context.Context, t Target, h webhooks) (*webh
 	return s, nil
 }
 
-// recordReviews gives what takes the webhooks' record, and what ends it.
+// recordReviews returns a function that records a review, and a function that ends the record.
 func recordReviews(t Target, n cluster.Node) (record func(bundle.Review), end func(), err error) {
 	if t.Writer == nil {
 		return func(bundle.Review) {}, func() {}, nil
@@ -179,7 +180,7 @@ func recordReviews(t Target, n cluster.Node) (record func(bundle.Review), end fu
 	}, nil
 }
 
-// webhooks are the registrations for the API server of one node.
+// webhooks registers webhooks with the API server of one node.
 type webhooks struct {
 	client kubernetes.Interface
 	node   cluster.Node
@@ -203,7 +204,7 @@ func onWebhooks(ctx context.Context, t Target, act func(context.Context, webhook
 func (h webhooks) name() string      { return "relapse-" + h.fault + "-" + h.node.Name() }
 func (h webhooks) namespace() string { return "relapse-" + h.fault }
 
-// loadLabel is what loads label their namespaces with.
+// loadLabel is the label that loads put on their namespaces.
 const loadLabel = "relapse.dev/load"
 
 func (h webhooks) makeNamespace(ctx context.Context) error {
@@ -216,7 +217,7 @@ func (h webhooks) makeNamespace(ctx context.Context) error {
 	return err
 }
 
-// register creates both configurations anew: one that is there leads to a server that may be gone.
+// register deletes both configurations and creates them anew: an old one leads to a server that may be gone.
 func (h webhooks) register(ctx context.Context, load string, s *webhookServer) error {
 	if err := h.unregister(ctx); err != nil {
 		return err
@@ -269,7 +270,7 @@ func (h webhooks) unregister(ctx context.Context) error {
 	})
 }
 
-// dryRun asks for a ConfigMap that is not to be made, and is answered with a code; 0 is no answer.
+// dryRun asks for a ConfigMap in a dry run, and returns the code of the answer; 0 if there was none.
 func (h webhooks) dryRun(ctx context.Context) (code int) {
 	h.client.CoreV1().RESTClient().Post().Namespace(h.namespace()).Resource("configmaps").
 		Param("dryRun", metav1.DryRunAll).Param("timeout", "2s").Body(&corev1.ConfigMap{
@@ -278,8 +279,8 @@ func (h webhooks) dryRun(ctx context.Context) (code int) {
 	return code
 }
 
-// await asks until it is true. An API server that isn't there may come back, one that answers with an error of its own
-// is not asked again.
+// await calls seen until it is true. If the API server isn't there, it may come back; if it answers with an internal
+// error, await gives up.
 func (h webhooks) await(ctx context.Context, seen func(context.Context) (bool, error)) error {
 	all := ctx
 	ctx, cancel := context.WithTimeout(ctx, webhookSeen)

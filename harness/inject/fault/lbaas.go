@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-// CloudMisbehaves has the API of the lbaas seam misbehave.
+// CloudMisbehaves makes the API of the lbaas seam misbehave.
 type CloudMisbehaves struct {
 	How   string          `json:"how,omitempty" jsonschema:"hang, slow, close or error"`
 	Path  string          `json:"path,omitempty" jsonschema:"requests whose path contains this are meant"`
@@ -40,13 +40,13 @@ type CloudMisbehaves struct {
 	Code  int             `json:"code,omitzero" jsonschema:"of error: the code of the answer, from 400 to 599"`
 }
 
-// cloudAnswers is how soon the API answers, at the latest, while nothing is armed.
+// cloudAnswers is the longest time that the API takes to answer while nothing is armed.
 const cloudAnswers = 3 * time.Second
 
-// cloudQuick is below the shortest delay that can be armed.
+// cloudQuick is the shortest delay that can be armed: a faster answer is not delayed.
 const cloudQuick = time.Second
 
-// Validate refuses what could not be seen.
+// Validate refuses an unknown misbehaviour, and parameters with which it could not be seen.
 func (f *CloudMisbehaves) Validate() error {
 	switch {
 	case f.Path == "" || !strings.Contains(control.LBaaSList, f.Path):
@@ -65,15 +65,15 @@ func (f *CloudMisbehaves) Validate() error {
 	return fmt.Errorf("how is %q (want hang, slow, close or error)", f.How)
 }
 
-// Needs says that the requests pass through the lbaas seam.
+// Needs returns what the fault requires: the lbaas seam, which the requests pass through.
 func (*CloudMisbehaves) Needs() Needs { return Needs{Seams: []string{"lbaas"}} }
 
-// Modelled names what is imitated.
+// Modelled returns a sentence on what is imitated.
 func (*CloudMisbehaves) Modelled() []string {
 	return []string{"the cloud is a load balancer API of ours, whose load balancers exist in its memory only"}
 }
 
-// Inject arms the fault and returns once a request of our own got no good answer in time.
+// Inject arms the fault and returns once a request of our own shows it.
 func (f *CloudMisbehaves) Inject(ctx context.Context, t Target) error {
 	what := control.LBaaSFault{How: f.How, Path: f.Path, Delay: control.Duration(f.Delay.Duration), Code: f.Code}
 	return onClouds(ctx, t, func(ctx context.Context, n cluster.Node, c *control.LBaaSClient) error {
@@ -91,7 +91,7 @@ func (f *CloudMisbehaves) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// shows reports whether what became of a request is the fault's doing.
+// shows reports whether the result of a request shows the fault.
 func (f *CloudMisbehaves) shows(p control.LBaaSProbe) bool {
 	switch f.How {
 	case control.LBaaSHang:

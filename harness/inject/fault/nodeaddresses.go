@@ -30,13 +30,13 @@ type NodeAddresses struct {
 	Count int `json:"count" jsonschema:"how many addresses, at most 4000"`
 }
 
-// mostAddresses is how many a node was seen to bear.
+// mostAddresses is the most addresses that a node was seen to bear.
 const mostAddresses = 4000
 
-// addressLink is the bridge, and the unit that removes it.
+// addressLink is the name of the bridge, and of the unit that removes it.
 const addressLink = "relapse-addr"
 
-// addAddresses makes the bridge with its addresses. What is there already is left alone, and the timer begins anew.
+// addAddresses makes the bridge with its addresses. An existing bridge is left alone, and the timer begins anew.
 const addAddresses = `link=$1 count=$2 seconds=$3
 systemctl stop "$link.timer" 2>/dev/null || true
 systemd-run --quiet --collect --unit="$link" --on-active="$seconds" --timer-property=AccuracySec=1s ip link delete dev "$link"
@@ -53,10 +53,10 @@ const dropAddresses = `link=$1
 systemctl stop "$link.timer" 2>/dev/null || true
 ip link delete dev "$link" 2>/dev/null || ! ip link show dev "$link" 2>/dev/null`
 
-// Needs says that commands run in the nodes.
+// Needs returns what the fault requires: commands in the nodes.
 func (*NodeAddresses) Needs() Needs { return Needs{Exec: true} }
 
-// Validate refuses no addresses, and more than a node was seen to bear.
+// Validate refuses less than one address, and more than a node was seen to bear.
 func (f *NodeAddresses) Validate() error {
 	if f.Count < 1 || f.Count > mostAddresses {
 		return fmt.Errorf("count is %d (want 1 to %d)", f.Count, mostAddresses)
@@ -70,12 +70,13 @@ func (f *NodeAddresses) Inject(ctx context.Context, t Target) error {
 		fmt.Sprintf("%.0fs", t.Expires.Seconds()))
 }
 
-// Recover removes them and returns once no node lists any.
+// Recover removes the addresses and returns once no node lists any of them.
 func (f *NodeAddresses) Recover(ctx context.Context, t Target) error {
 	return f.runOnNodes(ctx, t, 0, event.FaultGone, dropAddresses)
 }
 
-// runOnNodes runs a script on all nodes of the target at once, and waits until each lists so many addresses.
+// runOnNodes runs a script on all nodes of the target at once, and waits until each lists want of the fault's
+// addresses.
 func (f *NodeAddresses) runOnNodes(ctx context.Context, t Target, want int, typ, script string, args ...string) error {
 	return each(t.Nodes, func(n cluster.Node) error {
 		x, ok := n.(cluster.Execer)

@@ -48,7 +48,7 @@ type PodState struct {
 	End  PodRequest `json:"end" jsonschema:"the request that ends the state"`
 }
 
-// PodRequest is a GET of a pod.
+// PodRequest is an HTTP request to a pod.
 type PodRequest struct {
 	Scheme string `json:"scheme,omitempty" jsonschema:"http, which is the default, or https: the API server takes any certificate"`
 	Port   int    `json:"port"`
@@ -58,10 +58,10 @@ type PodRequest struct {
 // podStateSeen is how long a change may take to be observed, podAnswers how long an answer may take.
 const podStateSeen, podAnswers = 30 * time.Second, 10 * time.Second
 
-// Needs is nothing but the API.
+// Needs returns what the fault requires: nothing but the API.
 func (*PodState) Needs() Needs { return Needs{} }
 
-// Validate refuses what could be no request.
+// Validate refuses an empty name, and ports, paths and schemes that make no request.
 func (f *PodState) Validate() error {
 	var errs []error
 	for what, r := range map[string]PodRequest{"": {Port: f.Port, Path: f.Path}, "end.": f.End} {
@@ -76,8 +76,8 @@ func (f *PodState) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Inject puts the pods of each node into the state and returns when that was seen. A pod that doesn't get there has
-// reacted to the request, perhaps by its end: that is a warning, unless no pod gets there.
+// Inject puts the pods of each node into the state and returns when that was seen. A pod that doesn't get into the
+// state has reacted to the request, perhaps by its end. That is a warning, unless no pod gets into the state.
 func (f *PodState) Inject(ctx context.Context, t Target) error {
 	var seen atomic.Int64
 	err := f.onPods(ctx, t, func(ctx context.Context, p asked) error {
@@ -104,8 +104,8 @@ func (f *PodState) Inject(ctx context.Context, t Target) error {
 	return err
 }
 
-// Recover ends the state and returns when that was seen. A pod that isn't in the state is left alone. One that refuses
-// what would end it has had its client: that is a warning.
+// Recover ends the state and returns when that was seen. A pod that isn't in the state is left alone. A pod that
+// refuses the request which ends the state has had its client: that is a warning.
 func (f *PodState) Recover(ctx context.Context, t Target) error {
 	return f.onPods(ctx, t, func(ctx context.Context, p asked) error {
 		code, err := p.ask(ctx, http.MethodGet, PodRequest{Port: f.Port, Path: f.Path})
@@ -126,10 +126,11 @@ func (f *PodState) Recover(ctx context.Context, t Target) error {
 	})
 }
 
-// errNotSeen is a change of a pod that was not observed.
+// errNotSeen says that a change of a pod was not observed.
 var errNotSeen = fmt.Errorf("the change was not seen within %s", podStateSeen)
 
-// await looks until the state's path is answered with a code, or with none three times in a row.
+// await asks for the state's path until the answer has the code want, or until there was no answer three times in a
+// row.
 func (f *PodState) await(ctx context.Context, p asked, want int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, podStateSeen, errNotSeen)
 	defer cancel()
@@ -158,7 +159,7 @@ type asked interface {
 	ask(ctx context.Context, method string, r PodRequest) (code int, err error)
 }
 
-// pod is one that is asked by way of the API server.
+// pod is a pod that is asked by way of the API server.
 type pod struct {
 	client          kubernetes.Interface
 	node            cluster.Node
@@ -168,7 +169,7 @@ type pod struct {
 func (p pod) String() string       { return p.namespace + "/" + p.name }
 func (p pod) onNode() cluster.Node { return p.node }
 
-// ask's error is one of the API server's own.
+// ask sends a request by way of the API server. The error is the API server's own, or the cause of ctx's end.
 func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, err error) {
 	name := fmt.Sprintf("%s:%d", p.name, r.Port)
 	if r.Scheme != "" {
@@ -179,7 +180,7 @@ func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, er
 	err = p.client.CoreV1().RESTClient().Verb(method).Namespace(p.namespace).Resource("pods").Name(name).
 		SubResource("proxy").Suffix(r.Path).MaxRetries(0).Do(one).StatusCode(&code).Error()
 	var refused apierrors.APIStatus
-	if errors.As(err, &refused) { // of an answer in plain text the result doesn't tell the code
+	if errors.As(err, &refused) { // the result doesn't tell the code of an answer in plain text
 		code = int(refused.Status().Code)
 	}
 	switch {
@@ -193,7 +194,7 @@ func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, er
 	return code, nil
 }
 
-// plain is a process that is asked itself.
+// plain is a process that is asked directly.
 type plain struct {
 	cluster.Component
 	address string
@@ -202,8 +203,9 @@ type plain struct {
 func (p plain) String() string       { return p.Name() + " of " + p.Node().Arm() }
 func (p plain) onNode() cluster.Node { return p.Node() }
 
-// direct verifies no certificates and follows no redirections, as the API server doesn't either: who is sent on to the
-// listener would be its first client. It keeps no connection, which would be a client that stays.
+// direct sends requests to plain processes. Like the API server it verifies no certificates and follows no
+// redirections: a request that is sent on to the listener would be its first client. It keeps no connections, because
+// each would be a client that stays.
 var direct = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Transport: &http.Transport{DisableKeepAlives: true,
@@ -227,7 +229,8 @@ func (p plain) ask(ctx context.Context, method string, r PodRequest) (int, error
 	return resp.StatusCode, resp.Body.Close()
 }
 
-// onPods acts on all pods of all nodes of the target at once, and returns all errors. A node without such a pod is one.
+// onPods acts on all pods of the target's nodes, on all nodes at once, and returns all errors. A node without a pod is
+// an error.
 func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Context, asked) error) error {
 	if host, ok := t.Cluster.(cluster.Runner); ok {
 		return f.onProcesses(ctx, t, host, act)
@@ -260,7 +263,7 @@ func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Contex
 	})
 }
 
-// onProcesses acts on all plain processes at once that are in the pods' place, and returns all errors. None is one.
+// onProcesses acts at once on all plain processes in the pods' place, and returns all errors. No process is an error.
 func (f *PodState) onProcesses(ctx context.Context, t Target, host cluster.Runner,
 	act func(context.Context, asked) error) error {
 	list, err := host.Workloads(ctx, f.App)

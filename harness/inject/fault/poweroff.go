@@ -38,20 +38,21 @@ func init() {
 
 // NodePowerOff cuts the power of nodes.
 //
-// Other faults carry a time limit into the node, in case the harness dies. Nothing runs in a node that is off, so
-// this one can't. `relapse clean` then removes the node: a cluster is found by its name whether its nodes run or not.
+// Other faults carry a time limit into the node, in case the harness dies. Nothing runs in a node that is off, so this
+// fault can't. If the harness dies, `relapse clean` removes the node: a cluster is found by its name whether its nodes
+// run or not.
 type NodePowerOff struct {
 	Stale metav1.Duration `json:"stale,omitzero" jsonschema:"how long the loss may take to be seen; a Lease runs out after 40s unless kubelet is told otherwise"`
 	Ready metav1.Duration `json:"ready,omitzero" jsonschema:"how long the node and its pods may take to be back"`
 }
 
-// booter is a PowerSwitch that knows when the node was last started, by the node's clock. Older reports are about the
+// booter is a PowerSwitch that tells when the node was last started, by the node's clock. Older reports are about the
 // time before.
 type booter interface {
 	Booted(ctx context.Context) (time.Time, error)
 }
 
-// Validate refuses limits that are none.
+// Validate refuses time limits of 0 or less.
 func (f *NodePowerOff) Validate() error {
 	for _, l := range []struct {
 		name  string
@@ -64,7 +65,7 @@ func (f *NodePowerOff) Validate() error {
 	return nil
 }
 
-// Needs says that nodes have a power switch.
+// Needs returns what the fault requires: nodes with a power switch.
 func (f *NodePowerOff) Needs() Needs { return Needs{Power: true} }
 
 // Inject switches every node off and returns once each loss was observed: the node's Lease ran out and was not
@@ -123,7 +124,7 @@ func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
 	})
 }
 
-// each acts on all nodes at once, each within a time, and returns all errors.
+// each acts on all nodes at once, within one time limit, and returns all errors.
 func (f *NodePowerOff) each(ctx context.Context, within time.Duration, t Target,
 	act func(context.Context, cluster.Node, cluster.PowerSwitch) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))

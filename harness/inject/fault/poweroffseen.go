@@ -24,8 +24,8 @@ const (
 	refusals = 3
 )
 
-// await repeats look until it is satisfied, and returns what it saw. If ctx ends first, the error says why and what
-// was seen last.
+// await calls look until it reports that it is done, and returns what it saw. If ctx ends first, the error says why and
+// what was seen last.
 func await(ctx context.Context, look func(context.Context) (done bool, seen string)) (string, error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -34,7 +34,7 @@ func await(ctx context.Context, look func(context.Context) (done bool, seen stri
 		one, cancel := context.WithTimeout(ctx, lookTime)
 		done, seen := look(one)
 		cancel()
-		if ctx.Err() == nil { // what its end cut off says nothing
+		if ctx.Err() == nil { // a look that the end of ctx cut off says nothing
 			last = seen
 			if done {
 				return seen, nil
@@ -48,15 +48,15 @@ func await(ctx context.Context, look func(context.Context) (done bool, seen stri
 	}
 }
 
-// loss is how the loss of a node is observed.
+// loss observes the loss of a node.
 type loss struct {
 	client  *kubernetes.Clientset
 	node    string
-	renewed time.Time // as it was seen before
-	failed  int       // looks in a row
+	renewed time.Time // when the Lease was renewed, by the look before
+	failed  int       // failed looks in a row
 }
 
-// stale is satisfied when the node's Lease has run out, and was not renewed from one look to the next.
+// stale reports whether the node's Lease has run out and was not renewed since the look before.
 func (l *loss) stale(ctx context.Context) (bool, string) {
 	lease, err := leaseOf(ctx, l.client, l.node)
 	if err != nil {
@@ -70,10 +70,11 @@ func (l *loss) stale(ctx context.Context) (bool, string) {
 		age.Round(100*time.Millisecond), good)
 }
 
-// refused is satisfied when the API server has not answered a few times in a row. An answer that something isn't
-// there, or isn't allowed, is one.
+// refused reports whether the API server has failed to answer a few times in a row. An answer that the Lease isn't
+// there, or that reading it isn't allowed, counts as an answer.
 func (l *loss) refused(ctx context.Context) (bool, string) {
-	// The client would ask again by itself where a connection breaks off, for longer than a look lasts.
+	// Without MaxRetries(0) the client would repeat a request whose connection breaks off, for longer than a look
+	// lasts.
 	err := l.client.CoordinationV1().RESTClient().Get().Namespace(corev1.NamespaceNodeLease).Resource("leases").Name(l.node).MaxRetries(0).Do(ctx).Error()
 	var answer apierrors.APIStatus
 	if err == nil || errors.As(err, &answer) && answer.Status().Code < 500 {
@@ -96,14 +97,14 @@ func leaseOf(ctx context.Context, client *kubernetes.Clientset, node string) (*c
 	return lease, nil
 }
 
-// arrival is how a node's return is observed. Reports from before since are left over from before its start.
+// arrival observes the return of a node. Reports from before since are left over from before the node's start.
 type arrival struct {
 	client *kubernetes.Clientset
 	node   string
 	since  time.Time
 }
 
-// back is satisfied when the node's kubelet renews its Lease and reports Ready, and the pods on it are back.
+// back reports whether the node's kubelet renews its Lease and reports Ready, and the pods on the node are back.
 func (a *arrival) back(ctx context.Context) (bool, string) {
 	lease, err := leaseOf(ctx, a.client, a.node)
 	if err != nil {
@@ -143,7 +144,7 @@ func (a *arrival) back(ctx context.Context) (bool, string) {
 	return true, fmt.Sprintf("the node runs since %s, is Ready, and its %d pods are ready", clock(a.since), there)
 }
 
-// notReady says why a node doesn't count as Ready, "" if it does.
+// notReady returns why a node doesn't count as Ready; "" if it does.
 func (a *arrival) notReady(node *corev1.Node) string {
 	for _, c := range node.Status.Conditions {
 		switch {
@@ -160,7 +161,7 @@ func (a *arrival) notReady(node *corev1.Node) string {
 	return "it has no Ready condition"
 }
 
-// down says why a pod doesn't count as back, "" if it does: it is ready, with containers that began after the node's
+// down returns why a pod doesn't count as back; "" if it does: it is ready, with containers that began after the node's
 // start.
 func (a *arrival) down(p *corev1.Pod) string {
 	if p.Status.Phase != corev1.PodRunning {

@@ -40,7 +40,7 @@ type ProcessPause struct {
 // pauseSeen is how long a stop, or its end, may take to be observed.
 const pauseSeen = 30 * time.Second
 
-// Validate refuses what is no component, and a pause that the kubelet would end.
+// Validate refuses an unknown component, a pause of 0 or less, and a pause that the kubelet would end.
 func (f *ProcessPause) Validate() error {
 	row, known := component.Of(f.Component)
 	if !known {
@@ -57,7 +57,7 @@ func (f *ProcessPause) Validate() error {
 	return nil
 }
 
-// Needs is nothing: every provider's components can be stopped.
+// Needs returns nothing: every provider's components can be stopped.
 func (*ProcessPause) Needs() Needs { return Needs{} }
 
 // Inject stops the process on every node and returns once each was observed to be stopped.
@@ -76,7 +76,7 @@ func (f *ProcessPause) Inject(ctx context.Context, t Target) error {
 	})
 }
 
-// Recover has the processes go on and returns once each was observed to run.
+// Recover lets the processes go on and returns once each was observed to run.
 func (f *ProcessPause) Recover(ctx context.Context, t Target) error {
 	return f.eachComponent(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
 		if err := p.Resume(ctx); err != nil {

@@ -20,23 +20,23 @@ import (
 const (
 	// ownNodes among a selector's nodes stands for all nodes of the arm itself.
 	ownNodes = "arm"
-	// controlPlaneLabel is on the Node objects of control planes, with no value, whoever made the cluster by kubeadm.
-	// Workers have none like it.
+	// controlPlaneLabel is the label, without a value, that kubeadm puts on the Node objects of control planes. Workers
+	// have no such label.
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 )
 
-// SelectNodes picks nodes of a topology by a target in Chaos Mesh's words: all parts of the selector have to hold,
-// and the mode says how many of those nodes are meant. It returns their names in the topology's order. Planning and
-// running both use it, so that what is planned is what happens.
+// SelectNodes returns the names of the nodes that a target in Chaos Mesh's words selects, in the topology's order. All
+// parts of the selector have to hold, and the mode says how many of those nodes are meant. Planning and running both
+// use it, so that what is planned is what happens.
 //
-// Only nodes of the arm count; for bundle.Shared, or no arm, those that belong to no arm. A node's labels are
-// those of its spec, and node-role.kubernetes.io/control-plane for a control plane. fixed-percent takes that share of
-// the nodes, rounded down; random-max-percent first draws a share from 0 to its value. Draws depend only on the seed
+// Only nodes of the arm count; for bundle.Shared, or without an arm, only nodes that belong to no arm. A node's labels
+// are those of its spec, and node-role.kubernetes.io/control-plane for a control plane. fixed-percent takes that share
+// of the nodes, rounded down; random-max-percent first draws a share from 0 to its value. Draws depend only on the seed
 // and the number of nodes, so that every arm is treated alike.
 //
-// An empty selector, a name of no node, and a choice of no node at all, or of fewer than mode fixed asks for, are
-// errors that say what was asked and which nodes there are. In Chaos Mesh they select everything, nothing, or what
-// there is.
+// Four mistakes are errors that say what was asked and which nodes there are: an empty selector, a node that the
+// cluster doesn't have, a selector that matches no node, and fewer nodes than mode fixed asks for. In Chaos Mesh they
+// select everything, nothing, or what there is.
 func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, arm string, seed int64) ([]string, error) {
 	if err := ActsOnNodes(t); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func SelectNodes(t scenario.Target, nodes []cluster.NodeSpec, arm string, seed i
 	return out, nil
 }
 
-// Select is SelectNodes on a cluster that runs. labels are those of its nodes' specs, by the nodes' full names.
+// Select works like SelectNodes, on a running cluster. labels are those of the nodes' specs, by the nodes' full names.
 func Select(t scenario.Target, c cluster.Cluster, arm string, labels map[string]map[string]string,
 	seed int64) ([]cluster.Node, error) {
 	var specs []cluster.NodeSpec
@@ -137,7 +137,7 @@ func labelsOf(n cluster.NodeSpec) map[string]string {
 	return out
 }
 
-// howMany says how many of some nodes a mode means: at least one. Its errors go on after "and".
+// howMany returns how many of the nodes found a mode means: at least one. Its errors go on after "and".
 func howMany(t scenario.Target, found int, seed int64) (int, error) {
 	mode := v1alpha1.SelectorMode(t.Mode)
 	value, err := strconv.Atoi(t.Value)
@@ -173,7 +173,7 @@ func howMany(t scenario.Target, found int, seed int64) (int, error) {
 	return found * value / 100, nil
 }
 
-// words is a selector for nodes in words, "" if it is empty.
+// words returns a selector for nodes in words; "" if it is empty.
 func words(s scenario.Selector) string {
 	var out []string
 	if len(s.Nodes) > 0 {
@@ -188,7 +188,7 @@ func words(s scenario.Selector) string {
 	return strings.Join(out, "; ")
 }
 
-// describe lists nodes by name with all that a selector could ask of them.
+// describe lists nodes by name, with everything that a selector could ask for.
 func describe(nodes []cluster.NodeSpec) string {
 	var out []string
 	for _, n := range nodes {

@@ -22,7 +22,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// What a webhook server serves.
+// The paths of the webhooks that a server has.
 const (
 	annotatesFirst = "/annotates-first"
 	annotatesLast  = "/annotates-last"
@@ -32,13 +32,14 @@ const (
 // webhookServer answers an API server's admission reviews.
 type webhookServer struct {
 	url   string // https://127.0.0.1:1234
-	ca    []byte // PEM, of the certificate that it shows
+	ca    []byte // in PEM, of the server's certificate
 	held  atomic.Int64
 	close func()
 }
 
-// serveWebhooks serves on a free port of an address until close. Each answer but that of the one that hangs has some
-// audit annotations. record is told of each review, as Review says.
+// serveWebhooks starts a server on a free port of an address, which runs until close. Each answer has this number of
+// audit annotations; the webhook that hangs doesn't answer. record is called for each review, at the time that Review
+// explains.
 func serveWebhooks(address string, annotations int, record func(bundle.Review)) (*webhookServer, error) {
 	certificate, ca, err := selfSigned(address)
 	if err != nil {
@@ -64,7 +65,7 @@ func serveWebhooks(address string, annotations int, record func(bundle.Review)) 
 	mux.HandleFunc("POST "+hangs, func(_ http.ResponseWriter, r *http.Request) {
 		one := bundle.Review{Time: time.Now().UTC()}
 		review, err := readReview(r)
-		_, _ = io.Copy(io.Discard, r.Body) // what is unread would keep the client's leaving from being noticed
+		_, _ = io.Copy(io.Discard, r.Body) // an unread body would hide from the server that the client leaves
 		if one.Object = review.object(); err == nil {
 			record(one)
 		}
@@ -81,7 +82,7 @@ func serveWebhooks(address string, annotations int, record func(bundle.Review)) 
 	return s, nil
 }
 
-// annotated are the members of a JSON object.
+// annotated returns n members of a JSON object, as text.
 func annotated(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -93,7 +94,7 @@ func annotated(n int) string {
 	return b.String()
 }
 
-// review is what an API server asks.
+// review is the part of an API server's request that is read.
 type review struct {
 	Request struct {
 		UID       string `json:"uid"`
@@ -109,7 +110,7 @@ func readReview(r *http.Request) (out review, err error) {
 	return out, err
 }
 
-// allow answers a review. It is true if all of the answer was written.
+// allow answers a review, and returns the object of the review. ok says that the whole answer was written.
 func allow(w http.ResponseWriter, r *http.Request, annotations string) (object string, ok bool) {
 	of, err := readReview(r)
 	if err != nil {
@@ -122,7 +123,7 @@ func allow(w http.ResponseWriter, r *http.Request, annotations string) (object s
 	return of.object(), err == nil
 }
 
-// selfSigned is a certificate for an address that is its own authority.
+// selfSigned returns a certificate for an address that is its own authority, and that authority in PEM.
 func selfSigned(address string) (out tls.Certificate, ca []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// send makes the round's calls, at its rate or all at once. It reports when each request was written, and each
-// answer; answers is closed after the last one. When ctx ends it makes no further calls. A slow reader doesn't block
-// it.
+// send makes the round's calls, at its rate or all at once. written gets the time at which each request was written,
+// answers each answer; answers is closed after the last one. When ctx ends, send makes no further calls. A slow reader
+// doesn't block it.
 func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers <-chan bundle.Call) {
 	w, a := make(chan time.Time, p.spec.Calls), make(chan bundle.Call, p.spec.Calls)
 	round, began := p.out.Round, time.Now()
@@ -32,7 +32,7 @@ func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers 
 		for i := range p.spec.Calls {
 			if p.spec.Rate > 0 {
 				due := began.Add(time.Duration(float64(i) / p.spec.Rate * float64(time.Second)))
-				_ = wait(ctx, time.Until(due)) // its end is seen next
+				_ = wait(ctx, time.Until(due)) // the end of ctx is seen next
 			}
 			if ctx.Err() != nil {
 				return
@@ -43,8 +43,8 @@ func (p *progress) send(ctx context.Context) (written <-chan time.Time, answers 
 	return w, a
 }
 
-// call makes the i-th call of a round and waits for its answer. It is one request, without a retry. The time when it
-// was written goes to written, at most once.
+// call makes the i-th call of a round and waits for its answer. The call is one request, without a retry. The time at
+// which the request was written goes to written, at most once.
 func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Time) bundle.Call {
 	ctx, cancel := context.WithTimeout(ctx, o.spec.Timeout.Duration)
 	defer cancel()
@@ -68,7 +68,7 @@ func (o *objects) call(ctx context.Context, round, i int, written chan<- time.Ti
 	return c
 }
 
-// request is what the i-th call asks. The verb is the API server's word for it.
+// request returns the verb and the URL of the i-th call. The verb is the API server's word for the request.
 func (o *objects) request(i int) (verb string, to *url.URL) {
 	req := o.typed.CoreV1().RESTClient().Delete()
 	if o.spec.By == ByNamespaceController {
@@ -77,9 +77,9 @@ func (o *objects) request(i int) (verb string, to *url.URL) {
 	return "DELETECOLLECTION", req.Namespace(o.namespace(0)).Resource("configmaps").URL()
 }
 
-// ask sends one request, with a body in JSON or none, and reads the whole answer. Code 0 is no answer. The error is the
-// transport's, or what an answer other than 2xx says. client-go's own request would repeat some requests, and keep
-// every deleted object in memory.
+// ask sends one request, with a body in JSON or none, and reads the whole answer. Code 0 means that there was no
+// answer. The error is the transport's, or the message of an answer other than 2xx. client-go's own request would
+// repeat some requests, and keep every deleted object in memory.
 func (c *client) ask(ctx context.Context, method string, to *url.URL, body []byte) (code int, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {

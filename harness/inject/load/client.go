@@ -23,17 +23,17 @@ const (
 	loadLabel = "relapse.dev/load"
 )
 
-// asking is how long each request may take that the load makes for itself: the API server itself takes no longer.
+// asking bounds each request that the load makes for itself. The API server itself takes no longer.
 const asking = time.Minute
 
-// errForeign is an object that another run made in this one's place; errUnfit is one that the API server will never
-// accept.
+// errForeign says that an object of the same name is there that this load did not make. errUnfit says that the API
+// server will never accept an object.
 var errForeign, errUnfit = errors.New("it is there and was not made by this load"), errors.New("the API server will not take it")
 
-// client asks one cluster's API server, without limits of its own.
+// client sends requests to one cluster's API server, without rate limits.
 type client struct {
 	Target
-	http     *http.Client // all three share its connections
+	http     *http.Client // the two clients below share its connections
 	typed    *kubernetes.Clientset
 	metadata metadata.Interface // lists without the data
 }
@@ -42,7 +42,7 @@ func newClient(t Target) (*client, error) {
 	c := &client{Target: t}
 	cfg := rest.CopyConfig(t.Cluster.RESTConfig())
 	cfg.QPS, cfg.Burst, cfg.RateLimiter = -1, -1, nil // what limits the load must be the cluster
-	cfg.Timeout = 0                                   // each request has its own
+	cfg.Timeout = 0                                   // each request has its own time limit
 	cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	cfg.UserAgent = "relapse/" + t.Name
 	cfg.WarningHandler = rest.NoWarnings{}
@@ -85,7 +85,7 @@ func (c *client) ours(m metav1.Object) bool {
 	return labels.SelectorFromSet(c.labels()).Matches(labels.Set(m.GetLabels()))
 }
 
-// describe names the object in an error of its making.
+// describe adds the name of an object to the error of making it.
 func describe(what string, err error) error {
 	switch {
 	case err == nil:

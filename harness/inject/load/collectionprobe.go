@@ -33,13 +33,13 @@ func init() {
 	})
 }
 
-// CollectionProbe has the API server empty a namespace of its ConfigMaps.
+// CollectionProbe makes the API server delete all ConfigMaps of a namespace.
 type CollectionProbe struct {
 	Items   int             `json:"items" jsonschema:"ConfigMaps in the collection"`
 	Timeout metav1.Duration `json:"timeout" jsonschema:"how long each step may take: filling the collection, deleting it, listing what is left"`
 }
 
-// Makes names the probe's record.
+// Makes returns the kind of artifact that the load records: the probe's record.
 func (*CollectionProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
 // Validate refuses an empty collection, whose deletion would prove nothing.
@@ -53,7 +53,7 @@ func (l *CollectionProbe) Validate() error {
 	return nil
 }
 
-// Describe says in words what is asked.
+// Describe returns in words what the load asks for.
 func (l *CollectionProbe) Describe() string {
 	return fmt.Sprintf("one DELETECOLLECTION of %d ConfigMaps must answer 200 and leave none, each step within %s",
 		l.Items, l.Timeout.Duration)
@@ -87,7 +87,7 @@ func (l *CollectionProbe) Run(ctx context.Context, t Target, w *bundle.Writer) e
 	}{{"created", l.fill}, {"deleted", l.delete}, {"emptied", l.remaining}} {
 		err = out.step(1, s.name, func() (string, error) {
 			what, err := s.do(ctx, c)
-			if err != nil && ctx.Err() == nil { // whatever it is, the API server is what was asked
+			if err != nil && ctx.Err() == nil { // whatever the error is, the API server is what was asked
 				err = fmt.Errorf("%w: %w", errIdle, err)
 			}
 			return what, err
@@ -135,7 +135,7 @@ func (l *CollectionProbe) delete(ctx context.Context, c *client) (string, error)
 	return what, err
 }
 
-// remaining lists what is there now: an API server's list without a version is as new as its etcd.
+// remaining lists the ConfigMaps that are there now: a list without a version is as new as the API server's etcd.
 func (l *CollectionProbe) remaining(ctx context.Context, c *client) (what string, err error) {
 	var names []string
 	err = insist(ctx, l.Timeout.Duration, func(ctx context.Context) error {

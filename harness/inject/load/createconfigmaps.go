@@ -37,15 +37,15 @@ type CreateConfigMaps struct {
 	Timeout metav1.Duration `json:"timeout,omitzero" jsonschema:"the time limit of a request, in whole seconds"`
 }
 
-// late is how long after a request's own limit its answer is waited for.
+// late is how long an answer is waited for after the request's own time limit.
 const late = 30 * time.Second
 
-// Makes names the calls and their summary.
+// Makes returns the kinds of artifacts that the load records: the calls and their summary.
 func (*CreateConfigMaps) Makes() []bundle.Kind {
 	return []bundle.Kind{bundle.Calls, bundle.LoadSummary}
 }
 
-// Validate refuses a load that asks for nothing, and a limit that the API server wouldn't keep as it is.
+// Validate refuses a load that asks for nothing, and a time limit that the API server would change.
 func (l *CreateConfigMaps) Validate() error {
 	switch d := l.Timeout.Duration; {
 	case l.Calls < 1:
@@ -58,7 +58,7 @@ func (l *CreateConfigMaps) Validate() error {
 	return nil
 }
 
-// Describe says in words what is asked.
+// Describe returns in words what the load asks for.
 func (l *CreateConfigMaps) Describe() string {
 	return fmt.Sprintf("%d rounds of %d ConfigMaps created at once, each within %s", l.Rounds, l.Calls,
 		l.Timeout.Duration)
@@ -89,7 +89,7 @@ func (l *CreateConfigMaps) Run(ctx context.Context, t Target, w *bundle.Writer) 
 	return inRounds(ctx, t, w, sum, l.Rounds, took, func(n int) <-chan bundle.Call { return l.round(ctx, c, n) })
 }
 
-// round makes the calls of a round at once, and gives each as it is answered.
+// round makes the calls of a round at once. The channel gets each call as it is answered.
 func (l *CreateConfigMaps) round(ctx context.Context, c *client, n int) <-chan bundle.Call {
 	out := make(chan bundle.Call, l.Calls)
 	to := c.typed.CoreV1().RESTClient().Post().Namespace("relapse-"+c.Name).Resource("configmaps").
@@ -112,7 +112,7 @@ func (l *CreateConfigMaps) round(ctx context.Context, c *client, n int) <-chan b
 	return out
 }
 
-// body is the n-th ConfigMap.
+// body returns the n-th ConfigMap as JSON.
 func body(n int) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"n":"%d"}}`, item(n), n)
 }

@@ -50,9 +50,9 @@ const (
 	ByNamespaceController = bundle.ByNamespaceController
 )
 
-// The bounds of what a load may put into etcd: an object must fit into one request of its own, and all that the
-// rounds write must fit beside the rest into etcd's default quota of 2 GiB, which counts what was deleted, too, until
-// it is compacted.
+// The bounds of what a load may put into etcd. An object must fit into one request. All that the rounds write must fit
+// into etcd's default quota of 2 GiB, together with everything else there. The quota also counts deleted objects until
+// they are compacted.
 const (
 	maxBytes = 512 << 10
 	maxTotal = 3 << 29
@@ -74,7 +74,7 @@ type DeleteCollection struct {
 	Still   metav1.Duration `json:"still,omitzero" jsonschema:"by calls: two lists so far apart must show the same number of objects for what a round left to be known; 0 doesn't look"`
 }
 
-// Makes names the calls and their summary.
+// Makes returns the kinds of artifacts that the load records: the calls and their summary.
 func (*DeleteCollection) Makes() []bundle.Kind {
 	return []bundle.Kind{bundle.Calls, bundle.LoadSummary}
 }
@@ -116,7 +116,7 @@ func (l *DeleteCollection) Validate() error {
 	return nil
 }
 
-// size is Bytes as a number.
+// size returns Bytes as a number.
 func (l *DeleteCollection) size() (int64, error) {
 	q, err := resource.ParseQuantity(l.Bytes)
 	if err != nil {
@@ -128,7 +128,7 @@ func (l *DeleteCollection) size() (int64, error) {
 	return q.Value(), nil
 }
 
-// namespaces is how many of them are filled.
+// namespaces returns how many namespaces are filled.
 func (l *DeleteCollection) namespaces() int {
 	if l.By == ByNamespaceController {
 		return l.Calls
@@ -136,7 +136,7 @@ func (l *DeleteCollection) namespaces() int {
 	return 1
 }
 
-// Describe says in words what is asked of the cluster.
+// Describe returns in words what the load asks of the cluster.
 func (l *DeleteCollection) Describe() string {
 	pace := "at once"
 	if l.Rate > 0 {

@@ -14,13 +14,13 @@ import (
 // askEvery is how often the API server is asked for its goroutines while calls are on their way to their first delete.
 const askEvery = 100 * time.Millisecond
 
-// inDelete is how many calls had a worker in a delete, by the API server's goroutines, or why that is unknown.
+// inDelete is how many calls had a worker in a delete, as the API server's goroutines show, or why that is unknown.
 type inDelete struct {
 	calls int
 	err   error
 }
 
-// deleting asks the API server repeatedly in how many calls a worker deletes: those have their lists behind them. It
+// deleting asks the API server repeatedly in how many calls a worker deletes: those calls have finished their lists. It
 // ends with ctx.
 func (o *objects) deleting(ctx context.Context) <-chan inDelete {
 	out := make(chan inDelete)
@@ -58,8 +58,8 @@ func (o *objects) countDeleting(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// countIn counts goroutines in Store.Delete that were called by a worker of Store.DeleteCollection; with one worker a
-// call that is the calls.
+// countIn counts goroutines in Store.Delete that were called by a worker of Store.DeleteCollection. With one worker for
+// each call, that is the number of calls.
 func countIn(ctx context.Context, server cluster.Component) (int, error) {
 	rc, err := server.Get(ctx, "/debug/pprof/goroutine?debug=1")
 	if err != nil {

@@ -47,13 +47,13 @@ type EndpointChanges struct {
 	Rounds   int             `json:"rounds,omitzero" jsonschema:"how many rounds follow each other"`
 }
 
-// mostServices fits into the range of node ports, with room for those of others.
+// mostServices is the most services of a load. They fit into the range of node ports, with room for other services.
 const mostServices = 2000
 
-// Makes names the calls and their summary.
+// Makes returns the kinds of artifacts that the load records: the calls and their summary.
 func (*EndpointChanges) Makes() []bundle.Kind { return []bundle.Kind{bundle.Calls, bundle.LoadSummary} }
 
-// Alike is true: services are everyone's.
+// Alike returns true: all arms of a cluster see the same services.
 func (*EndpointChanges) Alike() bool { return true }
 
 // Validate refuses a load that changes nothing, and one that the range of node ports has no room for.
@@ -69,13 +69,13 @@ func (l *EndpointChanges) Validate() error {
 	return nil
 }
 
-// Describe says in words what is asked.
+// Describe returns in words what the load asks for.
 func (l *EndpointChanges) Describe() string {
 	return fmt.Sprintf("one of %d services with node ports gets another endpoint every %s, %d times", l.Services,
 		l.Every.Duration, l.Changes*l.Rounds)
 }
 
-// set is the set of services of a load in a cluster, and where it is.
+// set returns a client for the set of services of a load, and the namespace of the set.
 func (l *EndpointChanges) set(t Target) (*client, string, error) {
 	if l.Set != "" {
 		t.Name = l.Set
@@ -84,11 +84,12 @@ func (l *EndpointChanges) set(t Target) (*client, string, error) {
 	return c, "relapse-" + t.Name, err
 }
 
-// sets are held by who makes a set of services, by the address of its API server and its namespace. Where arms share a
-// cluster they share the set, too: each would make all of it, and they would keep each other waiting for node ports.
+// sets has a lock for each set of services, by the address of its API server and its namespace. Arms that share a
+// cluster share the set, too. Without the lock each would make all of it, and they would keep each other waiting for
+// node ports.
 var sets sync.Map // string -> *sync.Mutex
 
-// Prepare makes the namespace, the services and their endpoints. What is there already is left alone.
+// Prepare makes the namespace, the services and their endpoints. Those that exist already are left alone.
 func (l *EndpointChanges) Prepare(ctx context.Context, t Target) error {
 	c, namespace, err := l.set(t)
 	if err != nil {
@@ -133,7 +134,7 @@ func (l *EndpointChanges) Prepare(ctx context.Context, t Target) error {
 	return nil
 }
 
-// makeService makes a service without a selector, and its endpoints, which have its name. What is there already is
+// makeService makes a service without a selector, and its endpoints, which have its name. Those that exist already are
 // left alone.
 func (c *client) makeService(ctx context.Context, namespace string, e *corev1.Endpoints, typ corev1.ServiceType,
 	port int32) error {
@@ -152,7 +153,7 @@ func (c *client) makeService(ctx context.Context, namespace string, e *corev1.En
 	return describe("the service "+e.Name, err)
 }
 
-// endpointsOf is the one endpoint of the i-th service.
+// endpointsOf returns the one endpoint of the i-th service.
 func endpointsOf(i int, at netip.Addr) *corev1.Endpoints {
 	return &corev1.Endpoints{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Endpoints"},
@@ -168,7 +169,7 @@ func (l *EndpointChanges) Run(ctx context.Context, t Target, w *bundle.Writer) e
 	if err != nil {
 		return err
 	}
-	// Every load draws other addresses, so that each change is one, whoever else changes the same service.
+	// Every load draws other addresses, so that each call changes something, whoever else changes the same service.
 	seed := fnv.New64a()
 	fmt.Fprint(seed, t.Seed, t.Name, t.Arm)
 	draw := rand.New(rand.NewPCG(seed.Sum64(), 0))

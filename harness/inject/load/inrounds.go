@@ -9,8 +9,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// inRounds makes the calls of a load round after round, and writes each and their summary. A round has begun with the
-// first answer that shows an effect, and is over with the last. An error means that evidence could not be written.
+// inRounds makes the calls of a load round after round, and records each call and a summary. A round begins with the
+// first answer that shows an effect, and ends with the last answer. An error means that evidence could not be written.
 func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, count int, effect func(code int) bool,
 	round func(n int) <-chan bundle.Call) error {
 	calls, err := w.Stream(bundle.Meta{Kind: bundle.Calls, Arm: t.Arm}, "jsonl")
@@ -47,7 +47,7 @@ func inRounds(ctx context.Context, t Target, w *bundle.Writer, sum bundle.Load, 
 		sum.Rounds = append(sum.Rounds, r)
 		t.Round(n, false)
 		if !answered {
-			_ = wait(ctx, time.Second) // its end is seen next
+			_ = wait(ctx, time.Second) // the end of ctx is seen next
 		}
 	}
 	calls.Alive(time.Now())

@@ -10,7 +10,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// Target is the arm whose cluster is asked.
+// Target is the arm whose cluster the load acts on.
 type Target struct {
 	Run     string // the run's id, which owns what is created
 	Name    string // the item's name in the scenario, unique within it
@@ -18,9 +18,10 @@ type Target struct {
 	Cluster cluster.Cluster
 	Nodes   []cluster.Node // those that the item's target chooses in the arm
 	Events  *event.Stream
-	Seed    int64 // of whatever draws lots
-	// Round is called when a round was seen to take effect (began) and when its last answer was there. Faults that
-	// come after a load wait for the first; the second lifts those with their own duration at the latest.
+	Seed    int64 // of all random draws
+	// Round is called when a round was seen to take effect (began), and again when its last answer has come. Faults
+	// that come after a load wait for the first call. The second call lifts faults with a duration of their own, at the
+	// latest.
 	Round func(n int, began bool)
 }
 
@@ -31,7 +32,7 @@ type Load interface {
 	// Run puts the load on the cluster and returns after the last answer. Calls that fail are evidence, not errors.
 	// When ctx ends it stops.
 	Run(ctx context.Context, t Target, w *bundle.Writer) error
-	// Makes says which artifacts it leaves.
+	// Makes returns the kinds of artifacts that the load records.
 	Makes() []bundle.Kind
 }
 
@@ -39,6 +40,6 @@ type Load interface {
 // each have it.
 type OnNode interface{ OnNode() bool }
 
-// Alike is a Load that every arm of a cluster sees alike, whichever arm's it is, so that arms that share a cluster can
-// each have it: what one of them asks for, all get.
+// Alike is a Load whose effect is the same for every arm of a cluster, whichever arm it belongs to. So arms that share
+// a cluster can each have it.
 type Alike interface{ Alike() bool }

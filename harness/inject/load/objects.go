@@ -24,8 +24,8 @@ const makers = 16
 // page is how much data a list may make the API server read at a time.
 const page = 16 << 20
 
-// objects are the namespaces and ConfigMaps of one load in one cluster. Which exist is always asked of the API
-// server.
+// objects are the namespaces and ConfigMaps of one load in one cluster. The API server is always asked which of them
+// exist.
 type objects struct {
 	*client
 	spec  *DeleteCollection
@@ -55,12 +55,12 @@ func (l *DeleteCollection) objects(t Target) (*objects, error) {
 	return &objects{client: c, spec: l, bytes: size}, nil
 }
 
-// namespace is the name of the n-th one, from 0.
+// namespace returns the name of the n-th namespace, from 0.
 func (o *objects) namespace(n int) string { return fmt.Sprintf("relapse-%s-%d", o.Name, n+1) }
 
 func item(n int) string { return fmt.Sprintf("item-%05d", n) }
 
-// ensure creates what is missing and looks again, until a list shows everything. It tries again after a failure as
+// ensure creates the missing objects and lists again, until a list shows all of them. It tries again after a failure as
 // long as there is progress within patience.
 func (o *objects) ensure(ctx context.Context, patience time.Duration) error {
 	least, since := -1, time.Now()
@@ -90,7 +90,7 @@ func (o *objects) ensure(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// attempt makes what is missing, once, and says how much it found missing; -1 if it couldn't find out.
+// attempt makes the missing objects once, and returns how many were missing; -1 if it couldn't find out.
 func (o *objects) attempt(ctx context.Context) (missing int, err error) {
 	type place struct{ namespace, item int }
 	var want []place
@@ -146,8 +146,8 @@ func (o *objects) makeItem(ctx context.Context, namespace, n int) error {
 	return describe("ConfigMap "+o.namespace(namespace)+"/"+item(n), err)
 }
 
-// items lists the names of a namespace's ConfigMaps that are this load's. Others, such as kube-root-ca.crt, are left
-// out.
+// items returns the names of the ConfigMaps in a namespace that this load made. Others, such as kube-root-ca.crt, are
+// left out.
 func (o *objects) items(ctx context.Context, namespace string) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
@@ -169,8 +169,8 @@ func (o *objects) items(ctx context.Context, namespace string) (map[string]bool,
 
 var configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 
-// content is an object's data: random text, which doesn't compress well, under the keys of an ordinary ConfigMap. It
-// follows from the seed and the object's number, so that every arm has the same.
+// content returns an object's data: random text, which doesn't compress well, under the keys of an ordinary ConfigMap.
+// The data follows from the seed and the object's number, so that every arm has the same.
 func content(seed int64, namespace, n int, size int64) map[string]string {
 	random := rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%d/%d/%d", seed, namespace, n)))
 	raw := make([]byte, base64.RawURLEncoding.DecodedLen(int(size))+1)

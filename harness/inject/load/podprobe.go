@@ -36,17 +36,17 @@ func init() {
 	})
 }
 
-// PodProbe has a kubelet run a pod and end it again.
+// PodProbe makes a kubelet run a pod and end it again.
 type PodProbe struct {
 	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; unless given, the pause image of its pods' sandboxes"`
 	Timeout metav1.Duration `json:"timeout" jsonschema:"how long the pod may take to run, and then to be gone"`
 	Tries   int             `json:"tries" jsonschema:"how many pods are tried, one after the other, until one ran and was gone"`
 }
 
-// Makes names the probe's record.
+// Makes returns the kind of artifact that the load records: the probe's record.
 func (*PodProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
-// OnNode is true: a pod on an arm's own node affects no other arm.
+// OnNode returns true: a pod on an arm's own node affects no other arm.
 func (*PodProbe) OnNode() bool { return true }
 
 // Validate refuses a probe that nothing could pass.
@@ -60,13 +60,13 @@ func (l *PodProbe) Validate() error {
 	return nil
 }
 
-// Describe says in words what is asked.
+// Describe returns in words what the load asks for.
 func (l *PodProbe) Describe() string {
 	return fmt.Sprintf("a pod must run within %s, and be gone within %s of its deletion, in one of %d tries",
 		l.Timeout.Duration, l.Timeout.Duration, l.Tries)
 }
 
-// Prepare makes the namespace, and has the API server say that it would take the pod.
+// Prepare makes the namespace, and checks by a dry run that the API server would take the pod.
 func (l *PodProbe) Prepare(ctx context.Context, t Target) error {
 	p, err := probePods(t)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *PodProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error {
 	return out.record(ctx, w, err)
 }
 
-// try has one pod run and end.
+// try makes one pod run and end.
 func (l *PodProbe) try(ctx context.Context, p *pods, out *probe, try int) error {
 	name := fmt.Sprintf("probe-%d", try)
 	err := out.step(try, "created", func() (what string, err error) {
@@ -159,7 +159,7 @@ func running(pod *corev1.Pod) bool {
 	return false
 }
 
-// pods are those of one probe.
+// pods is the client for the pods of one probe.
 type pods struct {
 	*client
 	node      string
@@ -177,7 +177,7 @@ func probePods(t Target) (*pods, error) {
 	return &pods{client: c, node: t.Nodes[0].Name(), namespace: "relapse-" + t.Name + "-" + t.Arm}, nil
 }
 
-// pod is one that needs nothing but the kubelet and its runtime.
+// pod returns a pod that needs nothing but the kubelet and its runtime.
 func (p *pods) pod(ctx context.Context, image, name string) (*corev1.Pod, error) {
 	if image == "" {
 		var err error
@@ -198,7 +198,7 @@ func (p *pods) pod(ctx context.Context, image, name string) (*corev1.Pod, error)
 	}, nil
 }
 
-// pause is the name of the pause image among those that the node says it has.
+// pause returns the name of the pause image among those that the node says it has.
 func (p *pods) pause(ctx context.Context) (string, error) {
 	n, err := p.typed.CoreV1().Nodes().Get(ctx, p.node, metav1.GetOptions{})
 	if err != nil {
@@ -215,8 +215,8 @@ func (p *pods) pause(ctx context.Context) (string, error) {
 		len(n.Status.Images))
 }
 
-// clear deletes what the probe made, also after the end of ctx, and without the kubelet's help. What it can't delete
-// goes with the cluster.
+// clear deletes the probe's pods and namespace, even after the end of ctx and without the kubelet's help. What it can't
+// delete goes with the cluster.
 func (p *pods) clear(ctx context.Context, tries int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// lastLook is how long the look at a pod may take that decides, at the end, whether nothing came of it.
+// lastLook bounds the last look at a pod, which decides whether the pod is as wanted.
 const lastLook = 4 * time.Second
 
-// await watches a pod until it is as wanted; nil stands for a missing pod. errIdle says that it was looked at after
-// the timeout and was not. what says how it was seen last.
+// await watches a pod until it is as wanted; nil stands for a missing pod. errIdle says that a look after the timeout
+// found the pod not as wanted. what describes the pod as it was seen last.
 func (p *pods) await(ctx context.Context, name string, timeout time.Duration,
 	wanted func(*corev1.Pod) bool) (what string, err error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
@@ -71,7 +71,7 @@ func (p *pods) follow(ctx context.Context, name string, wanted func(*corev1.Pod)
 	return "", false
 }
 
-// get is a pod, nil if there is none, and the version from which to watch it.
+// get returns a pod, nil if there is none, and the version from which to watch it.
 func (p *pods) get(ctx context.Context, name string) (*corev1.Pod, string, error) {
 	list, err := p.typed.CoreV1().Pods(p.namespace).List(ctx,
 		metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -84,7 +84,7 @@ func (p *pods) get(ctx context.Context, name string) (*corev1.Pod, string, error
 	return &list.Items[0], list.ResourceVersion, nil
 }
 
-// state says how a pod is.
+// state describes the state of a pod in words.
 func state(pod *corev1.Pod) string {
 	if pod == nil {
 		return "there is no such pod"

@@ -10,11 +10,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// errIdle is a subject that was asked for work and didn't do it. No other error of a probe's step says anything about
-// the subject.
+// errIdle says that the subject was asked for work and didn't do it. No other error of a probe's step says anything
+// about the subject.
 var errIdle = errors.New("not done")
 
-// probe is a run of a probe as it will be recorded.
+// probe is one run of a probe and its record.
 type probe struct {
 	Target
 	out bundle.ProbeRecord
@@ -24,7 +24,7 @@ func newProbe(t Target, work string) *probe {
 	return &probe{t, bundle.ProbeRecord{Name: t.Name, Work: work, Start: time.Now().UTC(), Steps: []bundle.ProbeStep{}}}
 }
 
-// step does one step and notes when it was asked for and seen. do says what was seen, whatever came of it.
+// step runs one step and notes when it was asked for and seen. do returns what was seen, even with an error.
 func (p *probe) step(try int, name string, do func() (what string, err error)) error {
 	s := bundle.ProbeStep{Try: try, Step: name, Asked: time.Now().UTC()}
 	what, err := do()
@@ -38,7 +38,7 @@ func (p *probe) step(try int, name string, do func() (what string, err error)) e
 	return nil
 }
 
-// record writes down how the probe ended, which err says. ctx is the probe's: its end cut the probe off.
+// record writes the record of how the probe ended, which err says. If ctx has ended, that may have cut the probe off.
 func (p *probe) record(ctx context.Context, w *bundle.Writer, err error) error {
 	p.out.End = time.Now().UTC()
 	typ := event.Warning
@@ -62,7 +62,8 @@ func (p *probe) record(ctx context.Context, w *bundle.Writer, err error) error {
 	return err
 }
 
-// insist tries until it succeeds. It gives up with the last error after patience, or if another try is useless.
+// insist calls try until it succeeds. It gives up with the last error after patience, or at once if another try is
+// useless.
 func insist(ctx context.Context, patience time.Duration, try func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -73,7 +74,7 @@ func insist(ctx context.Context, patience time.Duration, try func(context.Contex
 			return err
 		}
 		if limited.Err() == nil || last == nil {
-			last = err // not that its time was up
+			last = err // keep the last error, not that time was up
 		}
 		if wait(limited, time.Second) != nil {
 			return errors.Join(last, context.Cause(ctx))

@@ -20,14 +20,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// look is how often is looked whether namespaces are gone.
+// look is the time between two looks whether namespaces are gone.
 const look = 250 * time.Millisecond
 
 // progress is a round in progress. Only follow uses it.
 type progress struct {
 	*rounds
 	out     bundle.LoadRound
-	written []time.Time // of the requests, as they come
+	written []time.Time // when each request was written, as the times come
 	seen    int         // deletions since the last request was written
 	lost    error       // why the watch ended, if it did
 	ask     func() <-chan inDelete
@@ -77,7 +77,7 @@ func (p *progress) follow(ctx context.Context, deleted watch.Interface) {
 	p.finish(ctx)
 }
 
-// drain takes what is there already.
+// drain takes the times that are there already.
 func (p *progress) drain(written <-chan time.Time) {
 	for {
 		select {
@@ -111,9 +111,9 @@ func (p *progress) record(c bundle.Call) {
 	}
 }
 
-// deletion counts what the watch shows after the last request was written; earlier deletions say nothing about the
-// last call's list. With enough of them some call has its list behind it, and then the API server is asked how many
-// of the load's own calls have.
+// deletion counts the deletions that the watch shows after the last request was written. Earlier ones say nothing about
+// the last call's list. After enough of them some call has finished its list, and the API server is asked how many of
+// the load's own calls have.
 func (p *progress) deletion(e watch.Event, more bool) {
 	switch {
 	case !more:
@@ -131,8 +131,9 @@ func (p *progress) deletion(e watch.Event, more bool) {
 	}
 }
 
-// inside takes in how many calls delete. The round has begun when all that have no answer yet do, or when so much is
-// deleted that waiting for the others would leave too little; with an API server that doesn't say, when it was asked.
+// inside takes the number of calls that delete. The round has begun when all calls without an answer delete, or when so
+// many objects are gone that waiting for the other calls would leave too few. If the API server doesn't tell, it has
+// begun when it was asked.
 func (p *progress) inside(in inDelete) {
 	open := p.spec.Calls - p.out.Calls
 	switch {
@@ -153,12 +154,13 @@ func (p *progress) begin(how string) {
 	p.tell(p.out.Round, true)
 }
 
-// span is when the first and the last request were written.
+// span returns when the first and the last request were written.
 func (p *progress) span() (first, last time.Time) {
 	return slices.MinFunc(p.written, time.Time.Compare), slices.MaxFunc(p.written, time.Time.Compare)
 }
 
-// deletionsDone is closed when no namespace is being deleted any more, or when the round has lasted long enough.
+// deletionsDone returns a channel that is closed when no namespace is being deleted any more, or when the round has
+// lasted long enough.
 func (p *progress) deletionsDone(ctx context.Context) <-chan struct{} {
 	out := make(chan struct{})
 	go func() {
@@ -173,7 +175,7 @@ func (p *progress) deletionsDone(ctx context.Context) <-chan struct{} {
 				return
 			}
 			if err == nil {
-				opts.ResourceVersion = list.ResourceVersion // whatever is as new will do from now on: etcd is not asked again
+				opts.ResourceVersion = list.ResourceVersion // from now on any list as new will do, without asking etcd
 			}
 			if wait(ctx, look) != nil {
 				return
@@ -185,7 +187,7 @@ func (p *progress) deletionsDone(ctx context.Context) <-chan struct{} {
 
 var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
-// finish computes what is known at the end, and says how the round went.
+// finish fills in what is known at the end, and reports how the round went.
 func (p *progress) finish(ctx context.Context) {
 	if p.out.End.IsZero() {
 		p.out.End = time.Now().UTC()

@@ -9,16 +9,16 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// looks is how often a list is repeated to see whether what a round left is still shrinking; lookFor is how long each
-// list is tried.
+// looks is how often a list is repeated to see whether the number of objects that a round left still falls. lookFor is
+// how long each list is tried.
 const (
 	looks   = 4
 	lookFor = 20 * time.Second
 )
 
-// noteLeft records how many objects a round left, once their number stands still: while it falls, somebody goes on
-// deleting and no call was cut short. Without an answer, for example of an API server that was killed, it stays
-// unknown.
+// noteLeft records how many objects a round left, once their number stands still. While the number falls, somebody goes
+// on deleting and no call was cut short. Without an answer, for example of an API server that was killed, the number
+// stays unknown.
 func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
 	if r.spec.Still.Duration == 0 || round.Cut == nil {
 		return
@@ -47,7 +47,7 @@ func (r *rounds) noteLeft(ctx context.Context, round *bundle.LoadRound) {
 	r.emit(event.Warning, round.Round, "how many objects it left is not known: %s", why)
 }
 
-// remaining counts the objects of the calls' namespace.
+// remaining counts the objects in the namespace that the calls delete from.
 func (r *rounds) remaining(ctx context.Context) (n int, err error) {
 	err = insist(ctx, lookFor, func(ctx context.Context) error {
 		have, err := r.items(ctx, r.namespace(0))

@@ -53,7 +53,7 @@ func (l *DeleteCollection) Run(ctx context.Context, t Target, w *bundle.Writer) 
 	return nil
 }
 
-// rounds is one Run.
+// rounds is the state of one Run.
 type rounds struct {
 	*objects
 	calls *bundle.Stream
@@ -79,7 +79,7 @@ func (r *rounds) round(ctx context.Context, n int) bool {
 	return ctx.Err() == nil
 }
 
-// ready makes what is missing and watches it from then on.
+// ready makes the missing objects and returns a watch of deletions from then on.
 func (r *rounds) ready(ctx context.Context) (watch.Interface, error) {
 	for until := time.Now().Add(again); ; {
 		if err := r.ensure(ctx, again); err != nil {
@@ -95,10 +95,10 @@ func (r *rounds) ready(ctx context.Context) (watch.Interface, error) {
 	}
 }
 
-// deletions watches the load's ConfigMaps from now on, until ctx ends. The watch is there when it returns.
+// deletions watches the load's ConfigMaps from now on, until ctx ends. It returns when the watch is there.
 func (o *objects) deletions(ctx context.Context) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(asking, cancel) // a limit for its beginning only
+	late := time.AfterFunc(asking, cancel) // a time limit for the beginning of the watch only
 	defer late.Stop()
 	list, err := o.metadata.Resource(configMaps).List(ctx, metav1.ListOptions{LabelSelector: o.selector(), Limit: 1})
 	if err != nil {

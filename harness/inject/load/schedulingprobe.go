@@ -34,7 +34,7 @@ func init() {
 	})
 }
 
-// SchedulingProbe has a scheduler bind pods.
+// SchedulingProbe makes a scheduler bind pods.
 type SchedulingProbe struct {
 	Pods    []ProbePod      `json:"pods" jsonschema:"the pods, in the order in which they are created"`
 	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; unless given, the pause image of its pods' sandboxes"`
@@ -48,7 +48,7 @@ type ProbePod struct {
 	GCEPersistentDisk string `json:"gcePersistentDisk,omitempty" jsonschema:"the name of a GCE disk, as an inline volume of the in-tree plugin"`
 }
 
-// Makes names the probe's record.
+// Makes returns the kind of artifact that the load records: the probe's record.
 func (*SchedulingProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
 // Validate refuses a probe that nothing could pass, or that anything would pass.
@@ -72,7 +72,7 @@ func (l *SchedulingProbe) Validate() error {
 	return nil
 }
 
-// Describe says in words what is asked.
+// Describe returns in words what the load asks for.
 func (l *SchedulingProbe) Describe() string {
 	var names []string
 	for _, p := range l.Pods {
@@ -81,7 +81,7 @@ func (l *SchedulingProbe) Describe() string {
 	return fmt.Sprintf("the scheduler must bind %s to a node within %s", strings.Join(names, ", "), l.Timeout.Duration)
 }
 
-// Prepare makes the namespace, and has the API server say that it would take each pod.
+// Prepare makes the namespace, and checks by a dry run that the API server would take each pod.
 func (l *SchedulingProbe) Prepare(ctx context.Context, t Target) error {
 	p, err := probePods(t)
 	if err != nil {
@@ -123,7 +123,7 @@ func (l *SchedulingProbe) Run(ctx context.Context, t Target, w *bundle.Writer) e
 	return out.record(ctx, w, err)
 }
 
-// create creates one pod, or with dryRun has it checked only. One that is there already was created by this load: its
+// create creates one pod, or with dryRun only has it checked. A pod that exists already was created by this load: its
 // answer got lost.
 func (l *SchedulingProbe) create(ctx context.Context, p *pods, one ProbePod, dryRun ...string) error {
 	image := l.Image
@@ -151,7 +151,7 @@ func (l *SchedulingProbe) create(ctx context.Context, p *pods, one ProbePod, dry
 	return err
 }
 
-// bound waits until all pods are bound, within one time for all of them, and says of each where it is.
+// bound waits until all pods are bound, with one time limit for all of them, and returns where each pod is.
 func (l *SchedulingProbe) bound(ctx context.Context, p *pods) (string, error) {
 	until := time.Now().Add(l.Timeout.Duration)
 	var seen, waiting []string

@@ -35,7 +35,7 @@ func init() {
 	})
 }
 
-// ServiceAnswers has a node call a new service.
+// ServiceAnswers makes a node call a new service.
 type ServiceAnswers struct {
 	Timeout    metav1.Duration `json:"timeout" jsonschema:"how long each of the two addresses may take to be answered at"`
 	NodePortAt string          `json:"nodePortAt,omitempty" jsonschema:"the IP address of the node at which its node port is asked; it isn't unless given"`
@@ -44,10 +44,10 @@ type ServiceAnswers struct {
 // oneCall is how long one try may take, in seconds.
 const oneCall = "2"
 
-// Makes names the probe's record.
+// Makes returns the kind of artifact that the load records: the probe's record.
 func (*ServiceAnswers) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
-// OnNode is true: a service more affects no arm, and one node asks.
+// OnNode returns true: one more service affects no arm, and only one node calls it.
 func (*ServiceAnswers) OnNode() bool { return true }
 
 // Validate refuses a probe that nothing could pass.
@@ -61,7 +61,7 @@ func (l *ServiceAnswers) Validate() error {
 	return nil
 }
 
-// Describe says in words what is asked.
+// Describe returns in words what the load asks for.
 func (l *ServiceAnswers) Describe() string {
 	return fmt.Sprintf("a new service must answer a call from the node within %s", l.Timeout.Duration)
 }
@@ -79,7 +79,7 @@ func (l *ServiceAnswers) Prepare(ctx context.Context, t Target) error {
 	return nil
 }
 
-// Run creates the service and has the node call it.
+// Run creates the service and makes the node call it.
 func (l *ServiceAnswers) Run(ctx context.Context, t Target, w *bundle.Writer) error {
 	s, err := newServices(t)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l *ServiceAnswers) Run(ctx context.Context, t Target, w *bundle.Writer) er
 	return out.record(ctx, w, err)
 }
 
-// late makes the service, whose endpoints are those of the API servers, and returns it as it is.
+// late makes the service, with the endpoints of the API servers, and returns it as the API server has it.
 func (s *services) late(ctx context.Context) (*corev1.Service, error) {
 	servers, err := s.typed.CoreV1().Endpoints(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -132,14 +132,14 @@ func (s *services) late(ctx context.Context) (*corev1.Service, error) {
 	return s.typed.CoreV1().Services(s.namespace).Get(ctx, mine.Name, metav1.GetOptions{})
 }
 
-// readyCode is what an API server that is ready answers, also to somebody that it doesn't know.
+// readyCode is what a ready API server answers, even to a client that it doesn't know.
 const readyCode = "200"
 
-// called has a node ask by HTTPS until an API server says that it is ready.
+// called makes a node ask by HTTPS until an API server answers that it is ready.
 func called(ctx context.Context, from cluster.Execer, at string, timeout time.Duration) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	last := "" // what curl said last: 000 is no answer
+	last := "" // the code that curl printed last: 000 is no answer
 	for {
 		out, err := from.Exec(limited, nil, "curl", "--silent", "--insecure", "--max-time", oneCall, "--output",
 			"/dev/null", "--write-out", "%{http_code}", "https://"+at+"/readyz")

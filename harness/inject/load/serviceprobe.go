@@ -30,7 +30,7 @@ func init() {
 	})
 }
 
-// ServiceProbe has a service controller get addresses.
+// ServiceProbe makes a service controller get addresses.
 type ServiceProbe struct {
 	Beforehand int             `json:"beforehand,omitzero" jsonschema:"how many are created before the steady state"`
 	Services   int             `json:"services" jsonschema:"how many services are created when the load runs"`
@@ -38,7 +38,7 @@ type ServiceProbe struct {
 	Timeout    metav1.Duration `json:"timeout" jsonschema:"how long they may take until all have an address"`
 }
 
-// Makes names the probe's record.
+// Makes returns the kind of artifact that the load records: the probe's record.
 func (*ServiceProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.WorkProbe} }
 
 // Validate refuses a probe that nothing could pass, or that anything would pass.
@@ -54,7 +54,7 @@ func (l *ServiceProbe) Validate() error {
 	return nil
 }
 
-// Describe says in words what is asked.
+// Describe returns in words what the load asks for.
 func (l *ServiceProbe) Describe() string {
 	others := ""
 	if l.Others {
@@ -64,7 +64,7 @@ func (l *ServiceProbe) Describe() string {
 		l.Timeout.Duration)
 }
 
-// services are those of one load in one cluster.
+// services is the client for the services of one load in one cluster.
 type services struct {
 	*client
 	namespace string
@@ -75,7 +75,7 @@ func newServices(t Target) (*services, error) {
 	return &services{c, "relapse-" + t.Name + "-" + t.Arm}, err
 }
 
-// Prepare makes the namespace and the services beforehand.
+// Prepare makes the namespace and the services that are created beforehand.
 func (l *ServiceProbe) Prepare(ctx context.Context, t Target) error {
 	s, err := newServices(t)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *ServiceProbe) Prepare(ctx context.Context, t Target) error {
 	return nil
 }
 
-// Run creates the services and looks until all have an address.
+// Run creates the services and waits until all have an address.
 func (l *ServiceProbe) Run(ctx context.Context, t Target, w *bundle.Writer) error {
 	s, err := newServices(t)
 	if err != nil {
@@ -115,7 +115,8 @@ func (s *services) createAll(ctx context.Context, prefix string, n int, patience
 	return all, nil
 }
 
-// served creates the probe's services and waits until all have an address. It says which haven't.
+// served creates the probe's services and waits until all have an address. It returns how many have, and the error
+// names those that haven't.
 func (s *services) served(ctx context.Context, l *ServiceProbe) (string, error) {
 	timeout := l.Timeout.Duration
 	names, err := s.createAll(ctx, "service", l.Services, timeout)
@@ -144,7 +145,7 @@ func (s *services) served(ctx context.Context, l *ServiceProbe) (string, error) 
 	}
 }
 
-// firstNames names the first of some services.
+// firstNames lists the first of some names, and says how many more there are.
 func firstNames(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -153,7 +154,7 @@ func firstNames(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// create creates a service. One that is there already was created by this load: its answer got lost.
+// create creates a service. One that exists already was created by this load: its answer got lost.
 func (s *services) create(ctx context.Context, name string) error {
 	_, err := s.typed.CoreV1().Services(s.namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.labels()},
@@ -166,8 +167,8 @@ func (s *services) create(ctx context.Context, name string) error {
 	return err
 }
 
-// waiting counts the services that are meant, and names those without an address: the load's own of these names and,
-// with others, those that other loads of the run made.
+// waiting returns how many services are meant, and the names of those without an address. The load's own services of
+// these names are meant and, with others, those that other loads of the run made.
 func (s *services) waiting(ctx context.Context, names []string, others bool) (all int, without []string, err error) {
 	list, err := s.typed.CoreV1().Services("").List(ctx, metav1.ListOptions{LabelSelector: runLabel + "=" + s.Run})
 	if err != nil {

@@ -48,7 +48,7 @@ var _ = Describe("The oracle, with compressed constants", Ordered, ContinueOnFai
 		concluded(v, verdict.Validated, verdict.ExitOK)
 		Expect(armOf(v, "vulnerable").Outcome).To(Equal(verdict.Reproduced))
 		Expect(armOf(v, "fixed").Outcome).To(Equal(verdict.NotReproduced))
-		Expect(v.Sentence).To(MatchRegexp(`fixed was tried with \d+ state changes delivered`), "what the arm was shown to survive")
+		Expect(v.Sentence).To(MatchRegexp(`what was tried on fixed: \d+ state changes delivered`), "what the arm was shown to survive")
 
 		Expect(armOf(v, "vulnerable").Decisive).To(ContainSubstring("pleg.(*GenericPLEG).Relist"))
 		Expect(armOf(v, "vulnerable").Decisive).To(ContainSubstring("chan send"))

@@ -24,11 +24,11 @@ var stages = []string{
 	"match", "plan", "check", "build", "inject", "evidence", "scenario", "cluster", "kinds", "event", "version",
 }
 
-// kindsOwn are what only kind's clusters need: a container engine, and images that nodes are started from.
-var kindsOwn = []string{"harness/cluster/kind/engine", "harness/cluster/kind/nodeimage"}
+// kindPackages are what only kind's clusters need: a container engine, and images that nodes are started from.
+var kindPackages = []string{"harness/cluster/kind/engine", "harness/cluster/kind/nodeimage"}
 
-// strangers are parts of one stage that know nothing of each other.
-var strangers = [][]string{
+// unrelated are parts of one stage that know nothing of each other.
+var unrelated = [][]string{
 	{"inject/fault", "inject/load"},
 	{"evidence/goroutine", "evidence/klog", "evidence/churn", "evidence/heap", "evidence/metrics", "evidence/archive"},
 }
@@ -73,10 +73,10 @@ var importRules = []importRule{
 		name:   "parts of a stage that know nothing of each other",
 		reason: "each must be readable, testable and replaceable alone",
 		of: func(pkg string) bool {
-			return slices.ContainsFunc(strangers, func(g []string) bool { return slices.Contains(g, strings.TrimPrefix(pkg, "harness/")) })
+			return slices.ContainsFunc(unrelated, func(g []string) bool { return slices.Contains(g, strings.TrimPrefix(pkg, "harness/")) })
 		},
 		refuses: func(pkg, imported string) bool {
-			return slices.ContainsFunc(strangers, func(g []string) bool {
+			return slices.ContainsFunc(unrelated, func(g []string) bool {
 				return pkg != imported && slices.Contains(g, strings.TrimPrefix(pkg, "harness/")) && slices.Contains(g, strings.TrimPrefix(imported, "harness/"))
 			})
 		},
@@ -107,9 +107,9 @@ var importRules = []importRule{
 		name:   "only kind and the command line import the engine and node images",
 		reason: "a provider without them must need neither: what a provider needs of a host is its own to check and to get",
 		of: func(pkg string) bool {
-			return ours(pkg) && pkg != "harness/cluster/kind" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, kindsOwn)
+			return ours(pkg) && pkg != "harness/cluster/kind" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, kindPackages)
 		},
-		refuses: func(_, imported string) bool { return oneBelow(imported, kindsOwn) }, tests: true,
+		refuses: func(_, imported string) bool { return oneBelow(imported, kindPackages) }, tests: true,
 	},
 	{
 		name:    "only inject/fault imports Chaos Mesh's API",
@@ -202,7 +202,7 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 	if !slices.ContainsFunc(all["harness/cluster/kind"].Imports, func(i string) bool { return below(i, "sigs.k8s.io/kind") }) {
 		t.Error("harness/cluster/kind doesn't import kind")
 	}
-	for _, own := range kindsOwn {
+	for _, own := range kindPackages {
 		if !slices.Contains(all["harness/cluster/kind"].Imports, module+own) {
 			t.Errorf("harness/cluster/kind doesn't import %s", own)
 		}
@@ -220,7 +220,7 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 			t.Errorf("%s is in no stage", name)
 		}
 	}
-	for _, group := range strangers {
+	for _, group := range unrelated {
 		for _, part := range group {
 			if !all["harness/"+part].ours {
 				t.Errorf("the part %s doesn't exist", part)

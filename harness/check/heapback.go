@@ -10,7 +10,7 @@ import (
 func init() {
 	register(kind{
 		Name: "heapBack",
-		Doc: "No more memory is kept than in the baseline, whatever the incident is: less than 8 MiB and a quarter of it.\n\n" +
+		Doc: "No more memory is kept than in the baseline, whatever the incident is: less than 8 MiB more, or than a quarter more, whichever is larger.\n\n" +
 			"By the heap profiles, each taken after a garbage collection, place by place as retainedHeap's overBaseline: of " +
 			"a place counts what every one of the last profiles has above the baseline's most, if it is a mebibyte or " +
 			"more. What profiling itself holds, and caches of what is watched, which grow with the objects, are left out. " +

@@ -21,7 +21,7 @@ func init() {
 			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, " +
 			"passes a check that asks for the incident's own. Goroutines are told by their ids: left for good are " +
 			"those that every one of the last dumps shows. In one of the states named, a single one that the " +
-			"baseline didn't show is too many. In all others, goroutines come and go with clients: those with one " +
+			"baseline didn't show is too many. In any state, goroutines come and go with clients: those with one " +
 			"entry function and one creator are held against the baseline's most of the same, and all that are " +
 			"more, together, must be fewer than the given share of the calls that failed. How many those were is " +
 			"told by the log, where a collection counts as one call however many lines are about it, and by what " +

@@ -81,8 +81,7 @@ func New(s *scenario.Scenario, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("planning %s: repeat is %d: want at least 1", s.Metadata.Name, o.Repeat)
 	}
 	if o.Until != nil && o.Repeat > 1 {
-		return nil, fmt.Errorf("planning %s: repeat is %d, and trials go on until a rule is satisfied: want one of "+
-			"the two", s.Metadata.Name, o.Repeat)
+		return nil, fmt.Errorf("planning %s: --repeat %d and --until-confident are mutually exclusive", s.Metadata.Name, o.Repeat)
 	}
 	var round []Trial
 	for _, pair := range pairs {

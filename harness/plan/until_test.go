@@ -165,7 +165,7 @@ func TestUntilRefuses(t *testing.T) {
 		{"no control", plan.Options{Arms: []string{"fixed"}, Until: until(0.95, 0.2, 21)},
 			"pair modern goes on until a rule is satisfied: want a vulnerable arm as the control, and a fixed one or a candidate to be judged"},
 		{"none to judge", plan.Options{Arms: []string{"vulnerable"}, Until: until(0.95, 0.2, 21)}, "want a vulnerable arm as the control, and a fixed one or a candidate to be judged"},
-		{"repeats, too", plan.Options{Repeat: 2, Until: until(0.95, 0.2, 21)}, "repeat is 2, and trials go on until a rule is satisfied: want one of the two"},
+		{"repeats, too", plan.Options{Repeat: 2, Until: until(0.95, 0.2, 21)}, "--repeat 2 and --until-confident are mutually exclusive"},
 		{"very many repeats", plan.Options{Repeat: 1000}, "plan has 1000 trials: want at most 999"},
 	} {
 		if _, err := plan.New(load(t), c.options); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -59,7 +59,7 @@ func (t *Trial) draw(b *bundle.Sealed, p plan.Trial) {
 	for _, k := range t.Clocks {
 		t.Stacks = append(t.Stacks, e.stacks(k, p.Subject)...)
 	}
-	t.Flames = flames(b, t.Clocks, p.Subject)
+	t.Profiles = readProfiles(b, t.Clocks, p.Subject)
 	for _, c := range p.Arms {
 		t.Lanes = append(t.Lanes, laneOf(b, c, t.Loads))
 	}

@@ -32,11 +32,11 @@ func TestJudgement(t *testing.T) {
 		says              string // in the reasons, the sentence or what deviates
 	}{
 		{"the cure works", func(*trial) {}, "Validated", 0, "Reproduced", "NotReproduced", "is blocked: goroutine 9 [chan send]"},
-		{"the cure does not work", func(tr *trial) { tr.fixed.after = "goroutine 9 [chan send]" }, "StillVulnerable", 1, "Reproduced", "Reproduced", "fixed shows the incident still"},
+		{"the cure does not work", func(tr *trial) { tr.fixed.after = "goroutine 9 [chan send]" }, "StillVulnerable", 1, "Reproduced", "Reproduced", "fixed still shows the incident"},
 		{"fixed fails in another way", func(tr *trial) { tr.fixed.health = "ill" }, "Broken", 1, "Reproduced", "Broken", "is well: ill"},
 		{"nothing known of its health", func(tr *trial) { tr.fixed.health = "" }, "Inconclusive", 3, "Reproduced", "Inconclusive", "whether it is healed is unknown"},
 		{"not exposed", func(tr *trial) { tr.vulnerable.exposed, tr.fixed.exposed = "fast", "fast" }, "Inconclusive", 3, "Inconclusive", "Inconclusive", "the exposure is not met, and must be met: was hit: slow not met: fast; stuck not met: fast"},
-		{"exposed in the other way", func(tr *trial) { tr.vulnerable.exposed = "stuck" }, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"exposed in the other way", func(tr *trial) { tr.vulnerable.exposed = "stuck" }, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"ill in the baseline", func(tr *trial) { tr.vulnerable.before = "goroutine 1 [chan send]" }, "Inconclusive", 3, "Inconclusive", "NotReproduced", "the signature in the baseline is met, and must be not met"},
 		{"no baseline", func(tr *trial) { tr.vulnerable.before = "" }, "Inconclusive", 3, "Inconclusive", "NotReproduced", "the signature in the baseline is unknown"},
 		{"never steady", func(tr *trial) { tr.fixed.steady = "no" }, "Inconclusive", 3, "Reproduced", "Inconclusive", "the steady state is not met"},
@@ -80,11 +80,11 @@ func TestJudgement(t *testing.T) {
 				}
 				return one, true
 			}
-		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"killed by the incident", func(tr *trial) {
 			tr.vulnerable.identity = killedAt(55)
 			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 54}
-		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"gone before its end was noted", func(tr *trial) {
 			tr.vulnerable.identity = func(s int) (bundle.IdentitySample, bool) {
 				one, _ := killedAt(60)(s)
@@ -94,7 +94,7 @@ func TestJudgement(t *testing.T) {
 				return one, true
 			}
 			tr.plan.Signature[0].Spec = &holds{Artifact: "goroutines.debug2", Text: "chan send", Ended: 54}
-		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"gone long before its end was noted", func(tr *trial) {
 			tr.vulnerable.identity = func(s int) (bundle.IdentitySample, bool) {
 				one, _ := killedAt(60)(s)
@@ -113,17 +113,17 @@ func TestJudgement(t *testing.T) {
 			tr.vulnerable.identity = killedAt(55)
 			tr.plan.Signature[0].Spec = &holds{Artifact: "restart", Text: "chan send", Ended: 54}
 		}, "Inconclusive", 3, "Inconclusive", "Inconclusive", "it is unknown whether the subject was one process all along"},
-		{"one blind look", func(tr *trial) { tr.fixed.identity = blind(func(s int) bool { return s == 50 }) }, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		{"one blind look", func(tr *trial) { tr.fixed.identity = blind(func(s int) bool { return s == 50 }) }, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"a count of restarts that changes by itself", func(tr *trial) {
 			tr.fixed.identity = func(s int) (bundle.IdentitySample, bool) {
 				one, _ := same(digestF)(s)
 				one.Restarts = s / 50
 				return one, true
 			}
-		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"nobody looked for 25 s, and it was the same process after", func(tr *trial) {
 			tr.fixed.identity = looked(func(s int) bool { return s < 40 || s > 60 })
-		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"nobody looked in the last 20 s", func(tr *trial) {
 			tr.fixed.identity = looked(func(s int) bool { return s <= 60 })
 		}, "Inconclusive", 3, "Reproduced", "Inconclusive", "but nobody looked which process it was from 05:07:07.0 to 05:07:27.0"},
@@ -140,7 +140,7 @@ func TestJudgement(t *testing.T) {
 		{"another toolchain", func(tr *trial) { tr.fixed.world.GoVersion = "go1.25.1" }, "Inconclusive", 3, "Inconclusive", "Inconclusive", `Go version: "go1.26.0", and "go1.25.1" in fixed`},
 		{"a genuine pair", func(tr *trial) {
 			tr.fixed.world.Graph, tr.fixed.planned.Source.Version = "graph2", "v1.34.5"
-		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"both fixed", func(tr *trial) {
 			tr.vulnerable.world.Digest, tr.vulnerable.identity = digestF, same(digestF)
 			tr.vulnerable.after, tr.vulnerable.health = "goroutine 9 [select]", "well"
@@ -159,7 +159,7 @@ func TestJudgement(t *testing.T) {
 			tr.plan.Signature = append(tr.plan.Signature, plan.Check{Name: "either", AnyOf: []plan.Check{unseen, tr.plan.Signature[0]}})
 			tr.vulnerable.more = func(w *bundle.Writer) { record(w, "vulnerable", bundle.Restart, 65, "x") }
 			tr.fixed.more = func(w *bundle.Writer) { record(w, "fixed", bundle.Restart, 65, "y") }
-		}, "Validated", 0, "Reproduced", "NotReproduced", "survives"},
+		}, "Validated", 0, "Reproduced", "NotReproduced", "did not show the incident"},
 		{"ill, and a part of the signature unknown", func(tr *trial) {
 			tr.plan.Signature = append(tr.plan.Signature, unseen)
 			tr.vulnerable.more = func(w *bundle.Writer) { record(w, "vulnerable", bundle.Restart, 65, "x") }

@@ -96,12 +96,8 @@ func pictures(t trialView, left *int) (part, error) {
 		size += len(svg)
 		out.Series = append(out.Series, seriesView{f, svg})
 	}
-	for _, f := range t.Flames {
-		g := graphOf(f)
-		for _, svg := range append(g.Each, g.Diff) {
-			size += len(svg)
-		}
-		out.Graphs = append(out.Graphs, g)
+	for _, p := range t.Profiles {
+		out.Profiles = append(out.Profiles, viewProfiles(p))
 	}
 	if *left -= size; *left < 0 {
 		return none, nil
@@ -109,28 +105,21 @@ func pictures(t trialView, left *int) (part, error) {
 	return out, nil
 }
 
-// graphOf draws the profiles of one kind: one for each arm, and the difference between the first arm and the last. The
-// last arm is the one that is judged.
-func graphOf(f Flames) graphView {
-	g := graphView{Flames: f}
-	for _, a := range f.Arms {
-		title := fmt.Sprintf("Flame graph of %s: %s, %s %s in all", a.Arm, f.Title, number(a.Total), f.Unit)
-		g.Each = append(g.Each, flameSVG(a.Root, title, f.Unit, [2]string{a.Arm}))
-	}
-	switch n := len(f.Arms); {
+// viewProfiles shows the profiles of one kind. With several arms the first is compared with the last, which is judged.
+func viewProfiles(p Profiles) profilesView {
+	out := profilesView{Profiles: p}
+	switch n := len(p.Arms); {
 	case n >= 2:
-		a, b := f.Arms[0], f.Arms[n-1]
-		both := compared(a.Root, b.Root)
-		g.Name = [2]string{a.Arm, b.Arm}
-		g.Diff = flameSVG(both, fmt.Sprintf("Difference of %s between %s and %s", f.Title, a.Arm, b.Arm), f.Unit,
-			g.Name)
-		g.Own = owners(both, 10)
+		a, b := p.Arms[0], p.Arms[n-1]
+		out.Name, out.Own = [2]string{a.Arm, b.Arm}, owners(a, b, mostFunctions)
 	case n == 1:
-		g.Name = [2]string{f.Arms[0].Arm}
-		g.Own = owners(f.Arms[0].Root, 10)
+		out.Name, out.Own = [2]string{p.Arms[0].Arm}, owners(p.Arms[0], Profile{}, mostFunctions)
 	}
-	return g
+	return out
 }
+
+// mostFunctions is how many functions of a profile a page shows.
+const mostFunctions = 10
 
 // mostGroups is how many groups of like stacks a page shows for an arm.
 const mostGroups = 6

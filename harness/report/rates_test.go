@@ -110,7 +110,7 @@ func TestSchedule(t *testing.T) {
 		{Pair: "a", Verdict: verdict.Validated, SetAside: []string{},
 			Why: "fixed showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; vulnerable showed it in 14 of 14: at least 70 %"},
 		{Pair: "b", Verdict: verdict.StillVulnerable, ExitCode: 1, SetAside: []string{},
-			Why: "fixed showed it in 1 of 3 trials that count, and one is proof that it has it; trial 006: fixed shows the incident still, while vulnerable is Reproduced"},
+			Why: "fixed showed it in 1 of 3 trials that count, and one is proof that it has it; trial 006: fixed still shows the incident, while vulnerable is Reproduced"},
 	}, ends); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -129,7 +129,7 @@ func TestHowAnOpenEndedRunEnds(t *testing.T) {
 		{"cured", "", verdict.Validated, 0, 14, 0, "candidate showed it in none of 14 trials that count: its rate is below 20 % at 95 %, whenever one stops; " +
 			"vulnerable showed it in 14 of 14: at least 70 %"},
 		{"the arms were told apart long ago, and it has it", "Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn Rnn RnR", verdict.StillVulnerable, 1, 10, 0,
-			"candidate showed it in 1 of 10 trials that count, and one is proof that it has it; trial 010: candidate shows the incident still"},
+			"candidate showed it in 1 of 10 trials that count, and one is proof that it has it; trial 010: candidate still shows the incident"},
 		{"no answer once", "Rnn Rn?", verdict.VerdictInconclusive, 3, 2, 0,
 			"candidate gave no answer in 1 of 2 trials whose controls were as expected, which counts against it, as an incident may destroy its own evidence: a rate below 20 % can't be shown any more"},
 		{"no answer once, and a control gave none either", "Rnn R??", verdict.Validated, 0, 15, 1, "vulnerable showed it in 15 of 15: at least 71 %; 1 set aside (limit 7)"},

@@ -76,7 +76,7 @@ type Trial struct {
 	Clocks   []Clock // of the arms in which the fault phase began
 	Lanes    []Lane  // of all arms
 	Stacks   []Stacks
-	Flames   []Flames
+	Profiles []Profiles
 }
 
 // JSON returns the content of verdict.json.

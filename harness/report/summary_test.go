@@ -29,7 +29,7 @@ func summaryOf(t *testing.T, run string) string {
 	return out.String()
 }
 
-// withCandidate is a trial of three arms, the third of which shows the incident still, of a run of some trials.
+// withCandidate is a trial of three arms, the third of which still shows the incident, of a run of some trials.
 func withCandidate(t *testing.T, run, id, pair string, planned []plan.Trial) {
 	t.Helper()
 	tr := newTrial()

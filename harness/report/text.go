@@ -63,7 +63,7 @@ func (p *printer) arms(builds []buildView) {
 	for _, b := range builds {
 		row := []string{cmp.Or(b.Pair, "-"), b.Arm, b.Role, b.outcomes(), string(b.Telling.Expected)}
 		for _, l := range b.Telling.Lists {
-			row = append(row, l.Met.String())
+			row = append(row, l.word())
 		}
 		rows = append(rows, row)
 	}

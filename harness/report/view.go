@@ -37,11 +37,23 @@ type armView struct {
 	Restarted       string     // what the restart of its subject showed; "" if there was none
 }
 
+// baselineList is the name of the list that asks for the signature before any fault.
+const baselineList = "baseline"
+
 // listView is one list of an arm's checks. Met is True if all of them are met.
 type listView struct {
 	Name, Title string
 	Met         check.Truth
 	Rows        []rowView
+}
+
+// word returns the list's answer for a table in which people look for what is wrong. The baseline asks for the
+// signature before the fault, so that "not met" is what everybody hopes for there.
+func (l listView) word() string {
+	if l.Name == baselineList && l.Met == check.False {
+		return "clean"
+	}
+	return l.Met.String()
 }
 
 // rowView is a check, or with Part one of the alternatives of the check before it.
@@ -81,7 +93,7 @@ func trialViewOf(t Trial, openEnded bool) trialView {
 			Lists: []listView{
 				listOf("identity", "Identity: it is the binary that was built, and one process", a.Identity),
 				listOf("steady", "Steady state, before any fault", a.Steady),
-				listOf("baseline", "Baseline: the signature, asked before the fault; must be not met", a.Baseline),
+				listOf(baselineList, "Baseline: the signature, asked before the fault; must be not met", a.Baseline),
 				listOf("exposure", "Exposure: the fault took effect, and reached the code in question", a.Exposure),
 				listOf("signature", "Signature: the incident's fingerprint", a.Signature),
 				listOf("healed", "Healed: it is well", a.Healed),

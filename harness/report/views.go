@@ -32,10 +32,10 @@ func (p pageView) Foremost() map[string]string {
 // part is a trial with its pictures. Room is false if the page has no room for them.
 type part struct {
 	trialView
-	Lanes  []laneView
-	Series []seriesView
-	Graphs []graphView
-	Room   bool
+	Lanes    []laneView
+	Series   []seriesView
+	Profiles []profilesView
+	Room     bool
 }
 
 // Together reports whether the fault was in force at the same time in all arms.
@@ -64,12 +64,18 @@ func (s seriesView) Beside() []string {
 	return out
 }
 
-type graphView struct {
-	Flames
-	Each []template.HTML
-	Diff template.HTML
+type profilesView struct {
+	Profiles
 	Own  []Own
-	Name [2]string
+	Name [2]string // of the arms whose functions are compared; the second is "" if there is one arm only
+}
+
+// Compare returns the paths of the two profiles that are compared, none if there is one arm only.
+func (p profilesView) Compare() []string {
+	if len(p.Arms) < 2 {
+		return nil
+	}
+	return []string{p.Arms[0].Artifact.Path, p.Arms[len(p.Arms)-1].Artifact.Path}
 }
 
 type evidenceView struct {

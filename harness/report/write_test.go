@@ -105,13 +105,13 @@ func TestTextSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"vulnerable  vulnerable  Reproduced     Reproduced     met       met     not met   met       met        unknown",
+		"vulnerable  vulnerable  Reproduced     Reproduced     met       met     clean     met       met        unknown",
 		"vulnerable is Reproduced: the signature is met under proven exposure.\n  met  is blocked  goroutine 9 [chan send]\n" +
 			"  met  slow        slow\n    goroutine 9 [chan send]\n",
 		"fixed is NotReproduced: the signature is not met under proven exposure, and the subject is well.\n" +
 			"  met  slow     slow\n  met  is well  well\n",
 		"modelled: containers are only reported\n",
-		"Validated: fixed survives what brings the incident back, while vulnerable is Reproduced.\n",
+		"Validated: fixed did not show the incident under the fault that reproduced it in vulnerable.\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, out.String())

@@ -29,7 +29,7 @@ func assumed(w bundle.World, t plan.Trial, arms []Arm) []string {
 		note := fmt.Sprintf("constants of %s are not known, and these are assumed: %s", c.Name,
 			strings.Join(parts, ", "))
 		if with := tried(arms, c.Name); len(with) > 0 {
-			note += fmt.Sprintf("; it was tried with %s; more was not tried", strings.Join(with, " and "))
+			note += fmt.Sprintf("; what was tried on it: %s", strings.Join(with, " and "))
 		}
 		out = append(out, note)
 	}
@@ -45,7 +45,7 @@ func survived(w bundle.World, t plan.Trial, arms []Arm) []string {
 		said := slices.ContainsFunc(t.Arms,
 			func(c plan.Arm) bool { return c.Name == a.Name && len(armWorld(w, c.Name).Assumed) > 0 })
 		if with := tried(arms, a.Name); a.Role == judged && a.Outcome == NotReproduced && !said && len(with) > 0 {
-			out = append(out, fmt.Sprintf("%s was tried with %s; more was not tried", a.Name,
+			out = append(out, fmt.Sprintf("what was tried on %s: %s", a.Name,
 				strings.Join(with, " and ")))
 		}
 	}

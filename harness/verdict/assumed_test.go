@@ -21,7 +21,7 @@ func TestWhatIsAssumedOfAnArmIsSaid(t *testing.T) {
 		},
 	}
 	want := []string{"constants of candidate are not known, and these are assumed: channelCapacity 8000, relistThreshold 3m0s; " +
-		"it was tried with 9633 state changes delivered from 10:04:00 on; more was not tried"}
+		"what was tried on it: 9633 state changes delivered from 10:04:00 on"}
 	arms := []Arm{{Name: "fixed"}, {Name: "candidate", Exposure: []check.Finding{{Met: check.True, AnyOf: []check.Finding{
 		{Met: check.True, Tried: "9633 state changes delivered from 10:04:00 on"}, {Met: check.False, Tried: "what did not suffice"},
 	}}}}}
@@ -49,8 +49,8 @@ func TestWhatAnArmSurvivedIsSaid(t *testing.T) {
 		planned []plan.Arm
 		want    []string
 	}{
-		{"the fixed arm", []Arm{vulnerable, fixed}, nil, []string{"fixed was tried with " + with + "; more was not tried"}},
-		{"the candidate alone", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, NotReproduced)}, nil, []string{"candidate was tried with " + with + "; more was not tried"}},
+		{"the fixed arm", []Arm{vulnerable, fixed}, nil, []string{"what was tried on fixed: " + with}},
+		{"the candidate alone", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, NotReproduced)}, nil, []string{"what was tried on candidate: " + with}},
 		{"one that shows it", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, Reproduced)}, nil, nil},
 		{"one of which it is said with what is assumed", []Arm{vulnerable, fixed, is("candidate", scenario.Candidate, NotReproduced)},
 			[]plan.Arm{{Arm: scenario.Arm{Name: "candidate"}}}, nil},

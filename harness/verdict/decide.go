@@ -137,21 +137,16 @@ func split(arms []ArmOutcome) (judged, controls []ArmOutcome) {
 // decideJudged returns the verdict of the last rows, for a trial whose controls are as expected. The worst of several
 // judged arms decides.
 func decideJudged(judged, controls []ArmOutcome) (v Verdict, exit int, sentence, next string) {
-	var names []string
-	for _, c := range controls {
-		names = append(names, fmt.Sprintf("%s is %s", c.Name, c.Outcome))
-	}
-	beside := strings.Join(names, " and ")
 	for _, row := range []struct {
 		outcome Outcome
 		verdict Verdict
 		exit    int
 		says    string
 	}{
-		{Reproduced, StillVulnerable, ExitFailed, "shows the incident still"},
+		{Reproduced, StillVulnerable, ExitFailed, "still shows the incident"},
 		{Broken, VerdictBroken, ExitFailed, "doesn't show the incident and failed in another way"},
 		{Inconclusive, VerdictInconclusive, ExitInconclusive, "gave no answer"},
-		{NotReproduced, Validated, ExitOK, "survives what brings the incident back"},
+		{NotReproduced, Validated, ExitOK, "did not show the incident"},
 	} {
 		for _, a := range judged {
 			if a.Outcome != row.outcome {
@@ -163,10 +158,31 @@ func decideJudged(judged, controls []ArmOutcome) (v Verdict, exit int, sentence,
 			if row.outcome == Inconclusive {
 				next = nextOf(a)
 			}
-			return row.verdict, row.exit, fmt.Sprintf("%s %s, while %s", a.Name, row.says, beside), next
+			return row.verdict, row.exit, fmt.Sprintf("%s %s%s", a.Name, row.says, comparison(row.outcome, controls)), next
 		}
 	}
 	return VerdictError, ExitError, fmt.Sprintf("arm %s has no outcome", judged[0].Name), ""
+}
+
+// comparison ends the sentence about a judged arm with what its controls did. They are as expected: a vulnerable arm
+// showed the incident, and a fixed one did not.
+func comparison(judged Outcome, controls []ArmOutcome) string {
+	var reproduced, others []string
+	for _, c := range controls {
+		if judged == NotReproduced && c.Outcome == Reproduced {
+			reproduced = append(reproduced, c.Name)
+		} else {
+			others = append(others, fmt.Sprintf("%s is %s", c.Name, c.Outcome))
+		}
+	}
+	out := ""
+	if len(reproduced) > 0 {
+		out = " under the fault that reproduced it in " + strings.Join(reproduced, " and ")
+	}
+	if len(others) > 0 {
+		out += ", while " + strings.Join(others, " and ")
+	}
+	return out
 }
 
 // Combine returns the exit code over several trials, pairs or scenarios: 1 outranks 4, then 3, then 0. Without any code

@@ -127,8 +127,8 @@ func TestVerdictTable(t *testing.T) {
 		sentence string
 	}{
 		{nil, "Error", 4, "no arm was judged"},
-		{[]verdict.ArmOutcome{vulnerable(R), fixed(N)}, "Validated", 0, "fixed survives what brings the incident back, while vulnerable is Reproduced"},
-		{[]verdict.ArmOutcome{vulnerable(R), fixed(R)}, "StillVulnerable", 1, "fixed shows the incident still"},
+		{[]verdict.ArmOutcome{vulnerable(R), fixed(N)}, "Validated", 0, "fixed did not show the incident under the fault that reproduced it in vulnerable"},
+		{[]verdict.ArmOutcome{vulnerable(R), fixed(R)}, "StillVulnerable", 1, "fixed still shows the incident"},
 		{[]verdict.ArmOutcome{vulnerable(R), fixed(B)}, "Broken", 1, "failed in another way"},
 		{[]verdict.ArmOutcome{vulnerable(R), fixed(I)}, "Inconclusive", 3, "fixed gave no answer"},
 		{[]verdict.ArmOutcome{vulnerable(N), fixed(N)}, "NotReproduced", 1, "nothing shows that the cure works"},
@@ -145,8 +145,8 @@ func TestVerdictTable(t *testing.T) {
 		{[]verdict.ArmOutcome{fixed(I)}, "Inconclusive", 3, "expected NotReproduced"},
 		{[]verdict.ArmOutcome{fixed(B)}, "Broken", 1, "expected NotReproduced"},
 		{[]verdict.ArmOutcome{fixed(E)}, "Error", 4, "failed on arm fixed"},
-		{[]verdict.ArmOutcome{vulnerable(R), fixed(N), candidate(N)}, "Validated", 0, "candidate survives"},
-		{[]verdict.ArmOutcome{vulnerable(R), fixed(N), candidate(R)}, "StillVulnerable", 1, "candidate shows the incident still"},
+		{[]verdict.ArmOutcome{vulnerable(R), fixed(N), candidate(N)}, "Validated", 0, "candidate did not show the incident under the fault that reproduced it in vulnerable, while fixed is NotReproduced"},
+		{[]verdict.ArmOutcome{vulnerable(R), fixed(N), candidate(R)}, "StillVulnerable", 1, "candidate still shows the incident"},
 		{[]verdict.ArmOutcome{vulnerable(R), fixed(B), candidate(N)}, "Inconclusive", 3, "control fixed is Broken"},
 		{[]verdict.ArmOutcome{vulnerable(N), fixed(N), candidate(N)}, "Inconclusive", 3, "control vulnerable is NotReproduced"},
 		{[]verdict.ArmOutcome{vulnerable(R), candidate(I)}, "Inconclusive", 3, "candidate gave no answer"},
@@ -160,7 +160,7 @@ func TestVerdictTable(t *testing.T) {
 		{append(oneBinary(fixed(N), candidate(B)), vulnerable(R)), "Inconclusive", 3, "fixed is NotReproduced and candidate is Broken with the same binary"},
 		{append(oneBinary(vulnerable(R), candidate(N)), fixed(N)), "Inconclusive", 3, "vulnerable is Reproduced and candidate is NotReproduced with the same binary"},
 		{append(oneBinary(candidate(N), second(R)), vulnerable(R)), "Inconclusive", 3, "candidate is NotReproduced and another is Reproduced with the same binary"},
-		{append(oneBinary(fixed(N), candidate(N)), vulnerable(R)), "Validated", 0, "candidate survives"},
+		{append(oneBinary(fixed(N), candidate(N)), vulnerable(R)), "Validated", 0, "candidate did not show the incident under the fault that reproduced it in vulnerable, while fixed is NotReproduced"},
 		{append(oneBinary(fixed(N), candidate(I)), vulnerable(R)), "Inconclusive", 3, "candidate gave no answer"},
 	} {
 		v, exit, sentence, next := verdict.Decide(c.arms)

@@ -53,7 +53,7 @@ func (t Table) Write(scenario string) error {
 type line struct {
 	rule, is string
 	evidence match.Evidence
-	arms     map[Label]Row
+	byLabel  map[Label]Row
 }
 
 func (t Table) lines() (out []line) {
@@ -61,7 +61,7 @@ func (t Table) lines() (out []line) {
 		if n := len(out); n == 0 || out[n-1].rule != r.Rule || out[n-1].evidence != r.Evidence {
 			out = append(out, line{r.Rule, r.Is, r.Evidence, map[Label]Row{}})
 		}
-		out[len(out)-1].arms[r.Label] = r
+		out[len(out)-1].byLabel[r.Label] = r
 	}
 	return out
 }
@@ -130,7 +130,7 @@ func (t Table) header(by string) string {
 func (l line) row(by string) string {
 	var out []string
 	for _, label := range labels {
-		out = append(out, l.arms[label].describe())
+		out = append(out, l.byLabel[label].describe())
 	}
 	return strings.Join(out, by)
 }

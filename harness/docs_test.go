@@ -1,0 +1,64 @@
+package harness_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	file = regexp.MustCompile("`((?:[a-z0-9]+/)*[a-z0-9_-]+(?:/[a-z0-9_-]+|\\.(?:go|md|yaml)))`")
+)
+
+// A page that sends its reader to a file that isn't there is worse than none.
+func TestPagesNameFilesThatExist(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md", "../scenarios/*/README.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	if len(pages) < 10 {
+		t.Fatalf("only %d pages were found: %v", len(pages), pages)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if !exists(filepath.Join(filepath.Dir(page), m[1])) {
+				t.Errorf("%s links to %s, which isn't there", page, m[1])
+			}
+		}
+	}
+	named := 0
+	for _, page := range []string{"../docs/architecture.md", "../docs/compatibility.md", "../CONTRIBUTING.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range file.FindAllStringSubmatch(string(text), -1) {
+			if strings.HasPrefix(m[1], "bin/") || !strings.Contains(m[1], "/") && !strings.HasSuffix(m[1], ".go") {
+				continue
+			}
+			named++
+			if !exists(filepath.Join("..", m[1])) && !exists(m[1]) && !exists(filepath.Join("..", "docs", m[1])) {
+				t.Errorf("%s names %s, which isn't there", page, m[1])
+			}
+		}
+	}
+	if named < 30 {
+		t.Errorf("only %d files were found in the pages' text", named)
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}

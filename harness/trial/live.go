@@ -188,22 +188,52 @@ func (l *live) until(ctx context.Context, arms []string, atLeast, deadline time.
 	}
 }
 
-// coverTime is how long evidence may lag behind the end of the last phase. silence is the time without a record after
-// which a stream counts as ended.
 const (
+	// coverTime is how long a stream that lags behind the end of the last phase may stand still. Then nobody waits for
+	// it any longer.
 	coverTime = 15 * time.Second
+	// silence is the time without a record after which a stream counts as ended. endedTime is how long such a stream is
+	// watched all the same, because one that moves on has only fallen behind.
 	silence   = 30 * time.Second
+	endedTime = 3 * time.Second
+	// catchUpTime is how long a stream that moves on may take to reach the end. What is kept in a file, such as an audit
+	// log, is read minutes late on a loaded machine.
+	catchUpTime = 3 * time.Minute
 )
 
 // covered waits until the records of some arms reach this moment. On a loaded machine records lag behind, and a phase
 // whose end they don't cover can't be judged.
 func (l *live) covered(ctx context.Context, arms []string) error {
 	end := time.Now()
-	lags := func(a bundle.Artifact) bool {
-		return a.Coverage != nil && a.Coverage.Last.Before(end) && end.Sub(a.Coverage.Last) < silence &&
-			(a.Arm == bundle.Shared || slices.Contains(arms, a.Arm))
+	type reach struct {
+		last, moved time.Time
+		patience    time.Duration
 	}
-	for time.Since(end) < coverTime && slices.ContainsFunc(l.writer.View().Artifacts(bundle.Query{}), lags) {
+	seen := map[string]reach{}
+	lags := func(a bundle.Artifact) bool {
+		if a.Coverage == nil || !a.Coverage.Last.Before(end) || a.Arm != bundle.Shared && !slices.Contains(arms, a.Arm) {
+			return false
+		}
+		p, known := seen[a.Path]
+		switch last := a.Coverage.Last; {
+		case !known && end.Sub(last) < silence:
+			p = reach{last, end, coverTime}
+		case !known:
+			p = reach{last, end, endedTime}
+		case last.After(p.last):
+			p = reach{last, time.Now(), coverTime}
+		}
+		seen[a.Path] = p
+		return time.Since(p.moved) < p.patience
+	}
+	for time.Since(end) < catchUpTime {
+		waiting := false
+		for _, a := range l.writer.View().Artifacts(bundle.Query{}) {
+			waiting = lags(a) || waiting // each is looked at, so that no progress is missed
+		}
+		if !waiting {
+			break
+		}
 		if err := wait(ctx, 250*time.Millisecond); err != nil {
 			return err
 		}

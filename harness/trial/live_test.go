@@ -167,6 +167,42 @@ func TestTheEndIsCovered(t *testing.T) {
 	}
 }
 
+// An audit log of hundreds of megabytes is read minutes late on a busy host. It is no silent stream as long as it moves on.
+func TestAStreamThatCatchesUpIsWaitedFor(t *testing.T) {
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "trial"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind, err := w.Stream(bundle.Meta{Kind: bundle.Audit, Arm: "fixed"}, "jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = behind.Close() })
+	now := time.Now()
+	behind.Alive(now.Add(-3 * time.Minute))
+	behind.Alive(now.Add(-2 * time.Minute))
+	r := newLive(plan.Trial{}, w, nil)
+	done := make(chan error, 1)
+	go func() { done <- r.covered(t.Context(), []string{"fixed"}) }()
+	for i := range 5 { // more than endedTime in all
+		select {
+		case err := <-done:
+			t.Fatalf("after %d s it didn't wait for a stream that moves on: %v", i, err)
+		case <-time.After(time.Second):
+		}
+		behind.Alive(now.Add(time.Duration(i-100) * time.Second))
+	}
+	behind.Alive(time.Now())
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("it went on waiting for a stream that has caught up")
+	}
+}
+
 // An incident that the process lives through may still end it, so its loads go on.
 func TestOnlyAnEndOfTheProcessStopsLoads(t *testing.T) {
 	for _, last := range []int{7, 9} {

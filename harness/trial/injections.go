@@ -27,6 +27,7 @@ type injections struct {
 	writer *bundle.Writer
 	faults []plan.Fault // with their parameters computed
 	loads  []plan.Load
+	locks  load.Locks
 }
 
 // aimedFault is a fault with its target in one arm.
@@ -73,6 +74,7 @@ func (x *injections) loadTarget(arm string, item plan.Item) (load.Target, error)
 	return load.Target{
 		Run: x.env.Run(), Name: item.Name, Arm: arm, Cluster: x.env.ClusterOf(arm), Nodes: t.Nodes, Events: x.events,
 		Seed:  x.env.Seed(),
+		Locks: &x.locks,
 		Round: func(int, bool) {},
 	}, err
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -84,20 +83,15 @@ func (l *EndpointChanges) set(t Target) (*client, string, error) {
 	return c, "relapse-" + t.Name, err
 }
 
-// sets has a lock for each set of services, by the address of its API server and its namespace. Arms that share a
-// cluster share the set, too. Without the lock each would make all of it, and they would keep each other waiting for
-// node ports.
-var sets sync.Map // string -> *sync.Mutex
-
-// Prepare makes the namespace, the services and their endpoints. Those that exist already are left alone.
+// Prepare makes the namespace, the services and their endpoints. Those that exist already are left alone. Arms that share
+// a cluster share the set, too: without a lock each would make all of it, and they would keep each other waiting for node
+// ports.
 func (l *EndpointChanges) Prepare(ctx context.Context, t Target) error {
 	c, namespace, err := l.set(t)
 	if err != nil {
 		return err
 	}
-	mu, _ := sets.LoadOrStore(t.Cluster.RESTConfig().Host+" "+namespace, &sync.Mutex{})
-	mu.(*sync.Mutex).Lock()
-	defer mu.(*sync.Mutex).Unlock()
+	defer t.Locks.Hold(t.Cluster.RESTConfig().Host + " " + namespace)()
 	have := map[string]bool{} // endpoints that are there, which are made after their services
 	err = insist(ctx, time.Minute, func(ctx context.Context) error {
 		if err := c.makeNamespace(ctx, namespace); err != nil {

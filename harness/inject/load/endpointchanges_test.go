@@ -25,6 +25,7 @@ func TestASetOfServicesIsMadeOnce(t *testing.T) {
 		}
 		return false
 	})
+	var locks load.Locks
 	var arms sync.WaitGroup
 	for _, arm := range []string{"vulnerable", "fixed", "candidate"} {
 		arms.Go(func() {
@@ -34,7 +35,7 @@ func TestASetOfServicesIsMadeOnce(t *testing.T) {
 				return
 			}
 			target := w.target()
-			target.Arm = arm
+			target.Arm, target.Locks = arm, &locks
 			if err := l.Prepare(t.Context(), target); err != nil {
 				t.Error(err)
 			}

@@ -4,6 +4,7 @@ package load
 
 import (
 	"context"
+	"sync"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
@@ -18,7 +19,8 @@ type Target struct {
 	Cluster cluster.Cluster
 	Nodes   []cluster.Node // those that the item's target chooses in the arm
 	Events  *event.Stream
-	Seed    int64 // of all random draws
+	Seed    int64  // of all random draws
+	Locks   *Locks // of the trial; nil where nothing else runs
 	// Round is called when a round was seen to take effect (began), and again when its last answer has come. Faults
 	// that come after a load wait for the first call. The second call lifts faults with a duration of their own, at the
 	// latest.
@@ -43,3 +45,17 @@ type OnNode interface{ OnNode() bool }
 // Alike is a Load whose effect is the same for every arm of a cluster, whichever arm it belongs to. So arms that share
 // a cluster can each have it.
 type Alike interface{ Alike() bool }
+
+// Locks are held by name among all loads of a trial, so that arms that share a cluster make its shared objects once. The
+// zero value is ready for use, and nil locks nothing.
+type Locks struct{ byName sync.Map } // string -> *sync.Mutex
+
+// Hold waits until nobody else holds name, and returns the function that gives it up.
+func (l *Locks) Hold(name string) (release func()) {
+	if l == nil {
+		return func() {}
+	}
+	mu, _ := l.byName.LoadOrStore(name, &sync.Mutex{})
+	mu.(*sync.Mutex).Lock()
+	return mu.(*sync.Mutex).Unlock
+}

@@ -307,3 +307,32 @@ func lastLine(t *testing.T, v bundle.View, a bundle.Artifact) string {
 	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
 	return lines[len(lines)-1]
 }
+
+// An interval of 0 would make a ticker panic in the middle of a trial.
+func TestCollectorsRefuseAnIntervalOfZero(t *testing.T) {
+	asked := 0
+	for _, e := range kinds.Of(kinds.Collector) {
+		made, err := kinds.Decode[capture.Collector](kinds.Collector, e.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := json.Marshal(made); err != nil || !strings.Contains(string(raw), `"interval":`) {
+			continue // it has none
+		}
+		asked++
+		c, err := kinds.Decode[capture.Collector](kinds.Collector, e.Name, json.RawMessage(`{"interval":"0s"}`))
+		if err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+			continue
+		}
+		v, ok := c.(interface{ Validate() error })
+		if !ok {
+			t.Errorf("%s takes any interval", e.Name)
+		} else if err := v.Validate(); err == nil || !strings.Contains(err.Error(), "interval is 0s (want above 0)") {
+			t.Errorf("%s says %v of an interval of 0", e.Name, err)
+		}
+	}
+	if asked < 5 {
+		t.Errorf("only %d collectors have an interval", asked)
+	}
+}

@@ -48,9 +48,7 @@ func (c *AuditLog) Validate() error {
 	if c.File == "" || c.File != path.Base(c.File) {
 		errs = append(errs, fmt.Errorf("file is %q (want the name of a file: audit.log)", c.File))
 	}
-	if c.Interval.Duration <= 0 {
-		errs = append(errs, fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration))
-	}
+	errs = append(errs, validateInterval(c.Interval))
 	return errors.Join(errs...)
 }
 

@@ -39,6 +39,9 @@ type EtcdProbe struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two probes; one that takes longer delays the next"`
 }
 
+// Validate refuses an interval of 0 or less.
+func (c *EtcdProbe) Validate() error { return validateInterval(c.Interval) }
+
 // Makes returns the kind of artifact that the collector records: probes of etcd.
 func (*EtcdProbe) Makes() []bundle.Kind { return []bundle.Kind{bundle.EtcdProbe} }
 

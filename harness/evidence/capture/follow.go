@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
@@ -15,6 +17,14 @@ const (
 	// time is a gap, and a check can't judge a window with a gap.
 	tolerated = 10 * time.Second
 )
+
+// validateInterval refuses an interval of 0 or less, with which nobody would know when to ask again.
+func validateInterval(d metav1.Duration) error {
+	if d.Duration <= 0 {
+		return fmt.Errorf("interval is %s (want above 0)", d.Duration)
+	}
+	return nil
+}
 
 // meta returns the description of a new artifact of this target.
 func (t Target) meta(kind bundle.Kind) bundle.Meta {

@@ -46,10 +46,7 @@ func (c *Health) Validate() error {
 	if i := slices.IndexFunc(c.Paths, func(p string) bool { return !strings.HasPrefix(p, "/") }); i >= 0 {
 		return fmt.Errorf("paths has %q (want it to begin with a slash: /readyz)", c.Paths[i])
 	}
-	if c.Interval.Duration <= 0 {
-		return fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration)
-	}
-	return nil
+	return validateInterval(c.Interval)
 }
 
 // Makes returns the kind of artifact that the collector records: health samples.

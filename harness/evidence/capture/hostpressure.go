@@ -41,9 +41,7 @@ type HostPressure struct {
 // Validate refuses an interval of 0 or less, and a path that isn't absolute.
 func (c *HostPressure) Validate() error {
 	var errs []error
-	if c.Interval.Duration <= 0 {
-		errs = append(errs, fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration))
-	}
+	errs = append(errs, validateInterval(c.Interval))
 	if !filepath.IsAbs(c.Proc) {
 		errs = append(errs, fmt.Errorf("proc is %q (want an absolute path)", c.Proc))
 	}

@@ -34,6 +34,9 @@ type Interposer struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two readings"`
 }
 
+// Validate refuses an interval of 0 or less.
+func (c *Interposer) Validate() error { return validateInterval(c.Interval) }
+
 // Makes returns the kinds of artifacts that the collector records: counts, probes and the census of containers.
 func (*Interposer) Makes() []bundle.Kind {
 	return []bundle.Kind{bundle.Interposer, bundle.Probe, bundle.Containers}

@@ -59,9 +59,7 @@ func (c *ComponentLogs) Validate() error {
 			errs = append(errs, fmt.Errorf("components has %q twice", name))
 		}
 	}
-	if c.Interval.Duration <= 0 {
-		errs = append(errs, fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration))
-	}
+	errs = append(errs, validateInterval(c.Interval))
 	return errors.Join(errs...)
 }
 

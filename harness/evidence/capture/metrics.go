@@ -34,6 +34,9 @@ type Metrics struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
 }
 
+// Validate refuses an interval of 0 or less.
+func (c *Metrics) Validate() error { return validateInterval(c.Interval) }
+
 // Makes returns the kinds of artifacts that the collector records: whole expositions and samples.
 func (*Metrics) Makes() []bundle.Kind { return []bundle.Kind{bundle.Metrics, bundle.MetricSamples} }
 

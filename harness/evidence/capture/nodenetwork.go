@@ -30,6 +30,9 @@ type NodeNetwork struct {
 	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
 }
 
+// Validate refuses an interval of 0 or less.
+func (c *NodeNetwork) Validate() error { return validateInterval(c.Interval) }
+
 // listNetwork prints the number of addresses and the number of node ports. A missing table counts as one without rules.
 const listNetwork = `ip -4 -oneline address show | wc -l
 for by in nft legacy; do iptables-$by-save -t nat 2>/dev/null || true; done |

@@ -79,9 +79,7 @@ func (c *Chosen) Validate() error {
 // Validate refuses what Chosen refuses, and an interval of 0 or less.
 func (c *Objects) Validate() error {
 	err := c.Chosen.Validate()
-	if c.Interval.Duration <= 0 {
-		err = errors.Join(err, fmt.Errorf("interval is %s (want above 0)", c.Interval.Duration))
-	}
+	err = errors.Join(err, validateInterval(c.Interval))
 	return err
 }
 

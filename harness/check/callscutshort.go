@@ -10,17 +10,20 @@ import (
 func init() {
 	register(kind{
 		Name: "callsCutShort",
-		Doc: "Calls of a deleteCollection load whose workers had begun to delete and did not come to the end, with " +
-			"more items left than a channel holds.\n\n" +
-			"With failed, they are told by the lines that they write. A build may write many for one call, so only " +
-			"the collections that the lines are about count, each as one call; where more of the calls may have " +
-			"written them, too few collections are unknown. Without it, by what the load saw, whatever a build " +
-			"logs: a worker of the call deleted when the round began, the API server ended the call, and some of " +
-			"the collection, not all of it, was still there when it had stood still for a while. It doesn't matter " +
-			"whether it said that the call had failed. Which of the calls deleted isn't known then, so of 20 calls " +
-			"of which 18 deleted and 19 were ended, 17 count. A call that died in its list leaves all, one that came " +
-			"to its end leaves none. The load has to have `still` and `by: calls`, and the API server one worker a " +
-			"call. The finding states how many items were left: an arm is only shown to survive so many.",
+		Doc: "Calls of a deleteCollection load ended while they were deleting, with more items left than a channel " +
+			"holds.\n\n" +
+			"With failed, the calls are counted by the log lines that they write. A build may write many lines for " +
+			"one call, so each collection that the lines name counts as one call. If there are enough lines but too " +
+			"few collections, the answer is unknown, because several of the calls may have written the lines.\n\n" +
+			"Without failed, the calls are counted by the load's own record, whatever the build logs. A call counts " +
+			"if one of its workers was deleting when the round began, if the API server ended the call, and if some " +
+			"of the collection, but not all, was left once the number of objects stood still. Whether the API server " +
+			"answered with success or with a failure does not matter. The record doesn't say which of the calls " +
+			"deleted, so the least possible number counts: of 20 calls of which 18 deleted and 19 were ended, 17 " +
+			"count. A call that ended while it listed leaves all objects, and a call that finished leaves none: " +
+			"neither counts. The load needs `still` and `by: calls`, and the API server needs one worker for each " +
+			"call.\n\n" +
+			"The finding says how many items were left: an arm is only shown to survive that many.",
 		Example: "name: deletes-failed\nkind: callsCutShort\nphase: fault\nspec:\n  load: deletes\n  atLeast: 10\n  " +
 			"moreThan: 256\n",
 		Meets:   `{"load":"deletes","atLeast":20,"moreThan":256}`,
@@ -31,10 +34,10 @@ func init() {
 
 // CallsCutShort asks for calls of a load that ended while they were deleting a collection.
 type CallsCutShort struct {
-	Load     string    `json:"load" jsonschema:"the name of the load that made the calls and their objects"`
-	Failed   *LogLines `json:"failed,omitempty" jsonschema:"the line that a call with a failed delete writes; its group index is the object's number in the list. Without it the load's own record is asked"`
-	AtLeast  int       `json:"atLeast,omitzero" jsonschema:"how many calls"`
-	MoreThan int       `json:"moreThan,omitzero" jsonschema:"only calls with more items left than this count: what the channel holds at most"`
+	Load     string    `json:"load" jsonschema:"name of the load that made the objects and the calls"`
+	Failed   *LogLines `json:"failed,omitempty" jsonschema:"log line that a call writes when one of its deletes fails. The pattern needs a group named index: the object's number in the list, counted from 0. Default: none, and the check reads the load's own record"`
+	AtLeast  int       `json:"atLeast,omitzero" jsonschema:"how many such calls there must be, at least (1 or more)"`
+	MoreThan int       `json:"moreThan,omitzero" jsonschema:"a call counts only if it left more items than this: the most that the channel holds (0 or more; default 0)"`
 }
 
 // Reads names the log if Failed is given. No collector makes the load's summary: the load writes it.

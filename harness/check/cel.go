@@ -21,25 +21,27 @@ func init() {
 	register(kind{
 		Name: "cel",
 		Doc: "An expression in CEL, the Common Expression Language, for a question that no other kind asks.\n\n" +
-			"It asks functions for the evidence of the arm in the window:\n\n" +
+			"The expression calls functions, which return the arm's evidence in the window:\n\n" +
 			"    dumps()              for each debug=2 dump, oldest first, a list of goroutine groups:\n" +
 			"                         state, frames (innermost first), createdBy, count\n" +
 			"    metric(name)         a metric with all label sets added up: first, last, min, max, samples\n" +
 			"    increase(name)       how much a counter grew from the first sample to the last\n" +
 			"    messages(component)  a list of the messages in a component's log:\n" +
-			"                         message, severity (I, W, E or F, empty if the line isn't klog's), lines\n" +
+			"                         message, severity (I, W, E or F, empty if the line isn't klog's), lines (how\n" +
+			"                         many lines have the message)\n" +
 			"    audited()            for each line of the API server's audit log: stage, code, annotations (how many\n" +
-			"                         the event has), error (of a line that is no event), lost (of a request that was\n" +
-			"                         received: whether its end is missing 10 s later, and ever after)\n" +
-			"    reviewed()           for each audit event that was written after a fault's webhooks had answered: code,\n" +
-			"                         given (how many annotations it must have, by the webhooks' own record), has\n" +
-			"    writes(resource)     a list of what was written to objects of a resource:\n" +
+			"                         the event has), error (if the line is no event), lost (if the request was\n" +
+			"                         received, and the log goes on for 10 s or more without ever showing its end)\n" +
+			"    reviewed()           for each audit event that was written after a fault's validating webhook had\n" +
+			"                         reviewed its object: code, given (how many annotations the event must have,\n" +
+			"                         by the webhooks' own record), has (how many annotations the event has)\n" +
+			"    writes(resource)     a list of the writes to objects of a resource:\n" +
 			"                         changed (paths), manager, subresource, count\n\n" +
 			"metric and increase take labels that the samples must have as a second argument, {\"code\": " +
 			"\"500\"}.\n\n" +
-			"A function whose evidence is missing, or has a gap, has no value, and neither has anything that is " +
-			"made of it: the check is unknown then, never not met. Only && and || may be decided by their other " +
-			"side. An expression that costs too much is unknown, too.",
+			"If evidence that a function reads is missing or has a gap, the function has no value, and neither has " +
+			"anything that is computed from it. The check is then unknown, never false. Only && and || still have a " +
+			"value if their other side decides. An expression that costs too much to evaluate is unknown, too.",
 		Example: "name: blocked-senders\nkind: cel\nphase: recovery\nspec:\n" +
 			"  expression: dumps().all(d, d.exists(g, g.state == \"chan send\" && g.count > 3))\n",
 		Meets: `{"expression":"metric('stands_total').first == metric('stands_total').last && ` +
@@ -52,7 +54,7 @@ func init() {
 
 // CEL asks whether an expression over the evidence is true.
 type CEL struct {
-	Expression string `json:"expression" jsonschema:"a CEL expression that is a bool"`
+	Expression string `json:"expression" jsonschema:"a CEL expression whose value is a bool"`
 }
 
 // maxCost limits an evaluation to about a second. A walk through all frames of a phase's dumps costs less.

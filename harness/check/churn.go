@@ -15,15 +15,18 @@ import (
 func init() {
 	register(kind{
 		Name: "churn",
-		Doc: "While the world stood still, one object of the arm was written again and again, and nothing in it " +
-			"changed but what a loop changes.\n\n" +
-			"It looks at the quiet window that quietWorld finds. A write counts if the watch showed it: one that " +
-			"changed no byte is none. On a loaded machine a loop stalls: up to the part stalls of the window may " +
-			"lie beyond gap. With none: true, it asks instead that no such object was written at all, which the " +
-			"record has to prove. With noneOnly, it asks that no write of the whole phase, still world or not, " +
-			"changed nothing but those paths, and that none came when nothing outside had changed for the time " +
-			"within, whatever it changed: a writer that is slow shows there. In the baseline, where a window may " +
-			"not fit, fewer writes than the rate over the whole phase are not met.",
+		Doc: "While the world stood still, one object of the arm was written again and again, and the writes changed " +
+			"only what a loop changes.\n\n" +
+			"The check looks at the quiet window that quietWorld finds. A write counts if the watch showed it, so a " +
+			"write that changed no byte doesn't count. On a loaded machine a loop stalls: up to the share `stalls` " +
+			"of the window may lie beyond gap.\n\n" +
+			"With none: true, the check asks instead that no such object was written at all. The record of objects " +
+			"must prove that.\n\n" +
+			"With noneOnly, the check looks at the whole phase, whether the world stood still or not. No write may " +
+			"change only those paths, or nothing. Every other write needs a cause: a change outside that is no older " +
+			"than `within`. A slow writer shows there.\n\n" +
+			"A quiet window may not fit into the baseline. Without none and noneOnly, the check is then false if the " +
+			"baseline lasts 10s or longer and has fewer writes a second than rate.",
 		Example: "name: status-churn\nkind: churn\nphase: fault\nspec:\n  resource: " +
 			"bundledeployments.fleet.cattle.io\n  rate: 0.3\n  gap: 5s\n  share: 0.95\n" +
 			"  only: [\"status.conditions[type=Monitored].lastUpdateTime\"]\n  by: fleet-agent-$$(arm)\n  window:\n " +
@@ -38,18 +41,18 @@ func init() {
 
 // Churn asks for writes that never end, or for none.
 type Churn struct {
-	Resource string   `json:"resource" jsonschema:"whose writes they are: a plural name, with its API group unless it is the core's"`
-	Name     string   `json:"name,omitempty" jsonschema:"the object; when left out the one that was written most, or with none any"`
-	Rate     float64  `json:"rate,omitempty" jsonschema:"how many writes a second at least"`
-	Gap      string   `json:"gap,omitempty" jsonschema:"the longest time without a write, the window's ends included: a duration with its unit"`
-	Stalls   float64  `json:"stalls,omitzero" jsonschema:"which part of the window may lie beyond the gap, as on a loaded machine: 0 up to 0.5"`
-	Share    float64  `json:"share,omitempty" jsonschema:"which part of the writes must change nothing else and be by the manager, up to 1"`
-	Only     []string `json:"only,omitempty" jsonschema:"the paths that they may change, with what is below them; [*] is any element"`
-	By       string   `json:"by,omitempty" jsonschema:"the field manager; $(arm) in it is the arm's name"`
-	None     bool     `json:"none,omitempty" jsonschema:"no write at all, instead"`
-	NoneOnly []string `json:"noneOnly,omitempty" jsonschema:"no write in the whole phase that changes only these paths or has no cause outside, instead; [*] is any element"`
-	Within   string   `json:"within,omitempty" jsonschema:"with noneOnly, for how long a change outside is a cause: a duration with its unit, 45s where it is left out"`
-	Window   Quiet    `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld"`
+	Resource string   `json:"resource" jsonschema:"resource whose objects are written: plural name, with its API group unless that is the core group"`
+	Name     string   `json:"name,omitempty" jsonschema:"name of the object. Default: the object that was written most, or with none or noneOnly every object"`
+	Rate     float64  `json:"rate,omitempty" jsonschema:"how many writes a second there must be, at least (above 0)"`
+	Gap      string   `json:"gap,omitempty" jsonschema:"longest time without a write that is allowed: a duration with its unit. The times from the window's start to the first write and from the last write to the window's end count, too"`
+	Stalls   float64  `json:"stalls,omitzero" jsonschema:"share of the window that may lie beyond gap, because a loop stalls on a loaded machine: 0 to 0.5 (default 0)"`
+	Share    float64  `json:"share,omitempty" jsonschema:"share of the writes that must change only the paths in only and come from the manager in by: above 0, up to 1"`
+	Only     []string `json:"only,omitempty" jsonschema:"paths that these writes may change, each with everything below it; [*] stands for any element of a list. Required unless none or noneOnly is given"`
+	By       string   `json:"by,omitempty" jsonschema:"field manager that these writes must come from; $(arm) stands for the arm's name. Default: any"`
+	None     bool     `json:"none,omitempty" jsonschema:"instead asks that there is no write at all"`
+	NoneOnly []string `json:"noneOnly,omitempty" jsonschema:"instead asks about the whole phase: no write may change only these paths, and every other write needs a cause outside; [*] stands for any element of a list"`
+	Within   string   `json:"within,omitempty" jsonschema:"with noneOnly: for how long a change outside is a cause to write, a duration with its unit (default 45s)"`
+	Window   Quiet    `json:"window,omitzero" jsonschema:"the quiet window in which the writes are judged; see quietWorld. With noneOnly, only its resources and ignore are used"`
 }
 
 // Reads names recorded objects.

@@ -15,13 +15,13 @@ import (
 
 // Cost says which cost of the subject's work is measured, and how the work is counted.
 type Cost struct {
-	Of      string            `json:"of" jsonschema:"cpu or allocated"`
-	Under   []string          `json:"under,omitempty" jsonschema:"of allocated: parts of names of functions; what is below one of them counts"`
-	Counter string            `json:"counter,omitempty" jsonschema:"the metric that counts the work, as exposed"`
-	Load    string            `json:"load,omitempty" jsonschema:"or the load that made the work: each of its calls that was answered with 200 counts once, whatever the subject counts"`
-	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
-	Each    int               `json:"each,omitzero" jsonschema:"how many units each count stands for: the services that a sync goes through"`
-	Units   int               `json:"units,omitzero" jsonschema:"by how much the counter must have grown at least"`
+	Of      string            `json:"of" jsonschema:"which cost is measured: cpu (CPU time) or allocated (bytes)"`
+	Under   []string          `json:"under,omitempty" jsonschema:"required with allocated, and only allowed there: parts of function names. Memory counts if it was allocated below a function whose name has one of these parts"`
+	Counter string            `json:"counter,omitempty" jsonschema:"name of the metric that counts the work, as exposed. Give either counter or load"`
+	Load    string            `json:"load,omitempty" jsonschema:"instead of counter: name of the load that made the work. Each of its calls that was answered with 200 counts once, whatever the subject counts"`
+	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that the counter's samples must have. All samples that have them are added up. Default: all samples"`
+	Each    int               `json:"each,omitzero" jsonschema:"how many units of work each count stands for, such as the services that one sync goes through (1 or more)"`
+	Units   int               `json:"units,omitzero" jsonschema:"by how much the counter must grow for an answer, or how many of the load's calls must be answered with 200, at least (1 or more)"`
 }
 
 const costCPU, costAllocated = "cpu", "allocated"

@@ -18,14 +18,16 @@ func init() {
 		Name: "costGrowth",
 		Doc: "How the cost of a unit of the subject's work grows with a size that stands still for a while, grows, " +
 			"and stands still again.\n\n" +
-			"The cost is costPerUnit's, told for each size by itself, from the baseline to the end of the phase. It " +
-			"is met where a unit costs more at each size than at the one before, and at the last one times as much " +
-			"as at the first. A size at which too little was done to tell is passed over; fewer sizes than asked " +
-			"for are unknown.\n\n" +
-			"With atMostMore, it asks instead that a unit costs about as much at each size. A fast machine makes " +
-			"everything cheap, so the limit is a multiple of what a unit costs at the smallest size, and there of what " +
-			"it costs the process alone: what its children do is the same at each size, and would make a growth look " +
-			"small. The smallest and the largest size have to be known.",
+			"The cost is that of costPerUnit, for each size separately. The work must be counted by a counter, not " +
+			"by a load. In the fault phase, the check also looks at the baseline. A size counts if it stands still " +
+			"for 15s. If too little work was done at a size to know the cost, that size is skipped. If fewer sizes " +
+			"remain than `sizes` asks for, the answer is unknown.\n\n" +
+			"With times, the check is true if a unit costs more at each size than at the next smaller one, and at " +
+			"the largest size at least times as much as at the smallest.\n\n" +
+			"With atMostMore, the check asks instead that a unit costs about as much at each size. A fast machine " +
+			"makes everything cheap, so the limit is a multiple of what a unit costs at the smallest size. Only the " +
+			"cost of the process alone counts for this limit: what its children do costs the same at each size, and " +
+			"would make a growth look small. The costs at the smallest and at the largest size must be known.",
 		Example: "name: grows\nkind: costGrowth\nphase: fault\nspec:\n  of: cpu\n  counter: " +
 			"kubeproxy_sync_proxy_rules_duration_seconds_count\n  units: 5\n  with: node_ipv4_addresses\n  sizes: 3\n  times: 4\n",
 		New: func() Check { return &CostGrowth{Cost: oneUnit, Sizes: 3} },
@@ -35,11 +37,11 @@ func init() {
 // CostGrowth asks how the cost of a unit of work grows with a size.
 type CostGrowth struct {
 	Cost
-	With  string  `json:"with" jsonschema:"the metric that is the size: node_ipv4_addresses"`
-	Sizes int     `json:"sizes,omitzero" jsonschema:"at how many sizes the cost has to be known"`
-	Times float64 `json:"times,omitzero" jsonschema:"how many times as much as at the first size a unit costs at the last"`
+	With  string  `json:"with" jsonschema:"name of the metric whose value is the size, such as node_ipv4_addresses"`
+	Sizes int     `json:"sizes,omitzero" jsonschema:"at how many sizes the cost must be known, at least (2 or more)"`
+	Times float64 `json:"times,omitzero" jsonschema:"how many times as much a unit must cost at the largest size as at the smallest, at least (above 1). Give either times or atMostMore"`
 
-	AtMostMore float64 `json:"atMostMore,omitzero" jsonschema:"instead: by how many times what it costs at the smallest size a unit costs more at any other, at most"`
+	AtMostMore float64 `json:"atMostMore,omitzero" jsonschema:"instead of times: how much more a unit may cost at any size than at the smallest, as a multiple of what a unit costs the process alone at the smallest (above 0)"`
 }
 
 // settled is the shortest time for which a size has to stand still. Work that began at the previous size is done by

@@ -16,15 +16,16 @@ func init() {
 		Name: "costPerUnit",
 		Doc: "What a unit of the subject's work costs: CPU time, or bytes allocated below functions, divided by the " +
 			"growth of a counter of the work.\n\n" +
-			"A starved subject does less work, and a share of its CPU says nothing of how much that costs; a cost " +
-			"per unit does. CPU time is what the kernel of its node counts for the process, and for children that it " +
-			"has waited for. Bytes are the " +
-			"difference between the first and the last heap profile of the window, freed again or not. How much " +
-			"was done in between is known within two samples of the counter, so a cost is a range: it meets a limit " +
-			"only as a whole, and a range on both sides of it is unknown. So is less work than units, another " +
-			"process, and a counter that falls. That nobody looked for a while in between changes nothing.\n\n" +
-			"A subject that counts each unit twice halves its cost. So the calls of a load can be counted instead: what " +
-			"was spent in the window is divided by those that were answered with 200.",
+			"A starved subject does less work. Its share of the CPU says nothing about how much the work costs, but " +
+			"the cost of a unit does. CPU time is what the kernel of the subject's node counts for the process, and " +
+			"for children that the process has waited for. Bytes are the difference between the first and the last " +
+			"heap profile of the window, whether they were freed again or not.\n\n" +
+			"How much work was done in between is known only to within two samples of the counter, so the cost is a " +
+			"range. If the limit lies inside the range, the answer is unknown. The answer is also unknown if the " +
+			"counter grew by less than units, if the counter fell, or if the subject was not the same process all " +
+			"along. A gap between the samples does no harm.\n\n" +
+			"A subject that counts each unit twice would halve its cost. So the work can be counted by the calls of " +
+			"a load instead: what was spent in the window is divided by the calls that were answered with 200.",
 		Example: "name: costly\nkind: costPerUnit\nphase: fault\nspec:\n  of: allocated\n  under: " +
 			"[net.interfaceAddrTable]\n  counter: kubeproxy_sync_proxy_rules_duration_seconds_count\n  each: 200\n  " +
 			"units: 10\n  atLeast: 200k\n",
@@ -37,8 +38,8 @@ func init() {
 // CostPerUnit asks what a unit of work costs.
 type CostPerUnit struct {
 	Cost
-	AtLeast string `json:"atLeast,omitempty" jsonschema:"the cost that must be reached: a duration of cpu (200ms), bytes of allocated (200k)"`
-	Below   string `json:"below,omitempty" jsonschema:"the cost that must not be reached, instead of atLeast"`
+	AtLeast string `json:"atLeast,omitempty" jsonschema:"the least that a unit must cost: a duration for cpu (200ms), bytes for allocated (200k). Give either atLeast or below"`
+	Below   string `json:"below,omitempty" jsonschema:"instead of atLeast: a unit must cost less than this"`
 }
 
 // Validate refuses no limit or two limits, and a limit in the wrong unit.

@@ -13,12 +13,14 @@ import (
 func init() {
 	register(kind{
 		Name: "cpuBack",
-		Doc: "In the last stretch of the window the subject's process uses about as much of the CPU as in the baseline, " +
+		Doc: "At the end of the window the subject's process uses about as much of the CPU as in the baseline, " +
 			"whatever the incident is.\n\n" +
-			"At most a tenth of a CPU and the baseline's own rate may be added to that rate, and never half a CPU or more: a " +
-			"loop that never waits takes a whole one, also beside a busy baseline. Where the host was so busy that such a loop might " +
-			"have got no more than that, it is unknown; but if no goroutine runs, or could, in each of the last three dumps, less than half " +
-			"of a loop's share is little all the same. It is part of what is asked of every arm; see health.without.",
+			"The process must use less CPU than twice the baseline's rate plus a tenth of a CPU, and less than the " +
+			"baseline's rate plus half a CPU. A loop that never waits adds a whole CPU, even to a busy baseline. If " +
+			"the host was so busy that such a loop might have got no more CPU than the limit, the answer is unknown. " +
+			"There is one exception. If no single goroutine was running or runnable in all three of the last dumps, " +
+			"it is enough that the process used at most half of what a loop would have got. This check is part of " +
+			"the common health that every arm is asked for. A scenario can leave it out with health.without.",
 		Example: "name: cpu-as-before\nkind: cpuBack\nphase: recovery\nspec:\n  for: 20s\n",
 		New:     func() Check { return &CPUBack{For: "20s"} },
 	})
@@ -26,7 +28,7 @@ func init() {
 
 // CPUBack asks that the subject uses about as much CPU as in the baseline: that no loop was left behind.
 type CPUBack struct {
-	For string `json:"for,omitempty" jsonschema:"how long before the end of the window: a duration with its unit"`
+	For string `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit, at least 10s"`
 }
 
 // Reads names identities for the CPU time, samples of the host for its load, and dumps, which show a loop.

@@ -17,11 +17,11 @@ import (
 func init() {
 	register(kind{
 		Name: "cpuShare",
-		Doc: "Which share of the subject's CPU time was spent in functions and in what they call, by the CPU profiles " +
-			"that lie wholly in the window, taken together.\n\n" +
-			"The runtime schedules on a stack of its own, so the samples of a loop that only yields fall on " +
-			"runtime.gosched_m, and not on the function that has the loop: name both. A share says nothing of how " +
-			"busy the process is: ask processCPU, too. Profiles without one sample show a process at rest, of which " +
+		Doc: "Which share of the subject's CPU time was spent in functions and in what they call, by all CPU " +
+			"profiles that lie wholly in the window.\n\n" +
+			"The Go runtime schedules on a separate stack. So the samples of a loop that only yields fall on " +
+			"runtime.gosched_m, and not on the function that has the loop: name both. A share doesn't say how busy " +
+			"the process is: ask processCPU, too. Profiles without a single sample show a process at rest, in which " +
 			"no function has a share.",
 		Example: "name: yields\nkind: cpuShare\nphase: fault\nspec:\n  funcs: [runtime.gosched_m, " +
 			"'dynamiclistener.(*listener).WrapExpiration.func1']\n  above: 50%\n  profiles: 2\n",
@@ -33,9 +33,9 @@ func init() {
 
 // CPUShare asks what a process spends its CPU time on.
 type CPUShare struct {
-	Funcs    []string `json:"funcs" jsonschema:"functions without arguments; the import path's front may be left out; a sample counts if one of them is in its stack"`
-	Above    string   `json:"above" jsonschema:"the share that has to be exceeded: 50%"`
-	Profiles int      `json:"profiles,omitzero" jsonschema:"how many profiles the answer must rest on, at least"`
+	Funcs    []string `json:"funcs" jsonschema:"names of functions, without arguments; the start of the import path may be left out. A sample counts if one of these functions is on its stack"`
+	Above    string   `json:"above" jsonschema:"the share must be larger than this: 0% or more, and less than 100%"`
+	Profiles int      `json:"profiles,omitzero" jsonschema:"how many profiles there must be, at least (1 or more)"`
 }
 
 // Reads names CPU profiles.

@@ -16,14 +16,15 @@ import (
 func init() {
 	register(kind{
 		Name: "crashed",
-		Doc: "The subject's container ended again and again, each time with the incident's own panic in its log.\n\n" +
-			"An end counts if it has the exit code, and if the log that this container left has a panic or a fatal " +
-			"error whose message matches and whose goroutine, the first that the runtime prints, has all the " +
-			"frames. Stacks are parsed, not searched for: what a program logs about a panic that it has recovered " +
-			"from is no end. An end without such a log, or with another stack, isn't the incident's.\n\n" +
-			"A count of restarts that jumps is that many ends: those of which nobody saw the exit code are told by " +
-			"their logs alone. Exit code 134 is as good as 2: it is that of a Go program that panics with " +
-			"GOTRACEBACK=crash.",
+		Doc: "The subject's container ended again and again, each time with the incident's panic in its log.\n\n" +
+			"An end counts if it has the exit code, and if the log of that container has a panic or a fatal error " +
+			"whose message matches. The goroutine that the runtime prints first must have all the frames on its " +
+			"stack. Stacks are parsed, not searched for: a panic that a program recovered from and logged is no end. " +
+			"An end with another stack, or with a log that ends without a panic, doesn't count. If a log is missing " +
+			"or can't be read, the answer may be unknown.\n\n" +
+			"If the count of restarts jumps, each restart is an end. Nobody saw the exit codes of these ends, so " +
+			"only their logs decide. If exitCode is 2, an end with exit code 134 counts, too: a Go program that " +
+			"panics with GOTRACEBACK=crash ends with 134.",
 		Example: "name: panicked\nkind: crashed\nphase: fault\nspec:\n  container: kube-scheduler\n  times: 2\n  " +
 			"exitCode: 2\n" +
 			"  message: invalid memory address or nil pointer dereference\n  frames: " +
@@ -35,11 +36,11 @@ func init() {
 
 // Crashed asks for ends of the subject's container that the incident explains.
 type Crashed struct {
-	Container string   `json:"container" jsonschema:"the subject's container: kube-scheduler"`
-	Times     int      `json:"times,omitzero" jsonschema:"how many such ends there must be, at least"`
-	ExitCode  int32    `json:"exitCode,omitzero" jsonschema:"of the ends; 2 is a Go program's that panicked"`
-	Message   string   `json:"message" jsonschema:"a regular expression over what the panic says; case does not matter"`
-	Frames    []string `json:"frames" jsonschema:"functions that the goroutine that panicked has on its stack, each with its package's last part"`
+	Container string   `json:"container" jsonschema:"name of the subject's container, such as kube-scheduler"`
+	Times     int      `json:"times,omitzero" jsonschema:"how many such ends there must be, at least (1 or more)"`
+	ExitCode  int32    `json:"exitCode,omitzero" jsonschema:"exit code that the ends must have (not 0); a Go program that panics ends with 2"`
+	Message   string   `json:"message" jsonschema:"regular expression that the panic's message must match; case does not matter"`
+	Frames    []string `json:"frames" jsonschema:"functions that must all be on the stack of the goroutine that panicked, each written with at least the last element of its import path"`
 }
 
 // Reads names container statuses and logs.

@@ -11,13 +11,14 @@ import (
 func init() {
 	register(kind{
 		Name: "emptiedAsAnswered",
-		Doc: "No call of a deleteCollection load was answered with success and left objects behind, by the load's own " +
-			"record.\n\n" +
-			"A build may give a collection up and not say so: its calls leave nothing in the API server, and their " +
-			"clients believe that the collection is gone. What a call says, and what a list shows once it stands " +
-			"still, has to agree. Calls that say that they failed may leave what they like. A success of a round " +
-			"whose remaining objects are not known is unknown; the load has to have `still`. By the namespace " +
-			"controller, no answer to the load says anything of a collection, and there is nothing to be wrong.",
+		Doc: "No call of a deleteCollection load was answered with success and left objects behind, by the load's " +
+			"own record.\n\n" +
+			"A build may give up on a collection and not say so. Then its calls leave nothing in the API server, and " +
+			"the clients believe that the collection is gone. So the answer of a call has to agree with what a list " +
+			"shows once the number of objects stands still. Calls that were answered with a failure may leave any " +
+			"number of objects. If a round has a call that was answered with success and nobody knows how many " +
+			"objects were left, the answer is unknown; the load needs `still`. If the namespace controller deletes " +
+			"the collections, no answer to the load says anything about them, and the check is true.",
 		Example: "name: no-false-success\nkind: emptiedAsAnswered\nspec:\n  load: deletes\n",
 		Meets:   `{"load":"deletes"}`,
 		New:     func() Check { return &EmptiedAsAnswered{} },
@@ -26,7 +27,7 @@ func init() {
 
 // EmptiedAsAnswered asks that a collection is empty if a call to delete it was answered with success.
 type EmptiedAsAnswered struct {
-	Load string `json:"load" jsonschema:"the name of the load that had collections deleted"`
+	Load string `json:"load" jsonschema:"name of the load that had the collections deleted"`
 }
 
 // Reads returns nothing. No collector makes the load's summary: the load writes it.

@@ -13,9 +13,10 @@ func init() {
 	register(kind{
 		Name: "etcdHealthy",
 		Doc: "The etcd behind the subject is healthy and quick through the last stretch of the window.\n\n" +
-			"It is asked through the etcd seam, on a connection like the subject's own: each probe in the stretch, " +
-			"but for what is tolerated, must find etcd healthy and every answer quicker than the limit. One more " +
-			"that doesn't is decisive, and so are two in a row. Being well needs the whole stretch.",
+			"The etcd seam probes etcd on a connection like the subject's. Each probe in the stretch, except for the " +
+			"share in tolerate, must find etcd healthy and every answer quicker than below. One more bad probe than " +
+			"that makes the check false, and so do two in a row. The check is true only if the probes cover the " +
+			"whole stretch.",
 		Example: "name: etcd-well\nkind: etcdHealthy\nphase: recovery\nspec:\n  below: 100ms\n  for: 120s\n  " +
 			"tolerate: 10%\n",
 		Meets:   `{"below":"3s","for":"1s"}`,
@@ -26,8 +27,8 @@ func init() {
 
 // EtcdHealthy asks whether etcd, probed through the seam, is healthy and answers quickly.
 type EtcdHealthy struct {
-	Below string `json:"below,omitempty" jsonschema:"what each answer must stay below: a duration with its unit"`
-	For   string `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+	Below string `json:"below,omitempty" jsonschema:"each answer must come sooner than this: a duration with its unit"`
+	For   string `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 	Tolerance
 }
 

@@ -13,12 +13,12 @@ import (
 func init() {
 	register(kind{
 		Name: "floodDelivered",
-		Doc: "The runtime told the subject of more state changes than a limit, within a stretch of time that begins " +
-			"at a mark.\n\n" +
-			"The CRI interposer counts a pod's state changes when the subject's own relist has been given the last " +
-			"of them. The finding states how many that were: an arm is only shown to survive so much. With fresh, " +
-			"the subject's own time stamp has to have stayed young all along, which is how a build behaves that " +
-			"never is overdue.",
+		Doc: "The runtime told the subject about more state changes than a limit, within a stretch of time that " +
+			"begins where `since` says.\n\n" +
+			"The CRI interposer counts a pod's state changes once a relist of the subject has been given the last of " +
+			"them. The finding says how many state changes there were: an arm is only shown to survive that many. " +
+			"With fresh, a time stamp of the subject must also have stayed young in the whole window, which shows a " +
+			"build that is never overdue.",
 		Example: "name: delivered\nkind: floodDelivered\nphase: fault\nspec:\n  fault: flood\n  moreThan: {number: " +
 			"1000}\n  since: {flood: flood, plus: {duration: 3m}}\n",
 		Meets:   `{"fault":"flood","moreThan":{"number":7},"since":{"flood":"flood"}}`,
@@ -29,16 +29,16 @@ func init() {
 
 // FloodDelivered asks how much of a flood reached the subject.
 type FloodDelivered struct {
-	Fault    string     `json:"fault" jsonschema:"the name of the containerFlood in the scenario"`
-	MoreThan Quantity   `json:"moreThan" jsonschema:"how many state changes have to be exceeded"`
-	Since    StartPoint `json:"since" jsonschema:"only deliveries of the stretch that begins here count"`
-	Fresh    *Fresh     `json:"fresh,omitempty" jsonschema:"a time stamp of the subject's own that has to stay young in the whole window"`
+	Fault    string     `json:"fault" jsonschema:"name of the containerFlood in the scenario"`
+	MoreThan Quantity   `json:"moreThan" jsonschema:"there must be more state changes than this: a number (0 or more) or a constant"`
+	Since    StartPoint `json:"since" jsonschema:"where the stretch begins in which deliveries count. Give one of log, node and flood"`
+	Fresh    *Fresh     `json:"fresh,omitempty" jsonschema:"a time stamp metric of the subject that must stay young in the whole window. Default: none"`
 }
 
 // Fresh asks that a timestamp metric never grows as old as a limit.
 type Fresh struct {
-	Metric string   `json:"metric" jsonschema:"a metric whose value is a time in seconds since the epoch"`
-	Below  Quantity `json:"below" jsonschema:"the age that it must not reach"`
+	Metric string   `json:"metric" jsonschema:"name of a metric whose value is a time in seconds since the Unix epoch"`
+	Below  Quantity `json:"below" jsonschema:"age that the time stamp must never reach: a duration or a constant"`
 }
 
 // Reads names the interposer's counts, and the artifacts that the start point and the time stamp come from.

@@ -15,16 +15,20 @@ import (
 func init() {
 	register(kind{
 		Name: "goroutines",
-		Doc: "Goroutines in a wait state inside a function, in the debug=2 dumps of the window.\n\n" +
-			"With persist, every dump must show them: that tells stuck from busy. With span, dumps in a row must. " +
-			"Without either, one dump is enough. Each answer needs the dumps: fewer than asked for, a cut dump or " +
-			"a missing file is unknown. With same, it must be the same goroutines each time, told by their ids. With " +
-			"waited, goroutines that wait for less, as far as the dump says, are no answer: it prints no time below " +
-			"one minute, nor before a garbage collection. The " +
-			"state blocked stands for every state in which a goroutine waits for " +
-			"another one, a lock or a timer, but not for the network; ready for running and runnable, where the runtime's own " +
-			"frames on top of the function, such as runtime.Gosched, don't count; any for all there are. With createdBy, " +
-			"who started a goroutine tells which are meant: a cure is free to name what they run.",
+		Doc: "The debug=2 dumps of the window show goroutines in a given state inside a function.\n\n" +
+			"With persist, every dump must show them, which tells stuck from busy. With span, all dumps in a row " +
+			"over that time must show them. Without persist and span, one dump is enough. With same, the dumps must " +
+			"show the same goroutines, known by their ids. If a dump is missing, if a dump that shows too few is cut " +
+			"short, or if there are too few dumps to decide, the answer is unknown.\n\n" +
+			"With waited, a goroutine counts only if the dump says that it has waited for so long. Goroutines that " +
+			"may have waited for less make the answer unknown, not false: a dump prints no time below one minute, " +
+			"and none before a garbage collection.\n\n" +
+			"The state blocked stands for every state in which a goroutine waits for another goroutine, a lock or a " +
+			"timer, but not for the network. The state ready stands for running and runnable; frames of the runtime " +
+			"on top of the function, such as runtime.Gosched, are ignored then. The state any stands for every " +
+			"state.\n\n" +
+			"With createdBy, the function that started a goroutine tells which goroutines count, because a fix may " +
+			"rename the functions that they run.",
 		Example: "name: relist-blocked\nkind: goroutines\nphase: recovery\nspec:\n  func: " +
 			"pleg.(*GenericPLEG).Relist\n  state: chan send\n  dumps: 3\n  lastAfter: 60s\n  persist: true\n",
 		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","state":"chan send","dumps":2,"persist":true}`,
@@ -35,21 +39,21 @@ func init() {
 
 // Goroutines asks for goroutines in a given state, by the function that they are in or by their creator.
 type Goroutines struct {
-	Func      string      `json:"func,omitempty" jsonschema:"the function that is blocked, without arguments; the import path's front may be left out; case does not matter. May be left out where createdBy is given"`
-	State     string      `json:"state" jsonschema:"the wait state as a dump prints it, chan send, or blocked: any in which it waits for another goroutine, a lock or a timer, or ready: running or runnable, or any: whatever it is"`
-	Depth     string      `json:"depth,omitempty" jsonschema:"top: the function itself is blocked, which is the default; any: it may have called what is"`
-	Closures  bool        `json:"closures,omitempty" jsonschema:"functions that are written inside func count as it: func1, whose number changes with versions"`
-	Under     string      `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func"`
-	CreatedBy string      `json:"createdBy,omitempty" jsonschema:"the beginning of the name of the function that started them, such as an import path with its dot, whatever they are in"`
-	Without   []string    `json:"without,omitempty" jsonschema:"beginnings of functions' names, such as an import path: a stack with one of these doesn't count"`
-	Count     int         `json:"count,omitzero" jsonschema:"how many goroutines at least in each dump"`
-	Dumps     int         `json:"dumps,omitzero" jsonschema:"how many dumps the answer must rest on, at least"`
-	LastAfter string      `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must lie: a duration with its unit"`
-	Persist   bool        `json:"persist,omitempty" jsonschema:"every dump of the window must show them, not just one"`
-	Same      bool        `json:"same,omitempty" jsonschema:"with persist or span: the dumps must show the same ones, by their ids"`
-	Span      string      `json:"span,omitempty" jsonschema:"for how long dumps in a row must show them, anywhere in the window: a duration with its unit"`
-	Waited    string      `json:"waited,omitempty" jsonschema:"for how long each must have waited by what the dump itself says, in whole minutes: 2m"`
-	Since     *StartPoint `json:"since,omitempty" jsonschema:"only dumps of the stretch that begins here count"`
+	Func      string      `json:"func,omitempty" jsonschema:"function that the goroutines are in, without arguments; the start of the import path may be left out, and case does not matter. Required unless createdBy is given"`
+	State     string      `json:"state" jsonschema:"state as a dump prints it (chan send), or one of blocked (waits for another goroutine, a lock or a timer), ready (running or runnable) and any (every state)"`
+	Depth     string      `json:"depth,omitempty" jsonschema:"top: the function is on top of the stack (default); any: the function may be anywhere on the stack"`
+	Closures  bool        `json:"closures,omitempty" jsonschema:"also counts functions that are written inside func, such as func1, whose number changes between versions"`
+	Under     string      `json:"under,omitempty" jsonschema:"another function that must be on the same stack, written like func. Default: none"`
+	CreatedBy string      `json:"createdBy,omitempty" jsonschema:"start of the name of the function that started the goroutines, such as an import path with its dot. Default: any function"`
+	Without   []string    `json:"without,omitempty" jsonschema:"starts of functions' names, such as an import path: a goroutine with such a function on its stack doesn't count"`
+	Count     int         `json:"count,omitzero" jsonschema:"how many such goroutines a dump must show, at least (1 or more)"`
+	Dumps     int         `json:"dumps,omitzero" jsonschema:"how many dumps there must be, at least (1 or more). Without persist, a true answer needs only the dumps that show the goroutines"`
+	LastAfter string      `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must be taken, at least: a duration with its unit. Default: any time"`
+	Persist   bool        `json:"persist,omitempty" jsonschema:"every dump of the window must show such goroutines, not just one"`
+	Same      bool        `json:"same,omitempty" jsonschema:"with persist or span: the dumps must show the same goroutines, known by their ids. Not together with waited"`
+	Span      string      `json:"span,omitempty" jsonschema:"for how long all dumps in a row must show such goroutines, anywhere in the window: a duration with its unit. Not together with persist"`
+	Waited    string      `json:"waited,omitempty" jsonschema:"how long each goroutine must have waited, by the dump itself, which counts whole minutes: a duration such as 2m"`
+	Since     *StartPoint `json:"since,omitempty" jsonschema:"where the stretch begins in which dumps count. Give one of log, node and flood. Default: the whole window"`
 }
 
 // Reads names debug=2 dumps, and the artifacts that the start point comes from.

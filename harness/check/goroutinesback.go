@@ -12,10 +12,11 @@ func init() {
 	register(kind{
 		Name: "goroutinesBack",
 		Doc: "No more goroutines are left than the baseline had, whatever the incident is.\n\n" +
-			"Goroutines with one entry function and one creator are a group. Of a group counts what is in every one of " +
-			"the last dumps and above the most that the baseline had. Goroutines that wait to send or for a lock have no " +
-			"reason to stay: three in all are too many. Others come and go with clients: a group may grow by seven, " +
-			"or by less than a quarter. It is part of what is asked of every arm; see health.without.",
+			"Goroutines with the same entry function and the same creator form a group. A group counts by how many " +
+			"goroutines every one of the last dumps shows above the most that the baseline had. Goroutines that wait " +
+			"to send or for a lock have no reason to stay: three of them in all are too many. Others come and go " +
+			"with clients: a group may grow by up to seven, or by less than a quarter. This check is part of the " +
+			"common health that every arm is asked for. A scenario can leave it out with health.without.",
 		Example: "name: as-many-goroutines\nkind: goroutinesBack\nphase: recovery\nspec:\n  dumps: 3\n",
 		New:     func() Check { return &GoroutinesBack{Dumps: 3} },
 	})
@@ -23,7 +24,7 @@ func init() {
 
 // GoroutinesBack asks that no goroutine was left behind, in whichever function.
 type GoroutinesBack struct {
-	Dumps int `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show what is left, and how many there must be"`
+	Dumps int `json:"dumps,omitzero" jsonschema:"how many of the last dumps are compared with the baseline. There must be this many (2 or more)"`
 }
 
 // held lists the states in which a goroutine waits for another goroutine of its process, and not for a client or the

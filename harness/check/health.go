@@ -11,10 +11,11 @@ import (
 func init() {
 	register(kind{
 		Name: "healthy",
-		Doc: "The subject's own health endpoint answered 200 through the last stretch of the window, each time but " +
-			"for what is tolerated.\n\n" +
-			"One other answer more than that is decisive, and so are two in a row; no answer at all is unknown. " +
-			"Being well needs the whole stretch.",
+		Doc: "Through the last stretch of the window, the subject's health endpoint answered 200 to each probe, " +
+			"except for the share in tolerate.\n\n" +
+			"One more bad answer than that makes the check false, and so do two in a row. Probes without an answer " +
+			"never make the check false; more of them than tolerate allows make the answer unknown. The check is " +
+			"true only if the answers cover the whole stretch.",
 		Example: "name: apiserver-well\nkind: healthy\nphase: recovery\nspec:\n  path: /readyz\n  for: 30s\n  " +
 			"tolerate: 10%\n",
 		Meets:   `{"path":"/readyz","for":"1s"}`,
@@ -25,8 +26,8 @@ func init() {
 
 // Healthy asks what a health endpoint answered.
 type Healthy struct {
-	Path string `json:"path,omitempty" jsonschema:"the endpoint: /readyz, /livez"`
-	For  string `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+	Path string `json:"path,omitempty" jsonschema:"path of the endpoint, which begins with a slash: /readyz, /livez"`
+	For  string `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 	Tolerance
 }
 

@@ -10,11 +10,13 @@ import (
 func init() {
 	register(kind{
 		Name: "heapBack",
-		Doc: "No more memory is kept than in the baseline, whatever the incident is: less than 8 MiB more, or than a quarter more, whichever is larger.\n\n" +
-			"By the heap profiles, each taken after a garbage collection, place by place as retainedHeap's overBaseline: of " +
-			"a place counts what every one of the last profiles has above the baseline's most, if it is a mebibyte or " +
-			"more. What profiling itself holds, and caches of what is watched, which grow with the objects, are left out. " +
-			"It is part of what is asked of every arm; see health.without.",
+		Doc: "The subject keeps no more memory than in the baseline, whatever the incident is: less than 8 MiB more, " +
+			"or less than a quarter more, whichever is larger.\n\n" +
+			"The check compares heap profiles, each taken after a garbage collection, place by place, like " +
+			"overBaseline of retainedHeap. A place counts by how much every one of the last profiles has above the " +
+			"most in the baseline, if that is a mebibyte or more. Two things don't count: what profiling itself " +
+			"holds, and caches of watched objects, which grow with the objects. This check is part of the common " +
+			"health that every arm is asked for. A scenario can leave it out with health.without.",
 		Example: "name: heap-as-before\nkind: heapBack\nphase: recovery\nspec:\n  profiles: 2\n",
 		New:     func() Check { return &HeapBack{Profiles: 2} },
 	})
@@ -22,7 +24,7 @@ func init() {
 
 // HeapBack asks that no memory was left behind, by whichever function.
 type HeapBack struct {
-	Profiles int `json:"profiles,omitzero" jsonschema:"how many of the last profiles must show what is kept, and how many there must be"`
+	Profiles int `json:"profiles,omitzero" jsonschema:"how many of the last profiles are compared with the baseline. There must be this many (2 or more)"`
 }
 
 // small is how many bytes may always be added to the baseline, for example for a cache that was empty in the baseline.

@@ -19,10 +19,11 @@ func init() {
 	register(kind{
 		Name: "killedForMemory",
 		Doc: "A leak grew until the subject's container was killed for its memory.\n\n" +
-			"The kill destroys the goroutines, so the growth has to be seen before it: quiet snapshots of one " +
-			"container, no call in flight in them, with more leaked goroutines and more bytes retained from each " +
-			"to the next. Then the same container ends with reason OOMKilled or exit code 137. A kill without such " +
-			"growth is unknown: the leak doesn't explain it. Any other end is not met.",
+			"The kill destroys the goroutines, so the growth must be seen before the kill, in quiet snapshots of one " +
+			"container: snapshots with no call in flight. Each snapshot that counts shows more leaked goroutines and " +
+			"more retained bytes than the one that counted before. Then the same container must end with reason " +
+			"OOMKilled or exit code 137. A kill without such growth is unknown, because the leak doesn't explain the " +
+			"kill. If the container ended in another way or ran on, the check is false.",
 		Example: "name: killed\nkind: killedForMemory\nphase: fault\nspec:\n  container: kube-apiserver\n  func: " +
 			"registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  heapFunc: registry.(*Store).DeleteCollection\n  snapshots: 3\n",
@@ -34,9 +35,9 @@ func init() {
 // KilledForMemory checks that a leak grew until its container was killed for its memory.
 type KilledForMemory struct {
 	Leak
-	Container string `json:"container" jsonschema:"the subject's container: kube-apiserver"`
-	HeapFunc  string `json:"heapFunc" jsonschema:"part of the name of the function below which the leaked memory was allocated"`
-	Snapshots int    `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots must show growth, at least"`
+	Container string `json:"container" jsonschema:"name of the subject's container, such as kube-apiserver"`
+	HeapFunc  string `json:"heapFunc" jsonschema:"part of a function's name: the leaked memory was allocated below this function"`
+	Snapshots int    `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots must show growth, at least (2 or more)"`
 }
 
 // Reads names container statuses and profiles.

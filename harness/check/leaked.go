@@ -11,15 +11,16 @@ import (
 func init() {
 	register(kind{
 		Name: "leakedGoroutines",
-		Doc: "Goroutines that calls left behind for good: one, at most, for each call with a failed delete and more " +
-			"items left than a channel holds.\n\n" +
-			"Only quiet snapshots count: no call is in flight in them, and debug=1 has as many goroutines on top " +
-			"of the function as debug=2 has in the state. Met when all of them show the very same goroutines, and " +
-			"the calls explain their number: there are no more of them than of the calls, which the log tells from " +
-			"the fault's beginning on, or, where it has not one such line, the load's own count of the calls that " +
-			"deleted and failed. A build that leaks in some of its calls leaks. More goroutines than calls are " +
-			"unknown, never a no. With none, it asks for their absence. In the baseline one quiet snapshot without " +
-			"them is a no.",
+		Doc: "Calls left goroutines behind for good: at most one for each call with a failed delete that left more " +
+			"items than a channel holds.\n\n" +
+			"Only quiet snapshots count: no call is in flight, and debug=1 shows as many goroutines with the " +
+			"function on top of their stack as debug=2 shows in the state. The check is true if all quiet snapshots " +
+			"show the very same goroutines, and if the calls explain their number: there are no more goroutines than " +
+			"such calls. The log tells the number of calls from the beginning of the fault on. If the log has no " +
+			"such line, the load's own record tells how many calls deleted and failed. A build that leaks in only " +
+			"some of its calls leaks, too. More goroutines than calls make the answer unknown, never false.\n\n" +
+			"With none, the check asks that there are no such goroutines. Without none, one quiet snapshot without " +
+			"them makes the check false in the baseline.",
 		Example: "name: leaked\nkind: leakedGoroutines\nphase: recovery\nspec:\n  func: " +
 			"registry.(*Store).DeleteCollection\n  state: chan send\n" +
 			"  inFlight: [restfulDeleteCollection]\n  snapshots: 3\n  lastAfter: 120s\n  load: deletes\n  moreThan: " +
@@ -36,12 +37,12 @@ func init() {
 // are no such goroutines.
 type LeakedGoroutines struct {
 	Leak
-	Snapshots int       `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots the answer must rest on, at least"`
-	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
-	Failed    *LogLines `json:"failed,omitempty" jsonschema:"the line that a call with a failed delete writes; its group index is the object's number in the list"`
-	Load      string    `json:"load,omitempty" jsonschema:"the name of the load that made the objects"`
-	MoreThan  int       `json:"moreThan,omitzero" jsonschema:"how many items the channel holds at most: a call with no more items left leaves nothing behind"`
-	None      bool      `json:"none,omitempty" jsonschema:"asks that there be none of them, instead"`
+	Snapshots int       `json:"snapshots,omitzero" jsonschema:"how many quiet snapshots there must be, at least (1 or more)"`
+	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last quiet snapshot must be taken, at least: a duration with its unit. Default: any time"`
+	Failed    *LogLines `json:"failed,omitempty" jsonschema:"log line that a call writes when one of its deletes fails. The pattern needs a group named index: the object's number in the list, counted from 0. Required unless none is given"`
+	Load      string    `json:"load,omitempty" jsonschema:"name of the load that made the objects. Required unless none is given"`
+	MoreThan  int       `json:"moreThan,omitzero" jsonschema:"how many items the channel holds at most: a call that leaves no more items than this leaves no goroutine behind (0 or more; default 0)"`
+	None      bool      `json:"none,omitempty" jsonschema:"instead asks that there are no such goroutines"`
 }
 
 // Reads names both goroutine profiles, and the log in which the calls are counted. It doesn't name the load's summary,

@@ -14,9 +14,9 @@ import (
 // Leak says what a leaked goroutine looks like, and how to tell a call that is still being served from a call that is
 // over.
 type Leak struct {
-	Func     string   `json:"func" jsonschema:"the function that is blocked, or whose closure is, without arguments; the import path's front may be left out"`
-	State    string   `json:"state,omitempty" jsonschema:"the wait state as a dump prints it: chan send"`
-	InFlight []string `json:"inFlight,omitempty" jsonschema:"parts of function names that mean that such a call is still being served; so does func in any other state"`
+	Func     string   `json:"func" jsonschema:"function that is blocked, itself or in one of its closures, without arguments; the start of the import path may be left out, and case does not matter"`
+	State    string   `json:"state,omitempty" jsonschema:"state as a dump prints it: chan send"`
+	InFlight []string `json:"inFlight,omitempty" jsonschema:"parts of functions' names. A goroutine with such a function on its stack shows that a call is still in flight; so does a goroutine that is in func in any other state"`
 }
 
 // Figure returns what a report draws: how many goroutines are blocked in the function.

@@ -14,10 +14,10 @@ import (
 func init() {
 	register(kind{
 		Name: "leaseStale",
-		Doc: "The Leases of nodes had run out, and were not renewed, through the last stretch of the window.\n\n" +
-			"Which nodes is said by name, or by the fault that they are the targets of: all of them have to be " +
-			"meant. A Lease is stale from its last renewal and its own duration on, as the API server showed it " +
-			"each time that it was asked. One renewal is decisive.",
+		Doc: "Through the last stretch of the window, the Leases of nodes had run out and were not renewed.\n\n" +
+			"The nodes are given by name, or by the fault that was seen on them. The Leases of all these nodes must " +
+			"have run out. A Lease runs out when the duration that it states has passed since its last renewal, as " +
+			"the API server showed the Lease at each look. One renewal makes the check false.",
 		Example: "name: lease-stale\nkind: leaseStale\nphase: fault\nspec:\n  fault: off\n  for: 10s\n",
 		Meets:   `{"nodes":["worker2"],"for":"1s"}`,
 		Differs: `{"nodes":["worker"],"for":"1s"}`,
@@ -27,9 +27,9 @@ func init() {
 
 // LeaseStale asks whether nodes have stopped renewing their Leases.
 type LeaseStale struct {
-	Nodes []string `json:"nodes,omitempty" jsonschema:"node names relative to the cluster: worker2"`
-	Fault string   `json:"fault,omitempty" jsonschema:"the name of a fault instead, for the nodes that it was seen on"`
-	For   string   `json:"for,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+	Nodes []string `json:"nodes,omitempty" jsonschema:"names of the nodes within the cluster, such as worker2. Give either nodes or fault"`
+	Fault string   `json:"fault,omitempty" jsonschema:"instead of nodes: name of a fault, for the nodes on which the fault was seen"`
+	For   string   `json:"for,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 }
 
 // leaseMissed is how old the newest record of a Lease may be. The collector looks at each Lease every two seconds;

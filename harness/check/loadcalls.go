@@ -12,8 +12,9 @@ func init() {
 	register(kind{
 		Name: "loadCalls",
 		Doc: "How many calls of a load were answered with a code, by the load's own record.\n\n" +
-			"It says what the cluster was made to take, which is the same whatever the subject did with it. A load " +
-			"that left no record, or none of the window, is unknown.",
+			"The number says how much the cluster was given to do, which is the same whatever the subject made of " +
+			"it. If the load left no record, or if one of its rounds began outside the window, the answer is " +
+			"unknown.",
 		Example: "name: changed\nkind: loadCalls\nphase: fault\nspec:\n  load: changes\n  code: 200\n  atLeast: 40\n",
 		Meets:   `{"load":"deletes","code":504,"atLeast":20}`,
 		Differs: `{"load":"deletes","code":504,"atLeast":21}`,
@@ -23,9 +24,9 @@ func init() {
 
 // LoadCalls checks how many calls of a load were answered with a code.
 type LoadCalls struct {
-	Load    string `json:"load" jsonschema:"the name of the load"`
-	Code    int    `json:"code" jsonschema:"the response code"`
-	AtLeast int    `json:"atLeast,omitzero" jsonschema:"how many calls"`
+	Load    string `json:"load" jsonschema:"name of the load"`
+	Code    int    `json:"code" jsonschema:"HTTP status code that the calls were answered with (100 to 599)"`
+	AtLeast int    `json:"atLeast,omitzero" jsonschema:"how many such calls there must be, at least (1 or more)"`
 }
 
 // Reads names nothing: the load's summary comes from the load itself.

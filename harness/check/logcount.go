@@ -12,8 +12,8 @@ func init() {
 	register(kind{
 		Name: "logCount",
 		Doc: "How many lines of a component's log match a pattern, in the window.\n\n" +
-			"The lines come from the log's files on the node, rotated ones too. Finding too few, or no more than " +
-			"atMost, needs a log without gaps.",
+			"The lines come from the log's files on the node, including rotated files. If too few lines are found, " +
+			"or no more than atMost, the answer is unknown unless the log has no gaps.",
 		Example: "name: deletes-failed\nkind: logCount\nphase: fault\nspec:\n  component: kube-apiserver\n  pattern: " +
 			"Delete object in DeleteCollection failed\n  atLeast: 10\n",
 		Meets:   `{"component":"kubelet","pattern":"skipping pod","atLeast":1}`,
@@ -24,15 +24,15 @@ func init() {
 
 // LogLines chooses lines of a component's log.
 type LogLines struct {
-	Component string `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
-	Pattern   string `json:"pattern" jsonschema:"a regular expression over the line; case does not matter"`
+	Component string `json:"component" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Pattern   string `json:"pattern" jsonschema:"regular expression that a line must match; case does not matter"`
 }
 
 // LogCount asks how many lines of a component's log match.
 type LogCount struct {
 	LogLines
-	AtLeast int  `json:"atLeast,omitzero" jsonschema:"how many lines there must be"`
-	AtMost  *int `json:"atMost,omitempty" jsonschema:"how many lines there may be; 0 is none"`
+	AtLeast int  `json:"atLeast,omitzero" jsonschema:"how many lines must match, at least (0 or more). Give atLeast, atMost or both"`
+	AtMost  *int `json:"atMost,omitempty" jsonschema:"how many lines may match, at most; 0 allows none. Default: no limit"`
 }
 
 // Reads names component logs.

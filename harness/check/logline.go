@@ -16,9 +16,10 @@ import (
 func init() {
 	register(kind{
 		Name: "logLine",
-		Doc: "A line in the subject's own log, in the window.\n\n" +
-			"With exceeds, a named group of the pattern is a duration that has to be larger than another group of " +
-			"the same line. Finding none needs a log without gaps and without suppressed lines.",
+		Doc: "The subject's log has a line that matches a pattern, in the window.\n\n" +
+			"With exceeds, a named group of the pattern is a duration that must be larger than another group of the " +
+			"same line. If no such line is found, the answer is unknown unless the log has no gaps and no suppressed " +
+			"lines.",
 		Example: "name: says-so\nkind: logLine\nphase: recovery\nspec:\n  pattern: 'last seen active (?P<age>\\S+) ago; " +
 			"threshold is (?P<limit>[0-9hms.]+)'\n  exceeds: {age: limit}\n",
 		Meets:   `{"pattern":"active (?P<age>\\S+) ago; threshold is (?P<limit>[0-9hms.]+)","exceeds":{"age":"limit"}}`,
@@ -29,9 +30,9 @@ func init() {
 
 // LogLine asks for lines in the subject's log.
 type LogLine struct {
-	Pattern string            `json:"pattern" jsonschema:"a regular expression over the message; case does not matter"`
-	Exceeds map[string]string `json:"exceeds,omitempty" jsonschema:"named groups that are durations, and which other group each has to exceed"`
-	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many lines"`
+	Pattern string            `json:"pattern" jsonschema:"regular expression that the message must match; case does not matter"`
+	Exceeds map[string]string `json:"exceeds,omitempty" jsonschema:"maps a named group of the pattern, a duration, to the group that this duration must exceed"`
+	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many lines there must be, at least (1 or more)"`
 }
 
 // Reads names the journal.

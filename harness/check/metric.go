@@ -14,9 +14,10 @@ import (
 func init() {
 	register(kind{
 		Name: "metricIncrease",
-		Doc: "A counter, or a time, grew by at least so much between two samples of the window.\n\n" +
-			"With tail, only the last stretch of the window counts. Samples that span less than half of that can show that it grew, never that it didn't. A value " +
-			"that falls is a reset: unknown.",
+		Doc: "A counter or a time stamp grew by at least a given amount between the first and the last sample of the " +
+			"window.\n\n" +
+			"With tail, only the last stretch of the window counts. Samples that span less than half of that time " +
+			"can make the check true, but never false. If a value falls, it was reset, and the answer is unknown.",
 		Example: "name: relists-completed\nkind: metricIncrease\nphase: recovery\nspec:\n  metric: " +
 			"kubelet_pleg_relist_duration_seconds_count\n  by: {number: 5}\n",
 		Meets:   `{"metric":"grows_total","by":{"number":3}}`,
@@ -26,7 +27,7 @@ func init() {
 	register(kind{
 		Name: "metricStill",
 		Doc: "Metrics stood still: every sample in the window has the same value, over at least a given time.\n\n" +
-			"Persistence tells stuck from busy.",
+			"Standing still for long enough tells a stuck subject from a busy one.",
 		Example: "name: counters-still\nkind: metricStill\nphase: recovery\nspec:\n  metrics: " +
 			"[kubelet_pleg_relist_duration_seconds_count]\n  span: 1m\n",
 		Meets:   `{"metrics":["stands_total"],"span":"1s"}`,
@@ -37,10 +38,10 @@ func init() {
 
 // MetricIncrease asks whether a metric grew.
 type MetricIncrease struct {
-	Metric string            `json:"metric" jsonschema:"the metric's name as exposed"`
-	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have"`
-	By     Quantity          `json:"by,omitzero" jsonschema:"by how much at least"`
-	Tail   string            `json:"tail,omitempty" jsonschema:"only the last stretch of the window counts: a duration with its unit"`
+	Metric string            `json:"metric" jsonschema:"name of the metric, as exposed"`
+	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that the samples must have. All samples that have them are added up. Default: all samples"`
+	By     Quantity          `json:"by,omitzero" jsonschema:"by how much the metric must grow, at least: a number (above 0) or a constant"`
+	Tail   string            `json:"tail,omitempty" jsonschema:"how long the last stretch of the window is that counts: a duration with its unit. Default: the whole window"`
 }
 
 // Reads names metric samples.
@@ -103,8 +104,8 @@ func (c *MetricIncrease) Eval(v bundle.View, s Scope) Finding {
 
 // MetricStill asks whether metrics stood still.
 type MetricStill struct {
-	Metrics []string `json:"metrics" jsonschema:"the metrics that must not change"`
-	Span    string   `json:"span,omitempty" jsonschema:"for how long at least: a duration with its unit"`
+	Metrics []string `json:"metrics" jsonschema:"names of the metrics that must not change"`
+	Span    string   `json:"span,omitempty" jsonschema:"how much time the samples must cover, at least: a duration with its unit"`
 }
 
 // Reads names metric samples.

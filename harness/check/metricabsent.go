@@ -9,10 +9,10 @@ import (
 func init() {
 	register(kind{
 		Name: "metricAbsent",
-		Doc: "A component whose metrics were read throughout the phase has none of this name.\n\n" +
-			"A build may name its metrics otherwise. In an anyOf beside a check of the metric it lets other " +
-			"evidence answer where the metric can't, and only there. The collector has to ask for the family; " +
-			"metrics that nobody could read are unknown.",
+		Doc: "A component whose metrics were read throughout the phase has no metric of this name.\n\n" +
+			"A build may give its metrics other names. In an anyOf with a check of the metric, this check lets other " +
+			"evidence answer where the metric is absent, and only there. The collector must ask for the metric's " +
+			"family. Metrics that nobody could read are unknown.",
 		Example: "name: counts-no-writes\nkind: metricAbsent\nphase: fault\nspec:\n  metric: " +
 			"fleet_agent_status_writes_total\n",
 		Meets:   `{"metric":"no_such_total"}`,
@@ -23,7 +23,7 @@ func init() {
 
 // MetricAbsent asks whether a component lacks a metric.
 type MetricAbsent struct {
-	Metric string `json:"metric" jsonschema:"the name as it would be exposed"`
+	Metric string `json:"metric" jsonschema:"name that the metric would have"`
 }
 
 // Reads names metric samples.

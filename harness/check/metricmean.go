@@ -17,10 +17,11 @@ func init() {
 		Name: "metricMean",
 		Doc: "The mean of what a histogram or summary observed in the window: the increase of its sum divided by the " +
 			"increase of its count.\n\n" +
-			"With span, the largest mean over any stretch of that length counts: above asks for one such stretch " +
-			"with at least so many observations, below for none. It is what the component measured itself. A value " +
-			"that falls is a reset: unknown. So is a duration above its limit where the process's control group was " +
-			"throttled.",
+			"With span, the check looks at the largest mean over any stretch of that length. With above, one stretch " +
+			"with at least atLeast observations must have a mean above the limit. With below, no stretch may reach " +
+			"the limit. The component measured these values itself. If a value falls, it was reset, and the answer " +
+			"is unknown unless the samples before already decide. A duration above the limit is unknown if the " +
+			"process's control group was throttled.",
 		Example: "name: etcd-slow\nkind: metricMean\nphase: fault\nspec:\n  metric: etcd_request_duration_seconds\n  " +
 			"labels: {operation: delete}\n" +
 			"  above: {duration: 800ms}\n  atLeast: 20\n  span: 10s\n",
@@ -32,12 +33,12 @@ func init() {
 
 // MetricMean compares the mean of a histogram's or summary's observations with a limit.
 type MetricMean struct {
-	Metric  string            `json:"metric" jsonschema:"the family's name, without _sum and _count"`
-	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
-	Above   *Quantity         `json:"above,omitempty" jsonschema:"the mean that has to be exceeded: a duration for a metric whose name ends in _seconds, else a number"`
-	Below   *Quantity         `json:"below,omitempty" jsonschema:"the mean that must not be reached, instead of above"`
-	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many observations the mean must rest on"`
-	Span    string            `json:"span,omitempty" jsonschema:"the length of the stretches that are compared, a duration with its unit; the whole window when left out"`
+	Metric  string            `json:"metric" jsonschema:"name of the metric's family, without _sum and _count"`
+	Labels  map[string]string `json:"labels,omitempty" jsonschema:"labels that the samples must have. All samples that have them are added up. Default: all samples"`
+	Above   *Quantity         `json:"above,omitempty" jsonschema:"the mean must be larger than this: a duration if the metric's name ends in _seconds, else a number. Give either above or below"`
+	Below   *Quantity         `json:"below,omitempty" jsonschema:"instead of above: the mean must be smaller than this"`
+	AtLeast int               `json:"atLeast,omitzero" jsonschema:"how many observations there must be, at least (1 or more)"`
+	Span    string            `json:"span,omitempty" jsonschema:"length of the stretches that are compared: a duration with its unit. Default: the whole window"`
 }
 
 // Reads names metric samples, and identities, which record the CPU limits of the process.

@@ -11,12 +11,13 @@ import (
 func init() {
 	register(kind{
 		Name: "metricRate",
-		Doc: "By how much a counter grew a second, against a number or against the baseline.\n\n" +
-			"Of process_cpu_seconds_total that is the number of CPUs in use. With window, in the quiet window that " +
-			"quietWorld finds, else in the whole phase; in the baseline always in the whole. Against the baseline, " +
-			"its rate counts as floor where it was lower, so that nothing is not multiplied. Beside such a limit stands " +
-			"one that doesn't depend on the baseline, because many times what was busy already is more than there is. A " +
-			"counter that falls was reset: unknown.",
+		Doc: "How much a counter grew per second, compared with a number or with the baseline.\n\n" +
+			"The rate of process_cpu_seconds_total is the number of CPUs in use. With window, the check looks at the " +
+			"quiet window that quietWorld finds, else at the whole phase. In the baseline it always looks at the " +
+			"whole phase. If a counter falls, it was reset, and the answer is unknown.\n\n" +
+			"A baseline rate below floor counts as floor, so that almost nothing is never multiplied. A multiple of " +
+			"the baseline's rate needs a second limit that doesn't depend on the baseline, because a subject that " +
+			"was already busy can't become many times as busy. The lower of the two limits counts.",
 		Example: "name: agent-busy\nkind: metricRate\nphase: fault\nspec:\n  metric: process_cpu_seconds_total\n  " +
 			"timesBaseline: 5\n  above: 0.3\n  floor: 0.01\n  window:\n    terminating: 1\n",
 		Meets:   `{"metric":"grows_total","above":0.1}`,
@@ -27,8 +28,8 @@ func init() {
 
 // MetricRate asks how fast a counter grows.
 type MetricRate struct {
-	Metric string            `json:"metric" jsonschema:"the counter's name as exposed"`
-	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that its samples must have; all that match are added up"`
+	Metric string            `json:"metric" jsonschema:"name of the counter, as exposed"`
+	Labels map[string]string `json:"labels,omitempty" jsonschema:"labels that the samples must have. All samples that have them are added up. Default: all samples"`
 	RateLimit
 
 	ofProcess bool // the counter is the CPU time of the subject's process instead of a metric
@@ -36,12 +37,12 @@ type MetricRate struct {
 
 // RateLimit says what a rate must be, and when. A rate is in the counter's own unit a second: for CPU time, in CPUs.
 type RateLimit struct {
-	Above               *float64 `json:"above,omitempty" jsonschema:"the rate that has to be exceeded, in the counter's own unit a second, or in CPUs; beside timesBaseline, one that is enough whatever the baseline was"`
-	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"the rate that must not be exceeded, instead; beside atMostTimesBaseline, one that must not be exceeded whatever the baseline was"`
-	TimesBaseline       float64  `json:"timesBaseline,omitzero" jsonschema:"the rate must be at least so many times the baseline's; wants above beside it"`
-	AtMostTimesBaseline float64  `json:"atMostTimesBaseline,omitzero" jsonschema:"or at most so many times; wants atMost beside it"`
-	Floor               float64  `json:"floor,omitzero" jsonschema:"what the baseline's rate counts as at least"`
-	Window              *Quiet   `json:"window,omitempty" jsonschema:"only while what stands still; see quietWorld"`
+	Above               *float64 `json:"above,omitempty" jsonschema:"the rate must be larger than this, in the counter's unit per second, or in CPUs (0 or more). With timesBaseline, a rate above this is enough, whatever the baseline was"`
+	AtMost              *float64 `json:"atMost,omitempty" jsonschema:"instead of above: the rate must not be larger than this (0 or more). With atMostTimesBaseline, the rate must never be larger than this, whatever the baseline was"`
+	TimesBaseline       float64  `json:"timesBaseline,omitzero" jsonschema:"the rate must be at least this many times the baseline's rate (above 1). Needs above and floor"`
+	AtMostTimesBaseline float64  `json:"atMostTimesBaseline,omitzero" jsonschema:"instead of timesBaseline: the rate must be at most this many times the baseline's rate (1 or more). Needs atMost and floor"`
+	Floor               float64  `json:"floor,omitzero" jsonschema:"a baseline rate below this counts as this (above 0). Required with timesBaseline and atMostTimesBaseline, and only allowed there"`
+	Window              *Quiet   `json:"window,omitempty" jsonschema:"looks only at this quiet window; see quietWorld. Default: the whole phase"`
 }
 
 // Reads names metric samples, and recorded objects if the spec has a window.
@@ -226,13 +227,15 @@ func (c *MetricRate) series(q *question) series {
 func init() {
 	register(kind{
 		Name: "processCPU",
-		Doc: "How many CPUs the subject's process used, against a number or against the baseline.\n\n" +
-			"It is metricRate of what the kernel of its node counts, which a subject with other metrics, or none, " +
-			"can't keep to itself. Every trial records it beside the process's identity. The time of " +
-			"children counts once the process has waited for them. Another process, or none " +
-			"for longer than 20s, is unknown. So is less than a limit, where so many tasks wanted the host's cores " +
-			"that one which always wants a CPU might have got no more, where nobody recorded that, and where its " +
-			"control group was throttled.",
+		Doc: "How many CPUs the subject's process used, compared with a number or with the baseline.\n\n" +
+			"The check works like metricRate, with the CPU time that the kernel of the subject's node counts. A " +
+			"subject can't withhold that number, even if its metrics have other names or are missing. Every trial " +
+			"records the CPU time together with the process's identity. The time of children counts once the process " +
+			"has waited for them.\n\n" +
+			"If the process was replaced, or if none was seen for longer than 20s, the answer is unknown. After the " +
+			"baseline, a rate below the limit is unknown in three more cases: so many tasks wanted the host's cores " +
+			"that even a process that always wants a CPU might have got no more; nobody recorded how busy the host " +
+			"was; or the process's control group was throttled.",
 		Example: "name: agent-busy\nkind: processCPU\nphase: fault\nspec:\n  timesBaseline: 5\n  above: 0.3\n  " +
 			"floor: 0.01\n  window:\n    terminating: 1\n",
 		Meets:   `{"atMost":0.001}`, // less CPU than one of many tasks gets

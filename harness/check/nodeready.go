@@ -14,11 +14,11 @@ import (
 func init() {
 	register(kind{
 		Name: "nodeReady",
-		Doc: "The Ready condition of the arm's node or of a named one, as the API server shows it, through the last " +
-			"stretch of the window.\n\n" +
-			"hold says for how long before the end of the window it must have been so without interruption. A node " +
-			"whose kubelet stopped reporting is Unknown, which is a status of its own. A named node is one of the " +
-			"arm's cluster, whoever it belongs to: the collector leases looks at all.",
+		Doc: "Through the last stretch of the window, the Ready condition of the arm's node or of a named node had a " +
+			"given status, as the API server shows it.\n\n" +
+			"hold says for how long before the end of the window the condition must have lasted without " +
+			"interruption. A node whose kubelet stopped reporting has the status Unknown. A named node may be any " +
+			"node of the arm's cluster, whichever arm it belongs to: the collector leases looks at all nodes.",
 		Example: "name: node-not-ready\nkind: nodeReady\nphase: recovery\nspec:\n  status: \"False\"\n  reason: " +
 			"KubeletNotReady\n  message: ^PLEG is not healthy\n",
 		Meets:   `{"status":"True","reason":"KubeletReady","hold":"1s"}`,
@@ -29,11 +29,11 @@ func init() {
 
 // NodeReady asks for a node's Ready condition.
 type NodeReady struct {
-	Node    string `json:"node,omitempty" jsonschema:"a node's name relative to the cluster, worker2, instead of the arm's own"`
-	Status  string `json:"status" jsonschema:"True, False or Unknown"`
-	Reason  string `json:"reason,omitempty" jsonschema:"the condition's reason, whole"`
-	Message string `json:"message,omitempty" jsonschema:"a regular expression that the condition's message must match"`
-	Hold    string `json:"hold,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
+	Node    string `json:"node,omitempty" jsonschema:"name of a node within the cluster, such as worker2. Default: the arm's node"`
+	Status  string `json:"status" jsonschema:"the condition's status: True, False or Unknown"`
+	Reason  string `json:"reason,omitempty" jsonschema:"the condition's reason, in full. Default: any reason"`
+	Message string `json:"message,omitempty" jsonschema:"regular expression that the condition's message must match; case matters. Default: any message"`
+	Hold    string `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
 }
 
 // Reads names node conditions.

@@ -17,12 +17,12 @@ import (
 func init() {
 	register(kind{
 		Name: "objectField",
-		Doc: "Fields of an object have certain values through the last stretch of the window, or the object is " +
-			"absent through it.\n\n" +
-			"A field is a path: status.numberReady, status.conditions[type=Ready].status. One that isn't there is " +
-			"empty; numbers that are 0 are mostly left out of objects. Objects come from the arm's own record, or " +
-			"from what was recorded of the whole cluster. An object that nobody ever saw is unknown, also where it " +
-			"is to be absent.",
+		Doc: "Through the last stretch of the window, fields of an object have given values, or the object is " +
+			"absent.\n\n" +
+			"A field is a path: status.numberReady, status.conditions[type=Ready].status. A field that isn't there " +
+			"is empty; most objects leave out numbers that are 0. The objects come from the arm's own record, or " +
+			"from the record of the whole cluster. If nobody ever saw such an object, the answer is unknown, even " +
+			"with absent.",
 		Example: "name: daemonset-short\nkind: objectField\nphase: fault\nspec:\n  resource: daemonsets.apps\n  " +
 			"name: node-agent\n  namespace: arm\n" +
 			"  fields: {status.numberReady: \"1\", status.desiredNumberScheduled: \"2\"}\n  hold: 5s\n",
@@ -35,13 +35,13 @@ func init() {
 
 // ObjectField checks the values of an object's fields, or its absence.
 type ObjectField struct {
-	Resource  string            `json:"resource" jsonschema:"a plural name, with its API group unless it is the core's"`
-	Name      string            `json:"name,omitempty" jsonschema:"the object's name, all when left out; $(arm) in it is the arm's name"`
-	Namespace string            `json:"namespace,omitempty" jsonschema:"its namespace, or arm for the arm's own record; any when left out"`
-	Fields    map[string]string `json:"fields,omitempty" jsonschema:"path -> value as text; empty for one that isn't there"`
-	AtLeast   int               `json:"atLeast,omitzero" jsonschema:"how many of the objects must have them; all when left out"`
-	Hold      string            `json:"hold,omitempty" jsonschema:"for how long before the end of the window: a duration with its unit"`
-	Absent    bool              `json:"absent,omitempty" jsonschema:"there is none of them, instead of fields; each was there before"`
+	Resource  string            `json:"resource" jsonschema:"resource of the objects: plural name, with its API group unless that is the core group"`
+	Name      string            `json:"name,omitempty" jsonschema:"name of the object; $(arm) stands for the arm's name. Default: all objects"`
+	Namespace string            `json:"namespace,omitempty" jsonschema:"namespace of the objects, or arm for the arm's own record. Default: any namespace"`
+	Fields    map[string]string `json:"fields,omitempty" jsonschema:"maps the path of each field to its value as text. An empty text stands for a field that isn't there"`
+	AtLeast   int               `json:"atLeast,omitzero" jsonschema:"how many objects must have these values, at least. Default: all objects"`
+	Hold      string            `json:"hold,omitempty" jsonschema:"how long the stretch before the end of the window is: a duration with its unit"`
+	Absent    bool              `json:"absent,omitempty" jsonschema:"instead of fields and atLeast: asks that the objects are gone, after they were seen"`
 }
 
 // Reads names recorded objects.

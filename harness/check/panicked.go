@@ -12,9 +12,10 @@ import (
 func init() {
 	register(kind{
 		Name: "panicked",
-		Doc: "A component's log has the runtime's last words: a panic or a fatal error with the incident's stack.\n\n" +
-			"It is crashed for evidence that has no container statuses. The runtime prints these words as it ends the " +
-			"program; what a program logs about a panic that it has recovered from doesn't begin like them.",
+		Doc: "A component's log shows that a panic or a fatal error ended the component, with the incident's stack.\n\n" +
+			"Use this check instead of crashed if the evidence has no container statuses. The runtime prints the " +
+			"panic as it ends the program. A panic that a program recovered from and logged itself doesn't begin " +
+			"like that.",
 		Example: "name: died-of-it\nkind: panicked\nphase: fault\nspec:\n  component: kube-scheduler\n  message: " +
 			"nil pointer dereference\n  frames: [nodevolumelimits.(*CSILimits).checkAttachableInlineVolume]\n",
 		Differs: `{"component":"kubelet","message":"nil pointer","frames":["f"]}`,
@@ -24,9 +25,9 @@ func init() {
 
 // Panicked checks that a panic ended a component.
 type Panicked struct {
-	Component string   `json:"component" jsonschema:"the component whose log it is: kube-scheduler"`
-	Message   string   `json:"message" jsonschema:"a regular expression over what the panic says; case does not matter"`
-	Frames    []string `json:"frames" jsonschema:"functions that the goroutine that panicked has on its stack, each with its package's last part"`
+	Component string   `json:"component" jsonschema:"component whose log is read, such as kube-scheduler"`
+	Message   string   `json:"message" jsonschema:"regular expression that the panic's message must match; case does not matter"`
+	Frames    []string `json:"frames" jsonschema:"functions that must all be on the stack of the goroutine that panicked, each written with at least the last element of its import path"`
 }
 
 // Reads names component logs.

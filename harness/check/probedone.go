@@ -12,13 +12,15 @@ import (
 func init() {
 	register(kind{
 		Name: "probeDone",
-		Doc: "The subject did a piece of work that a probe asked of it, to the end.\n\n" +
-			"Heartbeats and counters show that a subject ticks, a probe that it works: a pod ran and is gone, a " +
-			"collection was emptied. Met when every step was seen, not met when the subject was asked and didn't " +
-			"do one in its time. A later try counts only where what was asked in those before may have got lost in what " +
-			"the fault left behind: they began before the subject had settled. Where nothing says when it has, that a " +
-			"later try was needed is unknown. A probe that the end of the phase cut off, that couldn't ask, or that left no " +
-			"record in the phase is unknown.",
+		Doc: "The subject finished a piece of work that a probe asked for.\n\n" +
+			"Heartbeats and counters show that a subject ticks; a probe shows that the subject works: a pod ran and " +
+			"is gone, or a collection was emptied. The check is true if every step was seen. The check is false if " +
+			"the subject was asked and didn't do a step in time.\n\n" +
+			"A later try counts only if every earlier try began before the subject had settled, because what the " +
+			"fault left behind may have lost the earlier request. If an earlier try began after that, the check is " +
+			"false. If nothing says when the subject settled, a probe that needed a later try is unknown. A probe is " +
+			"also unknown if the end of the phase cut it off, if it couldn't ask the subject, or if it left no " +
+			"record in the phase.",
 		Example: "name: pod-runs\nkind: probeDone\nphase: recovery\nspec:\n  probe: pod\n  settled: {metric: " +
 			"kubelet_pleg_relist_duration_seconds_count, by: 5}\n",
 		Meets:   `{"probe":"works"}`,
@@ -29,8 +31,8 @@ func init() {
 
 // ProbeDone checks that a probe did all its steps.
 type ProbeDone struct {
-	Probe   string   `json:"probe" jsonschema:"the name of a load that is a probe, in the phase of the check"`
-	Settled *Settled `json:"settled,omitempty" jsonschema:"when the subject is over what the fault left behind; a try that began before may fail if a later one doesn't"`
+	Probe   string   `json:"probe" jsonschema:"name of a load that is a probe, in the same phase as the check"`
+	Settled *Settled `json:"settled,omitempty" jsonschema:"when the subject is over what the fault left behind. A try that began before that moment may fail if a later try succeeds. Default: not known"`
 }
 
 // Reads names the probes' records, and the metric that shows that the subject has settled.

@@ -11,7 +11,7 @@ import (
 // constants.
 type Quantity struct {
 	Constant string   `json:"constant,omitempty" jsonschema:"the name of a constant that the scenario declares"`
-	Times    *float64 `json:"times,omitempty" jsonschema:"multiplies the constant; 1 when left out"`
+	Times    *float64 `json:"times,omitempty" jsonschema:"factor by which the constant is multiplied (above 0; default 1)"`
 	Number   *float64 `json:"number,omitempty" jsonschema:"a plain number, instead of a constant"`
 	Duration string   `json:"duration,omitempty" jsonschema:"a duration with its unit, instead of a constant"`
 }

@@ -19,10 +19,10 @@ func init() {
 	register(kind{
 		Name: "quietWorld",
 		Doc: "Chosen objects stood still for a while, and then through a whole window.\n\n" +
-			"It is the window in which churn and metricRate look: the first in the phase in which nobody else gave " +
-			"a reason to write. What comes and goes by itself, such as heartbeats, is left out by its path, and so " +
-			"is what other arms have in namespaces of their own. The record of objects has to cover all of it: a " +
-			"gap is no standstill.",
+			"Checks such as churn and metricRate look at this window: the first in the phase in which nobody else " +
+			"gave a reason to write. Changes that come and go anyway, such as heartbeats, are ignored by their " +
+			"paths. What happens in the namespaces of other arms is ignored, too. The record of objects must cover " +
+			"the whole time: a gap is no standstill.",
 		Example: "name: world-still\nkind: quietWorld\nphase: fault\nspec:\n  resources: [nodes, pods, " +
 			"deployments.apps, daemonsets.apps]\n  still: 15s\n  for: 60s\n  terminating: 1\n",
 		Meets:   `{"resources":["bundles.fleet.cattle.io"],"still":"500ms","for":"1s"}`,
@@ -34,11 +34,11 @@ func init() {
 // Quiet describes the first window of a phase in which chosen objects stand still. Fields that are zero have the
 // defaults of standstill.
 type Quiet struct {
-	Resources   []string `json:"resources,omitempty" jsonschema:"whose writes disturb it: plural names, with their API group unless it is the core's"`
-	Still       string   `json:"still,omitempty" jsonschema:"for how long they stood still when it opens: a duration with its unit"`
-	For         string   `json:"for,omitempty" jsonschema:"how long it is, while they still do: a duration with its unit"`
-	Ignore      []string `json:"ignore,omitempty" jsonschema:"paths whose changes disturb nothing, with what is below them; [*] is any element"`
-	Terminating int      `json:"terminating,omitzero" jsonschema:"how many pods have a deletionTimestamp when they begin to stand still, at least"`
+	Resources   []string `json:"resources,omitempty" jsonschema:"resources whose writes end the standstill: plural names, each with its API group unless that is the core group (default: nodes, pods, deployments.apps, daemonsets.apps)"`
+	Still       string   `json:"still,omitempty" jsonschema:"how long the objects must stand still before the window opens: a duration with its unit (default 15s)"`
+	For         string   `json:"for,omitempty" jsonschema:"how long the window is, in which the objects still stand still: a duration with its unit (default 60s)"`
+	Ignore      []string `json:"ignore,omitempty" jsonschema:"paths whose changes don't end the standstill, each with everything below it; [*] stands for any element of a list (default: status.conditions[*].lastHeartbeatTime)"`
+	Terminating int      `json:"terminating,omitzero" jsonschema:"how many pods must have a deletionTimestamp when the standstill begins, at least (default 0). Needs pods among the resources"`
 }
 
 // standstill returns the defaults: the resources that the incident's world consisted of, without the heartbeats of its

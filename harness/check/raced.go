@@ -13,11 +13,12 @@ import (
 func init() {
 	register(kind{
 		Name: "raced",
-		Doc: "Go's race detector saw a component's two sides of a race: accesses to the same memory, at least one of " +
-			"them a write, without anything that puts them in order.\n\n" +
-			"With one side the other may be anything; with none, there must be no such race. Only an arm whose source " +
-			"has race: true can say so; of any other it is unknown. Finding none needs a log without gaps, and means " +
-			"that these two sides didn't come up in this trial, not that they can't race.",
+		Doc: "Go's race detector reported a race in a component: two accesses to the same memory, at least one of " +
+			"them a write, in no fixed order.\n\n" +
+			"The two accesses are the sides of the race. If only one side is given, the other may be anything. With " +
+			"none, there must be no such race. Only an arm whose source has race: true can answer; any other arm is " +
+			"unknown. Finding no race needs a log without gaps. It means that these two sides didn't race in this " +
+			"trial, not that they can't race.",
 		Example: "name: both-sides\nkind: raced\nphase: fault\nspec:\n  component: kube-apiserver\n  sides:\n" +
 			"    - [json.mapEncoder.encode]\n    - [audit.AddAuditAnnotationsMap]\n",
 		Differs: `{"component":"kubelet","sides":[["f"],["g"]]}`,
@@ -27,9 +28,9 @@ func init() {
 
 // Raced checks that Go's race detector reported a race or, with None, that it didn't.
 type Raced struct {
-	Component string     `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
-	Sides     [][]string `json:"sides" jsonschema:"one or two lists of functions: the one access's stack has all of one list, the other's all of the other, or whatever it has"`
-	None      bool       `json:"none,omitempty" jsonschema:"there must be no such race"`
+	Component string     `json:"component" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Sides     [][]string `json:"sides" jsonschema:"one or two lists of functions. The stack of one access must have all functions of one list, and the stack of the other access all of the other list. With one list, the other access may be anything"`
+	None      bool       `json:"none,omitempty" jsonschema:"instead asks that there is no such race"`
 }
 
 // Reads names component logs.

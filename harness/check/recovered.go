@@ -14,10 +14,11 @@ func init() {
 	register(kind{
 		Name: "recovered",
 		Doc: "A component recovered from a panic and logged it, with the incident's stack.\n\n" +
-			"It is panicked for a panic that did not end the program. The stack is parsed, and only what lies below " +
-			"the panic counts: where it came from, not who handled it. It may be printed as the runtime does, each " +
-			"line with the same before it, or be a string in a line of JSON. The words after which the log ends are " +
-			"no such panic. A log with a gap, or what looks like a stack and can't be read, can't say that there was none.",
+			"This check is like panicked, for a panic that did not end the program. The stack is parsed, and only " +
+			"the frames below the panic count: they show where the panic came from, not who handled it. The stack " +
+			"may be printed as the runtime does, with the same text before each line, or as a string in a line of " +
+			"JSON. A panic with which the log ends doesn't count. If the log has a gap, or has something like a " +
+			"stack that can't be read, the check is never false.",
 		Example: "name: grew-while-encoded\nkind: recovered\nphase: fault\nspec:\n  component: kube-apiserver\n  message: " +
 			"index out of range\n  frames: [json.mapEncoder.encode, 'log.(*backend).logEvent']\n",
 		Differs: `{"component":"kubelet","message":"nil pointer","frames":["f"]}`,
@@ -27,9 +28,9 @@ func init() {
 
 // Recovered checks that a component survived a panic and logged it.
 type Recovered struct {
-	Component string   `json:"component" jsonschema:"the component whose log it is: kube-apiserver"`
-	Message   string   `json:"message" jsonschema:"a regular expression over what is logged before the stack; case does not matter"`
-	Frames    []string `json:"frames" jsonschema:"functions that were on the stack when it panicked, each with its package's last part"`
+	Component string   `json:"component" jsonschema:"component whose log is read, such as kube-apiserver"`
+	Message   string   `json:"message" jsonschema:"regular expression that the logged text before the stack must match; case does not matter"`
+	Frames    []string `json:"frames" jsonschema:"functions that must all be on the stack where the panic came from, each written with at least the last element of its import path"`
 }
 
 // Reads names component logs.

@@ -17,13 +17,14 @@ import (
 func init() {
 	register(kind{
 		Name: "retainedHeap",
-		Doc: "Memory that was allocated below a function and is still in use, by the heap profiles of the window, " +
-			"each taken after a garbage collection.\n\n" +
-			"Met when every profile of the window has at least so much of it, or with below, less: one that " +
-			"doesn't is decisive. With overBaseline, what every one of the last profiles has above the baseline's " +
-			"most, added up over the places that allocated it, must be less than that; func may then be left out, " +
-			"for all of the heap. The runtime samples allocations: a place that grew by less than a mebibyte isn't " +
-			"counted.",
+		Doc: "How much memory that was allocated below a function is still in use, by the heap profiles of the " +
+			"window, each taken after a garbage collection.\n\n" +
+			"With atLeast, every profile of the window must have at least that much of this memory; with below, " +
+			"every profile must have less. One profile that doesn't makes the check false.\n\n" +
+			"With overBaseline, the check compares the last profiles with the baseline, for each place that " +
+			"allocated memory. A place counts by how much every one of the last profiles has above the most in the " +
+			"baseline. The sum over all places must be less than overBaseline. func may then be left out, for all of " +
+			"the heap. The runtime samples allocations, so a place that grew by less than a mebibyte doesn't count.",
 		Example: "name: retained\nkind: retainedHeap\nphase: recovery\nspec:\n  func: " +
 			"registry.(*Store).DeleteCollection\n  atLeast: 16Mi\n  snapshots: 2\n  lastAfter: 120s\n",
 		Meets:   `{"func":"pleg.(*GenericPLEG).Relist","atLeast":"16Mi","snapshots":2}`,
@@ -34,13 +35,13 @@ func init() {
 
 // RetainedHeap checks how much memory that was allocated below a function is still in use.
 type RetainedHeap struct {
-	Func         string   `json:"func,omitempty" jsonschema:"part of the name of the function below which the memory was allocated"`
-	AtLeast      string   `json:"atLeast,omitempty" jsonschema:"how much each profile must have: bytes with a suffix (16Mi)"`
-	Below        string   `json:"below,omitempty" jsonschema:"what no profile may reach, instead of atLeast"`
-	OverBaseline string   `json:"overBaseline,omitempty" jsonschema:"less than this may stay that the baseline didn't have, instead of atLeast"`
-	Except       []string `json:"except,omitempty" jsonschema:"with overBaseline: parts of names of functions below which memory doesn't count: what looking holds, and caches with bounds of their own"`
-	Snapshots    int      `json:"snapshots,omitzero" jsonschema:"how many profiles the answer must rest on, at least; with overBaseline, the last so many"`
-	LastAfter    string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
+	Func         string   `json:"func,omitempty" jsonschema:"part of a function's name: memory that was allocated below this function counts. Required without overBaseline; with overBaseline the default is the whole heap"`
+	AtLeast      string   `json:"atLeast,omitempty" jsonschema:"the least that each profile must have: bytes with a suffix (16Mi). Give one of atLeast, below and overBaseline"`
+	Below        string   `json:"below,omitempty" jsonschema:"instead of atLeast: each profile must have less than this"`
+	OverBaseline string   `json:"overBaseline,omitempty" jsonschema:"instead of atLeast: less than this may be left in addition to what the baseline had"`
+	Except       []string `json:"except,omitempty" jsonschema:"with overBaseline: parts of functions' names. Memory that was allocated below such a function doesn't count, for example what profiling itself holds, or a cache that has a limit"`
+	Snapshots    int      `json:"snapshots,omitzero" jsonschema:"how many profiles there must be, at least (1 or more). With overBaseline, this many of the last profiles are compared with the baseline"`
+	LastAfter    string   `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last profile must be taken, at least: a duration with its unit. Default: any time"`
 }
 
 // Reads names heap profiles.

@@ -11,8 +11,8 @@ import (
 // Settled says when the subject is over what the fault left behind. A request made before that may have got lost, and
 // may be made again.
 type Settled struct {
-	Metric string  `json:"metric" jsonschema:"a counter of what the subject does once more, whatever it was given"`
-	By     float64 `json:"by" jsonschema:"by how much it has grown since the phase began"`
+	Metric string  `json:"metric" jsonschema:"a counter of something that the subject does again and again, whatever work it is given"`
+	By     float64 `json:"by" jsonschema:"the subject has settled once the counter has grown by this much since the phase began (above 0)"`
 }
 
 func (c *Settled) validate() error {

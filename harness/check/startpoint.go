@@ -20,16 +20,16 @@ import (
 //   - node: the stretch in which the arm's node is not Ready with a message that matches.
 //   - flood: from plus after the first delivery of a containerFlood to the end of the window.
 type StartPoint struct {
-	Log   *StartLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as it lasts"`
-	Node  string     `json:"node,omitempty" jsonschema:"a regular expression over the message with which the arm's node is not Ready, instead"`
-	Flood string     `json:"flood,omitempty" jsonschema:"the name of a containerFlood, whose first delivery counts, instead"`
-	Plus  Quantity   `json:"plus,omitzero" jsonschema:"how long after the first delivery the mark is; nothing when left out"`
+	Log   *StartLine `json:"log,omitempty" jsonschema:"lines that the subject repeats for as long as something lasts. Give one of log, node and flood"`
+	Node  string     `json:"node,omitempty" jsonschema:"instead of log: regular expression that the message of the arm's node must match while the node is not Ready; case matters"`
+	Flood string     `json:"flood,omitempty" jsonschema:"instead of log: name of a containerFlood, whose first delivery counts"`
+	Plus  Quantity   `json:"plus,omitzero" jsonschema:"with flood: how long after the first delivery the stretch begins, a duration or a constant. Default: at once"`
 }
 
 // StartLine selects lines that say for how long something has lasted.
 type StartLine struct {
-	Pattern string `json:"pattern" jsonschema:"a regular expression over the message, with a group age that is a duration; case does not matter"`
-	Exceeds string `json:"exceeds" jsonschema:"the group, a duration too, that the age has to exceed: the limit which the line itself states"`
+	Pattern string `json:"pattern" jsonschema:"regular expression that the message must match, with a group named age that is a duration; case does not matter"`
+	Exceeds string `json:"exceeds" jsonschema:"name of a group of the pattern, also a duration, that age must exceed: the limit that the line itself states"`
 }
 
 // stretchFound is the stretch that a StartPoint names, or why there is none.

@@ -17,17 +17,21 @@ import (
 func init() {
 	register(kind{
 		Name: "nothingStuck",
-		Doc: "No goroutine that failed calls left behind for good, in whichever function and wait state.\n\n" +
-			"A fix may only move a leak: a build that blocks in a function of another name, or in another state, " +
-			"passes a check that asks for the incident's own. Goroutines are told by their ids: left for good are " +
-			"those that every one of the last dumps shows. In one of the states named, a single one that the " +
-			"baseline didn't show is too many. In any state, goroutines come and go with clients: those with one " +
-			"entry function and one creator are held against the baseline's most of the same, and all that are " +
-			"more, together, must be fewer than the given share of the calls that failed. How many those were is " +
-			"told by the log, where a collection counts as one call however many lines are about it, and by what " +
-			"the load saw, whichever is more; a number that may be larger, and matters, is unknown. Nothing of " +
-			"that is tolerated of the functions named in own: a goroutine that one of them made, or that is in " +
-			"one, is too many, whatever it waits for.",
+		Doc: "Failed calls left no goroutine behind for good, in any function and any wait state.\n\n" +
+			"A fix may only move a leak. A build that blocks in a function of another name, or in another state, " +
+			"passes a check that asks for the incident's goroutines. So this check looks at all goroutines, and " +
+			"knows them by their ids: a goroutine is left for good if every one of the last dumps shows it.\n\n" +
+			"In one of the states that `states` lists, a single goroutine is too many, unless the baseline showed " +
+			"it.\n\n" +
+			"With failed, goroutines in any state are compared with the baseline, because goroutines come and go " +
+			"with clients. Goroutines with the same entry function and the same creator form a group, and a group " +
+			"may have as many goroutines as the most that the baseline had. All goroutines above that, together, " +
+			"must be fewer than the given share of the calls that failed; three are always allowed. The number of " +
+			"failed calls is the larger of two counts: by the log, where a collection counts as one call however " +
+			"many lines are about it, and by what the load saw. If the number may be larger, and that matters, the " +
+			"answer is unknown.\n\n" +
+			"The functions in `own` have no tolerance: a goroutine that one of them started, or that is in one of " +
+			"them, is too many in any state, unless the baseline showed it.",
 		Example: "name: nothing-stuck\nkind: nothingStuck\nphase: recovery\nspec:\n  states: [chan send]\n  dumps: " +
 			"3\n  lastAfter: 120s\n" +
 			"  failed:\n    component: kube-apiserver\n    pattern: Delete object in DeleteCollection failed\n  " +
@@ -38,13 +42,13 @@ func init() {
 
 // NothingStuck checks that failed calls left no goroutine behind.
 type NothingStuck struct {
-	States    []string  `json:"states,omitempty" jsonschema:"wait states in which a single goroutine is too many, as a dump prints them: chan send"`
-	Own       []string  `json:"own,omitempty" jsonschema:"functions of the incident, without arguments; the import path's front may be left out. A single goroutine that one of them or its closures made, or that is in one, is too many in any state"`
-	Dumps     int       `json:"dumps,omitzero" jsonschema:"how many of the last dumps must show a goroutine for it to be left for good, and how many there must be"`
-	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last of them must lie: a duration with its unit"`
-	Failed    *LogLines `json:"failed,omitempty" jsonschema:"the line that each failed call writes, from the fault's beginning on; each may have left a goroutine of any stack in any state"`
-	Share     string    `json:"share,omitempty" jsonschema:"fewer goroutines than this share of the failed calls may have been left"`
-	Load      string    `json:"load,omitempty" jsonschema:"the load that made the calls: there are no more than it made, and no fewer than it saw delete and fail"`
+	States    []string  `json:"states,omitempty" jsonschema:"states in which a single goroutine is too many, as a dump prints them: chan send. Give states, failed or both"`
+	Own       []string  `json:"own,omitempty" jsonschema:"functions of the incident, without arguments; the start of the import path may be left out. A single goroutine that one of them or its closures started, or that is in one of them, is too many in any state"`
+	Dumps     int       `json:"dumps,omitzero" jsonschema:"how many of the last dumps must all show a goroutine that was left for good. There must be this many (2 or more)"`
+	LastAfter string    `json:"lastAfter,omitempty" jsonschema:"how long after the start of the phase the last dump must be taken, at least: a duration with its unit. Default: any time"`
+	Failed    *LogLines `json:"failed,omitempty" jsonschema:"log line that each failed call writes, counted from the beginning of the fault. Each failed call may have left a goroutine, with any stack and in any state"`
+	Share     string    `json:"share,omitempty" jsonschema:"share of the failed calls: fewer goroutines than this may be left (above 0%, up to 100%)"`
+	Load      string    `json:"load,omitempty" jsonschema:"name of the load that made the calls. The check then counts no more failed calls than the load made, and no fewer than the load saw delete and fail. Needs failed"`
 }
 
 // fewest is how many added goroutines are always tolerated: a client's new connection or watch brings some.

@@ -13,12 +13,15 @@ import (
 func init() {
 	register(kind{
 		Name: "unchangedUpdates",
-		Doc: "Updates that changed no byte, or were refused: those that the API server counted and no watch showed.\n\n" +
-			"The server stores nothing for them, so no record of objects has them. Its count, " +
-			"apiserver_request_total, is of every verb that changes an object and of every answer, between the first " +
-			"and the last sample in the quiet window that quietWorld finds. It says nothing of who asked: where the " +
-			"record of another arm has writes there, it is unknown, and writesTried can tell. Met when at most so " +
-			"many changed nothing; one that is under way at either end may be counted on one side only.",
+		Doc: "How many updates changed no byte, or were refused: the API server counted them, and no watch showed " +
+			"them.\n\n" +
+			"The server stores nothing for such an update, so no record of objects has it. The server's count, " +
+			"apiserver_request_total, includes every verb that updates an object, and every answer. The check " +
+			"compares this count with the watches, between the first and the last sample in the quiet window that " +
+			"quietWorld finds. The check is true if at most atMost updates changed nothing. An update that is under " +
+			"way at either end may be counted on one side only.\n\n" +
+			"The count doesn't say who asked. If the record of another arm has writes in that time, the answer is " +
+			"unknown; writesTried can tell then.",
 		Example: "name: updates-without-change\nkind: unchangedUpdates\nphase: fault\nspec:\n  resource: " +
 			"bundledeployments.fleet.cattle.io\n  subresource: status\n" +
 			"  atMost: 2\n  window:\n    terminating: 1\n",
@@ -28,10 +31,10 @@ func init() {
 
 // UnchangedUpdates compares the updates that the API server counted with those that the watches showed.
 type UnchangedUpdates struct {
-	Resource    string `json:"resource" jsonschema:"whose updates they are: a plural name, with its API group unless it is the core's"`
-	Subresource string `json:"subresource,omitempty" jsonschema:"such as status; when left out updates of the object itself"`
-	AtMost      int    `json:"atMost" jsonschema:"how many may have changed nothing"`
-	Window      Quiet  `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld"`
+	Resource    string `json:"resource" jsonschema:"resource whose objects are updated: plural name, with its API group unless that is the core group"`
+	Subresource string `json:"subresource,omitempty" jsonschema:"subresource that is updated, such as status. Default: the object itself"`
+	AtMost      int    `json:"atMost" jsonschema:"how many updates may change nothing, at most (0 or more)"`
+	Window      Quiet  `json:"window,omitzero" jsonschema:"the quiet window in which updates are counted; see quietWorld"`
 }
 
 // Reads names the server's metrics and recorded objects.

@@ -12,7 +12,7 @@ import (
 // Tolerance says how many looks may be bad while the subject is still judged well. One slow answer may be the fault of
 // the machine; two in a row are the fault of the subject.
 type Tolerance struct {
-	Tolerate string `json:"tolerate,omitempty" jsonschema:"which share of the looks may show something else, as long as no two in a row do: 5%; none where it is left out"`
+	Tolerate string `json:"tolerate,omitempty" jsonschema:"share of the probes that may be bad or get no answer, as long as no two in a row do: 0% to 50% (default 0%)"`
 }
 
 func (t Tolerance) validate() error {

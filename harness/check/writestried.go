@@ -16,13 +16,15 @@ func init() {
 	register(kind{
 		Name: "writesTried",
 		Doc: "How often one user asked the API server for a write while the world stood still, by the server's audit " +
-			"log: with any verb and any answer.\n\n" +
-			"A watch shows no write that was refused, or that changed no byte. The audit log has them, and whose they " +
-			"are: those of other arms don't count. It looks at the quiet window that quietWorld finds. With within, it " +
-			"looks at the whole phase instead, and counts the writes before which nothing in the world had changed " +
-			"for that long: whatever they changed, nobody gave a reason for them. What the writes themselves changed " +
-			"is no reason. The log has to cover all of it, to show the user's other writes, and to have somebody's " +
-			"write of each resource: else none is not known.",
+			"log, with any verb and any answer.\n\n" +
+			"A watch doesn't show a write that was refused, or that changed no byte. The audit log has these writes, " +
+			"and says who asked for them, so the writes of other arms don't count. The check looks at the quiet " +
+			"window that quietWorld finds.\n\n" +
+			"With `within`, the check looks at the whole phase instead. It counts the writes before which nothing in " +
+			"the world had changed for that long: nobody gave a reason for them, whatever they changed. What the " +
+			"writes themselves changed is no reason.\n\n" +
+			"The log must cover all of that time, must show other writes of the user, and must have somebody's write " +
+			"of each resource. Otherwise, finding no write leaves the answer unknown.",
 		Example: "name: no-write-tried\nkind: writesTried\nphase: fault\nspec:\n  user: " +
 			"system:serviceaccount:relapse-$$(arm):fleet-agent\n  resources: [bundledeployments.fleet.cattle.io, " +
 			"secrets]\n  atMost: 0\n  window:\n    terminating: 1\n",
@@ -36,11 +38,11 @@ func init() {
 
 // WritesTried counts the write requests of one user.
 type WritesTried struct {
-	User      string   `json:"user" jsonschema:"who writes, by the name that the API server knows; $(arm) in it is the arm's name"`
-	Resources []string `json:"resources" jsonschema:"what is written, subresources included: plural names, with their API group unless it is the core's"`
-	AtMost    int      `json:"atMost,omitzero" jsonschema:"how many writes are tolerated"`
-	Within    string   `json:"within,omitempty" jsonschema:"for how long a change of the world is a reason to write: a duration with its unit; with it the whole phase counts"`
-	Window    Quiet    `json:"window,omitzero" jsonschema:"while what stands still; see quietWorld. With within only its resources and ignore are used"`
+	User      string   `json:"user" jsonschema:"user who writes, by the name that the API server knows; $(arm) stands for the arm's name"`
+	Resources []string `json:"resources" jsonschema:"resources that are written, with their subresources: plural names, each with its API group unless that is the core group"`
+	AtMost    int      `json:"atMost,omitzero" jsonschema:"how many writes may be tried, at most (0 or more; default 0)"`
+	Within    string   `json:"within,omitempty" jsonschema:"for how long a change of the world is a reason to write: a duration with its unit. If given, the whole phase counts"`
+	Window    Quiet    `json:"window,omitzero" jsonschema:"the quiet window in which writes are counted; see quietWorld. With within, only its resources and ignore are used"`
 }
 
 // Reads names audit events, and the objects that show what stood still.

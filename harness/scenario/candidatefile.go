@@ -23,11 +23,11 @@ const (
 
 // Oracle holds the scenario's defaults for running its candidates: mostly small constants, which keep a trial short.
 type Oracle struct {
-	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default pair unless given"`
-	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings, as --set takes them"`
+	Pair string            `json:"pair,omitempty" jsonschema:"the pair whose arms are the controls; the default is the scenario's default pair"`
+	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings of the trials, as --set takes them: name -> value"`
 	// Beside limits how many candidates share a trial. It is for incidents that keep a core busy in each arm that shows
 	// them.
-	Beside int `json:"beside,omitzero" jsonschema:"how many candidates share a trial at most; none is as many as this machine's cores and memory allow"`
+	Beside int `json:"beside,omitzero" jsonschema:"the most candidates that share a trial; the default is as many as this machine's cores and memory allow"`
 }
 
 // CandidateFile is a candidate whose right outcome is known: a change to the source of one of the scenario's arms. It
@@ -45,18 +45,18 @@ type CandidateFile struct {
 
 // CandidateSpec says what a candidate changes, and which outcome is right for it.
 type CandidateSpec struct {
-	Doc   string `json:"doc" jsonschema:"what it changes, one line"`
-	Right string `json:"right" jsonschema:"the outcome that is right for its arm"`
+	Doc   string `json:"doc" jsonschema:"what the candidate changes, in one line"`
+	Right string `json:"right" jsonschema:"the right outcome of the candidate's arm: Reproduced, NotReproduced, Broken or Inconclusive"`
 	Why   string `json:"why" jsonschema:"why that is the right answer"`
 	// Because lists the checks that bring about the right outcome. Without these answers the outcome would be another
 	// one, and no other check may be the reason for it.
 	Because Grounds  `json:"because"`
-	Base    string   `json:"base" jsonschema:"the role of the arm whose source it starts from, with that arm's mutations: vulnerable or fixed"`
-	Pairs   []string `json:"pairs,omitempty" jsonschema:"the pairs it is made for; none is all"`
-	Alone   bool     `json:"alone,omitempty" jsonschema:"no other candidate is in its trial, because it changes what the fault is for every arm"`
+	Base    string   `json:"base" jsonschema:"the role of the arm that the candidate starts from, with that arm's source and mutations: vulnerable or fixed"`
+	Pairs   []string `json:"pairs,omitempty" jsonschema:"the pairs that the candidate is made for; the default is all pairs"`
+	Alone   bool     `json:"alone,omitempty" jsonschema:"true if no other candidate may share the trial, because this candidate changes the fault for every arm; the default is false"`
 	// Set overrides --set and the scenario's settings under oracle:.
-	Set       map[string]Scalar `json:"set,omitempty" jsonschema:"settings without which its right answer can't be given; no other candidate is in its trial"`
-	Mutations []Mutation        `json:"mutations,omitempty" jsonschema:"semantic rewrites, which come after those of the arm it starts from"`
+	Set       map[string]Scalar `json:"set,omitempty" jsonschema:"settings that the candidate needs to give its right answer: name -> value; they override --set and oracle.set, and no other candidate shares the trial"`
+	Mutations []Mutation        `json:"mutations,omitempty" jsonschema:"semantic rewrites of the source, applied after the mutations of the arm that the candidate starts from"`
 }
 
 // rights lists the outcomes that can be right for a candidate.

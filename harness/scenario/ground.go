@@ -48,10 +48,10 @@ const (
 
 // Ground is one check and the answer that it must give for a candidate's right outcome.
 type Ground struct {
-	Check string `json:"check" jsonschema:"a check of the scenario, by its name, or LIST/NAME if several lists have it; or built-in/binary, built-in/process, built-in/ready, built-in/stuck, built-in/heap, built-in/cpu"`
-	Is    string `json:"is" jsonschema:"its answer: met, notMet or unknown"`
+	Check string `json:"check" jsonschema:"the name of a check of the scenario, or LIST/NAME if several lists have a check of that name, or one of built-in/binary, built-in/process, built-in/ready, built-in/stuck, built-in/heap, built-in/cpu"`
+	Is    string `json:"is" jsonschema:"the answer that the check must give: met, notMet or unknown"`
 	// Sometimes is for a check that fails along with others, but only in some trials.
-	Sometimes bool `json:"sometimes,omitempty" jsonschema:"it may have another answer, too; other checks have to decide then"`
+	Sometimes bool `json:"sometimes,omitempty" jsonschema:"true if the check may also give another answer; then other checks have to decide; the default is false"`
 
 	List string `json:"-"` // the list that holds the check: SteadyList and so on
 	Name string `json:"-"` // the check's name without its list

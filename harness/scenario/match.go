@@ -11,11 +11,11 @@ import (
 type Match struct {
 	// Packages identify the subject's process where nothing else does: a dump is the subject's if one of its functions
 	// is in these packages.
-	Packages []string `json:"packages,omitempty" jsonschema:"beginnings of functions' names that only the subject's own process has on a stack: k8s.io/kubernetes/cmd/kubelet"`
-	Module   string   `json:"module,omitempty" jsonschema:"the module that has the bug, if any program may be linked with it: affected then is about its version, which the stacks name"`
-	Affected string   `json:"affected,omitempty" jsonschema:"range of the subject's versions that have the bug, backports left out: <1.14.0"`
+	Packages []string `json:"packages,omitempty" jsonschema:"prefixes of function names that only stacks of the subject's own process have: k8s.io/kubernetes/cmd/kubelet"`
+	Module   string   `json:"module,omitempty" jsonschema:"the module that has the bug, for a bug in a library; affected is then a range of the module's versions, which file names on the stacks show"`
+	Affected string   `json:"affected,omitempty" jsonschema:"semver range of the subject's versions that have the bug, without the versions that got the fix as a backport: <1.14.0"`
 	Fixed    string   `json:"fixed,omitempty" jsonschema:"the versions with the fix, in words: v1.23.0 and later"`
-	Signs    []Sign   `json:"signs" jsonschema:"what can be seen from outside"`
+	Signs    []Sign   `json:"signs" jsonschema:"signs of the incident that evidence from elsewhere can show; at least one must be decisive"`
 }
 
 // The weights of signs. A decisive sign that is met is the incident; a suspicious one may be.
@@ -28,11 +28,11 @@ const (
 // reads all of the evidence as one phase; only relapse's own bundles have the phases that a check may name.
 type Sign struct {
 	Name     string  `json:"name"`
-	Is       string  `json:"is" jsonschema:"what it says if it is met: decisive, this is the incident; suspicious, it may be"`
-	RulesOut bool    `json:"rulesOut,omitempty" jsonschema:"if it is known not to be met, that process doesn't have the incident"`
-	Ground   string  `json:"ground" jsonschema:"why it is that, in one sentence"`
-	Settle   string  `json:"settle" jsonschema:"the command that gets the evidence for it"`
-	Checks   []Check `json:"checks" jsonschema:"what is asked of the evidence; all have to be met"`
+	Is       string  `json:"is" jsonschema:"what the sign means if all its checks are met: decisive, this is the incident; suspicious, this may be the incident"`
+	RulesOut bool    `json:"rulesOut,omitempty" jsonschema:"true if a process that is known not to show the sign doesn't have the incident; the default is false"`
+	Ground   string  `json:"ground" jsonschema:"why the sign is decisive or suspicious, in one sentence"`
+	Settle   string  `json:"settle" jsonschema:"the command that gets the evidence for the sign"`
+	Checks   []Check `json:"checks" jsonschema:"checks of the evidence; the sign is met if all of them are met"`
 }
 
 // match checks the section that describes how to recognise the incident elsewhere.

@@ -35,48 +35,48 @@ type Metadata struct {
 // Spec describes the incident: its subject and arms, the loads and faults they get, and the checks of the evidence.
 type Spec struct {
 	Title       string   `json:"title" jsonschema:"one line"`
-	Description string   `json:"description" jsonschema:"what happens, for people"`
-	Tried       *Tried   `json:"tried,omitempty" jsonschema:"which of the ways to the bug a run takes; named in the verdict over an arm that survives it"`
+	Description string   `json:"description" jsonschema:"what happens in the incident"`
+	Tried       *Tried   `json:"tried,omitempty" jsonschema:"which of the ways to the bug a run takes; the verdict names them if an arm survives"`
 	References  []string `json:"references,omitempty" jsonschema:"pull requests, issues, post-mortems"`
 	Subject     string   `json:"subject" jsonschema:"the component under test: kubelet"`
-	Placement   string   `json:"placement" jsonschema:"what an arm gets to itself: a node, a cluster of its arm's version, or a workload"`
-	Version     string   `json:"version" jsonschema:"the cluster's Kubernetes version, vX.Y.Z; with placement cluster an arm's own goes first"`
-	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri, etcd"`
-	Providers   []string `json:"providers,omitempty" jsonschema:"what can make its clusters, the one to take first in front: kind, processes; none is kind"`
+	Placement   string   `json:"placement" jsonschema:"what each arm has for itself: node (a worker node of a shared cluster), cluster (a cluster of the arm's version) or workload (a workload in a shared cluster)"`
+	Version     string   `json:"version" jsonschema:"the Kubernetes version of the clusters, vX.Y.Z; with placement cluster, the version of an arm that is a Kubernetes component takes precedence in the arm's cluster"`
+	Seams       []string `json:"seams,omitempty" jsonschema:"proxies that sit in every arm from the start: cri, etcd, lbaas"`
+	Providers   []string `json:"providers,omitempty" jsonschema:"the providers that can make the scenario's clusters, the preferred one first: kind, processes; the default is kind"`
 
-	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly run has for all its pairs and repeats, builds included: 1h30m"`
+	Budget *metav1.Duration `json:"budget,omitempty" jsonschema:"the time that a nightly run has for all pairs and repeats of the scenario, builds included: 1h30m"`
 
-	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"how many nodes the cluster of placement workload has, and how many are simulated with placement cluster"`
-	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"objects that are applied before the steady state, in this order"`
-	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"what --set changes by name; $(name) in spec stands for the value"`
-	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value; of kube-proxy the fields of its configuration, by dotted names and with YAML for values: conntrack.maxPerCore: 0"`
-	Files      map[string]map[string]string `json:"files,omitempty" jsonschema:"files of components, the same in every arm: component -> name -> text, empty for one that the component writes; a flag whose value is the name gets the path"`
-	Memory     map[string]string            `json:"memory,omitempty" jsonschema:"memory limits of components' static pods: component -> quantity"`
+	Nodes      *Nodes                       `json:"nodes,omitempty" jsonschema:"with placement workload, how many nodes the cluster has; with placement cluster, how many nodes are simulated"`
+	Manifests  []Manifest                   `json:"manifests,omitempty" jsonschema:"files of objects that are applied before the steady state, in this order"`
+	Parameters []Parameter                  `json:"parameters,omitempty" jsonschema:"values that --set changes by name; $(name) in spec stands for the value of the parameter"`
+	Args       map[string]map[string]string `json:"args,omitempty" jsonschema:"flags of components, the same in every arm: component -> flag -> value; for kube-proxy, fields of its configuration instead, with dotted names and YAML values: conntrack.maxPerCore: 0"`
+	Files      map[string]map[string]string `json:"files,omitempty" jsonschema:"files of components, the same in every arm: component -> file name -> text; the text is empty if the component writes the file; a flag whose value is the file name gets the path of the file"`
+	Memory     map[string]string            `json:"memory,omitempty" jsonschema:"memory limits of components' static pods: component -> quantity such as 512Mi"`
 
 	Constants  []Constant  `json:"constants,omitempty" jsonschema:"numbers of the subject, read from each arm's own source"`
-	Pairs      []Pair      `json:"pairs" jsonschema:"the couples of arms, one of them the default"`
-	Collectors []Collector `json:"collectors" jsonschema:"what records the evidence"`
-	Loads      []Item      `json:"loads,omitempty" jsonschema:"what is asked of the cluster through its API"`
-	Faults     []Item      `json:"faults" jsonschema:"what is injected and later recovered"`
+	Pairs      []Pair      `json:"pairs" jsonschema:"pairs of a vulnerable and a fixed arm; one pair is the default"`
+	Collectors []Collector `json:"collectors" jsonschema:"the collectors, which record the evidence"`
+	Loads      []Item      `json:"loads,omitempty" jsonschema:"the loads, which give the cluster work through its API"`
+	Faults     []Item      `json:"faults" jsonschema:"the faults, which are injected in the fault phase and lifted before the recovery"`
 	Phases     Phases      `json:"phases" jsonschema:"how long steady, baseline, fault and recovery last"`
 
-	Steady    []Check `json:"steady" jsonschema:"checks that hold before any fault"`
+	Steady    []Check `json:"steady" jsonschema:"checks that must be met before any fault is injected"`
 	Exposure  []Check `json:"exposure" jsonschema:"checks that the fault took effect and that the subject reached the code in question"`
 	Signature []Check `json:"signature" jsonschema:"checks that are the incident's fingerprint"`
-	Healed    []Check `json:"healed" jsonschema:"checks that an arm is well, by positive proof"`
-	Health    Health  `json:"health,omitzero" jsonschema:"what is left out of the health that is asked of every arm of every scenario"`
+	Healed    []Check `json:"healed" jsonschema:"checks that give positive proof that an arm is well"`
+	Health    Health  `json:"health,omitzero" jsonschema:"which parts of the common health this scenario leaves out; every arm of every scenario is checked for the common health"`
 
-	Information []Check       `json:"information,omitempty" jsonschema:"checks that are shown and decide nothing"`
-	Restart     *RestartProof `json:"restart,omitempty" jsonschema:"restarts a subject once the data for judging is safe"`
-	Match       *Match        `json:"match,omitempty" jsonschema:"how relapse match knows the incident in somebody else's evidence"`
-	Oracle      *Oracle       `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates that lie beside the file"`
+	Information []Check       `json:"information,omitempty" jsonschema:"checks that reports show and that decide nothing"`
+	Restart     *RestartProof `json:"restart,omitempty" jsonschema:"restarts each subject that shows the signature, once the evidence for judging is recorded"`
+	Match       *Match        `json:"match,omitempty" jsonschema:"how relapse match recognises the incident in evidence from elsewhere"`
+	Oracle      *Oracle       `json:"oracle,omitempty" jsonschema:"how relapse oracle runs the candidates in the folder candidates, next to the scenario's file"`
 }
 
 // Tried says which ways to the bug the faults and loads take. A run only shows that an arm survives those. Ways and Not
 // are parts of a sentence, without a full stop.
 type Tried struct {
 	Ways string `json:"ways" jsonschema:"the ways to the bug that a run takes"`
-	Not  string `json:"not" jsonschema:"ways to the bug that are known, or can be thought of, and that a run doesn't take"`
+	Not  string `json:"not" jsonschema:"known or conceivable ways to the bug that a run doesn't take"`
 }
 
 // String returns the text that a verdict shows.
@@ -87,19 +87,19 @@ func (t Tried) String() string {
 // Nodes says how many nodes a cluster has that all arms share. With the placements node and cluster the arms determine
 // the number, except that of simulated nodes.
 type Nodes struct {
-	ControlPlanes int `json:"controlPlanes,omitempty" jsonschema:"1 unless given"`
-	Workers       int `json:"workers,omitempty" jsonschema:"nodes that run what the scenario deploys"`
-	Idle          int `json:"idle,omitempty" jsonschema:"further workers, which run none of it, for faults that must not matter"`
-	Simulated     int `json:"simulated,omitempty" jsonschema:"nodes that kwok simulates in the cluster of each arm, with placement cluster and where the provider has no kubelets (processes)"`
+	ControlPlanes int `json:"controlPlanes,omitempty" jsonschema:"control planes of the cluster; the default is 1"`
+	Workers       int `json:"workers,omitempty" jsonschema:"worker nodes that run what the scenario deploys; placement workload needs at least 1"`
+	Idle          int `json:"idle,omitempty" jsonschema:"additional worker nodes that run nothing of the scenario, for faults that must have no effect; the default is 0"`
+	Simulated     int `json:"simulated,omitempty" jsonschema:"nodes that kwok simulates in each arm's cluster, with placement cluster and the provider processes, which has no kubelets; kind ignores the field"`
 }
 
 // Manifest is a file of Kubernetes objects in or below the scenario's folder. In the file, $(name) stands for one of
 // Values. If the file is applied for each arm, $(arm), $(namespace) and $(image) stand for that arm's. $$(name) is the
 // literal text $(name).
 type Manifest struct {
-	File   string            `json:"file" jsonschema:"relative to the scenario's folder"`
-	Each   string            `json:"each,omitempty" jsonschema:"arm: applied once for each arm, with its namespace and image"`
-	Values map[string]Scalar `json:"values,omitempty" jsonschema:"what $(name) in the file stands for"`
+	File   string            `json:"file" jsonschema:"the path of the file, relative to the scenario's folder"`
+	Each   string            `json:"each,omitempty" jsonschema:"arm: the file is applied once for each arm, with that arm's namespace and image; the default is once for all arms"`
+	Values map[string]Scalar `json:"values,omitempty" jsonschema:"values that $(name) in the file stands for: name -> value"`
 }
 
 // Parameter is a value of the scenario that a run may choose. $(name) stands for it, as a whole scalar of spec or
@@ -107,13 +107,13 @@ type Manifest struct {
 // is just $(name) is left out. So is a mapping or list that becomes empty by that.
 type Parameter struct {
 	Name    string            `json:"name" jsonschema:"what --set calls it; may contain dots: apiserver.memory"`
-	Type    string            `json:"type" jsonschema:"of its values"`
+	Type    string            `json:"type" jsonschema:"the type of the parameter's values: integer, number, duration, quantity, boolean or string"`
 	Default Scalar            `json:"default,omitempty" jsonschema:"its value unless it is set; a string, quantity or duration may go without"`
-	Doc     string            `json:"doc" jsonschema:"what it changes, in one sentence"`
-	OneOf   []Scalar          `json:"oneOf,omitempty" jsonschema:"the only values it may have"`
-	Min     *Scalar           `json:"min,omitempty" jsonschema:"the least value it may have"`
-	Max     *Scalar           `json:"max,omitempty" jsonschema:"the greatest value it may have"`
-	Implies map[string]Scalar `json:"implies,omitempty" jsonschema:"values of other parameters while this one is set, unless they are set themselves"`
+	Doc     string            `json:"doc" jsonschema:"what the parameter changes, in one sentence"`
+	OneOf   []Scalar          `json:"oneOf,omitempty" jsonschema:"the only allowed values; the default is any value of the type"`
+	Min     *Scalar           `json:"min,omitempty" jsonschema:"the smallest allowed value"`
+	Max     *Scalar           `json:"max,omitempty" jsonschema:"the largest allowed value"`
+	Implies map[string]Scalar `json:"implies,omitempty" jsonschema:"values that other parameters get while this parameter is set to anything but false: name -> value; a parameter that is set itself keeps its value"`
 }
 
 // The types of parameters. A number may have a fraction. A duration is in Go's form (1m30s), a quantity in Kubernetes'
@@ -152,7 +152,7 @@ func (s *Scalar) UnmarshalJSON(b []byte) error {
 // Constant is a number of the subject, read from each arm's own source when the arm is built.
 type Constant struct {
 	Name    string `json:"name"`
-	Package string `json:"package" jsonschema:"import path"`
+	Package string `json:"package" jsonschema:"the import path of the package that declares the constant"`
 	Ident   string `json:"ident" jsonschema:"the Go constant's name"`
 }
 
@@ -161,12 +161,12 @@ type Pair struct {
 	Name     string   `json:"name"`
 	Doc      string   `json:"doc,omitempty"`
 	Default  bool     `json:"default,omitempty"`
-	Modelled []string `json:"modelled,omitempty" jsonschema:"what this pair imitates, one sentence each; named in the verdict"`
+	Modelled []string `json:"modelled,omitempty" jsonschema:"what this pair only imitates, in one sentence each; the verdict lists the sentences"`
 	// Args are for versions that need a flag which others refuse. Such a pair takes no candidates, which may be of
 	// other versions.
-	Args map[string]map[string]string `json:"args,omitempty" jsonschema:"flags as in spec.args, beside those and in both arms of this pair only; such a pair takes no candidates"`
+	Args map[string]map[string]string `json:"args,omitempty" jsonschema:"flags that both arms of this pair get in addition to spec.args, in the same form; a pair with args takes no candidates"`
 	// Set is, for example, for arms that are slower than those of other pairs.
-	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings that this pair's trials have unless --set says otherwise"`
+	Set  map[string]Scalar `json:"set,omitempty" jsonschema:"settings of this pair's trials, as --set takes them: name -> value; --set takes precedence"`
 	Arms []Arm             `json:"arms"`
 }
 
@@ -180,31 +180,31 @@ const (
 // Arm is one build of the subject.
 type Arm struct {
 	Name   string `json:"name"`
-	Role   string `json:"role" jsonschema:"vulnerable or fixed; candidate is the user's"`
+	Role   string `json:"role" jsonschema:"vulnerable or fixed; each pair has exactly one arm of each role"`
 	Source Source `json:"source"`
 }
 
 // Source says what an arm is built from. Binary is the user's executable and is used unchanged.
 type Source struct {
 	// Fixture is the source of a subject that is part of this repository.
-	Fixture   string     `json:"fixture,omitempty" jsonschema:"a folder of fixtures/ with a go.mod of its own"`
+	Fixture   string     `json:"fixture,omitempty" jsonschema:"the name of a folder in fixtures/ that has its own go.mod"`
 	Module    string     `json:"module,omitempty"`
 	Version   string     `json:"version,omitempty"`
 	Package   string     `json:"package,omitempty"`
 	Mutations []Mutation `json:"mutations,omitempty"`
 	// Replace is for pairs whose arms differ in the version of a module that the program requires.
-	Replace map[string]string `json:"replace,omitempty" jsonschema:"module -> the version that is built instead of the one that its go.mod requires"`
+	Replace map[string]string `json:"replace,omitempty" jsonschema:"module -> the version to build in place of the version that the arm's go.mod requires"`
 	// Unoptimized is for incidents that depend on memory staying reachable which a current compiler would free.
 	Unoptimized []string `json:"unoptimized,omitempty" jsonschema:"import paths of packages that are compiled without optimization"`
 	// Race is for arms whose race detector is to name both sides of a race. Such arms are several times slower.
 	Race   bool   `json:"race,omitempty" jsonschema:"built with Go's race detector, which needs a C compiler"`
-	Dir    string `json:"dir,omitempty" jsonschema:"the module's source on this machine instead of Module@Version"`
-	Binary string `json:"binary,omitempty" jsonschema:"an executable on this machine"`
+	Dir    string `json:"dir,omitempty" jsonschema:"a folder on this machine with the module's source, to build in place of the published version"`
+	Binary string `json:"binary,omitempty" jsonschema:"the path of an executable on this machine"`
 	// The remaining fields are for candidates only. With Binary, Image and NodeImage, Version is the version that the
 	// executable reports, "" if it reports none.
 	Fork      string `json:"fork,omitempty" jsonschema:"PATH@VERSION of a published fork that replaces the module"`
-	Image     string `json:"image,omitempty" jsonschema:"an image that holds the executable: a reference that the engine knows, or an archive"`
-	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image whose kubelet is taken: a reference or an archive"`
+	Image     string `json:"image,omitempty" jsonschema:"an image that contains the executable: a reference that the container engine knows, or an archive"`
+	NodeImage string `json:"nodeImage,omitempty" jsonschema:"a node image that contains the kubelet to use: a reference or an archive"`
 }
 
 // Given reports whether the source is an existing executable, in whatever way it was built.
@@ -218,22 +218,22 @@ func (s Source) Published() bool {
 // Mutation is a semantic rewrite of the source. It must change exactly Sites places, or the build fails.
 type Mutation struct {
 	Kind     string          `json:"kind"`
-	Sites    int             `json:"sites" jsonschema:"how many places it must change; any other number fails the build"`
-	Versions string          `json:"versions,omitempty" jsonschema:"semver range in which it applies"`
+	Sites    int             `json:"sites" jsonschema:"how many places the mutation must change, at least 1; any other number fails the build"`
+	Versions string          `json:"versions,omitempty" jsonschema:"semver range of the versions that the mutation applies to, which must contain the arm's version: >=1.14.0 <1.36.0; the default is every version"`
 	Spec     json.RawMessage `json:"spec"`
 }
 
 // Target selects where an item acts. The fields are Chaos Mesh's plus arm. An empty selector is refused.
 type Target struct {
-	Mode     string   `json:"mode" jsonschema:"how many of what the selector matches: one, all, fixed, fixed-percent, random-max-percent"`
-	Value    string   `json:"value,omitempty" jsonschema:"how many, with mode fixed; how many percent, with the modes of percent"`
-	Arm      string   `json:"arm,omitempty" jsonschema:"one arm's name; '' is every arm"`
+	Mode     string   `json:"mode" jsonschema:"how many of the targets that match the selector: one, all, fixed, fixed-percent or random-max-percent"`
+	Value    string   `json:"value,omitempty" jsonschema:"the number of targets with mode fixed, at least 1; the percentage with modes fixed-percent and random-max-percent, 1 to 100; no other mode takes a value"`
+	Arm      string   `json:"arm,omitempty" jsonschema:"the name of the only arm to act on; the default is every arm"`
 	Selector Selector `json:"selector"`
 }
 
 // Selector says which nodes, pods or component are meant. The node "arm" stands for the nodes of the arm itself.
 type Selector struct {
-	Nodes          []string          `json:"nodes,omitempty" jsonschema:"node names relative to the cluster"`
+	Nodes          []string          `json:"nodes,omitempty" jsonschema:"names of nodes without the cluster's name; arm stands for the nodes of the arm itself"`
 	NodeSelectors  map[string]string `json:"nodeSelectors,omitempty"`
 	Namespaces     []string          `json:"namespaces,omitempty"`
 	LabelSelectors map[string]string `json:"labelSelectors,omitempty"`
@@ -246,11 +246,11 @@ type Item struct {
 	Kind   string `json:"kind"`
 	Target Target `json:"target"`
 	// Phase is for loads only, because faults belong to the fault phase.
-	Phase string           `json:"phase,omitempty" jsonschema:"when a load runs: baseline, to see what the same work is like without the fault; fault, which is the default; or recovery, to see whether the subject works again"`
-	At    *metav1.Duration `json:"at,omitempty" jsonschema:"from the start of its phase"`
-	After *After           `json:"after,omitempty" jsonschema:"or from when another item took effect"`
+	Phase string           `json:"phase,omitempty" jsonschema:"for loads only, the phase in which the load runs: baseline (what the same work is like without the fault), fault (the default) or recovery (whether the subject works again)"`
+	At    *metav1.Duration `json:"at,omitempty" jsonschema:"how long after the start of its phase the load or fault starts; the default is 0"`
+	After *After           `json:"after,omitempty" jsonschema:"the load or fault that must take effect first, in the same phase; after replaces at"`
 	// Duration is for faults only, because a load ends when its work is done.
-	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"it lifts itself after this, and comes again with each round of the load it comes after"`
+	Duration *metav1.Duration `json:"duration,omitempty" jsonschema:"for faults only, how long the fault stays in force; the default is until the end of the fault phase; with a duration, a fault that comes after a load is injected again in each round of the load"`
 	Spec     json.RawMessage  `json:"spec,omitempty"`
 }
 
@@ -263,14 +263,14 @@ type After struct {
 // Health describes the common health that an arm must show in every scenario, in addition to healed: no more
 // goroutines, memory and CPU use than in its own baseline.
 type Health struct {
-	Without []Omission `json:"without,omitempty" jsonschema:"parts that are not asked"`
+	Without []Omission `json:"without,omitempty" jsonschema:"the parts to leave out"`
 }
 
 // Omission leaves out one part of the common health. Its reason is for readers of the verdict, who have to do without
 // that part.
 type Omission struct {
-	Part string `json:"part" jsonschema:"stuck (goroutines), heap or cpu"`
-	Why  string `json:"why" jsonschema:"why it can't be asked here"`
+	Part string `json:"part" jsonschema:"the part to leave out: stuck (goroutines), heap or cpu"`
+	Why  string `json:"why" jsonschema:"why the part can't be checked in this scenario"`
 }
 
 // Collector is the envelope of collectors. A collector takes snapshots when a phase begins, at onset, and at the
@@ -278,10 +278,10 @@ type Omission struct {
 type Collector struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind"`
-	Every *metav1.Duration `json:"every,omitempty" jsonschema:"how often a snapshot is taken beside phase marks and onset"`
+	Every *metav1.Duration `json:"every,omitempty" jsonschema:"the interval between snapshots, in addition to the snapshots at phase marks and at onset"`
 	// Component makes the evidence mere context: a component that all arms share proves nothing about one arm.
 	Component string          `json:"component,omitempty" jsonschema:"a component of the cluster to look at instead of the subject: kube-apiserver"`
-	Providers []string        `json:"providers,omitempty" jsonschema:"only on these providers; none is all of the scenario's"`
+	Providers []string        `json:"providers,omitempty" jsonschema:"the providers on which the collector runs; the default is all providers of the scenario"`
 	Spec      json.RawMessage `json:"spec,omitempty"`
 }
 
@@ -296,27 +296,27 @@ type Phases struct {
 // DurationRange is the length of a phase. Between AtLeast and Deadline, steady waits for the steady checks, fault waits
 // until each arm's exposure is met, and recovery ends once each arm's signature or healed checks are met.
 type DurationRange struct {
-	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest it lasts"`
-	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest it lasts"`
+	AtLeast  metav1.Duration `json:"atLeast,omitzero" jsonschema:"the shortest time that the phase lasts; baseline needs it"`
+	Deadline metav1.Duration `json:"deadline,omitzero" jsonschema:"the longest time that the phase lasts; steady, fault and recovery need it"`
 }
 
 // Check is the envelope of checks: either a kind with its spec, or a group of alternatives.
 type Check struct {
 	Name  string           `json:"name"`
 	Kind  string           `json:"kind,omitempty"`
-	Phase string           `json:"phase,omitempty" jsonschema:"steady, baseline, fault, recovery; the list it stands in has a default"`
-	After *metav1.Duration `json:"after,omitempty" jsonschema:"from where the phase was seen to begin"`
+	Phase string           `json:"phase,omitempty" jsonschema:"the phase whose evidence is checked: steady, baseline, fault or recovery; the default is steady in the list steady, fault in exposure, and recovery in signature, healed and information"`
+	After *metav1.Duration `json:"after,omitempty" jsonschema:"how long after the beginning of the phase the checked evidence starts; the default is 0"`
 	Spec  json.RawMessage  `json:"spec,omitempty"`
-	Pairs []string         `json:"pairs,omitempty" jsonschema:"only in these pairs; none is all"`
+	Pairs []string         `json:"pairs,omitempty" jsonschema:"the pairs in which the check is made; the default is all pairs"`
 	// Providers may also stand on alternatives: if one provider can't see something, the group can ask for it in
 	// another way.
-	Providers []string `json:"providers,omitempty" jsonschema:"only on these providers; none is all of the scenario's"`
-	AnyOf     []Check  `json:"anyOf,omitempty" jsonschema:"alternatives, of which one has to be met"`
+	Providers []string `json:"providers,omitempty" jsonschema:"the providers on which the check is made; the default is all providers of the scenario"`
+	AnyOf     []Check  `json:"anyOf,omitempty" jsonschema:"alternative checks, of which at least one must be met"`
 }
 
 // RestartProof restarts a subject once the data for judging is safe. If the restart cures the subject, that confirms
 // the incident's diagnosis.
 type RestartProof struct {
-	Roles       []string        `json:"roles" jsonschema:"which arms: vulnerable"`
-	ReadyWithin metav1.Duration `json:"readyWithin" jsonschema:"how soon the subject must be ready again"`
+	Roles       []string        `json:"roles" jsonschema:"the roles of the arms to restart: vulnerable, fixed or candidate"`
+	ReadyWithin metav1.Duration `json:"readyWithin" jsonschema:"the time within which the subject must be ready again"`
 }

@@ -14,8 +14,8 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "addFile",
-		Doc: "Adds a file of ours to a package: what the code of a rewrite needs beside it.\n\n" +
-			"A file of that name must not be there. The only site is the file itself.",
+		Doc: "Adds a file to a package, for code that a rewrite needs.\n\n" +
+			"The package must not have a file of that name. The only site is the file itself, so sites is 1.",
 		Example: `kind: addFile
 sites: 1
 spec:

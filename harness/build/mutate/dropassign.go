@@ -14,10 +14,11 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "dropAssign",
-		Doc: "Takes an assignment out of a function: what got the value keeps the one that it had.\n\n" +
-			"In the named function, its function literals included, it finds each statement that does nothing but " +
-			"give the named variable or field a value, and takes it out with its lines. A declaration, an " +
-			"assignment to several, one that adds to what was there, and one that shares its line stay as they are.",
+		Doc: "Removes an assignment from a function, so that the variable or field keeps its earlier value.\n\n" +
+			"In the named function, including its function literals, the mutation finds each statement that only " +
+			"assigns a value to the named variable or field, and removes it with its lines. A declaration, an " +
+			"assignment to several variables, one that adds to the earlier value, and one that shares its line stay " +
+			"as they are.",
 		Example: `kind: dropAssign
 sites: 1
 versions: ">=1.34.1"

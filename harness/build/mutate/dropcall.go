@@ -12,10 +12,10 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "dropCall",
-		Doc: "Takes a call out of a method: what the called function did is not done any more.\n\n" +
-			"In the named method, its function literals included, it finds each statement that is nothing but a " +
-			"call of the named function, and takes it out with its lines. A call whose result is used, one that is " +
-			"deferred or begins a goroutine, and one that shares its line stay as they are. The function itself " +
+		Doc: "Removes a call from a method, so that the called function no longer runs there.\n\n" +
+			"In the named method, including its function literals, the mutation finds each statement that is only a " +
+			"call of the named function, and removes it with its lines. A call whose result is used, one that is " +
+			"deferred or starts a goroutine, and one that shares its line stay as they are. The function itself " +
 			"stays, too.",
 		Example: `kind: dropCall
 sites: 1

@@ -14,11 +14,11 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "dropCase",
-		Doc: "Takes one case out of a select: what waited for this channel, too, waits for the others alone.\n\n" +
-			"In the named method, its function literals included, it finds each select with one case that receives " +
-			"from the named channel and takes that case out with its statements. Where nothing but a send is left, " +
-			"the plain send stays. The channel itself, and who closes it or waits for it elsewhere, stay as they " +
-			"are.",
+		Doc: "Removes one case from a select, so that the select waits only for its other cases.\n\n" +
+			"In the named method, including its function literals, the mutation finds each select with exactly one " +
+			"case that receives from the named channel, and removes that case with its statements. If only a send is " +
+			"left, the plain send replaces the select, unless its case breaks out of the select. The channel stays, " +
+			"and so does other code that closes it or waits for it.",
 		Example: `kind: dropCase
 sites: 1
 versions: ">=1.29.0"

@@ -13,11 +13,12 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "repeatCall",
-		Doc: "Repeats a call for each element of a loop: what is computed once is computed for every element, too.\n\n" +
-			"In the named method it takes the one assignment of a call of the named function, and makes the same " +
-			"call, whose results are dropped, in each loop over the named variable: first thing in each `if` of the " +
-			"loop whose condition calls the other named function. The assignment stays as it is. Several assigned " +
-			"calls, or one with other arguments than names of the receiver, are no site.",
+		Doc: "Repeats a call in a loop, so that a result that was computed once is computed for every element, " +
+			"too.\n\n" +
+			"In the named method, the mutation takes the one assignment of a call of the function call. It repeats " +
+			"that call, and drops the results, in each loop over the variable over: at the beginning of each `if` of " +
+			"the loop whose condition calls the function where. The assignment stays as it is. If the method has " +
+			"several such assignments, there is no site.",
 		Example: `kind: repeatCall
 sites: 1
 versions: ">=1.19.0"

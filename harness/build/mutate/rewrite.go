@@ -16,24 +16,26 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "rewrite",
-		Doc: "Puts code of ours in the place of a syntactic shape, before it or behind it.\n\n" +
-			"It is what candidates with a known answer are made with. find names one shape, which is looked for in " +
-			"the named methods and functions, their function literals included, or in the whole package:\n\n" +
-			"  select: CH       a select with a case that sends on CH or receives from it\n" +
-			"  send: CH         a send on CH that is a statement by itself\n" +
-			"  receive: CH      a receive from CH that is a statement by itself\n" +
-			"  statement: F     a simple statement that calls F, outside of the statement's own function literals\n" +
-			"  assign: X        a statement that gives X a value, or declares it\n" +
-			"  go: X            a go statement in which X is named\n" +
+		Doc: "Puts new code in place of a syntactic shape, before it or after it.\n\n" +
+			"Candidates with a known answer are made with this mutation. find names one shape. The mutation looks " +
+			"for the shape in the named methods and functions, including their function literals, or in the whole " +
+			"package:\n\n" +
+			"  select: CH       a select with a case that sends on CH or receives from CH\n" +
+			"  send: CH         a whole statement that sends on CH\n" +
+			"  receive: CH      a whole statement that receives from CH\n" +
+			"  statement: F     a simple statement that calls F; calls in its function literals don't count\n" +
+			"  assign: X        a statement that assigns a value to X, or declares X\n" +
+			"  go: X            a go statement that names X\n" +
 			"  if: X, for: X    an if, or a for, whose header names X\n" +
-			"  call: F          the call of F, an expression\n" +
+			"  call: F          a call of F, an expression\n" +
 			"  use: X           X where its value is used, an expression\n" +
 			"  string: TEXT     a string literal of this value, an expression\n" +
-			"  body: true       the body of the methods and functions; before is its beginning, after its end\n" +
-			"  struct: T        the fields of a struct type; before is the first place, after the last\n\n" +
-			"CH, F and X are names without what stands before their dot. In the code, $found is the source of what " +
-			"was found; $channel and $value are a select's or a send's, $args a call's, $body that of an if, a for " +
-			"or a body. So the code names what it keeps and never repeats it.",
+			"  body: true       the body of the methods and functions; before adds code first, after last\n" +
+			"  struct: T        the fields of the struct type T; before adds fields first, after last\n\n" +
+			"CH, F and X are names without the part before their dot. An expression can only be replaced. In the " +
+			"code, $found stands for the source of the match. $channel is the channel of a select, send or receive, " +
+			"$value the value that a select or send sends, $args the arguments of a call, and $body the statements " +
+			"of an if, a for or a body. So the code names the parts that it keeps and never repeats them.",
 		Example: `kind: rewrite
 sites: 1
 spec:

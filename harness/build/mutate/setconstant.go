@@ -13,9 +13,9 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "setConstant",
-		Doc: "Gives a package's constant another value.\n\n" +
-			"It takes no fix out: it compresses an incident so that a test of the harness needs seconds instead of " +
-			"minutes. A verdict names it among what is modelled.",
+		Doc: "Gives a constant of a package another value.\n\n" +
+			"The mutation removes no fix: it compresses an incident, so that a test of the harness takes seconds " +
+			"instead of minutes. The verdict names it among the things that are modelled.",
 		Example: `kind: setConstant
 sites: 1
 spec:

@@ -15,10 +15,11 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "unguard",
-		Doc: "Takes a nil check out: what it guarded is done in any case.\n\n" +
-			"In the named method, its function literals included, it finds each `if X != nil { … }` about the " +
-			"named variable, and leaves the statements of its body. A check with an else, with a statement before " +
-			"its condition, with more than the comparison, or with a body that declares something stays as it is.",
+		Doc: "Removes a nil check, so that the guarded statements always run.\n\n" +
+			"In the named method, including its function literals, the mutation finds each `if X != nil { … }` for " +
+			"the named variable, and replaces it by the statements of its body. A check with an else, with a " +
+			"statement before its condition, with more than the comparison, or with a body that is empty or declares " +
+			"something stays as it is.",
 		Example: `kind: unguard
 sites: 1
 versions: ">=1.26.2"

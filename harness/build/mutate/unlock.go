@@ -13,11 +13,11 @@ import (
 func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "unlock",
-		Doc: "Takes a lock out of a method: what was done under it is done without it.\n\n" +
-			"In the named method, its function literals included, it finds each `X.Lock()` of the named mutex whose " +
-			"next statement is `defer X.Unlock()`, and takes out both with their lines; the same with RLock and " +
-			"RUnlock. A lock that is released in another way, and statements that share a line, stay as they are. " +
-			"The mutex itself stays, too, for the other methods that use it.",
+		Doc: "Removes a lock from a method, so that the method does the same work without the lock.\n\n" +
+			"In the named method, including its function literals, the mutation finds each `X.Lock()` of the named " +
+			"mutex whose next statement is `defer X.Unlock()`, and removes both with their lines. It does the same " +
+			"with RLock and RUnlock. A lock that is released in another way, and statements that share a line, stay " +
+			"as they are. The mutex itself stays, too, for the other methods that use it.",
 		Example: `kind: unlock
 sites: 1
 versions: ">=1.34.0"

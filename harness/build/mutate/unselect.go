@@ -16,9 +16,9 @@ func init() {
 	kinds.Register(kinds.Mutation, kinds.Kind[Shape]{
 		Name: "unselect",
 		Doc: "Turns a send that gives up when the channel is full into one that blocks.\n\n" +
-			"In the named method it finds each select whose only other case is default and which sends on the " +
-			"named channel, and leaves the plain send with the statements of its case. What stood under default is " +
-			"gone.",
+			"In the named method, the mutation finds each select that has exactly two cases: a send on the named " +
+			"channel, and default. It replaces the select by the plain send and the statements of the send's case. " +
+			"The statements under default are removed. A select that its case breaks out of stays as it is.",
 		Example: `kind: unselect
 sites: 1
 versions: ">=1.14.0"

@@ -13,8 +13,9 @@ func init() {
 		Name: "cri",
 		Doc: `The container runtime's socket, between kubelet and containerd.
 
-A proxy listens where the kubelet is told to find its runtime and passes everything through to containerd, until a fault is armed
-in it. It is there on every worker from the start, so that both arms run over it in every phase.`,
+A proxy listens at the address at which the kubelet is told to find its runtime. The proxy passes everything through to
+containerd, until a fault is armed in the proxy. The proxy runs on every worker from the start, so that both arms use
+the proxy in every phase.`,
 		Example: "name: cri\nkind: cri\n",
 		New:     func() Seam { return &CRI{} },
 	})

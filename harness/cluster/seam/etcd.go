@@ -11,8 +11,9 @@ func init() {
 		Name: "etcd",
 		Doc: `The connections between kube-apiserver and etcd.
 
-A proxy listens where kube-apiserver is told to find etcd and passes everything through to it, until a fault is armed in it. TLS is between
-the two ends: the proxy reads nothing. It is there on the control plane from the start, in every arm and every phase.`,
+A proxy listens at the address at which kube-apiserver is told to find etcd. The proxy passes everything through to
+etcd, until a fault is armed in the proxy. TLS runs between kube-apiserver and etcd, so the proxy can't read the data.
+The proxy runs on the control plane from the start, in every arm and every phase.`,
 		Example: "name: etcd\nkind: etcd\n",
 		New:     func() Seam { return &Etcd{} },
 	})

@@ -11,10 +11,10 @@ func init() {
 		Name: "lbaas",
 		Doc: `The requests of OpenStack's cloud-controller-manager to its cloud.
 
-A load balancer API of ours stands where cloud-controller-manager is told to find Keystone, Neutron and Octavia. It
-answers, with load balancers that exist in its memory only, until a fault is armed in it. It is there on the control
-plane from the start, in every arm and every phase, as the component relapse-lbaas. A request may take 10s, by the
-configuration that cloud-controller-manager is given.`,
+A load balancer API of the harness listens at the address at which cloud-controller-manager is told to find Keystone,
+Neutron and Octavia. The API answers with load balancers that exist only in its memory, until a fault is armed in the
+API. The API runs on the control plane from the start, in every arm and every phase, as the component relapse-lbaas.
+By its configuration, cloud-controller-manager waits at most 10s for an answer.`,
 		Example: "name: lbaas\nkind: lbaas\n",
 		New:     func() Seam { return &LBaaS{} },
 	})

@@ -22,11 +22,11 @@ func newAttestCmd() *cobra.Command {
 		Use:   "attest DIR --key KEY",
 		Short: "Sign a run's verdict together with its evidence, for relapse judge --verify",
 		Long: `Attest judges the run once more and signs the result: an in-toto statement in a DSSE envelope.
-Its subjects are plan.json, index.json, verdict.json and each trial's manifest.json with their SHA-256; its
-predicate is the verdict, the arms with their binaries, the plan and the version that judged.
+The statement's subjects are plan.json, index.json, verdict.json and each trial's manifest.json, with their
+SHA-256. The predicate is the verdict, the arms with their binaries, the plan and the version of relapse that judged.
 
-The sums in a run protect against accidents. The signature protects against forgery, too, for as long as the key
-is secret: relapse judge --verify KEY DIR compares it with the files.
+The sums in a run protect against accidents. The signature also protects against forgery, for as long as the
+key is secret: relapse judge --verify KEY DIR compares the files and the verdict with what was signed.
 
 The key is a PEM file, ed25519 or ecdsa, without a passphrase:
 
@@ -49,7 +49,7 @@ The key is a PEM file, ed25519 or ecdsa, without a passphrase:
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "the private key to sign with: a PEM file, ed25519 or ecdsa")
-	cmd.Flags().StringVar(&out, "out", "", "where the attestation is written (default: DIR/"+attest.File+")")
+	cmd.Flags().StringVar(&out, "out", "", "the file that the attestation is written to (default: DIR/"+attest.File+")")
 	return cmd
 }
 

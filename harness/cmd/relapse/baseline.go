@@ -30,10 +30,11 @@ func newBaselineCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "baseline",
 		Short: "Take dumps of the components of a cluster that is well, for relapse match",
-		Long: `Baseline creates a cluster, has it create and delete a few objects a second, and takes dumps of the goroutines of
-every component of Kubernetes in it, and of etcd with the provider processes. Then it removes the cluster. What relapse
-match calls unusual is what a process has beyond such dumps: relapse match --healthy DIR... --write makes of them what
-it ships with.`,
+		Long: `Baseline creates a cluster, creates and deletes a few objects a second in it, and takes goroutine dumps of every
+Kubernetes component. With the provider processes it also takes goroutine dumps of etcd. Then it removes the cluster.
+
+relapse match compares a process with such dumps, and reports as unusual what the process has beyond them. relapse
+match --healthy DIR... --write turns the dumps into the baselines that relapse ships with.`,
 		Example: "  relapse baseline --kubernetes " + cluster.DefaultVersion + " --provider processes\n  relapse match --healthy runs/relapse-*-baseline --write",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,11 +73,11 @@ it ships with.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.provider, "provider", providers.Processes, "what makes the cluster: kind or processes")
-	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", cluster.DefaultVersion, "its version")
-	cmd.Flags().IntVar(&o.simulated, "simulated", 0, "nodes that kwok simulates in it, with the provider processes")
-	cmd.Flags().StringVar(&o.out, "out", "runs", "the directory that the folder is made in")
-	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "of each process")
-	cmd.Flags().DurationVar(&o.every, "every", 10*time.Second, "between two of them")
+	cmd.Flags().StringVar(&o.kubernetes, "kubernetes", cluster.DefaultVersion, "the Kubernetes version of the cluster")
+	cmd.Flags().IntVar(&o.simulated, "simulated", 0, "how many nodes kwok simulates in the cluster, with the provider processes")
+	cmd.Flags().StringVar(&o.out, "out", "runs", "the folder in which the folder of dumps is created")
+	cmd.Flags().IntVar(&o.dumps, "dumps", 10, "how many dumps to take of each process")
+	cmd.Flags().DurationVar(&o.every, "every", 10*time.Second, "the time between two dumps of a process")
 	return cmd
 }
 

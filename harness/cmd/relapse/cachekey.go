@@ -20,7 +20,7 @@ func newCacheKeyCmd() *cobra.Command {
 		Short: "Print a key for a CI's copy of the cache: it changes with what a scenario builds",
 		Long: `Key hashes what the arms of all pairs are built from: sources, mutations, constants, Kubernetes
 versions and the Go version. Let your CI save the cache folder under this key. A copy under an older key does no
-harm: what it lacks is built, because each entry of the cache has the hash of all that went into it.`,
+harm: each cache entry has the hash of everything that went into it, so relapse builds what the copy lacks.`,
 		Example:           "  relapse cache key pleg-deadlock",
 		Args:              exactly(1, "scenario"),
 		ValidArgsFunction: completeScenarios,

@@ -16,14 +16,14 @@ import (
 var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
 
 // candidateHelp is the part of run's help about --candidate.
-const candidateHelp = `Your own build becomes the arm candidate, which is the one that is judged:
+const candidateHelp = `Your own build becomes the arm candidate, and that arm is judged:
   --candidate bin:PATH             an executable
   --candidate src:DIR              a source tree, built in place, dirty or not; src:DIR@VERSION if no tag tells its version
   --candidate mod:PATH@VERSION     a published version of the subject's module, or of a fork that replaces it
   --candidate image:REF            the program in an image that the engine has or can pull, or in an archive of docker save
   --candidate nodeimage:REF        the kubelet of a node image
 Without a form, a file is an executable, a folder is a source tree, and v1.34.7 is that version of the subject's
-module. What can't work is refused before anything is built: docs/candidates.md.`
+module. Run refuses a candidate that can't work before it builds anything; see docs/candidates.md.`
 
 // candidateSource returns the source that the user gave as --candidate for a scenario.
 func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, error) {

@@ -37,7 +37,7 @@ with --retain is removed only if its name is given, or with --all.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "remove all retained clusters, too")
+	cmd.Flags().BoolVar(&all, "all", false, "also remove all retained clusters")
 	return cmd
 }
 

@@ -24,17 +24,20 @@ func newCollectCmd() *cobra.Command {
 	o := collectFlags{budget: collect.Default}
 	cmd := &cobra.Command{
 		Use:   "collect [SCENARIO...]",
-		Short: "Take from a live cluster what relapse match needs, reading only",
-		Long: `Collect asks a live cluster for what the rules of relapse match need, of all scenarios that have a match
-section or of those that are named: versions, nodes, pods and warnings, goroutines and metrics of kubelets and of the API server
-that answers, and logs of the components' pods. It only makes GET requests, with your own kubeconfig and rights, one
-after the other, within a budget. A dump of each goroutine's state stops a process for a moment that grows with their
-number, so it is taken only of processes with fewer than --max-goroutines.
+		Short: "Collect evidence for relapse match from a live cluster, with GET requests only",
+		Long: `Collect asks a live cluster for the evidence that the rules of relapse match need: the rules of the named
+scenarios, or of all scenarios that have a match section. The evidence is versions, nodes, pods and warnings, the
+goroutines and metrics of the kubelets and of the API server that answers, and the logs of the components' pods.
 
-What it leaves is a folder for relapse match, without the secrets that can be told by their names or forms, and a
-list of all requests. With --dry-run it lists them, and asks nothing.
+Collect makes only GET requests, with your own kubeconfig and rights, one after the other, within a budget. A dump
+with the state of each goroutine stops a process for a moment. The more goroutines there are, the longer it stops. So
+collect takes such a dump only of processes with at most --max-goroutines goroutines.
 
-Goroutines need the right to get nodes/proxy and the URL /debug/pprof/*. What is refused is told and left out.`,
+Collect writes a folder for relapse match, and a list of all requests. It leaves out secrets that it recognises by
+their names or forms. With --dry-run it lists the requests and makes none.
+
+For goroutines you need the right to get nodes/proxy and the URL /debug/pprof/*. If a request is refused, collect
+says so and goes on without the answer.`,
 		Example: "  relapse collect --dry-run\n  relapse collect pleg-deadlock --dir evidence && relapse match evidence",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			components, err := componentsOf(cmd, args)
@@ -65,15 +68,15 @@ Goroutines need the right to get nodes/proxy and the URL /debug/pprof/*. What is
 		},
 	}
 	cmd.Flags().StringVar(&o.dir, "dir", "",
-		"the folder that is written, which must be empty (default relapse-evidence-TIME)")
-	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "as kubectl has it")
-	cmd.Flags().StringVar(&o.context, "context", "", "as kubectl has it")
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the requests, and make none")
-	cmd.Flags().IntVar(&o.budget.Requests, "max-requests", o.budget.Requests, "requests in all")
-	cmd.Flags().Int64Var(&o.budget.Bytes, "max-bytes", o.budget.Bytes, "bytes of answers in all")
+		"the folder to write, which must be new or empty (default: relapse-evidence-TIME)")
+	cmd.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "the path of the kubeconfig (default: as for kubectl)")
+	cmd.Flags().StringVar(&o.context, "context", "", "the context of the kubeconfig (default: the current context)")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "list the requests and make none")
+	cmd.Flags().IntVar(&o.budget.Requests, "max-requests", o.budget.Requests, "the most requests in all")
+	cmd.Flags().Int64Var(&o.budget.Bytes, "max-bytes", o.budget.Bytes, "the most bytes of answers in all")
 	cmd.Flags().IntVar(&o.budget.Goroutines, "max-goroutines", o.budget.Goroutines,
-		"take no dump of a process with more goroutines")
-	cmd.Flags().IntVar(&o.budget.Nodes, "max-nodes", o.budget.Nodes, "nodes whose kubelets are asked")
+		"take no dump with states of a process that has more goroutines than this")
+	cmd.Flags().IntVar(&o.budget.Nodes, "max-nodes", o.budget.Nodes, "the most nodes whose kubelets are asked")
 	return cmd
 }
 

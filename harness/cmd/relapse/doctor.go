@@ -33,20 +33,20 @@ func newDoctorCmd() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check this host and its container engine, and mend what can be mended",
-		Long: `Doctor checks everything that a run needs of this host: the container engine, whether it can run
-privileged nodes (it starts one), disk, memory, inotify limits, cgroups, the Go toolchain and its module proxy,
-and what it takes to assemble a node image here. For each it prints what it saw, what it wanted and how to mend
-it. It changes nothing unless asked to.
+		Short: "Check this host and its container engine, and repair what is broken (--fix)",
+		Long: `Doctor checks everything that a run needs on this host: the container engine, whether the engine can run
+privileged nodes (doctor starts one), disk, memory, inotify limits, cgroups, the Go toolchain and its module proxy,
+and everything needed to assemble a node image here. For each check doctor prints what it saw, what it wanted and how
+to repair the host. Without --fix and --undo it changes nothing.
 
-With --fix it mends, as root, only what it found broken:
-  - missing packages are installed (on Debian), after the command is shown;
-  - if privileged containers fail because the host may not grant all capabilities, a small container runtime
-    is installed in /usr/local/lib/relapse and becomes the default in the engine's settings. The other
+With --fix doctor repairs, as root, only what it found broken:
+  - If packages are missing (on Debian), it shows the command that installs them, and runs the command.
+  - If privileged containers fail because the host may not grant all capabilities, it installs a small container
+    runtime in /usr/local/lib/relapse, and makes that runtime the default in the engine's settings. The other
     settings stay.
---undo gives the engine the settings that it had before --fix. Packages stay.
+--undo takes back what --fix changed in the engine's settings. Packages stay.
 
-It exits with 0 if nothing failed (warnings don't count), else with 4.`,
+The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 		Example: `  relapse doctor
   relapse doctor --json | jq '.[] | select(.status != "ok")'
   relapse doctor --fix
@@ -66,15 +66,15 @@ It exits with 0 if nothing failed (warnings don't count), else with 4.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.fix, "fix", false, "mend what is broken")
+	flags.BoolVar(&f.fix, "fix", false, "repair what is broken")
 	flags.BoolVar(&f.undo, "undo", false, "take back what --fix changed in the engine's settings")
 	flags.BoolVar(&f.json, "json", false, "print the checks as JSON")
-	flags.StringVar(&f.wrapper, "wrapper", "", "a bounded-runtime that was built before (default: build it)")
+	flags.StringVar(&f.wrapper, "wrapper", "", "the path of a bounded-runtime that is already built (default: build one)")
 	flags.StringVar(&f.nodeImage, "node-image", "auto",
 		"the node image that a run would use: auto, official, assembled or a reference")
-	flags.IntVar(&f.minor, "kubernetes-minor", 0, "the minor version that a run would use, 34 for v1.34 (default: any)")
+	flags.IntVar(&f.minor, "kubernetes-minor", 0, "the minor version of Kubernetes that a run would use: 34 for v1.34 (default: any)")
 	flags.StringVar(&f.module, "module", "k8s.io/kubernetes@"+cluster.DefaultVersion,
-		"a module that must be available; empty: don't check")
+		"a Go module that must be available; an empty value skips this check")
 	return cmd
 }
 

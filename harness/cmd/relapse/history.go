@@ -25,14 +25,14 @@ func newHistoryCmd() *cobra.Command {
 			"used to",
 		Long: fmt.Sprintf(`History reads %s, to which every run adds its trials. For each scenario, pair and arm
 it shows how often the incident was reproduced over time, %d trials at a time, and when it was last reproduced,
-with which binary and versions. Trials without an answer are counted apart.
+with which binary and versions. Trials without an answer are counted separately.
 
-Intervals hold at 95 %%, however often one looks. A pair is flagged if its vulnerable arm reproduces the
-incident less often than it used to, or gives an answer less often. An arm whose rate never changes is flagged
-with a probability of %g %% at most, over any number of years. If the last %d trials gave no answer, that is
-said, too.
+The intervals are at 95 %%, and hold however often you look. A pair is flagged if its vulnerable arm reproduces
+the incident less often than it used to, or gives an answer less often. An arm whose rate never changes is flagged
+with a probability of %g %% at most, over any number of years. If the last %d trials of an arm gave no answer,
+history says so.
 
-A line of the file that can't be read is named with its number and left out.`,
+History skips a line of the file that it can't read, and prints the number of the line.`,
 			history.File, history.Window, 100*history.FalseAlarm, history.Streak),
 		Example: "  relapse history\n  relapse history pleg-deadlock -o json | jq '.arms[].fading'",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -16,8 +16,9 @@ func newImageCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image [VERSION]",
 		Short: "Get the node image that runs use, and print its reference",
-		Long: `Image pulls or assembles the node image of a Kubernetes version, as a run would, and prints its
-reference. Use it to fill the cache beforehand, or with kind itself (kind create cluster --image …).`,
+		Long: `Image pulls or assembles the node image of a Kubernetes version, as a run would, and prints the
+reference of the image. Use the command to fill the cache beforehand, or to get an image for kind itself (kind create
+cluster --image …).`,
 		Example: "  relapse image\n  relapse image " + cluster.DefaultVersion + " --node-image assembled",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -49,6 +50,6 @@ reference. Use it to fill the cache beforehand, or with kind itself (kind create
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&needs.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
+	cmd.Flags().StringVar(&needs.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
 	return cmd
 }

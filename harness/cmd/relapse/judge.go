@@ -33,17 +33,19 @@ func newJudgeCmd() *cobra.Command {
 		Use:   "judge DIR",
 		Short: "Judge a run again from its evidence, with no cluster and no engine",
 		Long: `Judge reads the evidence in a run's directory, decides again and writes the reports again: the
-same bytes, wherever the directory was copied to. For a single trial's directory it prints the verdict and
-writes nothing. A single trial of a run with --until-confident is never Validated by itself.
+same bytes, wherever the directory was copied to. For the directory of a single trial it prints the
+verdict and writes nothing. A single trial of a run with --until-confident is never Validated.
 
-There is no verdict (exit 4, and nothing is written) over evidence with a changed byte, a file that its manifest
-doesn't list or a broken manifest; nor over a run with a trial of another run or plan, or without its plan.json,
-its index.json or a trial that the index lists. If a file is gone, what needs it is unknown.
+In these cases there is no verdict, the exit code is 4, and nothing is written:
+  - The evidence has a changed byte, a file that the manifest doesn't list, or a broken manifest.
+  - The run has a trial of another run or plan.
+  - The run lacks plan.json, index.json or a trial that the index lists.
+If another file is missing, each check that needs the file is unknown.
 
 A run that was killed, or is not over, is judged by the trials that it finished, and is at best Inconclusive.
 
---verify first compares the files, and then the verdict, with what relapse attest signed. If anything differs
-there is no verdict. Nothing is written in either case.`,
+--verify compares first the files and then the verdict with what relapse attest signed. If anything differs
+there is no verdict. With --verify nothing is written, whether anything differs or not.`,
 		Example: "  relapse judge runs/latest\n  relapse judge runs/latest --json | jq .verdict\n  relapse judge " +
 			"runs/latest/trials/001\n" +
 			"  relapse judge --verify key.pub runs/latest",
@@ -53,10 +55,10 @@ there is no verdict. Nothing is written in either case.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.asJSON, "json", false,
-		"print verdict.json instead of the text; the last line goes to stderr")
-	cmd.Flags().StringVar(&o.verify, "verify", "", "compare the run with its attestation; this is the public key (PEM)")
+		"print verdict.json instead of the text, and the last line on stderr")
+	cmd.Flags().StringVar(&o.verify, "verify", "", "compare the run with its attestation; the value is the file of the public key (PEM)")
 	cmd.Flags().StringVar(&o.attestation, "attestation", "",
-		"the attestation, with --verify (default: DIR/"+attest.File+")")
+		"the file of the attestation, with --verify (default: DIR/"+attest.File+")")
 	return cmd
 }
 

@@ -49,7 +49,7 @@ func newListCmd() *cobra.Command {
 				strings.Join(plurals(), ", ")), "")
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, or json for scenarios")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json; json is for scenarios only")
 	return cmd
 }
 

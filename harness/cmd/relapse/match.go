@@ -35,27 +35,31 @@ func newMatchCmd() *cobra.Command {
 	var o matchFlags
 	cmd := &cobra.Command{
 		Use:   "match PATH...",
-		Short: "Say which known incidents are in somebody else's evidence",
-		Long: `Match reads what is there, and says of the incident of each scenario that has a match section
-whether it is met, not met or unknown, with the evidence. A path is a file, a folder, an archive (tar, gzip, bzip2,
-xz, zstd, zip, and those in each other) or - for standard input. What it is comes from its contents: goroutine dumps at debug=1 and debug=2 and
-of crashes, also in the middle of logs; logs and journals, wrapped or not; goroutine profiles of pprof; nodes and pods
-as YAML or JSON; metrics, heap and CPU profiles; relapse's own bundles.
+		Short: "Say which known incidents are in evidence from elsewhere, such as dumps and logs",
+		Long: `Match reads evidence and looks for the incident of each scenario that has a match section. For each incident
+it prints met, suspected, unknown or not met, with the evidence. Suspected means that the answer is unknown, but
+something speaks for the incident.
 
-Suspected is an unknown with something that speaks for it. For each unknown the command is shown that would settle
-it. The versions that the evidence names decide first: what has the fix doesn't have the incident, and a fork's version
-says nothing. Secrets are left out of all that is shown.
+A path is a file, a folder, an archive (tar, gzip, bzip2, xz, zstd, zip, and archives within archives) or - for
+standard input. Match tells what a file is by its contents. It reads goroutine dumps at debug=1 and debug=2 and of
+crashes, also in the middle of logs; logs and journals, wrapped or not; goroutine profiles of pprof; nodes and pods as
+YAML or JSON; metrics, heap and CPU profiles; relapse's own bundles.
 
-What no scenario explains is told all the same: the largest groups of goroutines, and for each process of which it is
-known what a healthy one has, what it has beyond that. --healthy names evidence of your own healthy processes to
-compare with, as large and as busy as yours; relapse baseline takes the like.
+For each unknown, match shows the command that would settle the question. The versions that the evidence names decide
+first: a process whose version has the fix doesn't have the incident. If such a process shows a decisive sign, the
+incident is suspected. A fork's version decides nothing. Match leaves secrets out of everything that it shows.
 
-With --measure the paths are runs of relapse: it says for each sign, and each kind of evidence alone, how often it
-is met where the arm was judged to show the incident, and where it wasn't. Exit code 1 then says that a rule is met
-where it must not be.
+Match also reports what no scenario explains: the largest groups of goroutines and, for each process whose component
+has a baseline of healthy processes, what the process has beyond the baseline. --healthy names evidence of your own
+healthy processes to compare with. They should be as large and as busy as the processes that you look at. relapse
+baseline takes dumps of healthy processes.
 
-Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none is met, 4 a failure of relapse's own,
-64 wrong usage.`,
+With --measure the paths are runs of relapse. For each sign, and for each kind of evidence alone, match prints how
+often the sign is met where the arm was judged to show the incident, and how often elsewhere. Exit code 1 then means
+that a rule is met where it must not be.
+
+Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is suspected or unknown and none is met,
+4 something of relapse's own failed, 64 wrong usage.`,
 		Example: "  relapse match must-gather.tar.gz\n  relapse match kubelet-goroutines.txt kubelet.log --explain " +
 			"pleg-deadlock\n  kubectl get --raw /api/v1/nodes/NODE/proxy/debug/pprof/goroutine?debug=2 | relapse match -",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -94,15 +98,15 @@ Exit codes: 0 nothing known is met, 1 something is, 3 some are unknown and none 
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, json, markdown for a ticket, or html")
 	cmd.Flags().StringVar(&o.export, "export", "",
-		"write the rules for another tool, and what is lost in it: "+strings.Join(export.Forms, " or "))
+		"print the rules for another tool, and what the other tool can't express: "+strings.Join(export.Forms, " or "))
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
-		"hold the rules against runs of relapse, whose arms were judged, and print how often each is met")
-	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure: write each table beside its scenario, as "+measure.File+
-		"; with --healthy: write what the program ships with, below "+healthy.Folder)
+		"test the rules on runs of relapse, whose arms were judged, and print how often each rule is met")
+	cmd.Flags().BoolVar(&o.write, "write", false, "with --measure: write each table next to its scenario, as "+measure.File+
+		"; with --healthy: write the baselines that the program ships with, below "+healthy.Folder)
 	cmd.Flags().StringArrayVar(&o.healthy, "healthy", nil,
-		"evidence of processes that were well, to compare the evidence with in place of what the program ships with")
+		"evidence of healthy processes to compare with, in place of the built-in baselines of their components")
 	cmd.Flags().StringVar(&o.explain, "explain", "",
-		"only this scenario's incident, with the evidence for each of its signs")
+		"show only the incident of this scenario, with the evidence for each sign")
 	return cmd
 }
 

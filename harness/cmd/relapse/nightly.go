@@ -34,19 +34,21 @@ func newNightlyCmd() *cobra.Command {
 	var f nightlyFlags
 	cmd := &cobra.Command{
 		Use:   "nightly [NAME...]",
-		Short: "Run every scenario with every pair, repeated, within bounds of time and disk",
-		Long: fmt.Sprintf(`Nightly runs every scenario, or those that are named, with every pair of arms: one
-run for each pair. It goes on after a run that was not as expected. It ends with a table, the same for programs
-in %[1]s, one %[2]s for all, the index page, and an exit code: 1 outranks 4, then 3, then 0.
+		Short: "Run every pair of every scenario several times, within limits of time and disk",
+		Long: fmt.Sprintf(`Nightly runs every scenario, or the scenarios that are named, with every pair of arms: one
+run for each pair. It goes on after a run that was not as expected. At the end it prints a table, and writes the
+same table for programs to %[1]s, one %[2]s for all runs, and the index page. Its exit code is the worst of the
+runs' exit codes: 1 outranks 4, then 3, then 0.
 
-A scenario's budget: is the time for all its pairs and repeats, builds included. A run that is over budget is
-ended cleanly and listed as not done, like the runs for which --time-limit leaves no time: exit 3. --resume goes
-on with what %[1]s says was not done. A run counts as done if its program, scenario, options and seed are the
-same and its verdict is still there. Time limits and budgets begin anew.
+The field budget of a scenario is the time for all its pairs and repeats, builds included. A run that exceeds the
+budget is ended cleanly and listed as not done, like the runs for which --time-limit leaves no time. The exit code is
+then 3. --resume runs what %[1]s lists as not done. A run counts as done if its program, scenario, options and seed
+are the same and its verdict is still there. Time limits and budgets begin anew.
 
---keep-runs and --max-disk remove old run directories, the oldest first, before each run and at the end. Some
-stay: the newest of each scenario, this nightly's own and, for the time of --keep-findings, those that were not
-as expected. A folder without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUnitFile),
+--keep-runs and --max-disk remove old run directories, the oldest first, before each run and at the end. These stay:
+the newest judged run of each scenario, the runs of this nightly and, for the time of --keep-findings, runs that were
+not as expected. A run without a verdict is removed once it is older than a day and than --keep-findings. A folder
+without a plan of relapse is never touched.`, campaign.SummaryFile, reports.JUnitFile),
 		Example: `  relapse nightly --repeat 3 --time-limit 6h
   relapse nightly --resume
   relapse nightly pleg-deadlock --max-disk 20Gi`,
@@ -58,16 +60,16 @@ as expected. A folder without a plan of relapse is never touched.`, campaign.Sum
 	fl.IntVar(&f.options.Repeat, "repeat", 3, "trials of each pair")
 	f.until.register(cmd)
 	registerSeed(cmd, &f.options.Seed)
-	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
-	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
-	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
-	fl.BoolVar(&f.resume, "resume", false, "go on with what the nightly run in --out has not done")
-	fl.DurationVar(&f.timeLimit, "time-limit", 0, "time for all of it (default: no limit)")
-	fl.DurationVar(&f.budget, "budget", 0, "time for each scenario (default: its own budget)")
-	fl.IntVar(&f.keepRuns, "keep-runs", 0, "how many runs of each scenario to keep (default: all)")
-	fl.StringVar(&f.maxDisk, "max-disk", "", "how much disk all runs may take up, such as 20Gi (default: no limit)")
+	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
+	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
+	fl.BoolVar(&f.resume, "resume", false, "run what the nightly run in --out has not done")
+	fl.DurationVar(&f.timeLimit, "time-limit", 0, "the time for the whole nightly run, such as 6h (default: no limit)")
+	fl.DurationVar(&f.budget, "budget", 0, "the time for each scenario, such as 90m (default: the scenario's own budget)")
+	fl.IntVar(&f.keepRuns, "keep-runs", 0, "the most runs of each scenario to keep (default: all)")
+	fl.StringVar(&f.maxDisk, "max-disk", "", "the most disk space that all runs may take up, such as 20Gi (default: no limit)")
 	fl.DurationVar(&f.keepFindings, "keep-findings", 14*24*time.Hour,
-		"how long to keep a run that was not as expected, at least")
+		"how long to keep a run that was not as expected, whatever the other limits say")
 	return cmd
 }
 

@@ -35,26 +35,30 @@ func newOracleCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "oracle [NAME [CANDIDATE...]]",
 		Short: "Test a scenario's checks with candidates whose right answer is known",
-		Long: fmt.Sprintf(`Oracle runs a scenario's candidates (its folder candidates/), or those that are
-named, and compares the outcome of each with the right one: a cure must be NotReproduced, a bug that moved
-Reproduced, another failure Broken. Without NAME it does so for every scenario.
+		Long: fmt.Sprintf(`Oracle runs the candidates of a scenario (in its folder candidates/), or the candidates
+that are named, and compares the outcome of each with the right outcome: NotReproduced for a cure, Reproduced for a
+bug that moved, Broken for another failure. Without NAME it does so for every scenario.
 
 Several candidates share a trial, each with its own node, cluster or workload; the scenario's two arms are the
-controls. The scenario says under oracle: which pair and settings make a trial short. --full takes its default
-pair and its own numbers instead; --pair and --set change either. The run ends with a table, which is also in
-runs/<id>-oracle-NAME/%[1]s and %[2]s.
+controls. The section oracle of the scenario names the pair and the settings that make a trial short. --full takes the
+scenario's default pair and own numbers instead. --pair and --set take precedence over both. The command ends with a
+table, which is also in runs/<id>-oracle-NAME/%[1]s and %[2]s.
 
-The right outcome has to come from the checks that the candidate names (because:). If one of them has another
-answer, or if the outcome is the same without them, it is "right by luck". A candidate that is Inconclusive where
-something else is right, whose controls were not as expected, or whose checks are unknown, gave no answer. Neither
-did one without a vulnerable arm beside it that showed the incident.
+The right outcome has to come from the checks that the candidate names under because. If one of those checks has
+another answer, or if the outcome is the same without those checks, the candidate is "right by luck". In these cases
+the candidate gave no answer:
+  - It is Inconclusive, and another outcome is right.
+  - A control was not as expected.
+  - A check that the candidate names is unknown and should not be.
+  - No vulnerable arm in the same trial showed the incident.
 
---from grades what was recorded, and runs nothing: a run, or all runs of an earlier oracle.
+--from grades recorded evidence and runs nothing. The evidence is a run, or all runs of an earlier oracle.
 
---provider says what makes the clusters, as for relapse run; without NAME, scenarios that don't name it are left out.
+--provider says what makes the clusters, as for relapse run. Without NAME, oracle leaves out scenarios that don't list
+that provider.
 
-Exit codes: 0 all are right, 1 one is wrong or right by luck, 3 one gave no answer or was not run, 4 one can't be built or its
-run failed; 1 outranks 4, then 3.`,
+Exit codes: 0 all candidates are right, 1 one is wrong or right by luck, 3 one gave no answer or was not run, 4 one
+can't be built or its run failed; 1 outranks 4, then 3.`,
 			campaign.OracleFile, campaign.OracleMarkdownFile),
 		Example: `  relapse oracle pleg-deadlock
   relapse oracle pleg-deadlock unbounded-queue gives-up-after-10s
@@ -67,19 +71,19 @@ run failed; 1 outranks 4, then 3.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return runOracle(cmd, f, args) },
 	}
 	fl := cmd.Flags()
-	fl.IntVar(&f.beside, "beside", 0, "how many candidates share a trial (default: by this machine's cores and memory, and what the scenario says)")
-	fl.BoolVar(&f.full, "full", false, "take the scenario's default pair and its own numbers")
+	fl.IntVar(&f.beside, "beside", 0, "the most candidates that share a trial (default: as many as this machine's cores and memory and the scenario's oracle.beside allow)")
+	fl.BoolVar(&f.full, "full", false, "take the scenario's default pair and own numbers, not those in its section oracle")
 	fl.StringVar(&f.options.Pair, "pair", "",
-		"the pair whose arms are the controls (default: what the scenario says under oracle:)")
+		"the pair whose arms are the controls (default: the scenario's oracle.pair, else its default pair)")
 	fl.StringArrayVar(&f.set, "set", nil,
-		"change a declared parameter, or any field by its path; goes before what the scenario says under oracle:")
+		"change a declared parameter, or any field by its path: NAME=VALUE; takes precedence over the scenario's oracle.set")
 	fl.IntVar(&f.options.Repeat, "repeat", 1, "trials of each candidate, all of which must be right")
-	fl.StringVar(&f.from, "from", "", "grade what this run's directory, or an earlier oracle's, has recorded")
+	fl.StringVar(&f.from, "from", "", "grade the evidence in this directory of a run or of an earlier oracle, and run nothing")
 	registerSeed(cmd, &f.options.Seed)
 	f.registerProvider(cmd)
-	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
-	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
-	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
+	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
+	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
+	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
 	fl.StringVarP(&f.output, "output", "o", "text", "text, json or markdown")
 	return cmd
 }

@@ -31,19 +31,19 @@ const autoProvider = "auto"
 func (f *planFlags) register(cmd *cobra.Command) {
 	o := &f.options
 	fl := cmd.Flags()
-	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default: the scenario's default)")
+	fl.StringVar(&o.Pair, "pair", "", "the pair of arms to run, or all (default: the scenario's default pair)")
 	fl.IntVar(&o.Repeat, "repeat", 1, "trials of each pair; several pairs take turns")
 	f.until.register(cmd)
 	registerSeed(cmd, &o.Seed)
-	fl.BoolVar(&o.Sequential, "sequential", false, "one arm after the other, for arms with a cluster each")
+	fl.BoolVar(&o.Sequential, "sequential", false, "run one arm after the other; not for placement workload, whose arms share their nodes")
 	fl.BoolVar(&o.NoFaults, "no-faults", false, "the null control: run everything but the faults")
 	fl.StringSliceVar(&o.Without, "without", nil, "names of faults to leave out")
 	fl.StringSliceVar(&o.Arms, "arms", nil, "run only these arms")
 	f.registerProvider(cmd)
-	fl.StringVar(&o.NodeImage, "node-image", "auto", "auto, official, assembled or a reference")
+	fl.StringVar(&o.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
 	fl.StringArrayVar(&f.set, "set", nil, "change a declared parameter (relapse explain NAME lists them), "+
 		"or any field by its path: faults.flood.spec.pods=500")
-	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another: ARM=OTHER (a test of relapse itself)")
+	fl.StringArrayVar(&f.swap, "swap", nil, "give an arm the build of another arm: ARM=OTHER (a test of relapse itself)")
 }
 
 // resolve returns the plan of the scenario called name.

@@ -53,7 +53,7 @@ const superviseCommand = "supervise"
 
 func newSuperviseCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: superviseCommand + " FOLDER", Short: "Supervise the processes of a cluster: relapse starts this itself",
+		Use: superviseCommand + " FOLDER", Short: "Supervise the processes of a cluster; only relapse itself starts this command",
 		Hidden: true, Args: exactly(1, "folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return processes.Supervise(cmd.Context(), args[0], cmd.InOrStdin())
@@ -134,5 +134,5 @@ func hostHint(err error) error {
 
 func (f *planFlags) registerProvider(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.provider, "provider", autoProvider,
-		"what makes the clusters: kind, processes, or auto: the first of the scenario's that this host can do")
+		"what makes the clusters: kind, processes, or auto, which is the first of the scenario's providers that works on this host")
 }

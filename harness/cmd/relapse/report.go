@@ -17,21 +17,22 @@ func newReportCmd() *cobra.Command {
 	var index string
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Build the reports of runs again from their evidence, and an index over many",
+		Short: "Write the reports of runs again from their evidence, with an index of several runs",
 		Long: `Report reads the evidence of each run and writes its reports again: the same bytes, wherever the
 directory was copied to. Each page is one file that needs no network.
 
-DIR is a run, or a folder of runs such as runs/. For several runs it also writes index.html, the history of each
-scenario and arm, into the folder that has all of them or where --index says.
+DIR is a run, or a folder of runs such as runs/. For several runs, a folder of runs or --index, report also writes
+index.html, the history of each scenario and arm. The file goes into the folder that --index names, else into the
+folder that contains all of the runs.
 
-A run may have no verdict: its evidence is damaged or isn't its own, or it broke off before its first trial
-ended. The index names such a run, and the exit code is 4.`,
+A run has no verdict if its evidence is damaged or belongs to another run, or if the run broke off before its first
+trial ended. The index names a run without a verdict, and the exit code is then 4.`,
 		Example: "  relapse report runs/latest\n  relapse report runs\n  relapse report runs/2026* --index public",
 		Args:    someDirectories,
 		RunE:    func(cmd *cobra.Command, args []string) error { return buildReports(cmd, args, index) },
 	}
 	cmd.Flags().StringVar(&index, "index", "",
-		"the folder that index.html is written to (default: the one that has all of the runs)")
+		"the folder that index.html is written to (default: the folder that contains all of the runs)")
 	return cmd
 }
 

@@ -42,7 +42,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		return usage(err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()))
 	})
 	root.PersistentFlags().String("root", "",
-		"the module's folder, which has scenarios/ (default $RELAPSE_ROOT, else found upwards from here)")
+		"the folder of a relapse checkout, which contains scenarios/ (default: $RELAPSE_ROOT, else the nearest one upwards from here)")
 	root.AddCommand(
 		newAttestCmd(),
 		newBaselineCmd(),

@@ -40,23 +40,24 @@ func newRunCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Reproduce a scenario and judge every arm",
-		Long: `Run checks the host, builds each arm, creates clusters with a node, a cluster or a workload for
-each arm, injects the scenario's faults in all arms at once, collects evidence and judges it. Its output ends
-with the verdict and the line
+		Long: `Run checks the host, builds each arm, creates a node, a cluster or a workload for each arm, injects the
+scenario's faults in all arms at once, collects evidence and judges the evidence. The output ends with the verdict
+and the line
 
   relapse: <verdict> (exit N)
 
-The evidence is in runs/<id>-<scenario>/, to which runs/latest points. Everything else is removed, also on
-failure and on Ctrl-C; relapse clean removes what a killed run left.
+The evidence is in runs/<id>-<scenario>/, and runs/latest points to that directory. Run removes everything else
+but the cache, also on failure and on Ctrl-C. relapse clean removes what a killed run left.
 
 ` + candidateHelp + `
 
 --until-confident runs trials until the judged arm is proven, at 95 %, to show the incident in less than
 --target-rate of them. A trial counts if its controls were as expected; the others are set aside. For 20% that
-takes 14 trials without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for 5%). The first one that
-shows it ends the run as StillVulnerable, one in which the arm fails in another way as Broken (both exit 1). A trial
-that counts and gave no answer about the arm counts against it, because an incident may destroy its own evidence: it
-ends the run as Inconclusive. So does it if so many are set aside that the rate can't be proven within --max-trials.
+takes 14 trials without the incident, nearly 2 hours at 7 minutes each (29 for 10%, 59 for 5%). The first trial
+that shows the incident ends the run as StillVulnerable, and the first in which the arm fails in another way ends the
+run as Broken (both exit 1). A trial that counts but gives no answer about the arm ends the run as Inconclusive,
+because an incident may destroy its own evidence. The run also ends as Inconclusive if so many trials are set aside
+that the rate can't be proven within --max-trials.
 
 Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, broken or not reproduced,
 3 inconclusive, 4 something of relapse's own failed, 64 wrong usage, 130 interrupted.`,
@@ -78,14 +79,14 @@ Exit codes: 0 validated (or, with one arm, as expected), 1 still vulnerable, bro
 	}
 	f.register(cmd)
 	fl := cmd.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "run this plan, as `relapse plan -o json` printed it; the verdict says where its checks are not the scenario's")
+	fl.StringVarP(&f.file, "file", "f", "", "run the plan in this file, which relapse plan -o json printed; the verdict lists checks that differ from the scenario's")
 	fl.StringVar(&f.candidate, "candidate", "",
-		"judge your build as a further arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
-	fl.StringVar(&f.out, "out", "runs", "the folder that run directories are made in")
-	fl.BoolVar(&f.retain, "retain", false, "keep the cluster and say how to reach and remove it")
-	fl.DurationVar(&f.timeout, "timeout", 0, "end the run, cleaning up, after this time (default: no limit)")
-	fl.StringVar(&f.progress, "progress", "auto", "auto, terminal or plain")
-	fl.IntVar(&f.parallel, "parallel", 1, "trials at once, with --repeat or several pairs")
+		"judge your own build as an additional arm: bin:PATH, src:DIR, mod:PATH@VERSION, image:REF or nodeimage:REF")
+	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
+	fl.BoolVar(&f.retain, "retain", false, "keep the cluster, and print how to reach and remove it")
+	fl.DurationVar(&f.timeout, "timeout", 0, "end the run and clean up after this time, such as 90m (default: no limit)")
+	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
+	fl.IntVar(&f.parallel, "parallel", 1, "how many trials run at once, with --repeat or several pairs")
 	return cmd
 }
 

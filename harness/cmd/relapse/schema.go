@@ -9,10 +9,10 @@ import (
 func newSchemaCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:       "schema [scenario|candidate]",
-		Short:     "Print the JSON Schema of a scenario, or of a candidate beside one, for editors",
+		Short:     "Print the JSON Schema of a scenario's file, or of a candidate's, for editors",
 		ValidArgs: []string{"scenario", "candidate"},
-		Long: `Schema prints the JSON Schema of scenarios. Where a value may stand it also takes a parameter, $(name).
-Save it and name it on a scenario's first line:
+		Long: `Schema prints the JSON Schema of scenarios, or of candidates. In the schema of scenarios, a parameter $(name)
+may replace a value. Save the schema, and name its file on a scenario's first line:
 
   # yaml-language-server: $schema=../../relapse.schema.json`,
 		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),

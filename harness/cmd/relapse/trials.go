@@ -30,13 +30,13 @@ const targetRate = "20%"
 func (f *untilFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.confident, "until-confident", false, "run trials of each pair until the judged arm is "+
-		"proven to show the incident in less than --target-rate of them, or shows it: 14 trials by default, none of "+
-		"which may show it")
+		"proven to show the incident in less than --target-rate of them, or shows the incident; by default the proof "+
+		"takes 14 trials without the incident")
 	fl.StringVar(&f.target, "target-rate", targetRate,
-		"the rate to rule out, with --until-confident; 10% takes 29 trials, 5% takes 59")
-	fl.IntVar(&f.maxTrials, "max-trials", 0, "most trials of each pair, with --until-confident, "+
-		"those that don't count included (default: half as many again as are needed)")
-	fl.Float64Var(&f.confidence, "confidence", 0.95, "the confidence that is asked for, with --until-confident")
+		"the rate to rule out, with --until-confident, from 1% to 50%; at 95 %, 10% takes 29 trials and 5% takes 59")
+	fl.IntVar(&f.maxTrials, "max-trials", 0, "the most trials of each pair, with --until-confident, "+
+		"including trials that don't count; at most twice as many as are needed (default: 1.5 times as many)")
+	fl.Float64Var(&f.confidence, "confidence", 0.95, "the confidence of the proof, with --until-confident, above 0.5 and below 1")
 }
 
 // resolve returns the rule of an open-ended run, or nil for a run with a fixed number of trials.
@@ -84,7 +84,7 @@ func share(text string) (float64, error) {
 
 func registerSeed(cmd *cobra.Command, seed *int64) {
 	cmd.Flags().Int64Var(seed, "seed", 0,
-		"seed of everything that is random; the same seed gives the same plan (default: random, and recorded)")
+		"the seed of all random choices; the same seed gives the same plan (default: a random seed, which is recorded)")
 }
 
 // drawSeed draws a random seed if none was given.

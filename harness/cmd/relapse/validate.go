@@ -14,12 +14,12 @@ import (
 func newValidateCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Check scenario files: everything that is wrong, with file, line and column",
+		Short: "Check scenario files, and list all mistakes with file, line and column",
 		Long: `Validate checks scenario files against the schema and the rules between fields. It then plans
-every pair, which finds checks that no collector feeds and faults whose seam is missing. The candidates beside a
-scenario are checked with it, or by themselves if their files are named. Nothing is built or started.
+every pair, which finds checks that no collector feeds and faults whose seam is missing. It also checks the
+candidates of a scenario, or only one candidate if that candidate's file is named. Nothing is built or started.
 
-It exits 0 if all files are valid, else 64.`,
+The exit code is 0 if all files are valid, else 64.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(errors.New("validate takes at least one file"),

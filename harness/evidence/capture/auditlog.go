@@ -24,11 +24,12 @@ const auditBytes = 8 << 20
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "auditLog",
-		Doc: "The API server's audit log, read from its file where the API server runs: of each event the time, the " +
-			"request, its object, who made it, the code of the answer, and how many annotations it has.\n\n" +
-			"The events themselves may be large and are not kept. A line that is no event is recorded as such. The " +
-			"file is one of the component's own (`files`), which must not be rotated while it is read: one that has " +
-			"shrunk, or is another file, is a gap from then on. One that isn't there yet has no events.",
+		Doc: "The API server's audit log: of each event the time, the request, its object, its user, the code of the " +
+			"answer, and the number of annotations.\n\n" +
+			"The collector reads the log's file where the API server runs. Events may be large, so the events " +
+			"themselves are not kept. A line that is no event is recorded with an error. The file is one of the " +
+			"component's own files (`files`), and must not be rotated while it is read. If the file shrinks or " +
+			"another file replaces it, the time from then on is a gap. A file that isn't there yet has no events.",
 		Example: "name: audit\nkind: auditLog\nspec:\n  file: audit.log\n  interval: 2s\n",
 		New: func() Collector {
 			return &AuditLog{File: "audit.log", Interval: metav1.Duration{Duration: 2 * time.Second}}
@@ -38,8 +39,8 @@ func init() {
 
 // AuditLog collects what an API server audited.
 type AuditLog struct {
-	File     string          `json:"file,omitempty" jsonschema:"the file's name among the component's own"`
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks at the file"`
+	File     string          `json:"file,omitempty" jsonschema:"name of the file, without a folder, among the component's own files"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two reads of the file; above 0"`
 }
 
 // Validate refuses a File that is a path, and an Interval of 0 or less.

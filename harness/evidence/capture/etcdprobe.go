@@ -22,11 +22,11 @@ const (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "etcdProbe",
-		Doc: "How fast and how well etcd answers on the arm's control-plane node: requests of our own through the " +
-			"etcd proxy and past it.\n\n" +
-			"They are made on connections whose handshake is over, with kube-apiserver's certificate, so they show " +
-			"what kube-apiserver gets. No answer is an answer: a sample says that there was none within 5s. Only " +
-			"where the probe itself can't be made is there a gap.",
+		Doc: "How fast and how well etcd answers on the arm's control-plane node, by requests through the etcd proxy " +
+			"and around it.\n\n" +
+			"The requests use connections whose handshake is over, and kube-apiserver's certificate, so they show " +
+			"what kube-apiserver gets. A missing answer is recorded, too: the sample says that there was no answer " +
+			"within 5s. There is a gap only if the probe itself can't be made.",
 		Example: "name: etcd\nkind: etcdProbe\nspec:\n  interval: 2s\n",
 		New: func() Collector {
 			return &EtcdProbe{Interval: metav1.Duration{Duration: 2 * time.Second}}
@@ -36,7 +36,7 @@ func init() {
 
 // EtcdProbe collects probes of etcd.
 type EtcdProbe struct {
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two probes; one that takes longer delays the next"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two probes; a probe that takes longer delays the next"`
 }
 
 // Validate refuses an interval of 0 or less.

@@ -19,8 +19,9 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "events",
 		Doc: "All core/v1 Events of the cluster, as they come.\n\n" +
-			"The record reaches as far as the watch is seen to have shown all there are: every 5s their versions " +
-			"are asked for. Where the watch can't go on they are listed anew, and the time in between is a gap.",
+			"Every 5s the collector asks for the versions of all Events. The evidence reaches as far as the watch is " +
+			"seen to have shown all of them. If the watch can't go on, the collector lists the Events again, and the " +
+			"time in between is a gap.",
 		Example: "name: events\nkind: events\n",
 		New:     func() Collector { return &Events{} },
 	})

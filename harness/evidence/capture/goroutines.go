@@ -14,14 +14,14 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "goroutines",
 		Doc: "Goroutine profiles of the subject: debug=1 first, then debug=2.\n\n" +
-			"In that order, because debug=2 stops the world and is cut at 64 MiB without an error, while debug=1 of " +
-			"the same process is small and exact.",
+			"The order matters: debug=2 stops the world and is cut at 64 MiB without an error, while debug=1 of the " +
+			"same process is small and exact.",
 		Example: "name: goroutines\nkind: goroutines\nevery: 20s\n",
 		New:     func() Collector { return &Goroutines{} },
 	})
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name:    "configz",
-		Doc:     "The subject's own view of its configuration: /configz, at phase marks.",
+		Doc:     "The subject's configuration from /configz, when a phase changes and at the incident's onset.",
 		Example: "name: configz\nkind: configz\n",
 		New:     func() Collector { return &Configz{} },
 	})

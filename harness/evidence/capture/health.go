@@ -22,9 +22,10 @@ const healthLimit = 5 * time.Second
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "health",
-		Doc: "What the subject's health endpoints answer, at a steady interval, each answer with its code.\n\n" +
-			"An answer other than 200 is evidence, and so is none within 5s: it has the code 0 and its reason. As " +
-			"nobody knows what the endpoint would have said, that time is a gap as well.",
+		Doc: "The answers of the subject's health endpoints, at a steady interval, each with its code.\n\n" +
+			"An answer other than 200 is evidence. A missing answer is evidence, too: if an endpoint doesn't answer " +
+			"within 5s, the collector records the code 0 and the reason. A missing answer makes no gap: a check " +
+			"decides how many are too many.",
 		Example: "name: health\nkind: health\nspec:\n  paths: [/livez, /readyz]\n  interval: 2s\n",
 		New: func() Collector {
 			return &Health{Paths: []string{"/livez", "/readyz"}, Interval: metav1.Duration{Duration: 2 * time.Second}}
@@ -34,8 +35,8 @@ func init() {
 
 // Health collects the answers of health endpoints.
 type Health struct {
-	Paths    []string        `json:"paths,omitempty" jsonschema:"the endpoints"`
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two rounds of questions"`
+	Paths    []string        `json:"paths,omitempty" jsonschema:"paths of the endpoints, at least one, each with a leading slash"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two rounds of requests; above 0"`
 }
 
 // Validate refuses an empty list of paths, a path without a leading slash, and an interval of 0 or less.

@@ -20,11 +20,12 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "hostPressure",
-		Doc: "How loaded the host is that runs the nodes, every five seconds: busy and stolen time, runnable tasks, " +
-			"load, and pressure where the kernel tells it.\n\n" +
-			"Every trial has it, asked for or not. By it processCPU knows how much of the CPUs a process could have " +
-			"had. Where a trial gave no clean answer and the host was overloaded, the verdict says so. It reads the " +
-			"/proc of the machine that relapse runs on, which is the nodes' own.",
+		Doc: "The load of the host that runs the nodes: busy and stolen CPU time, runnable tasks, load average, and " +
+			"pressure where the kernel reports it.\n\n" +
+			"Every trial has this collector, even if the scenario doesn't list it. The check processCPU learns from " +
+			"it how much of the CPUs a process could have had. If a trial gave no clean answer and the host was " +
+			"overloaded, the verdict says so. The collector reads the /proc of the machine that relapse runs on, " +
+			"which also runs the nodes.",
 		Example: "name: host\nkind: hostPressure\n",
 		New: func() Collector {
 			return &HostPressure{Interval: metav1.Duration{Duration: 5 * time.Second}, Proc: "/proc"}
@@ -34,8 +35,8 @@ func init() {
 
 // HostPressure collects the load of the host.
 type HostPressure struct {
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks"`
-	Proc     string          `json:"proc,omitempty" jsonschema:"where the host's /proc is"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two samples; above 0"`
+	Proc     string          `json:"proc,omitempty" jsonschema:"absolute path of the host's /proc"`
 }
 
 // Validate refuses an interval of 0 or less, and a path that isn't absolute.

@@ -16,12 +16,13 @@ const digestEvery = 30 * time.Second
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "identity",
-		Doc: "Which process the subject is, what CPU time it has used and what limits it, every two seconds, and " +
-			"now and then the SHA-256 of what it runs.\n\n" +
-			"A process is told by its id, its start time and the address of its arguments: one that replaces itself " +
-			"by execve keeps the first two.\n\n" +
-			"Every trial has it, asked for or not: an arm that restarted, or that isn't the binary that was built " +
-			"for it, must not be judged.",
+		Doc: "Which process the subject is, its CPU time and its CPU limits, every 2s, and from time to time the " +
+			"SHA-256 of its executable.\n\n" +
+			"A process is identified by its id, its start time and the address of its arguments: a process that " +
+			"replaces itself by execve keeps the first two. The collector hashes the executable every 30s, in each " +
+			"phase, and when the process is another one.\n\n" +
+			"Every trial has this collector, even if the scenario doesn't list it: an arm that restarted, or that " +
+			"isn't the binary that was built for it, must not be judged.",
 		Example: "name: identity\nkind: identity\n",
 		New:     func() Collector { return &Identity{} },
 	})

@@ -18,10 +18,11 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "interposer",
-		Doc: "What the CRI interposer did: its counts with the times of delivery, CRI calls of our own through its " +
-			"socket, and a census of containers.\n\n" +
-			"The calls are made as kubelet makes them, so they show what kubelet sees: how slow the runtime is and " +
-			"how many pods it reports.",
+		Doc: "What the CRI interposer did: its counts with the times of delivery, the harness's CRI calls through " +
+			"its socket, and a census of containers.\n\n" +
+			"The harness makes the calls in the same way as the kubelet, so they show what the kubelet sees: how " +
+			"slow the runtime is and how many pods it reports. The census has the containers that the kubelet runs, " +
+			"and how many others were only reported.",
 		Example: "name: interposer\nkind: interposer\nspec:\n  interval: 5s\n",
 		New: func() Collector {
 			return &Interposer{Interval: metav1.Duration{Duration: 5 * time.Second}}
@@ -31,7 +32,7 @@ func init() {
 
 // Interposer collects the counts and the probe of the CRI interposer on the arm's node.
 type Interposer struct {
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two readings"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two readings"`
 }
 
 // Validate refuses an interval of 0 or less.

@@ -18,8 +18,10 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "journal",
-		Doc: "The subject's journal, followed from its start, with what journald says it suppressed.\n\n" +
-			"A connection that breaks is taken up again at the last line seen, so that nothing is lost or doubled.",
+		Doc: "The subject's journal, followed from its start, with the number of lines that journald says it " +
+			"suppressed.\n\n" +
+			"If the connection breaks, the collector continues after the last line that it saw, so no line is lost " +
+			"or recorded twice. If the journal no longer has that line, the time up to the next line is a gap.",
 		Example: "name: journal\nkind: journal\n",
 		New:     func() Collector { return &Journal{} },
 	})

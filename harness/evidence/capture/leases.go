@@ -17,10 +17,10 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "leases",
-		Doc: "The Lease and the Ready condition of every node, every two seconds.\n\n" +
-			"A Lease is recorded each time, since one that stands still has to be seen to; a condition when it " +
-			"changed. Both are asked for rather than watched: an answer tells a node that has nothing to say from " +
-			"an API server that hasn't.",
+		Doc: "The Lease and the Ready condition of every node, every 2s.\n\n" +
+			"A Lease is recorded each time, because a Lease that stands still must be visible. A condition is " +
+			"recorded when it changes. The collector asks for both instead of watching them: an answer tells a node " +
+			"without news from an API server that is dead.",
 		Example: "name: leases\nkind: leases\n",
 		New:     func() Collector { return &Leases{} },
 	})

@@ -21,10 +21,10 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "componentLogs",
 		Doc: "The logs of components that run as static pods, or of an arm that is a workload, from the files on the " +
-			"arm's node, rotated ones too.\n\n" +
-			"The API server is not asked: it may be slow or dead. Files are told apart by their first line, so " +
-			"that a rotation, a compression, a restart or a command that failed loses and doubles nothing; a file " +
-			"that vanished before it was read to its end is a gap.",
+			"arm's node, rotated files included.\n\n" +
+			"The collector doesn't ask the API server, which may be slow or dead. A file is identified by the time " +
+			"of its first line, so that a rotation, a compression, a restart or a failed command loses no line and " +
+			"repeats none. A file that vanished before it was read to its end is a gap.",
 		Example: "name: logs\nkind: componentLogs\nspec:\n  components: [kube-apiserver, etcd, " +
 			"kube-controller-manager]\n  interval: 2s\n",
 		New: func() Collector {
@@ -38,8 +38,8 @@ func init() {
 
 // ComponentLogs collects the log files of the components of the arm's node.
 type ComponentLogs struct {
-	Components []string        `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, or in the namespace that an arm has to itself"`
-	Interval   metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two looks at the files"`
+	Components []string        `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, or in the arm's own namespace if there is one; at least one"`
+	Interval   metav1.Duration `json:"interval,omitzero" jsonschema:"time between two reads of the files; above 0"`
 }
 
 var componentName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)

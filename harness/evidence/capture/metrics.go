@@ -18,8 +18,11 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "metrics",
-		Doc: "The subject's metrics: all of them at phase marks, chosen families as samples at a steady interval.\n\n" +
-			"A sample carries when it was asked for and when it was answered.",
+		Doc: "The subject's metrics: all of them in snapshots, and chosen families as samples at a steady " +
+			"interval.\n\n" +
+			"Snapshots are taken when a phase changes, at the incident's onset, and at the intervals of `every`. A " +
+			"sample has the time of the request and the time of the answer. Samples leave out the buckets of " +
+			"histograms, and values that are NaN or infinite.",
 		Example: "name: metrics\nkind: metrics\nspec:\n  families: [kubelet_pleg_last_seen_seconds, " +
 			"kubelet_pleg_relist_duration_seconds]\n  interval: 2s\n",
 		New: func() Collector {
@@ -30,8 +33,8 @@ func init() {
 
 // Metrics collects a component's metrics.
 type Metrics struct {
-	Families []string        `json:"families" jsonschema:"the metric families to sample, by the name in their TYPE line"`
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
+	Families []string        `json:"families" jsonschema:"metric families to sample, by the name in their TYPE line; an empty list samples all"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two samples"`
 }
 
 // Validate refuses an interval of 0 or less.

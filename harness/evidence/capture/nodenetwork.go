@@ -16,10 +16,11 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "nodeNetwork",
 		Doc: "How many IPv4 addresses the subject's node has, and how many node ports lead to a service, as samples " +
-			"beside those of metrics.\n\n" +
-			"They are what the node's kernel lists: node_ipv4_addresses, and node_nodeports, the ports of the chain " +
-			"KUBE-NODEPORTS of the nat table from which a rule jumps to a service's chain, of iptables by nftables " +
-			"and by the older interface together. However many rules a version makes for a port, it counts once.",
+			"like those of metrics.\n\n" +
+			"Both numbers come from lists of the node's kernel. node_ipv4_addresses is the number of addresses. " +
+			"node_nodeports is the number of ports from which a rule of the chain KUBE-NODEPORTS in the nat table " +
+			"jumps to a service's chain, in iptables by nftables and by the older interface together. A port counts " +
+			"once, however many rules a version makes for it.",
 		Example: "name: network\nkind: nodeNetwork\nspec:\n  interval: 2s\n",
 		New:     func() Collector { return &NodeNetwork{Interval: metav1.Duration{Duration: 2 * time.Second}} },
 	})
@@ -27,7 +28,7 @@ func init() {
 
 // NodeNetwork collects how many addresses and node ports the kernel of a node lists.
 type NodeNetwork struct {
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"the time between two samples"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"time between two samples"`
 }
 
 // Validate refuses an interval of 0 or less.

@@ -16,8 +16,8 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "nodeConditions",
-		Doc: "The Ready condition of the arm's node as the API server shows it, once a second, each change " +
-			"recorded.",
+		Doc: "The Ready condition of the arm's node as the API server shows it, read every second and recorded when " +
+			"it changes.",
 		Example: "name: node\nkind: nodeConditions\n",
 		New:     func() Collector { return &NodeConditions{} },
 	})

@@ -21,11 +21,11 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "objects",
 		Doc: "Every version of chosen objects, as watches show them, managed fields included.\n\n" +
-			"Of the arm's namespace, or with shared of the whole cluster, or of some of its namespaces. A watch " +
-			"that says nothing may be dead: at each interval the objects' versions are asked for, and the evidence " +
-			"reaches as far as the watches are seen to have shown all of them. Where a watch can't go on the " +
-			"objects are listed anew, and the time in between is a gap. A resource that the API server doesn't " +
-			"have yet is waited for.",
+			"The objects are those of the arm's namespace or, with shared, those of the whole cluster or of some of " +
+			"its namespaces. A watch that shows nothing may be dead. So at each interval the collector asks for the " +
+			"objects' versions, and the evidence reaches as far as the watches are seen to have shown all of them. " +
+			"If a watch can't go on, the collector lists the objects again, and the time in between is a gap. If the " +
+			"API server doesn't have a resource yet, the collector waits for it.",
 		Example: "name: bundle\nkind: objects\nspec:\n  resources: [bundledeployments.fleet.cattle.io]\n",
 		New: func() Collector {
 			return &Objects{Interval: metav1.Duration{Duration: 2 * time.Second}}
@@ -36,15 +36,15 @@ func init() {
 // Objects collects all versions of objects.
 type Objects struct {
 	Chosen
-	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"how often the watches are held against what there is"`
+	Interval metav1.Duration `json:"interval,omitzero" jsonschema:"how often the watches are compared with the objects that exist; above 0"`
 }
 
 // Chosen selects objects by resource and namespace.
 type Chosen struct {
-	Resources         []string `json:"resources" jsonschema:"plural names, with their API group unless it is the core's: pods, deployments.apps"`
-	Shared            bool     `json:"shared,omitempty" jsonschema:"of the cluster instead of the arm's namespace: evidence that is no arm's"`
-	Namespaces        []string `json:"namespaces,omitempty" jsonschema:"with shared: of namespaced resources, only those in one of these"`
-	NamespaceSelector string   `json:"namespaceSelector,omitempty" jsonschema:"with shared: or in one with these labels, as they were when it was first seen"`
+	Resources         []string `json:"resources" jsonschema:"plural names, with the API group unless it is the core group: pods, deployments.apps; at least one; secrets is refused"`
+	Shared            bool     `json:"shared,omitempty" jsonschema:"choose from the whole cluster instead of the arm's namespace; if arms share the cluster, the evidence belongs to no arm; default: false"`
+	Namespaces        []string `json:"namespaces,omitempty" jsonschema:"with shared: choose namespaced objects only in these namespaces, and in those of namespaceSelector; default: no limit"`
+	NamespaceSelector string   `json:"namespaceSelector,omitempty" jsonschema:"with shared: choose namespaced objects only in namespaces with these labels, which are read once, and in those of namespaces; default: no limit"`
 }
 
 // Validate refuses an empty list of resources, names that are none, Secrets, namespaces without Shared, and a bad

@@ -17,9 +17,10 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "objectList",
-		Doc: "Chosen objects at a moment, as YAML for people: what a user would have seen then.\n\n" +
-			"Of the arm's namespace, or with shared of the whole cluster, or of some of its namespaces. With " +
-			"where: terminating, only what is being deleted. Managed fields are left out.",
+		Doc: "Chosen objects at one moment, as YAML for people: what a user would have seen then.\n\n" +
+			"The objects are those of the arm's namespace or, with shared, those of the whole cluster or of some of " +
+			"its namespaces. With where: terminating, only objects that are being deleted are listed. Managed fields " +
+			"are left out.",
 		Example: "name: stuck\nkind: objectList\nevery: 60s\nspec:\n  resources: [pods]\n  shared: true\n  where: " +
 			"terminating\n",
 		New: func() Collector { return &ObjectList{} },
@@ -32,7 +33,7 @@ const terminating = "terminating"
 // ObjectList collects objects as they are at one moment.
 type ObjectList struct {
 	Chosen
-	Where string `json:"where,omitempty" jsonschema:"terminating: only what has a deletionTimestamp"`
+	Where string `json:"where,omitempty" jsonschema:"terminating: only objects that have a deletionTimestamp; default: all chosen objects"`
 }
 
 // Makes returns the kind of artifact that the collector records: lists of objects.

@@ -13,14 +13,15 @@ func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "heap",
 		Doc: "Heap profiles of the subject, each after a garbage collection.\n\n" +
-			"So what they show in use is retained: nothing in them only waits to be collected.",
+			"So all memory that a profile shows in use is retained: none of it only waits to be collected.",
 		Example: "name: heap\nkind: heap\nevery: 20s\n",
 		New:     func() Collector { return &Heap{} },
 	})
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "cpu",
 		Doc: "CPU profiles of the subject, over a few seconds each.\n\n" +
-			"A process makes one at a time: one that meets another's is refused, and recorded as such.",
+			"A process makes one CPU profile at a time. If another client is taking one, the request is refused, and " +
+			"the refusal is recorded.",
 		Example: "name: cpu\nkind: cpu\nspec:\n  seconds: 5\n",
 		New:     func() Collector { return &CPU{Seconds: 5} },
 	})
@@ -42,7 +43,7 @@ const maxSeconds = 60
 
 // CPU collects CPU profiles.
 type CPU struct {
-	Seconds int `json:"seconds,omitzero" jsonschema:"how long to profile: 1 to 60"`
+	Seconds int `json:"seconds,omitzero" jsonschema:"length of each profile in seconds: 1 to 60"`
 }
 
 // Validate refuses less than a second, and more than maxSeconds.

@@ -20,12 +20,12 @@ import (
 func init() {
 	kinds.Register(kinds.Collector, kinds.Kind[Collector]{
 		Name: "containerStatuses",
-		Doc: "What the kubelet reports of the control plane's containers on the arm's node, or of a pod that is an " +
-			"arm's own, once a second, each change recorded.\n\n" +
-			"Where components are processes, it is what their supervisor says. Elsewhere it is asked for rather " +
-			"than watched: an answer a second tells an API server that has nothing to say from one that is dead. " +
-			"It answers from its own memory, so that etcd is not asked for it. Every trial whose arms are pods has " +
-			"it, asked for or not.",
+		Doc: "What the kubelet reports of the control plane's containers on the arm's node, or of the arm's own pod, " +
+			"read every second and recorded when it changes.\n\n" +
+			"If components are plain processes, their supervisor reports instead of the kubelet. Elsewhere the " +
+			"collector asks the API server instead of watching: an answer every second tells an API server without " +
+			"news from one that is dead. The API server answers from its memory, so etcd is not asked. Every trial " +
+			"whose arms are pods has this collector, even if the scenario doesn't list it.",
 		Example: "name: statuses\nkind: containerStatuses\nspec:\n  components: [kube-apiserver, etcd]\n",
 		New: func() Collector {
 			return &ContainerStatuses{Components: []string{"etcd", "kube-apiserver", "kube-controller-manager",
@@ -37,7 +37,7 @@ func init() {
 // ContainerStatuses collects the statuses of containers in kube-system, or of the subject's containers if the arm has a
 // namespace to itself.
 type ContainerStatuses struct {
-	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system; of an arm's own pod it is always the subject"`
+	Components []string `json:"components,omitempty" jsonschema:"the components, by the names of their containers in kube-system, at least one; if the arm is a pod, always the subject"`
 }
 
 // Validate refuses an empty list of components, which any answer would satisfy.

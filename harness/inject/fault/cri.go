@@ -20,9 +20,10 @@ func init() {
 		Name: "criLatency",
 		Doc: "A slow container runtime: every ListPodSandbox, PodSandboxStatus, ListContainers and ContainerStatus " +
 			"call takes longer.\n\n" +
-			"Status and Version are never delayed: a runtime that is down is another incident. Injected and lifted " +
-			"are seen by the harness's own CRI calls through kubelet's socket. It lifts itself when its time limit " +
-			"passes.",
+			"All other calls, such as Status and Version, are never delayed: a runtime that is down is another " +
+			"incident. The harness makes CRI calls through the kubelet's socket to see the delay begin and end. If " +
+			"the harness doesn't lift the fault, the proxy does after the time limit: the fault phase's deadline " +
+			"plus 2m.",
 		Example: "name: slow-runtime\nkind: criLatency\ntarget: {mode: all, selector: {component: kubelet}}\nspec: " +
 			"{latency: 40ms}\n",
 		Tested: `{"latency":"250ms"}`,
@@ -35,7 +36,7 @@ const seenWithin = 30 * time.Second
 
 // CRILatency delays the calls of kubelet's relist.
 type CRILatency struct {
-	Latency metav1.Duration `json:"latency" jsonschema:"added to each call; below 10s"`
+	Latency metav1.Duration `json:"latency" jsonschema:"delay added to each call: above 0, at most 10s"`
 }
 
 // Validate refuses a latency that the interposer would refuse, before anything is built for it.

@@ -21,12 +21,12 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "csiNodeLoss",
-		Doc: "Nodes whose CSINode object is gone, as it is when someone deleted it, or between a node's registration " +
-			"and its kubelet's first report.\n\n" +
-			"A kubelet makes the object when it starts, and not again, so it stays away until it is recovered: " +
-			"then it is created as it was. What it was is kept in a ConfigMap of the namespace relapse-<name>, so " +
-			"that any process can do that. It has no time limit: nothing in the cluster would know that it is to " +
-			"come back.",
+		Doc: "Nodes without their CSINode object, as after someone deleted it, or between a node's registration and " +
+			"its kubelet's first report.\n\n" +
+			"A kubelet creates the object only when it starts, so the object stays away until the fault is lifted. " +
+			"The harness then creates the object again as it was, from a copy in a ConfigMap of the namespace " +
+			"relapse-<name>, which any process can read. A node that has a CSINode by then keeps it. The fault has " +
+			"no time limit: nothing in the cluster would know that the object has to come back.",
 		Example: "name: no-csinode\nkind: csiNodeLoss\ntarget: {mode: all, selector: {component: " +
 			"kube-scheduler}}\nspec: {}\n",
 		New: func() Fault { return &CSINodeLoss{} },

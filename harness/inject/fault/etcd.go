@@ -18,11 +18,14 @@ func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "etcdLatency",
 		Doc: "A slow etcd: every answer to kube-apiserver comes later, by latency plus or minus jitter.\n\n" +
-			"The proxy between the two delays what etcd sends, on open connections and on new ones; etcd itself is " +
-			"not slow. Correlation and reorder are Chaos Mesh's words that the proxy has nothing for: they are " +
-			"refused. A latency of 0s injects nothing, as a control. Injected and lifted are measured by requests " +
-			"of our own, through the proxy and past it. It lifts itself when its time limit passes. An etcd that " +
-			"takes more than 2s for 80s gets kube-apiserver restarted by its liveness probe.",
+			"The proxy between kube-apiserver and etcd delays everything that etcd sends, on open connections and on " +
+			"new ones. etcd itself is not slow. latency is either 0s, which injects nothing and serves as a control, " +
+			"or whole milliseconds from 10ms on. jitter is whole milliseconds, at most half of latency; its default " +
+			"is 0s. Both together are at most 10s. correlation and reorder are fields of Chaos Mesh that the proxy " +
+			"can't imitate. They are refused, except for a correlation of 0. The harness measures the delay and its " +
+			"end by requests to etcd, through the proxy and around it. If the harness doesn't lift the fault, the " +
+			"proxy does after the time limit: the fault phase's deadline plus 2m. If etcd takes more than 2s to " +
+			"answer for 80s, kube-apiserver's liveness probe gets kube-apiserver restarted.",
 		ChaosMesh: "NetworkChaos (delay)",
 		Example: "name: slow-etcd\nkind: etcdLatency\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
 			"{latency: 1s, jitter: 100ms}\n",

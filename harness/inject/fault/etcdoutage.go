@@ -20,11 +20,12 @@ const longestOutage = 70 * time.Second
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "etcdOutage",
-		Doc: "An etcd that doesn't answer at all: kube-apiserver gets no answers, and etcd none of its requests.\n\n" +
-			"With connections kept, they stay open, new ones are accepted, and what was sent arrives after the " +
-			"lift. With connections reset, open and new ones alike are. It is over after atMost, or when it is " +
-			"recovered before that: a longer one would get kube-apiserver restarted by its liveness probe. " +
-			"Injected and lifted are seen by requests of our own, through the proxy and past it.",
+		Doc: "An etcd that doesn't answer: no answer reaches kube-apiserver, and no request reaches etcd.\n\n" +
+			"With connections: keep, open connections stay open, new ones are accepted, and everything that was sent " +
+			"arrives after the fault is lifted. With connections: reset, open connections and new ones are reset. " +
+			"The outage ends after atMost, or earlier if the harness lifts it. A longer outage would get " +
+			"kube-apiserver restarted by its liveness probe. The harness sees the outage and its end by requests to " +
+			"etcd, through the proxy and around it.",
 		ChaosMesh: "NetworkChaos (partition, or a loss of 100)",
 		Example: "name: no-etcd\nkind: etcdOutage\ntarget: {mode: all, selector: {component: etcd}}\nspec: " +
 			"{connections: keep, atMost: 66s}\n",
@@ -37,8 +38,8 @@ func init() {
 
 // EtcdOutage cuts kube-apiserver off from etcd.
 type EtcdOutage struct {
-	Connections string          `json:"connections,omitempty" jsonschema:"keep or reset: what becomes of connections, open and new"`
-	AtMost      metav1.Duration `json:"atMost,omitzero" jsonschema:"it lifts itself after this; below 70s"`
+	Connections string          `json:"connections,omitempty" jsonschema:"keep: open and new connections stay open and pass no data; reset: they are reset"`
+	AtMost      metav1.Duration `json:"atMost,omitzero" jsonschema:"the outage ends after this time at the latest: above 0, below 70s"`
 }
 
 // Validate refuses an outage that the proxy can't make, and one that kube-apiserver would not outlive.

@@ -18,13 +18,15 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "containerFlood",
-		Doc: "Containers that come all at once: the runtime reports many more pods than before.\n\n" +
-			"They are only reported, nothing runs; real containers are not touched. How many there are follows " +
-			"from the subject's constants: one relist must outlast the threshold and still have more events to " +
-			"send than the channel holds. Where an arm's are not known, as those of an executable aren't, it is " +
-			"sized for a channel that holds unknownFactor times as much as the largest that is known, and for a " +
-			"threshold of up to unknownOutlastFactor times, as far as one relist of at most longest gets: its " +
-			"verdict is about that much. Known ones that don't fit are refused.",
+		Doc: "Many containers at once: the runtime reports many more pods than before.\n\n" +
+			"The containers are only reported: none of them runs, and real containers are not touched. Without pods, " +
+			"the number of pods follows from two constants of the subject: one relist must take longer than the " +
+			"constant outlast, and must then still have more events to send than the channel holds (the constant " +
+			"overflow). A constant may be unknown for an arm, for example if the arm is an executable. The flood is " +
+			"then sized for a channel of up to unknownFactor times the largest known capacity, and for a threshold " +
+			"of up to unknownOutlastFactor times the longest known one. One relist of at most longest, and 22000 " +
+			"containers, limit these sizes. The verdict covers no larger ones. Known constants that don't fit within " +
+			"the limits are refused.",
 		Example: "name: flood\nkind: containerFlood\ntarget: {mode: all, selector: {component: kubelet}}\n" +
 			"spec:\n  containersPerPod: 10\n  outlast: relistThreshold\n  overflow: channelCapacity\n",
 		Tested: `{"pods":7,"containersPerPod":3}`,
@@ -38,17 +40,17 @@ func init() {
 
 // ContainerFlood adds pods that the runtime only reports.
 type ContainerFlood struct {
-	Pods             int     `json:"pods,omitempty" jsonschema:"how many pods; computed from the constants when left out"`
-	ContainersPerPod int     `json:"containersPerPod,omitzero" jsonschema:"containers in each pod, its sandbox not counted"`
-	State            string  `json:"state,omitempty" jsonschema:"running or exited: the state in which they are first seen"`
-	Outlast          string  `json:"outlast,omitempty" jsonschema:"the constant that one relist must outlast"`
-	Overflow         string  `json:"overflow,omitempty" jsonschema:"the constant that says how many events the channel holds"`
-	OverflowFactor   float64 `json:"overflowFactor,omitzero" jsonschema:"how many times that many events must be left when the relist has outlasted it"`
-	UnknownFactor    float64 `json:"unknownFactor,omitzero" jsonschema:"how many times the largest known overflow stands for one that is not known"`
+	Pods             int     `json:"pods,omitempty" jsonschema:"number of pods; default: computed from outlast and overflow"`
+	ContainersPerPod int     `json:"containersPerPod,omitzero" jsonschema:"containers in each pod, without its sandbox; at least 1"`
+	State            string  `json:"state,omitempty" jsonschema:"running or exited: the state in which the containers are first seen"`
+	Outlast          string  `json:"outlast,omitempty" jsonschema:"name of the constant, a duration, that one relist must outlast; required without pods"`
+	Overflow         string  `json:"overflow,omitempty" jsonschema:"name of the constant that says how many events the channel holds; required without pods"`
+	OverflowFactor   float64 `json:"overflowFactor,omitzero" jsonschema:"events that must be left when the relist has outlasted the threshold, as a multiple of the channel's capacity; at least 1"`
+	UnknownFactor    float64 `json:"unknownFactor,omitzero" jsonschema:"largest capacity assumed for an arm whose capacity is unknown, as a multiple of the largest known one; at least 1"`
 	// UnknownOutlastFactor may be high: to exceed a threshold costs only time, and a relist ends early if the subject's
 	// own threshold is shorter.
-	UnknownOutlastFactor float64         `json:"unknownOutlastFactor,omitzero" jsonschema:"how many times the largest known outlast stands for one that is not known, at most"`
-	Longest              metav1.Duration `json:"longest,omitzero" jsonschema:"how long one relist may be made to last"`
+	UnknownOutlastFactor float64         `json:"unknownOutlastFactor,omitzero" jsonschema:"longest threshold assumed for an arm whose threshold is unknown, as a multiple of the longest known one; at least 1"`
+	Longest              metav1.Duration `json:"longest,omitzero" jsonschema:"how long one relist may take at most; above 0"`
 
 	assumed map[string]int64
 }

@@ -22,13 +22,14 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "hangingWebhook",
-		Doc: "Admission webhooks for the creation of ConfigMaps, of which one never answers.\n\n" +
-			"A mutating and a validating one allow everything at once, each with as many audit annotations as are " +
-			"asked for; another validating one holds each request until the API server gives up. Its failure is " +
-			"ignored. They are asked about the namespaces of one load only, and about relapse-<name>, where a dry " +
-			"run shows that they are in force. This process serves them, so that they end with it, or after the " +
-			"fault's time limit: an API server that can't reach them goes on without. What they were asked and what " +
-			"they answered is evidence.",
+		Doc: "Admission webhooks for the creation of ConfigMaps, one of which never answers.\n\n" +
+			"A mutating webhook and a validating one allow every request at once, and each answers with " +
+			"auditAnnotations audit annotations. A second validating webhook holds each request until the API server " +
+			"gives up. The API server ignores that failure. It asks the webhooks only about the namespaces of one " +
+			"load, and about relapse-<name>, where a dry run shows that the webhooks are in force. The harness's " +
+			"process serves the webhooks, so they end with that process, or after the fault's time limit: the fault " +
+			"phase's deadline plus 2m. An API server that can't reach the webhooks goes on without them. The " +
+			"requests to the webhooks and their answers are recorded.",
 		Example: "name: webhook\nkind: hangingWebhook\ntarget: {mode: all, selector: {component: kube-apiserver}}\n" +
 			"spec: {load: creations, auditAnnotations: 8000}\n",
 		Tested: `{"load":"creations","auditAnnotations":100}`,
@@ -38,8 +39,8 @@ func init() {
 
 // HangingWebhook registers webhooks of which one never answers.
 type HangingWebhook struct {
-	Load             string `json:"load" jsonschema:"the load whose namespaces the webhooks are asked about"`
-	AuditAnnotations int    `json:"auditAnnotations,omitempty" jsonschema:"how many audit annotations each of the two other webhooks answers with"`
+	Load             string `json:"load" jsonschema:"name of the load whose namespaces the webhooks are asked about"`
+	AuditAnnotations int    `json:"auditAnnotations,omitempty" jsonschema:"audit annotations in each answer of the two other webhooks: 0 to 50000; default: 0"`
 
 	mu      sync.Mutex
 	serving map[string]*webhookServer // by node

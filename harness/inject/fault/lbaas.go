@@ -19,11 +19,12 @@ func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "cloudMisbehaves",
 		Doc: "A cloud whose API misbehaves towards cloud-controller-manager.\n\n" +
-			"hang reads requests whole and never answers them, slow answers later by delay, close closes the " +
-			"connection without an answer, and error answers with a code. It is about requests whose path contains " +
-			"path. A request that hangs stays so after the fault is lifted, until its client gives up: whoever was " +
-			"to answer it is gone. Injected and lifted are seen by requests of our own. It lifts itself when its " +
-			"time limit passes.",
+			"how says what the API does: hang reads each request completely and never answers, slow answers later by " +
+			"delay, close closes the connection without an answer, and error answers with the status code. Only " +
+			"requests whose path contains path are affected. A request that hangs stays open after the fault is " +
+			"lifted, until its client gives up: nothing is left that could answer it. The harness sees the fault and " +
+			"its end by requests to the API. If the harness doesn't lift the fault, the API does after the time " +
+			"limit: the fault phase's deadline plus 2m.",
 		ChaosMesh: "HTTPChaos (abort, delay, replace)",
 		Example: "name: cloud-hangs\nkind: cloudMisbehaves\ntarget: {mode: all, selector: {component: " +
 			"cloud-controller-manager}}\nspec: {how: hang, path: /loadbalancers}\n",
@@ -34,10 +35,10 @@ func init() {
 
 // CloudMisbehaves makes the API of the lbaas seam misbehave.
 type CloudMisbehaves struct {
-	How   string          `json:"how,omitempty" jsonschema:"hang, slow, close or error"`
-	Path  string          `json:"path,omitempty" jsonschema:"requests whose path contains this are meant"`
-	Delay metav1.Duration `json:"delay,omitzero" jsonschema:"of slow: how much later answers come, at least 1s"`
-	Code  int             `json:"code,omitzero" jsonschema:"of error: the code of the answer, from 400 to 599"`
+	How   string          `json:"how,omitempty" jsonschema:"hang, slow, close or error: what the API does"`
+	Path  string          `json:"path,omitempty" jsonschema:"requests whose path contains this text are affected; must be part of /octavia/v2.0/lbaas/loadbalancers"`
+	Delay metav1.Duration `json:"delay,omitzero" jsonschema:"only for slow, and required there: how much later answers come; at least 1s"`
+	Code  int             `json:"code,omitzero" jsonschema:"only for error, and required there: the status code of the answer, 400 to 599"`
 }
 
 // cloudAnswers is the longest time that the API takes to answer while nothing is armed.

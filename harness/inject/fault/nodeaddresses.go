@@ -14,10 +14,12 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "nodeAddresses",
-		Doc: "Nodes with many more IPv4 addresses, as those that have one for each service on a local interface.\n\n" +
-			"Each is a /32 of 198.19.0.0/16, which is set aside for measurements, on a bridge of its own without " +
-			"ports: nothing is sent anywhere. Injected and lifted are seen in what the node itself lists. The " +
-			"addresses go with the bridge, which a timer of the node removes when the time limit passes.",
+		Doc: "Nodes with many more IPv4 addresses, as if each service had an address on a local interface of the " +
+			"node.\n\n" +
+			"Each address is a /32 of 198.19.0.0/16, a range that is reserved for measurements. The addresses are on " +
+			"a separate bridge without ports, so nothing is sent anywhere. The harness sees the addresses come and " +
+			"go in the node's list of addresses. If the harness doesn't remove the bridge, a timer in the node does " +
+			"after the time limit: the fault phase's deadline plus 2m. The addresses disappear with the bridge.",
 		Example: "name: addresses\nkind: nodeAddresses\ntarget: {mode: all, selector: {component: kube-proxy}}\n" +
 			"spec: {count: 1000}\n",
 		Tested: `{"count":7}`,
@@ -27,7 +29,7 @@ func init() {
 
 // NodeAddresses gives nodes more addresses.
 type NodeAddresses struct {
-	Count int `json:"count" jsonschema:"how many addresses, at most 4000"`
+	Count int `json:"count" jsonschema:"number of addresses: 1 to 4000"`
 }
 
 // mostAddresses is the most addresses that a node was seen to bear.

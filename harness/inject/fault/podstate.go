@@ -26,13 +26,14 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "podState",
-		Doc: "Pods that an HTTP request puts into a state, which another request ends: a server that waits for its " +
-			"first client.\n\n" +
-			"All pods on the target's nodes with the label app.kubernetes.io/name are asked by way of the API server's " +
-			"pod proxy, or themselves where they are plain processes. PUT of the state's path brings it about, GET answers 200 while it lasts and 404 while it " +
-			"doesn't. The request that ends it is a GET; what is answered to it is for a check to judge. A pod that " +
-			"no longer answers is in no state: what became of it is the subject's own evidence. It has no time limit: " +
-			"the state ends with its pod.",
+		Doc: "Pods that one HTTP request puts into a state and another takes out of it, such as a server that waits " +
+			"for its first client.\n\n" +
+			"The harness asks all running pods on the target's nodes whose label app.kubernetes.io/name is app. The " +
+			"requests go through the API server's pod proxy. If plain processes stand in for the pods, the harness " +
+			"asks the processes directly. PUT on path begins the state. GET on path answers 200 while the state " +
+			"lasts, and 404 otherwise. The request that ends the state is a GET; checks judge its answer. A pod that " +
+			"no longer answers is in no state: the subject's evidence shows what became of the pod. The fault has no " +
+			"time limit: the state ends with its pod.",
 		Example: "name: no-client\nkind: podState\ntarget: {mode: all, selector: {nodes: [worker]}}\nspec:\n  app: " +
 			"listener\n  port: 8080\n  path: /listener\n  end: {scheme: https, port: 8443, path: /healthz}\n",
 		Tested: `{"app":"subject","port":8080,"path":"/state","end":{"scheme":"https","port":8443,"path":"/end"}}`,
@@ -42,15 +43,15 @@ func init() {
 
 // PodState puts pods into a state.
 type PodState struct {
-	App  string     `json:"app" jsonschema:"the pods' label app.kubernetes.io/name"`
-	Port int        `json:"port" jsonschema:"where they serve HTTP"`
-	Path string     `json:"path" jsonschema:"of the state: /listener"`
+	App  string     `json:"app" jsonschema:"value of the pods' label app.kubernetes.io/name"`
+	Port int        `json:"port" jsonschema:"TCP port at which the pods serve the path of the state, by HTTP"`
+	Path string     `json:"path" jsonschema:"path of the state: /listener"`
 	End  PodRequest `json:"end" jsonschema:"the request that ends the state"`
 }
 
 // PodRequest is an HTTP request to a pod.
 type PodRequest struct {
-	Scheme string `json:"scheme,omitempty" jsonschema:"http, which is the default, or https: the API server takes any certificate"`
+	Scheme string `json:"scheme,omitempty" jsonschema:"http or https; default: http; any certificate is accepted"`
 	Port   int    `json:"port"`
 	Path   string `json:"path"`
 }

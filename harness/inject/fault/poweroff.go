@@ -16,13 +16,13 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "nodePowerOff",
-		Doc: "Nodes that are gone as if their power was cut: nothing is stopped in order or unmounted, and their " +
-			"disks stay.\n\n" +
-			"It is injected once the node is down and its Lease has run out; where too few control planes are left " +
-			"for the API, once that refuses. It is recovered once the node runs, its kubelet has renewed the Lease " +
-			"and reported Ready, and all pods on it that are not on their way out are ready, each by what was " +
-			"reported since the node started. It has no time limit: a node that is off stays off until it is " +
-			"recovered or removed.",
+		Doc: "Nodes whose power is cut: nothing is stopped in order or unmounted, and their disks stay.\n\n" +
+			"The fault counts as injected once the node is down and its Lease has run out. If too few control planes " +
+			"are left for the API, the fault counts as injected once the API server no longer answers. It counts as " +
+			"lifted once the node runs, its kubelet has renewed the Lease and reported Ready, and all pods on the " +
+			"node are ready, except for finished pods and pods that are being deleted. Only reports from after the " +
+			"node's start count. The fault has no time limit: a node that is off stays off until the harness " +
+			"recovers or removes it.",
 		// The clouds' stops (AWSChaos ec2-stop, GCPChaos node-stop, AzureChaos vm-stop) let the system shut down in
 		// order.
 		ChaosMesh: "PhysicalMachineChaos (vm)",
@@ -42,8 +42,8 @@ func init() {
 // fault can't. If the harness dies, `relapse clean` removes the node: a cluster is found by its name whether its nodes
 // run or not.
 type NodePowerOff struct {
-	Stale metav1.Duration `json:"stale,omitzero" jsonschema:"how long the loss may take to be seen; a Lease runs out after 40s unless kubelet is told otherwise"`
-	Ready metav1.Duration `json:"ready,omitzero" jsonschema:"how long the node and its pods may take to be back"`
+	Stale metav1.Duration `json:"stale,omitzero" jsonschema:"how long the loss may take to be seen, above 0; a Lease runs out after 40s unless the kubelet is configured otherwise"`
+	Ready metav1.Duration `json:"ready,omitzero" jsonschema:"how long the node and its pods may take to be back; above 0"`
 }
 
 // booter is a PowerSwitch that tells when the node was last started, by the node's clock. Older reports are about the

@@ -18,11 +18,12 @@ import (
 func init() {
 	kinds.Register(kinds.Fault, kinds.Kind[Fault]{
 		Name: "processPause",
-		Doc: "A component whose process is stopped (SIGSTOP): it is there, its connections stay open, and it does " +
-			"nothing, as on a host that swaps or a virtual machine that is moved.\n\n" +
-			"It goes on (SIGCONT) after atMost, or when it is recovered before that. Injected and lifted are seen in " +
-			"the state that /proc has of it. A component of the control plane must be back before the kubelet's " +
-			"liveness probe gives it up. One that holds a Lease loses it, notices that when it goes on, and ends.",
+		Doc: "A component whose process is stopped (SIGSTOP): its connections stay open and it does nothing, as on a " +
+			"host that swaps or in a virtual machine that is being moved.\n\n" +
+			"The process continues (SIGCONT) after atMost, or earlier if the harness lifts the fault. The harness " +
+			"sees the stop and its end in the state that /proc shows for the process. A component that kubeadm runs " +
+			"as a static pod must continue before its liveness probe gets it restarted. A component that holds a " +
+			"Lease loses the Lease, notices the loss when it continues, and exits.",
 		ChaosMesh: "PhysicalMachineChaos (process)",
 		Example: "name: no-scheduler\nkind: processPause\ntarget: {mode: all, selector: {component: " +
 			"kube-scheduler}}\nspec: {component: kube-scheduler, atMost: 30s}\n",
@@ -33,8 +34,8 @@ func init() {
 
 // ProcessPause stops the process of a component on each node of its target.
 type ProcessPause struct {
-	Component string          `json:"component" jsonschema:"whose process: etcd"`
-	AtMost    metav1.Duration `json:"atMost,omitzero" jsonschema:"it goes on after this; below 70s for a component of the control plane"`
+	Component string          `json:"component" jsonschema:"component whose process is stopped: cloud-controller-manager, etcd, kube-apiserver, kube-controller-manager, kube-proxy, kube-scheduler, kubelet or relapse-lbaas"`
+	AtMost    metav1.Duration `json:"atMost,omitzero" jsonschema:"the process continues after this time at the latest: above 0; below 70s for etcd, kube-apiserver, kube-controller-manager and kube-scheduler"`
 }
 
 // pauseSeen is how long a stop, or its end, may take to be observed.

@@ -20,12 +20,12 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "collectionProbe",
-		Doc: "A collection that the API server must delete: it is filled, one DELETECOLLECTION must answer 200, and " +
-			"then nothing may be left.\n\n" +
-			"The ConfigMaps are in a namespace of their own, relapse-<name>. It is made before the steady state " +
-			"and stays: deleting it would have the namespace controller delete collections while leaks are " +
-			"counted. Creating and listing are tried again until the timeout, the one call is not. What became of " +
-			"it is evidence, and never fails the load.",
+		Doc: "ConfigMaps that the API server must delete with one DELETECOLLECTION: the call must answer 200 and " +
+			"leave none.\n\n" +
+			"The ConfigMaps are in a separate namespace, relapse-<name>. The load makes the namespace before the " +
+			"steady state and leaves it there: deleting it would make the namespace controller delete collections " +
+			"while checks count leaks. The load retries creating and listing until the timeout, but makes the " +
+			"DELETECOLLECTION call only once. The result is recorded, and never fails the load.",
 		Example: "name: collection\nkind: collectionProbe\nphase: recovery\ntarget: {mode: all, selector: " +
 			"{component: kube-apiserver}}\nspec:\n  items: 50\n  timeout: 60s\n",
 		Tested: `{"items":20,"timeout":"5s"}`,
@@ -35,8 +35,8 @@ func init() {
 
 // CollectionProbe makes the API server delete all ConfigMaps of a namespace.
 type CollectionProbe struct {
-	Items   int             `json:"items" jsonschema:"ConfigMaps in the collection"`
-	Timeout metav1.Duration `json:"timeout" jsonschema:"how long each step may take: filling the collection, deleting it, listing what is left"`
+	Items   int             `json:"items" jsonschema:"ConfigMaps in the collection: 1 to 100000"`
+	Timeout metav1.Duration `json:"timeout" jsonschema:"time limit of each step, above 0: filling the collection, deleting it, listing the ConfigMaps that are left"`
 }
 
 // Makes returns the kind of artifact that the load records: the probe's record.

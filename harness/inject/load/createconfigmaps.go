@@ -16,12 +16,12 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "createConfigMaps",
-		Doc: "Creations of small ConfigMaps, each with a time within which the API server has to answer it.\n\n" +
-			"A round is some creations at once in the namespace relapse-<name>; it ends with the last answer, and the " +
-			"next begins. The time limit is the request's own (?timeout=), so that the API server ends it with 504, " +
-			"and the client is there to be told. A round has begun once one of its requests was taken, or was cut " +
-			"off by its limit. Every answer is evidence, none fails the load. When the API server doesn't answer at " +
-			"all, the next round waits a second.",
+		Doc: "Creations of small ConfigMaps, each with a time limit for the API server's answer.\n\n" +
+			"Each round sends several creations at once, in the namespace relapse-<name>. The round ends with the " +
+			"last answer, and the next round begins. The time limit is part of the request (?timeout=), so the API " +
+			"server ends a late request with 504 while the client still waits for the answer. A round has begun once " +
+			"the API server has accepted one of its requests or has answered one with 504. Every answer is recorded, " +
+			"and none fails the load. If the API server doesn't answer at all in a round, the next round waits 1s.",
 		Example: "name: creations\nkind: createConfigMaps\ntarget: {mode: all, selector: {component: " +
 			"kube-apiserver}}\nspec: {calls: 6, rounds: 30, timeout: 2s}\n",
 		New: func() Load {
@@ -32,9 +32,9 @@ func init() {
 
 // CreateConfigMaps creates ConfigMaps with a time limit.
 type CreateConfigMaps struct {
-	Calls   int             `json:"calls,omitzero" jsonschema:"requests at once, which are a round"`
-	Rounds  int             `json:"rounds,omitzero" jsonschema:"how many rounds follow each other"`
-	Timeout metav1.Duration `json:"timeout,omitzero" jsonschema:"the time limit of a request, in whole seconds"`
+	Calls   int             `json:"calls,omitzero" jsonschema:"requests in each round, sent at once; at least 1"`
+	Rounds  int             `json:"rounds,omitzero" jsonschema:"number of rounds, one after another; at least 1"`
+	Timeout metav1.Duration `json:"timeout,omitzero" jsonschema:"time limit of each request: whole seconds, 1s to 30s"`
 }
 
 // late is how long an answer is waited for after the request's own time limit.

@@ -16,21 +16,24 @@ func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "deleteCollection",
 		Doc: "Many ConfigMaps that are deleted as whole collections, by many calls at once.\n\n" +
-			"The objects are made before the steady state, in namespaces relapse-<name>-<n>, and named item-00000 " +
-			"and so on, so that their number is their place in a list. With `by: calls`, all calls of a round are " +
-			"DELETECOLLECTION requests on the ConfigMaps of one namespace; the round ends with the last answer. " +
-			"With `by: namespaceController`, there are as many namespaces as calls, each call deletes one, and the " +
-			"namespace controller deletes what is in them, with all its retries; the round ends when they are " +
-			"gone, or `lasts` after the last answer.\n\n" +
-			"A round has begun, for the faults that come after it, once all its requests were written, then " +
-			"`begun` deletions were seen in a watch, and the API server's goroutines show a worker that deletes in " +
-			"every call: such a call has its list behind it. It has begun at the latest when a quarter of the " +
-			"objects is gone; by the namespace controller, with the deletions. A round that never begins says so " +
-			"and is recorded as such. Every answer is evidence, none fails the load; client-go's throttle and its " +
-			"retries are off. A further round makes the missing objects again before it starts.\n\n" +
-			"With `still` and `by: calls` it is looked after each round how many objects are left, once two lists " +
-			"so far apart show the same number. With the calls that deleted when the round began and that the API " +
-			"server ended with a failure, that tells how many calls were cut short, whatever it logs.",
+			"The load makes the ConfigMaps before the steady state, in the namespaces relapse-<name>-<n>. Their " +
+			"names are item-00000 and so on, so that a ConfigMap's number is its place in a list. With `by: calls`, " +
+			"every call of a round is a DELETECOLLECTION request for the ConfigMaps of one namespace, and the round " +
+			"ends with the last answer. With `by: namespaceController`, there are as many namespaces as calls. Each " +
+			"call deletes one namespace, and the namespace controller deletes the contents, with all its retries. " +
+			"The round ends when the namespaces are gone, or `lasts` after the last answer.\n\n" +
+			"Faults that come after the load wait until a round has begun. With `by: calls`, a round has begun once " +
+			"all its requests were written, a watch has then shown `begun` deletions, and the API server's " +
+			"goroutines show a worker that deletes in every call without an answer: the list of such a call is " +
+			"complete. A round has also begun once more than a quarter of the objects is gone, or if the API server " +
+			"doesn't show its goroutines. With `by: namespaceController`, a round has begun once all its requests " +
+			"were written and the watch has then shown `begun` deletions. A round that never begins is reported, and " +
+			"is recorded as such. Every answer is recorded, and none fails the load. client-go's throttle and its " +
+			"retries are off. Each further round first makes the missing objects again.\n\n" +
+			"With `still` and `by: calls`, the load counts the objects that each round left, once two lists that are " +
+			"`still` apart show the same number. The load also counts the calls that were deleting when the round " +
+			"began and those that the API server ended with a failure. Together these numbers tell how many calls " +
+			"were cut short, whatever the API server logs.",
 		Example: "name: deletions\nkind: deleteCollection\ntarget: {mode: all, selector: {component: " +
 			"kube-apiserver}}\n" +
 			"spec:\n  items: 1000\n  bytes: 2Ki\n  calls: 20\n",
@@ -61,17 +64,17 @@ const (
 
 // DeleteCollection makes ConfigMaps and has them deleted as collections.
 type DeleteCollection struct {
-	By      string          `json:"by" jsonschema:"calls: DELETECOLLECTION requests of our own; namespaceController: namespaces are deleted"`
-	Items   int             `json:"items" jsonschema:"ConfigMaps in each namespace; to overflow a channel of 256 some hundreds"`
-	Bytes   string          `json:"bytes" jsonschema:"the size of each object's data, as a quantity: 2Ki; at most 512Ki"`
-	Calls   int             `json:"calls" jsonschema:"requests in each round; by the namespace controller also the number of namespaces"`
-	Rate    float64         `json:"rate,omitzero" jsonschema:"requests a second while they are sent; 0 sends all at once"`
-	Begun   int             `json:"begun" jsonschema:"deletions to be seen after the last request was written, for a round to have begun"`
-	Timeout metav1.Duration `json:"timeout" jsonschema:"how long a call waits for its answer; the API server itself gives up after 34s"`
-	Rounds  int             `json:"rounds" jsonschema:"how often the calls are made; each round gets its objects back first"`
-	Pause   metav1.Duration `json:"pause,omitzero" jsonschema:"the time between the end of a round and the next one"`
-	Lasts   metav1.Duration `json:"lasts" jsonschema:"by the namespace controller: how long a round goes on at most after its last answer"`
-	Still   metav1.Duration `json:"still,omitzero" jsonschema:"by calls: two lists so far apart must show the same number of objects for what a round left to be known; 0 doesn't look"`
+	By      string          `json:"by" jsonschema:"calls: the load sends DELETECOLLECTION requests; namespaceController: the load deletes namespaces"`
+	Items   int             `json:"items" jsonschema:"ConfigMaps in each namespace: 1 to 100000; some hundreds overflow a channel of 256"`
+	Bytes   string          `json:"bytes" jsonschema:"size of each object's data, as a quantity such as 2Ki: 1 to 512Ki; all rounds together write at most 1.5Gi"`
+	Calls   int             `json:"calls" jsonschema:"requests in each round, at least 1; with namespaceController also the number of namespaces"`
+	Rate    float64         `json:"rate,omitzero" jsonschema:"requests a second; default: 0, which sends all at once"`
+	Begun   int             `json:"begun" jsonschema:"deletions that must be seen after the last request was written, for a round to have begun: 1 to the number of objects"`
+	Timeout metav1.Duration `json:"timeout" jsonschema:"how long a call waits for its answer, above 0; the API server gives up after 34s"`
+	Rounds  int             `json:"rounds" jsonschema:"how often the calls are made, at least 1; each further round first makes the missing objects again"`
+	Pause   metav1.Duration `json:"pause,omitzero" jsonschema:"time from the end of a round to the next round; default: 0s"`
+	Lasts   metav1.Duration `json:"lasts" jsonschema:"with namespaceController: how long a round goes on at most after its last answer; above 0"`
+	Still   metav1.Duration `json:"still,omitzero" jsonschema:"with calls: how far apart two lists must show the same number of objects, to count those that a round left; default: 0s, which counts none"`
 }
 
 // Makes returns the kinds of artifacts that the load records: the calls and their summary.

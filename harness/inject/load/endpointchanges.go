@@ -22,13 +22,14 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "endpointChanges",
-		Doc: "Many services of type NodePort with one endpoint each, of which one after the other gets another " +
-			"endpoint: work for whatever programs services on nodes.\n\n" +
-			"The services have no selector, and their endpoints are addresses of 198.18.0.0/16, which is set aside " +
-			"for measurements, with nobody behind them. They are made before the steady state, in the namespace " +
-			"relapse-<set>; loads of one set share them, and so do arms that share a cluster, of which each sees " +
-			"the changes of all. Kubernetes mirrors the Endpoints to EndpointSlices. A round is some changes at a " +
-			"rate, and has begun once one was accepted. Every answer is evidence, none fails the load.",
+		Doc: "Many NodePort services with one endpoint each, of which one at a time gets another endpoint: work for " +
+			"the service proxies on nodes.\n\n" +
+			"Each change picks a service at random. The services have no selector. Their endpoints are addresses of " +
+			"198.18.0.0/16, a range that is reserved for measurements, and nobody answers there. The load makes the " +
+			"services before the steady state, in the namespace relapse-<set>. Loads of one set share the services. " +
+			"Arms that share a cluster share the services, too, and each arm sees the changes of all. Kubernetes " +
+			"copies the Endpoints to EndpointSlices. A round makes a number of changes, one after another, and has " +
+			"begun once the API server has accepted one. Every answer is recorded, and none fails the load.",
 		Example: "name: changes\nkind: endpointChanges\ntarget: {mode: all, selector: {component: kube-proxy}}\n" +
 			"spec: {services: 200, changes: 45, every: 1s}\n",
 		New: func() Load {
@@ -39,11 +40,11 @@ func init() {
 
 // EndpointChanges changes the endpoints of services.
 type EndpointChanges struct {
-	Set      string          `json:"set,omitempty" jsonschema:"whose services: loads of one set share them; unless given, the load's name"`
-	Services int             `json:"services" jsonschema:"how many services there are, at most 2000"`
-	Changes  int             `json:"changes,omitzero" jsonschema:"how many changes are a round"`
-	Every    metav1.Duration `json:"every,omitzero" jsonschema:"the time from one change to the next"`
-	Rounds   int             `json:"rounds,omitzero" jsonschema:"how many rounds follow each other"`
+	Set      string          `json:"set,omitempty" jsonschema:"name of the set of services: loads with the same set share its services; default: the load's name"`
+	Services int             `json:"services" jsonschema:"number of services: 1 to 2000"`
+	Changes  int             `json:"changes,omitzero" jsonschema:"changes in each round; at least 1"`
+	Every    metav1.Duration `json:"every,omitzero" jsonschema:"time from the answer to one change until the next change; above 0"`
+	Rounds   int             `json:"rounds,omitzero" jsonschema:"number of rounds, one after another; at least 1"`
 }
 
 // mostServices is the most services of a load. They fit into the range of node ports, with room for other services.

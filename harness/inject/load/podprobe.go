@@ -19,16 +19,16 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "podProbe",
-		Doc: "A pod that a node's kubelet must run, and end again: its work, where heartbeats only show that it " +
-			"ticks.\n\n" +
-			"The pod is bound to the one node that the target chooses, tolerates everything, uses the node's " +
-			"network and an image that the node has. A try is over when the pod was seen Running and Ready, was " +
-			"deleted, and is gone. The timeout of a step should stay below a minute: after that a kubelet looks at " +
-			"a pod by itself, and one that loses every event of its runtime would be seen to run it. A kubelet " +
-			"that overflowed may have lost the events of one pod, so there is a second try with another. What " +
-			"became of it is evidence, and never fails the load; that the API server couldn't be asked is no " +
-			"evidence about the kubelet. The pods and their namespace, relapse-<name>-<arm>, are deleted at the " +
-			"end, by force if need be.",
+		Doc: "A pod that a node's kubelet must run and end again: it shows that the kubelet works, where heartbeats " +
+			"only show that it runs.\n\n" +
+			"The pod is bound to the one node that the target chooses. It tolerates every taint, and uses the node's " +
+			"network and an image that the node has. A try is done when the pod was seen Running and Ready, was " +
+			"deleted, and is gone. The timeout of a step should stay below 1m: after that a kubelet looks at a pod " +
+			"even without an event, and a kubelet that loses every event of its runtime would be seen to run the " +
+			"pod. A kubelet whose channel overflowed may have lost the events of one pod, so there is a second try " +
+			"with another pod. The result is recorded, and never fails the load. If the API server can't be asked, " +
+			"the result says nothing about the kubelet. At the end the load deletes the pods and their namespace, " +
+			"relapse-<name>-<arm>, by force if necessary.",
 		Example: "name: pod\nkind: podProbe\nphase: recovery\nat: 10s\ntarget: {mode: all, selector: {component: " +
 			"kubelet}}\nspec:\n  timeout: 55s\n  tries: 2\n",
 		Tested: `{"timeout":"1s"}`,
@@ -38,9 +38,9 @@ func init() {
 
 // PodProbe makes a kubelet run a pod and end it again.
 type PodProbe struct {
-	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; unless given, the pause image of its pods' sandboxes"`
-	Timeout metav1.Duration `json:"timeout" jsonschema:"how long the pod may take to run, and then to be gone"`
-	Tries   int             `json:"tries" jsonschema:"how many pods are tried, one after the other, until one ran and was gone"`
+	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; default: the pause image that the node lists"`
+	Timeout metav1.Duration `json:"timeout" jsonschema:"time limit of each step, above 0: creating the pod, seeing it run, deleting it, seeing it gone"`
+	Tries   int             `json:"tries" jsonschema:"how many pods are tried at most, one after another, until one ran and is gone; at least 1"`
 }
 
 // Makes returns the kind of artifact that the load records: the probe's record.

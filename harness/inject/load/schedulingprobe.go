@@ -18,13 +18,14 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "schedulingProbe",
-		Doc: "Pods that the cluster's scheduler must bind to a node: its work, where health endpoints only show that " +
-			"it ticks.\n\n" +
-			"The pods are created in their order, with no node of their own, and tolerate every taint. The probe " +
-			"is done once each of them was seen bound. Whether they run afterwards is the kubelet's business and " +
-			"isn't asked. A pod may have a disk as an inline in-tree volume, and a priority, by which a scheduler " +
-			"that starts anew takes it before the others. The pods stay, in the namespace relapse-<name>-<arm>, " +
-			"so that it can be seen what becomes of them once the fault is gone.",
+		Doc: "Pods that the cluster's scheduler must bind to a node: they show that the scheduler works, where " +
+			"health endpoints only show that it runs.\n\n" +
+			"The load creates the pods in the given order. They ask for no particular node and tolerate every taint. " +
+			"The probe is done once every pod was seen bound to a node. Whether the pods then run is up to the " +
+			"kubelet, and the probe doesn't ask. A pod may have a disk, which is an inline in-tree volume. A pod may " +
+			"also have a priority: a scheduler that has just started takes the pod with the highest priority first. " +
+			"The pods stay, in the namespace relapse-<name>-<arm>, so that evidence can show what becomes of them " +
+			"once the fault is gone.",
 		Example: "name: pods\nkind: schedulingProbe\ntarget: {mode: all, selector: {component: " +
 			"kube-scheduler}}\nspec:\n  timeout: 2m\n" +
 			"  pods:\n    - {name: trigger, priorityClass: system-node-critical, gcePersistentDisk: d1}\n    - " +
@@ -36,16 +37,16 @@ func init() {
 
 // SchedulingProbe makes a scheduler bind pods.
 type SchedulingProbe struct {
-	Pods    []ProbePod      `json:"pods" jsonschema:"the pods, in the order in which they are created"`
-	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; unless given, the pause image of its pods' sandboxes"`
-	Timeout metav1.Duration `json:"timeout" jsonschema:"how long the pods may take, from the creation of the last, until all are bound"`
+	Pods    []ProbePod      `json:"pods" jsonschema:"the pods, in the order in which they are created; at least one"`
+	Image   string          `json:"image,omitempty" jsonschema:"an image that the node has; default: the pause image that the node lists"`
+	Timeout metav1.Duration `json:"timeout" jsonschema:"how long the pods may take until all are bound, counted from the creation of the last; also the time limit of each creation; above 0"`
 }
 
 // ProbePod is a pod that wants a node.
 type ProbePod struct {
-	Name              string `json:"name" jsonschema:"unique among the probe's pods"`
-	PriorityClass     string `json:"priorityClass,omitempty" jsonschema:"a PriorityClass of the cluster, such as system-node-critical"`
-	GCEPersistentDisk string `json:"gcePersistentDisk,omitempty" jsonschema:"the name of a GCE disk, as an inline volume of the in-tree plugin"`
+	Name              string `json:"name" jsonschema:"name of the pod, unique among the probe's pods"`
+	PriorityClass     string `json:"priorityClass,omitempty" jsonschema:"a PriorityClass of the cluster, such as system-node-critical; default: none"`
+	GCEPersistentDisk string `json:"gcePersistentDisk,omitempty" jsonschema:"name of a GCE disk, which the pod has as an inline volume of the in-tree plugin; default: none"`
 }
 
 // Makes returns the kind of artifact that the load records: the probe's record.

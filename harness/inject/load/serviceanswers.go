@@ -21,13 +21,13 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "serviceAnswers",
-		Doc: "A new service that a node must be able to call: the work of what programs services on nodes, where " +
-			"counters only show that it ticks.\n\n" +
-			"The service is of type NodePort, without a selector, and its endpoints are those of the API servers, " +
-			"so whoever answers is there already. The one node that the target chooses asks by HTTPS until " +
-			"one of them says that it is ready: first at the service's own address, then at its node port on an " +
-			"address of the node. Another answer is none: before there is a rule for the address a call leaves the " +
-			"node, and whoever is out there may answer. The service stays, in the namespace relapse-<name>-<arm>.",
+		Doc: "A new service that a node must be able to call: it shows that the node's service proxy works, where " +
+			"counters only show that it runs.\n\n" +
+			"The service is of type NodePort, without a selector. Its endpoints are those of the API servers, so the " +
+			"servers that answer are there already. The target must choose one node. That node sends HTTPS requests " +
+			"to /readyz until an API server answers 200: first to the service's cluster IP, then to its node port at " +
+			"nodePortAt. Any other answer doesn't count: before there is a rule for the address, a call leaves the " +
+			"node, and an unknown server may answer. The service stays, in the namespace relapse-<name>-<arm>.",
 		Example: "name: late\nkind: serviceAnswers\ntarget: {mode: all, selector: {component: kube-proxy}}\nspec: " +
 			"{timeout: 15s, nodePortAt: 127.0.0.1}\n",
 		Tested: `{"timeout":"1s","nodePortAt":"127.0.0.1"}`,
@@ -37,8 +37,8 @@ func init() {
 
 // ServiceAnswers makes a node call a new service.
 type ServiceAnswers struct {
-	Timeout    metav1.Duration `json:"timeout" jsonschema:"how long each of the two addresses may take to be answered at"`
-	NodePortAt string          `json:"nodePortAt,omitempty" jsonschema:"the IP address of the node at which its node port is asked; it isn't unless given"`
+	Timeout    metav1.Duration `json:"timeout" jsonschema:"time limit of each step, above 0: creating the service, the answer at its cluster IP, the answer at its node port"`
+	NodePortAt string          `json:"nodePortAt,omitempty" jsonschema:"IP address of the node at which the node port is called; default: none, and the node port is not called"`
 }
 
 // oneCall is how long one try may take, in seconds.

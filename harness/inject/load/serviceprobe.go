@@ -18,11 +18,12 @@ import (
 func init() {
 	kinds.Register(kinds.Load, kinds.Kind[Load]{
 		Name: "serviceProbe",
-		Doc: "Services of type LoadBalancer that the cluster's service controller must get an address for: its work, " +
-			"where health endpoints only show that it ticks.\n\n" +
-			"The probe is done once each of them was seen with an address. Those that are created beforehand are " +
-			"for checks of the steady state: the controller works without any fault. The services stay, in the " +
-			"namespace relapse-<name>-<arm>, so that it can be seen what becomes of them once the fault is gone.",
+		Doc: "LoadBalancer services that the service controller must get an address for: they show that the " +
+			"controller works, where health endpoints only show that it runs.\n\n" +
+			"The probe is done once every service was seen with an address. The services that are created beforehand " +
+			"are for checks of the steady state: they show that the controller works without any fault. The services " +
+			"stay, in the namespace relapse-<name>-<arm>, so that evidence can show what becomes of them once the " +
+			"fault is gone.",
 		Example: "name: more\nkind: serviceProbe\ntarget: {mode: all, selector: {component: " +
 			"cloud-controller-manager}}\nspec: {beforehand: 3, services: 12, timeout: 2m}\n",
 		Tested: `{"timeout":"1s","services":3}`,
@@ -32,10 +33,10 @@ func init() {
 
 // ServiceProbe makes a service controller get addresses.
 type ServiceProbe struct {
-	Beforehand int             `json:"beforehand,omitzero" jsonschema:"how many are created before the steady state"`
-	Services   int             `json:"services" jsonschema:"how many services are created when the load runs"`
-	Others     bool            `json:"others,omitempty" jsonschema:"those of other loads must have an address, too"`
-	Timeout    metav1.Duration `json:"timeout" jsonschema:"how long they may take until all have an address"`
+	Beforehand int             `json:"beforehand,omitzero" jsonschema:"services created before the steady state; default: 0"`
+	Services   int             `json:"services" jsonschema:"services created when the load runs; at least 1"`
+	Others     bool            `json:"others,omitempty" jsonschema:"whether services of the run's other loads must have an address, too; default: false"`
+	Timeout    metav1.Duration `json:"timeout" jsonschema:"how long the services may take until all have an address, counted from the creation of the last; also the time limit of each creation; above 0"`
 }
 
 // Makes returns the kind of artifact that the load records: the probe's record.

@@ -117,6 +117,26 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A connection that breaks within the list of nodes loses those after the break, not all.
+func TestAListThatIsCutOff(t *testing.T) {
+	whole := &server{goroutines: "1"}
+	var said []collect.Request
+	collectedFrom(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/nodes" {
+			w.Header().Set("Content-Length", "1000")
+			w.Write([]byte(`{"kind":"NodeList","metadata":{},"items":[{"metadata":{"name":"n1"}},{"metadata":{"na`))
+			return
+		}
+		whole.ServeHTTP(w, r)
+	}), collect.Budget{}, func(r collect.Request) { said = append(said, r) }, "kubelet")
+	if !slices.ContainsFunc(whole.asked, func(uri string) bool { return strings.HasPrefix(uri, "/api/v1/nodes/n1/proxy/debug/") }) {
+		t.Errorf("the node before the break was not asked: %q", whole.asked)
+	}
+	if !slices.ContainsFunc(said, func(r collect.Request) bool { return strings.HasPrefix(r.Path, "/api/v1/nodes") && r.Error != "" }) {
+		t.Errorf("nobody says that the list is not whole: %+v", said)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o600); err != nil {

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,23 +148,53 @@ func (c *collector) all(ctx context.Context) error {
 	return nil
 }
 
-type list struct {
-	Items []struct {
-		Metadata struct{ Name, Namespace string }
-		Spec     struct{ Containers []struct{ Name string } }
-		Status   struct {
-			ContainerStatuses []struct {
-				Name         string
-				RestartCount int
-			}
+type listed struct {
+	Metadata struct{ Name, Namespace string }
+	Spec     struct{ Containers []struct{ Name string } }
+	Status   struct {
+		ContainerStatuses []struct {
+			Name         string
+			RestartCount int
 		}
 	}
 }
 
+// itemsOf returns the items of a list. An answer that was cut off has those before the cut, and one that is missing has
+// none; that it was is told with its request.
+func itemsOf(answer []byte) (out []listed) {
+	in := json.NewDecoder(bytes.NewReader(answer))
+	if t, err := in.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for in.More() {
+		key, err := in.Token()
+		if err != nil {
+			return nil
+		}
+		if key != "items" {
+			var other json.RawMessage
+			if in.Decode(&other) != nil {
+				return nil
+			}
+			continue
+		}
+		if t, err := in.Token(); err != nil || t != json.Delim('[') {
+			return nil
+		}
+		for in.More() {
+			var one listed
+			if in.Decode(&one) != nil {
+				return out
+			}
+			out = append(out, one)
+		}
+		return out
+	}
+	return nil
+}
+
 func nodesIn(answer []byte) (out []string) {
-	var l list
-	_ = json.Unmarshal(answer, &l) // an answer that is missing or cut off lists no nodes
-	for _, i := range l.Items {
+	for _, i := range itemsOf(answer) {
 		out = append(out, i.Metadata.Name)
 	}
 	return out
@@ -175,9 +206,7 @@ type restarted struct {
 }
 
 func podsIn(answer []byte, components []string) (out []restarted) {
-	var l list
-	_ = json.Unmarshal(answer, &l)
-	for _, i := range l.Items {
+	for _, i := range itemsOf(answer) {
 		for _, c := range i.Spec.Containers {
 			if !slices.Contains(components, c.Name) {
 				continue

@@ -42,7 +42,7 @@ func (r *trial) steady(ctx context.Context, arms []string) ([]string, error) {
 		r.plan.Phases.Steady.AtLeast.Duration+15*time.Second)
 	last := map[string]bool{} // each arm's last answer; on a busy machine a new one may come before its records
 	well := func(arm string) bool {
-		last[arm] = r.live.met(arm, check.Steady, r.plan.Steady)
+		last[arm] = r.live.met(arm, check.Steady, r.plan.Steady) && r.live.looked(arm)
 		return last[arm]
 	}
 	p := r.plan.Phases.Steady

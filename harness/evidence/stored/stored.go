@@ -1,5 +1,5 @@
-// Package stored converts documents of bundles that earlier versions of relapse wrote. One table has every word that
-// was stored under another name. A reader converts a document first, and knows only today's words.
+// Package stored reads the documents of bundles that earlier versions of relapse wrote. One table has every word that
+// was stored under another name. Whoever reads a document converts it first, and needs to know today's words only.
 package stored
 
 import (
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -21,69 +22,80 @@ const (
 	Event    Document = "a line of timeline.jsonl"
 )
 
-// Row says how one word of a document was stored (Was) and is read today (Is). Where is the path of the object that has
-// the word: keys with dots between them, * for every item of a list, ** for every object below.
-type Row struct {
+// Table is what one earlier version of a document had under other words.
+type Table struct {
 	Document Document
-	Where    string
-	Was, Is  string
-	convert  func(object map[string]any)
+	// Sign is what every such document has in it. Most documents don't have it, and need not be read twice.
+	Sign string
+	// Schema is the value of the field schema of such documents; "" if the document never had another schema.
+	Schema string
+	// Rows are applied in this order, so that a row may use a name that an earlier row introduced.
+	Rows []Row
 }
 
-// Table has the rows in the order in which they are applied, so that a row may use a name that an earlier row
-// introduced.
-var Table = []Row{
-	value(Plan, "", "schema", "relapse.dev/plan/v1alpha1", "relapse.dev/plan/v1alpha2"),
-	key(Plan, "trials.*", "cells", "arms"),
-	unfold(Plan, "trials.*.arms.*", "arm"),
-	key(Plan, "trials.*.manifests.*", "cell", "arm"),
-	key(Plan, "trials.*.clusters.*.topology.nodes.*", "cell", "arm"),
-	key(Plan, "trials.*.clusters.*.topology.nodes.*.labels", "relapse.dev/cell", "relapse.dev/arm"),
-	key(Plan, "trials.*.faults.*.target", "cell", "arm"),
-	key(Plan, "trials.*.loads.*.target", "cell", "arm"),
-	item(Plan, "trials.*.**.selector", "nodes", "cell", "arm"),
-	value(Plan, "trials.*.**", "namespace", "cell", "arm"),
-	text(Plan, "trials.*.**", "$(cell)", "$(arm)"),
-	key(World, "", "cells", "arms"),
-	drop(World, "arms.*", "cell", "arm"),
-	key(Manifest, "artifacts.*", "cell", "arm"),
-	key(Event, "", "cell", "arm"),
+// Row says how one word was stored (Was) and is read today (Is). Where is the path of the object that has the word: keys
+// with dots between them, * for every item of a list, ** for every object below.
+type Row struct {
+	Where   string
+	Was, Is string
+	convert func(object map[string]any)
+}
+
+// Tables are all that relapse can convert, the earliest version of a document first.
+var Tables = []Table{
+	{Plan, `"relapse.dev/plan/v1alpha1"`, "relapse.dev/plan/v1alpha1", []Row{
+		value("", "schema", "relapse.dev/plan/v1alpha1", "relapse.dev/plan/v1alpha2"),
+		key("trials.*", "cells", "arms"),
+		unfold("trials.*.arms.*", "arm"),
+		key("trials.*.manifests.*", "cell", "arm"),
+		key("trials.*.clusters.*.topology.nodes.*", "cell", "arm"),
+		key("trials.*.clusters.*.topology.nodes.*.labels", "relapse.dev/cell", "relapse.dev/arm"),
+		key("trials.*.faults.*.target", "cell", "arm"),
+		key("trials.*.loads.*.target", "cell", "arm"),
+		item("trials.*.**.selector", "nodes", "cell", "arm"),
+		value("trials.*.**", "namespace", "cell", "arm"),
+		text("trials.*.**", "$(cell)", "$(arm)"),
+		text("trials.*.**", "relapse.dev/cell", "relapse.dev/arm"), // selectors, and labels in manifests
+	}},
+	{World, `"cells"`, "", []Row{
+		key("", "cells", "arms"),
+		drop("arms.*", "cell", "arm"),
+	}},
+	{Manifest, `"cell"`, "", []Row{key("artifacts.*", "cell", "arm")}},
+	{Event, `"cell"`, "", []Row{key("", "cell", "arm")}},
 }
 
 // Convert returns a document in today's words. Bytes that aren't a JSON object are returned as they are: the document's
 // reader says what is wrong with them.
 func Convert(d Document, raw []byte) ([]byte, error) {
-	if !bytes.Contains(raw, []byte(signs[d])) {
-		return raw, nil
-	}
-	in := json.NewDecoder(bytes.NewReader(raw))
-	in.UseNumber() // a seed has more digits than a float64 holds
-	var all map[string]any
-	if err := in.Decode(&all); err != nil {
-		return raw, nil
-	}
-	if _, err := in.Token(); err != io.EOF {
-		return raw, nil
-	}
-	for _, r := range Table {
-		if r.Document == d {
+	for _, t := range Tables {
+		if t.Document != d || !bytes.Contains(raw, []byte(t.Sign)) {
+			continue
+		}
+		all, ok := object(raw)
+		if !ok || t.Schema != "" && all["schema"] != t.Schema {
+			continue
+		}
+		for _, r := range t.Rows {
 			each(all, r.Where, r.convert)
 		}
+		var err error
+		if raw, err = json.Marshal(all); err != nil {
+			return nil, fmt.Errorf("converting %s: %w", d, err)
+		}
 	}
-	out, err := json.Marshal(all)
-	if err != nil {
-		return nil, fmt.Errorf("converting %s: %w", d, err)
-	}
-	return out, nil
+	return raw, nil
 }
 
-// signs has a text for each document that only earlier versions have in it. Most documents don't, and need not be read
-// twice.
-var signs = map[Document]string{
-	Plan:     `"relapse.dev/plan/v1alpha1"`,
-	World:    `"cells"`,
-	Manifest: `"cell"`,
-	Event:    `"cell"`,
+// object reads bytes that are one JSON object and nothing else.
+func object(raw []byte) (out map[string]any, ok bool) {
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber() // a seed has more digits than a float64 holds
+	if in.Decode(&out) != nil {
+		return nil, false
+	}
+	_, err := in.Token()
+	return out, err == io.EOF && out != nil
 }
 
 // each calls do for every object at a path.
@@ -113,10 +125,9 @@ func each(at any, path string, do func(map[string]any)) {
 	}
 }
 
-// key returns the row of a renamed key. A document that has both names is left to its reader, which refuses the old
-// one.
-func key(d Document, where, was, is string) Row {
-	return Row{d, where, was, is, func(o map[string]any) {
+// key returns the row of a renamed key. A document that has both names is left to its reader, which refuses the old one.
+func key(where, was, is string) Row {
+	return Row{where, was, is, func(o map[string]any) {
 		v, old := o[was]
 		if _, today := o[is]; old && !today {
 			o[is] = v
@@ -125,46 +136,47 @@ func key(d Document, where, was, is string) Row {
 	}}
 }
 
-// drop returns the row of a key that had the same value as another key.
-func drop(d Document, where, was, same string) Row {
-	return Row{d, where, was, same, func(o map[string]any) {
-		if o[was] == o[same] {
+// drop returns the row of a key that had the same value as another one. Where the two differ the reader refuses it.
+func drop(where, was, same string) Row {
+	return Row{where, was, same, func(o map[string]any) {
+		if reflect.DeepEqual(o[was], o[same]) {
 			delete(o, was)
 		}
 	}}
 }
 
-// unfold returns the row of an object whose keys now belong to the object around it.
-func unfold(d Document, where, was string) Row {
-	return Row{d, where, was, "its keys", func(o map[string]any) {
+// unfold returns the row of an object whose keys are now those of the object around it. Where the two have different
+// values for a key the reader refuses the inner object.
+func unfold(where, was string) Row {
+	return Row{where, was, "its keys", func(o map[string]any) {
 		inner, ok := o[was].(map[string]any)
 		if !ok {
 			return
 		}
 		for k, v := range inner {
-			if have, there := o[k]; there && have != v {
+			if have, there := o[k]; there && !reflect.DeepEqual(have, v) {
 				return
 			}
 		}
+		delete(o, was)
 		for k, v := range inner {
 			o[k] = v
 		}
-		delete(o, was)
 	}}
 }
 
-// value returns the row of a key with a renamed value.
-func value(d Document, where, of, was, is string) Row {
-	return Row{d, where, was, is, func(o map[string]any) {
+// value returns the row of a key for one of whose values there is another word.
+func value(where, of, was, is string) Row {
+	return Row{where, was, is, func(o map[string]any) {
 		if o[of] == was {
 			o[of] = is
 		}
 	}}
 }
 
-// item returns the row of a list with a renamed item.
-func item(d Document, where, of, was, is string) Row {
-	return Row{d, where, was, is, func(o map[string]any) {
+// item returns the row of a list for one of whose items there is another word.
+func item(where, of, was, is string) Row {
+	return Row{where, was, is, func(o map[string]any) {
 		list, _ := o[of].([]any)
 		for i := range list {
 			if list[i] == was {
@@ -174,13 +186,21 @@ func item(d Document, where, of, was, is string) Row {
 	}}
 }
 
-// text returns the row of a word that was renamed inside texts.
-func text(d Document, where, was, is string) Row {
-	return Row{d, where, was, is, func(o map[string]any) {
+// text returns the row of a word within the texts of an object, also those in its lists.
+func text(where, was, is string) Row {
+	replaced := func(v any) any {
+		if s, ok := v.(string); ok {
+			return strings.ReplaceAll(s, was, is)
+		}
+		return v
+	}
+	return Row{where, was, is, func(o map[string]any) {
 		for k, v := range o {
-			if s, ok := v.(string); ok {
-				o[k] = strings.ReplaceAll(s, was, is)
+			list, _ := v.([]any)
+			for i := range list {
+				list[i] = replaced(list[i])
 			}
+			o[k] = replaced(v)
 		}
 	}}
 }

@@ -36,6 +36,8 @@ var rows = []struct {
 		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"healed":[{"anyOf":[{"spec":{"namespace":"arm"}}]}]}]}`},
 	{"plan.json trials.*.** $(cell)", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"healed":[{"spec":{"name":"bundle-$(cell)"}}]}]}`,
 		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"healed":[{"spec":{"name":"bundle-$(arm)"}}]}]}`},
+	{"plan.json trials.*.** relapse.dev/cell", `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"collectors":[{"spec":{"namespaceSelector":"relapse.dev/cell","of":["relapse.dev/cell=fixed"]}}]}]}`,
+		`{"schema":"relapse.dev/plan/v1alpha2","trials":[{"collectors":[{"spec":{"namespaceSelector":"relapse.dev/arm","of":["relapse.dev/arm=fixed"]}}]}]}`},
 	{"world.json  cells", `{"cells":[{"arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"world.json arms.* cell", `{"cells":[{"cell":"fixed","arm":"fixed"}]}`, `{"arms":[{"arm":"fixed"}]}`},
 	{"manifest.json artifacts.* cell", `{"artifacts":[{"kind":"logs","cell":"fixed"},{"cell":"shared"}]}`,
@@ -43,28 +45,35 @@ var rows = []struct {
 	{"a line of timeline.jsonl  cell", `{"type":"phase","cell":"fixed","message":"cell"}`, `{"type":"phase","arm":"fixed","message":"cell"}`},
 }
 
-func TestEveryRowOfTheTable(t *testing.T) {
-	if len(rows) != len(stored.Table) {
-		t.Errorf("%d cases for a table of %d rows", len(rows), len(stored.Table))
+func TestEveryRowOfTheTables(t *testing.T) {
+	n := 0
+	for _, table := range stored.Tables {
+		for _, r := range table.Rows {
+			if n >= len(rows) {
+				t.Fatalf("%s %s %s has no case", table.Document, r.Where, r.Was)
+			}
+			c := rows[n]
+			n++
+			t.Run(c.row, func(t *testing.T) {
+				if name := strings.Join([]string{string(table.Document), r.Where, r.Was}, " "); name != c.row {
+					t.Fatalf("row %d is %q, and its case %q", n, name, c.row)
+				}
+				got, err := stored.Convert(table.Document, []byte(c.stored))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(parsed(t, c.today), parsed(t, string(got))); diff != "" {
+					t.Errorf("it differs from what is wanted (-) by (+):\n%s", diff)
+				}
+				again, err := stored.Convert(table.Document, got)
+				if err != nil || string(again) != string(got) {
+					t.Errorf("converted once more: %s, %v", again, err)
+				}
+			})
+		}
 	}
-	for i, r := range stored.Table {
-		c := rows[min(i, len(rows)-1)]
-		t.Run(c.row, func(t *testing.T) {
-			if name := strings.Join([]string{string(r.Document), r.Where, r.Was}, " "); name != c.row {
-				t.Fatalf("row %d is %q, and its case %q", i, name, c.row)
-			}
-			got, err := stored.Convert(r.Document, []byte(c.stored))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(parsed(t, c.today), parsed(t, string(got))); diff != "" {
-				t.Errorf("it differs from what is wanted (-) by (+):\n%s", diff)
-			}
-			again, err := stored.Convert(r.Document, got)
-			if err != nil || string(again) != string(got) {
-				t.Errorf("converted once more: %s, %v", again, err)
-			}
-		})
+	if n != len(rows) {
+		t.Errorf("%d cases for %d rows", len(rows), n)
 	}
 }
 
@@ -82,7 +91,9 @@ func TestWhatIsLeftAsItIs(t *testing.T) {
 		text     string
 	}{
 		"today's words":          {stored.World, `{ "arms": [] }`},
-		"no JSON":                {stored.Plan, `cells: of a plan`},
+		"no JSON":                {stored.Plan, `cells: of "relapse.dev/plan/v1alpha1"`},
+		"today's plan":           {stored.Plan, `{"schema":"relapse.dev/plan/v1alpha2","title":"as \"relapse.dev/plan/v1alpha1\"","trials":[{"healed":[{"spec":{"namespace":"cell","was":"relapse.dev/plan/v1alpha1"}}]}]}`},
+		"an arm of two sources":  {stored.Event, `{"arm":{"a":2},"cell":{"a":1}}`},
 		"two documents":          {stored.World, `{"cells":[]} {"cells":[]}`},
 		"digits":                 {stored.Event, `{"type":"note","monoNanos":12345678901234567890}`},
 		"another document's":     {stored.Event, `{"type":"note","cells":1}`},
@@ -106,4 +117,35 @@ func TestASeedKeepsItsDigits(t *testing.T) {
 	if err != nil || !strings.Contains(string(got), "9223372036854775807") {
 		t.Errorf("%s, %v", got, err)
 	}
+}
+
+// Two objects are compared here, which Go can't do with ==.
+func TestContradictionsAreLeftToTheReader(t *testing.T) {
+	const plan = `{"schema":"relapse.dev/plan/v1alpha1","trials":[{"cells":[{"source":{"version":"v1"},"arm":{"source":{"version":"v2"}}}]}]}`
+	got, err := stored.Convert(stored.Plan, []byte(plan))
+	if err != nil || !strings.Contains(string(got), `"arm":{"source":{"version":"v2"}}`) {
+		t.Errorf("%s, %v", got, err)
+	}
+	const world = `{"cells":[{"cell":{"name":"fixed"},"arm":{"name":"other"}}]}`
+	if got, err = stored.Convert(stored.World, []byte(world)); err != nil || !strings.Contains(string(got), `"cell":{"name":"fixed"}`) {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// What is read may be anybody's: no document makes it panic, none grows without bound, and what comes out is JSON if what went in was.
+func FuzzConvert(f *testing.F) {
+	for _, r := range rows {
+		f.Add(r.stored)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		for _, table := range stored.Tables {
+			got, err := stored.Convert(table.Document, []byte(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if json.Valid([]byte(raw)) != json.Valid(got) {
+				t.Errorf("%s became %s", raw, got)
+			}
+		}
+	})
 }

@@ -10,21 +10,18 @@ import (
 	"regexp"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/kube-relapse/relapse/harness/match/resource"
 )
 
-const (
-	// maxDocument bounds a file of resources in JSON, in bytes. Its resources are read one by one.
-	maxDocument = 256 << 20
-	// maxResource bounds one resource, in bytes. A resource in YAML takes some twenty times as much memory while it is
-	// read.
-	maxResource = 4 << 20
-)
+// maxDocument bounds a file of resources in JSON, in bytes. Its resources are read one by one.
+const maxDocument = 256 << 20
 
-var resource = regexp.MustCompile(`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|items|metadata):|` +
+var documentBegin = regexp.MustCompile(`^(---\s*\n)?(#[^\n]*\n)*(apiVersion|kind|items|metadata):|` +
 	`^\{\s*"(apiVersion|kind|items|metadata)":|^` + logsBegin)
 
 // document reports whether a file begins like resources.
-func document(begin []byte) bool { return resource.Match(begin) }
+func document(begin []byte) bool { return documentBegin.Match(begin) }
 
 // documents calls visit for each resource of a file, and for each item of a list. After a broken resource in YAML the
 // others are still read; in JSON the first error ends the reading. If a container's logs follow, rest begins with them,
@@ -78,64 +75,11 @@ func jsonDocuments(in io.Reader, visit func(manifest)) (rest *bufio.Reader, line
 // jsonDocument reads one JSON value. It calls visit for each item of a list, and once for the other fields of the
 // value.
 func jsonDocument(d *json.Decoder, visit func(manifest)) error {
-	switch open, err := d.Token(); {
-	case err != nil:
+	fields, err := resource.Document(d, visit)
+	if err != nil {
 		return err
-	case open != json.Delim('{'):
-		return errors.New("it is no object")
 	}
-	rest := map[string]json.RawMessage{}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return cut(err)
-		}
-		name, _ := key.(string)
-		if name == "items" {
-			if err := jsonItems(d, visit); err != nil {
-				return err
-			}
-			continue
-		}
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return cut(err)
-		}
-		if len(rest) < 100 && len(raw) <= maxResource {
-			rest[name] = raw
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return cut(err)
-	}
-	return one(rest, visit)
-}
-
-func jsonItems(d *json.Decoder, visit func(manifest)) error {
-	open, err := d.Token()
-	if err != nil || open == nil { // null
-		return cut(err)
-	}
-	if open != json.Delim('[') {
-		return errors.New("its items are no list")
-	}
-	for d.More() {
-		var m manifest
-		if err := d.Decode(&m); err != nil {
-			return cut(err)
-		}
-		visit(m)
-	}
-	_, err = d.Token()
-	return cut(err)
-}
-
-// cut turns an end of the input in the middle of a value into io.ErrUnexpectedEOF.
-func cut(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return one(fields, visit)
 }
 
 func one(fields map[string]json.RawMessage, visit func(manifest)) error {
@@ -160,8 +104,8 @@ func yamlDocuments(in *bufio.Reader, visit func(manifest)) error {
 	items, item, over := false, false, 0
 	flush := func() {
 		b := text.Bytes()
-		if over > maxResource {
-			bad = errors.Join(bad, fmt.Errorf("a resource is over %d bytes long: not read", maxResource))
+		if over > resource.Max {
+			bad = errors.Join(bad, fmt.Errorf("a resource is over %d bytes long: not read", resource.Max))
 		} else if len(bytes.TrimSpace(b)) > 0 {
 			var m manifest
 			if err := yaml.Unmarshal(b, &m); err != nil {
@@ -192,9 +136,9 @@ func yamlDocuments(in *bufio.Reader, visit func(manifest)) error {
 				items, item = false, false
 			}
 			if over += len(raw) + 1; long {
-				over += maxResource
+				over += resource.Max
 			}
-			if over <= maxResource {
+			if over <= resource.Max {
 				text.Write(raw)
 				text.WriteByte('\n')
 			}

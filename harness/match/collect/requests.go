@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+
+	"github.com/kube-relapse/relapse/harness/match/resource"
 )
 
 // Plan lists the requests for components before anything is known of the cluster. NODE, NAMESPACE and POD stand for
@@ -160,37 +162,10 @@ type listed struct {
 }
 
 // itemsOf returns the items of a list. An answer that was cut off has those before the cut, and one that is missing has
-// none; that it was is told with its request.
+// none. Its request says so.
 func itemsOf(answer []byte) (out []listed) {
-	in := json.NewDecoder(bytes.NewReader(answer))
-	if t, err := in.Token(); err != nil || t != json.Delim('{') {
-		return nil
-	}
-	for in.More() {
-		key, err := in.Token()
-		if err != nil {
-			return nil
-		}
-		if key != "items" {
-			var other json.RawMessage
-			if in.Decode(&other) != nil {
-				return nil
-			}
-			continue
-		}
-		if t, err := in.Token(); err != nil || t != json.Delim('[') {
-			return nil
-		}
-		for in.More() {
-			var one listed
-			if in.Decode(&one) != nil {
-				return out
-			}
-			out = append(out, one)
-		}
-		return out
-	}
-	return nil
+	_, _ = resource.Document(json.NewDecoder(bytes.NewReader(answer)), func(one listed) { out = append(out, one) })
+	return out
 }
 
 func nodesIn(answer []byte) (out []string) {

@@ -66,6 +66,7 @@ func (c *Churn) Validate() error {
 	errs := []error{
 		c.Window.validate("window."),
 		refuse(c.Resource == "", "resource is empty"),
+		onlyArm("by", c.By),
 		optional("within", c.Within),
 		refuse(c.Within != "" && len(c.NoneOnly) == 0, "within says nothing without noneOnly"),
 		refuse(slices.Contains(c.Window.filled().Resources, c.Resource),

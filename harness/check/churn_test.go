@@ -341,6 +341,7 @@ func TestChurnRefuses(t *testing.T) {
 		`{"resource":"pods","only":["a"]}`:                                              "resource pods is among those that have to stand still",
 		`{"resource":"a","only":["b"],"rate":-1}`:                                       "rate is -1 (want above 0)",
 		`{"resource":"a","only":["b"],"share":1.5}`:                                     "share is 1.5 (want above 0, up to 1)",
+		`{"resource":"a","only":["b"],"by":"agent-$(cell)"}`:                            `by is "agent-$(cell)" (want no placeholder but $(arm))`,
 		`{"resource":"a"}`:                                                              "only is [] (want the paths that a loop changes)",
 		`{"resource":"a","only":[""]}`:                                                  `only is [""] (want the paths that a loop changes)`,
 		`{"resource":"a","only":["b"],"gap":"5"}`:                                       `gap is "5" (want a duration with its unit: 3m)`,

@@ -52,6 +52,8 @@ func (c *ObjectField) Validate() error {
 	errs := []error{
 		positive("hold", c.Hold),
 		refuse(c.Resource == "", "resource is empty"),
+		onlyArm("name", c.Name),
+		onlyArm("namespace", c.Namespace),
 		refuse(len(c.Fields) == 0 && !c.Absent, "fields is empty, which any object would have"),
 		refuse(c.Absent && (len(c.Fields) > 0 || c.AtLeast > 0),
 			"absent is given with fields or atLeast (want it alone: what is gone has no fields)"),

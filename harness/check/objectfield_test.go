@@ -132,7 +132,9 @@ func TestObjectField(t *testing.T) {
 		}
 	})
 	for spec, want := range map[string]string{
-		`{"fields":{"a":"b"}}`:                                  "resource is empty",
+		`{"fields":{"a":"b"}}`: "resource is empty",
+		`{"resource":"nodes","name":"a-$(cell)","fields":{"a":"b"}}`:  `name is "a-$(cell)" (want no placeholder but $(arm))`,
+		`{"resource":"nodes","namespace":"$(ns)","fields":{"a":"b"}}`: `namespace is "$(ns)" (want no placeholder but $(arm))`,
 		`{"resource":"nodes"}`:                                  "fields is empty, which any object would have",
 		`{"resource":"nodes","fields":{"a..b":""}}`:             `fields: reading path "a..b": a key is empty`,
 		`{"resource":"nodes","fields":{"a":"b"},"hold":"x"}`:    `hold is "x" (want a duration with its unit: 3m)`,

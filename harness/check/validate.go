@@ -35,6 +35,12 @@ func nameList(name string) []string {
 	return []string{name}
 }
 
+// onlyArm refuses a text with a placeholder other than $(arm), because nothing would replace it.
+func onlyArm(field, text string) error {
+	return refuse(strings.Contains(strings.ReplaceAll(text, "$(arm)", ""), "$("), "%s is %q (want no placeholder but $(arm))",
+		field, text)
+}
+
 // positive refuses a text that is no duration above 0.
 func positive(field, text string) error {
 	d, err := time.ParseDuration(text)

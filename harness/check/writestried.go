@@ -53,6 +53,7 @@ func (c *WritesTried) Validate() error {
 	return errors.Join(
 		c.Window.validate("window."),
 		refuse(c.User == "", "user is empty"),
+		onlyArm("user", c.User),
 		refuse(len(c.Resources) == 0 || slices.Contains(c.Resources, ""),
 			"resources is %q (want the plural names of what is written)", c.Resources),
 		refuse(c.AtMost < 0, "atMost is %d (want 0 or more)", c.AtMost),

@@ -182,6 +182,7 @@ func TestWritesTriedWithoutAReason(t *testing.T) {
 func TestWritesTriedRefuses(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{"resources":["a"]}`:                                    "user is empty",
+		`{"user":"$(cell)","resources":["b"]}`:                   "user is \"$(cell)\" (want no placeholder but $(arm))",
 		`{"user":"a"}`:                                           "resources is [] (want the plural names of what is written)",
 		`{"user":"a","resources":[""]}`:                          `resources is [""] (want`,
 		`{"user":"a","resources":["b"],"atMost":-1}`:             "atMost is -1 (want 0 or more)",

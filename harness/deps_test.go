@@ -18,10 +18,10 @@ import (
 const module = "github.com/kube-relapse/relapse/"
 
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
-// what its clusters are made of, so it stands above build, and nothing but the command line knows it.
+// what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ have a place in it, too.
 var stages = []string{
 	"cmd/relapse", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
-	"match", "plan", "check", "build", "inject", "evidence", "scenario", "cluster", "kinds", "event", "version",
+	"match", "plan", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version",
 }
 
 // kindPackages are what only kind's clusters need: a container engine, and images that nodes are started from.
@@ -35,14 +35,18 @@ var unrelated = [][]string{
 
 // stageOf is the place of a package in stages; -1 if it is in none.
 func stageOf(pkg string) int {
-	rel, ok := strings.CutPrefix(pkg, "harness")
-	if !ok {
-		return -1
-	}
-	if rel == "" {
+	if pkg == "harness" {
 		return slices.Index(stages, ".")
 	}
-	return slices.IndexFunc(stages, func(s string) bool { return below(rel[1:], s) })
+	return slices.IndexFunc(stages, func(s string) bool { return s != "." && below(pkg, stageFolder(s)) })
+}
+
+// stageFolder is the folder of a stage, from the root.
+func stageFolder(stage string) string {
+	if below(stage, "internal") {
+		return stage
+	}
+	return path.Join("harness", stage)
 }
 
 // clients are the libraries that talk to a cluster.
@@ -141,7 +145,7 @@ var importRules = []importRule{
 		name:   "only tests, clustertest and controltest import testing",
 		reason: "a production program is not built on a test's machinery",
 		of: func(pkg string) bool {
-			return pkg != "harness/cluster/clustertest" && pkg != "fixtures/control/controltest"
+			return pkg != "internal/clustertest" && pkg != "fixtures/control/controltest"
 		},
 		refuses: func(_, imported string) bool { return below(imported, "testing") },
 	},
@@ -150,19 +154,21 @@ var importRules = []importRule{
 		reason: "a fake cluster has no place in a program that gives verdicts",
 		of:     func(string) bool { return true },
 		refuses: func(_, imported string) bool {
-			return below(imported, "harness/cluster/clustertest") || below(imported, "fixtures/control/controltest")
+			return below(imported, "internal/clustertest") || below(imported, "fixtures/control/controltest")
 		},
 	},
 	{
-		name:    "fixtures import nothing of the harness",
-		reason:  "they run inside nodes, small and static, and speak to the harness over a wire",
-		of:      func(pkg string) bool { return below(pkg, "fixtures") },
-		refuses: func(_, imported string) bool { return below(imported, "harness") || below(imported, "e2e") }, tests: true,
+		name:   "fixtures import nothing of the harness",
+		reason: "they run inside nodes, small and static, and speak to the harness over a wire",
+		of:     func(pkg string) bool { return below(pkg, "fixtures") },
+		refuses: func(_, imported string) bool {
+			return below(imported, "harness") || below(imported, "internal") || below(imported, "e2e")
+		}, tests: true,
 	},
 	{
 		name:   "the harness imports of the fixtures their wire types only, and its tests what starts them",
 		reason: "whatever else the two share would make one's bug the other's",
-		of:     func(pkg string) bool { return below(pkg, "harness") },
+		of:     func(pkg string) bool { return below(pkg, "harness") || below(pkg, "internal") },
 		refuses: func(_, imported string) bool {
 			return below(imported, "fixtures") && imported != "fixtures/control" && imported != "fixtures/control/controltest"
 		}, tests: true,
@@ -207,16 +213,16 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 			t.Errorf("harness/cluster/kind doesn't import %s", own)
 		}
 	}
-	if !slices.Contains(all["harness/cluster/clustertest"].Imports, "testing") {
-		t.Error("harness/cluster/clustertest doesn't import testing")
+	if !slices.Contains(all["internal/clustertest"].Imports, "testing") {
+		t.Error("internal/clustertest doesn't import testing")
 	}
 	for _, stage := range stages {
-		if !all[path.Join("harness", stage)].ours && !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(p string) bool { return below(p, "harness/"+stage) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(p string) bool { return below(p, stageFolder(stage)) }) {
 			t.Errorf("the stage %s doesn't exist", stage)
 		}
 	}
 	for name, p := range all {
-		if p.ours && below(name, "harness") && stageOf(name) < 0 {
+		if p.ours && (below(name, "harness") || below(name, "internal")) && stageOf(name) < 0 {
 			t.Errorf("%s is in no stage", name)
 		}
 	}
@@ -334,7 +340,7 @@ func short(path string) string { return strings.TrimPrefix(path, module) }
 
 // ours reports whether a short name is one of the module's.
 func ours(path string) bool {
-	return below(path, "harness") || below(path, "fixtures") || below(path, "e2e") || below(path, "scenarios")
+	return below(path, "harness") || below(path, "internal") || below(path, "fixtures") || below(path, "e2e") || below(path, "scenarios")
 }
 
 // below reports whether a path is prefix or lies under it.

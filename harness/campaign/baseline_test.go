@@ -10,9 +10,9 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/report/measure"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // A baseline's cluster is looked at, at work, and nothing of it is left. What was taken makes baselines of its components.

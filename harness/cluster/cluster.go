@@ -1,6 +1,6 @@
 // Package cluster models a cluster: first as a topology, which describes the cluster before it exists, then as nodes
 // and components, which answer requests, run commands and receive signals. Providers implement the interfaces;
-// clustertest implements them in memory.
+// internal/clustertest implements them in memory.
 package cluster
 
 import (

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/inject/load"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // loadEnv is what the suite has to know about a load: a spec of two rounds, and how the API server must behave so

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // layLogs gives a node the log file of a kubelet that runs as a static pod, and an audit log, whose path it returns.

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/e2e-framework/support"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/e2eframework"
 	"github.com/kube-relapse/relapse/harness/inject/fault"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 var _ support.E2EClusterProviderWithLifeCycle = &e2eframework.Provider{}

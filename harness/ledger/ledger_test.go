@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // deleting is a provider that tells what it was asked to delete, and may fail at it.

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // fakeArtifacts have a build for each arm, which is nothing but the arm's name.

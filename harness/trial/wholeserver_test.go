@@ -16,7 +16,7 @@ import (
 
 	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // What a program that stands in for a kube-apiserver can be: these words in its file.

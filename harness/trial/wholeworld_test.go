@@ -13,7 +13,6 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/check"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -22,6 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/trial"
 	"github.com/kube-relapse/relapse/harness/trial/environment"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // run is a run of the scenario slow-etcd with clusters in memory. It is used in a synctest bubble: phases last as long as they would, by a clock that

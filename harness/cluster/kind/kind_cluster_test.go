@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/e2e-framework/klient"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 func env(t *testing.T, name string) string {

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/cluster/kind"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // TestClusterPower cuts the power of a worker and gives it back from what could be another process: the engine leaves

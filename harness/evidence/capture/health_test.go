@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/kinds"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // What an endpoint says other than 200 is evidence; that it says nothing is evidence too, and a gap.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // deleting has the API server's profile show a worker in a delete in so many calls, beside one call that is in its list.

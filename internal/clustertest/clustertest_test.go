@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/e2e-framework/klient"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 func topology() cluster.Topology {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // In a bubble a watch may last as long as it likes, and the clock goes on beside it.

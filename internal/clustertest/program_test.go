@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/clustertest"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // What a component runs is the program that the topology gave it, as it was when the component was started.

@@ -83,7 +83,7 @@ unit: need-go need-cc need-browser need-jq
 
 .PHONY: smoke
 smoke: host
-	$(call part,providers and node images,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 30m ./harness/cluster/...)
+	$(call part,providers and node images,image=$$(bin/relapse image) && RELAPSE_NODE_IMAGE=$$image go test -tags cluster -count 1 -timeout 30m ./harness/cluster/... ./internal/host/...)
 	$(call part,e2e smoke,go tool ginkgo run --procs 2 --tags cluster --timeout 60m -v --label-filter='!nightly' ./e2e)
 
 .PHONY: nightly

@@ -20,12 +20,12 @@ const module = "github.com/kube-relapse/relapse/"
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
 // what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "cluster/kind", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
+	"cmd/relapse", "cluster/kind", "internal/host", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version",
 }
 
 // kindPackages are what only kind's clusters need: a container engine, and images that nodes are started from.
-var kindPackages = []string{"harness/cluster/kind/engine", "harness/cluster/kind/nodeimage"}
+var kindPackages = []string{"internal/host/engine", "internal/host/nodeimage"}
 
 // unrelated are parts of one stage that know nothing of each other.
 var unrelated = [][]string{

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
+	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
 // Kept lists the node images that were assembled.

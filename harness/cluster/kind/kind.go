@@ -13,9 +13,9 @@ import (
 	"sync"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
 // Options say where a provider keeps its files and where it reports. Dir is required: an absolute path, private to

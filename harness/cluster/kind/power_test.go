@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // fakeDocker is an engine with one container, whose state is files beside the script: running, policy, and survives,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // balancerImage is the load balancer that kind puts before several control planes. kind has the name as a constant,

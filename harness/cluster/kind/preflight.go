@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // Check checks all that clusters need of the host and the container engine. As root on Debian it installs missing

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // What fails is an error with the next step, what may not work later is a warning, and all else goes unsaid.

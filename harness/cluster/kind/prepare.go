@@ -14,8 +14,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/cluster/component"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
 	"github.com/kube-relapse/relapse/harness/event"
+	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
 // Prepare gets a node image for each Kubernetes version: an official one if there is one, else one that is assembled

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // here is a node whose engine's client runs what it is told on this machine. Each exec is noted in a file, a line each.

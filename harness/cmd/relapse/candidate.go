@@ -8,9 +8,9 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/artifacts"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)

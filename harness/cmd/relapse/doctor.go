@@ -15,8 +15,8 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	reports "github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 type doctorFlags struct {

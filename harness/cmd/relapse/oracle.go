@@ -14,12 +14,12 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/campaign"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 type oracleFlags struct {

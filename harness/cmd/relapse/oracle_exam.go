@@ -13,9 +13,9 @@ import (
 
 	"github.com/kube-relapse/relapse/harness"
 	"github.com/kube-relapse/relapse/harness/campaign"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // exam is one scenario with the candidates that are to be run.

@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/plan"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // planFlags are the flags that shape a plan. run has them, too.

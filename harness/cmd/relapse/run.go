@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/kube-relapse/relapse/harness"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
@@ -22,6 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 type runFlags struct {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // untilFlags are the flags that make a run open-ended.

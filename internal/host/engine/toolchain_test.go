@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // TestPreflightReadsTheGoCommand has a go command that answers as told.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
+	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
 func TestCleanTakesOnlyWhatIsLeft(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
+	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
 func TestAptSources(t *testing.T) {

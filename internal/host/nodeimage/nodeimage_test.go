@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kube-relapse/relapse/harness/build/image"
-	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
+	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
 const pinned = "kindest/node:v1.34.9@sha256:0000"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/nodeimage"
+	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
 // The versions are told apart as kind v0.33 does when it configures kubelet.

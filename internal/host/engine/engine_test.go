@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // script puts a program of that name on PATH, which holds no other.
@@ -104,7 +104,7 @@ func TestModuleRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	root, err := engine.ModuleRoot(wd)
-	if want := filepath.Join(wd, "..", "..", "..", ".."); err != nil || root != want {
+	if want := filepath.Join(wd, "..", "..", ".."); err != nil || root != want {
 		t.Errorf("ModuleRoot = %s, %v, want %s", root, err, want)
 	}
 	if _, err := engine.ModuleRoot(t.TempDir()); !errors.Is(err, engine.ErrNoModule) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/cluster/kind/engine"
+	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
 // TestPrivilegedOnTheRealEngine mends this host if it needs it, and leaves it

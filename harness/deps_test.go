@@ -20,12 +20,18 @@ const module = "github.com/kube-relapse/relapse/"
 // stages are the folders below harness/ in the order of a run's story: imports go down this list, never up. "." is Run itself. A provider gets by itself
 // what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ have a place in it, too.
 var stages = []string{
-	"cmd/relapse", "cluster/kind", "internal/host", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
+	"cmd/relapse", "cluster/kind", "internal/host", "internal/docker", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
 	"match", "plan", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version",
 }
 
-// kindPackages are what only kind's clusters need: a container engine, and images that nodes are started from.
-var kindPackages = []string{"internal/host/engine", "internal/host/nodeimage"}
+// hostPackages are what only kind's clusters need: docker, and what a host lacks for them.
+var hostPackages = []string{"internal/docker", "internal/host"}
+
+// hostParts are behind the door that internal/host is.
+var hostParts = []string{"internal/host/engine", "internal/host/nodeimage"}
+
+// testPackages are made for tests alone.
+var testPackages = []string{"internal/clustertest", "internal/docker/dockertest", "fixtures/control/controltest"}
 
 // unrelated are parts of one stage that know nothing of each other.
 var unrelated = [][]string{
@@ -108,12 +114,18 @@ var importRules = []importRule{
 		}, tests: true,
 	},
 	{
-		name:   "only kind and the command line import the engine and node images",
+		name:   "only kind and the command line import docker and what brings a host there",
 		reason: "a provider without them must need neither: what a provider needs of a host is its own to check and to get",
 		of: func(pkg string) bool {
-			return ours(pkg) && pkg != "harness/cluster/kind" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, kindPackages)
+			return ours(pkg) && pkg != "harness/cluster/kind" && pkg != "harness/cmd/relapse" && !oneBelow(pkg, hostPackages)
 		},
-		refuses: func(_, imported string) bool { return oneBelow(imported, kindPackages) }, tests: true,
+		refuses: func(_, imported string) bool { return oneBelow(imported, hostPackages) }, tests: true,
+	},
+	{
+		name:    "only internal/host imports its parts",
+		reason:  "on a host with a registry and a healthy engine, nobody needs to read them",
+		of:      func(pkg string) bool { return ours(pkg) && !below(pkg, "internal/host") },
+		refuses: func(_, imported string) bool { return oneBelow(imported, hostParts) }, tests: true,
 	},
 	{
 		name:    "only inject/fault imports Chaos Mesh's API",
@@ -142,20 +154,16 @@ var importRules = []importRule{
 		refuses: func(_, imported string) bool { return below(imported, "k8s.io/kubernetes") }, tests: true,
 	},
 	{
-		name:   "only tests, clustertest and controltest import testing",
-		reason: "a production program is not built on a test's machinery",
-		of: func(pkg string) bool {
-			return pkg != "internal/clustertest" && pkg != "fixtures/control/controltest"
-		},
+		name:    "only tests and what is made for them import testing",
+		reason:  "a production program is not built on a test's machinery",
+		of:      func(pkg string) bool { return !slices.Contains(testPackages, pkg) },
 		refuses: func(_, imported string) bool { return below(imported, "testing") },
 	},
 	{
-		name:   "only tests import clustertest and controltest",
-		reason: "a fake cluster has no place in a program that gives verdicts",
-		of:     func(string) bool { return true },
-		refuses: func(_, imported string) bool {
-			return below(imported, "internal/clustertest") || below(imported, "fixtures/control/controltest")
-		},
+		name:    "only tests import what is made for them",
+		reason:  "a fake has no place in a program that gives verdicts",
+		of:      func(string) bool { return true },
+		refuses: func(_, imported string) bool { return oneBelow(imported, testPackages) },
 	},
 	{
 		name:   "fixtures import nothing of the harness",
@@ -208,13 +216,17 @@ func TestImportRulesNameWhatExists(t *testing.T) {
 	if !slices.ContainsFunc(all["harness/cluster/kind"].Imports, func(i string) bool { return below(i, "sigs.k8s.io/kind") }) {
 		t.Error("harness/cluster/kind doesn't import kind")
 	}
-	for _, own := range kindPackages {
-		if !slices.Contains(all["harness/cluster/kind"].Imports, module+own) {
-			t.Errorf("harness/cluster/kind doesn't import %s", own)
+	for importer, wanted := range map[string][]string{"harness/cluster/kind": hostPackages, "internal/host": hostParts} {
+		for _, pkg := range wanted {
+			if !slices.Contains(all[importer].Imports, module+pkg) {
+				t.Errorf("%s doesn't import %s", importer, pkg)
+			}
 		}
 	}
-	if !slices.Contains(all["internal/clustertest"].Imports, "testing") {
-		t.Error("internal/clustertest doesn't import testing")
+	for _, pkg := range testPackages {
+		if !slices.Contains(all[pkg].Imports, "testing") {
+			t.Errorf("%s doesn't import testing", pkg)
+		}
 	}
 	for _, stage := range stages {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(p string) bool { return below(p, stageFolder(stage)) }) {

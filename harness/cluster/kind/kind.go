@@ -14,8 +14,8 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/internal/host/engine"
-	"github.com/kube-relapse/relapse/internal/host/nodeimage"
+	"github.com/kube-relapse/relapse/internal/docker"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
 // Options say where a provider keeps its files and where it reports. Dir is required: an absolute path, private to
@@ -33,10 +33,10 @@ type Provider struct {
 	cache  string
 	events *event.Stream
 	retain bool
-	docker *engine.Engine
+	docker *docker.Client
 
 	mu     sync.Mutex
-	images map[string]nodeimage.Image // those prepared, by Kubernetes version
+	images map[string]host.NodeImage // those prepared, by Kubernetes version
 
 	bounded func() (bool, error) // asked once: the probe runs a container
 	single  func() string        // asked once: a registry may be asked
@@ -49,9 +49,9 @@ func New(o Options) (*Provider, error) {
 		return nil, fmt.Errorf("making a kind provider: its directory %q is not an absolute path", o.Dir)
 	}
 	p := &Provider{dir: o.Dir, cache: o.Cache, events: o.Events, retain: o.Retain,
-		docker: &engine.Engine{Name: "docker", Path: "docker"}}
-	p.images = map[string]nodeimage.Image{}
-	p.bounded = sync.OnceValues(func() (bool, error) { return engine.Bounded(context.Background(), p.docker) })
+		docker: &docker.Client{Path: "docker"}}
+	p.images = map[string]host.NodeImage{}
+	p.bounded = sync.OnceValues(func() (bool, error) { return host.Bounded(context.Background(), p.docker) })
 	p.single = sync.OnceValue(func() string { return oneControlPlane(context.Background(), p.docker) })
 	return p, nil
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // fakeDocker is an engine with one container, whose state is files beside the script: running, policy, and survives,
@@ -34,7 +34,7 @@ esac
 `
 
 // newEngine lays the script down with some files.
-func newEngine(t *testing.T, files map[string]string) (*engine.Engine, string) {
+func newEngine(t *testing.T, files map[string]string) (*docker.Client, string) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "docker")
@@ -46,12 +46,12 @@ func newEngine(t *testing.T, files map[string]string) (*engine.Engine, string) {
 			t.Fatal(err)
 		}
 	}
-	return &engine.Engine{Name: "docker", Path: path}, dir
+	return &docker.Client{Path: path}, dir
 }
 
 // aNode is the node of a process that knows nothing but its name.
-func aNode(docker *engine.Engine) *Node {
-	c := newCluster(&Provider{docker: docker}, "relapse-x",
+func aNode(client *docker.Client) *Node {
+	c := newCluster(&Provider{docker: client}, "relapse-x",
 		cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})
 	return c.nodes[0]
 }
@@ -83,8 +83,8 @@ func TestPower(t *testing.T) {
 		{"on, where it was started by hand", "true", "no:0", "0", on, []string{boot}, "true on-failure:1"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			docker, dir := newEngine(t, map[string]string{"running": tc.running, "policy": tc.policy, "survives": tc.survives})
-			if err := tc.act(aNode(docker), t.Context()); err != nil {
+			client, dir := newEngine(t, map[string]string{"running": tc.running, "policy": tc.policy, "survives": tc.survives})
+			if err := tc.act(aNode(client), t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			read := func(name string) string {
@@ -107,8 +107,8 @@ func TestPower(t *testing.T) {
 
 // A policy that nobody would know to put back is not changed, and the node not killed.
 func TestPowerOffRefusesAForeignPolicy(t *testing.T) {
-	docker, dir := newEngine(t, map[string]string{"running": "true", "policy": "always:0", "survives": "0"})
-	err := aNode(docker).PowerOff(t.Context())
+	client, dir := newEngine(t, map[string]string{"running": "true", "policy": "always:0", "survives": "0"})
+	err := aNode(client).PowerOff(t.Context())
 	want := `powering off node relapse-x-worker: the engine's restart policy for it is "always" (want on-failure:1, which would be put back when it is switched on)`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -119,22 +119,22 @@ func TestPowerOffRefusesAForeignPolicy(t *testing.T) {
 }
 
 func TestPowerOffEndsWithItsContext(t *testing.T) {
-	docker, _ := newEngine(t, map[string]string{"running": "true", "policy": "on-failure:1", "survives": "1000000"})
+	client, _ := newEngine(t, map[string]string{"running": "true", "policy": "on-failure:1", "survives": "1000000"})
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if err := aNode(docker).PowerOff(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, cause) {
+	if err := aNode(client).PowerOff(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, cause) {
 		t.Errorf("with a context that is over: %v", err)
 	}
 }
 
 func TestBooted(t *testing.T) {
-	docker, _ := newEngine(t, map[string]string{"running": "true", "policy": "no:0"})
-	if at, err := aNode(docker).Booted(t.Context()); err != nil || at.Format("15:04:05.000") != "10:00:00.123" {
+	client, _ := newEngine(t, map[string]string{"running": "true", "policy": "no:0"})
+	if at, err := aNode(client).Booted(t.Context()); err != nil || at.Format("15:04:05.000") != "10:00:00.123" {
 		t.Errorf("it started at %s, %v", at, err)
 	}
-	docker, _ = newEngine(t, map[string]string{"running": "false", "policy": "no:0"})
-	if _, err := aNode(docker).Booted(t.Context()); err == nil ||
+	client, _ = newEngine(t, map[string]string{"running": "false", "policy": "no:0"})
+	if _, err := aNode(client).Booted(t.Context()); err == nil ||
 		err.Error() != "asking when node relapse-x-worker was started: it is off" {
 		t.Errorf("of a node that is off: %v", err)
 	}
@@ -148,8 +148,8 @@ func TestOneControlPlane(t *testing.T) {
 			" before several, the engine doesn't have that image, and its registry doesn't give it (" +
 			"running `docker manifest inspect " + balancerImage + "`: exit status 1: no such host)"},
 	} {
-		docker, _ := newEngine(t, map[string]string{tc.file: ""})
-		if got := oneControlPlane(t.Context(), docker); got != tc.want {
+		client, _ := newEngine(t, map[string]string{tc.file: ""})
+		if got := oneControlPlane(t.Context(), client); got != tc.want {
 			t.Errorf("with %s: %q\nwant %q", tc.file, got, tc.want)
 		}
 	}

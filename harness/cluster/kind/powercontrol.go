@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // balancerImage is the load balancer that kind puts before several control planes. kind has the name as a constant,
@@ -19,13 +19,13 @@ const registryTime = 5 * time.Second
 // oneControlPlane returns why a cluster can't have several control planes, or "" if it can. kind pulls the load
 // balancer's image when it makes a cluster with several, unless the engine has it. Most clusters don't need the image,
 // so oneControlPlane only asks the registry whether it has it, and doesn't pull it.
-func oneControlPlane(ctx context.Context, docker *engine.Engine) string {
-	if _, err := docker.Output(ctx, "image", "inspect", "--format", "{{.Id}}", balancerImage); err == nil {
+func oneControlPlane(ctx context.Context, client *docker.Client) string {
+	if _, err := client.Output(ctx, "image", "inspect", "--format", "{{.Id}}", balancerImage); err == nil {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, registryTime)
 	defer cancel()
-	_, err := docker.Output(ctx, "manifest", "inspect", balancerImage)
+	_, err := client.Output(ctx, "manifest", "inspect", balancerImage)
 	if err == nil {
 		return ""
 	}

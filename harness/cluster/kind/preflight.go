@@ -2,22 +2,20 @@ package kind
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
-// Check checks all that clusters need of the host and the container engine. As root on Debian it installs missing
+// Check checks all that clusters need of the host and the container host. As root on Debian it installs missing
 // packages unasked.
 func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
-	o := engine.Options{NodeImage: n.NodeImage}
+	o := host.Options{NodeImage: n.NodeImage}
 	for _, v := range n.Versions() {
 		o.KubernetesMinor = max(o.KubernetesMinor, minor(v))
 	}
@@ -28,17 +26,17 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 	p.events.Emit(event.Event{Type: event.Stage, Stage: "preflight",
 		Message: "checking the host and the container engine",
 		Fields:  map[string]any{"expectSeconds": 3.0}})
-	checks := engine.Preflight(ctx, o)
-	if cmds := engine.InstallPlan(checks); len(cmds) > 0 {
+	checks := host.Preflight(ctx, o)
+	if cmds := host.InstallPlan(checks); len(cmds) > 0 {
 		if err := p.install(ctx, cmds); err != nil {
 			return err
 		}
-		checks = engine.Preflight(ctx, o)
+		checks = host.Preflight(ctx, o)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	failed := engine.Failed(checks)
+	failed := host.Failed(checks)
 	p.events.Emit(event.Event{Type: event.StageDone, Stage: "preflight",
 		Message: fmt.Sprintf("%d checks, %d failed", len(checks), len(failed)),
 		Fields:  map[string]any{"seconds": time.Since(began).Seconds()}})
@@ -48,10 +46,9 @@ func (p *Provider) Check(ctx context.Context, n cluster.Needs) error {
 // install installs packages. If it may not, it reports the commands that would.
 func (p *Provider) install(ctx context.Context, cmds []string) error {
 	p.events.Say(event.Note, "these packages are missing: "+strings.Join(cmds, " && "))
-	err := engine.Install(ctx, lines(func(s string) { p.events.Say(event.Progress, s) }), cmds)
-	if errors.Is(err, engine.ErrNotRoot) || errors.Is(err, engine.ErrNotDebian) {
+	may, err := host.Install(ctx, lines(func(s string) { p.events.Say(event.Progress, s) }), cmds)
+	if !may {
 		p.events.Say(event.Note, "nothing was installed: run that as root")
-		return nil
 	}
 	return err
 }
@@ -67,23 +64,22 @@ func (l lines) Write(b []byte) (int, error) {
 }
 
 // problems warns of what may not work later, and returns an error that lists what failed.
-func (p *Provider) problems(checks []engine.Check) error {
+func (p *Provider) problems(checks []host.Check) error {
 	found := &cluster.HostError{Hint: "relapse doctor shows all checks"}
 	for _, c := range checks {
 		said := fmt.Sprintf("%s: %s, wanted %s; %s", c.Name, strings.Join(strings.Fields(c.Seen), " "), c.Wanted,
 			c.Remedy)
 		switch c.Status {
-		case engine.Warn:
+		case host.Warn:
 			p.events.Say(event.Warning, said)
-		case engine.Fail:
+		case host.Fail:
 			found.Problems = append(found.Problems, said)
 		}
 	}
 	if len(found.Problems) == 0 {
 		return nil
 	}
-	if slices.ContainsFunc(engine.Failed(checks),
-		func(c engine.Check) bool { return c.Name == engine.CheckPrivileged }) {
+	if host.Fixable(checks) {
 		found.Hint = "relapse doctor --fix mends what can be mended, and says how to undo it"
 	}
 	return found

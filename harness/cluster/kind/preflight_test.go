@@ -7,30 +7,30 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
 // What fails is an error with the next step, what may not work later is a warning, and all else goes unsaid.
 func TestProblems(t *testing.T) {
-	ok := engine.Check{Name: "memory", Status: engine.OK, Seen: "8.0 GiB available"}
-	warn := engine.Check{Name: "disk of the cache", Status: engine.Warn, Seen: "5.0 GiB free", Wanted: "10.0 GiB free",
+	ok := host.Check{Name: "memory", Status: host.OK, Seen: "8.0 GiB available"}
+	warn := host.Check{Name: "disk of the cache", Status: host.Warn, Seen: "5.0 GiB free", Wanted: "10.0 GiB free",
 		Remedy: "relapse cache prune"}
-	none := engine.Check{Name: engine.CheckEngine, Status: engine.Fail, Seen: "no docker\ncommand", Wanted: "a daemon",
+	none := host.Check{Name: "engine", Status: host.Fail, Seen: "no docker\ncommand", Wanted: "a daemon",
 		Remedy: "install Docker"}
-	bounded := engine.Check{Name: engine.CheckPrivileged, Status: engine.Fail, Seen: "bounded", Wanted: "one that runs",
+	bounded := host.Check{Name: "privileged nodes", Status: host.Fail, Seen: "bounded", Wanted: "one that runs",
 		Remedy: "relapse doctor --fix"}
 	for _, tc := range []struct {
 		name            string
-		checks          []engine.Check
+		checks          []host.Check
 		err, hint, said string
 	}{
-		{"all is well", []engine.Check{ok}, "", "", ""},
-		{"a warning", []engine.Check{ok, warn}, "", "",
+		{"all is well", []host.Check{ok}, "", "", ""},
+		{"a warning", []host.Check{ok, warn}, "", "",
 			"disk of the cache: 5.0 GiB free, wanted 10.0 GiB free; relapse cache prune"},
-		{"no engine", []engine.Check{none, ok},
+		{"no engine", []host.Check{none, ok},
 			"this host can't run it yet:\n  engine: no docker command, wanted a daemon; install Docker",
 			"relapse doctor shows all checks", ""},
-		{"two", []engine.Check{none, bounded},
+		{"two", []host.Check{none, bounded},
 			"this host can't run it yet:\n  engine: no docker command, wanted a daemon; install Docker\n" +
 				"  privileged nodes: bounded, wanted one that runs; relapse doctor --fix", "relapse doctor --fix mends", ""},
 	} {
@@ -38,12 +38,12 @@ func TestProblems(t *testing.T) {
 			var said string
 			p := &Provider{events: event.NewStream(event.SinkFunc(func(e event.Event) { said += e.Message }))}
 			err := p.problems(tc.checks)
-			var host *cluster.HostError
+			var unfit *cluster.HostError
 			if tc.err == "" {
 				if err != nil {
 					t.Error(err)
 				}
-			} else if !errors.As(err, &host) || err.Error() != tc.err || !strings.HasPrefix(host.Hint, tc.hint) {
+			} else if !errors.As(err, &unfit) || err.Error() != tc.err || !strings.HasPrefix(unfit.Hint, tc.hint) {
 				t.Errorf("%v, want %s with the hint %s", err, tc.err, tc.hint)
 			}
 			if said != tc.said {
@@ -59,9 +59,7 @@ func TestNodesWithoutAnImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	img := p.images["v1.34.4"]
-	img.Ref = "relapse/node:prepared"
-	p.images["v1.34.4"] = img
+	p.images["v1.34.4"] = host.NodeImage{Ref: "relapse/node:prepared"}
 	nodes := []cluster.NodeSpec{{Name: "control-plane"}, {Name: "worker", Image: "given"}}
 	for version, want := range map[string]string{"v1.34.4": "relapse/node:prepared given", "v1.25.3": " given"} {
 		got := p.imaged(cluster.Topology{Version: version, Nodes: nodes}).Nodes

@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // A DaemonSet's pod is restarted by deleting that of its node, and no other.
 func TestADaemonSetsPodIsRestarted(t *testing.T) {
 	dir := t.TempDir()
 	// The engine finds process 7 until the pod was deleted.
-	docker := "#!/bin/sh\nif [ -e " + dir + "/deleted ]; then echo 0; else printf '7\\n0\\n7 (kube-proxy) S 1 1 1 0 -1 0 0 0 0 0 5 6 0 0 20 0 1 0 99 0\\n2\\n'; fi\n"
-	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(docker), 0o755); err != nil {
+	script := "#!/bin/sh\nif [ -e " + dir + "/deleted ]; then echo 0; else printf '7\\n0\\n7 (kube-proxy) S 1 1 1 0 -1 0 0 0 0 0 5 6 0 0 20 0 1 0 99 0\\n2\\n'; fi\n"
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -41,7 +41,7 @@ func TestADaemonSetsPodIsRestarted(t *testing.T) {
 				http.Error(w, "no", tc.status)
 			}))
 			defer s.Close()
-			p := &Provider{docker: &engine.Engine{Name: "docker", Path: filepath.Join(dir, "docker")}}
+			p := &Provider{docker: &docker.Client{Path: filepath.Join(dir, "docker")}}
 			c := &Cluster{p: p, rest: &rest.Config{Host: s.URL}, http: s.Client()}
 			c.nodes = []*Node{{c: c, name: "relapse-a-worker", role: cluster.Worker}}
 			all := c.Components("kube-proxy")

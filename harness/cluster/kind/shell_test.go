@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // here is a node whose engine's client runs what it is told on this machine. Each exec is noted in a file, a line each.
@@ -34,11 +34,11 @@ echo "$@" | head -n 1 >>DIR/execs
 if [ -e DIR/off ]; then echo "container is not running" >&2; exit 1; fi
 exec "$@"
 `
-	docker := filepath.Join(dir, "docker")
-	if err := os.WriteFile(docker, []byte(strings.ReplaceAll(client, "DIR", dir)), 0o755); err != nil {
+	path := filepath.Join(dir, "docker")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(client, "DIR", dir)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{p: &Provider{docker: &engine.Engine{Name: "docker", Path: docker}}}
+	c := &Cluster{p: &Provider{docker: &docker.Client{Path: path}}}
 	n = &Node{c: c, name: "relapse-a-worker"}
 	t.Cleanup(func() {
 		for _, s := range c.shells.free[n.name] {

@@ -10,7 +10,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/plan/candidate"
 	"github.com/kube-relapse/relapse/harness/scenario"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 var version3 = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
@@ -31,7 +31,7 @@ func candidateSource(cmd *cobra.Command, given, name string) (*scenario.Source, 
 	if err != nil {
 		return nil, err
 	}
-	src, err := candidate.Read(cmd.Context(), s, given, "", engine.OnDemand{})
+	src, err := candidate.Read(cmd.Context(), s, given, "", docker.OnDemand{})
 	return src, asRefusal(err)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	reports "github.com/kube-relapse/relapse/harness/report"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
 type doctorFlags struct {
@@ -80,23 +79,18 @@ The exit code is 0 if nothing failed (warnings don't count), else 4.`,
 
 func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) error {
 	if f.undo {
-		e, err := engine.Detect(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = engine.Undo(ctx, e, out)
-		return err
+		return host.Undo(ctx, out)
 	}
 	opts, err := f.options()
 	if err != nil {
 		return err
 	}
-	checks := engine.Preflight(ctx, opts)
+	checks := host.Preflight(ctx, opts)
 	if f.fix {
 		if err := mend(ctx, f, opts, checks, progress); err != nil {
 			return err
 		}
-		checks = engine.Preflight(ctx, opts)
+		checks = host.Preflight(ctx, opts)
 	}
 	if err := ctx.Err(); err != nil {
 		return err // a check that was cut off is no finding
@@ -104,7 +98,7 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 	if err := printChecks(out, checks, f.json); err != nil {
 		return err
 	}
-	if failed := engine.Failed(checks); len(failed) > 0 {
+	if failed := host.Failed(checks); len(failed) > 0 {
 		var names []string
 		for _, c := range failed {
 			names = append(names, c.Name)
@@ -119,50 +113,34 @@ func runDoctor(ctx context.Context, f doctorFlags, out, progress io.Writer) erro
 }
 
 // options returns what to check on the host, with the cache that runs will use.
-func (f doctorFlags) options() (engine.Options, error) {
+func (f doctorFlags) options() (host.Options, error) {
 	dir, err := cache.DefaultDir()
-	return engine.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module, CacheDir: dir}, err
+	return host.Options{NodeImage: f.nodeImage, KubernetesMinor: f.minor, Module: f.module, CacheDir: dir}, err
 }
 
 // mend installs what is missing, and registers the bounded runtime if privileged containers fail.
-func mend(ctx context.Context, f doctorFlags, opts engine.Options, checks []engine.Check, w io.Writer) error {
-	if plan := engine.InstallPlan(checks); len(plan) > 0 {
+func mend(ctx context.Context, f doctorFlags, opts host.Options, checks []host.Check, w io.Writer) error {
+	if plan := host.InstallPlan(checks); len(plan) > 0 {
 		fmt.Fprintf(w, "To install what is missing, as root:\n  %s\n", strings.Join(plan, "\n  "))
-		err := engine.Install(ctx, w, plan)
-		if err != nil && !errors.Is(err, engine.ErrNotRoot) && !errors.Is(err, engine.ErrNotDebian) {
+		if _, err := host.Install(ctx, w, plan); err != nil {
 			return err
 		}
-		checks = engine.Preflight(ctx, opts) // there may be an engine only now
+		checks = host.Preflight(ctx, opts) // there may be an engine only now
 	}
-	broken := slices.ContainsFunc(engine.Failed(checks),
-		func(c engine.Check) bool { return c.Name == engine.CheckPrivileged })
-	if !broken {
+	if !host.Fixable(checks) {
 		return nil
 	}
-	e, err := engine.Detect(ctx)
+	if f.wrapper != "" {
+		return host.Fix(ctx, w, f.wrapper, "")
+	}
+	root, err := host.ModuleRoot(f.root)
 	if err != nil {
-		return err
+		return hinted(err, "name the checkout with --root, or a built runtime with --wrapper")
 	}
-	wrapper := f.wrapper
-	if wrapper == "" {
-		root, err := engine.ModuleRoot(f.root)
-		if err != nil {
-			return hinted(err, "name the checkout with --root, or a built runtime with --wrapper")
-		}
-		dir, err := os.MkdirTemp("", "relapse-doctor-")
-		if err != nil {
-			return fmt.Errorf("building the bounded runtime: %w", err)
-		}
-		defer os.RemoveAll(dir)
-		if wrapper, err = engine.BuildWrapper(ctx, root, dir); err != nil {
-			return err
-		}
-	}
-	_, err = engine.Fix(ctx, e, w, wrapper)
-	return err
+	return host.Fix(ctx, w, "", root)
 }
 
-func printChecks(w io.Writer, checks []engine.Check, asJSON bool) error {
+func printChecks(w io.Writer, checks []host.Check, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, checks)
 	}

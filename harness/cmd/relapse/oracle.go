@@ -19,7 +19,7 @@ import (
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 type oracleFlags struct {
@@ -194,7 +194,7 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 		}
 		defer done()
 		made, err := artifacts.Open(artifacts.Options{Root: root, Events: event.NewStream(sink),
-			Engine: engine.OnDemand{}})
+			Engine: docker.OnDemand{}})
 		if err != nil {
 			return nil, err
 		}

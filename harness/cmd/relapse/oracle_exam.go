@@ -15,7 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/campaign"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
 // exam is one scenario with the candidates that are to be run.
@@ -88,7 +88,7 @@ func (f *oracleFlags) exam(cmd *cobra.Command, s *scenario.Scenario, wanted []st
 		}
 		e.options.Beside = f.beside
 		if f.beside == 0 {
-			e.options.Beside = p.Trials[0].Place().Beside(runtime.NumCPU(), engine.FreeMemory())
+			e.options.Beside = p.Trials[0].Place().Beside(runtime.NumCPU(), host.FreeMemory())
 			if o := e.scenario.Spec.Oracle; o != nil && o.Beside > 0 {
 				e.options.Beside = min(e.options.Beside, o.Beside)
 			}

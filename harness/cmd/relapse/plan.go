@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/plan"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
 // planFlags are the flags that shape a plan. run has them, too.
@@ -79,7 +79,7 @@ func (f *planFlags) resolve(cmd *cobra.Command, name string) (*plan.Plan, error)
 	if o.Base, err = kindConfig(cmd); err != nil {
 		return nil, err
 	}
-	o.FreeMemory = engine.FreeMemory()
+	o.FreeMemory = host.FreeMemory()
 	p, err := plan.New(s, o)
 	if err != nil {
 		return nil, usage(err, "relapse validate "+s.Origin.File)

@@ -21,7 +21,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report/history"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 type runFlags struct {
@@ -166,7 +166,7 @@ func (f *runFlags) perform(ctx context.Context, cmd *cobra.Command, root string,
 		return "", v, err
 	}
 	dir, v, err = harness.Run(ctx, harness.Options{
-		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: engine.OnDemand{}, Retain: f.retain,
+		Plan: p, Provider: provider, Root: root, Out: f.out, Engine: docker.OnDemand{}, Retain: f.retain,
 		Parallel: f.parallel, Events: events,
 	})
 	return dir, v, hostHint(err)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host"
 )
 
 // untilFlags are the flags that make a run open-ended.
@@ -113,7 +113,7 @@ func (f *runFlags) parallelFits(p *plan.Plan) error {
 	case f.retain:
 		return errors.New("--retain keeps the clusters of the last trial, and with --parallel several are the last")
 	}
-	if err := p.Parallel(f.parallel, runtime.NumCPU(), engine.FreeMemory()); err != nil {
+	if err := p.Parallel(f.parallel, runtime.NumCPU(), host.FreeMemory()); err != nil {
 		return fmt.Errorf("--parallel: %w", err)
 	}
 	return nil

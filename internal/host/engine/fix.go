@@ -14,6 +14,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // ErrNotRoot says that mending or undoing needs root; nothing was touched.
@@ -21,7 +23,7 @@ var ErrNotRoot = errors.New("changing the daemon's settings needs root")
 
 // mender changes one dockerd's settings. Its fields describe the host, so that tests can set others.
 type mender struct {
-	engine  *Engine
+	docker  *docker.Client
 	w       io.Writer
 	lib     string // folder of the installed wrapper and of the record for undoing
 	lock    string
@@ -32,9 +34,9 @@ type mender struct {
 	patient time.Duration // how long dockerd may take to apply its settings
 }
 
-func newMender(e *Engine, w io.Writer) *mender {
+func newMender(d *docker.Client, w io.Writer) *mender {
 	return &mender{
-		engine: e, w: w, lib: "/usr/local/lib/relapse", lock: "/run/relapse-doctor.lock",
+		docker: d, w: w, lib: "/usr/local/lib/relapse", lock: "/run/relapse-doctor.lock",
 		proc: "/proc", pidfile: "/var/run/docker.pid", uid: os.Geteuid(), signal: syscall.Kill,
 		patient: 30 * time.Second,
 	}
@@ -47,12 +49,12 @@ func (m *mender) wrapper() string { return filepath.Join(m.lib, "bounded-runtime
 // has dockerd read them, and probes again. If the second probe fails, it undoes all of this. It writes to w what it
 // does and how to undo it. Without root it prints the command to run, touches nothing, and returns ErrNotRoot. It
 // returns probe errors that it can't mend as they are.
-func Fix(ctx context.Context, e *Engine, w io.Writer, wrapperPath string) (changed bool, err error) {
-	return newMender(e, w).fix(ctx, wrapperPath)
+func Fix(ctx context.Context, d *docker.Client, w io.Writer, wrapperPath string) (changed bool, err error) {
+	return newMender(d, w).fix(ctx, wrapperPath)
 }
 
 func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err error) {
-	_, err = m.engine.ProbePrivileged(ctx, "")
+	_, err = ProbePrivileged(ctx, m.docker)
 	if err == nil {
 		m.printf("Privileged containers run: nothing to mend.")
 		return false, nil
@@ -69,7 +71,7 @@ func (m *mender) fix(ctx context.Context, wrapperPath string) (changed bool, err
 		return false, err
 	}
 	defer unlock()
-	info, err := m.engine.ServerInfo(ctx)
+	info, err := m.docker.ServerInfo(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -141,7 +143,7 @@ func (m *mender) apply(ctx context.Context, d daemon, rec *record, program []byt
 	if err := m.reload(ctx, d, RuntimeName); err != nil {
 		return err
 	}
-	if _, err := m.engine.ProbePrivileged(ctx, ""); err != nil {
+	if _, err := ProbePrivileged(ctx, m.docker); err != nil {
 		return fmt.Errorf("probing with the bounded runtime: %w", err)
 	}
 	return nil
@@ -150,7 +152,7 @@ func (m *mender) apply(ctx context.Context, d daemon, rec *record, program []byt
 // sayDropped prints the names of runtimes that the daemon no longer lists after it has read its settings again. dockerd
 // 20.10 adds the names of its shims to the list only when it starts.
 func (m *mender) sayDropped(ctx context.Context, before []string) {
-	now, err := m.engine.ServerInfo(ctx)
+	now, err := m.docker.ServerInfo(ctx)
 	if err != nil {
 		return // only a remark is lost
 	}
@@ -184,7 +186,7 @@ func (m *mender) reload(ctx context.Context, d daemon, name string) error {
 	defer tick.Stop()
 	seen := "nothing"
 	for {
-		info, err := m.engine.ServerInfo(ctx)
+		info, err := m.docker.ServerInfo(ctx)
 		if err == nil && info.DefaultRuntime == name {
 			return nil
 		}

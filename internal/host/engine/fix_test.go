@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/internal/docker"
+	"github.com/kube-relapse/relapse/internal/docker/dockertest"
 )
+
+func TestMain(m *testing.M) { dockertest.Main(m) }
 
 const noCaps = "OCI runtime create failed: unable to apply caps: operation not permitted"
 
@@ -26,9 +32,9 @@ type bench struct {
 }
 
 // newBench has the settings file hold what config says; "-" means there is none.
-func newBench(t *testing.T, s daemonState, config string) *bench {
+func newBench(t *testing.T, s dockertest.State, config string) *bench {
 	t.Helper()
-	b := &bench{dir: fake(t, s), said: &bytes.Buffer{}}
+	b := &bench{dir: dockertest.New(t, s), said: &bytes.Buffer{}}
 	root := t.TempDir()
 	b.config, b.program = filepath.Join(root, "docker", "daemon.json"), filepath.Join(root, "program")
 	put(t, b.program, "#!wrapper")
@@ -38,12 +44,12 @@ func newBench(t *testing.T, s daemonState, config string) *bench {
 	put(t, filepath.Join(root, "proc/42/comm"), "dockerd\n")
 	put(t, filepath.Join(root, "proc/42/cmdline"), "/usr/sbin/dockerd\x00--config-file="+b.config+"\x00")
 	put(t, filepath.Join(root, "proc/7/comm"), "sshd\n")
-	e, err := Detect(t.Context())
+	client, err := docker.Detect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.mender = &mender{
-		engine: e, w: b.said, lib: filepath.Join(root, "lib"), lock: filepath.Join(root, "lock"),
+		docker: client, w: b.said, lib: filepath.Join(root, "lib"), lock: filepath.Join(root, "lock"),
 		proc: filepath.Join(root, "proc"), pidfile: filepath.Join(root, "docker.pid"), patient: 5 * time.Second,
 		signal: func(pid int, sig syscall.Signal) error {
 			b.signals++
@@ -54,6 +60,31 @@ func newBench(t *testing.T, s daemonState, config string) *bench {
 		},
 	}
 	return b
+}
+
+// reloadFake does what dockerd does on SIGHUP: a key that is gone changes nothing.
+func reloadFake(dir, config string) error {
+	data, err := os.ReadFile(config)
+	if err != nil {
+		return err
+	}
+	read, err := parseSettings(config, data)
+	if err != nil {
+		return err
+	}
+	s := dockertest.Read(dir)
+	if runtimes, ok := read[keyRuntimes].(map[string]any); ok {
+		s.Runtimes = maps.Clone(runtimes)
+		s.Runtimes[stockRuntime] = map[string]any{"path": "runc"}
+	}
+	if name := read.defaultRuntime(); name != "" {
+		if s.Runtimes[name] == nil {
+			return nil // it logs an error and keeps what it has
+		}
+		s.Default = name
+	}
+	s.Write(dir)
+	return nil
 }
 
 func put(t *testing.T, file, text string) {
@@ -88,12 +119,12 @@ func TestFixThenUndoLeavesTheSettingsAsTheyWere(t *testing.T) {
 		"runtimes, no default": {`{"runtimes":{"crun":{"path":"/usr/bin/crun"}}}`, stockRuntime},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, daemonState{Bounded: noCaps, Default: test.before}, test.config)
+			b := newBench(t, dockertest.State{Bounded: noCaps, Default: test.before}, test.config)
 			changed, err := b.fix(t.Context(), b.program)
 			if err != nil || !changed {
 				t.Fatalf("fix: changed=%t, %v\n%s", changed, err, b.said)
 			}
-			if got := readState(b.dir).Default; got != RuntimeName {
+			if got := dockertest.Read(b.dir).Default; got != RuntimeName {
 				t.Errorf("default runtime after fix = %q", got)
 			}
 			if got := get(t, b.wrapper()); got != "#!wrapper" {
@@ -110,7 +141,7 @@ func TestFixThenUndoLeavesTheSettingsAsTheyWere(t *testing.T) {
 			if got := get(t, b.config); got != test.config {
 				t.Errorf("settings after undo:\n%s\nwant:\n%s", got, test.config)
 			}
-			if got := readState(b.dir); got.Default != test.before || len(got.Objects) > 0 {
+			if got := dockertest.Read(b.dir); got.Default != test.before || len(got.Objects) > 0 {
 				t.Errorf("daemon after undo has default %q and %v, want %q and nothing", got.Default, got.Objects, test.before)
 			}
 			if _, err := os.Stat(b.lib); !errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +152,7 @@ func TestFixThenUndoLeavesTheSettingsAsTheyWere(t *testing.T) {
 }
 
 func TestFixKeepsUnknownKeys(t *testing.T) {
-	b := newBench(t, daemonState{Bounded: noCaps}, `{"mtu": 1400, "big": 9007199254740993, "new-thing": {"a": ["<b>"]}}`)
+	b := newBench(t, dockertest.State{Bounded: noCaps}, `{"mtu": 1400, "big": 9007199254740993, "new-thing": {"a": ["<b>"]}}`)
 	if _, err := b.fix(t.Context(), b.program); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +178,7 @@ func TestFixKeepsUnknownKeys(t *testing.T) {
 }
 
 func TestUndoKeepsWhatOthersEdited(t *testing.T) {
-	b := newBench(t, daemonState{Bounded: noCaps}, `{"mtu": 1400}`)
+	b := newBench(t, dockertest.State{Bounded: noCaps}, `{"mtu": 1400}`)
 	if _, err := b.fix(t.Context(), b.program); err != nil {
 		t.Fatal(err)
 	}
@@ -162,36 +193,36 @@ func TestUndoKeepsWhatOthersEdited(t *testing.T) {
 
 func TestFixTouchesNothingWhereItCannotHelp(t *testing.T) {
 	for name, test := range map[string]struct {
-		state  daemonState
+		state  dockertest.State
 		config string
 		spoil  func(*testing.T, *bench)
 		want   string
 	}{
 		"healthy": {config: "{}"},
-		"other failure": {state: daemonState{Bounded: "no space left on device"}, config: "{}",
+		"other failure": {state: dockertest.State{Bounded: "no space left on device"}, config: "{}",
 			want: "no space left on device"},
-		"not root": {state: daemonState{Bounded: noCaps}, config: "{}", want: "changing the daemon's settings needs root",
+		"not root": {state: dockertest.State{Bounded: noCaps}, config: "{}", want: "changing the daemon's settings needs root",
 			spoil: func(_ *testing.T, b *bench) { b.uid = 1000 }},
-		"bad JSON": {state: daemonState{Bounded: noCaps}, config: "{\n  \"mtu\": 1400,\n  oops\n}",
+		"bad JSON": {state: dockertest.State{Bounded: noCaps}, config: "{\n  \"mtu\": 1400,\n  oops\n}",
 			want: "daemon.json:3: invalid character 'o'"},
-		"cut off": {state: daemonState{Bounded: noCaps}, config: "{\n  \"mtu\": 1400\n",
+		"cut off": {state: dockertest.State{Bounded: noCaps}, config: "{\n  \"mtu\": 1400\n",
 			want: "daemon.json:3: unexpected end"},
-		"trailing": {state: daemonState{Bounded: noCaps}, config: "{}\n{}",
+		"trailing": {state: dockertest.State{Bounded: noCaps}, config: "{}\n{}",
 			want: "daemon.json:2: more after the closing brace"},
-		"no object": {state: daemonState{Bounded: noCaps}, config: "[1]",
+		"no object": {state: dockertest.State{Bounded: noCaps}, config: "[1]",
 			want: "daemon.json:1: json: cannot unmarshal array"},
-		"wrong kind": {state: daemonState{Bounded: noCaps}, config: `{"runtimes": 1}`,
+		"wrong kind": {state: dockertest.State{Bounded: noCaps}, config: `{"runtimes": 1}`,
 			want: `daemon.json: "runtimes" is a json.Number where an object was expected`},
-		"on the command line": {state: daemonState{Bounded: noCaps}, config: "{}",
+		"on the command line": {state: dockertest.State{Bounded: noCaps}, config: "{}",
 			want: "dockerd (process 42) is started with --default-runtime=crun",
 			spoil: func(t *testing.T, b *bench) {
 				put(t, filepath.Join(b.proc, "42/cmdline"), "dockerd\x00--default-runtime=crun\x00")
 			}},
-		"two daemons": {state: daemonState{Bounded: noCaps}, config: "{}", want: "choosing among dockerd processes [42 43]",
+		"two daemons": {state: dockertest.State{Bounded: noCaps}, config: "{}", want: "choosing among dockerd processes [42 43]",
 			spoil: func(t *testing.T, b *bench) { put(t, filepath.Join(b.proc, "43/comm"), "dockerd\n") }},
-		"no wrapper": {state: daemonState{Bounded: noCaps}, config: "{}", want: "reading the bounded runtime: open",
+		"no wrapper": {state: dockertest.State{Bounded: noCaps}, config: "{}", want: "reading the bounded runtime: open",
 			spoil: func(_ *testing.T, b *bench) { b.program = "nowhere" }},
-		"no daemon": {state: daemonState{Bounded: noCaps}, config: "{}", want: "no dockerd process on this host",
+		"no daemon": {state: dockertest.State{Bounded: noCaps}, config: "{}", want: "no dockerd process on this host",
 			spoil: func(t *testing.T, b *bench) { put(t, filepath.Join(b.proc, "42/comm"), "sh\n") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +254,7 @@ func TestFixPutsBackWhatDidNotHelp(t *testing.T) {
 		"dockerd doesn't obey": {deaf: true, want: "waiting for dockerd's default runtime to be relapse-bounded: it is runc: context deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, daemonState{Bounded: noCaps, Stubborn: test.stubborn}, config)
+			b := newBench(t, dockertest.State{Bounded: noCaps, Stubborn: test.stubborn}, config)
 			if test.deaf {
 				b.patient, b.signal = 3*time.Second, func(int, syscall.Signal) error { return nil }
 			}
@@ -231,7 +262,7 @@ func TestFixPutsBackWhatDidNotHelp(t *testing.T) {
 			if changed || err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("fix: changed=%t, %v, want %q", changed, err, test.want)
 			}
-			if got, s := get(t, b.config), readState(b.dir); got != config || s.Default != stockRuntime || len(s.Objects) > 0 {
+			if got, s := get(t, b.config), dockertest.Read(b.dir); got != config || s.Default != stockRuntime || len(s.Objects) > 0 {
 				t.Errorf("left behind: settings %s, default runtime %s, %v", got, s.Default, s.Objects)
 			}
 		})
@@ -239,7 +270,7 @@ func TestFixPutsBackWhatDidNotHelp(t *testing.T) {
 }
 
 func TestFixNamesRuntimesThatDockerdDropped(t *testing.T) {
-	b := newBench(t, daemonState{Bounded: noCaps,
+	b := newBench(t, dockertest.State{Bounded: noCaps,
 		Runtimes: map[string]any{"io.containerd.runc.v2": nil, stockRuntime: nil}}, "{}")
 	if _, err := b.fix(t.Context(), b.program); err != nil {
 		t.Fatal(err)
@@ -250,20 +281,20 @@ func TestFixNamesRuntimesThatDockerdDropped(t *testing.T) {
 }
 
 func TestFixPutsBackAfterCancel(t *testing.T) {
-	b := newBench(t, daemonState{Bounded: noCaps}, "{}")
+	b := newBench(t, dockertest.State{Bounded: noCaps}, "{}")
 	ctx, cancel := context.WithCancel(t.Context())
 	reload := b.signal
 	b.signal = func(pid int, s syscall.Signal) error { cancel(); return reload(pid, s) }
 	if _, err := b.fix(ctx, b.program); !errors.Is(err, context.Canceled) {
 		t.Errorf("fix: %v, want context canceled", err)
 	}
-	if got, s := get(t, b.config), readState(b.dir); got != "{}" || s.Default != stockRuntime {
+	if got, s := get(t, b.config), dockertest.Read(b.dir); got != "{}" || s.Default != stockRuntime {
 		t.Errorf("left behind: settings %s, default runtime %s", got, s.Default)
 	}
 }
 
 func TestUndoRefusesWhileContainersUseTheRuntime(t *testing.T) {
-	b := newBench(t, daemonState{Bounded: noCaps, Containers: map[string]string{"node-1": RuntimeName, "mine": "runc"}},
+	b := newBench(t, dockertest.State{Bounded: noCaps, Containers: map[string]string{"node-1": RuntimeName, "mine": "runc"}},
 		"{}")
 	if _, err := b.fix(t.Context(), b.program); err != nil {
 		t.Fatal(err)

@@ -1,3 +1,5 @@
+// Package engine finds out whether a container engine can run privileged nodes, and has it run them by another runtime
+// where the host's bounded capabilities prevent that.
 package engine
 
 import (
@@ -10,9 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
-// RunLabel is the label on everything that this program makes in the engine. Its value names the run.
+// RunLabel is the label on what a probe makes in the engine. Its value is the name of the probe.
 const RunLabel = "dev.relapse.run"
 
 // capSysResource is the bit of CAP_SYS_RESOURCE, from linux/capability.h.
@@ -36,11 +40,11 @@ func (p Probe) LacksSysResource() bool { return p.Bounding&(1<<capSysResource) =
 var ErrBounded = errors.New("the host's capabilities are bounded")
 
 // ProbePrivileged runs a privileged container and returns what it saw. The image is made on the spot, without a
-// registry. Both are removed, even if ctx ends. run is the value of their RunLabel; if it is empty, the probe makes one
-// up. An error wraps ErrBounded if the runtime refused capabilities or limits.
-func (e *Engine) ProbePrivileged(ctx context.Context, run string) (_ Probe, err error) {
+// registry. Both are removed, even if ctx ends. An error wraps ErrBounded if the runtime refused capabilities or
+// limits.
+func ProbePrivileged(ctx context.Context, d *docker.Client) (_ Probe, err error) {
 	began := time.Now()
-	info, err := e.ServerInfo(ctx)
+	info, err := d.ServerInfo(ctx)
 	if err != nil {
 		return Probe{}, err
 	}
@@ -56,11 +60,8 @@ func (e *Engine) ProbePrivileged(ctx context.Context, run string) (_ Probe, err 
 	if err != nil {
 		return Probe{}, err
 	}
-	if run == "" {
-		run = name
-	}
-	defer func() { err = errors.Join(err, e.removeProbe(ctx, name)) }()
-	status, err := e.runProbe(ctx, name, run, image)
+	defer func() { err = errors.Join(err, removeProbe(ctx, d, name)) }()
+	status, err := runProbe(ctx, d, name, image)
 	if err != nil {
 		return Probe{}, classify(err)
 	}
@@ -78,15 +79,15 @@ func probeName() (string, error) {
 
 // runProbe imports the image, creates the container, starts it and returns its output. The end of ctx doesn't cancel
 // the first two steps: if the client were killed during a request, the daemon would finish it after removeProbe.
-func (e *Engine) runProbe(ctx context.Context, name, run string, image []byte) ([]byte, error) {
+func runProbe(ctx context.Context, d *docker.Client, name string, image []byte) ([]byte, error) {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTime)
 	defer cancel()
-	label := RunLabel + "=" + run
-	err := e.Stream(whole, bytes.NewReader(image), nil, "import", "--change", "LABEL "+label, "-", name)
+	label := RunLabel + "=" + name
+	err := d.Stream(whole, bytes.NewReader(image), nil, "import", "--change", "LABEL "+label, "-", name)
 	if err != nil {
 		return nil, err
 	}
-	_, err = e.Output(whole, "create", "--name", name, "--label", label,
+	_, err = d.Output(whole, "create", "--name", name, "--label", label,
 		"--privileged", "--network", "none", name, "/probe")
 	if err != nil {
 		return nil, err
@@ -96,16 +97,16 @@ func (e *Engine) runProbe(ctx context.Context, name, run string, image []byte) (
 	}
 	start, stop := context.WithTimeout(ctx, stepTime)
 	defer stop()
-	return e.Output(start, "start", "--attach", name)
+	return d.Output(start, "start", "--attach", name)
 }
 
 // removeProbe removes the container and the image. It is no error if either is missing.
-func (e *Engine) removeProbe(ctx context.Context, name string) error {
+func removeProbe(ctx context.Context, d *docker.Client, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTime)
 	defer cancel()
 	var errs []error
 	for _, args := range [][]string{{"rm", "--force", "--volumes", name}, {"rmi", "--force", name}} {
-		_, err := e.Output(ctx, args...)
+		_, err := d.Output(ctx, args...)
 		if err != nil && !strings.Contains(err.Error(), "No such") {
 			errs = append(errs, err)
 		}
@@ -116,7 +117,7 @@ func (e *Engine) removeProbe(ctx context.Context, name string) error {
 // classify wraps err in ErrBounded if the bounded runtime mends it. It looks for the words of runc and crun for
 // failures of capset(2) and setrlimit(2).
 func classify(err error) error {
-	var failed *CommandError
+	var failed *docker.CommandError
 	if !errors.As(err, &failed) {
 		return err
 	}
@@ -142,15 +143,4 @@ func parseBounding(status []byte) (uint64, error) {
 		}
 	}
 	return 0, fmt.Errorf("the probe's container ran and didn't print its CapBnd; it printed %q", status)
-}
-
-// Bounded reports whether privileged containers, and so nodes, lack CAP_SYS_RESOURCE. Programs in them must then do
-// without raised limits and negative OOM scores. Bounded runs a probe, so its answer holds for the runtime that is the
-// default. An error means that there can be no nodes at all.
-func Bounded(ctx context.Context, e *Engine) (bool, error) {
-	p, err := e.ProbePrivileged(ctx, "")
-	if err != nil {
-		return false, err
-	}
-	return p.LacksSysResource(), nil
 }

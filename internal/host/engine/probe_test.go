@@ -13,28 +13,31 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kube-relapse/relapse/internal/docker"
+	"github.com/kube-relapse/relapse/internal/docker/dockertest"
 )
 
 func TestProbeRemovesWhatItMade(t *testing.T) {
 	for name, test := range map[string]struct {
-		state   daemonState
+		state   dockertest.State
 		bounded bool
 		want    string
 	}{
 		"runs":    {},
-		"bounded": {state: daemonState{Bounded: noCaps}, bounded: true, want: "unable to apply caps"},
-		"rlimits": {state: daemonState{Bounded: "error setting rlimits for ready process: operation not permitted"},
+		"bounded": {state: dockertest.State{Bounded: noCaps}, bounded: true, want: "unable to apply caps"},
+		"rlimits": {state: dockertest.State{Bounded: "error setting rlimits for ready process: operation not permitted"},
 			bounded: true, want: "rlimits"},
-		"other": {state: daemonState{Bounded: "no space left on device"}, want: "no space left on device"},
-		"arch":  {state: daemonState{Arch: "riscv64"}, want: `no probe program for architecture "riscv64"`},
+		"other": {state: dockertest.State{Bounded: "no space left on device"}, want: "no space left on device"},
+		"arch":  {state: dockertest.State{Arch: "riscv64"}, want: `no probe program for architecture "riscv64"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := fake(t, test.state)
-			e, err := Detect(t.Context())
+			dir := dockertest.New(t, test.state)
+			d, err := docker.Detect(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := e.ProbePrivileged(t.Context(), "run-1")
+			p, err := ProbePrivileged(t.Context(), d)
 			if errors.Is(err, ErrBounded) != test.bounded || (err == nil) != (test.want == "") || err != nil &&
 				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("probe: %v, want %q", err, test.want)
@@ -42,7 +45,7 @@ func TestProbeRemovesWhatItMade(t *testing.T) {
 			if err == nil && (p.Bounding != 0x3ffeffffff || !p.LacksSysResource()) {
 				t.Errorf("probe saw %#x", p.Bounding)
 			}
-			if s := readState(dir); len(s.Objects) > 0 {
+			if s := dockertest.Read(dir); len(s.Objects) > 0 {
 				t.Errorf("left behind: %v after %q", s.Objects, s.Calls)
 			}
 		})
@@ -50,27 +53,27 @@ func TestProbeRemovesWhatItMade(t *testing.T) {
 }
 
 func TestProbeRemovesWhatItMadeAfterCancel(t *testing.T) {
-	dir := fake(t, daemonState{})
-	e, err := Detect(t.Context())
+	dir := dockertest.New(t, dockertest.State{})
+	d, err := docker.Detect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	info, err := e.ServerInfo(ctx)
+	info, err := d.ServerInfo(ctx)
 	if err != nil || info.Architecture != "x86_64" {
 		t.Fatalf("ServerInfo: %+v, %v", info, err)
 	}
 	cancel()
-	_, err = e.runProbe(ctx, "relapse-probe-x", "run-1", nil)
+	_, err = runProbe(ctx, d, "relapse-probe-x", nil)
 	if err == nil {
 		t.Error("the probe went on after a cancel")
 	}
-	if err := e.removeProbe(ctx, "relapse-probe-x"); err != nil {
+	if err := removeProbe(ctx, d, "relapse-probe-x"); err != nil {
 		t.Error(err)
 	}
-	s := readState(dir)
+	s := dockertest.Read(dir)
 	if len(s.Objects) > 0 || !slices.ContainsFunc(s.Calls,
-		func(c string) bool { return strings.Contains(c, RunLabel+"=run-1") }) {
+		func(c string) bool { return strings.Contains(c, RunLabel+"=relapse-probe-x") }) {
 		t.Errorf("left behind: %v after %q", s.Objects, s.Calls)
 	}
 }

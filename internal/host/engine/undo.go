@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/kube-relapse/relapse/internal/docker"
 )
 
 // record holds what Undo needs: the content of the settings file before and after Fix, byte by byte.
@@ -50,8 +52,8 @@ func (e *InUseError) Error() string {
 // removed if there was none. From a file that was edited since, only what Fix added is removed. If there is nothing to
 // undo, Undo changes nothing and returns no error. Without root it returns ErrNotRoot, and while containers still use
 // the runtime an *InUseError; in both cases it touches nothing.
-func Undo(ctx context.Context, e *Engine, w io.Writer) (changed bool, err error) {
-	return newMender(e, w).undo(ctx)
+func Undo(ctx context.Context, d *docker.Client, w io.Writer) (changed bool, err error) {
+	return newMender(d, w).undo(ctx)
 }
 
 func (m *mender) undo(ctx context.Context) (changed bool, err error) {
@@ -93,13 +95,13 @@ func (m *mender) undo(ctx context.Context) (changed bool, err error) {
 
 // unused returns an *InUseError if a container has the bounded runtime.
 func (m *mender) unused(ctx context.Context) error {
-	ids, err := m.engine.Output(ctx, "ps", "--all", "--quiet", "--no-trunc")
+	ids, err := m.docker.Output(ctx, "ps", "--all", "--quiet", "--no-trunc")
 	if err != nil {
 		return err
 	}
 	var using []string
 	for _, id := range strings.Fields(string(ids)) {
-		out, err := m.engine.Output(ctx, "inspect", "--format", "{{.HostConfig.Runtime}} {{.Name}}", id)
+		out, err := m.docker.Output(ctx, "inspect", "--format", "{{.HostConfig.Runtime}} {{.Name}}", id)
 		if err != nil {
 			if strings.Contains(err.Error(), "No such") {
 				continue // removed meanwhile

@@ -23,13 +23,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/docker"
 	"github.com/kube-relapse/relapse/internal/host/nodeimage"
 )
 
-func realEngine(t *testing.T) *engine.Engine {
+func realEngine(t *testing.T) *docker.Client {
 	t.Helper()
-	e, err := engine.Detect(t.Context())
+	e, err := docker.Detect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func realEngine(t *testing.T) *engine.Engine {
 
 // serve starts an image registry on loopback with one image that has content
 // at path, and gives the image's reference by tag and by digest.
-func serve(t *testing.T, e *engine.Engine, path, content string) (tagged, digested string) {
+func serve(t *testing.T, e *docker.Client, path, content string) (tagged, digested string) {
 	t.Helper()
 	server := httptest.NewServer(registry.New())
 	t.Cleanup(server.Close)
@@ -182,7 +182,7 @@ func TestAssembleOnTheRealEngine(t *testing.T) {
 }
 
 // inspect checks the parts of an image that kind and the collectors rely on.
-func inspect(t *testing.T, e *engine.Engine, ref string) {
+func inspect(t *testing.T, e *docker.Client, ref string) {
 	t.Helper()
 	out, err := e.Output(t.Context(), "image", "inspect", "--format",
 		`{{.Config.StopSignal}} {{json .Config.Entrypoint}} [{{index .Config.Labels "dev.relapse.build"}}] {{index .Config.Labels "dev.relapse.cache"}}`, ref)

@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"bytes"
@@ -72,11 +72,18 @@ func goOutput(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = os.TempDir(), &out, &stderr
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
-		return nil, &CommandError{Args: append([]string{"go"}, args...),
-			Stderr: redact(strings.TrimSpace(stderr.String())),
-			Err:    cmp.Or(ctx.Err(), err)}
+		return nil, goFailed(args, cmp.Or(ctx.Err(), err), stderr.String())
 	}
 	return out.Bytes(), nil
+}
+
+// goFailed is the error of a go command that printed stderr.
+func goFailed(args []string, err error, stderr string) error {
+	err = fmt.Errorf("running `go %s`: %w", strings.Join(args, " "), err)
+	if stderr = strings.TrimSpace(stderr); stderr != "" {
+		err = fmt.Errorf("%w: %s", err, redact(stderr))
+	}
+	return err
 }
 
 // proxy returns a check that shows the go command's module settings. If module isn't empty, the check says whether the

@@ -1,4 +1,4 @@
-package engine
+package docker
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Info is what the engine's daemon says about itself and its host.
+// Info is what the daemon says about itself and its host.
 type Info struct {
 	Version         string   // "20.10.24"
 	StorageDriver   string   // "overlay2"
@@ -27,8 +27,8 @@ type Info struct {
 
 // ServerInfo returns what the daemon says about itself and its host. An answer without a version is an error: the
 // client prints that, and exits with 0, when no daemon answers.
-func (e *Engine) ServerInfo(ctx context.Context) (Info, error) {
-	out, err := e.Output(ctx, "info", "--format", "{{json .}}")
+func (c *Client) ServerInfo(ctx context.Context) (Info, error) {
+	out, err := c.Output(ctx, "info", "--format", "{{json .}}")
 	if err != nil {
 		return Info{}, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// host is the root folder that a host's /proc and /etc are read from.
-type host string
+// machine is the root folder that a host's /proc and /etc are read from.
+type machine string
 
-func (h host) path(elem ...string) string {
-	return filepath.Join(append([]string{string(h)}, elem...)...)
+func (m machine) path(elem ...string) string {
+	return filepath.Join(append([]string{string(m)}, elem...)...)
 }
 
 const gib = 1 << 30
@@ -28,9 +28,9 @@ const (
 	diskLeast, diskEnough     = 4 * gib, 10 * gib
 )
 
-func (h host) memory() Check {
+func (m machine) memory() Check {
 	c := Check{Name: "memory", Wanted: fmt.Sprintf("%s available", size(memoryEnough))}
-	free, err := h.freeMemory()
+	free, err := m.freeMemory()
 	if err != nil {
 		return c.unknown(err, "free -m")
 	}
@@ -39,8 +39,8 @@ func (h host) memory() Check {
 }
 
 // freeMemory returns how much memory the kernel says can be had without swapping, in bytes.
-func (h host) freeMemory() (uint64, error) {
-	data, err := os.ReadFile(h.path("proc/meminfo"))
+func (m machine) freeMemory() (uint64, error) {
+	data, err := os.ReadFile(m.path("proc/meminfo"))
 	if err != nil {
 		return 0, err
 	}
@@ -57,7 +57,7 @@ func (h host) freeMemory() (uint64, error) {
 // FreeMemory returns how much memory clusters may use on this machine, in bytes; 0 means unknown. It assumes that the
 // engine is on this machine.
 func FreeMemory() int64 {
-	free, err := host("/").freeMemory()
+	free, err := machine("/").freeMemory()
 	if err != nil {
 		return 0
 	}
@@ -65,9 +65,9 @@ func FreeMemory() int64 {
 }
 
 // engineDisk checks the free space in the daemon's root folder, which may be on another machine.
-func (h host) engineDisk(root string) Check {
+func (m machine) engineDisk(root string) Check {
 	c := Check{Name: "disk of the engine", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
-	free, err := freeBytes(h.path(root))
+	free, err := freeBytes(m.path(root))
 	if err != nil {
 		return c.unknown(fmt.Errorf("%s isn't to be seen from here: %w", root, err), "docker system df")
 	}
@@ -75,7 +75,7 @@ func (h host) engineDisk(root string) Check {
 }
 
 // cacheDisk checks the free space in dir or its nearest parent that exists: before the first run there is no cache.
-func (h host) cacheDisk(dir string) Check {
+func (m machine) cacheDisk(dir string) Check {
 	c := Check{Name: "disk of the cache", Wanted: fmt.Sprintf("%s free", size(diskEnough))}
 	at := dir
 	for {
@@ -107,16 +107,16 @@ const (
 	watchesLeast, watchesEnough    = 8192, 65536
 )
 
-func (h host) inotify() Check {
+func (m machine) inotify() Check {
 	c := Check{Name: "inotify limits", Status: OK,
 		Wanted: fmt.Sprintf("%d instances not in use, %d watches per user", instancesFree, watchesEnough)}
 	const remedy = "sysctl -w fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=524288"
-	instances, err := h.number("proc/sys/fs/inotify/max_user_instances")
-	watches, err2 := h.number("proc/sys/fs/inotify/max_user_watches")
+	instances, err := m.number("proc/sys/fs/inotify/max_user_instances")
+	watches, err2 := m.number("proc/sys/fs/inotify/max_user_watches")
 	if err := errors.Join(err, err2); err != nil {
 		return c.unknown(err, remedy)
 	}
-	used := h.inotifyInUse()
+	used := m.inotifyInUse()
 	c.Seen = fmt.Sprintf("%d instances, %d of them in use; %d watches", instances, used, watches)
 	switch {
 	case instances-used < instancesNeeded || watches < watchesLeast:
@@ -129,8 +129,8 @@ func (h host) inotify() Check {
 
 // inotifyInUse returns how many inotify instances are held by all processes whose open files can be read. The limit is
 // per user, but the nodes' processes are root's, and so are most others here.
-func (h host) inotifyInUse() (n int) {
-	fds, _ := filepath.Glob(h.path("proc/[0-9]*/fd/*")) // processes come and go
+func (m machine) inotifyInUse() (n int) {
+	fds, _ := filepath.Glob(m.path("proc/[0-9]*/fd/*")) // processes come and go
 	for _, fd := range fds {
 		if link, err := os.Readlink(fd); err == nil && link == "anon_inode:inotify" {
 			n++
@@ -139,8 +139,8 @@ func (h host) inotifyInUse() (n int) {
 	return n
 }
 
-func (h host) number(path string) (int, error) {
-	data, err := os.ReadFile(h.path(path))
+func (m machine) number(path string) (int, error) {
+	data, err := os.ReadFile(m.path(path))
 	if err != nil {
 		return 0, err
 	}

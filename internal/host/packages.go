@@ -1,9 +1,8 @@
-package engine
+package host
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,15 +17,12 @@ import (
 // aptInstall begins every remedy that InstallPlan collects.
 const aptInstall = "apt-get install -y "
 
-// ErrNotDebian says that there is no apt-get to install with; nothing was touched.
-var ErrNotDebian = errors.New("packages can be installed on Debian and its kin only")
-
 // debianKeyring is the path below / of the keyring with which debootstrap checks Debian's signatures.
 const debianKeyring = "usr/share/keyrings/debian-archive-keyring.gpg"
 
 // assembly checks whether this host has what assembling a node image needs. A missing part is a failure if nodeImage
 // asks for an assembled image, and a warning if an official one might do instead. For other images there are no checks.
-func (h host) assembly(nodeImage string) []Check {
+func (m machine) assembly(nodeImage string) []Check {
 	missing := Warn
 	switch nodeImage {
 	case "", "auto":
@@ -53,15 +49,15 @@ func (h host) assembly(nodeImage string) []Check {
 	if err != nil {
 		checks[1].Status, checks[1].Seen = missing, "not on PATH"
 	}
-	if _, err := os.Stat(h.path(debianKeyring)); err != nil {
+	if _, err := os.Stat(m.path(debianKeyring)); err != nil {
 		checks[2].Status, checks[2].Seen = missing, err.Error()
 	}
-	mirrors := h.aptMirrors()
+	mirrors := m.aptMirrors()
 	checks[3].Seen = strings.Join(mirrors, " ")
 	if len(mirrors) == 0 {
 		checks[3].Status, checks[3].Seen = missing, "none"
 	}
-	if h.debian() {
+	if m.debian() {
 		checks[1].Remedy, checks[2].Remedy = aptInstall+"debootstrap", aptInstall+"debian-archive-keyring"
 	}
 	for i := range checks {
@@ -73,8 +69,8 @@ func (h host) assembly(nodeImage string) []Check {
 }
 
 // debian reports whether the host is Debian or derived from it.
-func (h host) debian() bool {
-	data, _ := os.ReadFile(h.path("etc/os-release"))
+func (m machine) debian() bool {
+	data, _ := os.ReadFile(m.path("etc/os-release"))
 	for line := range strings.Lines(string(data)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		if (key == "ID" || key == "ID_LIKE") && slices.Contains(strings.Fields(strings.Trim(value, `"'`)), "debian") {
@@ -86,9 +82,9 @@ func (h host) debian() bool {
 
 // aptMirrors returns the HTTP URIs of apt's sources, from both file formats, each once, in the order found and without
 // credentials. URIs that serve another distribution are among them, because only a request could tell.
-func (h host) aptMirrors() (mirrors []string) {
-	lists, _ := filepath.Glob(h.path("etc/apt/sources.list.d/*.list"))
-	sources, _ := filepath.Glob(h.path("etc/apt/sources.list.d/*.sources"))
+func (m machine) aptMirrors() (mirrors []string) {
+	lists, _ := filepath.Glob(m.path("etc/apt/sources.list.d/*.list"))
+	sources, _ := filepath.Glob(m.path("etc/apt/sources.list.d/*.sources"))
 	add := func(words []string) {
 		for _, w := range words {
 			if w = redact(w); strings.HasPrefix(w, "http") && strings.Contains(w, "://") &&
@@ -97,7 +93,7 @@ func (h host) aptMirrors() (mirrors []string) {
 			}
 		}
 	}
-	for _, file := range append([]string{h.path("etc/apt/sources.list")}, lists...) {
+	for _, file := range append([]string{m.path("etc/apt/sources.list")}, lists...) {
 		for _, line := range linesOf(file) {
 			if f := strings.Fields(line); len(f) > 1 && f[0] == "deb" {
 				add(f[1:])
@@ -143,17 +139,12 @@ func InstallPlan(checks []Check) []string {
 	return []string{"apt-get update", aptInstall + strings.Join(slices.Compact(packages), " ")}
 }
 
-// Install runs the commands of an InstallPlan one after the other, and shows each on w with its output. If they can't
-// be run here, it returns ErrNotDebian or ErrNotRoot before the first.
-func Install(ctx context.Context, w io.Writer, cmds []string) error {
-	if len(cmds) == 0 {
-		return nil
-	}
-	if _, err := exec.LookPath("apt-get"); err != nil || !host("/").debian() {
-		return ErrNotDebian
-	}
-	if os.Geteuid() != 0 {
-		return ErrNotRoot
+// Install runs the commands of an InstallPlan one after the other, and shows each on w with its output. Where the host
+// isn't Debian or its kin, or the user isn't root, Install runs none of them and returns false.
+func Install(ctx context.Context, w io.Writer, cmds []string) (may bool, err error) {
+	_, err = exec.LookPath("apt-get")
+	if err != nil || !machine("/").debian() || os.Geteuid() != 0 {
+		return false, nil
 	}
 	for _, line := range cmds {
 		fmt.Fprintf(w, "+ %s\n", line)
@@ -164,8 +155,8 @@ func Install(ctx context.Context, w io.Writer, cmds []string) error {
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // dpkg must not be cut off
 		cmd.WaitDelay = time.Minute
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("running `%s`: %w", line, err)
+			return true, fmt.Errorf("running `%s`: %w", line, err)
 		}
 	}
-	return nil
+	return true, nil
 }

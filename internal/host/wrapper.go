@@ -1,4 +1,4 @@
-package engine
+package host
 
 import (
 	"bytes"
@@ -9,15 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/mod/modfile"
 )
 
 const modulePath = "github.com/kube-relapse/relapse"
-
-// ErrNoModule says that neither the given folder nor any above it holds this module.
-var ErrNoModule = errors.New("not inside a checkout of " + modulePath)
 
 // ModuleRoot returns the folder of this module's go.mod, in dir or above it.
 func ModuleRoot(dir string) (string, error) {
@@ -33,24 +29,21 @@ func ModuleRoot(dir string) (string, error) {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return "", fmt.Errorf("looking for the module: %w", err)
 		case at == filepath.Dir(at):
-			return "", fmt.Errorf("%w: %s", ErrNoModule, dir)
+			return "", fmt.Errorf("not inside a checkout of %s: %s", modulePath, dir)
 		}
 	}
 }
 
-// BuildWrapper builds the bounded runtime, static, from the module at root
-// into the folder dir, and returns its path.
-func BuildWrapper(ctx context.Context, root, dir string) (string, error) {
+// buildRuntime builds the bounded runtime, static, from the checkout into the folder dir, and returns its path.
+func buildRuntime(ctx context.Context, checkout, dir string) (string, error) {
 	path := filepath.Join(dir, "bounded-runtime")
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-o", path, "./fixtures/bounded-runtime"}
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Stderr = root, &stderr
+	cmd.Dir, cmd.Stderr = checkout, &stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS=linux")
 	if err := cmd.Run(); err != nil {
-		return "", &CommandError{Args: append([]string{"go"}, args...),
-			Stderr: redact(strings.TrimSpace(stderr.String())),
-			Err:    err}
+		return "", goFailed(args, err, stderr.String())
 	}
 	return path, nil
 }

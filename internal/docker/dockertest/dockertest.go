@@ -1,4 +1,6 @@
-package engine
+// Package dockertest has a docker for tests: a client and a daemon in one. It is the test's own program under the name
+// docker, and its state is a folder, so that it lasts from one command to the next.
+package dockertest
 
 import (
 	"encoding/json"
@@ -12,31 +14,33 @@ import (
 	"testing"
 )
 
-// The test binary under the name docker is a client and daemon in one. Its
-// state is a folder, so that it lasts from one command to the next.
-const fakeState = "RELAPSE_FAKE_DOCKER"
+// folder is the environment variable with the folder of the state.
+const folder = "RELAPSE_FAKE_DOCKER"
 
-func TestMain(m *testing.M) {
+// Main runs a package's tests, or the fake if the program was started as docker. TestMain of a package that uses New
+// calls it.
+func Main(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "docker" {
-		os.Exit(fakeDocker(os.Getenv(fakeState), os.Args[1:]))
+		os.Exit(run(os.Getenv(folder), os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }
 
-// daemonState is what the fake daemon has in memory.
-type daemonState struct {
-	Default    string
+// State is what the fake daemon has in memory.
+type State struct {
+	Default    string // the default runtime; "" in New: runc
 	Runtimes   map[string]any
-	Bounded    string            // what the stock runtime says instead of starting a container
-	Stubborn   string            // the same for the bounded runtime
+	Bounded    string            // what every runtime but relapse's says instead of starting a container
+	Stubborn   string            // the same for relapse's
 	Containers map[string]string // name -> runtime
 	Objects    []string          // images and containers there are
 	Calls      []string
-	Arch       string
-	Down       bool
+	Arch       string // "" in New: x86_64
+	Down       bool   // the daemon doesn't answer
 }
 
-func readState(dir string) (s daemonState) {
+// Read returns the state in dir.
+func Read(dir string) (s State) {
 	data, err := os.ReadFile(filepath.Join(dir, "state.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &s)
@@ -47,7 +51,8 @@ func readState(dir string) (s daemonState) {
 	return s
 }
 
-func (s daemonState) write(dir string) {
+// Write makes s the state in dir.
+func (s State) Write(dir string) {
 	data, err := json.Marshal(s)
 	at := filepath.Join(dir, "state.json")
 	made := fmt.Sprintf("%s.%d", at, os.Getpid()) // another one may read, and this one may be killed
@@ -62,10 +67,10 @@ func (s daemonState) write(dir string) {
 	}
 }
 
-func fakeDocker(dir string, args []string) int {
-	s := readState(dir)
+func run(dir string, args []string) int {
+	s := Read(dir)
 	s.Calls = append(s.Calls, strings.Join(args, " "))
-	defer func() { s.write(dir) }()
+	defer func() { s.Write(dir) }()
 	fail := func(msg string) int { fmt.Fprintln(os.Stderr, msg); return 1 }
 	last := args[len(args)-1]
 	if s.Down {
@@ -86,7 +91,7 @@ func fakeDocker(dir string, args []string) int {
 		s.Objects = append(s.Objects, "container "+args[2])
 	case "start":
 		words := s.Bounded
-		if s.Default == RuntimeName {
+		if s.Default == "relapse-bounded" {
 			words = s.Stubborn
 		}
 		if words != "" {
@@ -110,8 +115,8 @@ func fakeDocker(dir string, args []string) int {
 	return 0
 }
 
-// fake puts a docker on PATH, alone, whose daemon is in state s.
-func fake(t *testing.T, s daemonState) (dir string) {
+// New puts a docker on PATH, alone, whose daemon is in state s, and returns the folder of the state.
+func New(t *testing.T, s State) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	self, err := os.Executable()
@@ -122,39 +127,14 @@ func fake(t *testing.T, s daemonState) (dir string) {
 		t.Fatal(err)
 	}
 	if s.Default == "" {
-		s.Default = stockRuntime
+		s.Default = "runc"
 	}
 	if s.Arch == "" {
 		s.Arch = "x86_64"
 	}
-	s.write(dir)
-	t.Setenv(fakeState, dir)
+	s.Write(dir)
+	t.Setenv(folder, dir)
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // a race-detecting fake would sleep 1 s at each exit
 	t.Setenv("PATH", dir)
 	return dir
-}
-
-// reloadFake does what dockerd does on SIGHUP: a key that is gone changes nothing.
-func reloadFake(dir, config string) error {
-	data, err := os.ReadFile(config)
-	if err != nil {
-		return err
-	}
-	read, err := parseSettings(config, data)
-	if err != nil {
-		return err
-	}
-	s := readState(dir)
-	if runtimes, ok := read[keyRuntimes].(map[string]any); ok {
-		s.Runtimes = maps.Clone(runtimes)
-		s.Runtimes[stockRuntime] = map[string]any{"path": "runc"}
-	}
-	if name := read.defaultRuntime(); name != "" {
-		if s.Runtimes[name] == nil {
-			return nil // it logs an error and keeps what it has
-		}
-		s.Default = name
-	}
-	s.write(dir)
-	return nil
 }

@@ -1,12 +1,24 @@
-package engine_test
+package host_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/internal/host/engine"
+	"github.com/kube-relapse/relapse/internal/host"
 )
+
+// script puts a go command on PATH, alone.
+func script(t *testing.T, body string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+}
 
 // TestPreflightReadsTheGoCommand has a go command that answers as told.
 func TestPreflightReadsTheGoCommand(t *testing.T) {
@@ -14,33 +26,33 @@ func TestPreflightReadsTheGoCommand(t *testing.T) {
 	for name, test := range map[string]struct {
 		env, list, module string // go env's JSON; what go list does
 		check             string
-		want              engine.Check
+		want              host.Check
 	}{
 		"good": {env: `{"GOVERSION":"go1.26.1","GOTOOLCHAIN":"local"}`, check: "go toolchain",
-			want: engine.Check{Status: engine.OK, Seen: "go1.26.1, GOTOOLCHAIN=local, GOFLAGS="}},
+			want: host.Check{Status: host.OK, Seen: "go1.26.1, GOTOOLCHAIN=local, GOFLAGS="}},
 		"old and pinned": {env: `{"GOVERSION":"go1.25.3","GOTOOLCHAIN":"local"}`, check: "go toolchain",
-			want: engine.Check{Status: engine.Fail, Remedy: "go env -w GOTOOLCHAIN=auto"}},
+			want: host.Check{Status: host.Fail, Remedy: "go env -w GOTOOLCHAIN=auto"}},
 		"old": {env: `{"GOVERSION":"go1.25.3","GOTOOLCHAIN":"auto"}`, check: "go toolchain",
-			want: engine.Check{Status: engine.Warn, Remedy: "install Go 1.26 or later and put its bin folder on PATH"}},
+			want: host.Check{Status: host.Warn, Remedy: "install Go 1.26 or later and put its bin folder on PATH"}},
 		"vendoring": {env: `{"GOVERSION":"go1.26.1","GOFLAGS":"-mod=vendor"}`, check: "go toolchain",
-			want: engine.Check{Status: engine.Warn, Remedy: "go env -w GOFLAGS= ; unset GOFLAGS"}},
+			want: host.Check{Status: host.Warn, Remedy: "go env -w GOFLAGS= ; unset GOFLAGS"}},
 		"proxy with a password": {env: `{"GOPROXY":"https://me:secret@proxy.example,direct","GOSUMDB":"off"}`,
 			check: "go modules",
-			want:  engine.Check{Status: engine.OK, Seen: "GOPROXY=https://***@proxy.example,direct, GOSUMDB=off"}},
+			want:  host.Check{Status: host.OK, Seen: "GOPROXY=https://***@proxy.example,direct, GOSUMDB=off"}},
 		"proxy off": {env: `{"GOPROXY":"off"}`, check: "go modules",
-			want: engine.Check{Status: engine.Warn, Remedy: "go env -u GOPROXY ; unset GOPROXY"}},
+			want: host.Check{Status: host.Warn, Remedy: "go env -u GOPROXY ; unset GOPROXY"}},
 		"module there": {env: `{"GOPROXY":"https://proxy.example"}`, module: module, check: "go modules",
-			want: engine.Check{Status: engine.OK, Seen: "GOPROXY=https://proxy.example, GOSUMDB=; " + module + " is there"}},
+			want: host.Check{Status: host.OK, Seen: "GOPROXY=https://proxy.example, GOSUMDB=; " + module + " is there"}},
 		"module not there": {env: `{"GOPROXY":"https://proxy.example"}`, module: module, check: "go modules",
 			list: "echo 'Get https://me:secret@proxy.example/x: refused' >&2; exit 1",
-			want: engine.Check{Status: engine.Warn, Remedy: "go list -m " + module,
+			want: host.Check{Status: host.Warn, Remedy: "go list -m " + module,
 				Seen: "GOPROXY=https://proxy.example, GOSUMDB=; running `go list -m " + module +
 					"`: exit status 1: Get https://***@proxy.example/x: refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			script(t, "go", `[ "$1" = env ] && echo '`+test.env+"' && exit\n"+test.list+"\nexit 0\n")
-			checks := engine.Preflight(t.Context(), engine.Options{NodeImage: "official", Module: test.module})
-			i := slices.IndexFunc(checks, func(c engine.Check) bool { return c.Name == test.check })
+			script(t, `[ "$1" = env ] && echo '`+test.env+"' && exit\n"+test.list+"\nexit 0\n")
+			checks := host.Preflight(t.Context(), host.Options{NodeImage: "official", Module: test.module})
+			i := slices.IndexFunc(checks, func(c host.Check) bool { return c.Name == test.check })
 			if i < 0 {
 				t.Fatalf("no check %q in %+v", test.check, checks)
 			}

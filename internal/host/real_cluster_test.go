@@ -1,6 +1,6 @@
 //go:build cluster
 
-package engine_test
+package host_test
 
 import (
 	"archive/tar"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kube-relapse/relapse/internal/docker"
+	"github.com/kube-relapse/relapse/internal/host"
 	"github.com/kube-relapse/relapse/internal/host/engine"
 )
 
@@ -20,31 +22,26 @@ import (
 // and a command inside one, as nodes need both.
 func TestPrivilegedOnTheRealEngine(t *testing.T) {
 	ctx := t.Context()
-	e, err := engine.Detect(ctx)
+	client, err := docker.Detect(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := engine.ModuleRoot(".")
+	root, err := host.ModuleRoot(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrapper, err := engine.BuildWrapper(ctx, root, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+	if err := host.Fix(ctx, t.Output(), "", root); err != nil {
+		t.Fatal("Fix: ", err)
 	}
-	changed, err := engine.Fix(ctx, e, t.Output(), wrapper)
-	if err != nil {
-		t.Fatalf("Fix: changed=%t, %v", changed, err)
-	}
-	p, err := e.ProbePrivileged(ctx, "")
+	p, err := engine.ProbePrivileged(ctx, client)
 	if err != nil || p.Bounding == 0 {
 		t.Fatalf("probe: %+v, %v", p, err)
 	}
-	bounded, err := engine.Bounded(ctx, e)
+	bounded, err := host.Bounded(ctx, client)
 	if err != nil || bounded != p.LacksSysResource() {
 		t.Errorf("Bounded = %t, %v; the probe saw %#x", bounded, err, p.Bounding)
 	}
-	out, err := execInPrivileged(t, e)
+	out, err := execInPrivileged(t, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +50,7 @@ func TestPrivilegedOnTheRealEngine(t *testing.T) {
 	}
 	for _, list := range [][]string{{"ps", "-aq", "--filter", "name=relapse-probe-"},
 		{"images", "-q", "relapse-probe-*"}} {
-		if left, err := e.Output(context.WithoutCancel(ctx), list...); err != nil || len(left) > 0 {
+		if left, err := client.Output(context.WithoutCancel(ctx), list...); err != nil || len(left) > 0 {
 			t.Errorf("docker %v: %s, %v, want nothing", list, left, err)
 		}
 	}
@@ -73,7 +70,7 @@ func main() {
 }
 `
 
-func execInPrivileged(t *testing.T, e *engine.Engine) (string, error) {
+func execInPrivileged(t *testing.T, client *docker.Client) (string, error) {
 	t.Helper()
 	const name = "relapse-engine-exec-test"
 	dir := t.TempDir()
@@ -102,20 +99,20 @@ func execInPrivileged(t *testing.T, e *engine.Engine) (string, error) {
 	}
 	t.Cleanup(func() {
 		ctx := context.Background() // the test's own is done by now
-		_, rmErr := e.Output(ctx, "rm", "--force", name)
-		_, rmiErr := e.Output(ctx, "rmi", "--force", name)
+		_, rmErr := client.Output(ctx, "rm", "--force", name)
+		_, rmiErr := client.Output(ctx, "rmi", "--force", name)
 		if rmErr != nil || rmiErr != nil {
 			t.Errorf("removing %s: %v, %v", name, rmErr, rmiErr)
 		}
 	})
-	if err := e.Stream(t.Context(), &image, nil, "import", "-", name); err != nil {
+	if err := client.Stream(t.Context(), &image, nil, "import", "-", name); err != nil {
 		return "", err
 	}
-	_, err = e.Output(t.Context(), "run", "--detach", "--interactive", "--name", name,
+	_, err = client.Output(t.Context(), "run", "--detach", "--interactive", "--name", name,
 		"--label", engine.RunLabel+"="+name, "--privileged", "--network", "none", name, "/main")
 	if err != nil {
 		return "", err
 	}
-	out, err := e.Output(t.Context(), "exec", "--privileged", name, "/main", "status")
+	out, err := client.Output(t.Context(), "exec", "--privileged", name, "/main", "status")
 	return string(out), err
 }

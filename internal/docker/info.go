@@ -12,7 +12,6 @@ import (
 type Info struct {
 	Version         string   // "20.10.24"
 	StorageDriver   string   // "overlay2"
-	CgroupDriver    string   // "cgroupfs" or "systemd"
 	CgroupVersion   int      // 1 or 2; 0 if the daemon doesn't say
 	RootDir         string   // where it keeps images and containers, on its host
 	SecurityOptions []string // "name=seccomp,profile=default", "name=rootless", …
@@ -20,9 +19,6 @@ type Info struct {
 	DefaultRuntime  string   // "runc"
 	Architecture    string   // as uname prints it: "x86_64", "aarch64"
 	OS              string   // "Debian GNU/Linux 12 (bookworm)"
-	Kernel          string   // "6.1.0-18-amd64"
-	CPUs            int
-	MemoryBytes     int64
 }
 
 // ServerInfo returns what the daemon says about itself and its host. An answer without a version is an error: the
@@ -37,13 +33,11 @@ func (c *Client) ServerInfo(ctx context.Context) (Info, error) {
 
 func parseInfo(data []byte) (Info, error) {
 	var raw struct {
-		ServerVersion, Driver, CgroupDriver, CgroupVersion string
-		DockerRootDir, DefaultRuntime                      string
-		Architecture, OperatingSystem, KernelVersion       string
-		SecurityOptions, ServerErrors                      []string
-		Runtimes                                           map[string]any
-		NCPU                                               int
-		MemTotal                                           int64
+		ServerVersion, Driver, CgroupVersion string
+		DockerRootDir, DefaultRuntime        string
+		Architecture, OperatingSystem        string
+		SecurityOptions, ServerErrors        []string
+		Runtimes                             map[string]any
 	}
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return Info{}, fmt.Errorf("parsing `docker info`: %w", err)
@@ -52,10 +46,9 @@ func parseInfo(data []byte) (Info, error) {
 		return Info{}, fmt.Errorf("%w: %v", ErrNoDaemon, raw.ServerErrors)
 	}
 	info := Info{
-		Version: raw.ServerVersion, StorageDriver: raw.Driver, CgroupDriver: raw.CgroupDriver,
-		RootDir: raw.DockerRootDir, SecurityOptions: raw.SecurityOptions, DefaultRuntime: raw.DefaultRuntime,
-		Architecture: raw.Architecture, OS: raw.OperatingSystem, Kernel: raw.KernelVersion,
-		CPUs: raw.NCPU, MemoryBytes: raw.MemTotal,
+		Version: raw.ServerVersion, StorageDriver: raw.Driver, RootDir: raw.DockerRootDir,
+		SecurityOptions: raw.SecurityOptions, DefaultRuntime: raw.DefaultRuntime,
+		Architecture: raw.Architecture, OS: raw.OperatingSystem,
 	}
 	switch raw.CgroupVersion {
 	case "1":

@@ -143,7 +143,7 @@ func (b *bench) node(arm string) cluster.Node {
 // exec runs a command in a node.
 func exec(ctx context.Context, n cluster.Node, argv ...string) string {
 	GinkgoHelper()
-	out, err := n.(cluster.Execer).Exec(ctx, nil, argv...)
+	out, err := n.Abilities().Commands.Exec(ctx, nil, argv...)
 	Expect(err).NotTo(HaveOccurred())
 	return string(out)
 }

@@ -53,7 +53,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 	// keep writes the output of a command on the node to a file.
 	keep := func(ctx context.Context, file string, argv ...string) {
 		GinkgoHelper()
-		out, err := c.Nodes()[0].(cluster.Execer).Exec(ctx, nil, argv...)
+		out, err := c.Nodes()[0].Abilities().Commands.Exec(ctx, nil, argv...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.MkdirAll(filepath.Dir(file), 0o755)).To(Succeed())
 		Expect(os.WriteFile(file, out, 0o644)).To(Succeed())
@@ -137,7 +137,7 @@ var _ = Describe("Evidence of a healthy cluster", Ordered, ContinueOnFailure, La
 			told = append(told, one.Path)
 		}
 		Eventually(ctx, func(ctx context.Context) []string {
-			out, err := c.Nodes()[0].(cluster.Execer).Exec(ctx, nil, "cat", c.Nodes()[0].(cluster.FileHolder).Folder("kube-apiserver")+"/audit.log")
+			out, err := c.Nodes()[0].Abilities().Commands.Exec(ctx, nil, "cat", c.Nodes()[0].Folder("kube-apiserver")+"/audit.log")
 			Expect(err).NotTo(HaveOccurred())
 			seen = nil
 			for line := range strings.Lines(string(out)) {

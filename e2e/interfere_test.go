@@ -26,7 +26,7 @@ const kubeletPath = "/usr/bin/kubelet"
 // take copies the kubelet of an arm's node to the host and returns the copy's path.
 func (b *bench) take(ctx context.Context, arm string) string {
 	GinkgoHelper()
-	out, err := b.node(arm).(cluster.Execer).Exec(ctx, nil, "cat", kubeletPath)
+	out, err := b.node(arm).Abilities().Commands.Exec(ctx, nil, "cat", kubeletPath)
 	Expect(err).NotTo(HaveOccurred())
 	name := filepath.Join(scratch, "kubelet-"+arm)
 	Expect(os.WriteFile(name, out, 0o755)).To(Succeed())
@@ -37,12 +37,12 @@ func (b *bench) take(ctx context.Context, arm string) string {
 func (b *bench) put(ctx context.Context, arm, source string) {
 	GinkgoHelper()
 	k := b.kubelet(arm)
-	before, err := k.(cluster.Identifier).Identity(ctx, true)
+	before, err := k.Identity(ctx, true)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(k.Node().(cluster.Installer).Install(ctx, "kubelet", source)).To(Succeed())
-	Expect(k.(cluster.Restarter).Restart(ctx)).To(Succeed())
+	Expect(k.Node().Install(ctx, "kubelet", source)).To(Succeed())
+	Expect(k.Abilities().Restart(ctx)).To(Succeed())
 	Eventually(ctx, func(ctx context.Context) (string, error) {
-		now, err := k.(cluster.Identifier).Identity(ctx, true)
+		now, err := k.Identity(ctx, true)
 		return now.SHA256, err
 	}).WithTimeout(30 * time.Second).ShouldNot(Or(BeEmpty(), Equal(before.SHA256)))
 	Expect(b.env.WaitReady(ctx, 3*time.Minute)).To(Succeed())
@@ -83,14 +83,14 @@ func (k *kill) run(ctx context.Context, comp cluster.Component) {
 	defer close(k.done)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	before, err := comp.(cluster.Identifier).Identity(ctx, false)
+	before, err := comp.Identity(ctx, false)
 	if err == nil {
 		err = comp.Signal(ctx, syscall.SIGKILL)
 	}
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for err == nil {
-		now, look := comp.(cluster.Identifier).Identity(ctx, false)
+		now, look := comp.Identity(ctx, false)
 		if look == nil && now.PID > 0 && now.PID != before.PID {
 			return
 		}

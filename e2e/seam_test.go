@@ -83,7 +83,7 @@ func seamSpecs(bench func() *bench) {
 
 		Expect(pods.Delete(ctx, "prober", metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) (string, error) {
-			out, err := n.(cluster.Execer).Exec(ctx, nil, "ctr", "--namespace", "k8s.io", "containers", "list")
+			out, err := n.Abilities().Commands.Exec(ctx, nil, "ctr", "--namespace", "k8s.io", "containers", "list")
 			return string(out), err
 		}).WithTimeout(2*time.Minute).ShouldNot(ContainSubstring(proberImage), "it is really gone")
 
@@ -123,7 +123,7 @@ func importProber(ctx SpecContext, n cluster.Node) {
 	Expect(err).NotTo(HaveOccurred())
 	var archive bytes.Buffer
 	Expect(tarball.Write(ref, image, &archive)).To(Succeed())
-	_, err = n.(cluster.Execer).Exec(ctx, &archive, "ctr", "--namespace", "k8s.io", "images", "import", "--no-unpack", "-")
+	_, err = n.Abilities().Commands.Exec(ctx, &archive, "ctr", "--namespace", "k8s.io", "images", "import", "--no-unpack", "-")
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -41,13 +41,13 @@ func TestWhatAProviderCantDoIsRefused(t *testing.T) {
 	p := &plan.Plan{Schema: plan.Schema, Scenario: "x", Version: "v1.34.4", Trials: []plan.Trial{{ID: "001", Pair: "modern", Placement: plan.PlacementNode,
 		Faults: []plan.Fault{{Item: plan.Item{Name: "off", Kind: "nodePowerOff", Target: scenario.Target{Mode: "all", Selector: scenario.Selector{Component: "kubelet"}}},
 			Spec: off}}}}}
-	err = refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, NodeFiles: true}}, p)
+	err = refuse(t.Context(), &weak{can: cluster.Capabilities{NodeFiles: true}}, p)
 	var lacks *CapabilityError
 	if want := `fault "off" must cut the power of nodes, which this provider can't`; !errors.As(err, &lacks) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want it to say %q", err, want)
 	}
 	p.Trials[0].Seams = []string{"cri"}
-	if err := refuse(t.Context(), &weak{can: cluster.Capabilities{Exec: true, Power: true}}, p); err == nil || !strings.Contains(err.Error(), "the seam cri is files of nodes, which this provider can't install") {
+	if err := refuse(t.Context(), &weak{can: cluster.Capabilities{}}, p); err == nil || !strings.Contains(err.Error(), "the seam cri is files of nodes, which this provider can't install") {
 		t.Errorf("without files in nodes: %v", err)
 	}
 }

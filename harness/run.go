@@ -162,11 +162,9 @@ func (r *run) trial(ctx context.Context, made *artifacts.Artifacts, t plan.Trial
 	if !r.Retain || !last && err == nil {
 		return errors.Join(err, env.Delete(ctx))
 	}
-	if k, ok := r.Provider.(cluster.Retainer); ok {
-		for _, name := range env.Names() {
-			if rerr := k.Retain(ctx, name); rerr != nil {
-				return errors.Join(err, rerr, env.Delete(ctx))
-			}
+	for _, name := range env.Names() {
+		if rerr := r.Provider.Retain(ctx, name); rerr != nil {
+			return errors.Join(err, rerr, env.Delete(ctx))
 		}
 	}
 	r.ledger.Retained = true

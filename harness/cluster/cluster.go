@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"maps"
@@ -83,37 +82,47 @@ type Unit struct {
 	Content string `json:"content"`
 }
 
-// Capabilities says what a provider's clusters can do. It is known before any cluster exists.
-type Capabilities struct {
-	Exec      bool `json:"exec"`      // nodes are Execers
-	Power     bool `json:"power"`     // nodes are PowerSwitches
-	NodeFiles bool `json:"nodeFiles"` // NodeSpec.Files and Units are honoured
-	Kubelets  bool `json:"kubelets"`  // every node is a machine with a kubelet and a Node object, which becomes Ready
-	Bounded   bool `json:"bounded"`   // nodes run without CAP_SYS_RESOURCE
-	// PlainWorkloads says that the clusters have no kubelets and implement Runner.
-	PlainWorkloads bool `json:"plainWorkloads,omitempty"`
-	// Seams lists the seams available where NodeFiles is false. With NodeFiles all seams are available.
-	Seams []string `json:"seams,omitempty"`
-	// NoMemoryLimits says why the memory of components can't be limited; "" if it can.
-	NoMemoryLimits string `json:"noMemoryLimits,omitempty"`
-	// OneControlPlane says why a cluster can't have several control planes; "" if it can.
-	OneControlPlane string `json:"oneControlPlane,omitempty"`
-}
-
-// Cluster is a running cluster. It is safe for concurrent use.
+// Cluster is a running cluster. It is safe for concurrent use. Its type embeds Machines, from which its nodes' abilities
+// are known before it exists.
 type Cluster interface {
 	Name() string
 	RESTConfig() *rest.Config
 	Nodes() []Node
 	// Components returns the instances of a component ("kubelet", "kube-apiserver", …), one for each node that runs it.
 	Components(name string) []Component
+	// Workload returns a workload's container, or its process, as a component like any other. The component's node is
+	// where it runs, and its arm is the workload's. It finds a pod again after it was replaced; a missing pod is an
+	// error.
+	Workload(ctx context.Context, w Workload) (Component, error)
+	// CallableAddress returns an address of this host, without a port. A server that the API servers are to call has to
+	// listen on it.
+	CallableAddress(ctx context.Context) (string, error)
+	// Abilities returns what only some clusters can do. It follows from the cluster's type alone, and works for the zero
+	// value.
+	Abilities() ClusterAbilities
+
+	nodeAbilities() NodeAbilities
 }
 
-// Node is a machine of the cluster. Name is the name of its Node object.
+// Node is a machine of the cluster, or stands for one. Name is the name of a machine's Node object.
 type Node interface {
 	Name() string
 	Role() string
 	Arm() string
+	// Objects returns the names of the Node objects that the node stands for: a machine's own, or all that are simulated
+	// in its place.
+	Objects() []string
+	// Folder returns the folder of a component's OwnFiles, a path in the node. Of a node with a LogFolder, which is no
+	// machine, it is a path on this host.
+	Folder(component string) string
+	// Install makes a component to which the topology gave a program run a copy of source, an executable on this host.
+	// The new program is in effect when Install returns and survives a loss of power. A running process keeps the old one
+	// until it is restarted.
+	Install(ctx context.Context, component, source string) error
+	// Abilities returns what only some nodes can do. It follows from the node's type alone: it must not look at the node,
+	// and works for the zero value, which can be nil. A type that embeds a Node has the Node's abilities, and returns
+	// here those that it replaces.
+	Abilities() NodeAbilities
 }
 
 // Component is one running instance of a component on a node.
@@ -128,24 +137,33 @@ type Component interface {
 	Logs(ctx context.Context) (io.ReadCloser, error)
 	// Signal sends a signal to the component's process.
 	Signal(ctx context.Context, sig os.Signal) error
+	// Identity returns which process the component is, with the hash of its executable if digest is set.
+	Identity(ctx context.Context, digest bool) (Identity, error)
+	// Abilities returns what only some components can do.
+	Abilities() ComponentAbilities
 }
 
-// Caller is a Cluster whose API servers can call a server that this process runs.
-type Caller interface {
-	// CallableAddress returns an address of this host, without a port. A server that the API servers are to call has to
-	// listen on it.
-	CallableAddress(ctx context.Context) (string, error)
+// Machines are a cluster's nodes, in the topology's order. They are all of one type, so that what they can do is known
+// before there is any.
+type Machines[N Node] []N
+
+// Nodes returns the nodes.
+func (all Machines[N]) Nodes() []Node {
+	out := make([]Node, len(all))
+	for i, n := range all {
+		out[i] = n
+	}
+	return out
+}
+
+func (Machines[N]) nodeAbilities() NodeAbilities {
+	var none N
+	return none.Abilities()
 }
 
 // Workload names an arm that runs in a pod: the only pod of a namespace with the label app.kubernetes.io/name=Name.
 // Its container has the same name and serves HTTP on its port named http.
 type Workload struct{ Name, Namespace, Arm string }
-
-// Host is a Cluster that can address a workload's container like any other component. The component's node is the pod's
-// node, and its arm is the workload's. Host finds a pod again after it was replaced; a missing pod is an error.
-type Host interface {
-	Workload(ctx context.Context, w Workload) (Component, error)
-}
 
 // Process says how to run a workload where no kubelet starts its pod: as the workload's Deployment says, but without a
 // container.
@@ -156,101 +174,6 @@ type Process struct {
 	Address []string          // the variables to set to the process's address, as a pod's variable can hold its IP
 	Port    int               // where it serves HTTP
 	Ready   string            // the path that answers 200 once it is ready for work
-}
-
-// Runner is a Host without kubelets, which runs workloads as plain processes.
-type Runner interface {
-	Host
-	// Run starts a workload and returns once it is ready for work.
-	Run(ctx context.Context, w Workload, p Process) error
-	// Workloads returns the workloads of a name that were started here. Each implements Addressed.
-	Workloads(ctx context.Context, name string) ([]Component, error)
-}
-
-// Addressed is a Component with its own address. This program reaches all ports that the component listens on there.
-type Addressed interface {
-	Address() string
-}
-
-// Execer is a Node that can run commands. A command that exits with a code other than 0 is an error, which carries the
-// command's output. Stdin may be nil.
-type Execer interface {
-	Exec(ctx context.Context, stdin io.Reader, argv ...string) (stdout []byte, err error)
-}
-
-// Looker is an Execer with a cheaper way to run commands that only read.
-type Looker interface {
-	// Look runs a command like Exec. The command must only read: it changes nothing, ends without help and leaves
-	// nothing running. It may run a second time if the connection to the node breaks. stdin is text, or nil.
-	Look(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
-}
-
-// Look runs a command that only reads on n: through n's method Look if n is a Looker, which is cheaper, else through
-// Exec.
-func Look(ctx context.Context, n Execer, stdin []byte, argv ...string) ([]byte, error) {
-	if l, ok := n.(Looker); ok {
-		return l.Look(ctx, stdin, argv...)
-	}
-	if stdin == nil {
-		return n.Exec(ctx, nil, argv...)
-	}
-	return n.Exec(ctx, bytes.NewReader(stdin), argv...)
-}
-
-// ProxyRunner is a Node that can't run commands in general, but runs the programs of its seams' proxies. argv is the
-// same as on an Execer.
-type ProxyRunner interface {
-	RunProxy(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
-}
-
-// LogHolder is a Node that keeps its components' log files in a folder of this host. The files are named and written
-// like a kubelet's in /var/log/pods.
-type LogHolder interface {
-	LogFolder() string
-}
-
-// Simulator is a Node without a Node object, in a cluster whose Node objects are all simulated.
-type Simulator interface {
-	// Simulated returns the names of the Node objects.
-	Simulated() []string
-}
-
-// FileHolder is a Node that knows the folder of a component's OwnFiles. The folder is a path in the node. Of a
-// LogHolder, which is no machine, it is a path on this host.
-type FileHolder interface {
-	Folder(component string) string
-}
-
-// PowerSwitch is a Node whose power can be cut and given back, with its disk kept.
-type PowerSwitch interface {
-	PowerOff(ctx context.Context) error
-	PowerOn(ctx context.Context) error
-}
-
-// Restarter is a Component that can be restarted on purpose.
-type Restarter interface {
-	Restart(ctx context.Context) error
-}
-
-// Limiter is a Component whose memory can be limited, as by a container's limit. Limit restarts the component, and
-// returns once the component runs under the limit and answers again.
-type Limiter interface {
-	Limit(ctx context.Context, memory string) error
-}
-
-// Identifier is a Component that knows which process it is.
-type Identifier interface {
-	Identity(ctx context.Context, digest bool) (Identity, error)
-}
-
-// Pauser is a Component whose process can be stopped for a while, as by SIGSTOP. The process keeps everything it has.
-type Pauser interface {
-	// Pause stops the process for atMost. Then the process goes on, even if this program has ended. Another Pause
-	// restarts the time.
-	Pause(ctx context.Context, atMost time.Duration) error
-	// Resume makes the process go on, even if another process called Pause. It returns no error if the component's
-	// process isn't stopped or doesn't exist.
-	Resume(ctx context.Context) error
 }
 
 // Identity says which process a component is, so that a restart is noticed. SHA256 is the hash of the running
@@ -270,11 +193,6 @@ type Identity struct {
 	// fields 16 and 17: CPU time of the children that it has waited for, and of their children
 	ChildTicks int64     `json:"childTicks"`
 	Limits     CPULimits `json:"limits"`
-}
-
-// Reporter is a Component that reports how its processes run and how they ended, where no kubelet does.
-type Reporter interface {
-	Status(ctx context.Context) (Status, error)
 }
 
 // Status says which process of a component runs, or ran last, and how the latest process to end did so. Each start has

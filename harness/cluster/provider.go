@@ -11,7 +11,7 @@ import (
 type Provider interface {
 	// Name returns the name that users know the provider by: "kind".
 	Name() string
-	// Capabilities returns what the clusters will be able to do, before any exists.
+	// Capabilities returns what the clusters will be able to do, before any exists. CapabilitiesOf begins it.
 	Capabilities(ctx context.Context) (Capabilities, error)
 	// Check reports whether this host can make the clusters, before anything is built. It returns the problems that it
 	// finds as a *HostError. It may install what is missing if that needs no consent. It builds nothing: n.Builder may
@@ -26,6 +26,8 @@ type Provider interface {
 	// Delete removes the cluster and everything that was made for it, even if the cluster is incomplete. It returns nil
 	// if there is no such cluster. Another process may have created the cluster.
 	Delete(ctx context.Context, name string) error
+	// Retain makes the cluster outlive the process that made it, where it wouldn't anyway.
+	Retain(ctx context.Context, name string) error
 	// KubeconfigPath returns the path of the cluster's kubeconfig, which exists as long as the cluster and which only
 	// its owner can read.
 	KubeconfigPath(name string) string
@@ -91,17 +93,4 @@ type Kept struct {
 	Key     string // the hash of all its inputs
 	Bytes   int64
 	Created time.Time
-}
-
-// Retainer is a Provider whose clusters end with the process that made them, unless they are retained.
-type Retainer interface {
-	Retain(ctx context.Context, name string) error
-}
-
-// Installer is a Node on which a component's program can be replaced, if the topology gave it one. The new program is
-// in effect when Install returns and survives a loss of power. A running process keeps the old one until it is
-// restarted.
-type Installer interface {
-	// Install makes the component run a copy of source, an executable on this host.
-	Install(ctx context.Context, component, source string) error
 }

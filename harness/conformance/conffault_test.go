@@ -109,11 +109,12 @@ func (s faultSuite) needs(t *testing.T) {
 }
 
 // silentNode is a node without any capability.
-type silentNode struct{}
+type silentNode struct{ cluster.Node }
 
-func (silentNode) Name() string { return "silent" }
-func (silentNode) Role() string { return cluster.Worker }
-func (silentNode) Arm() string  { return arm }
+func (silentNode) Name() string                     { return "silent" }
+func (silentNode) Role() string                     { return cluster.Worker }
+func (silentNode) Arm() string                      { return arm }
+func (silentNode) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{} }
 
 func (s faultSuite) injectAndRecover(t *testing.T) {
 	s.force(t, "before", false, false)

@@ -87,7 +87,7 @@ func (*touch) Recover(ctx context.Context, t fault.Target) error { return each(c
 
 func each(ctx context.Context, t fault.Target, command string) error {
 	for _, n := range t.Nodes {
-		if _, err := n.(cluster.Execer).Exec(ctx, nil, command, "/run/"+t.Name); err != nil {
+		if _, err := n.Abilities().Commands.Exec(ctx, nil, command, "/run/"+t.Name); err != nil {
 			return err
 		}
 	}

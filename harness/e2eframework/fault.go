@@ -73,11 +73,11 @@ func (p *Provider) target(i Injection) (fault.Target, error) {
 		if !i.On(n) {
 			continue
 		}
-		if _, ok := n.(cluster.Execer); needs.Exec && !ok {
-			return t, fmt.Errorf("node %s runs no commands", n.Name())
+		if _, err := cluster.Commands(n); needs.Exec && err != nil {
+			return t, err
 		}
-		if _, ok := n.(cluster.PowerSwitch); needs.Power && !ok {
-			return t, fmt.Errorf("node %s has no power switch", n.Name())
+		if _, err := cluster.Power(n); needs.Power && err != nil {
+			return t, err
 		}
 		t.Nodes = append(t.Nodes, n)
 	}

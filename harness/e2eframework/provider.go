@@ -172,9 +172,9 @@ func (p *Provider) ExportLogs(ctx context.Context, dest string) error {
 	}
 	errs := []error{os.MkdirAll(dest, 0o755)}
 	for _, n := range p.cluster.Nodes() {
-		x, ok := n.(cluster.Execer)
-		if !ok {
-			errs = append(errs, fmt.Errorf("node %s runs no commands", n.Name()))
+		x, err := cluster.Commands(n)
+		if err != nil {
+			errs = append(errs, err)
 			continue
 		}
 		out, err := x.Exec(ctx, nil, "journalctl", "--no-pager", "--output=short-precise")
@@ -238,7 +238,7 @@ func (p *Provider) power(want *support.Node) (cluster.PowerSwitch, error) {
 		if n.Name() != want.Name {
 			continue
 		}
-		if s, ok := n.(cluster.PowerSwitch); ok {
+		if s := n.Abilities().Power; s != nil {
 			return s, nil
 		}
 		return nil, fmt.Errorf("%w: it has no power switch", errors.ErrUnsupported)

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 const plainDeployment = `apiVersion: apps/v1
@@ -68,6 +70,15 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// plain is a cluster that runs workloads as plain processes.
+type plain struct{ clustertest.Cluster }
+
+func (*plain) Abilities() cluster.ClusterAbilities {
+	return cluster.ClusterAbilities{Processes: struct{ cluster.Runner }{}}
+}
+
+func processes(context.Context, string, cluster.Topology) (*plain, error) { return nil, nil }
+
 // The scenario that is meant for both providers runs its arms as plain processes on one, which stands for its workers.
 func TestListenerOnProcesses(t *testing.T) {
 	s, err := scenario.Load(filepath.Join("..", "..", "scenarios", "listener-busy-wait", "scenario.yaml"))
@@ -78,7 +89,7 @@ func TestListenerOnProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ValidateFor(cluster.Capabilities{PlainWorkloads: true}); err != nil {
+	if err := p.ValidateFor(cluster.CapabilitiesOf(processes)); err != nil {
 		t.Error(err)
 	}
 	trial := p.Trials[0]

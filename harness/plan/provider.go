@@ -103,7 +103,7 @@ func (t *Trial) validateMachines(have *cluster.Capabilities) error {
 	}
 	row, _ := component.Of(t.Subject)
 	switch {
-	case t.Place().SharedNodes() && have.PlainWorkloads:
+	case t.Place().SharedNodes() && have.Cluster().Processes != nil:
 		for _, c := range t.Arms {
 			_, err := t.Process(c.Name)
 			errs = append(errs, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/clustertest"
 )
 
 // anywhere is a scenario for both providers, of which each has a check and a collector to itself.
@@ -79,23 +80,37 @@ func TestProviderIsRefused(t *testing.T) {
 	}
 }
 
+// machines returns what clusters with real nodes can do.
+func machines(t *testing.T) cluster.Capabilities {
+	t.Helper()
+	have, err := new(clustertest.Provider).Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have
+}
+
 // What takes machines is refused where there are none, each with its reason.
 func TestProviderWithoutMachines(t *testing.T) {
 	s := load(t)
 	s.Spec.Memory = map[string]string{"kube-apiserver": "1Gi"}
 	s.Spec.Collectors = append(s.Spec.Collectors, scenario.Collector{Name: "node", Kind: "nodeConditions"})
+	all := machines(t)
+	none, seams := all, all
+	none.NodeFiles, none.Kubelets, none.NoMemoryLimits = false, false, "there is no cgroup"
+	seams.NodeFiles, seams.Seams = false, []string{"testWire"}
 	for _, c := range []struct {
 		have cluster.Capabilities
 		want []string
 	}{
-		{cluster.Capabilities{Exec: true, Power: true, NoMemoryLimits: "there is no cgroup"}, []string{
+		{none, []string{
 			"the seam testWire is files of nodes, which this provider can't install",
 			"the memory of components can't be limited here: there is no cgroup",
 			"an arm is a part of a node that has a kubelet (placement: node), and this provider has no kubelets",
 			`collector "node" records what kubelets do, and this provider has none`,
 		}},
-		{cluster.Capabilities{Exec: true, Power: true, Kubelets: true, Seams: []string{"testWire"}}, nil},
-		{cluster.Capabilities{Exec: true, Power: true, Kubelets: true, NodeFiles: true}, nil},
+		{seams, nil},
+		{all, nil},
 	} {
 		_, err := plan.New(s, plan.Options{Capabilities: &c.have})
 		if len(c.want) == 0 && err != nil {
@@ -108,8 +123,8 @@ func TestProviderWithoutMachines(t *testing.T) {
 		}
 	}
 	s.Spec.Placement, s.Spec.Restart = plan.PlacementCluster, nil
-	_, err := plan.New(s, plan.Options{Capabilities: &cluster.Capabilities{Exec: true, Power: true,
-		Seams: []string{"testWire"}}})
+	seams.Kubelets = false
+	_, err := plan.New(s, plan.Options{Capabilities: &seams})
 	if want := "the subject kubelet runs on nodes that have a kubelet, and this provider has no kubelets"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s", err, want)
@@ -120,7 +135,8 @@ func TestProviderWithoutMachines(t *testing.T) {
 func TestSimulatedNodes(t *testing.T) {
 	s := anywhere(t)
 	s.Spec.Placement, s.Spec.Restart = plan.PlacementCluster, nil
-	have := cluster.Capabilities{Exec: true, Power: true, Seams: []string{"testWire"}}
+	have := machines(t)
+	have.NodeFiles, have.Kubelets, have.Seams = false, false, []string{"testWire"}
 	const said = "nodes and pods are simulated by kwok: 3 Node objects"
 	for provider, want := range map[string]int{providers.Kind: 0, providers.Processes: 3} {
 		s.Spec.Nodes = &scenario.Nodes{Simulated: 3}
@@ -138,7 +154,7 @@ func TestSimulatedNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const refused = "nodes are simulated only where there are no kubelets, and this provider has them"
-	if err := p.ValidateFor(cluster.Capabilities{Exec: true, Power: true, Kubelets: true, NodeFiles: true}); err == nil ||
+	if err := p.ValidateFor(machines(t)); err == nil ||
 		!strings.Contains(err.Error(), refused) {
 		t.Errorf("got  %v\nwant %s", err, refused)
 	}

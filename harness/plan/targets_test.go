@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/scenario"
 )
@@ -83,7 +82,7 @@ func TestControlPlanes(t *testing.T) {
 	s.Spec.Placement, s.Spec.Seams, s.Spec.Restart, s.Spec.Faults = plan.PlacementWorkload, nil, nil, s.Spec.Faults[1:]
 	s.Spec.Faults[0].After, s.Spec.Nodes = nil, &scenario.Nodes{ControlPlanes: 3, Workers: 2}
 	s.Spec.Faults[0].Target = scenario.Target{Mode: "all", Selector: scenario.Selector{Nodes: []string{"worker"}}}
-	have := cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true}
+	have := machines(t)
 	p, err := plan.New(s, plan.Options{Capabilities: &have})
 	if err != nil || len(p.Trials[0].Clusters[0].Topology.Nodes) != 5 {
 		t.Fatalf("three control planes where they can be had: %v", err)

@@ -174,7 +174,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 				c))
 		}
 	}
-	if have != nil && needs.Exec && !have.Exec {
+	if have != nil && needs.Exec && have.Nodes().Commands == nil {
 		errs = append(errs, fmt.Errorf("fault %q must run commands in nodes, which this provider can't", f.Name))
 	}
 	if have != nil && needs.Nodes && !have.Kubelets &&
@@ -182,7 +182,7 @@ func (t *Trial) validateFault(f Fault, have *cluster.Capabilities) error {
 		errs = append(errs, fmt.Errorf("fault %q acts on Node objects, and this provider has none but simulated ones "+
 			"(nodes: {simulated: 1})", f.Name))
 	}
-	if have != nil && needs.Power && !have.Power {
+	if have != nil && needs.Power && have.Nodes().Power == nil {
 		errs = append(errs, fmt.Errorf("fault %q must cut the power of nodes, which this provider can't", f.Name))
 	}
 	return errors.Join(errs...)

@@ -12,7 +12,6 @@ import (
 	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -43,12 +42,12 @@ func (r *trial) restart(ctx context.Context, c plan.Arm) error {
 	stage := r.events.Stage("restart",
 		"restarting the "+r.plan.Subject+" of "+c.Name+": it must be Ready within "+limit.String(), 15*time.Second)
 	for _, comp := range r.env.ClusterOf(c.Name).Components(r.plan.Subject) {
-		again, ok := comp.(cluster.Restarter)
-		if comp.Node().Arm() != c.Name || !ok {
+		again := comp.Abilities().Restart
+		if comp.Node().Arm() != c.Name || again == nil {
 			continue
 		}
 		began := time.Now().UTC()
-		if err := again.Restart(ctx); err != nil {
+		if err := again(ctx); err != nil {
 			stage(err)
 			return err
 		}

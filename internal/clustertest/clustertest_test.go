@@ -58,7 +58,6 @@ func conforms(t *testing.T, p *clustertest.Provider) {
 }
 
 var _ cluster.Provider = &clustertest.Provider{}
-var _ cluster.Installer = &clustertest.Node{}
 
 // Informers list, watch and see what changes.
 func TestInformers(t *testing.T) {

@@ -21,8 +21,7 @@ import (
 // AnswerFunc answers an HTTP path, its query included.
 type AnswerFunc func(path string) ([]byte, error)
 
-// Component is a process in memory. It implements cluster.Component, cluster.Restarter, cluster.Identifier and
-// cluster.Pauser.
+// Component is a process in memory. It implements cluster.Component.
 type Component struct {
 	node *Node
 	name string
@@ -57,6 +56,11 @@ func (k *Component) Name() string { return k.name }
 
 // Node returns where it runs.
 func (k *Component) Node() cluster.Node { return k.node }
+
+// Abilities returns what can be done to a process in memory.
+func (k *Component) Abilities() cluster.ComponentAbilities {
+	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart}
+}
 
 // Answer makes f answer requests for path, with any query. A path without such a function answers 404. /healthz has one
 // from the start.

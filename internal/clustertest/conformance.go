@@ -46,14 +46,14 @@ func Conformance(t *testing.T, c cluster.Cluster, caps cluster.Capabilities, top
 			t.Run(name, func(t *testing.T) { s.process(t, name) })
 		}
 	}
-	if caps.Exec {
+	if caps.Nodes().Commands != nil {
 		t.Run("Exec", s.exec)
 		t.Run("Look", s.looks)
 	}
 	if caps.NodeFiles {
 		t.Run("Files", s.files)
 	}
-	if caps.Power {
+	if caps.Nodes().Power != nil {
 		t.Run("Power", s.power)
 	}
 }
@@ -100,15 +100,6 @@ func (s suite) nodes(t *testing.T) {
 				spec.Role,
 				spec.Arm)
 		}
-		if _, ok := n.(cluster.Execer); ok != s.caps.Exec {
-			t.Errorf("node %s: Execer is %v, claimed %v", n.Name(), ok, s.caps.Exec)
-		}
-		if _, ok := n.(cluster.PowerSwitch); ok != s.caps.Power {
-			t.Errorf("node %s: PowerSwitch is %v, claimed %v", n.Name(), ok, s.caps.Power)
-		}
-	}
-	if _, ok := s.c.(cluster.Runner); ok != s.caps.PlainWorkloads {
-		t.Errorf("Runner is %v, claimed %v", ok, s.caps.PlainWorkloads)
 	}
 	want := 0
 	if s.caps.Kubelets {

@@ -14,7 +14,7 @@ import (
 
 func (s suite) exec(t *testing.T) {
 	n := s.kubelet(t).Node()
-	x := n.(cluster.Execer)
+	x := n.Abilities().Commands
 	if out, err := x.Exec(t.Context(), nil, "echo", "two  blanks", "$HOME"); err != nil ||
 		string(out) != "two  blanks $HOME\n" {
 		t.Errorf("echo printed %q, %v", out, err)
@@ -47,13 +47,10 @@ func (s suite) exec(t *testing.T) {
 	}
 }
 
-// looks tests that a node's Look, if it has one, answers as Exec does, and can be called many times at once.
+// looks tests that a node's Look answers as Exec does, and can be called many times at once.
 func (s suite) looks(t *testing.T) {
 	n := s.kubelet(t).Node()
-	l, ok := n.(cluster.Looker)
-	if !ok {
-		t.Skipf("%T is no cluster.Looker", n)
-	}
+	l := n.Abilities().Commands
 	var all sync.WaitGroup
 	for i := range 6 {
 		all.Go(func() {
@@ -92,7 +89,7 @@ func (s suite) looks(t *testing.T) {
 
 func (s suite) files(t *testing.T) {
 	for _, n := range s.c.Nodes() {
-		out, err := n.(cluster.Execer).Exec(t.Context(), nil, "cat", InstalledPath)
+		out, err := n.Abilities().Commands.Exec(t.Context(), nil, "cat", InstalledPath)
 		if err != nil || string(out) != InstalledContent {
 			t.Errorf("%s on %s has %q, %v", InstalledPath, n.Name(), out, err)
 		}
@@ -104,12 +101,12 @@ func (s suite) files(t *testing.T) {
 func (s suite) power(t *testing.T) {
 	k := s.kubelet(t)
 	n, ctx := k.Node(), t.Context()
-	p, x := n.(cluster.PowerSwitch), n.(cluster.Execer)
-	before, err := k.(cluster.Identifier).Identity(ctx, true)
+	p, x := n.Abilities().Power, n.Abilities().Commands
+	before, err := k.Identity(ctx, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	booted := s.booted(t, n)
+	booted := s.booted(t, p)
 	for range 2 {
 		if err := p.PowerOff(ctx); err != nil {
 			t.Fatal(err)
@@ -118,15 +115,13 @@ func (s suite) power(t *testing.T) {
 	if out, err := x.Exec(ctx, nil, "echo", "alive"); err == nil {
 		t.Errorf("a node that is off printed %q", out)
 	}
-	if id, err := k.(cluster.Identifier).Identity(ctx, false); err == nil {
+	if id, err := k.Identity(ctx, false); err == nil {
 		t.Errorf("a node that is off has a kubelet: %+v", id)
 	}
 	if _, err := k.Get(ctx, "/healthz"); err == nil {
 		t.Error("the kubelet of a node that is off answers")
 	}
-	if at, err := n.(interface {
-		Booted(context.Context) (time.Time, error)
-	}).Booted(ctx); err == nil {
+	if at, err := p.Booted(ctx); err == nil {
 		t.Errorf("a node that is off was started at %s", at)
 	}
 	for range 2 {
@@ -134,7 +129,7 @@ func (s suite) power(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if again := s.booted(t, n); !again.After(booted) {
+	if again := s.booted(t, p); !again.After(booted) {
 		t.Errorf("it was started at %s, before its loss of power at %s", again, booted)
 	}
 	after := s.until(t, k, func(cluster.Identity) bool { return true })
@@ -147,21 +142,14 @@ func (s suite) power(t *testing.T) {
 	}
 }
 
-// booted returns when a node was started. Every node with a power switch must know that, and the time must not change
-// while the node runs.
-func (s suite) booted(t *testing.T, n cluster.Node) time.Time {
+// booted returns when a node was started. The time must not change while the node runs.
+func (s suite) booted(t *testing.T, p cluster.PowerSwitch) time.Time {
 	t.Helper()
-	b, ok := n.(interface {
-		Booted(context.Context) (time.Time, error)
-	})
-	if !ok {
-		t.Fatalf("%T has a power switch and doesn't know when it was started", n)
-	}
-	at, err := b.Booted(t.Context())
+	at, err := p.Booted(t.Context())
 	if err != nil || at.IsZero() || at.After(time.Now()) {
 		t.Fatalf("it was started at %s, %v", at, err)
 	}
-	if again, err := b.Booted(t.Context()); err != nil || !again.Equal(at) {
+	if again, err := p.Booted(t.Context()); err != nil || !again.Equal(at) {
 		t.Errorf("it was started at %s, then at %s, %v", at, again, err)
 	}
 	return at

@@ -9,11 +9,7 @@ import (
 )
 
 func (s suite) identity(t *testing.T, k cluster.Component) {
-	ident, ok := k.(cluster.Identifier)
-	if !ok {
-		t.Fatalf("%T is no Identifier", k)
-	}
-	before, err := ident.Identity(t.Context(), true)
+	before, err := k.Identity(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,14 +17,14 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 		!before.Limits.Known || before.Limits.Cores <= 0 {
 		t.Errorf("the identity is %+v", before)
 	}
-	again, err := ident.Identity(t.Context(), false)
+	again, err := k.Identity(t.Context(), false)
 	if want := (cluster.Identity{PID: before.PID, StartTicks: before.StartTicks, Restarts: before.Restarts,
 		CPUTicks: max(again.CPUTicks, before.CPUTicks), ChildTicks: max(again.ChildTicks, before.ChildTicks),
 		ArgStart: before.ArgStart, Randomize: before.Randomize, Limits: again.Limits}); err != nil || again != want {
 		t.Errorf("asked again, without a digest: %+v, %v; want %+v", again, err, want)
 	}
 
-	if p, ok := k.(cluster.Pauser); ok {
+	if p := k.Abilities().Pause; p != nil {
 		s.pauses(t, k, p, before)
 	}
 	if err := k.Signal(t.Context(), syscall.SIGKILL); err != nil {
@@ -41,11 +37,11 @@ func (s suite) identity(t *testing.T, k cluster.Component) {
 	if killed.ArgStart == before.ArgStart && killed.Randomize != 0 {
 		t.Errorf("two processes have their arguments at %#x, though the host randomises", killed.ArgStart)
 	}
-	r, ok := k.(cluster.Restarter)
-	if !ok {
-		t.Fatalf("%T is no Restarter", k)
+	restart := k.Abilities().Restart
+	if restart == nil {
+		t.Fatalf("%T can't be restarted", k)
 	}
-	if err := r.Restart(t.Context()); err != nil {
+	if err := restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	after := s.until(t, k, func(id cluster.Identity) bool { return id.StartTicks != killed.StartTicks })
@@ -84,7 +80,7 @@ func (s suite) until(t *testing.T, k cluster.Component, ok func(cluster.Identity
 	var id cluster.Identity
 	var err error
 	poll(t, func() bool {
-		id, err = k.(cluster.Identifier).Identity(t.Context(), true)
+		id, err = k.Identity(t.Context(), true)
 		return err == nil && id.PID > 0 && ok(id) // between two processes there is none
 	}, func() any { return []any{id, err} })
 	return id

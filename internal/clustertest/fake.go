@@ -22,11 +22,12 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Cluster is a cluster in memory. It implements cluster.Cluster and cluster.Caller; Close frees its API server.
+// Cluster is a cluster in memory. It implements cluster.Cluster; Close frees its API server.
 type Cluster struct {
-	name  string
-	nodes []*Node
-	api   *API
+	cluster.Machines[*Node] // in the topology's order
+
+	name string
+	api  *API
 }
 
 // New makes a cluster of the topology with all nodes Ready and a kubelet on each, a kube-apiserver and an etcd on
@@ -51,7 +52,7 @@ func newCluster(name string, t cluster.Topology, p *pipes) *Cluster {
 		if spec.Role == cluster.ControlPlane {
 			n.components = append(n.components, newComponent(n, "kube-apiserver", 200), newComponent(n, "etcd", 300))
 		}
-		c.nodes = append(c.nodes, n)
+		c.Machines = append(c.Machines, n)
 		c.api.PutNode(&corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: spec.Labels},
 			Spec:       corev1.NodeSpec{PodCIDR: fmt.Sprintf("10.244.%d.0/24", i)},
@@ -85,19 +86,18 @@ func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127
 // API returns the fake's API server, so that a test can script its objects.
 func (c *Cluster) API() *API { return c.api }
 
-// Nodes returns the nodes in the topology's order; each is a *Node.
-func (c *Cluster) Nodes() []cluster.Node {
-	var out []cluster.Node
-	for _, n := range c.nodes {
-		out = append(out, n)
-	}
-	return out
+// Abilities returns nothing: there are kubelets.
+func (c *Cluster) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{} }
+
+// Workload always fails: no pod of a cluster in memory has a process.
+func (c *Cluster) Workload(_ context.Context, w cluster.Workload) (cluster.Component, error) {
+	return nil, fmt.Errorf("looking for the %s of %s: a cluster in memory runs no workloads", w.Name, w.Namespace)
 }
 
 // Components returns a component's instances; each is a *Component.
 func (c *Cluster) Components(name string) []cluster.Component {
 	var out []cluster.Component
-	for _, n := range c.nodes {
+	for _, n := range c.Machines {
 		for _, k := range n.components {
 			if k.name == name {
 				out = append(out, k)
@@ -109,7 +109,7 @@ func (c *Cluster) Components(name string) []cluster.Component {
 
 // Node returns a node by its name in the topology or its full name; nil if there is none.
 func (c *Cluster) Node(name string) *Node {
-	for _, n := range c.nodes {
+	for _, n := range c.Machines {
 		if n.spec.Name == name || n.name == name {
 			return n
 		}
@@ -159,7 +159,9 @@ func (p *Provider) KubeconfigPath(string) string { return "" }
 
 // Capabilities returns that nodes run commands, have power switches, files and kubelets, and are not bounded.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
-	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true}, nil
+	can := cluster.CapabilitiesOf(p.create)
+	can.NodeFiles, can.Kubelets = true, true
+	return can, nil
 }
 
 // Check finds nothing wrong.
@@ -172,13 +174,21 @@ func (p *Provider) Prepare(context.Context, cluster.Needs) (map[string]string, e
 
 // Create makes a cluster, if there is none of that name.
 func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error) {
-	if err := ctx.Err(); err != nil {
+	c, err := p.create(ctx, name, t)
+	if err != nil {
 		return nil, fmt.Errorf("creating cluster %q: %w", name, err)
+	}
+	return c, nil
+}
+
+func (p *Provider) create(ctx context.Context, name string, t cluster.Topology) (*Cluster, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.clusters[name] != nil {
-		return nil, fmt.Errorf("creating cluster %q: there is one of that name already", name)
+		return nil, errors.New("there is one of that name already")
 	}
 	var in *pipes
 	if p.InProcess {
@@ -188,7 +198,7 @@ func (p *Provider) Create(ctx context.Context, name string, t cluster.Topology) 
 	if p.Made != nil {
 		if err := p.Made(c); err != nil {
 			c.Close()
-			return nil, fmt.Errorf("creating cluster %q: %w", name, err)
+			return nil, err
 		}
 	}
 	if p.clusters == nil {
@@ -220,6 +230,9 @@ func (p *Provider) Delete(_ context.Context, name string) error {
 	}
 	return nil
 }
+
+// Retain does nothing: clusters in memory end with their process.
+func (p *Provider) Retain(context.Context, string) error { return nil }
 
 // Clusters returns the names of the clusters that exist, so that a test can check that none was left.
 func (p *Provider) Clusters() []string {

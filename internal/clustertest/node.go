@@ -19,8 +19,7 @@ import (
 // stdout to it.
 type ExecFunc func(ctx context.Context, stdin io.Reader, argv []string) (stdout []byte, err error)
 
-// Node is a node in memory. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch,
-// cluster.Installer and cluster.FileHolder.
+// Node is a node in memory. It implements cluster.Node.
 type Node struct {
 	name    string
 	spec    cluster.NodeSpec
@@ -48,6 +47,12 @@ func (n *Node) Role() string { return n.spec.Role }
 
 // Arm returns the topology's arm.
 func (n *Node) Arm() string { return n.spec.Arm }
+
+// Objects returns the name of the Node object.
+func (n *Node) Objects() []string { return []string{n.name} }
+
+// Abilities returns commands and a power switch.
+func (n *Node) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{Commands: n, Power: n} }
 
 // Folder returns where a component's own files would be.
 func (n *Node) Folder(component string) string { return "/var/lib/relapse/" + component }

@@ -115,7 +115,7 @@ func readyNow() corev1.NodeCondition {
 
 // dark reports whether there are control planes, and all of them are off.
 func (c *Cluster) dark() bool {
-	planes := slices.DeleteFunc(slices.Clone(c.nodes), func(n *Node) bool { return n.Role() != cluster.ControlPlane })
+	planes := slices.DeleteFunc(slices.Clone(c.Machines), func(n *Node) bool { return n.Role() != cluster.ControlPlane })
 	return len(planes) > 0 && !slices.ContainsFunc(planes, (*Node).powered)
 }
 
@@ -123,7 +123,7 @@ func (c *Cluster) dark() bool {
 // went off.
 func (c *Cluster) leases() []coordinationv1.Lease {
 	var out []coordinationv1.Lease
-	for _, n := range c.nodes {
+	for _, n := range c.Machines {
 		n.mu.Lock()
 		renewed := metav1.NewMicroTime(n.ended)
 		if n.on {

@@ -23,7 +23,7 @@ const manifests = "/etc/kubernetes/manifests/"
 // topology has a program. It must run once the control plane is up, or the pods would find no credentials.
 func (c *Cluster) addPods(ctx context.Context, nodes []cluster.NodeSpec) error {
 	var errs []error
-	for i, n := range c.nodes {
+	for i, n := range c.Machines {
 		spec, err := withSeams(nodes[i]) // a seam's flags lead components to what the seam installs
 		errs = append(errs, err)
 		for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {

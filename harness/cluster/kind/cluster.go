@@ -21,13 +21,14 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Cluster implements cluster.Cluster and cluster.Caller.
+// Cluster implements cluster.Cluster.
 type Cluster struct {
-	name  string
-	p     *Provider
-	nodes []*Node
-	rest  *rest.Config
-	http  *http.Client // to the API server, with the cluster's credentials and without a rate limit
+	cluster.Machines[*Node]
+
+	name string
+	p    *Provider
+	rest *rest.Config
+	http *http.Client // to the API server, with the cluster's credentials and without a rate limit
 
 	netMu sync.Mutex    // one writer of routes at a time
 	power chan struct{} // holds one element while a node is being started
@@ -39,7 +40,7 @@ type Cluster struct {
 func newCluster(p *Provider, name string, t cluster.Topology) *Cluster {
 	c := &Cluster{name: name, p: p, power: make(chan struct{}, 1)}
 	for _, n := range t.Nodes {
-		c.nodes = append(c.nodes, &Node{c: c, name: name + "-" + n.Name, role: n.Role, arm: n.Arm,
+		c.Machines = append(c.Machines, &Node{c: c, name: name + "-" + n.Name, role: n.Role, arm: n.Arm,
 			programs: n.Programs, seams: n.Seams, dir: filepath.Join(p.home(name), "nodes", n.Name)})
 	}
 	return c
@@ -52,14 +53,8 @@ func (c *Cluster) Name() string { return c.name }
 // host, as cluster admin.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// Nodes returns the nodes in the topology's order; all are cluster.Execer, cluster.PowerSwitch and cluster.Installer.
-func (c *Cluster) Nodes() []cluster.Node {
-	out := make([]cluster.Node, len(c.nodes))
-	for i, n := range c.nodes {
-		out[i] = n
-	}
-	return out
-}
+// Abilities returns nothing: kubelets run what there is to run.
+func (*Cluster) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{} }
 
 // Components returns the instances of a component: one on each node for the kubelet or a DaemonSet, one on each control
 // plane for a static pod, and one wherever the topology adds the component. Other names have none.
@@ -69,7 +64,7 @@ func (c *Cluster) Components(name string) []cluster.Component {
 		return nil
 	}
 	var out []cluster.Component
-	for _, n := range c.nodes {
+	for _, n := range c.Machines {
 		switch {
 		case !row.OnRole(n.role == cluster.ControlPlane) || !n.has(row):
 		case row.Runs == component.AsService || row.Runs == component.AsSeam:

@@ -29,6 +29,11 @@ func (s *Service) Name() string { return s.name }
 // Node returns where it runs.
 func (s *Service) Node() cluster.Node { return s.n }
 
+// Abilities returns what services can do.
+func (s *Service) Abilities() cluster.ComponentAbilities {
+	return cluster.ComponentAbilities{Pause: s, Restart: s.Restart}
+}
+
 // Get requests a path of the component: through the API server's node proxy from the kubelet, on the node's loopback
 // from others.
 func (s *Service) Get(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -72,8 +77,18 @@ func (s *Service) Identity(ctx context.Context, digest bool) (cluster.Identity, 
 // StaticPod is a component of the control plane, whose manifest lies on its node.
 type StaticPod struct{ container }
 
+// Abilities returns what static pods can do.
+func (s *StaticPod) Abilities() cluster.ComponentAbilities {
+	return cluster.ComponentAbilities{Pause: s, Restart: s.Restart, Limit: s.Limit}
+}
+
 // DaemonPod is a component that a DaemonSet runs on each node.
 type DaemonPod struct{ container }
+
+// Abilities returns what the pods of a DaemonSet can do.
+func (d *DaemonPod) Abilities() cluster.ComponentAbilities {
+	return cluster.ComponentAbilities{Pause: d, Restart: d.Restart}
+}
 
 // container is a component in a pod of kube-system, on its node's network.
 type container struct {

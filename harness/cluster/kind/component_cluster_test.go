@@ -80,7 +80,7 @@ func installed(t *testing.T, c cluster.Cluster) {
 		"--log-level=warn") {
 		t.Errorf("etcd runs as %s", got)
 	}
-	id, err := c.Components("kubelet")[1].(cluster.Identifier).Identity(t.Context(), true)
+	id, err := c.Components("kubelet")[1].Identity(t.Context(), true)
 	if want := digest(t, ownKubelet(t)); err != nil || id.SHA256 != want {
 		t.Errorf("the worker's kubelet has the digest %s, %v; want %s", id.SHA256, err, want)
 	}
@@ -106,35 +106,35 @@ func replaced(t *testing.T, c cluster.Cluster) {
 		var err error
 		// it may be on its way up
 		for deadline := time.Now().Add(30 * time.Second); id.PID == 0 && err == nil && time.Now().Before(deadline); {
-			id, err = k.(cluster.Identifier).Identity(ctx, true)
+			id, err = k.Identity(ctx, true)
 		}
 		if want := digest(t, file); err != nil || id.SHA256 != want {
 			t.Errorf("%s: the digest is %s, %v; want %s", when, id.SHA256, err, want)
 		}
 	}
-	if err := n.(cluster.Installer).Install(ctx, "kubelet", second); err != nil {
+	if err := n.Install(ctx, "kubelet", second); err != nil {
 		t.Fatal(err)
 	}
 	is("installed, not restarted", first)
-	if err := k.(cluster.Restarter).Restart(ctx); err != nil {
+	if err := k.Abilities().Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
 	is("restarted", second)
-	if err := n.(cluster.PowerSwitch).PowerOff(ctx); err != nil {
+	if err := n.Abilities().Power.PowerOff(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.(cluster.PowerSwitch).PowerOn(ctx); err != nil {
+	if err := n.Abilities().Power.PowerOn(ctx); err != nil {
 		t.Fatal(err)
 	}
 	is("after a loss of power", second)
-	if err := n.(cluster.Installer).Install(ctx, "kubelet", first); err != nil {
+	if err := n.Install(ctx, "kubelet", first); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.(cluster.Restarter).Restart(ctx); err != nil {
+	if err := k.Abilities().Restart(ctx); err != nil {
 		t.Fatal(err)
 	}
 	is("put back", first)
-	if err := n.(cluster.Installer).Install(ctx, "kube-scheduler", first); err == nil ||
+	if err := n.Install(ctx, "kube-scheduler", first); err == nil ||
 		!strings.Contains(err.Error(), "only what the topology installed can be replaced") {
 		t.Errorf("replacing what was not installed: %v", err)
 	}
@@ -159,7 +159,7 @@ func logsLeaveNothing(t *testing.T, c cluster.Cluster) {
 		cancel()
 		deadline := time.Now().Add(10 * time.Second)
 		for {
-			_, err := k.Node().(cluster.Execer).Exec(t.Context(), nil, "pgrep", "--exact", "journalctl")
+			_, err := k.Node().Abilities().Commands.Exec(t.Context(), nil, "pgrep", "--exact", "journalctl")
 			if err != nil { // pgrep's way of saying that there is none
 				break
 			}
@@ -180,7 +180,7 @@ func staticPods(t *testing.T, c cluster.Cluster) {
 			t.Errorf("there are %d of %s", len(all), name)
 			continue
 		}
-		id, err := all[0].(cluster.Identifier).Identity(t.Context(), true)
+		id, err := all[0].Identity(t.Context(), true)
 		if err != nil || id.PID <= 0 || len(id.SHA256) != 64 {
 			t.Errorf("%s is %+v, %v", name, id, err)
 		}
@@ -215,7 +215,7 @@ func staticPods(t *testing.T, c cluster.Cluster) {
 // limited gives the scheduler less memory than it has, which it runs with.
 func limited(t *testing.T, c cluster.Cluster) {
 	for _, one := range c.Components("kube-scheduler") {
-		if err := one.(cluster.Limiter).Limit(t.Context(), "512Mi"); err != nil {
+		if err := one.Abilities().Limit(t.Context(), "512Mi"); err != nil {
 			t.Error(err)
 		}
 	}

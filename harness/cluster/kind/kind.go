@@ -68,9 +68,13 @@ func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
 	if err != nil {
 		return cluster.Capabilities{}, fmt.Errorf("probing what kind's nodes can do: %w", err)
 	}
-	return cluster.Capabilities{Exec: true, Power: true, NodeFiles: true, Kubelets: true, Bounded: bounded,
-		OneControlPlane: <-single}, nil
+	can := cluster.CapabilitiesOf(p.create)
+	can.NodeFiles, can.Kubelets, can.Bounded, can.OneControlPlane = true, true, bounded, <-single
+	return can, nil
 }
+
+// Retain does nothing: clusters of containers stay until they are deleted.
+func (p *Provider) Retain(context.Context, string) error { return nil }
 
 // clusterName matches the names that clusters have; Delete touches no other. kind appends "-control-plane", and a
 // host's name ends at 63 characters.

@@ -154,7 +154,7 @@ func private(t *testing.T, p *kind.Provider, name string) {
 
 func run(t *testing.T, n cluster.Node, argv ...string) string {
 	t.Helper()
-	out, err := n.(cluster.Execer).Exec(t.Context(), nil, argv...)
+	out, err := n.Abilities().Commands.Exec(t.Context(), nil, argv...)
 	if err != nil {
 		t.Error(err)
 	}

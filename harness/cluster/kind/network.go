@@ -40,8 +40,8 @@ func (c *Cluster) connectAll(ctx context.Context) error {
 		if err := c.connectSome(ctx, written); err != nil {
 			return err
 		}
-		if len(written) < len(c.nodes) {
-			return fmt.Errorf("%d of %d nodes have their network", len(written), len(c.nodes))
+		if len(written) < len(c.Machines) {
+			return fmt.Errorf("%d of %d nodes have their network", len(written), len(c.Machines))
 		}
 		return nil
 	})
@@ -76,8 +76,8 @@ func (c *Cluster) reconnect(ctx context.Context) error {
 		if links, err = c.links(ctx); err != nil {
 			return err
 		}
-		if len(links) < len(c.nodes) {
-			return fmt.Errorf("%d of %d nodes have a pod range", len(links), len(c.nodes))
+		if len(links) < len(c.Machines) {
+			return fmt.Errorf("%d of %d nodes have a pod range", len(links), len(c.Machines))
 		}
 		return c.readdress(ctx, links)
 	})
@@ -113,7 +113,7 @@ func (c *Cluster) links(ctx context.Context) ([]link, error) {
 // this host.
 func (c *Cluster) CallableAddress(ctx context.Context) (string, error) {
 	out, err := c.p.docker.Output(ctx, "inspect", "--type", "container",
-		"--format", "{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}", c.nodes[0].name)
+		"--format", "{{range .NetworkSettings.Networks}}{{.Gateway}}{{end}}", c.Machines[0].name)
 	if err != nil {
 		return "", fmt.Errorf("asking for this host's address on the network of %s: %w", c.name, err)
 	}
@@ -187,7 +187,7 @@ func script(to link, links []link) string {
 }
 
 func (c *Cluster) node(name string) (*Node, error) {
-	for _, n := range c.nodes {
+	for _, n := range c.Machines {
 		if n.name == name {
 			return n, nil
 		}

@@ -16,8 +16,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Node is a container of a cluster. It implements cluster.Node, cluster.Execer, cluster.Looker, cluster.PowerSwitch,
-// cluster.Installer and cluster.FileHolder.
+// Node is a container of a cluster. It implements cluster.Node.
 type Node struct {
 	c               *Cluster
 	name, role, arm string
@@ -45,6 +44,12 @@ func (n *Node) Role() string { return n.role }
 
 // Arm returns the arm that the topology gave the node to, or "".
 func (n *Node) Arm() string { return n.arm }
+
+// Objects returns the name of the node.
+func (n *Node) Objects() []string { return []string{n.name} }
+
+// Abilities returns commands and a power switch.
+func (n *Node) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{Commands: n, Power: n} }
 
 // Folder returns the folder of a component's own files.
 func (n *Node) Folder(component string) string { return ownFolder(component) }

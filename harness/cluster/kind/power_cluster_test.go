@@ -38,7 +38,7 @@ func TestClusterPower(t *testing.T) {
 		)
 		before := inspect(policy + " " + address)
 		run(t, n, "sh", "-c", "echo kept >/var/lib/kubelet/power; echo kept >/etc/power")
-		if err := n.(cluster.PowerSwitch).PowerOff(t.Context()); err != nil {
+		if err := n.Abilities().Power.PowerOff(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := inspect(ended); got != "false 137 0" {
@@ -56,7 +56,7 @@ func TestClusterPower(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back := again.Nodes()[1].(cluster.PowerSwitch)
+		back := again.Nodes()[1].Abilities().Power
 		if err := back.PowerOn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestClusterPower(t *testing.T) {
 			}
 		}
 		// A cluster is removed with a node that is off: ProviderConformance looks that nothing is left.
-		if err := n.(cluster.PowerSwitch).PowerOff(t.Context()); err != nil {
+		if err := n.Abilities().Power.PowerOff(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})

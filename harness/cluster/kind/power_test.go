@@ -53,7 +53,7 @@ func newEngine(t *testing.T, files map[string]string) (*docker.Client, string) {
 func aNode(client *docker.Client) *Node {
 	c := newCluster(&Provider{docker: client}, "relapse-x",
 		cluster.Topology{Nodes: []cluster.NodeSpec{{Name: "worker", Role: cluster.Worker}}})
-	return c.nodes[0]
+	return c.Machines[0]
 }
 
 func TestPower(t *testing.T) {

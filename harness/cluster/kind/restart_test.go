@@ -43,15 +43,15 @@ func TestADaemonSetsPodIsRestarted(t *testing.T) {
 			defer s.Close()
 			p := &Provider{docker: &docker.Client{Path: filepath.Join(dir, "docker")}}
 			c := &Cluster{p: p, rest: &rest.Config{Host: s.URL}, http: s.Client()}
-			c.nodes = []*Node{{c: c, name: "relapse-a-worker", role: cluster.Worker}}
+			c.Machines = []*Node{{c: c, name: "relapse-a-worker", role: cluster.Worker}}
 			all := c.Components("kube-proxy")
 			if len(all) != 1 {
 				t.Fatalf("there are %d, want one on each node", len(all))
 			}
-			if _, limited := all[0].(cluster.Limiter); limited {
+			if all[0].Abilities().Limit != nil {
 				t.Error("a DaemonSet's memory can't be limited for one node")
 			}
-			err := all[0].(cluster.Restarter).Restart(t.Context())
+			err := all[0].Abilities().Restart(t.Context())
 			if got := strings.TrimSpace(errorText(err)); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}

@@ -192,7 +192,7 @@ func TestLooksAtANodeThatGoesOff(t *testing.T) {
 func TestComponentsAreLookedAt(t *testing.T) {
 	n, execs := here(t)
 	n.role = cluster.ControlPlane
-	n.c.nodes = []*Node{n}
+	n.c.Machines = []*Node{n}
 	dir := t.TempDir() // this machine may run one of its own, so that nothing is looked for here
 	for name, script := range map[string]string{"curl": `echo "$@"`, "pgrep": "exit 1"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
@@ -211,7 +211,7 @@ func TestComponentsAreLookedAt(t *testing.T) {
 			!strings.HasPrefix(string(said), "--insecure --cert /dev/fd/") || !strings.HasSuffix(string(said), " https://127.0.0.1:10259/metrics\n") {
 			t.Errorf("asked by curl %s, %v", said, err)
 		}
-		if id, err := k.(cluster.Identifier).Identity(t.Context(), false); err != nil || id.PID != 0 {
+		if id, err := k.Identity(t.Context(), false); err != nil || id.PID != 0 {
 			t.Errorf("it is %+v, %v", id, err)
 		}
 	}

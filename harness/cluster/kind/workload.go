@@ -63,7 +63,7 @@ func (w *Workload) find(ctx context.Context) (pod, error) {
 			len(alive))
 	}
 	found := pod{name: alive[0].Name, uid: string(alive[0].UID)}
-	for _, n := range w.c.nodes {
+	for _, n := range w.c.Machines {
 		if n.name == alive[0].Spec.NodeName {
 			on := *n
 			on.arm = w.w.Arm // a copy of the node, which is the arm's
@@ -95,6 +95,9 @@ func (w *Workload) Node() cluster.Node {
 	defer w.mu.Unlock()
 	return w.node
 }
+
+// Abilities returns nothing beyond what all components can do.
+func (*Workload) Abilities() cluster.ComponentAbilities { return cluster.ComponentAbilities{} }
 
 // Get requests a path from the container's first port, through the API server's pod proxy.
 func (w *Workload) Get(ctx context.Context, at string) (io.ReadCloser, error) {

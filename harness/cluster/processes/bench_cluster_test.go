@@ -12,8 +12,6 @@ import (
 
 	"github.com/prometheus/procfs"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
-	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
 // restTime is how long a control plane is left alone before it is looked at, and then looked at.
@@ -61,7 +59,7 @@ func BenchmarkCreateRatio(b *testing.B) {
 				b.Fatal(err)
 			}
 			if i == 0 {
-				home := filepath.Dir(c.Nodes()[0].(cluster.LogHolder).LogFolder())
+				home := filepath.Dir(c.Nodes()[0].Abilities().LogFolder())
 				atRest(b, func(cmdline string) bool { return strings.Contains(cmdline, home) })
 			}
 			if err := p.Delete(context.Background(), name); err != nil {

@@ -26,10 +26,11 @@ import (
 	"github.com/kube-relapse/relapse/harness/event"
 )
 
-// Cluster implements cluster.Cluster, cluster.Caller and cluster.Runner.
+// Cluster implements cluster.Cluster and cluster.Runner. It has one node.
 type Cluster struct {
+	cluster.Machines[*Node]
+
 	name, home string
-	node       *Node
 	ports      map[string]int
 	rest       *rest.Config
 	http       *http.Client // with the administrator's certificate, without a rate limit
@@ -70,8 +71,8 @@ func (p *Provider) open(ctx context.Context, name string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{name: name, home: p.home(name), ports: rec.Ports, rest: cfg, http: client}
-	c.node = &Node{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, arm: rec.Node.Arm,
-		seams: seamsOf(rec.Node), simulated: simulatedNames(name, rec.Simulated)}
+	c.Machines = cluster.Machines[*Node]{{c: c, name: name + "-" + rec.Node.Name, role: rec.Node.Role, arm: rec.Node.Arm,
+		seams: seamsOf(rec.Node), simulated: simulatedNames(name, rec.Simulated)}}
 	return c, nil
 }
 
@@ -82,8 +83,11 @@ func (c *Cluster) Name() string { return c.name }
 // cluster admin.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// Nodes returns the one node, a *Node.
-func (c *Cluster) Nodes() []cluster.Node { return []cluster.Node{c.node} }
+// Abilities returns that workloads run as plain processes.
+func (c *Cluster) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{Processes: c} }
+
+// node returns the one node.
+func (c *Cluster) node() *Node { return c.Machines[0] }
 
 // CallableAddress returns the loopback address, which all processes share.
 func (c *Cluster) CallableAddress(context.Context) (string, error) { return "127.0.0.1", nil }
@@ -101,11 +105,11 @@ func (c *Cluster) Components(name string) []cluster.Component {
 func (c *Cluster) path(file string) string { return filepath.Join(c.home, file) }
 
 func (c *Cluster) component(name string) *Component {
-	return &Component{n: c.node, name: name, process: name, namespace: metav1.NamespaceSystem}
+	return &Component{n: c.node(), name: name, process: name, namespace: metav1.NamespaceSystem}
 }
 
 // Node stands for the control plane. The components count as running on it, but it has no Node object. It implements
-// cluster.Node, cluster.Installer, cluster.ProxyRunner, cluster.LogHolder, cluster.FileHolder and cluster.Simulator.
+// cluster.Node.
 type Node struct {
 	c               *Cluster
 	name, role, arm string
@@ -121,6 +125,11 @@ func (n *Node) Role() string { return n.role }
 
 // Arm returns the arm that the topology gave the node to, or "".
 func (n *Node) Arm() string { return n.arm }
+
+// Abilities returns the proxies' programs and the folder of log files, which is all that is possible without a machine.
+func (n *Node) Abilities() cluster.NodeAbilities {
+	return cluster.NodeAbilities{RunProxy: n.RunProxy, LogFolder: n.LogFolder}
+}
 
 // Install replaces the program of a component. A running process keeps the old program until it is restarted.
 func (n *Node) Install(_ context.Context, component, source string) error {
@@ -196,14 +205,14 @@ const startTime = 2 * time.Minute
 // start starts the components and waits until they are ready. Those that others need come first. kube-apiserver is not
 // kept waiting until etcd is ready, because it takes long until it asks for etcd.
 func (c *Cluster) start(ctx context.Context, l *lifeline, events *event.Stream) error {
-	first := slices.Concat([]string{"etcd"}, slices.Sorted(maps.Keys(c.node.seams)), []string{"kube-apiserver"})
+	first := slices.Concat([]string{"etcd"}, slices.Sorted(maps.Keys(c.node().seams)), []string{"kube-apiserver"})
 	second := []string{"kube-controller-manager", "kube-scheduler"}
 	for _, name := range component.Names(component.AddedPods) {
 		if len(c.Components(name)) > 0 {
 			second = append(second, name)
 		}
 	}
-	if len(c.node.simulated) > 0 {
+	if len(c.node().simulated) > 0 {
 		second = append(second, kwok)
 	}
 	for _, together := range [][]string{first, second} {

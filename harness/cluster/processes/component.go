@@ -19,8 +19,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster/component"
 )
 
-// Component is a process of the control plane, or a workload's. It implements cluster.Component, cluster.Restarter, cluster.Identifier,
-// cluster.Pauser, cluster.Limiter and cluster.Reporter.
+// Component is a process of the control plane, or a workload's. It implements cluster.Addressed.
 type Component struct {
 	n         *Node
 	name      string
@@ -34,6 +33,11 @@ func (k *Component) Name() string { return k.name }
 
 // Node returns the node, which stands for the control plane, or for a workload's share of it.
 func (k *Component) Node() cluster.Node { return k.n }
+
+// Abilities returns all that a component can do.
+func (k *Component) Abilities() cluster.ComponentAbilities {
+	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Limit: k.Limit, Status: k.Status}
+}
 
 // Get requests a path from the component's own port, as the administrator.
 func (k *Component) Get(ctx context.Context, path string) (io.ReadCloser, error) {

@@ -64,7 +64,7 @@ const (
 // simulate makes the Node objects, and for each the CSINode that a kubelet would make. Then it waits until kwok has
 // reported all nodes Ready.
 func (c *Cluster) simulate(ctx context.Context, labels map[string]string) error {
-	names := c.node.simulated
+	names := c.node().simulated
 	if len(names) == 0 {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (c *Cluster) simulate(ctx context.Context, labels map[string]string) error 
 	}
 	if err := cluster.WaitReady(ctx, look, names, simulatedTime); err != nil {
 		return fmt.Errorf("waiting for the simulated nodes: %w; kwok's last lines:\n%s", err,
-			lastLines(logs(c.home, metav1.NamespaceSystem, c.node.name, kwok), 1, 10))
+			lastLines(logs(c.home, metav1.NamespaceSystem, c.node().name, kwok), 1, 10))
 	}
 	return nil
 }
@@ -111,5 +111,5 @@ func makeNode(ctx context.Context, client kubernetes.Interface, name string, i i
 	return err
 }
 
-// Simulated returns the names of the Node objects, all of which kwok simulates.
-func (n *Node) Simulated() []string { return n.simulated }
+// Objects returns the names of the Node objects, all of which kwok simulates.
+func (n *Node) Objects() []string { return n.simulated }

@@ -147,10 +147,7 @@ func alive(t testing.TB, dir string) []string {
 	return out
 }
 
-var (
-	_ cluster.Provider = &processes.Provider{}
-	_ cluster.Retainer = &processes.Provider{}
-)
+var _ cluster.Provider = &processes.Provider{}
 
 func TestNewRefuses(t *testing.T) {
 	for _, c := range []struct {

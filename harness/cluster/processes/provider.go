@@ -36,7 +36,7 @@ type Options struct {
 	Events     *event.Stream // nil drops the progress lines
 }
 
-// Provider implements cluster.Provider and cluster.Retainer.
+// Provider implements cluster.Provider.
 type Provider struct {
 	dir        string
 	supervisor []string
@@ -64,12 +64,11 @@ func (p *Provider) Name() string { return "processes" }
 
 // Capabilities returns what the clusters can do, which is nothing that takes a machine.
 func (p *Provider) Capabilities(context.Context) (cluster.Capabilities, error) {
-	return cluster.Capabilities{
-		PlainWorkloads:  true,
-		Seams:           slices.Sorted(maps.Keys(seamProcesses)),
-		OneControlPlane: "the components of several would have to share this host's loopback",
-		NoMemoryLimits:  noMemoryLimits(),
-	}, nil
+	can := cluster.CapabilitiesOf(p.create)
+	can.Seams = slices.Sorted(maps.Keys(seamProcesses))
+	can.OneControlPlane = "the components of several would have to share this host's loopback"
+	can.NoMemoryLimits = noMemoryLimits()
+	return can, nil
 }
 
 // clusterName matches the names that clusters have; Delete touches no other.

@@ -219,7 +219,7 @@ func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 	if took := write(); took > 400*time.Millisecond {
 		t.Errorf("a write took %s once etcd was fast again", took)
 	}
-	if _, err := n.(cluster.ProxyRunner).RunProxy(t.Context(), nil, "sh", "-c", "true"); err == nil ||
+	if _, err := n.Abilities().RunProxy(t.Context(), nil, "sh", "-c", "true"); err == nil ||
 		!strings.Contains(err.Error(), "the cluster has no such proxy") {
 		t.Errorf("another program: %v", err)
 	}
@@ -227,7 +227,7 @@ func seamOfEtcd(t *testing.T, c cluster.Cluster) {
 
 // logFiles has the collector of static pods' logs find each component's.
 func logFiles(t *testing.T, c cluster.Cluster) {
-	files, err := filepath.Glob(filepath.Join(c.Nodes()[0].(cluster.LogHolder).LogFolder(),
+	files, err := filepath.Glob(filepath.Join(c.Nodes()[0].Abilities().LogFolder(),
 		"kube-system_*-"+c.Nodes()[0].Name()+"_*", "*", "0.log"))
 	if err != nil || len(files) != 5 {
 		t.Errorf("the log files are %q, %v", files, err)
@@ -239,7 +239,7 @@ func installed(t *testing.T, c cluster.Cluster) {
 	k := c.Components("kube-scheduler")[0]
 	id := func() cluster.Identity {
 		t.Helper()
-		id, err := k.(cluster.Identifier).Identity(t.Context(), true)
+		id, err := k.Identity(t.Context(), true)
 		if err != nil || id.PID == 0 {
 			t.Errorf("it is %+v, %v", id, err)
 		}
@@ -254,19 +254,19 @@ func installed(t *testing.T, c cluster.Cluster) {
 	if err := os.WriteFile(other, append(b, 0), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.Node().(cluster.Installer).Install(t.Context(), "kube-scheduler", other); err != nil {
+	if err := k.Node().Install(t.Context(), "kube-scheduler", other); err != nil {
 		t.Fatal(err)
 	}
 	if now := id(); now.PID != before.PID || now.SHA256 != before.SHA256 {
 		t.Errorf("installed and not restarted it is %+v, before %+v", now, before)
 	}
-	if err := k.(cluster.Restarter).Restart(t.Context()); err != nil {
+	if err := k.Abilities().Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if now := id(); now.SHA256 == before.SHA256 || now.Restarts != before.Restarts {
 		t.Errorf("restarted it is %+v, before %+v", now, before)
 	}
-	if err := k.Node().(cluster.Installer).Install(t.Context(), "kubelet", other); err == nil ||
+	if err := k.Node().Install(t.Context(), "kubelet", other); err == nil ||
 		!strings.Contains(err.Error(), "it has no such component") {
 		t.Errorf("installing a kubelet: %v", err)
 	}
@@ -275,11 +275,11 @@ func installed(t *testing.T, c cluster.Cluster) {
 // limited has the API server restart under a limit, and answer: from what this user can't do it is kept.
 func limited(t *testing.T, c cluster.Cluster, caps cluster.Capabilities) {
 	k := c.Components("kube-apiserver")[0]
-	before, err := k.(cluster.Identifier).Identity(t.Context(), false)
+	before, err := k.Identity(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = k.(cluster.Limiter).Limit(t.Context(), "1Gi")
+	err = k.Abilities().Limit(t.Context(), "1Gi")
 	if why := caps.NoMemoryLimits; why != "" {
 		if err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("it ended with %v, want %s", err, why)
@@ -289,7 +289,7 @@ func limited(t *testing.T, c cluster.Cluster, caps cluster.Capabilities) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := k.(cluster.Identifier).Identity(t.Context(), false)
+	now, err := k.Identity(t.Context(), false)
 	if err != nil || now.PID == before.PID || now.Restarts != before.Restarts {
 		t.Fatalf("it is %+v, %v; it was %+v: want another process, and no restart counted", now, err, before)
 	}
@@ -304,7 +304,7 @@ func backsOff(t *testing.T, c cluster.Cluster) {
 	k := c.Components("kube-scheduler")[0]
 	var last cluster.Identity
 	until(t, func() (err error) {
-		if last, err = k.(cluster.Identifier).Identity(t.Context(), false); err == nil && last.PID != 0 {
+		if last, err = k.Identity(t.Context(), false); err == nil && last.PID != 0 {
 			err = errors.Join(k.Signal(t.Context(), syscall.SIGKILL), errors.New("it was alive"))
 		}
 		return err

@@ -51,7 +51,7 @@ func TestRealSimulatedNodes(t *testing.T) {
 	for _, n := range list.Items {
 		names = append(names, n.Name)
 	}
-	simulated := slices.Sorted(slices.Values(c.Nodes()[0].(cluster.Simulator).Simulated()))
+	simulated := slices.Sorted(slices.Values(c.Nodes()[0].Objects()))
 	if !slices.Equal(names, simulated) {
 		t.Errorf("the nodes are %q, and said to be %q", names, simulated)
 	}
@@ -74,7 +74,7 @@ func TestRealSimulatedNodes(t *testing.T) {
 		t.Errorf("%d of %d pods are said to run", running, pods)
 	}
 	t.Logf("%d pods were created, bound and said to run in %s", pods, time.Since(began))
-	logMemory(t, filepath.Dir(c.Nodes()[0].(cluster.LogHolder).LogFolder()))
+	logMemory(t, filepath.Dir(c.Nodes()[0].Abilities().LogFolder()))
 	csiNodes(t, c, client)
 }
 
@@ -151,7 +151,7 @@ func csiNodes(t *testing.T, c cluster.Cluster, client kubernetes.Interface) {
 	if err := f.Recover(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	if after := count(); before != len(c.Nodes()[0].(cluster.Simulator).Simulated()) || lost != 0 || after != before {
+	if after := count(); before != len(c.Nodes()[0].Objects()) || lost != 0 || after != before {
 		t.Errorf("there were %d CSINodes, then %d, and %d in the end", before, lost, after)
 	}
 }

@@ -16,8 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
 // Two clusters stand side by side, each with its own objects.
@@ -79,7 +77,7 @@ func TestRealClusterIsRetained(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := c.Components("kube-scheduler")[0]
-	before, err := k.(cluster.Identifier).Identity(t.Context(), false)
+	before, err := k.Identity(t.Context(), false)
 	if err != nil || before.PID == 0 {
 		t.Fatalf("it is %+v, %v", before, err)
 	}
@@ -87,7 +85,7 @@ func TestRealClusterIsRetained(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, func() error {
-		now, err := k.(cluster.Identifier).Identity(t.Context(), false)
+		now, err := k.Identity(t.Context(), false)
 		if err == nil && now.Restarts != before.Restarts+1 {
 			err = errors.New("it is not started again")
 		}

@@ -116,7 +116,7 @@ func freeAddress(port int) (string, error) {
 
 // workload returns a workload as a component, whose node is the arm's copy of the cluster's node.
 func (c *Cluster) workload(w workload) *Component {
-	on := *c.node
+	on := *c.node()
 	on.arm = w.Arm
 	return &Component{n: &on, name: w.Name, process: processOf(w.Workload), namespace: w.Namespace, workload: &w}
 }
@@ -131,7 +131,7 @@ func (c *Cluster) Workload(_ context.Context, w cluster.Workload) (cluster.Compo
 }
 
 // Workloads returns the workloads of a name that were started, in the order of their namespaces.
-func (c *Cluster) Workloads(_ context.Context, name string) (out []cluster.Component, err error) {
+func (c *Cluster) Workloads(_ context.Context, name string) (out []cluster.Addressed, err error) {
 	files, err := filepath.Glob(filepath.Join(c.home, workloadsDir, "*.json"))
 	if err != nil {
 		return nil, err

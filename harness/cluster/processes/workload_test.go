@@ -29,7 +29,7 @@ func withoutControlPlane(t *testing.T) *Cluster {
 		t.Fatal(err)
 	}
 	c := &Cluster{name: filepath.Base(s.home), home: s.home, http: http.DefaultClient, line: &lifeline{w: s.orders}}
-	c.node = &Node{c: c, name: c.name + "-control-plane", role: cluster.ControlPlane}
+	c.Machines = cluster.Machines[*Node]{{c: c, name: c.name + "-control-plane", role: cluster.ControlPlane}}
 	return c
 }
 
@@ -55,8 +55,8 @@ func TestWorkloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		address := k.(cluster.Addressed).Address()
-		if k.Name() != "server" || k.Node().Arm() != arm || k.Node().Name() != c.node.name || address != all[i].(cluster.Addressed).Address() {
+		address := k.(*Component).Address()
+		if k.Name() != "server" || k.Node().Arm() != arm || k.Node().Name() != c.node().name || address != all[i].Address() {
 			t.Errorf("%s of %s on %s at %s", k.Name(), k.Node().Arm(), k.Node().Name(), address)
 		}
 		body, err := k.Get(t.Context(), "/healthz")
@@ -69,11 +69,11 @@ func TestWorkloads(t *testing.T) {
 		if _, err := k.Get(t.Context(), "/other"); err == nil || !strings.Contains(err.Error(), "404") {
 			t.Errorf("of another path: %v", err)
 		}
-		log := filepath.Join(c.node.LogFolder(), "ns-"+arm+"_server-"+c.node.name+"_process", "server")
+		log := filepath.Join(c.node().LogFolder(), "ns-"+arm+"_server-"+c.node().name+"_process", "server")
 		if got := lastLines(log, 1, 1); got != "serving, as a test" {
 			t.Errorf("it says %q", got)
 		}
-		id, err := k.(cluster.Identifier).Identity(t.Context(), true)
+		id, err := k.Identity(t.Context(), true)
 		if err != nil || id.PID == 0 || id.SHA256 == "" || !strings.HasPrefix(address, "127.") {
 			t.Errorf("%+v, %v at %s", id, err, address)
 		}
@@ -94,7 +94,7 @@ func until(t *testing.T, k cluster.Component, ok func(cluster.Status) bool) {
 	var last cluster.Status
 	var err error
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if last, err = k.(cluster.Reporter).Status(t.Context()); err == nil && ok(last) {
+		if last, err = k.Abilities().Status(t.Context()); err == nil && ok(last) {
 			return
 		}
 	}

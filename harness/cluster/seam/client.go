@@ -11,8 +11,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/cluster"
 )
 
-// Interposer returns the client of the CRI interposer on a node, which must be an Execer. Faults drive the interposer
-// with it, collectors read it.
+// Interposer returns the client of the CRI interposer on a node that runs commands. Faults drive the interposer with
+// it, collectors read it.
 func Interposer(n cluster.Node) (*control.Client, error) {
 	run, err := runner(n, "CRI interposer")
 	if err != nil {
@@ -21,8 +21,8 @@ func Interposer(n cluster.Node) (*control.Client, error) {
 	return control.NewClient(run), nil
 }
 
-// EtcdProxy returns the client of the etcd proxy on a node, which must be an Execer or a ProxyRunner. Faults drive the
-// proxy with it, collectors read it.
+// EtcdProxy returns the client of the etcd proxy on a node that runs commands, or proxies' programs alone. Faults
+// drive the proxy with it, collectors read it.
 func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
 	run, err := runner(n, "etcd proxy")
 	if err != nil {
@@ -31,8 +31,8 @@ func EtcdProxy(n cluster.Node) (*control.EtcdClient, error) {
 	return control.NewEtcdClient(run), nil
 }
 
-// LoadBalancerAPI returns the client of the load balancer API on a node, which must be an Execer or a ProxyRunner.
-// Faults drive the API with it.
+// LoadBalancerAPI returns the client of the load balancer API on a node that runs commands, or proxies' programs
+// alone. Faults drive the API with it.
 func LoadBalancerAPI(n cluster.Node) (*control.LBaaSClient, error) {
 	run, err := runner(n, "load balancer API")
 	if err != nil {
@@ -44,18 +44,18 @@ func LoadBalancerAPI(n cluster.Node) (*control.LBaaSClient, error) {
 // runner returns a function that runs a proxy's program in the node. proxy is the name that an error gives it.
 func runner(n cluster.Node, proxy string) (func(ctx context.Context, args []string,
 	stdin []byte) ([]byte, error), error) {
-	if p, ok := n.(cluster.ProxyRunner); ok {
+	if run := n.Abilities().RunProxy; run != nil {
 		return func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
-			return p.RunProxy(ctx, stdin, args...)
+			return run(ctx, stdin, args...)
 		}, nil
 	}
-	x, ok := n.(cluster.Execer)
-	if !ok {
-		return nil, fmt.Errorf("node %s can't run commands, which the %s needs", n.Name(), proxy)
+	x, err := cluster.Commands(n)
+	if err != nil {
+		return nil, fmt.Errorf("%w, which the %s needs", err, proxy)
 	}
 	return func(ctx context.Context, args []string, stdin []byte) ([]byte, error) {
 		if looks(args) {
-			return cluster.Look(ctx, x, stdin, args...)
+			return x.Look(ctx, stdin, args...)
 		}
 		var in io.Reader
 		if stdin != nil {

@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
@@ -63,11 +62,6 @@ const auditScript = `if [ -e "$1" ]; then stat -L -c '%s %i' "$1"; tail -c +"$2"
 // Stream reads the audit log until ctx ends.
 func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	run, err := reader(t.Node)
-	holder, ok := t.Node.(cluster.FileHolder)
-	if !ok {
-		err = errors.Join(err, fmt.Errorf("reading the audit log on %s: its components have no files of their own",
-			t.Node.Name()))
-	}
 	if err = errors.Join(c.Validate(), err); err != nil {
 		w.Fail(t.meta(bundle.Audit), err)
 		return err
@@ -76,7 +70,7 @@ func (c *AuditLog) Stream(ctx context.Context, t Target, w *bundle.Writer) error
 	if err != nil {
 		return err
 	}
-	file := path.Join(holder.Folder(t.Component.Name()), c.File)
+	file := path.Join(t.Node.Folder(t.Component.Name()), c.File)
 	var offset int64 // of the first byte that was not read yet
 	var rest []byte  // the beginning of a line whose end wasn't there yet
 	var number int64 // the file's inode: another file in its place would begin anew

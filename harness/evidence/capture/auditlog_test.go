@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 )
@@ -28,8 +28,11 @@ type holder struct {
 	dir string
 }
 
-func (h holder) LogFolder() string    { return h.dir }
 func (h holder) Folder(string) string { return h.dir }
+
+func (h holder) Abilities() cluster.NodeAbilities {
+	return cluster.NodeAbilities{LogFolder: func() string { return h.dir }}
+}
 
 // audited is a line of an audit log, with so many annotations.
 func audited(id string, code, annotations int) string {
@@ -145,12 +148,15 @@ func TestAuditLogRefusesPaths(t *testing.T) {
 // machine is a node whose only file is answered by a test.
 type machine struct {
 	node
+	cluster.Execer
 	read func(offset, most int) (string, error)
 }
 
 func (machine) Folder(string) string { return "/files" }
 
-func (m machine) Exec(_ context.Context, _ io.Reader, argv ...string) ([]byte, error) {
+func (m machine) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{Commands: m} }
+
+func (m machine) Look(_ context.Context, _ []byte, argv ...string) ([]byte, error) {
 	var offset, most int
 	if _, err := fmt.Sscan(argv[5]+" "+argv[6], &offset, &most); err != nil {
 		return nil, err

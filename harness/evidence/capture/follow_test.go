@@ -45,11 +45,14 @@ func (c *component) Identity(_ context.Context, digest bool) (cluster.Identity, 
 	return c.id(digest)
 }
 
-type node struct{}
+func (c *component) Abilities() cluster.ComponentAbilities { return cluster.ComponentAbilities{} }
 
-func (node) Name() string { return "worker" }
-func (node) Role() string { return cluster.Worker }
-func (node) Arm() string  { return "fixed" }
+type node struct{ cluster.Node }
+
+func (node) Name() string                     { return "worker" }
+func (node) Role() string                     { return cluster.Worker }
+func (node) Arm() string                      { return "fixed" }
+func (node) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{} }
 
 // stream runs a collector for a time of the bubble and returns its only artifact with its lines.
 func stream(t *testing.T, kind, spec string, c *component, long time.Duration) (bundle.Artifact, []string) {

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/kube-relapse/relapse/harness/cluster"
@@ -36,12 +35,6 @@ func (*Identity) Makes() []bundle.Kind { return []bundle.Kind{bundle.Identity} }
 
 // Stream records which process the component is, until ctx ends. The executable of a new process is hashed at once.
 func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	id, ok := t.Component.(cluster.Identifier)
-	if !ok {
-		err := fmt.Errorf("%s on %s can't say which process it is", t.Component.Name(), t.Node.Name())
-		w.Fail(t.meta(bundle.Identity), err)
-		return err
-	}
 	st, err := w.Stream(t.meta(bundle.Identity), "jsonl")
 	if err != nil {
 		return err
@@ -50,7 +43,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 	var hashed time.Time
 	var hashedIn string // the phase of the last digest: each phase gets one, however short it is
 	follow(ctx, 2*time.Second, st, func(ctx context.Context) error {
-		now, err := observe(ctx, st, id, false)
+		now, err := observe(ctx, st, t.Component, false)
 		if err != nil {
 			return err
 		}
@@ -59,7 +52,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 		if another || time.Since(hashed) > digestEvery || phase != hashedIn {
 			// The digest is a separate request: reading a whole executable takes seconds on a busy host, and a short
 			// phase would begin without a sample.
-			if now, err = observe(ctx, st, id, true); err != nil {
+			if now, err = observe(ctx, st, t.Component, true); err != nil {
 				return err
 			}
 		}
@@ -72,7 +65,7 @@ func (*Identity) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
 }
 
 // observe asks a component which process it is, and records the answer.
-func observe(ctx context.Context, st *bundle.Stream, of cluster.Identifier, digest bool) (cluster.Identity, error) {
+func observe(ctx context.Context, st *bundle.Stream, of cluster.Component, digest bool) (cluster.Identity, error) {
 	now, err := of.Identity(ctx, digest)
 	if err != nil {
 		return now, err

@@ -71,8 +71,8 @@ func (c *ComponentLogs) Stream(ctx context.Context, t Target, w *bundle.Writer) 
 	l := &logReader{namespace: cmp.Or(t.Namespace, metav1.NamespaceSystem), began: time.Now()}
 	run, err := reader(t.Node)
 	l.root, l.run = podLogs, run
-	if n, ok := t.Node.(cluster.LogHolder); ok {
-		l.root = n.LogFolder()
+	if folder := t.Node.Abilities().LogFolder; folder != nil {
+		l.root = folder()
 	}
 	if err = errors.Join(c.Validate(), err); err != nil {
 		w.Fail(t.meta(bundle.Logs), err)
@@ -102,11 +102,11 @@ type logReader struct {
 
 // reader returns a function that runs a reading command where a node's files are.
 func reader(n cluster.Node) (func(ctx context.Context, argv ...string) ([]byte, error), error) {
-	switch n := n.(type) {
-	case cluster.LogHolder:
+	switch can := n.Abilities(); {
+	case can.LogFolder != nil:
 		return here, nil
-	case cluster.Execer:
-		return func(ctx context.Context, argv ...string) ([]byte, error) { return cluster.Look(ctx, n, nil, argv...) }, nil
+	case can.Commands != nil:
+		return func(ctx context.Context, argv ...string) ([]byte, error) { return can.Commands.Look(ctx, nil, argv...) }, nil
 	}
 	return nil, fmt.Errorf("reading files on %s: it runs no commands", n.Name())
 }

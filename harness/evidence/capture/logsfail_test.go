@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/kinds"
@@ -133,10 +133,13 @@ func TestLogsThatCantBeRead(t *testing.T) {
 // execNode prints what it is told to, or fails.
 type execNode struct {
 	node
+	cluster.Execer
 	said []string
 }
 
-func (n *execNode) Exec(context.Context, io.Reader, ...string) ([]byte, error) {
+func (n *execNode) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{Commands: n} }
+
+func (n *execNode) Look(context.Context, []byte, ...string) ([]byte, error) {
 	said := n.said[0]
 	if len(n.said) > 1 {
 		n.said = n.said[1:]

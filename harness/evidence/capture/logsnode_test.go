@@ -24,6 +24,7 @@ import (
 // logNode is a node whose /var/log/pods is a folder of the test's, where what is to be executed runs for real.
 type logNode struct {
 	node
+	cluster.Execer
 	t        *testing.T
 	root     string
 	steps    []func() error // before each look one; its error is the node's. After the last, done is called
@@ -32,7 +33,9 @@ type logNode struct {
 	programs string // a folder of programs that come before the machine's, if set
 }
 
-func (n *logNode) Exec(ctx context.Context, _ io.Reader, argv ...string) ([]byte, error) {
+func (n *logNode) Abilities() cluster.NodeAbilities { return cluster.NodeAbilities{Commands: n} }
+
+func (n *logNode) Look(ctx context.Context, _ []byte, argv ...string) ([]byte, error) {
 	if len(n.steps) == 0 {
 		n.done()
 		return nil, errors.New("it is over")
@@ -196,7 +199,9 @@ type folderNode struct {
 	root string
 }
 
-func (n *folderNode) LogFolder() string { return n.root }
+func (n *folderNode) Abilities() cluster.NodeAbilities {
+	return cluster.NodeAbilities{LogFolder: func() string { return n.root }}
+}
 
 func TestLogsInAFolderHere(t *testing.T) {
 	n := newLogNode(t)

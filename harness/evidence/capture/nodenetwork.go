@@ -44,9 +44,8 @@ func (*NodeNetwork) Makes() []bundle.Kind { return []bundle.Kind{bundle.MetricSa
 
 // Stream records both numbers until ctx ends.
 func (c *NodeNetwork) Stream(ctx context.Context, t Target, w *bundle.Writer) error {
-	x, ok := t.Node.(cluster.Execer)
-	if !ok {
-		err := fmt.Errorf("node %s can't run commands", t.Node.Name())
+	x, err := cluster.Commands(t.Node)
+	if err != nil {
 		w.Fail(t.meta(bundle.MetricSamples), err)
 		return err
 	}
@@ -56,7 +55,7 @@ func (c *NodeNetwork) Stream(ctx context.Context, t Target, w *bundle.Writer) er
 	}
 	follow(ctx, c.Interval.Duration, st, func(ctx context.Context) error {
 		asked := time.Now().UTC()
-		out, err := cluster.Look(ctx, x, nil, "sh", "-ec", listNetwork)
+		out, err := x.Look(ctx, nil, "sh", "-ec", listNetwork)
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (c *ContainerStatuses) from(t Target) (func(context.Context) ([]bundle.Cont
 	if t.Namespace != "" {
 		namespace, components = t.Namespace, []string{t.Component.Name()}
 	}
-	if _, ok := t.Component.(cluster.Reporter); ok {
+	if t.Component.Abilities().Status != nil {
 		find := t.Cluster.Components
 		if t.Namespace != "" {
 			find = func(string) []cluster.Component { return []cluster.Component{t.Component} }
@@ -125,12 +125,12 @@ func reported(ctx context.Context, t Target, components []string,
 	for _, name := range components {
 		var asked bool
 		for _, k := range find(name) {
-			r, ok := k.(cluster.Reporter)
-			if !ok || k.Node().Name() != t.Node.Name() {
+			status := k.Abilities().Status
+			if status == nil || k.Node().Name() != t.Node.Name() {
 				continue
 			}
 			asked = true
-			s, e := r.Status(ctx)
+			s, e := status(ctx)
 			if err = errors.Join(err, e); e != nil {
 				continue
 			}

@@ -203,7 +203,9 @@ type reporter struct {
 	status func() (cluster.Status, error)
 }
 
-func (r *reporter) Status(context.Context) (cluster.Status, error) { return r.status() }
+func (r *reporter) Abilities() cluster.ComponentAbilities {
+	return cluster.ComponentAbilities{Status: func(context.Context) (cluster.Status, error) { return r.status() }}
+}
 
 // Where there is no kubelet, components say how their processes ended.
 func TestStatusesOfProcesses(t *testing.T) {

@@ -107,10 +107,7 @@ func onCSINodes(ctx context.Context, t Target, act func(context.Context, csiNode
 	}
 	var all []csiNode
 	for _, n := range t.Nodes {
-		names := []string{n.Name()}
-		if s, ok := n.(cluster.Simulator); ok {
-			names = s.Simulated()
-		}
+		names := n.Objects()
 		if len(names) == 0 {
 			return fmt.Errorf("%s: %s is no Node object, and none is simulated", t.Name, n.Name())
 		}

@@ -123,11 +123,7 @@ func (f *HangingWebhook) serve(ctx context.Context, t Target, h webhooks) (*webh
 	if s := f.serving[h.node.Name()]; s != nil {
 		return s, nil
 	}
-	caller, ok := t.Cluster.(cluster.Caller)
-	if !ok {
-		return nil, errors.New("the API server can't call a server of this host")
-	}
-	address, err := caller.CallableAddress(ctx)
+	address, err := t.Cluster.CallableAddress(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -81,16 +81,16 @@ func (f *NodeAddresses) Recover(ctx context.Context, t Target) error {
 // addresses.
 func (f *NodeAddresses) runOnNodes(ctx context.Context, t Target, want int, typ, script string, args ...string) error {
 	return each(t.Nodes, func(n cluster.Node) error {
-		x, ok := n.(cluster.Execer)
-		if !ok {
-			return fmt.Errorf("%s: node %s can't run commands", t.Name, n.Name())
+		x, err := cluster.Commands(n)
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 		argv := append([]string{"sh", "-ec", script, "sh", addressLink}, args...)
 		if _, err := x.Exec(ctx, nil, argv...); err != nil {
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 		has := func(ctx context.Context) (int, error) {
-			out, err := cluster.Look(ctx, x, nil, "ip", "-4", "-oneline", "address", "show")
+			out, err := x.Look(ctx, nil, "ip", "-4", "-oneline", "address", "show")
 			return strings.Count(string(out), ": "+addressLink+" "), err
 		}
 		if _, err := probeUntil(ctx, seenWithin, has, func(n int) bool { return n == want }); err != nil {

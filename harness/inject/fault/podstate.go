@@ -196,10 +196,7 @@ func (p pod) ask(ctx context.Context, method string, r PodRequest) (code int, er
 }
 
 // plain is a process that is asked directly.
-type plain struct {
-	cluster.Component
-	address string
-}
+type plain struct{ cluster.Addressed }
 
 func (p plain) String() string       { return p.Name() + " of " + p.Node().Arm() }
 func (p plain) onNode() cluster.Node { return p.Node() }
@@ -215,7 +212,7 @@ var direct = &http.Client{
 func (p plain) ask(ctx context.Context, method string, r PodRequest) (int, error) {
 	one, cancel := context.WithTimeout(ctx, podAnswers)
 	defer cancel()
-	url := cmp.Or(r.Scheme, "http") + "://" + net.JoinHostPort(p.address, strconv.Itoa(r.Port)) + r.Path
+	url := cmp.Or(r.Scheme, "http") + "://" + net.JoinHostPort(p.Address(), strconv.Itoa(r.Port)) + r.Path
 	req, err := http.NewRequestWithContext(one, method, url, nil)
 	if err != nil {
 		return 0, err
@@ -233,8 +230,8 @@ func (p plain) ask(ctx context.Context, method string, r PodRequest) (int, error
 // onPods acts on all pods of the target's nodes, on all nodes at once, and returns all errors. A node without a pod is
 // an error.
 func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Context, asked) error) error {
-	if host, ok := t.Cluster.(cluster.Runner); ok {
-		return f.onProcesses(ctx, t, host, act)
+	if runner := t.Cluster.Abilities().Processes; runner != nil {
+		return f.onProcesses(ctx, t, runner, act)
 	}
 	client, err := apiClient(t)
 	if err != nil {
@@ -265,20 +262,17 @@ func (f *PodState) onPods(ctx context.Context, t Target, act func(context.Contex
 }
 
 // onProcesses acts at once on all plain processes in the pods' place, and returns all errors. No process is an error.
-func (f *PodState) onProcesses(ctx context.Context, t Target, host cluster.Runner,
+func (f *PodState) onProcesses(ctx context.Context, t Target, runner cluster.Runner,
 	act func(context.Context, asked) error) error {
-	list, err := host.Workloads(ctx, f.App)
+	list, err := runner.Workloads(ctx, f.App)
 	if err != nil {
 		return fmt.Errorf("%s: looking for the processes of %s: %w", t.Name, f.App, err)
 	}
 	if len(list) == 0 {
 		return fmt.Errorf("%s: no process of %s runs", t.Name, f.App)
 	}
-	return each(list, func(k cluster.Component) error {
-		p := plain{Component: k}
-		if a, ok := k.(cluster.Addressed); ok {
-			p.address = a.Address()
-		}
+	return each(list, func(k cluster.Addressed) error {
+		p := plain{k}
 		if err := act(ctx, p); err != nil {
 			return fmt.Errorf("%s: %s: %w", t.Name, p, err)
 		}

@@ -91,17 +91,15 @@ type runner struct {
 	address string
 }
 
-func (r runner) Workload(context.Context, cluster.Workload) (cluster.Component, error) {
-	return nil, errors.New("not asked for")
-}
+func (r runner) Abilities() cluster.ClusterAbilities { return cluster.ClusterAbilities{Processes: r} }
 func (r runner) Run(context.Context, cluster.Workload, cluster.Process) error {
 	return errors.New("not asked for")
 }
-func (r runner) Workloads(_ context.Context, name string) ([]cluster.Component, error) {
+func (r runner) Workloads(_ context.Context, name string) ([]cluster.Addressed, error) {
 	if name != "subject" {
 		return nil, nil
 	}
-	return []cluster.Component{plainProcess{r.Component("control-plane", "kube-apiserver"), r.address}}, nil
+	return []cluster.Addressed{plainProcess{r.Component("control-plane", "kube-apiserver"), r.address}}, nil
 }
 
 type plainProcess struct {

@@ -46,12 +46,6 @@ type NodePowerOff struct {
 	Ready metav1.Duration `json:"ready,omitzero" jsonschema:"how long the node and its pods may take to be back; above 0"`
 }
 
-// booter is a PowerSwitch that tells when the node was last started, by the node's clock. Older reports are about the
-// time before.
-type booter interface {
-	Booted(ctx context.Context) (time.Time, error)
-}
-
 // Validate refuses time limits of 0 or less.
 func (f *NodePowerOff) Validate() error {
 	for _, l := range []struct {
@@ -102,15 +96,10 @@ func (f *NodePowerOff) Recover(ctx context.Context, t Target) error {
 		return err
 	}
 	return f.each(ctx, f.Ready.Duration, t, func(ctx context.Context, n cluster.Node, p cluster.PowerSwitch) error {
-		b, ok := n.(booter)
-		if !ok {
-			return fmt.Errorf("node %s can't say when it was started, so that nobody knows which reports are news",
-				n.Name())
-		}
 		if err := p.PowerOn(ctx); err != nil {
 			return err
 		}
-		booted, err := b.Booted(ctx)
+		booted, err := p.Booted(ctx) // older reports are about the time before
 		if err != nil {
 			return err
 		}
@@ -130,9 +119,9 @@ func (f *NodePowerOff) each(ctx context.Context, within time.Duration, t Target,
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not within %s", within))
 	defer cancel()
 	return each(t.Nodes, func(n cluster.Node) error {
-		p, ok := n.(cluster.PowerSwitch)
-		if !ok {
-			return fmt.Errorf("node %s has no power switch", n.Name())
+		p, err := cluster.Power(n)
+		if err != nil {
+			return err
 		}
 		return act(ctx, n, p)
 	})

@@ -63,54 +63,53 @@ func (*ProcessPause) Needs() Needs { return Needs{} }
 
 // Inject stops the process on every node and returns once each was observed to be stopped.
 func (f *ProcessPause) Inject(ctx context.Context, t Target) error {
-	return f.eachComponent(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
+	return f.eachComponent(t, func(k cluster.Component, p cluster.Pauser) error {
 		atMost := min(t.Expires, f.AtMost.Duration)
 		if err := p.Pause(ctx, atMost); err != nil {
 			return err
 		}
-		seen, err := probeUntil(ctx, pauseSeen, identity(id), func(id cluster.Identity) bool { return id.Stopped })
+		seen, err := probeUntil(ctx, pauseSeen, identity(k), func(id cluster.Identity) bool { return id.Stopped })
 		if err != nil {
 			return fmt.Errorf("it was sent a signal and was not seen to stop: %w", err)
 		}
-		emit(t, event.FaultSeen, n, "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
+		emit(t, event.FaultSeen, k.Node(), "the process %d of %s is stopped, for %s at most", seen.PID, f.Component, atMost)
 		return nil
 	})
 }
 
 // Recover lets the processes go on and returns once each was observed to run.
 func (f *ProcessPause) Recover(ctx context.Context, t Target) error {
-	return f.eachComponent(t, func(n cluster.Node, p cluster.Pauser, id cluster.Identifier) error {
+	return f.eachComponent(t, func(k cluster.Component, p cluster.Pauser) error {
 		if err := p.Resume(ctx); err != nil {
 			return err
 		}
-		seen, err := probeUntil(ctx, pauseSeen, identity(id),
+		seen, err := probeUntil(ctx, pauseSeen, identity(k),
 			func(id cluster.Identity) bool { return id.PID != 0 && !id.Stopped })
 		if err != nil {
 			return fmt.Errorf("it was sent a signal and was not seen to go on: %w", err)
 		}
-		emit(t, event.FaultGone, n, "the process %d of %s runs", seen.PID, f.Component)
+		emit(t, event.FaultGone, k.Node(), "the process %d of %s runs", seen.PID, f.Component)
 		return nil
 	})
 }
 
-func identity(id cluster.Identifier) func(context.Context) (cluster.Identity, error) {
-	return func(ctx context.Context) (cluster.Identity, error) { return id.Identity(ctx, false) }
+func identity(k cluster.Component) func(context.Context) (cluster.Identity, error) {
+	return func(ctx context.Context) (cluster.Identity, error) { return k.Identity(ctx, false) }
 }
 
 // eachComponent acts on the component of all nodes of the target at once, and returns all errors.
-func (f *ProcessPause) eachComponent(t Target, act func(cluster.Node, cluster.Pauser, cluster.Identifier) error) error {
+func (f *ProcessPause) eachComponent(t Target, act func(cluster.Component, cluster.Pauser) error) error {
 	all := t.Cluster.Components(f.Component)
 	return each(t.Nodes, func(n cluster.Node) error {
 		i := slices.IndexFunc(all, func(k cluster.Component) bool { return k.Node().Name() == n.Name() })
 		if i < 0 {
 			return fmt.Errorf("%s: node %s runs no %s", t.Name, n.Name(), f.Component)
 		}
-		p, pauses := all[i].(cluster.Pauser)
-		id, known := all[i].(cluster.Identifier)
-		if !pauses || !known {
+		p := all[i].Abilities().Pause
+		if p == nil {
 			return fmt.Errorf("%s: the %s of %s can't be stopped and looked at", t.Name, f.Component, n.Name())
 		}
-		if err := act(n, p, id); err != nil {
+		if err := act(all[i], p); err != nil {
 			return fmt.Errorf("%s: the %s of %s: %w", t.Name, f.Component, n.Name(), err)
 		}
 		return nil

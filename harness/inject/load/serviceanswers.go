@@ -88,9 +88,9 @@ func (l *ServiceAnswers) Run(ctx context.Context, t Target, w *bundle.Writer) er
 	if len(t.Nodes) != 1 {
 		return fmt.Errorf("load %s: its target chooses %d nodes in %s (want one)", t.Name, len(t.Nodes), t.Arm)
 	}
-	x, ok := t.Nodes[0].(cluster.Execer)
-	if !ok {
-		return fmt.Errorf("load %s: node %s can't run commands", t.Name, t.Nodes[0].Name())
+	x, err := cluster.Commands(t.Nodes[0])
+	if err != nil {
+		return fmt.Errorf("load %s: %w", t.Name, err)
 	}
 	out := newProbe(t, "a new service that "+t.Nodes[0].Name()+" calls")
 	var made *corev1.Service

@@ -122,11 +122,11 @@ func (e *Environment) create(ctx context.Context, c plan.Cluster) error {
 	e.mu.Unlock()
 	for _, component := range slices.Sorted(maps.Keys(c.Memory)) {
 		for _, one := range made.Components(component) {
-			l, ok := one.(cluster.Limiter)
-			if !ok {
+			limit := one.Abilities().Limit
+			if limit == nil {
 				return fmt.Errorf("the memory of %s can't be limited here", component)
 			}
-			if err := l.Limit(ctx, c.Memory[component]); err != nil {
+			if err := limit(ctx, c.Memory[component]); err != nil {
 				return err
 			}
 		}

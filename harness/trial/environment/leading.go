@@ -101,8 +101,8 @@ func (e *Environment) hasten(ctx context.Context, client kubernetes.Interface, m
 		return nil
 	}
 	for _, comp := range made.Components(name) {
-		if again, ok := comp.(cluster.Restarter); ok {
-			if err := again.Restart(ctx); err != nil {
+		if again := comp.Abilities().Restart; again != nil {
+			if err := again(ctx); err != nil {
 				return err
 			}
 		}

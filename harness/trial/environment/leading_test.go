@@ -51,9 +51,11 @@ type instance struct {
 
 func (instance) Node() cluster.Node { return inArm{} }
 
-func (i instance) Restart(context.Context) error {
-	i.restarted[i.name]++
-	return nil
+func (i instance) Abilities() cluster.ComponentAbilities {
+	return cluster.ComponentAbilities{Restart: func(context.Context) error {
+		i.restarted[i.name]++
+		return nil
+	}}
 }
 
 type inArm struct{ cluster.Node }

@@ -191,13 +191,12 @@ func (e *Environment) Reinstall(ctx context.Context, p *plan.Plan, t plan.Trial)
 
 // replace installs another executable on a component's node and restarts the component from it.
 func replace(ctx context.Context, comp cluster.Component, path string) error {
-	installer, ok := comp.Node().(cluster.Installer)
-	restarter, ok2 := comp.(cluster.Restarter)
-	if !ok || !ok2 {
+	again := comp.Abilities().Restart
+	if again == nil {
 		return fmt.Errorf("node %s can't have its %s replaced", comp.Node().Name(), comp.Name())
 	}
-	if err := installer.Install(ctx, comp.Name(), path); err != nil {
+	if err := comp.Node().Install(ctx, comp.Name(), path); err != nil {
 		return err
 	}
-	return restarter.Restart(ctx)
+	return again(ctx)
 }

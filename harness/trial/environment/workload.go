@@ -49,7 +49,8 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 		20*time.Second)
 	defer func() { stage(err) }()
 	c := e.Cluster()
-	host, plain := c.(cluster.Runner)
+	runner := c.Abilities().Processes
+	plain := runner != nil
 	if !plain {
 		g, gctx := errgroup.WithContext(ctx)
 		for _, arm := range e.Trial.Arms {
@@ -81,19 +82,19 @@ func (e *Environment) installWorkloads(ctx context.Context) (err error) {
 		}
 	}
 	if plain {
-		return e.armsReady(ctx, func(arm plan.Arm) error { return e.runProcess(ctx, host, arm) })
+		return e.armsReady(ctx, func(arm plan.Arm) error { return e.runProcess(ctx, runner, arm) })
 	}
 	return e.armsReady(ctx, func(arm plan.Arm) error { return e.podReady(ctx, a.core, arm) })
 }
 
 // runProcess starts an arm as a plain process and waits until the process is ready for work.
-func (e *Environment) runProcess(ctx context.Context, host cluster.Runner, arm plan.Arm) error {
+func (e *Environment) runProcess(ctx context.Context, runner cluster.Runner, arm plan.Arm) error {
 	p, err := e.Trial.Process(arm.Name)
 	if err != nil {
 		return err
 	}
 	p.Program = e.builds[arm.Name].Path
-	return host.Run(ctx, e.workload(arm.Name), p)
+	return runner.Run(ctx, e.workload(arm.Name), p)
 }
 
 // armsReady waits for all arms with ready, which waits for one. A control that doesn't get ready is an error. A
@@ -149,9 +150,9 @@ func (e *Environment) load(ctx context.Context, c cluster.Cluster, arm plan.Arm)
 }
 
 func importImage(ctx context.Context, n cluster.Node, archive string) error {
-	x, ok := n.(cluster.Execer)
-	if !ok {
-		return errors.New("it runs no commands")
+	x, err := cluster.Commands(n)
+	if err != nil {
+		return err
 	}
 	f, err := os.Open(archive)
 	if err != nil {
@@ -279,11 +280,7 @@ func describePod(p corev1.Pod) string {
 
 // Workload returns the component that an arm runs as.
 func (e *Environment) Workload(ctx context.Context, arm string) (cluster.Component, error) {
-	host, ok := e.ClusterOf(arm).(cluster.Host)
-	if !ok {
-		return nil, fmt.Errorf("the cluster can't address the %s of %s", e.Trial.Subject, arm)
-	}
-	return host.Workload(ctx, e.workload(arm))
+	return e.ClusterOf(arm).Workload(ctx, e.workload(arm))
 }
 
 func (e *Environment) workload(arm string) cluster.Workload {

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// ClusterAbilities are what some clusters can do and others can't. Nil means that the cluster can't.
+type ClusterAbilities struct {
+	Processes Runner
+}
+
+// NodeAbilities are what some nodes can do and others can't. Nil means that the node can't.
+type NodeAbilities struct {
+	Commands Execer
+	Power    PowerSwitch
+	// RunProxy runs the program of a seam's proxy, where the node can't run commands in general. argv is the same as on
+	// an Execer.
+	RunProxy func(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
+	// LogFolder returns the folder of this host in which the node keeps its components' log files. They are named and
+	// written like a kubelet's in /var/log/pods.
+	LogFolder func() string
+}
+
+// ComponentAbilities are what some components can do and others can't. Nil means that the component can't.
+type ComponentAbilities struct {
+	Pause Pauser
+	// Restart restarts the component on purpose.
+	Restart func(ctx context.Context) error
+	// Limit limits the component's memory, as by a container's limit. It restarts the component, and returns once the
+	// component runs under the limit and answers again.
+	Limit func(ctx context.Context, memory string) error
+	// Status returns how the component's processes run and how they ended, where no kubelet reports it.
+	Status func(ctx context.Context) (Status, error)
+}
+
+// Runner runs workloads as plain processes, in a cluster without kubelets.
+type Runner interface {
+	// Run starts a workload and returns once it is ready for work.
+	Run(ctx context.Context, w Workload, p Process) error
+	// Workloads returns the workloads of a name that were started here.
+	Workloads(ctx context.Context, name string) ([]Addressed, error)
+}
+
+// Addressed is a Component with its own address. This program reaches all ports that the component listens on there.
+type Addressed interface {
+	Component
+	Address() string
+}
+
+// Execer runs commands in a node. A command that exits with a code other than 0 is an error, which carries the command's
+// output.
+type Execer interface {
+	// Exec runs a command. Stdin may be nil.
+	Exec(ctx context.Context, stdin io.Reader, argv ...string) (stdout []byte, err error)
+	// Look runs a command that only reads, which is cheaper: the command changes nothing, ends without help and leaves
+	// nothing running. It may run a second time if the connection to the node breaks. stdin is text, or nil.
+	Look(ctx context.Context, stdin []byte, argv ...string) (stdout []byte, err error)
+}
+
+// PowerSwitch cuts a node's power and gives it back, with the node's disk kept.
+type PowerSwitch interface {
+	PowerOff(ctx context.Context) error
+	PowerOn(ctx context.Context) error
+	// Booted returns when the node was last started, by the node's clock. A node that is off is an error.
+	Booted(ctx context.Context) (time.Time, error)
+}
+
+// Pauser stops a component's process for a while, as by SIGSTOP. The process keeps everything it has.
+type Pauser interface {
+	// Pause stops the process for atMost. Then the process goes on, even if this program has ended. Another Pause
+	// restarts the time.
+	Pause(ctx context.Context, atMost time.Duration) error
+	// Resume makes the process go on, even if another process called Pause. It returns no error if the component's
+	// process isn't stopped or doesn't exist.
+	Resume(ctx context.Context) error
+}
+
+// Commands returns what runs commands in n, or an error that says that n can't.
+func Commands(n Node) (Execer, error) {
+	if x := n.Abilities().Commands; x != nil {
+		return x, nil
+	}
+	return nil, fmt.Errorf("node %s can't run commands", n.Name())
+}
+
+// Power returns n's power switch, or an error that says that n has none.
+func Power(n Node) (PowerSwitch, error) {
+	if p := n.Abilities().Power; p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("node %s has no power switch", n.Name())
+}

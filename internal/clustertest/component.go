@@ -59,7 +59,7 @@ func (k *Component) Node() cluster.Node { return k.node }
 
 // Abilities returns what can be done to a process in memory.
 func (k *Component) Abilities() cluster.ComponentAbilities {
-	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart}
+	return cluster.ComponentAbilities{Pause: k, Restart: k.Restart, Limit: k.Limit}
 }
 
 // Answer makes f answer requests for path, with any query. A path without such a function answers 404. /healthz has one
@@ -254,6 +254,9 @@ func (k *Component) Restart(ctx context.Context) error {
 	k.start(false)
 	return nil
 }
+
+// Limit replaces the process as Restart does. Nothing is limited.
+func (k *Component) Limit(ctx context.Context, _ string) error { return k.Restart(ctx) }
 
 // Identity returns which process runs now, or an error if none does.
 func (k *Component) Identity(ctx context.Context, digest bool) (cluster.Identity, error) {

@@ -101,6 +101,13 @@ func (s suite) nodes(t *testing.T) {
 				spec.Arm)
 		}
 	}
+	for _, name := range component.Names(component.Limited) {
+		for _, k := range s.c.Components(name) {
+			if k.Abilities().Limit == nil && s.caps.NoMemoryLimits == "" {
+				t.Errorf("the memory of %s on %s can't be limited, and that is claimed", name, k.Node().Name())
+			}
+		}
+	}
 	want := 0
 	if s.caps.Kubelets {
 		want = len(nodes)

@@ -12,10 +12,7 @@ import (
 type Maker interface {
 	Create(ctx context.Context, name string, t cluster.Topology) (cluster.Cluster, error)
 	Delete(ctx context.Context, name string) error
-}
-
-// Opener is a Maker that can open a cluster which another process made.
-type Opener interface {
+	// Open opens a cluster, even if another process made it.
 	Open(ctx context.Context, name string) (cluster.Cluster, error)
 }
 
@@ -34,10 +31,8 @@ func ProviderConformance(t *testing.T, p Maker, name string, topo cluster.Topolo
 				t.Error(err)
 			}
 		}
-		if o, ok := p.(Opener); ok {
-			if _, err := o.Open(ctx, name); err == nil {
-				t.Error("a cluster that was deleted can be opened")
-			}
+		if _, err := p.Open(ctx, name); err == nil {
+			t.Error("a cluster that was deleted can be opened")
 		}
 	})
 	c, err := p.Create(t.Context(), name, topo)
@@ -51,15 +46,13 @@ func ProviderConformance(t *testing.T, p Maker, name string, topo cluster.Topolo
 		t.Error("a second cluster of the same name was made")
 	}
 	use(t, c)
-	if o, ok := p.(Opener); ok {
-		again, err := o.Open(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, n := range again.Nodes() {
-			if want := c.Nodes()[i]; n.Name() != want.Name() || n.Role() != want.Role() || n.Arm() != want.Arm() {
-				t.Errorf("opened, node %d is %s (%s, %s)", i, n.Name(), n.Role(), n.Arm())
-			}
+	again, err := p.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range again.Nodes() {
+		if want := c.Nodes()[i]; n.Name() != want.Name() || n.Role() != want.Role() || n.Arm() != want.Arm() {
+			t.Errorf("opened, node %d is %s (%s, %s)", i, n.Name(), n.Role(), n.Arm())
 		}
 	}
 }

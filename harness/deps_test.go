@@ -21,7 +21,7 @@ const module = "github.com/kube-relapse/relapse/"
 // what its clusters are made of, so it stands above build, and nothing but the command line knows it. Folders of internal/ have a place in it, too.
 var stages = []string{
 	"cmd/relapse", "cluster/kind", "internal/host", "internal/docker", "cluster/processes", "campaign", "conformance", "e2eframework", ".", "report", "trial", "ledger", "artifacts", "verdict",
-	"match", "plan", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version",
+	"match", "plan", "check", "build", "inject", "evidence", "scenario", "internal/clustertest", "cluster", "kinds", "event", "version", "internal/printing",
 }
 
 // hostPackages are what only kind's clusters need: docker, and what a host lacks for them.
@@ -164,6 +164,12 @@ var importRules = []importRule{
 		reason:  "a fake has no place in a program that gives verdicts",
 		of:      func(string) bool { return true },
 		refuses: func(_, imported string) bool { return oneBelow(imported, testPackages) },
+	},
+	{
+		name:    "printing imports nothing of ours",
+		reason:  "every stage may print, and must not get another stage with it",
+		of:      func(pkg string) bool { return pkg == "internal/printing" },
+		refuses: func(_, imported string) bool { return ours(imported) },
 	},
 	{
 		name:   "fixtures import nothing of the harness",
@@ -352,7 +358,7 @@ func short(path string) string { return strings.TrimPrefix(path, module) }
 
 // ours reports whether a short name is one of the module's.
 func ours(path string) bool {
-	return below(path, "harness") || below(path, "internal") || below(path, "fixtures") || below(path, "e2e") || below(path, "scenarios")
+	return oneBelow(path, []string{"harness", "fixtures", "e2e", "scenarios", "internal"})
 }
 
 // below reports whether a path is prefix or lies under it.

@@ -4,17 +4,15 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
+
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // Encode writes p as JSON, indented by two spaces, with a newline at its end. The same plan gives the same bytes.
 func Encode(p *Plan) ([]byte, error) {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // patterns are full of angle brackets
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(p); err != nil {
+	if err := printing.WriteJSON(&b, p); err != nil {
 		return nil, fmt.Errorf("encoding the plan of %s: %w", p.Scenario, err)
 	}
 	return b.Bytes(), nil

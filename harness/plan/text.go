@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/capture"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // Describer is a check, fault, load, collector or mutation that describes its fields in words. For others the fields
@@ -35,11 +36,11 @@ func (p *Plan) Text(w io.Writer) error {
 	}
 	if len(p.Values) > 0 {
 		b.WriteString("\nparameters, to be changed with --set\n")
-		table(b, func(row func(...string)) {
-			for _, name := range slices.Sorted(maps.Keys(p.Values)) {
-				row(name, cmp.Or(p.Values[name], "not set"))
-			}
-		})
+		t := indented()
+		for _, name := range slices.Sorted(maps.Keys(p.Values)) {
+			t.Add(name, cmp.Or(p.Values[name], "not set"))
+		}
+		b.WriteString(t.Text())
 	}
 	for i := range p.Trials {
 		p.Trials[i].text(b)
@@ -74,29 +75,29 @@ func (t *Trial) text(b *bytes.Buffer) {
 		fmt.Fprintf(b, "  modelled: %s\n", m)
 	}
 	b.WriteString("\n  arms\n")
-	table(b, func(row func(...string)) {
-		for _, c := range t.Arms {
-			row(c.Name, t.home(c), "expected "+c.Expected, source(c.Source))
-			for _, m := range c.Source.Mutations {
-				does := strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")
-				row("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does))
-			}
+	arms := indented()
+	for _, c := range t.Arms {
+		arms.Add(c.Name, t.home(c), "expected "+c.Expected, source(c.Source))
+		for _, m := range c.Source.Mutations {
+			does := strings.TrimPrefix(words(m.Kind, rewrite(m)), m.Kind+" ")
+			arms.Add("", "", "", fmt.Sprintf("mutation %s at %s %s", m.Kind, count(m.Sites, "site"), does))
 		}
-	})
+	}
+	b.WriteString(arms.Text())
 	if len(t.Constants) > 0 {
 		b.WriteString("\n  constants, read from each arm's own source\n")
-		table(b, func(row func(...string)) {
-			for _, c := range t.Constants {
-				row(c.Name, c.Package+"."+c.Ident)
-			}
-		})
+		constants := indented()
+		for _, c := range t.Constants {
+			constants.Add(c.Name, c.Package+"."+c.Ident)
+		}
+		b.WriteString(constants.Text())
 	}
 	b.WriteString("\n  collectors, from before the steady state to the end\n")
-	table(b, func(row func(...string)) {
-		for _, c := range t.Collectors {
-			row(c.Name, schedule(c), words(c.Kind, c.Spec))
-		}
-	})
+	collectors := indented()
+	for _, c := range t.Collectors {
+		collectors.Add(c.Name, schedule(c), words(c.Kind, c.Spec))
+	}
+	b.WriteString(collectors.Text())
 	t.phases(b)
 }
 
@@ -148,7 +149,7 @@ func (t *Trial) phases(b *bytes.Buffer) {
 		case check.Fault:
 			t.writeInjections(b)
 		case check.Baseline, check.Recovery:
-			table(b, func(row func(...string)) { t.loads(row, ph.name) })
+			b.WriteString(t.loads(ph.name).Text())
 		}
 		for _, l := range []struct {
 			name   string
@@ -172,23 +173,28 @@ func (t *Trial) writeInjections(b *bytes.Buffer) {
 	if t.Sequential {
 		b.WriteString("    one arm after the other\n")
 	}
-	table(b, func(row func(...string)) {
-		t.loads(row, check.Fault)
-		for _, f := range t.Faults {
-			if t.NoFaults {
-				row("fault "+f.Name, "not injected", "", f.Kind)
-				continue
-			}
-			row("fault "+f.Name, when(f.Item)+lasting(f.Item), where(f.Target), words(f.Kind, f.Spec))
+	injected := t.loads(check.Fault)
+	for _, f := range t.Faults {
+		if t.NoFaults {
+			injected.Add("fault "+f.Name, "not injected", "", f.Kind)
+			continue
 		}
-	})
+		injected.Add("fault "+f.Name, when(f.Item)+lasting(f.Item), where(f.Target), words(f.Kind, f.Spec))
+	}
+	b.WriteString(injected.Text())
 }
 
-func (t *Trial) loads(row func(...string), phase string) {
+// loads returns a table of a phase's loads.
+func (t *Trial) loads(phase string) printing.Table {
+	out := indented()
 	for _, l := range t.LoadsOf(phase) {
-		row("load "+l.Name, when(l.Item), where(l.Target), words(l.Kind, l.Spec))
+		out.Add("load "+l.Name, when(l.Item), where(l.Target), words(l.Kind, l.Spec))
 	}
+	return out
 }
+
+// indented returns an empty table, for what belongs to the line above it.
+func indented() printing.Table { return printing.Table{Indent: "    "} }
 
 func writeChecks(b *bytes.Buffer, indent string, list []Check) {
 	for _, c := range list {

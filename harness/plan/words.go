@@ -1,12 +1,10 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -157,14 +155,4 @@ func short(d Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
-}
-
-func table(b *bytes.Buffer, fill func(row func(...string))) {
-	var lines bytes.Buffer
-	w := tabwriter.NewWriter(&lines, 0, 0, 2, ' ', 0)
-	fill(func(columns ...string) { fmt.Fprintln(w, "    "+strings.Join(columns, "\t")) })
-	_ = w.Flush() // into memory
-	for l := range strings.Lines(lines.String()) {
-		b.WriteString(strings.TrimRight(l, " \n") + "\n")
-	}
 }

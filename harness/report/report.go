@@ -5,7 +5,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/harness/version"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // Schema is the value of verdict.json's schema field.
@@ -85,10 +85,7 @@ func (v Verdict) JSON() ([]byte, error) { return JSON(VerdictFile, v) }
 // JSON encodes a value as a document for people and programs. name is how an error calls the document.
 func JSON(name string, value any) ([]byte, error) {
 	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(value); err != nil {
+	if err := printing.WriteJSON(&out, value); err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", name, err)
 	}
 	return out.Bytes(), nil

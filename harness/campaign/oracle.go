@@ -12,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // OracleOptions say which of a scenario's candidates are run, and how.
@@ -129,7 +130,7 @@ func Oracle(ctx context.Context, o OracleOptions) (OracleSummary, error) {
 
 // ungraded returns the entry of a candidate that was not run yet.
 func ungraded(k scenario.CandidateFile) Graded {
-	return Graded{Name: k.Metadata.Name, Doc: oneLine(k.Spec.Doc), Right: k.Spec.Right, Why: oneLine(k.Spec.Why),
+	return Graded{Name: k.Metadata.Name, Doc: printing.OneLine(k.Spec.Doc), Right: k.Spec.Right, Why: printing.OneLine(k.Spec.Why),
 		Because: k.Spec.Because, Set: k.Spec.Set, Grade: NotRun, Reason: "its turn hasn't come"}
 }
 

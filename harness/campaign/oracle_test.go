@@ -211,8 +211,8 @@ func TestOracleWantsEveryTrialRight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g := s.Candidates[0]; g.Grade != tc.grade || s.ExitCode != tc.exit || s.Rows()[1][2] != tc.row {
-			t.Errorf("%v: %s, exit %d, row %q; want %s, %d, %q", tc.outcomes, g.Grade, s.ExitCode, s.Rows()[1][2], tc.grade, tc.exit, tc.row)
+		if g := s.Candidates[0]; g.Grade != tc.grade || s.ExitCode != tc.exit || s.Table().Rows[0][2] != tc.row {
+			t.Errorf("%v: %s, exit %d, row %q; want %s, %d, %q", tc.outcomes, g.Grade, s.ExitCode, s.Table().Rows[0][2], tc.grade, tc.exit, tc.row)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // The files of an oracle's directory.
@@ -115,12 +116,11 @@ func (s OracleSummary) Sentence() string {
 	return fmt.Sprintf("%s: of %d candidates %s", s.Scenario, len(s.Candidates), strings.Join(parts, ", "))
 }
 
-// Rows returns the table's rows; the first one is its head.
-func (s OracleSummary) Rows() [][]string {
-	out := [][]string{{"CANDIDATE", "RIGHT", "GIVEN", "TIME", "RUN"}}
+// Table returns a table of what each candidate was given.
+func (s OracleSummary) Table() printing.Table {
+	out := printing.Table{Header: []string{"candidate", "right", "given", "time", "run"}, Empty: "-"}
 	for _, g := range s.Candidates {
-		out = append(out, []string{g.Name, g.Right, g.answer(),
-			time.Duration(g.Seconds * float64(time.Second)).Round(time.Second).String(), g.Dir})
+		out.Add(g.Name, g.Right, g.answer(), time.Duration(g.Seconds*float64(time.Second)).Round(time.Second), g.Dir)
 	}
 	return out
 }
@@ -152,23 +152,19 @@ func (s OracleSummary) Markdown() []byte {
 	}
 	fmt.Fprintf(&b, ", relapse %s: %s, in %s.\n\n", s.Relapse, strings.TrimPrefix(s.Sentence(), s.Scenario+": "),
 		s.Took())
-	b.WriteString("| candidate | what it is | right | because | given |\n|---|---|---|---|---|\n")
+	t := printing.Table{Header: []string{"candidate", "what it is", "right", "because", "given"}}
 	for _, g := range s.Candidates {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", g.Name, inTable(g.Doc), g.Right, listed(g.Because), g.answer())
+		t.Add("`"+g.Name+"`", g.Doc, g.Right, listed(g.Because), g.answer())
 	}
+	b.WriteString(t.Markdown())
 	for i, u := range s.Unexplained() {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "- %s\n", oneLine(u))
+		fmt.Fprintf(&b, "- %s\n", printing.OneLine(u))
 	}
 	return b.Bytes()
 }
-
-// inTable makes a text fit a cell of a Markdown table.
-func inTable(s string) string { return strings.ReplaceAll(oneLine(s), "|", `\|`) }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // JSON returns the content of oracle.json.
 func (s OracleSummary) JSON() ([]byte, error) { return report.JSON(OracleFile, s) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/artifacts"
 	"github.com/kube-relapse/relapse/harness/cluster"
 	"github.com/kube-relapse/relapse/harness/ledger"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 func newCleanCmd() *cobra.Command {
@@ -94,10 +94,9 @@ func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keep
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "KIND\tKEY\tSIZE\tLAST USED\tWHAT")
+	t := printing.Table{Header: []string{"kind", "key", "size", "last used", "what"}}
 	row := func(kind, key string, bytes int64, at time.Time, what string) {
-		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\n", kind, key, mib(bytes), at.Local().Format("2006-01-02 15:04"), what)
+		t.Add(kind, fmt.Sprintf("%.12s", key), mib(bytes), at.Local().Format("2006-01-02 15:04"), what)
 	}
 	for _, e := range entries {
 		row(e.Kind, e.Key, e.Bytes, e.LastUsed, e.Note)
@@ -111,7 +110,8 @@ func listCache(ctx context.Context, w io.Writer, made *artifacts.Artifacts, keep
 			row(i.Kind, i.Key, i.Bytes, i.Created, i.Name)
 		}
 	}
-	return t.Flush()
+	_, err = io.WriteString(w, t.Text())
+	return err
 }
 
 // pruneCache removes what nobody is using and prints what it removed.

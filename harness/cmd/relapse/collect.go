@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kube-relapse/relapse/harness/match/collect"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 type collectFlags struct {
@@ -100,14 +100,11 @@ func componentsOf(cmd *cobra.Command, names []string) (out []string, err error) 
 }
 
 func printPlanned(out io.Writer, all []collect.Request, b collect.Budget) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var t printing.Table
 	for _, r := range all {
-		fmt.Fprintf(w, "GET\t%s\t%s\n", r.Path, r.Why)
+		t.Add("GET", r.Path, r.Why)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\nat most %d requests and %d bytes; nothing was asked\n", b.Requests, b.Bytes)
+	_, err := fmt.Fprintf(out, "%s\nat most %d requests and %d bytes; nothing was asked\n", t.Text(), b.Requests, b.Bytes)
 	return err
 }
 

@@ -8,14 +8,13 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/build/cache"
 	"github.com/kube-relapse/relapse/harness/cluster"
-	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/internal/host"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 type doctorFlags struct {
@@ -142,25 +141,12 @@ func mend(ctx context.Context, f doctorFlags, opts host.Options, checks []host.C
 
 func printChecks(w io.Writer, checks []host.Check, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, checks)
+		return printing.WriteJSON(w, checks)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "CHECK\tSTATUS\tSEEN\tWANTED\tREMEDY")
+	t := printing.Table{Header: []string{"check", "status", "seen", "wanted", "remedy"}}
 	for _, c := range checks {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Status, oneLine(c.Seen), c.Wanted, c.Remedy)
+		t.Add(c.Name, c.Status, c.Seen, c.Wanted, c.Remedy)
 	}
-	return t.Flush()
-}
-
-// oneLine joins the lines of an error, which would break the table.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// printJSON prints a value as JSON for people and programs.
-func printJSON(w io.Writer, value any) error {
-	b, err := reports.JSON("the output", value)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
+	_, err := io.WriteString(w, t.Text())
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 func newExplainCmd() *cobra.Command {
@@ -88,11 +89,9 @@ func explain(out io.Writer, e kinds.Entry) error {
 	if len(s.Properties) == 0 {
 		b.WriteString("  (none)\n")
 	}
-	var fields [][]string
-	eachField("", s, func(row ...string) { fields = append(fields, row) })
-	if err := columns(&b, fields); err != nil {
-		return err
-	}
+	fields := printing.Table{Indent: "  "}
+	addFields(&fields, "", s)
+	b.WriteString(fields.Text())
 	if example := strings.TrimSpace(e.Example); example != "" {
 		b.WriteString("\nExample:\n")
 		for l := range strings.Lines(example) {
@@ -104,8 +103,8 @@ func explain(out io.Writer, e kinds.Entry) error {
 	return err
 }
 
-// eachField calls row with the name, type, state and description of each property. Nested properties have dotted names.
-func eachField(prefix string, s *jsonschema.Schema, row func(...string)) {
+// addFields adds the name, type, state and description of each property. Nested properties have dotted names.
+func addFields(t *printing.Table, prefix string, s *jsonschema.Schema) {
 	for _, name := range s.PropertyOrder {
 		p := s.Properties[name]
 		state := ""
@@ -115,12 +114,12 @@ func eachField(prefix string, s *jsonschema.Schema, row func(...string)) {
 		case slices.Contains(s.Required, name):
 			state = "required"
 		}
-		row(prefix+name, typeName(p), state, p.Description)
+		t.Add(prefix+name, typeName(p), state, p.Description)
 		switch {
 		case p.Properties != nil:
-			eachField(prefix+name+".", p, row)
+			addFields(t, prefix+name+".", p)
 		case p.Items != nil && p.Items.Properties != nil:
-			eachField(prefix+name+"[].", p.Items, row)
+			addFields(t, prefix+name+"[].", p.Items)
 		}
 	}
 }

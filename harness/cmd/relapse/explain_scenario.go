@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/report/measure"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // namesScenario reports whether a word is a scenario's name or path.
@@ -34,29 +34,25 @@ func explainScenario(out io.Writer, s *scenario.Scenario) error {
 		fmt.Fprintf(&b, "\nA run tries this way to the bug: %s.\nIt doesn't try: %s.\n", t.Ways, t.Not)
 	}
 	b.WriteString("\nPairs, chosen by --pair:\n")
-	var pairs [][]string
+	pairs := printing.Table{Indent: "  "}
 	for _, p := range s.Spec.Pairs {
 		state := ""
 		if p.Default || len(s.Spec.Pairs) == 1 {
 			state = "default"
 		}
-		pairs = append(pairs, []string{p.Name, state, oneLine(p.Doc)})
+		pairs.Add(p.Name, state, p.Doc)
 	}
-	if err := columns(&b, pairs); err != nil {
-		return err
-	}
+	b.WriteString(pairs.Text())
 	if len(s.Spec.Parameters) == 0 {
 		b.WriteString("\nIt declares no parameters; --set changes any field of spec by its path.\n")
 	} else {
 		b.WriteString("\nParameters, set by --set NAME=VALUE:\n")
-		var params [][]string
+		params := printing.Table{Indent: "  "}
 		for _, p := range s.Spec.Parameters {
-			doc := append([]string{strings.TrimSuffix(oneLine(p.Doc), ".")}, limits(p)...)
-			params = append(params, []string{p.Name, p.Type, defaultOf(p), strings.Join(doc, "; ")})
+			doc := append([]string{strings.TrimSuffix(printing.OneLine(p.Doc), ".")}, limits(p)...)
+			params.Add(p.Name, p.Type, defaultOf(p), strings.Join(doc, "; "))
 		}
-		if err := columns(&b, params); err != nil {
-			return err
-		}
+		b.WriteString(params.Text())
 	}
 	if err := explainCandidates(&b, s); err != nil {
 		return err
@@ -81,9 +77,8 @@ func explainRates(b *strings.Builder, s *scenario.Scenario) error {
 		b.WriteString("\nThe error rates of its match section were not measured; relapse match --measure RUNS does.\n")
 		return nil
 	}
-	text, err := t.Text()
-	b.WriteString("\n" + text)
-	return err
+	b.WriteString("\n" + t.Text())
+	return nil
 }
 
 // explainCandidates lists the candidates that relapse oracle runs, each with its right outcome and what it changes.
@@ -93,11 +88,12 @@ func explainCandidates(b *strings.Builder, s *scenario.Scenario) error {
 		return asInput(err)
 	}
 	fmt.Fprintf(b, "\nCandidates with a known answer, run by relapse oracle %s:\n", s.Metadata.Name)
-	var rows [][]string
+	t := printing.Table{Indent: "  "}
 	for _, k := range all {
-		rows = append(rows, []string{k.Metadata.Name, k.Spec.Right, oneLine(k.Spec.Doc)})
+		t.Add(k.Metadata.Name, k.Spec.Right, k.Spec.Doc)
 	}
-	return columns(b, rows)
+	b.WriteString(t.Text())
+	return nil
 }
 
 func defaultOf(p scenario.Parameter) string {
@@ -131,20 +127,4 @@ func limits(p scenario.Parameter) []string {
 		out = append(out, "implies "+strings.Join(implied, ", "))
 	}
 	return out
-}
-
-// columns writes rows aligned and indented, without blanks at the end of a line.
-func columns(b *strings.Builder, rows [][]string) error {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		fmt.Fprintf(w, "  %s\n", strings.Join(r, "\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for l := range strings.Lines(text.String()) {
-		b.WriteString(strings.TrimRight(l, " \n") + "\n")
-	}
-	return nil
 }

@@ -8,17 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/report/history"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 func newHistoryCmd() *cobra.Command {
-	var out, output string
+	var out string
+	var output printing.Format
 	cmd := &cobra.Command{
 		Use: "history [NAME]",
 		Short: "Show how often each scenario was reproduced over time, and which one reproduces less often than it " +
@@ -47,11 +48,11 @@ History skips a line of the file that it can't read, and prints the number of th
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "runs", "the folder of run directories")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	registerOutput(cmd, &output, printing.Text, printing.JSON)
 	return cmd
 }
 
-func showHistory(w, errs io.Writer, path string, names []string, output string) error {
+func showHistory(w, errs io.Writer, path string, names []string, output printing.Format) error {
 	entries, skipped, err := history.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return usage(fmt.Errorf("there is no ledger %s", path), "runs make it; --out says where they are")
@@ -71,16 +72,13 @@ func showHistory(w, errs io.Writer, path string, names []string, output string) 
 		}
 	}
 	lines := history.Summary(entries)
-	switch output {
-	case "json":
-		return printJSON(w, struct {
+	if output == printing.JSON {
+		return printing.WriteJSON(w, struct {
 			Arms    []history.Line    `json:"arms"`
 			Skipped []history.Skipped `json:"skipped"`
 		}{append([]history.Line{}, lines...), append([]history.Skipped{}, skipped...)})
-	case "text":
-		return historyText(w, lines)
 	}
-	return usage(fmt.Errorf("unknown output %q (want text or json)", output), "")
+	return historyText(w, lines)
 }
 
 func scenariosOf(entries []history.Entry) []string {
@@ -94,8 +92,8 @@ func scenariosOf(entries []history.Entry) []string {
 
 // historyText writes a line for each arm, and below the table what is flagged. Spans are listed oldest first.
 func historyText(w io.Writer, lines []history.Line) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SCENARIO\tPAIR\tARM\tTRIALS\tREPRODUCED\t95 %\tOVER TIME\tNO ANSWER\tLAST REPRODUCED")
+	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "arm", "trials", "reproduced", "95 %", "over time",
+		"no answer", "last reproduced"}}
 	for _, l := range lines {
 		var spans, others []string
 		for _, s := range l.Spans {
@@ -106,12 +104,11 @@ func historyText(w io.Writer, lines []history.Line) error {
 				others = append(others, fmt.Sprintf("%d %s", n, o))
 			}
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%.0f-%.0f %%\t%s\t%s\t%s\n", l.Scenario, l.Pair, l.Arm, l.Trials,
-			l.All.Count,
-			l.All.Low*100, l.All.High*100,
-			dash(strings.Join(spans, " ")), dash(strings.Join(others, ", ")), lastReproduced(l.Last))
+		interval := fmt.Sprintf("%.0f-%.0f %%", l.All.Low*100, l.All.High*100)
+		t.Add(l.Scenario, l.Pair, l.Arm, l.Trials, l.All.Count, interval, strings.Join(spans, " "),
+			strings.Join(others, ", "), lastReproduced(l.Last))
 	}
-	if err := t.Flush(); err != nil {
+	if _, err := io.WriteString(w, t.Text()); err != nil {
 		return err
 	}
 	for _, l := range lines {
@@ -129,13 +126,6 @@ func historyText(w io.Writer, lines []history.Line) error {
 		}
 	}
 	return nil
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func lastReproduced(e *history.Entry) string {

@@ -1,21 +1,20 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/kinds"
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 func newListCmd() *cobra.Command {
-	var output string
+	var output printing.Format
 	cmd := &cobra.Command{
 		Use:       "list [scenarios|candidates|faults|loads|collectors|checks|seams|mutations]",
 		Short:     "List the scenarios, their candidates, or the kinds that a scenario can use",
@@ -27,13 +26,10 @@ func newListCmd() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return usage(fmt.Errorf("unknown output %q (want text or json)", output), "")
-			}
 			if len(args) == 0 || args[0] == "scenarios" {
 				return listScenarios(cmd, output)
 			}
-			if output == "json" {
+			if output == printing.JSON {
 				return usage(fmt.Errorf("%s are listed as text only", args[0]),
 					"relapse schema has all kinds with their fields")
 			}
@@ -49,7 +45,8 @@ func newListCmd() *cobra.Command {
 				strings.Join(plurals(), ", ")), "")
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json; json is for scenarios only")
+	registerOutput(cmd, &output, printing.Text, printing.JSON)
+	cmd.Flag("output").Usage += "; json is for scenarios only"
 	return cmd
 }
 
@@ -88,12 +85,12 @@ func newListed(s *scenario.Scenario, file string) listedScenario {
 
 // listScenarios prints the title of each scenario. An invalid scenario is listed as such, or left out of the JSON, and
 // the command fails.
-func listScenarios(cmd *cobra.Command, output string) error {
+func listScenarios(cmd *cobra.Command, output printing.Format) error {
 	files, err := scenarioFiles(cmd)
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	var titles printing.Table
 	listed := []listedScenario{}
 	var broken []string
 	for _, f := range files {
@@ -105,19 +102,15 @@ func listScenarios(cmd *cobra.Command, output string) error {
 			title = s.Spec.Title
 			listed = append(listed, newListed(s, f))
 		}
-		if output == "text" {
-			fmt.Fprintf(w, "%s\t%s\n", name, title)
-		}
+		titles.Add(name, title)
 	}
-	if output == "json" {
-		enc := json.NewEncoder(cmd.OutOrStdout())
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(listed); err != nil {
-			return fmt.Errorf("printing the scenarios: %w", err)
-		}
+	if output == printing.JSON {
+		err = printing.WriteJSONLine(cmd.OutOrStdout(), listed)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), titles.Text())
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("printing the scenarios: %w", err)
 	}
 	if len(broken) > 0 {
 		return usage(fmt.Errorf("not valid: %s", strings.Join(broken, ", ")),
@@ -132,8 +125,7 @@ func listCandidates(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCENARIO\tCANDIDATE\tRIGHT\tWHAT IT IS")
+	t := printing.Table{Header: []string{"scenario", "candidate", "right", "what it is"}}
 	for _, f := range files {
 		s, err := scenario.Load(f)
 		if err != nil {
@@ -144,10 +136,11 @@ func listCandidates(cmd *cobra.Command) error {
 			return asInput(err)
 		}
 		for _, k := range all {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Metadata.Name, k.Metadata.Name, k.Spec.Right, oneLine(k.Spec.Doc))
+			t.Add(s.Metadata.Name, k.Metadata.Name, k.Spec.Right, k.Spec.Doc)
 		}
 	}
-	return w.Flush()
+	_, err = io.WriteString(cmd.OutOrStdout(), t.Text())
+	return err
 }
 
 func listKinds(out io.Writer, category string) error {
@@ -155,7 +148,7 @@ func listKinds(out io.Writer, category string) error {
 	if len(entries) == 0 {
 		return fmt.Errorf("this binary has no kinds of %s", category)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var t printing.Table
 	for _, e := range entries {
 		first, _, _ := strings.Cut(e.Doc, "\n")
 		switch {
@@ -164,7 +157,8 @@ func listKinds(out io.Writer, category string) error {
 		case category == kinds.Fault:
 			first += " (Chaos Mesh: none)"
 		}
-		fmt.Fprintf(w, "%s\t%s\n", e.Name, first)
+		t.Add(e.Name, first)
 	}
-	return w.Flush()
+	_, err := io.WriteString(out, t.Text())
+	return err
 }

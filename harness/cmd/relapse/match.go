@@ -21,12 +21,13 @@ import (
 	"github.com/kube-relapse/relapse/harness/report/measure"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 type matchFlags struct {
-	output, explain string
+	output          printing.Format
+	explain, export string
 	measure, write  bool
-	export          string
 	healthy         []string
 }
 
@@ -69,9 +70,6 @@ Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is 
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains([]string{"text", "json", "markdown", "html"}, o.output) {
-				return usage(fmt.Errorf("unknown output %q", o.output), "want text, json, markdown or html")
-			}
 			if o.baselines() {
 				return writeBaselines(cmd, append(o.healthy, args...))
 			}
@@ -96,7 +94,8 @@ Exit codes: 0 all incidents are not met, 1 an incident is met, 3 an incident is 
 			return printMatch(cmd.OutOrStdout(), r, o)
 		},
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, json, markdown for a ticket, or html")
+	registerOutput(cmd, &o.output, printing.Text, printing.JSON, printing.Markdown, printing.HTML)
+	cmd.Flag("output").Usage += "; markdown is for a ticket"
 	cmd.Flags().StringVar(&o.export, "export", "",
 		"print the rules for another tool, and what the other tool can't express: "+strings.Join(export.Forms, " or "))
 	cmd.Flags().BoolVar(&o.measure, "measure", false,
@@ -163,10 +162,8 @@ func matchable(cmd *cobra.Command, only string) (out []*scenario.Scenario, err e
 // printMatch prints a result without its secrets, and returns the result's exit code.
 func printMatch(out io.Writer, r match.Result, o matchFlags) error {
 	var b bytes.Buffer
-	if o.output == "json" {
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(r); err != nil {
+	if o.output == printing.JSON {
+		if err := printing.WriteJSONLine(&b, r); err != nil {
 			return fmt.Errorf("printing the result: %w", err)
 		}
 	} else if err := matched.Write(&b, r, o.output, o.explain != ""); err != nil {
@@ -176,15 +173,13 @@ func printMatch(out io.Writer, r match.Result, o matchFlags) error {
 	if err != nil {
 		return fmt.Errorf("leaving out secrets: %w", err)
 	}
-	if o.output == "json" { // without secrets it has been joined to one line
-		b.Reset()
-		if err := json.Indent(&b, clean, "", "  "); err != nil {
-			return fmt.Errorf("printing the result: %w", err)
-		}
-		clean = b.Bytes()
+	if o.output == printing.JSON { // without secrets it is one line
+		err = printing.WriteJSON(out, json.RawMessage(clean))
+	} else {
+		_, err = out.Write(append(bytes.TrimRight(clean, "\n"), '\n'))
 	}
-	if _, err := out.Write(append(bytes.TrimRight(clean, "\n"), '\n')); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("printing the result: %w", err)
 	}
 	switch r.Met() {
 	case check.True:

@@ -1,14 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/report/measure"
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // measureMatch runs `relapse match --measure`. It returns exit code 1 if a rule is met where it must not be.
@@ -20,10 +21,8 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 	for _, p := range problems {
 		fmt.Fprintf(cmd.ErrOrStderr(), "problem: %s: %s\n", p.Path, p.Message)
 	}
-	if o.output == "json" {
-		enc := json.NewEncoder(cmd.OutOrStdout())
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(tables); err != nil {
+	if o.output == printing.JSON {
+		if err := printing.WriteJSON(cmd.OutOrStdout(), tables); err != nil {
 			return err
 		}
 	}
@@ -36,7 +35,7 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 					r.Count(), r.Label)
 			}
 		}
-		if err := showTable(cmd, t, o.output); err != nil {
+		if err := printTable(cmd.OutOrStdout(), t, o.output); err != nil {
 			return err
 		}
 		if o.write && len(t.Bundles) > 0 {
@@ -51,16 +50,12 @@ func measureMatch(cmd *cobra.Command, all []*scenario.Scenario, paths []string, 
 	return nil
 }
 
-func showTable(cmd *cobra.Command, t measure.Table, output string) error {
-	text, err := "", error(nil)
+func printTable(w io.Writer, t measure.Table, output printing.Format) (err error) {
 	switch output {
-	case "markdown":
-		text = t.Markdown()
-	case "text":
-		text, err = t.Text()
-	}
-	if err == nil && text != "" {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+	case printing.Markdown:
+		_, err = fmt.Fprintln(w, t.Markdown())
+	case printing.Text:
+		_, err = fmt.Fprintln(w, t.Text())
 	}
 	return err
 }

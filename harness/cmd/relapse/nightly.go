@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/campaign"
 	reports "github.com/kube-relapse/relapse/harness/report"
 	"github.com/kube-relapse/relapse/harness/version"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 type nightlyFlags struct {
@@ -214,15 +214,15 @@ func identity() (string, error) {
 }
 
 func nightlyTable(w io.Writer, s campaign.Summary) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "SCENARIO\tPAIR\tTRIALS\tVERDICT\tEXIT\tTIME\tRUN")
+	t := printing.Table{Empty: "-", Header: []string{"scenario", "pair", "trials", "verdict", "exit", "time", "run"}}
 	for _, r := range s.Units {
 		trials, what := strconv.Itoa(r.Trials), r.Verdict
 		if r.Status != campaign.Done {
-			trials, what = "-", fmt.Sprintf("%s: %s", r.Status, oneLine(r.Why))
+			trials, what = "", fmt.Sprintf("%s: %s", r.Status, r.Why)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", r.Scenario, r.Pair, trials, what, r.Exit,
-			time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), dash(r.Dir))
+		t.Add(r.Scenario, r.Pair, trials, what, r.Exit,
+			time.Duration(r.Seconds*float64(time.Second)).Round(time.Second), r.Dir)
 	}
-	return t.Flush()
+	_, err := io.WriteString(w, t.Text())
+	return err
 }

@@ -7,8 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/kube-relapse/relapse/harness/scenario"
 	"github.com/kube-relapse/relapse/harness/verdict"
 	"github.com/kube-relapse/relapse/internal/docker"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 type oracleFlags struct {
@@ -27,7 +26,7 @@ type oracleFlags struct {
 	full   bool
 	beside int
 	from   string
-	output string
+	output printing.Format
 }
 
 func newOracleCmd() *cobra.Command {
@@ -84,14 +83,11 @@ can't be built or its run failed; 1 outranks 4, then 3.`,
 	fl.StringVar(&f.options.NodeImage, "node-image", "auto", "the node image: auto (official if there is one, else assembled), official, assembled or a reference")
 	fl.StringVar(&f.out, "out", "runs", "the folder in which run directories are created")
 	fl.StringVar(&f.progress, "progress", "auto", "how progress is shown: auto, terminal or plain")
-	fl.StringVarP(&f.output, "output", "o", "text", "text, json or markdown")
+	registerOutput(cmd, &f.output, printing.Text, printing.JSON, printing.Markdown)
 	return cmd
 }
 
 func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
-	if !slices.Contains([]string{"text", "json", "markdown"}, f.output) {
-		return usage(fmt.Errorf("unknown output %q (want one of text, json, markdown)", f.output), "")
-	}
 	if f.beside < 0 {
 		return usage(fmt.Errorf("--beside is %d (want at least 1)", f.beside), "")
 	}
@@ -137,7 +133,7 @@ func runOracle(cmd *cobra.Command, f oracleFlags, args []string) error {
 // end prints the last line and returns the exit code.
 func (f *oracleFlags) end(cmd *cobra.Command, grade campaign.Grade, exit int) error {
 	last := cmd.OutOrStdout()
-	if f.output != "text" { // stdout is for programs
+	if f.output != printing.Text { // stdout is for programs
 		last = cmd.ErrOrStderr()
 	}
 	fmt.Fprintln(last, reports.LastLine(verdict.Verdict(grade), exit))
@@ -178,7 +174,7 @@ func (f *oracleFlags) regrade(cmd *cobra.Command, args []string) error {
 // hooks returns the functions with which the oracle plans, builds and runs.
 func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.OracleOptions {
 	o := e.options
-	o.Say = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "oracle:", oneLine(s)) }
+	o.Say = func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), "oracle:", printing.OneLine(s)) }
 	o.Plan = func(list []scenario.CandidateFile) (*plan.Plan, error) { return e.plan(cmd, list) }
 	o.Run = func(ctx context.Context, p *plan.Plan) (string, reports.Verdict, error) {
 		return f.perform(ctx, cmd, root, p)
@@ -204,34 +200,25 @@ func (f *oracleFlags) hooks(cmd *cobra.Command, root string, e exam) campaign.Or
 	return o
 }
 
-func printOracle(w io.Writer, s campaign.OracleSummary, output string) error {
+func printOracle(w io.Writer, s campaign.OracleSummary, output printing.Format) error {
 	switch output {
-	case "json":
+	case printing.JSON:
 		raw, err := s.JSON()
 		if err != nil {
 			return err
 		}
 		_, err = w.Write(raw)
 		return err
-	case "markdown":
+	case printing.Markdown:
 		_, err := w.Write(s.Markdown())
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range s.Rows() {
-		for i := range row {
-			row[i] = dash(row[i])
-		}
-		fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	fmt.Fprint(w, s.Table().Text())
 	for _, u := range s.Unexplained() {
-		fmt.Fprintf(w, "\n%s\n", oneLine(u))
+		fmt.Fprintf(w, "\n%s\n", printing.OneLine(u))
 	}
-	fmt.Fprintf(w, "\n%s, in %s on the provider %s\n", s.Sentence(), s.Took(), s.Settings.Provider)
-	return nil
+	_, err := fmt.Fprintf(w, "\n%s, in %s on the provider %s\n", s.Sentence(), s.Took(), s.Settings.Provider)
+	return err
 }
 
 // completeOracle completes a scenario's name, and then the names of its candidates.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/plan"
 	"github.com/kube-relapse/relapse/internal/host"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // planFlags are the flags that shape a plan. run has them, too.
@@ -117,7 +118,7 @@ func kindConfig(cmd *cobra.Command) ([]byte, error) {
 
 func newPlanCmd() *cobra.Command {
 	var flags planFlags
-	var output string
+	var output printing.Format
 	var defaults bool
 	cmd := &cobra.Command{
 		Use:   "plan NAME|FILE",
@@ -143,29 +144,26 @@ func newPlanCmd() *cobra.Command {
 		},
 	}
 	flags.register(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
+	registerOutput(cmd, &output, printing.Text, printing.JSON, printing.YAML)
 	cmd.Flags().BoolVar(&defaults, "defaults", false, "show the scenario with all defaults filled in, each marked")
 	return cmd
 }
 
-func writePlan(w io.Writer, p *plan.Plan, output string) error {
-	switch output {
-	case "text":
+func writePlan(w io.Writer, p *plan.Plan, output printing.Format) error {
+	if output == printing.Text {
 		return p.Text(w)
-	case "json", "yaml":
-		b, err := plan.Encode(p)
-		if err != nil {
-			return err
-		}
-		if output == "yaml" {
-			if b, err = yaml.JSONToYAML(b); err != nil {
-				return fmt.Errorf("converting the plan to YAML: %w", err)
-			}
-		}
-		_, err = w.Write(b)
+	}
+	b, err := plan.Encode(p)
+	if err != nil {
 		return err
 	}
-	return usage(fmt.Errorf("unknown output %q (want one of text, json, yaml)", output), "")
+	if output == printing.YAML {
+		if b, err = yaml.JSONToYAML(b); err != nil {
+			return fmt.Errorf("converting the plan to YAML: %w", err)
+		}
+	}
+	_, err = w.Write(b)
+	return err
 }
 
 func completeScenarios(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {

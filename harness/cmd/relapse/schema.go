@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 func newSchemaCmd() *cobra.Command {
@@ -25,7 +26,7 @@ may replace a value. Save the schema, and name its file on a scenario's first li
 			if err != nil {
 				return err
 			}
-			return printJSON(cmd.OutOrStdout(), s)
+			return printing.WriteJSON(cmd.OutOrStdout(), s)
 		},
 	}
 }

@@ -7,15 +7,17 @@ import (
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/match"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // markdown writes a result for a ticket: the answers in a table, the evidence for incidents that are met or suspected,
 // and then what would settle the others.
 func markdown(b *bytes.Buffer, r match.Result) {
-	fmt.Fprint(b, "## Known incidents\n\n| incident | answer | why |\n|---|---|---|\n")
+	t := printing.Table{Header: []string{"incident", "answer", "why"}}
 	for _, i := range r.Incidents {
-		fmt.Fprintf(b, "| `%s` | **%s** | %s |\n", i.Name, i.Word(), inTable(i.Why))
+		t.Add("`"+i.Name+"`", "**"+i.Word()+"**", i.Why)
 	}
+	fmt.Fprintf(b, "## Known incidents\n\n%s", t.Markdown())
 	for _, i := range r.Incidents {
 		if i.Met == check.True || i.Suspected {
 			incident(b, i)
@@ -34,18 +36,18 @@ func markdown(b *bytes.Buffer, r match.Result) {
 	if all := notes(r.Unexplained); len(all) > 0 {
 		fmt.Fprint(b, "\n## Unexplained\n\n")
 		for _, n := range all {
-			fmt.Fprintf(b, "- %s\n", inTable(n.Says))
+			fmt.Fprintf(b, "- %s\n", printing.Escape(n.Says))
 			if len(n.Lines) > 0 {
 				fmt.Fprint(b, fenced("  ", strings.Join(n.Lines, "\n")))
 			}
 		}
 	}
-	fmt.Fprintf(b, "\n## Read\n\n%s.\n\n", inTable(inputs(r.Inputs)))
+	fmt.Fprintf(b, "\n## Read\n\n%s.\n\n", printing.Escape(inputs(r.Inputs)))
 	for _, lacks := range lacking(r.Inputs) {
-		fmt.Fprintf(b, "- %s\n", inTable(lacks))
+		fmt.Fprintf(b, "- %s\n", printing.Escape(lacks))
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(b, "- problem: `%s`: %s\n", inTable(p.Path), inTable(p.Message))
+		fmt.Fprintf(b, "- problem: `%s`: %s\n", printing.Escape(p.Path), printing.Escape(p.Message))
 	}
 }
 
@@ -64,22 +66,17 @@ func incident(b *bytes.Buffer, i match.Incident) {
 		if j.Met != check.True && !j.Suspected {
 			continue
 		}
-		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", inTable(j.Place), j.Version, inTable(j.Why))
+		fmt.Fprintf(b, "\n### %s %s\n\n%s.\n\n", printing.Escape(j.Place), j.Version, printing.Escape(j.Why))
 		for _, s := range j.Signs {
 			if s.Met != check.True {
 				continue
 			}
-			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, inTable(s.Seen), inTable(strings.Join(s.Where, ", ")))
+			fmt.Fprintf(b, "- `%s` (%s): %s. %s\n", s.Name, s.Is, printing.Escape(s.Seen), printing.Escape(strings.Join(s.Where, ", ")))
 			if s.Detail != "" {
 				fmt.Fprint(b, fenced("  ", s.Detail))
 			}
 		}
 	}
-}
-
-// inTable makes a text fit a cell of a table, in one line.
-func inTable(s string) string {
-	return strings.NewReplacer("|", "\\|", "\r", "", "\n", " ", "<", "&lt;").Replace(s)
 }
 
 // fenced returns a text unchanged but indented, in a fence that the text doesn't contain.

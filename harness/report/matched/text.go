@@ -6,34 +6,32 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/match"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // Write writes a result in a form: text, markdown or html. With explain the text has the evidence for each sign, in
 // place of what is unexplained. Write redacts nothing.
-func Write(b *bytes.Buffer, r match.Result, form string, explain bool) error {
+func Write(b *bytes.Buffer, r match.Result, form printing.Format, explain bool) error {
 	switch form {
-	case "markdown":
-		markdown(b, r)
-		return nil
-	case "html":
+	case printing.HTML:
 		return page(b, r)
+	case printing.Markdown:
+		markdown(b, r)
+	default:
+		text(b, r, explain)
 	}
-	return text(b, r, explain)
+	return nil
 }
 
-func text(b *bytes.Buffer, r match.Result, explain bool) error {
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "INCIDENT\tANSWER\tWHY")
+func text(b *bytes.Buffer, r match.Result, explain bool) {
+	t := printing.Table{Header: []string{"incident", "answer", "why"}}
 	for _, i := range r.Incidents {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", i.Name, i.Word(), i.Why)
+		t.Add(i.Name, i.Word(), i.Why)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	b.WriteString(t.Text())
 	for _, i := range r.Incidents {
 		if explain {
 			explained(b, i)
@@ -55,7 +53,6 @@ func text(b *bytes.Buffer, r match.Result, explain bool) error {
 	for _, p := range r.Problems {
 		fmt.Fprintf(b, "problem: %s: %s\n", p.Path, p.Message)
 	}
-	return nil
 }
 
 func explained(b *bytes.Buffer, i match.Incident) {

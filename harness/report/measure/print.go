@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,10 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kube-relapse/relapse/harness/match"
 	"github.com/kube-relapse/relapse/harness/plan/rate"
+	"github.com/kube-relapse/relapse/internal/printing"
 )
 
 // File is the name of a scenario's table, which lies next to its scenario.yaml.
@@ -87,52 +86,40 @@ const legend = "met/not met/unknown, and Wilson's interval at 95 % for the share
 	"decides first, was not asked"
 
 // Text returns the table for a terminal.
-func (t Table) Text() (string, error) {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "How often the rules of %s are met (%s)\n", t.Scenario, legend)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "  RULE\tBY\t%s\n", strings.ToUpper(t.header("\t")))
-	for _, l := range t.lines() {
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", l.rule, l.evidence, l.row("\t"))
-	}
-	if err := w.Flush(); err != nil {
-		return "", err
-	}
+func (t Table) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "How often the rules of %s are met (%s)\n%s", t.Scenario, legend, t.printed("").Text())
 	for _, s := range t.ground() {
 		fmt.Fprintf(&b, "  %s\n", s)
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // Markdown returns the table for a README.
 func (t Table) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### How often the rules of %s are met\n\n| rule | by | %s |\n|---|---|%s\n", t.Scenario,
-		t.header(" | "), strings.Repeat("---|", len(labels)))
-	for _, l := range t.lines() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", l.rule, l.evidence, l.row(" | "))
-	}
-	fmt.Fprintf(&b, "\n%s.\n\n", strings.ToUpper(legend[:1])+legend[1:])
+	fmt.Fprintf(&b, "### How often the rules of %s are met\n\n%s\n%s.\n\n", t.Scenario, t.printed("`").Markdown(),
+		strings.ToUpper(legend[:1])+legend[1:])
 	for _, s := range t.ground() {
 		fmt.Fprintf(&b, "- %s\n", s)
 	}
 	return b.String()
 }
 
-func (t Table) header(by string) string {
-	var out []string
+// printed returns the table with a line for each rule and kind of evidence, and a column for each label.
+func (t Table) printed(quote string) printing.Table {
+	out := printing.Table{Header: []string{"rule", "by"}, Indent: "  "}
 	for _, l := range labels {
-		out = append(out, string(l))
+		out.Header = append(out.Header, string(l))
 	}
-	return strings.Join(out, by)
-}
-
-func (l line) row(by string) string {
-	var out []string
-	for _, label := range labels {
-		out = append(out, l.byLabel[label].describe())
+	for _, l := range t.lines() {
+		row := []any{quote + l.rule + quote, l.evidence}
+		for _, label := range labels {
+			row = append(row, l.byLabel[label].describe())
+		}
+		out.Add(row...)
 	}
-	return strings.Join(out, by)
+	return out
 }
 
 // ground lists the bundles that the table rests on, and what was left out.

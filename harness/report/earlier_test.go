@@ -48,6 +48,16 @@ func TestEarlierRunsAreJudgedAsTheyWere(t *testing.T) {
 	}
 }
 
+func TestTrialsSayWhereTheyRan(t *testing.T) {
+	v, err := report.JudgeRun(unpack(t, "testdata/earlier/pleg-deadlock.tar.zst"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trial := v.Trials[0]; trial.Provider != "kind" || trial.Cores != 2 {
+		t.Errorf("the trial ran on %q with %d cores, want kind and 2", trial.Provider, trial.Cores)
+	}
+}
+
 // answers are all answers of a verdict, without the words that they are told in.
 func answers(v report.Verdict) []string {
 	out := []string{fmt.Sprintf("%s, exit %d", v.Verdict, v.ExitCode)}

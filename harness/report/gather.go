@@ -23,6 +23,7 @@ type Census struct {
 
 // gather collects from the bundle the evidence that only the reports show.
 func gather(t *Trial, b *bundle.Sealed) {
+	t.Cores = cores(b)
 	for _, a := range b.Artifacts(bundle.Query{}) {
 		switch {
 		case a.Missing:
@@ -50,6 +51,17 @@ func gather(t *Trial, b *bundle.Sealed) {
 			}
 		}
 	}
+}
+
+// cores returns how many cores the host had by the first sample of it, 0 if there is none that can be read.
+func cores(b *bundle.Sealed) int {
+	for _, a := range b.Artifacts(bundle.Query{Kind: bundle.Host}) {
+		var first bundle.HostSample
+		if !a.Missing && a.Error == "" && decode(b, a, &first) == nil {
+			return first.Cores
+		}
+	}
+	return 0
 }
 
 // draw reads the values that the pictures of a trial show.

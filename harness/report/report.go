@@ -5,6 +5,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kube-relapse/relapse/harness/cluster/providers"
 	"github.com/kube-relapse/relapse/harness/event"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/plan"
@@ -66,6 +68,8 @@ type Trial struct {
 	Dir      string            // of the bundle, relative to the run
 	Manifest string            // SHA-256 of its manifest
 	Versions map[string]string // of the subject's source, by arm: "v1.34.4", or where it came from
+	Provider string            // of the clusters
+	Cores    int               // of the host; 0 if nobody looked
 	World    bundle.World
 	Events   []event.Event
 	Streams  []bundle.Artifact // with their coverage
@@ -162,7 +166,7 @@ func (v *Verdict) add(dir string, from *bundles) error {
 		World: b.World(), Events: b.Timeline()}
 	gather(&t, b)
 	t.draw(b, p.Trials[0])
-	t.Versions = sourcesOf(p.Trials[0])
+	t.Versions, t.Provider = sourcesOf(p.Trials[0]), cmp.Or(p.Provider, providers.Kind)
 	if len(v.Trials) == 0 {
 		v.Scenario, v.Title, v.Seed, v.StartedAt = p.Scenario, p.Title, p.Seed, t.World.StartedAt
 		v.Params, v.NoFaults = p.Params, p.Trials[0].NoFaults

@@ -59,6 +59,7 @@ Exit codes: 0 as expected, 1 not cured or not reproduced, 3 inconclusive, 4 some
 		newNightlyCmd(),
 		newOracleCmd(),
 		newPlanCmd(),
+		newRecordCmd(),
 		newReportCmd(),
 		newRunCmd(),
 		newSchemaCmd(),

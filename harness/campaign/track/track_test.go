@@ -1,0 +1,111 @@
+package track_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kube-relapse/relapse/harness/campaign"
+	"github.com/kube-relapse/relapse/harness/campaign/track"
+	"github.com/kube-relapse/relapse/harness/evidence/bundle"
+	"github.com/kube-relapse/relapse/harness/report"
+	"github.com/kube-relapse/relapse/harness/scenario"
+	"github.com/kube-relapse/relapse/harness/verdict"
+)
+
+var began = time.Date(2026, 3, 4, 23, 0, 0, 0, time.UTC)
+
+// trial is a trial of a pair with these arms, each of which is named after its role.
+func trial(id, pair string, is verdict.Verdict, roles ...string) report.Trial {
+	t := report.Trial{Trial: verdict.Trial{ID: id, Pair: pair, Verdict: is}, Provider: "processes", Cores: 2,
+		Versions: map[string]string{"vulnerable": "v1.26.1", "fixed": "v1.26.2"}}
+	t.World.Versions = map[string]string{"kubernetes": "v1.26.1, v1.26.2", "kernel": "6.18", "relapse": "v1", "go": "go1.26"}
+	for _, role := range roles {
+		t.Arms = append(t.Arms, verdict.Arm{Name: role, Role: role})
+		t.World.Arms = append(t.World.Arms, bundle.ArmWorld{Arm: role, Digest: "sum of " + role})
+	}
+	return t
+}
+
+func TestRunsOf(t *testing.T) {
+	both := []string{scenario.Vulnerable, scenario.Fixed}
+	v := report.Verdict{StartedAt: began, Params: map[string]string{"quiet": "40s"}, Trials: []report.Trial{
+		trial("001", "genuine", verdict.Validated, both...), trial("002", "modern", verdict.Validated, both...),
+		trial("003", "genuine", verdict.VerdictInconclusive, both...), trial("004", "genuine", verdict.Validated, both...),
+	}}
+	got, err := track.RunsOf(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions := track.Conditions{Date: "2026-03-04", Pair: "genuine", Provider: "processes", Set: map[string]string{"quiet": "40s"},
+		Arms:       map[string]string{"vulnerable": "v1.26.1", "fixed": "v1.26.2"},
+		Kubernetes: "v1.26.1, v1.26.2", Linux: "6.18", Cores: 2, Relapse: "v1"}
+	want := []track.Run{{conditions, map[string]int{"Validated": 2, "Inconclusive": 1}}, {conditions, map[string]int{"Validated": 1}}}
+	want[1].Pair = "modern"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestRunsThatSayNothingAboutAPair(t *testing.T) {
+	twins := trial("001", "genuine", verdict.VerdictNotReproduced, scenario.Vulnerable, scenario.Fixed)
+	twins.World.Arms[1].Digest = twins.World.Arms[0].Digest
+	for _, tc := range []struct {
+		noFaults bool
+		trial    report.Trial
+		want     string
+	}{
+		{true, trial("001", "genuine", verdict.VerdictInconclusive, scenario.Vulnerable, scenario.Fixed), "trial 001: it had no faults"},
+		{false, trial("001", "genuine", verdict.Validated, scenario.Vulnerable, scenario.Fixed, scenario.Candidate),
+			"trial 001: it is about the candidate candidate: relapse oracle makes a record of candidates"},
+		{false, trial("002", "genuine", verdict.VerdictNotReproduced, scenario.Fixed), "trial 002: it lacks the vulnerable or the fixed arm"},
+		{false, twins, "trial 001: its two arms are the same program"},
+	} {
+		_, err := track.RunsOf(report.Verdict{StartedAt: began, NoFaults: tc.noFaults, Trials: []report.Trial{tc.trial}})
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("error %v, want %s", err, tc.want)
+		}
+	}
+}
+
+func TestOracleOf(t *testing.T) {
+	s := campaign.OracleSummary{StartedAt: began, Relapse: "v2", Settings: campaign.Settings{Pair: "smoke", Provider: "kind", Full: true},
+		Candidates: []campaign.Graded{
+			{Name: "cure", Right: "NotReproduced", Given: []string{"NotReproduced"}, Grade: campaign.Right},
+			{Name: "larger", Right: "Reproduced", Given: []string{"Inconclusive"}, Grade: campaign.NoAnswer},
+			{Name: "late", Right: "Broken", Grade: campaign.NotRun},
+		}}
+	got := track.OracleOf(s, track.Conditions{Date: "2026-03-05", Pair: "modern", Provider: "kind", Cores: 2, Relapse: "v1"})
+	want := track.Oracle{
+		Conditions: track.Conditions{Date: "2026-03-04", Pair: "smoke", Provider: "kind", Full: true, Cores: 2, Relapse: "v2"},
+		Grades:     map[campaign.Grade]int{campaign.Right: 1, campaign.NoAnswer: 1, campaign.NotRun: 1},
+		Answers: []track.Answer{
+			{Candidate: "cure", Right: "NotReproduced", Given: []string{"NotReproduced"}, Grade: campaign.Right},
+			{Candidate: "larger", Right: "Reproduced", Given: []string{"Inconclusive"}, Grade: campaign.NoAnswer},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAddReplacesTheSameRun(t *testing.T) {
+	run := func(date, pair, dir, is string) track.Run {
+		return track.Run{Conditions: track.Conditions{Date: date, Pair: pair, Run: dir}, Verdicts: map[string]int{is: 1}}
+	}
+	r := track.Record{Runs: []track.Run{run("2026-03-01", "genuine", "", "Validated"), run("2026-03-02", "genuine", "a", "Inconclusive"),
+		run("2026-03-04", "modern", "a", "Validated")}}
+	r.Add(track.Found{Runs: []track.Run{run("2026-03-02", "genuine", "a", "Validated"), run("2026-03-03", "genuine", "b", "Validated")}})
+	var got []string
+	for _, run := range r.Runs {
+		for is := range run.Verdicts {
+			got = append(got, strings.TrimSpace(run.Date[8:]+" "+run.Pair+" "+is+" "+run.Run))
+		}
+	}
+	want := []string{"01 genuine Validated", "02 genuine Validated a", "03 genuine Validated b", "04 modern Validated a"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -15,6 +15,18 @@ import (
 	"github.com/kube-relapse/relapse/harness/verdict"
 )
 
+func TestPagesShowTheRecords(t *testing.T) {
+	pages, err := track.Texts("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages {
+		if p.Changed {
+			t.Errorf("%s differs from the track record and the candidates: run relapse record", p.Path)
+		}
+	}
+}
+
 var began = time.Date(2026, 3, 4, 23, 0, 0, 0, time.UTC)
 
 // trial is a trial of a pair with these arms, each of which is named after its role.

@@ -52,12 +52,12 @@ func (c *CallsCutShort) Validate() error {
 		refuse(c.Load == "", "load is empty"),
 		refuse(c.AtLeast < 1, "atLeast is %d (want at least 1)", c.AtLeast),
 		refuse(c.MoreThan < 0, "moreThan is %d (want 0 or more)", c.MoreThan),
-		c.Failed.indexed(),
+		indexed(c.Failed),
 	)
 }
 
 // indexed refuses a pattern without the group index, which says which object a line is about. A nil l is valid.
-func (l *LogLines) indexed() error {
+func indexed(l *LogLines) error {
 	if l == nil {
 		return nil
 	}
@@ -195,21 +195,4 @@ func (c calls) describeRemaining() string {
 		return fmt.Sprintf("at least %d of %d", c.lo, c.items)
 	}
 	return fmt.Sprintf("%d..%d of %d", c.lo, c.hi, c.items)
-}
-
-// loadOf returns the summary that the load of the given name wrote, and the path of the summary.
-func loadOf(q *question, name string) (found bundle.Load, path string, err error) {
-	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Arm: q.arm}) {
-		one, err := document[bundle.Load](q.view, a, "a load's summary")
-		if err != nil {
-			return found, "", err
-		}
-		if one.Name == name {
-			found, path = one, a.Path
-		}
-	}
-	if path == "" {
-		return found, "", fmt.Errorf("no load %s summed up what it did", name)
-	}
-	return found, path, nil
 }

@@ -118,9 +118,6 @@ func (c *Churn) wanted(arm string) string {
 	return out
 }
 
-// ofArm returns text with each $(arm) replaced by the arm's name.
-func ofArm(text, arm string) string { return strings.ReplaceAll(text, "$(arm)", arm) }
-
 // Eval judges the writes in the quiet window, or with noneOnly those in the whole phase.
 func (c *Churn) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, c.wanted(s.Arm))

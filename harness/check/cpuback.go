@@ -79,11 +79,11 @@ func (c *CPUBack) Eval(v bundle.View, s Scope) Finding {
 		was.rate(), limit)
 	if q.Met = Of(now.rate() < limit); q.Met == True {
 		least := limit
-		if still, dumps := phase.nobodySpins(); still { // so no loop starves in a control group of little weight
+		if still, dumps := nobodySpins(phase); still { // so no loop starves in a control group of little weight
 			least = min(limit, 2*now.rate())
 			q.Evidence = append(q.Evidence, dumps...)
 		}
-		q.starved(now.rate(), least)
+		starved(q, now.rate(), least)
 	}
 	return q.Finding
 }
@@ -93,7 +93,7 @@ const spinDumps = 3
 
 // nobodySpins reports whether no goroutine is at work in every one of the last dumps, and returns the paths of these
 // dumps. Goroutines that serve the profile itself don't count.
-func (q *question) nobodySpins() (still bool, paths []string) {
+func nobodySpins(q *question) (still bool, paths []string) {
 	all := dumpsIn(q)
 	if all.missing != "" || len(all.in) < spinDumps {
 		return false, nil

@@ -12,11 +12,11 @@ import (
 // that using little proves nothing. That is so if the subject's control group was throttled, or if too many others
 // wanted the host's cores. The weight of that control group is not known, so a process in it may also get less than its
 // share among the tasks. used is how many CPUs the subject used. In the baseline, starved changes nothing.
-func (q *question) starved(used, limit float64) {
+func starved(q *question, used, limit float64) {
 	if q.phase == Baseline {
 		return
 	}
-	own := q.allowance()
+	own := allowanceOf(q)
 	if own.doubt != "" {
 		q.Met, q.Seen = Unknown, q.Seen+"; "+own.doubt
 		return
@@ -89,12 +89,12 @@ type allowance struct {
 	doubt string // why the process may have got less than it wanted
 }
 
-// allowance reads the CPU limits of the window, from the last sample before the window to the first sample after it.
+// allowanceOf reads the CPU limits of the window, from the last sample before the window to the first sample after it.
 // Identities without limits are of versions that did not record them.
-func (q *question) allowance() (out allowance) {
+func allowanceOf(q *question) (out allowance) {
 	var looks []bundle.CPULimits
 	unread := false
-	for _, r := range q.looksAround() {
+	for _, r := range looksAround(q) {
 		looks = append(looks, *r.Limits)
 		unread = unread || !r.Limits.Known || r.Limits.Cores == 0
 	}
@@ -120,7 +120,7 @@ func (q *question) allowance() (out allowance) {
 
 // looksAround returns the identities of the subject's process in the window that have limits, and the nearest one
 // before and after the window.
-func (q *question) looksAround() (out []bundle.IdentitySample) {
+func looksAround(q *question) (out []bundle.IdentitySample) {
 	for _, r := range read[bundle.IdentitySample](q, bundle.Identity).records {
 		switch {
 		case r.Limits == nil || r.Expected || r.PID <= 0:

@@ -1,12 +1,10 @@
 package check
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
@@ -136,28 +134,4 @@ func (r Fresh) judge(q *question) {
 	case oldest < 0:
 		q.Finding = q.unknown("no sample of " + r.Metric)
 	}
-}
-
-// newestFlood returns a flood's record from the last reading of the window that has one. A flood that was over before
-// the window began is another flood, for example an earlier trial's in the same cluster, and doesn't count. An
-// interposer that was restarted counts from zero with nothing armed, so its number may be too low: the stream then has
-// a doubt.
-func newestFlood(q *question,
-	name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
-	st = read[bundle.Stamped[control.Counts]](q, bundle.Interposer)
-	var process control.Counts
-	for _, r := range st.records {
-		if !contains(q.window, r.Time) {
-			continue
-		}
-		if process.PID != 0 && (r.Value.PID != process.PID || !r.Value.StartedAt.Equal(process.StartedAt)) {
-			st.doubt = cmp.Or(st.doubt, "the interposer was restarted by "+clock(r.Time))
-		}
-		process = r.Value
-		if a, ok := r.Value.Find(control.FaultFlood, name); ok &&
-			!(a.EndedAt != nil && a.EndedAt.Before(q.window.Start)) {
-			rec, found = a, true
-		}
-	}
-	return rec, found, st
 }

@@ -93,7 +93,7 @@ func (c *Goroutines) Figure() Figure {
 // Eval reads every dump of the window.
 func (c *Goroutines) Eval(v bundle.View, s Scope) Finding {
 	q, ok := ask(c, v, s, fmt.Sprintf("at least %d goroutine [%s] in %s in %s", c.Count, c.State, c.where(), c.howMany()))
-	if !ok || !q.startAt(c.Since) {
+	if !ok || !startAt(q, c.Since) {
 		return q.Finding
 	}
 	r := c.collect(q)
@@ -206,12 +206,12 @@ func (c *Goroutines) collect(q *question) (r collected) {
 					what = "of that creator"
 				}
 				r.notes = append(r.notes,
-					fmt.Sprintf("%s: %s, but [%s] in %s", clock(a.Time), what, near[0].State, top(near[0])))
+					fmt.Sprintf("%s: %s, but [%s] in %s", clock(a.Time), what, near[0].State, near[0].Top()))
 			}
 			return nil
 		}
 		r.with++
-		r.stack = text(showing[0])
+		r.stack = showing[0].Text()
 		if rowBegan.IsZero() {
 			rowBegan = a.Time
 		}

@@ -113,7 +113,7 @@ func (c *GoroutinesBack) judgeCount(q *question, so bool, of group) Truth {
 	if !so {
 		q.Seen += fmt.Sprintf(": too many, %d of them in %s", of.n, of.name())
 		if q.Detail == "" {
-			q.Detail = text(*of.one)
+			q.Detail = of.one.Text()
 		}
 	}
 	return Of(so)

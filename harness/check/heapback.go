@@ -49,8 +49,7 @@ func (c *HeapBack) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	all := &RetainedHeap{} // of every function
-	in := func(q *question) taken[retention] { return taken[retention](all.profiles(q)) }
+	in := func(q *question) taken[retention] { return taken[retention](profilesOf(q, "")) }
 	return against(q, "profiles", c.Profiles, "", in, func(before, last []retention) Truth {
 		had := slices.MaxFunc(before, byBytes).bytes
 		more, most, place := growthSince(before, last, bounded)

@@ -78,7 +78,7 @@ func (c *LeakedGoroutines) Validate() error {
 	case c.MoreThan < 0:
 		errs = append(errs, fmt.Errorf("moreThan is %d (want 0 or more)", c.MoreThan))
 	default:
-		errs = append(errs, c.Failed.indexed())
+		errs = append(errs, indexed(c.Failed))
 	}
 	return errors.Join(errs...)
 }

@@ -170,7 +170,7 @@ func (l Leak) snapshot(v bundle.View, one, two bundle.Artifact) (s snapshot, err
 			s.blocked += g.Count
 			s.ids = append(s.ids, g.IDs...)
 			if g.Count > largest {
-				largest, s.stack = g.Count, text(g)
+				largest, s.stack = g.Count, g.Text()
 			}
 		case within.Chooses(g) || l.serves(g):
 			s.serving += g.Count

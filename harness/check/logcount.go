@@ -128,3 +128,6 @@ func (l LogLines) find(q *question) (out logged) {
 	}
 	return out
 }
+
+// Lines returns the pattern of the lines that are counted.
+func (c *LogCount) Lines() Lines { return Lines{Patterns: []string{c.Pattern}} }

@@ -120,3 +120,6 @@ func (c *LogLine) short(re *regexp.Regexp, m []string) string {
 	}
 	return ""
 }
+
+// Lines returns the pattern that a line has to match.
+func (c *LogLine) Lines() Lines { return Lines{Patterns: []string{c.Pattern}} }

@@ -42,7 +42,7 @@ func subjectJournal(q *question) (out logStream[klog.Entry]) {
 	for _, e := range out.records {
 		told = append(told, suppressed{e.Time, e.Suppressed})
 	}
-	out.doubt = cmp.Or(out.doubt, q.suppressed(told))
+	out.doubt = cmp.Or(out.doubt, describeSuppressed(q, told))
 	return out
 }
 
@@ -52,10 +52,10 @@ type suppressed struct {
 	n  int
 }
 
-// suppressed says how many lines of the window the subject's journal may lack, "" if none. If journald says when it
+// describeSuppressed says how many lines of the window the subject's journal may lack, "" if none. If journald says when it
 // dropped lines, they count only if that was in the window. The other dropped lines always count, because nobody knows
 // when journald dropped them.
-func (q *question) suppressed(told []suppressed) string {
+func describeSuppressed(q *question, told []suppressed) string {
 	_, n := droppedLines(q.view.Artifacts(bundle.Query{Kind: bundle.Journal, Arm: q.arm}))
 	in := 0
 	for _, s := range told {

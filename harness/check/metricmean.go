@@ -97,7 +97,7 @@ func (c *MetricMean) Eval(v bundle.View, s Scope) Finding {
 	q.Seen = c.seen(worst, total)
 	enough := worst.count > 0 && total.count >= float64(c.AtLeast)
 	if enough && c.value(worst) > limit {
-		if slow := q.allowance().doubt; c.inSeconds() && slow != "" { // throttling alone makes a process slow
+		if slow := allowanceOf(q).doubt; c.inSeconds() && slow != "" { // throttling alone makes a process slow
 			return q.unknown(q.Seen + "; " + slow)
 		}
 		q.Met = Of(c.Above != nil)

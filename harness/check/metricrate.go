@@ -169,7 +169,7 @@ func (c *MetricRate) Eval(v bundle.View, s Scope) Finding {
 // more. upper says that the limit is the most allowed, not the least.
 func (c *MetricRate) hold(q *question, rate, limit float64, upper, met bool) {
 	if q.Met = Of(met); c.ofProcess && met == upper {
-		q.starved(rate, limit)
+		starved(q, rate, limit)
 	}
 }
 

@@ -80,3 +80,6 @@ func (c *Panicked) Eval(v bundle.View, s Scope) Finding {
 	}
 	return q.Finding
 }
+
+// Lines asks for the runtime's last words and the stacks below them.
+func (c *Panicked) Lines() Lines { return Lines{Ends: true} }

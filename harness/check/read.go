@@ -203,3 +203,20 @@ func union[T comparable](all []T, more ...T) []T {
 	}
 	return all
 }
+
+// loadOf returns the summary that the load of the given name wrote, and the path of the summary.
+func loadOf(q *question, name string) (found bundle.Load, path string, err error) {
+	for _, a := range q.view.Artifacts(bundle.Query{Kind: bundle.LoadSummary, Arm: q.arm}) {
+		one, err := document[bundle.Load](q.view, a, "a load's summary")
+		if err != nil {
+			return found, "", err
+		}
+		if one.Name == name {
+			found, path = one, a.Path
+		}
+	}
+	if path == "" {
+		return found, "", fmt.Errorf("no load %s summed up what it did", name)
+	}
+	return found, path, nil
+}

@@ -61,7 +61,7 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 			if why := c.differs(re, r); why != "" {
 				q.Differs = append(q.Differs, clock(l.times[r.First])+": "+why)
 			} else if these++; q.Detail == "" {
-				q.Detail = r.Message + "\n\n" + text(r.Group)
+				q.Detail = r.Message + "\n\n" + r.Group.Text()
 			}
 		}
 	}

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
-	"github.com/kube-relapse/relapse/harness/evidence/heap"
 )
 
 func init() {
@@ -89,7 +87,7 @@ func (c *RetainedHeap) Eval(v bundle.View, s Scope) Finding {
 		return q.Finding
 	}
 	limit, _ := c.limit() // Validate has read it
-	now := c.profiles(q)
+	now := profilesOf(q, c.Func)
 	q.Evidence, q.Differs = now.paths, firstAndLast(now.notes)
 	q.Seen = fmt.Sprintf("%d profiles", len(now.in))
 	if len(now.in) > 0 {
@@ -146,61 +144,6 @@ func (c *RetainedHeap) wanted() string {
 	return out + lastWanted(c.LastAfter)
 }
 
-// retention is the memory below a function that a heap profile shows in use.
-type retention struct {
-	bytes, objects int64
-	stacks         []heap.Stack // the stack with most bytes first
-}
-
-// profiles are the heap profiles of a window, in order of time.
-type profiles struct {
-	captured
-	in []retention
-}
-
-func (p profiles) least() retention            { return slices.MinFunc(p.in, byBytes) }
-func (p profiles) largestRetention() retention { return slices.MaxFunc(p.in, byBytes) }
-
-func byBytes(a, b retention) int { return cmp.Compare(a.bytes, b.bytes) }
-
-// profiles reads the heap profiles of the window.
-func (c *RetainedHeap) profiles(q *question) (out profiles) {
-	out.each(q, bundle.Heap, "profile", func(a bundle.Artifact) error {
-		kept, err := retainedIn(q.view, a, c.Func)
-		if err == nil {
-			out.in = append(out.in, kept)
-		}
-		return err
-	})
-	return out
-}
-
-// retainedIn reads from a heap profile how much memory allocated below a function is in use, or all memory if function
-// is "".
-func retainedIn(v bundle.View, a bundle.Artifact, function string) (retention, error) {
-	if a.Missing {
-		return retention{}, errors.New(captureError(a))
-	}
-	return remember(v, a, "retained in "+function, func(out retention, r io.Reader) (_ retention, err error) {
-		out.bytes, out.objects, out.stacks, err = heap.Retained(r, function)
-		return out, err
-	})
-}
-
-// largestSaid describes the retained total, and the place that allocated most of it.
-func (r retention) largestSaid() string {
-	if len(r.stacks) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s in %d objects, of which %s were allocated in\n\t%s", mebi(r.bytes), r.objects,
-		mebi(r.stacks[0].Bytes),
-		strings.Join(r.stacks[0].Frames, "\n\t"))
-}
-
-// coarse is the smallest growth of one place that counts, in bytes. The runtime samples one allocation in 512 KiB, so
-// one more sample says nothing.
-const coarse = 1 << 20
-
 // judgeBack answers whether the heap is back to what it was in the baseline. It compares place by place, because
 // buffers that come and go change the total by more than a leak does. Memory counts as left for good if every one of
 // the last profiles has it, above the baseline's most for the same place.
@@ -210,7 +153,7 @@ func (c *RetainedHeap) judgeBack(q *question, now profiles, limit int64) {
 		q.Seen += "; " + why
 		return
 	}
-	was := c.profiles(q.over(before))
+	was := profilesOf(q.over(before), c.Func)
 	q.Evidence = slices.Concat(was.paths, q.Evidence)
 	q.Differs = firstAndLast(slices.Concat(was.notes, now.notes))
 	doubt := cmp.Or(now.missing, was.missing, q.over(bundle.Window{Start: before.Start, End: q.window.End}).restarted())
@@ -233,34 +176,4 @@ func (c *RetainedHeap) judgeBack(q *question, now profiles, limit int64) {
 			q.Met, q.Seen = Unknown, q.Seen+"; a profile of the baseline is missing"
 		}
 	}
-}
-
-// growthSince adds up the growth of all places that grew by at least coarse, and says which grew most. The growth of a
-// place is what every one of the last profiles has above the most in any profile before.
-func growthSince(before, last []retention, except []string) (all, most int64, where string) {
-	for place, more := range lasting(before, last, func(r retention) map[string]int64 { return r.places(except) }) {
-		if more < coarse {
-			continue
-		}
-		all += more
-		if more > most || more == most && place < where {
-			most, where = more, place
-		}
-	}
-	return all, most, where
-}
-
-// places returns the bytes by the stack that allocated them, one function a line. It leaves out stacks with a function
-// that except names.
-func (r retention) places(except []string) map[string]int64 {
-	out := map[string]int64{}
-	for _, s := range r.stacks {
-		excepted := slices.ContainsFunc(s.Frames, func(f string) bool {
-			return slices.ContainsFunc(except, func(part string) bool { return strings.Contains(f, part) })
-		})
-		if !excepted {
-			out[strings.Join(s.Frames, "\n\t")] += s.Bytes
-		}
-	}
-	return out
 }

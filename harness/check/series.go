@@ -230,3 +230,39 @@ func (s series) judgeStill(need time.Duration) (Truth, string) {
 	}
 	return True, fmt.Sprintf("stood at %.10g for %s", first.value, stood.Round(time.Second))
 }
+
+// before returns the last sample that was answered by t.
+func (s series) before(t time.Time) (x sample, ok bool) {
+	for _, x := range slices.Backward(s.samples) {
+		if !x.answered.After(t) {
+			return x, true
+		}
+	}
+	return x, false
+}
+
+// after returns the first sample that was asked for at t or later.
+func (s series) after(t time.Time) (x sample, ok bool) {
+	i := slices.IndexFunc(s.samples, func(x sample) bool { return !x.asked.Before(t) })
+	if i < 0 {
+		return x, false
+	}
+	return s.samples[i], true
+}
+
+// around reports whether s has a sample before and a sample after look, which belongs to another series.
+func (s series) around(look sample) bool {
+	_, before := s.before(look.asked)
+	_, after := s.after(look.answered)
+	return before && after
+}
+
+// grownBetween returns by how much a counter grew, at least and at most, between two samples of another series. The
+// counter must have samples around both. The growth is a range because taking a sample takes a while.
+func (s series) grownBetween(from, to sample) (least, most float64) {
+	first, _ := s.before(from.asked)
+	second, _ := s.after(from.answered)
+	third, _ := s.before(to.asked)
+	last, _ := s.after(to.answered)
+	return max(0, third.value-second.value), last.value - first.value
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kube-relapse/relapse/fixtures/control"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/klog"
 )
@@ -51,7 +52,7 @@ func (s stretchFound) after() string {
 
 // startAt narrows the question to the stretch that m names; nil changes nothing. If there is no such stretch, ok is
 // false and the question's finding is the answer.
-func (q *question) startAt(m *StartPoint) (ok bool) {
+func startAt(q *question, m *StartPoint) (ok bool) {
 	if m == nil {
 		return true
 	}
@@ -210,8 +211,8 @@ func (l StartLine) resolve(q *question) (out stretchFound) {
 	switch {
 	case out.said != "":
 		out.short = ""
-	case cmp.Or(st.doubt, q.suppressed(told)) != "":
-		out.doubt = cmp.Or(st.doubt, q.suppressed(told))
+	case cmp.Or(st.doubt, describeSuppressed(q, told)) != "":
+		out.doubt = cmp.Or(st.doubt, describeSuppressed(q, told))
 	case out.short == "":
 		out.short = fmt.Sprintf("it never said so: no line like %q", l.Pattern)
 	}
@@ -272,4 +273,28 @@ func (l StartLine) validate(field string) error {
 		refuse(l.Exceeds == "" || re.SubexpIndex(l.Exceeds) < 0, "%s.exceeds is %q (want a group of the pattern)",
 			field, l.Exceeds),
 	)
+}
+
+// newestFlood returns a flood's record from the last reading of the window that has one. A flood that was over before
+// the window began is another flood, for example an earlier trial's in the same cluster, and doesn't count. An
+// interposer that was restarted counts from zero with nothing armed, so its number may be too low: the stream then has
+// a doubt.
+func newestFlood(q *question,
+	name string) (rec control.ArmRecord, found bool, st stream[bundle.Stamped[control.Counts]]) {
+	st = read[bundle.Stamped[control.Counts]](q, bundle.Interposer)
+	var process control.Counts
+	for _, r := range st.records {
+		if !contains(q.window, r.Time) {
+			continue
+		}
+		if process.PID != 0 && (r.Value.PID != process.PID || !r.Value.StartedAt.Equal(process.StartedAt)) {
+			st.doubt = cmp.Or(st.doubt, "the interposer was restarted by "+clock(r.Time))
+		}
+		process = r.Value
+		if a, ok := r.Value.Find(control.FaultFlood, name); ok &&
+			!(a.EndedAt != nil && a.EndedAt.Before(q.window.Start)) {
+			rec, found = a, true
+		}
+	}
+	return rec, found, st
 }

@@ -51,9 +51,6 @@ type NothingStuck struct {
 	Load      string    `json:"load,omitempty" jsonschema:"name of the load that made the calls. The check then counts no more failed calls than the load made, and no fewer than the load saw delete and fail. Needs failed"`
 }
 
-// fewest is how many added goroutines are always tolerated: a client's new connection or watch brings some.
-const fewest = 3
-
 // Reads names debug=2 dumps, and the log in which the failed calls are counted. It doesn't name the subject's identity,
 // which every trial records.
 func (c *NothingStuck) Reads() []bundle.Kind {
@@ -126,7 +123,7 @@ func (c *NothingStuck) blocked(q *question, before, last []goroutines) Truth {
 	}
 	q.Seen += fmt.Sprintf("; %d goroutines stay blocked", len(stuck))
 	if len(stuck) > 0 {
-		q.Detail = text(*stuck.largest().one)
+		q.Detail = stuck.largest().one.Text()
 	}
 	return Of(len(stuck) == 0)
 }
@@ -142,7 +139,7 @@ func (c *NothingStuck) owned(q *question, before, last []goroutines) Truth {
 	})
 	q.Seen += fmt.Sprintf("; %d goroutines that %s made or that are in it stay", len(stay), strings.Join(c.Own, ", "))
 	if len(stay) > 0 && q.Detail == "" {
-		q.Detail = text(*stay.largest().one)
+		q.Detail = stay.largest().one.Text()
 	}
 	return Of(len(stay) == 0)
 }
@@ -185,7 +182,7 @@ func (c *NothingStuck) grown(q *question, before, last []goroutines) Truth {
 		return Unknown
 	}
 	if q.Detail == "" {
-		q.Detail = text(*largest.one)
+		q.Detail = largest.one.Text()
 	}
 	return False
 }

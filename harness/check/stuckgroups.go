@@ -122,3 +122,6 @@ func growthByGroup(before, last []goroutines) (all int, most group) {
 	}
 	return all, most
 }
+
+// fewest is how many added goroutines are always tolerated: a client's new connection or watch brings some.
+const fewest = 3

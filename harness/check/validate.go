@@ -85,3 +85,6 @@ func percent(field, text string) (float64, error) {
 	}
 	return n / 100, nil
 }
+
+// ofArm returns text with each $(arm) replaced by the arm's name.
+func ofArm(text, arm string) string { return strings.ReplaceAll(text, "$(arm)", arm) }

@@ -71,6 +71,21 @@ func (d *Dump) Write(w io.Writer) error {
 	return b.Flush()
 }
 
+// Text returns what Write writes, without white space at the end.
+func (g Group) Text() string {
+	var b strings.Builder
+	_ = g.Write(&b) // a strings.Builder never fails
+	return strings.TrimSpace(b.String())
+}
+
+// Top names the function that the group's goroutines stand in.
+func (g Group) Top() string {
+	if len(g.Frames) == 0 {
+		return "an empty stack"
+	}
+	return g.Frames[0].Func
+}
+
 func (g Group) writeRecord(b *bufio.Writer) {
 	fmt.Fprintf(b, "%d @\n", g.Count)
 	if len(g.Labels) > 0 {

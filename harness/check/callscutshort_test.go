@@ -2,7 +2,6 @@ package check_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,33 +10,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
-
-// cut is a round of a load that began 5 s into the fault: calls open, deleting and failed, and how many objects it left; -1 is unknown.
-func cut(open, deleting, failed, left int) string {
-	of := fmt.Sprintf(`"open":%d,"deleting":%d,"failed":%d`, open, deleting, failed)
-	if left >= 0 {
-		of += fmt.Sprintf(`,"left":%d`, left)
-	}
-	return `{"round":1,"start":"2026-03-01T10:00:45Z","began":"2026-03-01T10:00:47Z","calls":20,"cut":{` + of + `}}`
-}
-
-// succeeded is a round of which so many calls, all of which deleted, were answered with success, and all others with a
-// failure; -1 objects left is unknown.
-func succeeded(calls, failed, left int) string {
-	of := fmt.Sprintf(`"open":20,"deleting":20,"failed":%d,"succeeded":%d`, failed, calls)
-	if left >= 0 {
-		of += fmt.Sprintf(`,"left":%d`, left)
-	}
-	return fmt.Sprintf(`{"round":1,"start":"2026-03-01T10:00:45Z","calls":20,"codes":{"200":%d,"504":%d},"cut":{%s}}`, calls, failed, of)
-}
-
-// loadedWith records a load's summary with its rounds, of 1000 objects.
-func (tr *trial) loadedWith(arm, name string, rounds ...string) {
-	tr.t.Helper()
-	_, err := tr.w.Write(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.at(280)}, "json",
-		strings.NewReader(fmt.Sprintf(`{"name":%q,"objects":1000,"rounds":[%s]}`, name, strings.Join(rounds, ","))))
-	tr.must(err)
-}
 
 // renamed is an API server whose log has no line of a failed delete that anybody knows, beside what the load saw.
 func renamed(rounds []string, shots ...shot) func(*trial) {

@@ -7,31 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/pprof/profile"
-
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
-
-const syncs = "syncs_count"
-
-// allocs writes a heap profile of what was allocated since the start, in megabytes: below the function Addresses, which
-// Sync calls, and elsewhere.
-func (tr *trial) allocs(second, below, elsewhere float64) {
-	tr.t.Helper()
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"}},
-		TimeNanos: tr.at(second + 0.3).UnixNano()}
-	for i, name := range []string{"net.interfaceAddrTable", "k8s.io/iptables.(*Proxier).Sync", "main.other"} {
-		p.Function = append(p.Function, &profile.Function{ID: uint64(i + 1), Name: name})
-		p.Location = append(p.Location, &profile.Location{ID: uint64(i + 1), Line: []profile.Line{{Function: p.Function[i]}}})
-	}
-	p.Sample = []*profile.Sample{{Value: []int64{1, int64(below * 1e6)}, Location: p.Location[:2]},
-		{Value: []int64{1, int64(elsewhere * 1e6)}, Location: p.Location[2:]}}
-	var b bytes.Buffer
-	tr.must(p.Write(&b))
-	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.at(second)}, "pb.gz", &b)
-	tr.must(err)
-}
 
 // working is a subject that makes a sync each two seconds from the fault on, of which each takes so much CPU time and
 // allocates so many megabytes; more may add to it.

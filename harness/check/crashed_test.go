@@ -14,49 +14,6 @@ import (
 
 const crashSpec = `{"container":"kube-apiserver","times":2,"exitCode":2,"message":"nil pointer dereference","frames":["nodevolumelimits.(*CSILimits).checkAttachableInlineVolume"]}`
 
-// panicked is what a program that panicked leaves in its log, after what its own handler logs about it.
-func panicked(fn string) string {
-	return "I0301 10:00:00.000000       1 csi.go:1] \"Could not get a CSINode object for the node\"\n" +
-		"E0301 10:00:00.000000       1 panic.go:115] \"Observed a panic\" panic=\"runtime error: invalid memory address or nil pointer dereference\" stacktrace=<\n" +
-		"\tgoroutine 7 [running]:\n\tk8s.io/x.handle()\n\t\t/src/x.go:1 +0x1\n >\n" +
-		"panic: runtime error: invalid memory address or nil pointer dereference [recovered]\n" +
-		"\tpanic: runtime error: invalid memory address or nil pointer dereference\n" +
-		"[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x1]\n\n" +
-		"goroutine 7 [running]:\nk8s.io/apimachinery/pkg/util/runtime.HandleCrash({0x0, 0x0, 0x0})\n\t/src/runtime.go:1 +0x1\n" +
-		"panic({0x1, 0x2})\n\t/usr/local/go/src/runtime/panic.go:1 +0x1\n" + fn + "(0x1)\n\t/src/csi.go:235 +0x1\n\n" +
-		"goroutine 8 [select]:\nk8s.io/x.wait()\n\t/src/x.go:9 +0x1\n"
-}
-
-// fatal is what kube-apiserver leaves where its runtime found a map written to while it was read. Another thread may still log.
-const fatal = `W1122 16:40:00.000000       1 dispatcher.go:205] Failed calling webhook, failing open hangs.webhooks.relapse.dev: context deadline exceeded
-fatal error: concurrent map iteration and map write
-
-goroutine 5121 [running]:
-internal/runtime/maps.fatal({0x3a1f2b0?, 0x0?})
-	/usr/local/go/src/runtime/panic.go:1195 +0x18
-internal/runtime/maps.(*Iter).Next(0xc00a1b2c30)
-	/usr/local/go/src/internal/runtime/maps/table.go:792 +0x86
-W1122 16:40:00.000001       1 dispatcher.go:205] Failed calling webhook, failing open hangs.webhooks.relapse.dev: context deadline exceeded
-reflect.mapIterNext(0x4d?)
-	/usr/local/go/src/runtime/map.go:337 +0x13
-encoding/json.mapEncoder.encode({0x1}, 0xc00b, {0x2, 0x3, 0x15}, {0x0, 0x1})
-	/usr/local/go/src/encoding/json/encode.go:774 +0x2ff
-k8s.io/apiserver/plugin/pkg/audit/log.(*backend).logEvent(0xc000, 0xc001)
-	/go/pkg/mod/k8s.io/apiserver@v0.34.4/plugin/pkg/audit/log/backend.go:76 +0x65
-k8s.io/apiserver/pkg/audit.(*AuditContext).visitEvent(...)
-	/src/pkg/audit/context.go:109
-k8s.io/apiserver/pkg/server.DefaultBuildHandlerChain.WithAudit.func9.1()
-	/go/pkg/mod/k8s.io/apiserver@v0.34.4/pkg/endpoints/filters/audit.go:110 +0x1c5
-k8s.io/apiserver/pkg/endpoints/filters.WithAudit.func1({0x1, 0x2}, 0xc002)
-	/go/pkg/mod/k8s.io/apiserver@v0.34.4/pkg/endpoints/filters/audit.go:115 +0x2f0
-net/http.HandlerFunc.ServeHTTP(0x1?, {0x2?, 0x3?}, 0x4?)
-	/usr/local/go/src/net/http/server.go:2322 +0x29
-created by k8s.io/apiserver/pkg/server/filters.(*timeoutHandler).ServeHTTP in goroutine 5100
-	/src/pkg/server/filters/timeout.go:101 +0x1f0
-`
-
-const culprit = "k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits.(*CSILimits).checkAttachableInlineVolume"
-
 // handled is what a handler prints in the runtime's words.
 const handled = "panic: in a plug-in, recovered: no such key\ngoroutine 5 [running]:\nk8s.io/x.plug(0x1)\n\t/src/x.go:1 +0x1\n\nI1125 10:00:00.000000 1 x.go:1] goes on\n"
 
@@ -76,33 +33,6 @@ func jumped(n int32, texts ...string) func(*trial) {
 		last.RestartCount = n
 		tr.statuses(arm, 0, 394, tr.ran(1, "a", 0), last)
 	}
-}
-
-// crash is an end of the subject at a second, and what its log had then.
-type crash struct {
-	second float64
-	code   int32
-	log    string
-}
-
-// crashes records containers that end one after the other, named a, b, c and so on, and their logs.
-func (tr *trial) crashes(list ...crash) (st, logs *bundle.Stream) {
-	tr.t.Helper()
-	tr.phases()
-	all := []bundle.ContainerStatus{tr.ran(1, "a", 0)}
-	logs = tr.log(arm, "kube-apiserver", 0, 0)
-	for i, c := range list {
-		next := tr.after(c.second+2, string(rune('b'+i)), string(rune('a'+i)), c.second, "Error", c.code)
-		next.RestartCount = int32(i + 1)
-		all = append(all, next)
-		for _, line := range strings.Split(c.log, "\n") {
-			if c.log != "" {
-				tr.must(logs.JSON(bundle.LogLine{Time: tr.at(c.second - 0.3), File: fmt.Sprintf("kube-system_a/kube-apiserver/%d.log", i), Text: line}))
-			}
-		}
-	}
-	logs.Alive(tr.at(394))
-	return tr.statuses(arm, 0, 394, all...), logs
 }
 
 func TestCrashed(t *testing.T) {

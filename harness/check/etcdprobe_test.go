@@ -9,15 +9,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// probed writes a probe of etcd every two seconds of from..to, each taking half a second.
-func (tr *trial) probed(st *bundle.Stream, from, to float64, p control.EtcdProbe) {
-	tr.t.Helper()
-	for s := from; s <= to; s += 2 {
-		p.At = tr.at(s)
-		tr.must(st.JSON(bundle.Stamped[control.EtcdProbe]{Time: tr.at(s + 0.5), Value: p}))
-	}
-}
-
 func TestEtcdHealthy(t *testing.T) {
 	ms := func(list ...int) (out []control.Duration) {
 		for _, n := range list {

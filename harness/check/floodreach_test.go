@@ -9,33 +9,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// reading is what the interposer had counted at a second: n state changes delivered after the moment mark, of 200 before it.
-type reading struct {
-	second float64
-	mark   float64
-	n      int
-	pid    int
-	id     string
-}
-
-func (tr *trial) read(st *bundle.Stream, list ...reading) {
-	tr.t.Helper()
-	for _, r := range list {
-		c := control.Counts{PID: r.pid, StartedAt: tr.start.Add(time.Duration(r.pid) * time.Minute)}
-		if r.id != "" {
-			c.Arms = []control.ArmRecord{{
-				Life: control.Life{Arm: control.Arm{ID: r.id}, Fault: control.FaultFlood}, Flood: &control.Flood{Pods: 300, ContainersPerPod: 10},
-				DeliveredSandboxes: 0, DeliveredContainers: 200 + r.n,
-				Delivered: []control.Bucket{
-					{From: tr.at(r.mark - 20).UnixNano(), To: tr.at(r.mark - 20).UnixNano(), N: 200},
-					{From: tr.at(r.mark + 1).UnixNano(), To: tr.at(r.mark + 1).UnixNano(), N: 200 + r.n},
-				},
-			}}
-		}
-		tr.must(st.JSON(bundle.Stamped[control.Counts]{Time: tr.at(r.second), Value: c}))
-	}
-}
-
 // flooded is a trial in which the subject says from 240 s on that it skips its consumer, with readings over the whole of it.
 func flooded(arm string, list ...reading) func(*trial) {
 	return func(tr *trial) {

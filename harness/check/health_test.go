@@ -7,22 +7,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// answered writes a health endpoint's answers every two seconds of from..to, each after half a second.
-func (tr *trial) answered(st *bundle.Stream, path string, from, to float64, code int) {
-	tr.t.Helper()
-	for s := from; s <= to; s += 2 {
-		one := bundle.HealthSample{Time: tr.at(s), Done: tr.at(s + 0.5), Path: path, Code: code}
-		switch code {
-		case 0:
-			one.Text = "timeout"
-		case 200:
-		default:
-			one.Text = "etcd not ready"
-		}
-		tr.must(st.JSON(one))
-	}
-}
-
 func TestHealthy(t *testing.T) {
 	health := []bundle.Kind{bundle.Health}
 	of := func(arm string, fill func(*trial, *bundle.Stream)) func(*trial) {

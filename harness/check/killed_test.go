@@ -10,41 +10,8 @@ import (
 	"github.com/kube-relapse/relapse/harness/kinds"
 )
 
-// statuses records what was reported of kube-apiserver, watched through from..to.
-func (tr *trial) statuses(arm string, from, to float64, list ...bundle.ContainerStatus) *bundle.Stream {
-	tr.t.Helper()
-	st := tr.stream(bundle.Statuses, arm)
-	for _, s := range list {
-		tr.must(st.JSON(s))
-	}
-	st.Alive(tr.at(from))
-	st.Alive(tr.at(to))
-	return st
-}
-
-// ran is a container that was seen to run at a second.
-func (tr *trial) ran(second float64, id string, restarts int32) bundle.ContainerStatus {
-	return bundle.ContainerStatus{Time: tr.at(second), Pod: "kube-apiserver-a", Container: "kube-apiserver", ID: "containerd://" + id, State: "running", Ready: true, RestartCount: restarts}
-}
-
-// after is a container that was seen to run at a second, after another one that ended.
-func (tr *trial) after(second float64, id, last string, finished float64, reason string, code int32) bundle.ContainerStatus {
-	s := tr.ran(second, id, 1)
-	s.LastID, s.LastReason, s.LastExitCode, s.LastFinished = "containerd://"+last, reason, code, tr.at(finished)
-	return s
-}
-
 const killSpec = `{"container":"kube-apiserver","func":"registry.(*Store).DeleteCollection","state":"chan send","inFlight":["restfulDeleteCollection"],` +
 	`"heapFunc":"registry.(*Store).DeleteCollection","snapshots":3}`
-
-// grow records snapshots with a heap profile each: a second, leaked goroutines, mebibytes.
-func (tr *trial) grow(arm string, list ...int) {
-	tr.t.Helper()
-	for i := 0; i < len(list); i += 3 {
-		tr.shoot(arm, leaks(float64(list[i]), list[i+1]))
-		tr.heap(arm, float64(list[i]+1), int64(list[i+2]))
-	}
-}
 
 func TestKilledForMemory(t *testing.T) {
 	st := []bundle.Kind{bundle.Statuses}

@@ -7,19 +7,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// called records what a load says of itself: a round at each second, of 20 calls.
-func called(name string, codes map[string]int, rounds ...float64) func(*trial) {
-	return func(tr *trial) {
-		tr.phases()
-		sum := bundle.Load{Name: name, Objects: 1, Codes: codes}
-		for i, s := range rounds {
-			sum.Rounds = append(sum.Rounds, bundle.LoadRound{Round: i + 1, Start: tr.at(s), Calls: 20})
-		}
-		_, err := tr.w.WriteJSON(bundle.Meta{Kind: bundle.LoadSummary, Arm: arm, Time: tr.at(280)}, sum)
-		tr.must(err)
-	}
-}
-
 func TestLoadCalls(t *testing.T) {
 	sum := []bundle.Kind{bundle.LoadSummary}
 	run(t, []question{

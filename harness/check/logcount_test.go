@@ -7,19 +7,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// log records lines of a component's log that was followed through from..to.
-func (tr *trial) log(arm, component string, from, to float64, lines ...said) *bundle.Stream {
-	tr.t.Helper()
-	st, err := tr.w.Stream(bundle.Meta{Kind: bundle.Logs, Arm: arm, Component: component, Time: tr.start}, "jsonl")
-	tr.must(err)
-	for _, l := range lines {
-		tr.must(st.JSON(bundle.LogLine{Time: tr.at(l.second), File: "kube-system_" + component + "/0.log", Text: l.message}))
-	}
-	st.Alive(tr.at(from))
-	st.Alive(tr.at(to))
-	return st
-}
-
 func TestLogCount(t *testing.T) {
 	logs := []bundle.Kind{bundle.Logs}
 	of := func(arm, component string, lines ...said) func(*trial) {

@@ -1,54 +1,11 @@
 package check_test
 
 import (
-	"encoding/json"
-	"maps"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
-
-const (
-	lastSeen = "kubelet_pleg_last_seen_seconds"
-	relists  = "kubelet_pleg_relist_duration_seconds_count"
-)
-
-// over lays JSON fields over a spec.
-func over(t *testing.T, base, fields string) string {
-	t.Helper()
-	out := map[string]any{}
-	for _, s := range []string{base, fields} {
-		if s == "" {
-			continue
-		}
-		m := map[string]any{}
-		if err := json.Unmarshal([]byte(s), &m); err != nil {
-			t.Fatal(err)
-		}
-		maps.Copy(out, m)
-	}
-	b, err := json.Marshal(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-// recorded is a trial with all phases and one stream of metrics for an arm.
-func recorded(arm string, fill func(*trial, *bundle.Stream)) func(*trial) {
-	return func(tr *trial) {
-		tr.phases()
-		fill(tr, tr.stream(bundle.MetricSamples, arm))
-	}
-}
-
-// stale is a last-seen time that moves on until a moment, and then stands.
-func (tr *trial) stale(st *bundle.Stream, from, to, stuck float64) {
-	tr.series(st, lastSeen, from, to, func(s float64) float64 { return tr.since(min(s, stuck)) })
-}
-
-var oneStream = []bundle.Kind{bundle.MetricSamples}
 
 func TestMetricIncrease(t *testing.T) {
 	grow := func(from float64) func(float64) float64 {

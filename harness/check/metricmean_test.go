@@ -7,34 +7,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-const etcdRequests = "etcd_request_duration_seconds"
-
-// rate is a histogram's life: so many observations a second, of so many seconds each, from a second on.
-type rate struct {
-	from      float64
-	perSecond float64
-	seconds   float64
-}
-
-// observe writes a histogram's sum and count every two seconds of from..to.
-func (tr *trial) observe(st *bundle.Stream, from, to float64, labels map[string]string, rates ...rate) {
-	tr.t.Helper()
-	sum, count := 5.0, 100.0
-	for s := from; s <= to; s += 2 {
-		for _, suffix := range []struct {
-			name  string
-			value float64
-		}{{"_sum", sum}, {"_count", count}} {
-			tr.sample(st, etcdRequests+suffix.name, s, suffix.value, labels)
-		}
-		for i, r := range rates {
-			if s >= r.from && (i == len(rates)-1 || s < rates[i+1].from) {
-				sum, count = sum+2*r.perSecond*r.seconds, count+2*r.perSecond
-			}
-		}
-	}
-}
-
 func TestMetricMean(t *testing.T) {
 	deletes := map[string]string{"operation": "delete", "type": "*core.ConfigMap"}
 	of := func(arm string, rates ...rate) func(*trial) {

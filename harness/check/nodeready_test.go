@@ -7,32 +7,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-const pleg = "PLEG is not healthy: pleg was last seen active 4m2.1s ago; threshold is 3m0s"
-
-// beat is a node's Ready condition that came up at a second.
-type beat struct {
-	second                  float64
-	status, reason, message string
-	node                    string
-}
-
-// watched records conditions that were looked at each second of from..to.
-func watched(arm string, from, to float64, beats ...beat) func(*trial) {
-	return func(tr *trial) {
-		tr.phases()
-		st := tr.stream(bundle.Nodes, arm)
-		for _, b := range beats {
-			node := b.node
-			if node == "" {
-				node = "worker"
-			}
-			tr.must(st.JSON(bundle.NodeStatus{Time: tr.at(b.second), Node: node, Status: b.status, Reason: b.reason, Message: b.message}))
-		}
-		st.Alive(tr.at(from))
-		st.Alive(tr.at(to))
-	}
-}
-
 func TestNodeReady(t *testing.T) {
 	sick := func(second float64) beat { return beat{second, "False", "KubeletNotReady", pleg, ""} }
 	well := func(second float64) beat {

@@ -2,33 +2,11 @@ package check_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
-
-// workProbe writes a probe's record: each step takes a second, and the last of a probe that isn't done was never seen.
-func (tr *trial) workProbe(arm string, seconds float64, p bundle.ProbeRecord, steps ...string) {
-	tr.t.Helper()
-	p.Work, p.Start, p.End = "a pod on worker", tr.at(seconds), tr.at(seconds+float64(len(steps)))
-	if p.Name == "" {
-		p.Name = "pod"
-	}
-	for i, s := range steps {
-		st := bundle.ProbeStep{Try: 1, Step: s, Asked: tr.at(seconds + float64(i))}
-		if rest, again := strings.CutPrefix(s, "again "); again {
-			st.Try, st.Step = 2, rest
-		}
-		if i < len(steps)-1 || p.Ended == bundle.ProbeDone {
-			st.Seen = tr.at(seconds + float64(i) + 1)
-		}
-		p.Steps = append(p.Steps, st)
-	}
-	_, err := tr.w.WriteJSON(bundle.Meta{Kind: bundle.WorkProbe, Arm: arm, Time: p.Start}, p)
-	tr.must(err)
-}
 
 func TestProbeDone(t *testing.T) {
 	recovery := check.Scope{Arm: arm, Phase: check.Recovery}

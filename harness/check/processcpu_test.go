@@ -8,43 +8,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// looks is a trial in which the subject's process uses idle CPUs, and busy ones from second 100 to 250; more may change a look.
-func looks(idle, busy float64, more func(*bundle.IdentitySample, float64)) func(*trial) {
-	return among(3, looksOf(idle, busy, more))
-}
-
-// among is a trial on a host of two cores, where so many tasks could run.
-func among(tasks int, fill func(*trial)) func(*trial) {
-	return func(tr *trial) {
-		fill(tr)
-		st := tr.stream(bundle.Host, bundle.Shared)
-		for s := 0.0; s <= 400; s += 5 {
-			tr.must(st.JSON(bundle.HostSample{Time: tr.at(s), Cores: 2, Running: tasks}))
-		}
-	}
-}
-
-func looksOf(idle, busy float64, more func(*bundle.IdentitySample, float64)) func(*trial) {
-	return func(tr *trial) {
-		tr.phases()
-		outside(tr).covers(0, 400)
-		st := tr.stream(bundle.Identity, arm)
-		used := 1.0
-		for s := 0.0; s <= 400; s += 2 {
-			one := bundle.IdentitySample{Time: tr.at(s), PID: 7, StartTicks: 70, CPUSeconds: used}
-			if more != nil {
-				more(&one, s)
-			}
-			if one.PID >= 0 {
-				tr.must(st.JSON(one))
-			}
-			if used += 2 * idle; s >= 100 && s < 250 {
-				used += 2 * (busy - idle)
-			}
-		}
-	}
-}
-
 func TestProcessCPU(t *testing.T) {
 	both := []bundle.Kind{bundle.Identity, bundle.Objects}
 	all := append(slices.Clone(both), bundle.Host)

@@ -56,10 +56,10 @@ func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 	}) {
 		return q.unknown("it was not built with the race detector")
 	}
-	logs := componentLog(q, c.Component)
-	q.Evidence = logs.paths
+	left := componentLog(q, c.Component)
+	q.Evidence = left.paths
 	all, these, cut := 0, 0, false
-	for _, l := range logsLeft(logs.records) {
+	for _, l := range logsLeft(left.records) {
 		races, more := goroutine.Races(l.lines)
 		cut = cut || more
 		for _, r := range races {
@@ -80,9 +80,9 @@ func (c *Raced) Eval(v bundle.View, s Scope) Finding {
 	q.Differs = firstAndLast(q.Differs)
 	q.Seen = fmt.Sprintf("%d of %d races that it reported are this one", these, all)
 	if cut {
-		logs.doubt = "another report has not both stacks"
+		left.doubt = "another report has not both stacks"
 	}
-	f := q.answerByCount(these, logs.doubt)
+	f := q.answerByCount(these, left.doubt)
 	if c.None && f.Met != Unknown {
 		f.Met = Of(f.Met == False)
 	}

@@ -46,11 +46,11 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 	if !ok {
 		return q.Finding
 	}
-	logs := componentLog(q, c.Component)
-	q.Evidence = logs.paths
+	left := componentLog(q, c.Component)
+	q.Evidence = left.paths
 	re, _ := pattern(c.Message) // Validate has compiled it
 	all, these, cut := 0, 0, false
-	for _, l := range logsLeft(logs.records) {
+	for _, l := range logsLeft(left.records) {
 		found, unended := goroutine.Recoveries(l.lines)
 		cut = cut || unended
 		for _, r := range found {
@@ -70,7 +70,7 @@ func (c *Recovered) Eval(v bundle.View, s Scope) Finding {
 	if cut {
 		return q.answerByCount(these, "another stack has no end, can't be read, or may be its last")
 	}
-	return q.answerByCount(these, logs.doubt)
+	return q.answerByCount(these, left.doubt)
 }
 
 // differs says how a panic differs from the wanted one, "" if it doesn't.

@@ -7,18 +7,6 @@ import (
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
-// both records what several do. The phases are entered once.
-func both(fill ...func(*trial)) func(*trial) {
-	return func(tr *trial) {
-		for i, f := range fill {
-			if i > 0 {
-				tr.entered = true
-			}
-			f(tr)
-		}
-	}
-}
-
 // counted is a flood of which n state changes were delivered a second after a moment, as the interposer said at 285 s.
 func counted(mark float64, n int) func(*trial) {
 	return func(tr *trial) {

@@ -3,8 +3,6 @@ package check_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -352,19 +350,6 @@ func TestNothingStuckRefuses(t *testing.T) {
 		}
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: the error is %v, want %q in it", tt.spec, err, tt.want)
-		}
-	}
-}
-
-// removeFirst deletes the first file of a kind from a bundle.
-func removeFirst(kind bundle.Kind) func(dir string) {
-	return func(dir string) {
-		found, err := filepath.Glob(filepath.Join(dir, "artifacts", fmt.Sprintf("*-%s-*", kind)))
-		if err == nil {
-			err = os.Remove(found[0])
-		}
-		if err != nil {
-			panic(err)
 		}
 	}
 }

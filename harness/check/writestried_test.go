@@ -1,50 +1,12 @@
 package check_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/kube-relapse/relapse/harness/check"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 	"github.com/kube-relapse/relapse/harness/evidence/churn"
 )
-
-// audit is an API server's audit log that a test fills.
-type audit struct {
-	*trial
-	st *bundle.Stream
-	n  int
-}
-
-// audit opens the audit log of a cluster that all arms share. Before anything else each of two agents deploys its bundle.
-func (tr *trial) audit() *audit {
-	tr.t.Helper()
-	a := &audit{trial: tr, st: tr.stream(bundle.Audit, bundle.Shared)}
-	for _, arm := range []string{arm, other} {
-		a.asks(1, arm, "create", "secrets", 201)
-		a.asks(2, arm, "update", bundles, 200)
-	}
-	return a
-}
-
-// asks has an arm's agent ask for a write of an object, or of its status, and get an answer 100 ms later.
-func (a *audit) asks(second float64, arm, verb, resource string, code int) {
-	a.t.Helper()
-	a.n++
-	e := bundle.AuditEvent{Time: a.at(second), ID: fmt.Sprint(a.n), Stage: "RequestReceived", Verb: verb, User: "agent-" + arm,
-		Resource: resource, Namespace: "ns", Name: "bundle"}
-	if resource == bundles {
-		e.Subresource = "status"
-	}
-	a.must(a.st.JSON(e))
-	e.Time, e.Stage, e.Code = a.at(second+0.1), "ResponseComplete", code
-	a.must(a.st.JSON(e))
-}
-
-func (a *audit) covers(from, to float64) {
-	a.st.Alive(a.at(from))
-	a.st.Alive(a.at(to))
-}
 
 // audited is a trial in which no watch shows a write of either arm; more adds to the audit log.
 func audited(more func(*audit)) func(*trial) {

@@ -121,7 +121,7 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	one := profiled{path: f.Path, raw: raw, at: bundle.Window{Start: at, End: at.Add(time.Duration(p.DurationNanos))}}
 	switch {
 	case p.SampleType[0].Type == "goroutine":
-		d := goroutines(p)
+		d := dumpOfProfile(p)
 		s.dumps = []dumped{{&goroutine.Found{Dump: d, Line: 1}, moment{at: at}, ""}}
 		as(fmt.Sprintf("goroutine profile with %d goroutines", d.Total), lacksProfile)
 	case types("cpu"):
@@ -142,8 +142,8 @@ func (e *evidence) profile(f archive.Entry, in io.Reader, as func(form, lacks st
 	return nil
 }
 
-// goroutines returns a goroutine profile as a dump.
-func goroutines(p *profile.Profile) *goroutine.Dump {
+// dumpOfProfile returns a goroutine profile as a dump.
+func dumpOfProfile(p *profile.Profile) *goroutine.Dump {
 	d := &goroutine.Dump{Format: goroutine.Profile}
 	for _, s := range p.Sample {
 		g := goroutine.Group{Count: int(s.Value[0])}

@@ -1,10 +1,12 @@
 package check_test
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"strings"
 
+	"github.com/google/pprof/profile"
 	"github.com/kube-relapse/relapse/harness/evidence/bundle"
 )
 
@@ -149,4 +151,42 @@ func pairs(n int, then ...bundle.Kind) []bundle.Kind {
 		out = append(out, bundle.Goroutines1, bundle.Goroutines2)
 	}
 	return append(out, then...)
+}
+
+// heap records a heap profile with so many MiB in use below DeleteCollection, and 40 elsewhere.
+func (tr *trial) heap(arm string, second float64, mebibytes int64) {
+	tr.t.Helper()
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"}}}
+	for i, s := range []struct {
+		names []string
+		mib   int64
+	}{{[]string{"json.Unmarshal", "k8s.io/apiserver/pkg/storage/etcd3.(*store).GetList", deleteCollection}, mebibytes}, {[]string{"cacher.New", "main.main"}, 40}} {
+		sample := &profile.Sample{Value: []int64{s.mib * 10, s.mib << 20}}
+		for j, name := range s.names {
+			id := uint64(1 + i*10 + j)
+			f := &profile.Function{ID: id, Name: name}
+			l := &profile.Location{ID: id, Line: []profile.Line{{Function: f}}}
+			p.Function, p.Location, sample.Location = append(p.Function, f), append(p.Location, l), append(sample.Location, l)
+		}
+		p.Sample = append(p.Sample, sample)
+	}
+	var b bytes.Buffer
+	tr.must(p.Write(&b))
+	_, err := tr.w.Write(bundle.Meta{Kind: bundle.Heap, Arm: arm, Time: tr.at(second)}, "pb.gz", &b)
+	tr.must(err)
+}
+
+// heaps records profiles of a process that was watched all along: a second and mebibytes each; below 0 is a capture that failed.
+func heaps(arm string, list ...int) func(*trial) {
+	return func(tr *trial) {
+		tr.phases()
+		tr.process(arm, 312, 0, 394)
+		for i := 0; i < len(list); i += 2 {
+			if list[i+1] < 0 {
+				tr.fail(bundle.Heap, arm, float64(list[i]), "connection refused")
+				continue
+			}
+			tr.heap(arm, float64(list[i]), int64(list[i+1]))
+		}
+	}
 }

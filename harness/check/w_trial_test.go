@@ -232,3 +232,34 @@ func times(n int, kind bundle.Kind) []bundle.Kind {
 	}
 	return out
 }
+
+// refused wants a spec to be refused, by Validate and by Eval.
+func refused(t *testing.T, kind, spec, want string) {
+	t.Helper()
+	ask(t, question{kind: kind, spec: spec, scope: check.Scope{Arm: arm, Phase: check.Fault}, fill: func(tr *trial) { tr.phases() }, met: check.Unknown, seen: want})
+}
+
+// removeFirst deletes the first file of a kind from a bundle.
+func removeFirst(kind bundle.Kind) func(dir string) {
+	return func(dir string) {
+		found, err := filepath.Glob(filepath.Join(dir, "artifacts", fmt.Sprintf("*-%s-*", kind)))
+		if err == nil {
+			err = os.Remove(found[0])
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+
+// both records what several do. The phases are entered once.
+func both(fill ...func(*trial)) func(*trial) {
+	return func(tr *trial) {
+		for i, f := range fill {
+			if i > 0 {
+				tr.entered = true
+			}
+			f(tr)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func TestGoroutinesBack(t *testing.T) {
 	shots := func(was, is []sameStack) []shot {
 		return []shot{{second: 22, others: was}, {second: 35}, {second: 340, others: is}, {second: 360, others: is}, {second: 380, others: is}}
 	}
-	watchers := func(n, first int) sameStack { return sameStack{n, watch, "select", first} }
+	watchers := func(n, first int) sameStack { return sameStack{n: n, in: watch, state: "select", first: first} }
 	few := []sameStack{watchers(10, 200)}
 	five := times(5, bundle.Goroutines2)
 	run(t, []question{
@@ -46,29 +46,29 @@ func TestGoroutinesBack(t *testing.T) {
 		},
 		{
 			name: "they take turns, and are more each time", met: check.False, detail: feed, seen: "too many, 9 of them in " + feed, evidence: five,
-			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []sameStack{{9, feed, "chan receive", 500}}},
-				shot{second: 360, others: []sameStack{{9, feed, "select", 600}}}, shot{second: 380, others: []sameStack{{9, feed, "IO wait", 700}}}),
+			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []sameStack{{n: 9, in: feed, state: "chan receive", first: 500}}},
+				shot{second: 360, others: []sameStack{{n: 9, in: feed, state: "select", first: 600}}}, shot{second: 380, others: []sameStack{{n: 9, in: feed, state: "IO wait", first: 700}}}),
 		},
 		{
 			name: "they were there in one dump, and went", met: check.True, evidence: five, seen: "3 dumps",
-			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340}, shot{second: 360, others: []sameStack{{30, feed, "select", 600}}}, shot{second: 380}),
+			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340}, shot{second: 360, others: []sameStack{{n: 30, in: feed, state: "select", first: 600}}}, shot{second: 380}),
 		},
 		{
-			name: "three wait for a lock", met: check.False, detail: lock, fill: apiserver(arm, nil, shots(nil, []sameStack{{3, lock, "sync.Mutex.Lock", 500}})...),
+			name: "three wait for a lock", met: check.False, detail: lock, fill: apiserver(arm, nil, shots(nil, []sameStack{{n: 3, in: lock, state: "sync.Mutex.Lock", first: 500}})...),
 			seen: "3 more wait to send or for a lock: too many, 3 of them in " + lock, evidence: five,
 		},
 		{
-			name: "two wait to send", met: check.True, fill: apiserver(arm, nil, shots(nil, []sameStack{{2, feed, "chan send", 500}})...),
+			name: "two wait to send", met: check.True, fill: apiserver(arm, nil, shots(nil, []sameStack{{n: 2, in: feed, state: "chan send", first: 500}})...),
 			seen: "2 more wait to send or for a lock", evidence: five,
 		},
 		{
-			name: "as many waited to send before", met: check.True, fill: apiserver(arm, nil, shots([]sameStack{{6, feed, "chan send", 200}}, []sameStack{{6, feed, "chan send", 500}})...),
+			name: "as many waited to send before", met: check.True, fill: apiserver(arm, nil, shots([]sameStack{{n: 6, in: feed, state: "chan send", first: 200}}, []sameStack{{n: 6, in: feed, state: "chan send", first: 500}})...),
 			seen: "0 more wait to send", evidence: five,
 		},
 		{
 			name: "others wait to send each time: they are at work", met: check.True, evidence: five, seen: "0 more wait to send",
-			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []sameStack{{4, feed, "chan send", 500}}},
-				shot{second: 360, others: []sameStack{{4, feed, "chan send", 600}}}, shot{second: 380, others: []sameStack{{4, feed, "chan send", 700}}}),
+			fill: apiserver(arm, nil, shot{second: 22}, shot{second: 35}, shot{second: 340, others: []sameStack{{n: 4, in: feed, state: "chan send", first: 500}}},
+				shot{second: 360, others: []sameStack{{n: 4, in: feed, state: "chan send", first: 600}}}, shot{second: 380, others: []sameStack{{n: 4, in: feed, state: "chan send", first: 700}}}),
 		},
 		{
 			name: "no dump of the baseline", fill: apiserver(arm, nil, shot{second: 340}, shot{second: 360}, shot{second: 380}), met: check.Unknown,
@@ -138,7 +138,7 @@ func TestCPUBack(t *testing.T) {
 		return func(tr *trial) {
 			fill(tr)
 			for i, n := range works {
-				tr.shoot(arm, shot{second: 340 + 20*float64(i), lacks: "1", others: []sameStack{{n, "main.spin", "runnable", 77}}})
+				tr.shoot(arm, shot{second: 340 + 20*float64(i), lacks: "1", others: []sameStack{{n: n, in: "main.spin", state: "runnable", first: 77}}})
 			}
 		}
 	}

@@ -166,7 +166,7 @@ func TestLeakedGoroutinesOfRenamedLines(t *testing.T) {
 func TestNothingLeftByCallsOfRenamedLines(t *testing.T) {
 	const feed = "k8s.io/apiserver/pkg/registry/generic/registry.feed"
 	shots := func(n int) []shot {
-		is := []sameStack{{n, feed, "select", 3000}}
+		is := []sameStack{{n: n, in: feed, state: "select", first: 3000}}
 		return []shot{{second: 22}, {second: 35}, {second: 300, others: is}, {second: 330, others: is}, {second: 360, others: is}}
 	}
 	told := "the log has no line of a failed call, and the load tells their number; "

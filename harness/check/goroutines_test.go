@@ -213,12 +213,12 @@ func TestGoroutinesBlockedInAnyWay(t *testing.T) {
 		},
 		{
 			name: "before it skips its consumer", spec: skipping, scope: fault,
-			fill: both(journal(arm, 0, 400, said{200, skip("3m2s"), ""}, said{205, skip("3m7s"), ""}), dumps(arm, 199, "blocked", 203, "idle")),
+			fill: both(journal(arm, 0, 400, said{second: 200, message: skip("3m2s"), ident: ""}, said{second: 205, message: skip("3m7s"), ident: ""}), dumps(arm, 199, "blocked", 203, "idle")),
 			met:  check.False, seen: "0 of 1 dumps show it", evidence: times(1, bundle.Goroutines2), wanted: "after 10:03:20",
 		},
 		{
 			name: "while it skips its consumer", spec: skipping, scope: fault,
-			fill: both(journal(arm, 0, 400, said{200, skip("3m2s"), ""}, said{205, skip("3m7s"), ""}), dumps(arm, 199, "idle", 203, "blocked=select")),
+			fill: both(journal(arm, 0, 400, said{second: 200, message: skip("3m2s"), ident: ""}, said{second: 205, message: skip("3m7s"), ident: ""}), dumps(arm, 199, "idle", 203, "blocked=select")),
 			met:  check.True, seen: "1 of 1 dumps show it", evidence: times(1, bundle.Goroutines2), detail: "[select", wanted: "after 10:03:20",
 		},
 		{

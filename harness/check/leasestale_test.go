@@ -113,8 +113,8 @@ func TestLeaseStale(t *testing.T) {
 // A named node's condition is read from what was recorded of all nodes, and the arm's own from its own.
 func TestNodeReadyOfAnotherNode(t *testing.T) {
 	conditions := []bundle.Kind{bundle.Nodes}
-	gone := beat{100, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", "relapse-x-worker2"}
-	well := func(node string) beat { return beat{0, "True", "KubeletReady", "ok", node} }
+	gone := beat{second: 100, status: "Unknown", reason: "NodeStatusUnknown", message: "Kubelet stopped posting node status.", node: "relapse-x-worker2"}
+	well := func(node string) beat { return beat{second: 0, status: "True", reason: "KubeletReady", message: "ok", node: node} }
 	all := func(arm string, beats ...beat) func(*trial) {
 		return func(tr *trial) {
 			clusterNamed(tr)
@@ -126,7 +126,7 @@ func TestNodeReadyOfAnotherNode(t *testing.T) {
 			evidence: conditions, seen: "Ready=Unknown, reason NodeStatusUnknown", detail: "stopped posting"},
 		{name: "well", spec: `{"node":"worker"}`, wanted: "worker Ready=Unknown", fill: all(bundle.Shared, well("relapse-x-worker"), well("relapse-x-worker2"), gone),
 			met: check.False, from: bundle.Shared, evidence: conditions, seen: "Ready=True", detail: "ok", differs: []string{"Ready=True"}},
-		{name: "of a cluster of the arm's own", fill: all(arm, beat{100, "Unknown", "", "", "relapse-x-vulnerable-worker2"}), met: check.True, evidence: conditions, seen: "Ready=Unknown"},
+		{name: "of a cluster of the arm's own", fill: all(arm, beat{second: 100, status: "Unknown", reason: "", message: "", node: "relapse-x-vulnerable-worker2"}), met: check.True, evidence: conditions, seen: "Ready=Unknown"},
 		{name: "no such node", spec: `{"node":"ker2"}`, wanted: "ker2", fill: all(bundle.Shared, well("relapse-x-worker"), gone), met: check.Unknown, from: bundle.Shared,
 			evidence: conditions, seen: "no condition of a node ker2 was recorded (there are those of relapse-x-worker, relapse-x-worker2)"},
 		{name: "nobody looked at all nodes", fill: all(arm, well("relapse-x-worker")), met: check.Unknown, evidence: conditions,

@@ -40,7 +40,7 @@ func subjectJournal(q *question) (out logStream[klog.Entry]) {
 	out.skipped, _ = droppedLines(q.view.Artifacts(own))
 	var told []suppressed
 	for _, e := range out.records {
-		told = append(told, suppressed{e.Time, e.Suppressed})
+		told = append(told, suppressed{at: e.Time, n: e.Suppressed})
 	}
 	out.doubt = cmp.Or(out.doubt, describeSuppressed(q, told))
 	return out

@@ -33,7 +33,7 @@ func TestDroppedLinesAreADoubt(t *testing.T) {
 		}
 	}
 	logs, journals := []bundle.Kind{bundle.Logs}, []bundle.Kind{bundle.Journal}
-	tells := said{330, "Suppressed 37 messages from kubelet.service", "systemd-journald"}
+	tells := said{second: 330, message: "Suppressed 37 messages from kubelet.service", ident: "systemd-journald"}
 	const gone, unsaid = "; 700 lines of kube-apiserver were dropped", "the journal suppressed 37 lines"
 	marked := `"func":"f","state":"select","since":{"log":{"pattern":"active (?P<age>\\S+) ago; threshold is (?P<limit>\\S+)","exceeds":"limit"}}`
 	run(t, []question{
@@ -51,10 +51,10 @@ func TestDroppedLinesAreADoubt(t *testing.T) {
 		{name: "goroutines", spec: marked, fill: journaled(tells), seen: unsaid, evidence: journals},
 		{name: "logLine", spec: `"pattern":"no such line"`, fill: journaled(tells), seen: "0 such lines, and " + unsaid, evidence: journals},
 		{
-			name: "logLine", spec: `"pattern":"no such line"`, fill: journaled(said{100, tells.message, tells.ident}), seen: "0 such lines among 0", met: check.False,
+			name: "logLine", spec: `"pattern":"no such line"`, fill: journaled(said{second: 100, message: tells.message, ident: tells.ident}), seen: "0 such lines among 0", met: check.False,
 			evidence: journals, // when it dropped them is told, and that was before
 		},
-		{name: "goroutines", spec: marked, fill: journaled(said{100, tells.message, tells.ident}), seen: "it never said so", met: check.False, evidence: journals},
+		{name: "goroutines", spec: marked, fill: journaled(said{second: 100, message: tells.message, ident: tells.ident}), seen: "it never said so", met: check.False, evidence: journals},
 	}, func(q *question) {
 		q.kind, q.spec, q.scope = q.name, "{"+q.spec+"}", check.Scope{Arm: arm, Phase: check.Fault}
 		if q.evidence[0] == bundle.Journal {

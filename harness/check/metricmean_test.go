@@ -12,23 +12,23 @@ func TestMetricMean(t *testing.T) {
 	of := func(arm string, rates ...rate) func(*trial) {
 		return recorded(arm, func(tr *trial, st *bundle.Stream) { tr.observe(st, 0, 394, deletes, rates...) })
 	}
-	quick, slow := rate{0, 50, 0.003}, rate{100, 5, 1.02}
+	quick, slow := rate{from: 0, perSecond: 50, seconds: 0.003}, rate{from: 100, perSecond: 5, seconds: 1.02}
 	run(t, []question{
 		{
-			name: "slow for a while", fill: of(arm, quick, slow, rate{160, 50, 0.003}), met: check.True, evidence: oneStream,
+			name: "slow for a while", fill: of(arm, quick, slow, rate{from: 160, perSecond: 50, seconds: 0.003}), met: check.True, evidence: oneStream,
 			seen: "mean 34.45ms over 9700 observations, at most 1.02s over 50 in 10:01:4", wanted: `etcd_request_duration_seconds{operation="delete"} with a mean above 800ms over at least 20 observations within 10s`,
 		},
 		{
 			name: "never slow", fill: of(arm, quick), met: check.False, seen: "mean 3ms over 12400 observations, at most 3ms over 500", evidence: oneStream,
 		},
 		{
-			name: "slow before and after the phase", fill: of(arm, rate{0, 5, 2}, rate{40, 50, 0.003}, rate{290, 5, 2}), met: check.False, seen: "at most 3ms", evidence: oneStream,
+			name: "slow before and after the phase", fill: of(arm, rate{from: 0, perSecond: 5, seconds: 2}, rate{from: 40, perSecond: 50, seconds: 0.003}, rate{from: 290, perSecond: 5, seconds: 2}), met: check.False, seen: "at most 3ms", evidence: oneStream,
 		},
 		{
-			name: "slow, but only a few", fill: of(arm, rate{0, 0.1, 1.5}), met: check.False, seen: "mean 1.5s over 24.8 observations, fewer than 20 within 10s", evidence: oneStream,
+			name: "slow, but only a few", fill: of(arm, rate{from: 0, perSecond: 0.1, seconds: 1.5}), met: check.False, seen: "mean 1.5s over 24.8 observations, fewer than 20 within 10s", evidence: oneStream,
 		},
 		{
-			name: "the whole window's mean, without a span", spec: `{"span":""}`, fill: of(arm, quick, slow, rate{160, 50, 0.003}), met: check.False,
+			name: "the whole window's mean, without a span", spec: `{"span":""}`, fill: of(arm, quick, slow, rate{from: 160, perSecond: 50, seconds: 0.003}), met: check.False,
 			seen: "mean 34.45ms over 9700 observations", evidence: oneStream,
 		},
 		{
@@ -48,7 +48,7 @@ func TestMetricMean(t *testing.T) {
 		{
 			name: "another operation was slow", met: check.Unknown, seen: "0 observations, fewer than 20 within 10s; the metrics of vulnerable never showed", evidence: oneStream,
 			fill: recorded(arm, func(tr *trial, st *bundle.Stream) {
-				tr.observe(st, 0, 394, map[string]string{"operation": "get"}, rate{0, 50, 2})
+				tr.observe(st, 0, 394, map[string]string{"operation": "get"}, rate{from: 0, perSecond: 50, seconds: 2})
 			}),
 		},
 		{
@@ -93,11 +93,11 @@ func TestMetricMean(t *testing.T) {
 		},
 		{name: "quick throughout", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "a mean below 100ms", fill: of(arm, quick), met: check.True, seen: "at most 3ms", evidence: oneStream},
 		{
-			name: "slow once, by few", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "below", fill: of(arm, quick, rate{100, 0.5, 1.02}, rate{110, 50, 0.003}),
+			name: "slow once, by few", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "below", fill: of(arm, quick, rate{from: 100, perSecond: 0.5, seconds: 1.02}, rate{from: 110, perSecond: 50, seconds: 0.003}),
 			met: check.False, seen: "at most 1.02s over 5", evidence: oneStream,
 		},
 		{
-			name: "too few to be quick", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "below", fill: of(arm, rate{0, 0.05, 0.003}), met: check.Unknown,
+			name: "too few to be quick", spec: `{"above":null,"below":{"duration":"100ms"}}`, wanted: "below", fill: of(arm, rate{from: 0, perSecond: 0.05, seconds: 0.003}), met: check.Unknown,
 			seen: "too few to call it quick", evidence: oneStream,
 		},
 		{name: "two limits", spec: `{"below":{"duration":"1s"}}`, wanted: "a mean of", fill: of(arm), met: check.Unknown, seen: "want one of above and below"},

@@ -8,9 +8,9 @@ import (
 )
 
 func TestNodeReady(t *testing.T) {
-	sick := func(second float64) beat { return beat{second, "False", "KubeletNotReady", pleg, ""} }
+	sick := func(second float64) beat { return beat{second: second, status: "False", reason: "KubeletNotReady", message: pleg, node: ""} }
 	well := func(second float64) beat {
-		return beat{second, "True", "KubeletReady", "kubelet is posting ready status", ""}
+		return beat{second: second, status: "True", reason: "KubeletReady", message: "kubelet is posting ready status", node: ""}
 	}
 	conditions := []bundle.Kind{bundle.Nodes}
 	run(t, []question{
@@ -40,11 +40,11 @@ func TestNodeReady(t *testing.T) {
 		},
 		{
 			name: "another error beside it",
-			fill: watched(arm, 0, 400, beat{230, "False", "KubeletNotReady", "[container runtime is down, " + pleg + "]", ""}),
+			fill: watched(arm, 0, 400, beat{second: 230, status: "False", reason: "KubeletNotReady", message: "[container runtime is down, " + pleg + "]", node: ""}),
 			met:  check.False, seen: "container runtime is down", evidence: conditions, detail: "is down", differs: []string{"container runtime is down"},
 		},
 		{
-			name: "another reason", fill: watched(arm, 0, 400, beat{230, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.", ""}),
+			name: "another reason", fill: watched(arm, 0, 400, beat{second: 230, status: "Unknown", reason: "NodeStatusUnknown", message: "Kubelet stopped posting node status.", node: ""}),
 			met: check.False, seen: "Ready=Unknown", evidence: conditions, detail: "stopped posting", differs: []string{"Ready=Unknown, reason NodeStatusUnknown"},
 		},
 		{
@@ -73,7 +73,7 @@ func TestNodeReady(t *testing.T) {
 		{name: "a missing file", fill: watched(arm, 0, 400, sick(230)), damage: remove(t, bundle.Nodes), met: check.Unknown, seen: "is missing"},
 		{
 			name: "an arm's second node counts, too",
-			fill: watched(arm, 0, 400, beat{0, "True", "KubeletReady", "ok", "worker2"}, sick(230)),
+			fill: watched(arm, 0, 400, beat{second: 0, status: "True", reason: "KubeletReady", message: "ok", node: "worker2"}, sick(230)),
 			met:  check.False, seen: "Ready=False", evidence: conditions, detail: pleg, differs: []string{"10:00:00: Ready=True"},
 		},
 		{

@@ -38,7 +38,7 @@ func TestRaced(t *testing.T) {
 			w := tr.w.View().World()
 			w.Arms[0].Flags = []string{"-trimpath", "-race"}
 			tr.must(tr.w.SetWorld(w))
-			tr.crashes(crash{60, 2, text})
+			tr.crashes(crash{second: 60, code: 2, log: text})
 		}
 	}
 	const encodes = `{"component":"kube-apiserver","sides":[["json.mapEncoder.encode"]]}`
@@ -57,7 +57,7 @@ func TestRaced(t *testing.T) {
 		{name: "the detector forgot a stack", fill: of(strings.Replace(race, "  k8s.io/json.mapEncoder.encode()\n      k8s.io/json/encode.go:1 +0xc4", "  [failed to restore the stack]", 1)),
 			met: check.Unknown, evidence: logs, seen: "another report has not both stacks"},
 		{name: "none", fill: of("I1122 quiet"), met: check.False, evidence: logs, seen: "0 of 0 races"},
-		{name: "built without the detector", fill: func(tr *trial) { tr.crashes(crash{60, 2, race}) }, met: check.Unknown, seen: "not built with the race detector"},
+		{name: "built without the detector", fill: func(tr *trial) { tr.crashes(crash{second: 60, code: 2, log: race}) }, met: check.Unknown, seen: "not built with the race detector"},
 		{name: "no log", fill: func(tr *trial) {
 			w := tr.w.View().World()
 			w.Arms[0].Flags = []string{"-race"}

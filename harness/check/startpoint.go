@@ -188,7 +188,7 @@ func (l StartLine) resolve(q *question) (out stretchFound) {
 	st := l.lines(q)
 	var told []suppressed
 	in := slices.DeleteFunc(slices.Clone(st.records), func(o overdue) bool {
-		told = append(told, suppressed{o.at, o.suppressed})
+		told = append(told, suppressed{at: o.at, n: o.suppressed})
 		return o.suppressed > 0 || !contains(q.window, o.at)
 	})
 	out.paths = st.paths

@@ -13,7 +13,7 @@ func counted(mark float64, n int) func(*trial) {
 		st := tr.stream(bundle.Interposer, arm)
 		st.Alive(tr.at(0))
 		st.Alive(tr.at(400))
-		tr.read(st, reading{285, mark, n, 1, "flood"})
+		tr.read(st, reading{second: 285, mark: mark, n: n, pid: 1, id: "flood"})
 	}
 }
 
@@ -22,7 +22,7 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 	const mark = 240
 	both2 := []bundle.Kind{bundle.Journal, bundle.Interposer}
 	skipped := func(lines ...said) func(*trial) { return journal(arm, 0, 400, lines...) }
-	all := []said{{238, skip("3m0.2s"), ""}, {240, skip("3m2.2s"), ""}, {244, skip("3m6.2s"), ""}}
+	all := []said{{second: 238, message: skip("3m0.2s"), ident: ""}, {second: 240, message: skip("3m2.2s"), ident: ""}, {second: 244, message: skip("3m6.2s"), ident: ""}}
 	run(t, []question{
 		{
 			name: "more than the channel holds", fill: both(skipped(all...), counted(mark, 1001)), met: check.True, evidence: both2, wanted: "delivered after 10:03:58",
@@ -39,15 +39,15 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 			name: "deliveries after it went on reading", fill: both(skipped(all...), counted(mark+10, 9000)), met: check.False, evidence: both2, seen: "0 delivered from then on",
 		},
 		{
-			name: "the longest of two relists counts", fill: both(skipped(append([]said{{100, skip("3m1s"), ""}, {101, skip("3m2s"), ""}}, all...)...), counted(mark, 1001)),
+			name: "the longest of two relists counts", fill: both(skipped(append([]said{{second: 100, message: skip("3m1s"), ident: ""}, {second: 101, message: skip("3m2s"), ident: ""}}, all...)...), counted(mark, 1001)),
 			met: check.True, evidence: both2, seen: "from 10:03:58 on",
 		},
 		{
-			name: "a line whose age is within its limit is none", fill: both(skipped(said{238, skip("2m59s"), ""}, said{244, skip("3m0s"), ""}), counted(mark, 9000)),
+			name: "a line whose age is within its limit is none", fill: both(skipped(said{second: 238, message: skip("2m59s"), ident: ""}, said{second: 244, message: skip("3m0s"), ident: ""}), counted(mark, 9000)),
 			met: check.False, evidence: both2, seen: "it never said so",
 		},
 		{
-			name: "one line says nothing of how long", fill: both(skipped(said{238, skip("3m1s"), ""}), counted(mark, 9000)), met: check.False, evidence: both2,
+			name: "one line says nothing of how long", fill: both(skipped(said{second: 238, message: skip("3m1s"), ident: ""}), counted(mark, 9000)), met: check.False, evidence: both2,
 			seen: "it said so only once, at 10:03:58: 3m1s, above its own limit of 3m0s",
 		},
 		{name: "no journal", fill: both(func(tr *trial) { tr.phases() }, counted(mark, 9000)), met: check.Unknown, seen: "no journal was recorded for vulnerable"},
@@ -70,8 +70,8 @@ func TestFloodDeliveredWhileItSkips(t *testing.T) {
 
 // A build whose log has other words still turns its node NotReady.
 func TestFloodDeliveredWhileTheNodeIsNotReady(t *testing.T) {
-	ill := beat{238, "False", "KubeletNotReady", "PLEG is not healthy: the lister is late", ""}
-	ready := beat{0, "True", "KubeletReady", "kubelet is posting ready status", ""}
+	ill := beat{second: 238, status: "False", reason: "KubeletNotReady", message: "PLEG is not healthy: the lister is late", node: ""}
+	ready := beat{second: 0, status: "True", reason: "KubeletReady", message: "kubelet is posting ready status", node: ""}
 	both2 := []bundle.Kind{bundle.Nodes, bundle.Interposer}
 	run(t, []question{
 		{
@@ -79,11 +79,11 @@ func TestFloodDeliveredWhileTheNodeIsNotReady(t *testing.T) {
 			seen: "1001 delivered from then on, of 1201 in all; the node was not Ready: PLEG is not healthy: the lister is late",
 		},
 		{
-			name: "ready again", fill: both(watched(arm, 0, 400, ready, ill, beat{239, "True", "KubeletReady", "", ""}), counted(240, 1001)), met: check.False,
+			name: "ready again", fill: both(watched(arm, 0, 400, ready, ill, beat{second: 239, status: "True", reason: "KubeletReady", message: "", node: ""}), counted(240, 1001)), met: check.False,
 			evidence: both2, seen: "0 delivered from then on",
 		},
 		{
-			name: "for another reason", fill: both(watched(arm, 0, 400, ready, beat{238, "False", "KubeletNotReady", "container runtime is down", ""}), counted(240, 1001)),
+			name: "for another reason", fill: both(watched(arm, 0, 400, ready, beat{second: 238, status: "False", reason: "KubeletNotReady", message: "container runtime is down", node: ""}), counted(240, 1001)),
 			met: check.False, evidence: both2, seen: "the node was never not Ready with a message like",
 		},
 	}, func(q *question) {

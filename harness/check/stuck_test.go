@@ -117,7 +117,7 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 		return []shot{{second: 22, others: was}, {second: 35}, {second: 300, others: is}, {second: 330, others: is}, {second: 360, others: is}}
 	}
 	evidence := append(times(5, bundle.Goroutines2), bundle.Logs, bundle.LoadSummary)
-	watchers := func(n, first int) sameStack { return sameStack{n, watch, "select", first} }
+	watchers := func(n, first int) sameStack { return sameStack{n: n, in: watch, state: "select", first: first} }
 	questions := []question{
 		{
 			name: "watches that clients opened anew, and two more of them", met: check.True,
@@ -126,22 +126,22 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 		},
 		{
 			name: "as many as half of the calls", met: check.False, detail: feed,
-			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {10, feed, "chan receive", 3000}})...),
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {n: 10, in: feed, state: "chan receive", first: 3000}})...),
 			seen: "10 goroutines more than in the baseline stay, of fewer than 10, most of them, 10, in " + feed + " (created by " + deleteCollection + ")",
 		},
 		{
 			name: "one fewer than that", met: check.True,
-			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {9, feed, "chan receive", 3000}})...),
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {n: 9, in: feed, state: "chan receive", first: 3000}})...),
 			seen: "9 goroutines more than in the baseline stay, of fewer than 10, most of them, 9, in " + feed,
 		},
 		{
 			name: "hidden by watches that are gone", met: check.False, detail: feed,
-			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(20, 900), {20, feed, "select", 3000}})...),
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(20, 900), {n: 20, in: feed, state: "select", first: 3000}})...),
 			seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
 		},
 		{
 			name: "in as many functions as there are calls", met: check.False, detail: feed,
-			fill: cutShort(20, shots(nil, []sameStack{{5, feed + "1", "select", 3000}, {5, feed + "2", "select", 3100}, {5, feed + "3", "select", 3200}})...),
+			fill: cutShort(20, shots(nil, []sameStack{{n: 5, in: feed + "1", state: "select", first: 3000}, {n: 5, in: feed + "2", state: "select", first: 3100}, {n: 5, in: feed + "3", state: "select", first: 3200}})...),
 			seen: "15 goroutines more than in the baseline stay, of fewer than 10, most of them, 5, in " + feed + "1",
 		},
 		{
@@ -150,17 +150,17 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 		},
 		{
 			name: "others in each dump are at work", met: check.True, seen: "0 goroutines more than in the baseline stay, of fewer than 10",
-			fill: cutShort(20, shot{second: 22, others: []sameStack{{20, feed, "select", 500}}}, shot{second: 35}, shot{second: 300, others: []sameStack{{20, feed, "select", 3000}}},
-				shot{second: 330, others: []sameStack{{20, feed, "select", 4000}}}, shot{second: 360, others: []sameStack{{20, feed, "select", 5000}}}),
+			fill: cutShort(20, shot{second: 22, others: []sameStack{{n: 20, in: feed, state: "select", first: 500}}}, shot{second: 35}, shot{second: 300, others: []sameStack{{n: 20, in: feed, state: "select", first: 3000}}},
+				shot{second: 330, others: []sameStack{{n: 20, in: feed, state: "select", first: 4000}}}, shot{second: 360, others: []sameStack{{n: 20, in: feed, state: "select", first: 5000}}}),
 		},
 		{
 			name: "now asleep, now awake, and never gone", met: check.False, detail: feed, seen: "20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
-			fill: cutShort(20, shot{second: 22}, shot{second: 35}, shot{second: 300, others: []sameStack{{20, feed, "sleep", 3000}}},
-				shot{second: 330, others: []sameStack{{20, "time.now()\n\t/time.go:1 +0x1\n" + feed, "runnable", 3000}}}, shot{second: 360, others: []sameStack{{20, feed, "sleep", 3000}}}),
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, shot{second: 300, others: []sameStack{{n: 20, in: feed, state: "sleep", first: 3000}}},
+				shot{second: 330, others: []sameStack{{n: 20, in: "time.now()\n\t/time.go:1 +0x1\n" + feed, state: "runnable", first: 3000}}}, shot{second: 360, others: []sameStack{{n: 20, in: feed, state: "sleep", first: 3000}}}),
 		},
 		{
 			name: "few calls", met: check.True, seen: "4 calls failed, and 3 goroutines more than in the baseline stay, of fewer than 4, most",
-			fill: cutShort(4, shots(nil, []sameStack{{3, feed, "select", 3000}})...),
+			fill: cutShort(4, shots(nil, []sameStack{{n: 3, in: feed, state: "select", first: 3000}})...),
 		},
 		{
 			name: "no call failed", met: check.True, seen: "0 calls failed, and 0 goroutines more than in the baseline stay, of fewer than 4",
@@ -186,7 +186,7 @@ func TestNothingLeftByFailedCalls(t *testing.T) {
 	} {
 		questions = append(questions, question{
 			name: "twenty that were left in " + state, met: check.False, detail: "[" + state, seen: "20 calls failed, and 20 goroutines more than in the baseline stay, of fewer than 10, most of them, 20, in " + feed,
-			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {20, feed, state, 3000}})...),
+			fill: cutShort(20, shots([]sameStack{watchers(40, 200)}, []sameStack{watchers(40, 900), {n: 20, in: feed, state: state, first: 3000}})...),
 		})
 	}
 	run(t, questions, func(q *question) {
@@ -237,7 +237,7 @@ func manyLinesEach(calls int) (out []said) {
 
 // leftBehind are shots in which so many goroutines of a function stay that none of the baseline's is like.
 func leftBehind(n int, in, state string) []shot {
-	stay := []sameStack{{n, in, state, 3000}}
+	stay := []sameStack{{n: n, in: in, state: state, first: 3000}}
 	return []shot{{second: 22}, {second: 35}, {second: 300, others: stay}, {second: 330, others: stay}, {second: 360, others: stay}}
 }
 
@@ -309,15 +309,15 @@ func TestNothingOfTheIncidentsOwnIsTolerated(t *testing.T) {
 		{name: "others are noise", fill: cutShort(20, in(9, feed, "select")...), met: check.True, seen: "; 0 goroutines that registry.(*Store).DeleteCollection made or that are in it stay; 20 calls failed, and 9 goroutines more"},
 		{
 			name: "the baseline had them", met: check.True, seen: "; 0 goroutines that",
-			fill: cutShort(20, shot{second: 22, others: []sameStack{{2, feed, "select", 3000}}}, shot{second: 35}, leftBehind(2, feed, "select")[2], leftBehind(2, feed, "select")[3], leftBehind(2, feed, "select")[4]),
+			fill: cutShort(20, shot{second: 22, others: []sameStack{{n: 2, in: feed, state: "select", first: 3000}}}, shot{second: 35}, leftBehind(2, feed, "select")[2], leftBehind(2, feed, "select")[3], leftBehind(2, feed, "select")[4]),
 		},
 		{
 			name: "those of calls that are served come and go", met: check.True, seen: "; 0 goroutines that",
-			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(2, feed, "select")[2], shot{second: 330, others: []sameStack{{2, feed, "select", 4000}}}, shot{second: 360}),
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(2, feed, "select")[2], shot{second: 330, others: []sameStack{{n: 2, in: feed, state: "select", first: 4000}}}, shot{second: 360}),
 		},
 		{
 			name: "the state changes, and it stays", met: check.False, seen: "; 1 goroutines that", detail: feed,
-			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(1, feed, "select")[2], shot{second: 330, others: []sameStack{{1, feed, "sleep", 3000}}}, leftBehind(1, feed, "runnable")[4]),
+			fill: cutShort(20, shot{second: 22}, shot{second: 35}, leftBehind(1, feed, "select")[2], shot{second: 330, others: []sameStack{{n: 1, in: feed, state: "sleep", first: 3000}}}, leftBehind(1, feed, "runnable")[4]),
 		},
 	}
 	for _, state := range []string{"select", "chan receive", "sleep", "IO wait", "runnable", "sync.WaitGroup.Wait"} {
